@@ -1,4 +1,5 @@
-//! Sessions that meet on a connection: clients of one core, and what the proxy says of what they hold.
+//! Sessions that meet on a connection: clients of one core, and what the proxy says of what they
+//! hold.
 
 use crate::by_hand::Raw;
 use crate::proxy::Proxy;
@@ -6,7 +7,10 @@ use crate::servers::Vendor;
 
 /// The vendors that are here: MariaDB always is, or nothing of a programme runs.
 pub fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+        .collect()
 }
 
 /// The rows that a client gets.
@@ -16,18 +20,24 @@ pub fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 
 /// Variables of the proxy, in force.
 pub fn set(proxy: &Proxy, assignments: &str) -> Result<(), String> {
-    proxy.admin(&format!("{assignments}; LOAD MYSQL VARIABLES TO RUNTIME")).map(drop)
+    proxy
+        .admin(&format!("{assignments}; LOAD MYSQL VARIABLES TO RUNTIME"))
+        .map(drop)
 }
 
 /// All sessions have one connection to the server between them.
 pub fn narrow(proxy: &Proxy) -> Result<(), String> {
-    proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME").map(drop)
+    proxy
+        .admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")
+        .map(drop)
 }
 
 /// What holds connections of this session now.
 pub fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
-    let said =
-        proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+    let said = proxy.admin(&format!(
+        "SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold",
+        client.id
+    ))?;
     Ok(said.lines().collect::<Vec<_>>().join(" "))
 }
 
@@ -41,7 +51,8 @@ pub fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, Str
     // Those on the other core stay until it is found: who comes goes where the fewest are.
     let mut elsewhere = Vec::new();
     loop {
-        let (client, _) = Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
+        let (client, _) =
+            Raw::log_in_with(proxy.port, b"", collation).map_err(|error| error.to_string())?;
         if client.id % 2 == other.id % 2 {
             return Ok(client);
         }

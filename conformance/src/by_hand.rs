@@ -1,4 +1,5 @@
-//! A client of a few lines that says exactly the bytes that a test wants said, and reads as slowly as it likes.
+//! A client of a few lines that says exactly the bytes that a test wants said, and reads as slowly
+//! as it likes.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -32,7 +33,11 @@ pub fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
 }
 
 /// The same with more options on the server's command line.
-pub fn one_with(driver: Driver, vendor: Vendor, options: &[&str]) -> Result<(Server, Proxy), String> {
+pub fn one_with(
+    driver: Driver,
+    vendor: Vendor,
+    options: &[&str],
+) -> Result<(Server, Proxy), String> {
     let server = Server::start_with(vendor, options)?;
     server.root(CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
@@ -58,7 +63,11 @@ impl Raw {
         stream.set_write_timeout(Some(Duration::from_secs(60)))?;
         stream.set_nodelay(true)?;
         stream.write_all(preface)?;
-        Ok(Self { stream: BufReader::with_capacity(1 << 20, stream), id: 0, seq: 0 })
+        Ok(Self {
+            stream: BufReader::with_capacity(1 << 20, stream),
+            id: 0,
+            seq: 0,
+        })
     }
 
     /// Connects, logs in as [`USER`] and gives the answer: OK begins with 0, an error with 0xff.
@@ -71,15 +80,26 @@ impl Raw {
         Self::log_in_saying(port, preface, collation, CAPABILITIES)
     }
 
-    fn log_in_saying(port: u16, preface: &[u8], collation: u8, capabilities: u32) -> io::Result<(Self, Vec<u8>)> {
+    fn log_in_saying(
+        port: u16,
+        preface: &[u8],
+        collation: u8,
+        capabilities: u32,
+    ) -> io::Result<(Self, Vec<u8>)> {
         let mut raw = Self::connect(port, preface)?;
         let greeting = raw.packet()?;
         if greeting.first() == Some(&0xff) {
             return Ok((raw, greeting));
         }
         // The protocol's version, the server's up to a zero, the number.
-        let at = greeting.iter().position(|byte| *byte == 0).unwrap_or_default() + 1;
-        raw.id = greeting.get(at..at + 4).map_or(0, |four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        let at = greeting
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or_default()
+            + 1;
+        raw.id = greeting.get(at..at + 4).map_or(0, |four| {
+            u32::from_le_bytes([four[0], four[1], four[2], four[3]])
+        });
         let mut login = capabilities.to_le_bytes().to_vec();
         login.extend_from_slice(&(64_u32 << 20).to_le_bytes());
         login.push(collation);
@@ -100,7 +120,9 @@ impl Raw {
     pub fn log_in(port: u16) -> io::Result<Self> {
         match Self::log_in_after(port, b"")? {
             (raw, answer) if answer.first() == Some(&0) => Ok(raw),
-            (_, answer) => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
+            (_, answer) => Err(io::Error::other(
+                String::from_utf8_lossy(&answer).into_owned(),
+            )),
         }
     }
 
@@ -115,7 +137,8 @@ impl Raw {
     /// Connects and logs in with a password. Of the flags in `mask` those of `flags` are said.
     pub fn log_in_as(login: &Login<'_>, flags: u32, mask: u32) -> io::Result<Self> {
         let mut raw = Self::connect(login.port, b"")?;
-        let greeting = Greeting::read(&raw.packet()?).map_err(|error| io::Error::other(format!("{error:?}")))?;
+        let greeting = Greeting::read(&raw.packet()?)
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
         raw.id = greeting.thread_id;
         let password = login.password.as_bytes();
         let mut said = (CAPABILITIES & !mask | flags & mask).to_le_bytes().to_vec();
@@ -135,9 +158,15 @@ impl Raw {
                 Some(1) if answer.get(1) == Some(&3) => {}
                 Some(0xfe) => {
                     let words = &answer[1..];
-                    let end = words.iter().position(|byte| *byte == 0).unwrap_or(words.len());
-                    let nonce = words.get(end + 1..end + 21).and_then(|nonce| nonce.try_into().ok());
-                    let nonce = nonce.ok_or_else(|| io::Error::other("a plugin without a nonce"))?;
+                    let end = words
+                        .iter()
+                        .position(|byte| *byte == 0)
+                        .unwrap_or(words.len());
+                    let nonce = words
+                        .get(end + 1..end + 21)
+                        .and_then(|nonce| nonce.try_into().ok());
+                    let nonce =
+                        nonce.ok_or_else(|| io::Error::other("a plugin without a nonce"))?;
                     let scramble = match &words[..end] {
                         b"mysql_native_password" => auth::native_scramble(password, &nonce),
                         _ => auth::sha2_scramble(password, &nonce),
@@ -196,7 +225,8 @@ impl Raw {
         Ok(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
     }
 
-    /// The fields of all rows of a text result, as text (NULL is `NULL`); an error of the server is one of ours.
+    /// The fields of all rows of a text result, as text (NULL is `NULL`); an error of the server is
+    /// one of ours.
     pub fn rows(&mut self) -> io::Result<Vec<Vec<String>>> {
         let mut rows = Vec::new();
         self.each_row(|row| {
@@ -209,8 +239,16 @@ impl Raw {
                         rest = after;
                         continue;
                     }
-                    0xfc => (usize::from(after[0]) | usize::from(after[1]) << 8, &after[2..]),
-                    0xfd => (usize::from(after[0]) | usize::from(after[1]) << 8 | usize::from(after[2]) << 16, &after[3..]),
+                    0xfc => (
+                        usize::from(after[0]) | usize::from(after[1]) << 8,
+                        &after[2..],
+                    ),
+                    0xfd => (
+                        usize::from(after[0])
+                            | usize::from(after[1]) << 8
+                            | usize::from(after[2]) << 16,
+                        &after[3..],
+                    ),
                     short => (usize::from(short), after),
                 };
                 fields.push(String::from_utf8_lossy(&after[..length]).into_owned());
@@ -221,7 +259,8 @@ impl Raw {
         Ok(rows)
     }
 
-    /// Calls `each` for every row of a text result, as it comes. A statement without a result has no rows.
+    /// Calls `each` for every row of a text result, as it comes. A statement without a result has
+    /// no rows.
     pub fn each_row(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let first = self.packet()?;
         match first.first() {
@@ -256,10 +295,19 @@ fn is_eof(packet: &[u8]) -> bool {
 
 /// `1045 28000 words`.
 pub fn complaint(packet: &[u8]) -> io::Error {
-    let code = packet.get(1..3).map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
+    let code = packet
+        .get(1..3)
+        .map_or(0, |two| u16::from_le_bytes([two[0], two[1]]));
     let rest = String::from_utf8_lossy(packet.get(3..).unwrap_or_default()).into_owned();
-    let rest = rest
-        .strip_prefix('#')
-        .map_or_else(|| rest.clone(), |rest| format!("{} {}", &rest[..5.min(rest.len())], rest.get(5..).unwrap_or("")));
+    let rest = rest.strip_prefix('#').map_or_else(
+        || rest.clone(),
+        |rest| {
+            format!(
+                "{} {}",
+                &rest[..5.min(rest.len())],
+                rest.get(5..).unwrap_or("")
+            )
+        },
+    );
     io::Error::other(format!("{code} {rest}"))
 }

@@ -3,10 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The project's root: the folder above this crate's, as cargo says it, since a built programme may serve several checkouts.
+/// The project's root: the folder above this crate's, as cargo says it, since a built programme may
+/// serve several checkouts.
 pub fn root() -> PathBuf {
-    let here = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&here).parent().map(Path::to_path_buf).unwrap_or_default()
+    let here =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here)
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
 }
 
 /// The cache folder; `scripts/cache.sh` says the same.

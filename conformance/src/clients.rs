@@ -1,4 +1,5 @@
-//! The client programmes: how each is run, and how a scenario becomes input of the command line clients.
+//! The client programmes: how each is run, and how a scenario becomes input of the command line
+//! clients.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,10 @@ use crate::servers::Vendor;
 use crate::standing::Standing;
 
 /// Reactor warns of every error of a server, in some runs of one more than in others.
-const QUIET: &[&str] = &["-Dreactor.logging.fallback=JDK", "-Djava.util.logging.config.file=/dev/null"];
+const QUIET: &[&str] = &[
+    "-Dreactor.logging.fallback=JDK",
+    "-Djava.util.logging.config.file=/dev/null",
+];
 
 const RUN_AT_MOST: Duration = Duration::from_secs(300);
 
@@ -130,7 +134,11 @@ pub struct Login<'a> {
 
 /// The login that scenarios use.
 pub const fn app(port: u16) -> Login<'static> {
-    Login { port, user: "app", password: "secret" }
+    Login {
+        port,
+        user: "app",
+        password: "secret",
+    }
 }
 
 /// The files that scenarios load. `no-such-file.txt` is not among them.
@@ -139,9 +147,14 @@ pub const fn app(port: u16) -> Login<'static> {
 /// They cannot be written.
 pub fn files(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("three.txt"), "1,one\n2,zwei ü 😀\n3,\\N\n")?;
-    fs::write(folder.join("ragged.txt"), "11\n12,twelve,too much\nno number,13\n14,the last without an end")?;
+    fs::write(
+        folder.join("ragged.txt"),
+        "11\n12,twelve,too much\nno number,13\n14,the last without an end",
+    )?;
     fs::write(folder.join("empty.txt"), "")?;
-    let large: String = (1..=40).map(|id| format!("{},{}\n", 100 + id, "large ".repeat(16_000 + id))).collect();
+    let large: String = (1..=40)
+        .map(|id| format!("{},{}\n", 100 + id, "large ".repeat(16_000 + id)))
+        .collect();
     fs::write(folder.join("large.txt"), large)
 }
 
@@ -159,7 +172,8 @@ pub fn scenarios() -> Vec<PathBuf> {
     all
 }
 
-/// A client whose programme stays for the next scenario: a runtime takes longer to start than most scenarios take.
+/// A client whose programme stays for the next scenario: a runtime takes longer to start than most
+/// scenarios take.
 pub struct Runner {
     client: Client,
     process: Option<Standing>,
@@ -170,7 +184,11 @@ pub struct Runner {
 impl Runner {
     /// Nothing is started yet.
     pub fn new(client: Client, folder: &Path) -> Self {
-        Self { client, process: None, folder: folder.to_owned() }
+        Self {
+            client,
+            process: None,
+            folder: folder.to_owned(),
+        }
     }
 
     /// Whose it is.
@@ -194,8 +212,15 @@ impl Runner {
                 Standing::start(command)?
             }
         };
-        let Login { port, user, password } = login;
-        let words = process.ask(&format!("127.0.0.1 {port} {user} {password} {}", scenario.display()), RUN_AT_MOST)?;
+        let Login {
+            port,
+            user,
+            password,
+        } = login;
+        let words = process.ask(
+            &format!("127.0.0.1 {port} {user} {password} {}", scenario.display()),
+            RUN_AT_MOST,
+        )?;
         self.process = Some(process);
         Ok(words)
     }
@@ -229,20 +254,37 @@ impl Client {
     /// How it is started.
     fn command(self) -> Result<Command, String> {
         Ok(match self {
-            Self::MariaDbCli | Self::MySqlCli => return Err("a command line has no scenario".into()),
+            Self::MariaDbCli | Self::MySqlCli => {
+                return Err("a command line has no scenario".into());
+            }
             Self::PyMySql => python("pymysql")?,
             Self::ConnectorPython => python("connector")?,
             Self::ConnectorPythonC => python("connector-c")?,
             Self::Go => Command::new(built("go")?.join("client")),
             Self::Node | Self::MariaDbNode => {
                 let mut command = Command::new("node");
-                command.arg(built("node")?.join("client.js")).arg(if self == Self::Node { "mysql2" } else { "mariadb" });
+                command
+                    .arg(built("node")?.join("client.js"))
+                    .arg(if self == Self::Node {
+                        "mysql2"
+                    } else {
+                        "mariadb"
+                    });
                 command
             }
             Self::Java | Self::MariaDbJava => {
-                // MariaDB's connector warns of refused logins on its standard error, in some runs of one more than in others, whatever server it is; the errors
-                // themselves are compared.
-                java("java", &["-Dmariadb.logging.disable=true"], if self == Self::Java { "mysql" } else { "mariadb" })?
+                // MariaDB's connector warns of refused logins on its standard error, in some runs
+                // of one more than in others, whatever server it is; the errors themselves are
+                // compared.
+                java(
+                    "java",
+                    &["-Dmariadb.logging.disable=true"],
+                    if self == Self::Java {
+                        "mysql"
+                    } else {
+                        "mariadb"
+                    },
+                )?
             }
             Self::Rust => Command::new(rust_client()?),
             Self::PhpMysqli => php("mysqli")?,
@@ -258,17 +300,39 @@ impl Client {
         })
     }
 
-    /// A command line client runs once per `connect` of the scenario, with a script of the steps that it can say.
-    fn run_command_line(self, login: Login<'_>, scenario: &Path, folder: &Path) -> Result<String, String> {
-        let vendor = if self == Self::MariaDbCli { Vendor::MariaDb } else { Vendor::MySql };
+    /// A command line client runs once per `connect` of the scenario, with a script of the steps
+    /// that it can say.
+    fn run_command_line(
+        self,
+        login: Login<'_>,
+        scenario: &Path,
+        folder: &Path,
+    ) -> Result<String, String> {
+        let vendor = if self == Self::MariaDbCli {
+            Vendor::MariaDb
+        } else {
+            Vendor::MySql
+        };
         let text = fs::read_to_string(scenario).map_err(|error| error.to_string())?;
-        let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        if !lines.first().is_some_and(|line| line.starts_with("connect")) {
+        let mut lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .collect();
+        if !lines
+            .first()
+            .is_some_and(|line| line.starts_with("connect"))
+        {
             lines.insert(0, "connect database=conf tls=off");
         }
         let mut transcript = String::new();
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("connect")) {
-            let steps = lines[index + 1..].iter().take_while(|line| !line.starts_with("connect"));
+        for (index, line) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.starts_with("connect"))
+        {
+            let steps = lines[index + 1..]
+                .iter()
+                .take_while(|line| !line.starts_with("connect"));
             let script: String = steps.filter_map(|step| as_script(step)).collect();
             transcript.push_str(&format!("> {line}\n"));
             transcript.push_str(&self.run_script(vendor, login, line, &script, folder)?);
@@ -276,10 +340,26 @@ impl Client {
         Ok(transcript)
     }
 
-    fn run_script(self, vendor: Vendor, login: Login<'_>, connect: &str, script: &str, folder: &Path) -> Result<String, String> {
-        let option = |key: &str| connect.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
+    fn run_script(
+        self,
+        vendor: Vendor,
+        login: Login<'_>,
+        connect: &str,
+        script: &str,
+        folder: &Path,
+    ) -> Result<String, String> {
+        let option = |key: &str| {
+            connect
+                .split(' ')
+                .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+        };
         let mut command = Command::new(vendor.programs()?.client);
-        command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--default-character-set=utf8mb4"]);
+        command.args([
+            "--no-defaults",
+            "--protocol=tcp",
+            "--host=127.0.0.1",
+            "--default-character-set=utf8mb4",
+        ]);
         command.args([
             "--force",
             "-vv",
@@ -289,10 +369,17 @@ impl Client {
             "--max-allowed-packet=256M",
             "--comments",
         ]);
-        command.arg(if option("infile") == Some("off") { "--local-infile=0" } else { "--local-infile=1" });
+        command.arg(if option("infile") == Some("off") {
+            "--local-infile=0"
+        } else {
+            "--local-infile=1"
+        });
         command.arg(format!("--port={}", login.port));
         command.arg(format!("--user={}", option("user").unwrap_or(login.user)));
-        command.arg(format!("--password={}", option("password").unwrap_or(login.password)));
+        command.arg(format!(
+            "--password={}",
+            option("password").unwrap_or(login.password)
+        ));
         let tls = option("tls") == Some("on");
         command.arg(match (vendor, tls) {
             (Vendor::MariaDb, true) => "--ssl",
@@ -302,7 +389,9 @@ impl Client {
         });
         match (vendor, option("compress")) {
             (Vendor::MariaDb, Some(_)) => drop(command.arg("--compress")),
-            (Vendor::MySql, Some(algorithm)) => drop(command.arg(format!("--compression-algorithms={algorithm},uncompressed"))),
+            (Vendor::MySql, Some(algorithm)) => {
+                drop(command.arg(format!("--compression-algorithms={algorithm},uncompressed")))
+            }
             (_, None) => {}
         }
         if vendor == Vendor::MySql {
@@ -327,7 +416,10 @@ fn as_script(step: &str) -> Option<String> {
         "attributed" => {
             let (attribute, sql) = rest.split_once(" :: ")?;
             let (name, value) = attribute.split_once('=')?;
-            Some(format!("query_attributes {name} {value}\n{}", statement(sql)?))
+            Some(format!(
+                "query_attributes {name} {value}\n{}",
+                statement(sql)?
+            ))
         }
         "use" => Some(format!("use {rest}\n")),
         "begin" | "commit" | "rollback" => statement(verb),
@@ -346,7 +438,11 @@ fn shorten(words: &str) -> String {
             let mut hash = DefaultHasher::new();
             line.hash(&mut hash);
             let start: String = line.chars().take(60).collect();
-            short.push_str(&format!("{start}… length={} hash={:016x}\n", line.len(), hash.finish()));
+            short.push_str(&format!(
+                "{start}… length={} hash={:016x}\n",
+                line.len(),
+                hash.finish()
+            ));
         } else {
             short.push_str(line);
             short.push('\n');
@@ -365,41 +461,70 @@ pub fn node() -> Result<PathBuf, String> {
 
 /// The folder of a built client; built on the first call by the script that also setup uses.
 fn built(name: &'static str) -> Result<PathBuf, String> {
-    const NAMES: [&str; 10] = ["python", "go", "node", "java", "php", "c", "ruby", "perl", "odbc", "r2dbc"];
-    static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    const NAMES: [&str; 10] = [
+        "python", "go", "node", "java", "php", "c", "ruby", "perl", "odbc", "r2dbc",
+    ];
+    static BUILT: [OnceLock<Result<PathBuf, String>>; NAMES.len()] =
+        [const { OnceLock::new() }; NAMES.len()];
     let Some((cell, _)) = BUILT.iter().zip(NAMES).find(|(_, known)| *known == name) else {
         return Err(format!("no client {name}"));
     };
     cell.get_or_init(|| {
         let mut command = Command::new(cache::root().join("scripts/clients.sh"));
         let (fine, words) = output(command.arg(name), RUN_AT_MOST * 2)?;
-        if fine { Ok(PathBuf::from(words.lines().last().unwrap_or_default())) } else { Err(words.trim().to_owned()) }
+        if fine {
+            Ok(PathBuf::from(words.lines().last().unwrap_or_default()))
+        } else {
+            Err(words.trim().to_owned())
+        }
     })
     .clone()
 }
 
 fn python(kind: &str) -> Result<Command, String> {
     let mut command = Command::new(built("python")?.join("venv/bin/python"));
-    command.arg("-B").arg(cache::root().join("conformance/clients/python/client.py")).arg(kind);
+    command
+        .arg("-B")
+        .arg(cache::root().join("conformance/clients/python/client.py"))
+        .arg(kind);
     Ok(command)
 }
 
 fn java(name: &'static str, properties: &[&str], kind: &str) -> Result<Command, String> {
     let folder = built(name)?;
     let mut command = Command::new("java");
-    command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx1g"]).args(properties);
+    command
+        .args([
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xshare:auto",
+            "-Xmx1g",
+        ])
+        .args(properties);
     command
         .arg("-cp")
-        .arg(format!("{}:{}/*", folder.join("classes").display(), folder.join("lib").display()))
+        .arg(format!(
+            "{}:{}/*",
+            folder.join("classes").display(),
+            folder.join("lib").display()
+        ))
         .args(["Client", kind]);
     Ok(command)
 }
 
 fn php(kind: &str) -> Result<Command, String> {
     let mut command = Command::new("php");
-    // Its own complaints are no rows; a result of 100 MB is one; and what files are read is for the scenarios to say.
+    // Its own complaints are no rows; a result of 100 MB is one; and what files are read is for the
+    // scenarios to say.
     command
-        .args(["-d", "display_errors=stderr", "-d", "memory_limit=-1", "-d", "mysqli.allow_local_infile=1"])
+        .args([
+            "-d",
+            "display_errors=stderr",
+            "-d",
+            "memory_limit=-1",
+            "-d",
+            "mysqli.allow_local_infile=1",
+        ])
         .arg(built("php")?.join("client.php"))
         .arg(kind);
     Ok(command)

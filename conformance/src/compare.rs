@@ -1,9 +1,14 @@
 //! Two transcripts side by side: where they part, and what may differ.
 
-/// What two runs of the same steps may differ in: a clock, the number of a connection or statement, and what we mean to differ in.
+/// What two runs of the same steps may differ in: a clock, the number of a connection or statement,
+/// and what we mean to differ in.
 fn plain(line: &str) -> String {
-    // A refused login names us (docs/compatibility.md), and the extended types of MariaDB are not offered to clients.
-    let mut words = line.trim_end().replace("ProxySQL Error: ", "").replace("BLOB (format=json)", "BLOB");
+    // A refused login names us (docs/compatibility.md), and the extended types of MariaDB are not
+    // offered to clients.
+    let mut words = line
+        .trim_end()
+        .replace("ProxySQL Error: ", "")
+        .replace("BLOB (format=json)", "BLOB");
     if words.trim_start().starts_with("column json_col JSON ") && words.contains(" length=0 ") {
         // Connector/J of MariaDB. Columns of MySQL have a length.
         words = words.replacen(" JSON ", " LONGTEXT ", 1);
@@ -13,7 +18,11 @@ fn plain(line: &str) -> String {
         let rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
         words = format!("{before}prepared statement handler ({rest}");
     }
-    for (before, after) in [("Connection id:", ""), ("(Current connection id", ""), ("Lost connection to ", "")] {
+    for (before, after) in [
+        ("Connection id:", ""),
+        ("(Current connection id", ""),
+        ("Lost connection to ", ""),
+    ] {
         if let Some(at) = words.find(before) {
             words.truncate(at + before.len());
             words.push_str(after);
@@ -50,7 +59,8 @@ pub fn difference(expected: &str, found: &str) -> Option<String> {
     (parted > 0).then(|| format!("{parted} steps of {} differ\n{report}", expected.len()))
 }
 
-/// A transcript as steps: the line that begins with `>` or the echo of a statement, and what followed.
+/// A transcript as steps: the line that begins with `>` or the echo of a statement, and what
+/// followed.
 fn steps(transcript: &str) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut lines = transcript.lines().peekable();
@@ -65,9 +75,14 @@ fn steps(transcript: &str) -> Vec<(String, Vec<String>)> {
         } else if line.starts_with("> ") || all.is_empty() {
             all.push((line.to_owned(), Vec::new()));
         } else if let Some((step, said)) = all.last_mut() {
-            // MySQL asks somebody whom it does not know for a plugin that it draws by the name, so that clients fail in ways of their own.
+            // MySQL asks somebody whom it does not know for a plugin that it draws by the name, so
+            // that clients fail in ways of their own.
             let drawn = step.contains("user=nobody") && line.trim_start().starts_with("error");
-            said.push(if drawn { "  error".to_owned() } else { plain(line) });
+            said.push(if drawn {
+                "  error".to_owned()
+            } else {
+                plain(line)
+            });
         }
     }
     all
@@ -89,7 +104,11 @@ mod tests {
         let through = "> query SELECT 1\n  row int 7\n> query SELECT 2\n  row int 2\n  warning\n";
         let words = difference(direct, through).unwrap();
         assert!(words.contains("3 steps of 3 differ"), "{words}");
-        assert!(words.contains("> query SELECT 1\n  - direct:    row int 1\n  + through:   row int 7\n"), "{words}");
+        assert!(
+            words
+                .contains("> query SELECT 1\n  - direct:    row int 1\n  + through:   row int 7\n"),
+            "{words}"
+        );
         assert!(words.contains("> ping"), "{words}");
     }
 
@@ -104,6 +123,9 @@ mod tests {
     fn the_echo_of_a_command_line_begins_a_step() {
         let direct = "--------------\nSELECT 1\n--------------\n\n| 1 |\n";
         let words = difference(direct, &direct.replace("| 1 |", "| 2 |")).unwrap();
-        assert!(words.starts_with("1 steps of 1 differ\n> SELECT 1\n"), "{words}");
+        assert!(
+            words.starts_with("1 steps of 1 differ\n> SELECT 1\n"),
+            "{words}"
+        );
     }
 }

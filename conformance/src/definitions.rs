@@ -1,4 +1,5 @@
-//! Scripts of raw clients about the definitions of columns, which a session may do without: MySQL's optional metadata, and what clients of MariaDB remember.
+//! Scripts of raw clients about the definitions of columns, which a session may do without: MySQL's
+//! optional metadata, and what clients of MariaDB remember.
 
 use crate::raw::Raw;
 use wire::caps;
@@ -55,7 +56,9 @@ pub fn left_out(raw: &mut Raw) -> Result<String, String> {
             seen += &format!("{sql:.60}\n{}", raw.query(sql)?);
         }
         if raw.has(caps::MULTI_STATEMENTS) {
-            seen += &raw.query("SELECT 1 AS one; SET @c = 2; SELECT 2 AS two, 3 AS three; SELECT no_such_column")?;
+            seen += &raw.query(
+                "SELECT 1 AS one; SET @c = 2; SELECT 2 AS two, 3 AS three; SELECT no_such_column",
+            )?;
         }
         let nth = raw.statements.len();
         seen += &raw.prepare("SELECT id, ? AS param FROM conf.numbers WHERE id < 4 ORDER BY id")?;
@@ -144,7 +147,12 @@ pub fn remembered(raw: &mut Raw) -> Result<String, String> {
         seen += &raw.query("CALL conf.two_results(1)")?;
     }
     // A parameter of another type, and back.
-    for params in [&b"\0\x01\xfd\0\x02ab"[..], b"\0\x01\xfd\0\x02cd", FIVE, FIVE] {
+    for params in [
+        &b"\0\x01\xfd\0\x02ab"[..],
+        b"\0\x01\xfd\0\x02cd",
+        FIVE,
+        FIVE,
+    ] {
         seen += &raw.execute(1, 0, params)?;
     }
     for _ in 0..2 {
@@ -178,21 +186,34 @@ pub fn remembered(raw: &mut Raw) -> Result<String, String> {
     Ok(without_early_flags(raw, &seen))
 }
 
-/// What was seen, but for the flags and warnings of an EOF before rows: Millrace says those of the connection before the statement there.
+/// What was seen, but for the flags and warnings of an EOF before rows: Millrace says those of the
+/// connection before the statement there.
 #[must_use]
 pub fn without_early_flags(raw: &Raw, seen: &str) -> String {
     let lines: Vec<&str> = seen.lines().collect();
-    let number = |line: &str| line.split_whitespace().next().and_then(|number| number.parse::<u32>().ok());
+    let number = |line: &str| {
+        line.split_whitespace()
+            .next()
+            .and_then(|number| number.parse::<u32>().ok())
+    };
     let mut plain = String::new();
     for (at, line) in lines.iter().enumerate() {
         let here = number(line);
-        let goes_on = here.is_some() && here.map(|number| number + 1) == lines.get(at + 1).and_then(|next| number(next));
-        let is_eof = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).starts_with("\\xfe");
+        let goes_on = here.is_some()
+            && here.map(|number| number + 1) == lines.get(at + 1).and_then(|next| number(next));
+        let is_eof = line
+            .trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+            .starts_with("\\xfe");
         if goes_on && is_eof && !raw.has(caps::DEPRECATE_EOF) {
             plain.push_str("    EOF\n");
         } else if is_eof && !raw.has(caps::DEPRECATE_EOF) {
-            // MariaDB leaves SERVER_SESSION_STATE_CHANGED (0x4000) there for a while, also for those who do not track.
-            plain.push_str(&line.strip_suffix('@').map_or_else(|| (*line).to_owned(), |rest| format!("{rest}\\x00")));
+            // MariaDB leaves SERVER_SESSION_STATE_CHANGED (0x4000) there for a while, also for
+            // those who do not track.
+            plain.push_str(
+                &line
+                    .strip_suffix('@')
+                    .map_or_else(|| (*line).to_owned(), |rest| format!("{rest}\\x00")),
+            );
             plain.push('\n');
         } else {
             plain.push_str(line);

@@ -278,7 +278,12 @@ pub fn several(raw: &mut Raw) -> Result<String, String> {
 
 /// What a name means after a PREPARE that fails: what it meant before, or nothing.
 pub fn in_vain(raw: &mut Raw) -> Result<String, String> {
-    let mut seen = each(raw, &["SET @number = 5, @null = NULL, @empty = '', @wrong = 'SELEC 1', @accent = 'SELEC ''\u{e9}'''"])?;
+    let mut seen = each(
+        raw,
+        &[
+            "SET @number = 5, @null = NULL, @empty = '', @wrong = 'SELEC 1', @accent = 'SELEC ''\u{e9}'''",
+        ],
+    )?;
     for source in [
         "'SELEC 1'",
         "'SELECT 1' garbage",
@@ -303,8 +308,15 @@ pub fn in_vain(raw: &mut Raw) -> Result<String, String> {
         "'SELECT FOUND_ROWS() garbage, from'",
         "'EXECUTE s'",
     ] {
-        for before in ["'SELECT ''before'''", "'SELECT FOUND_ROWS() > 0, ''before'''", "CONCAT('SELECT ', '''before''')"] {
-            let (first, again) = (format!("PREPARE s FROM {before}"), format!("PREPARE s FROM {source}"));
+        for before in [
+            "'SELECT ''before'''",
+            "'SELECT FOUND_ROWS() > 0, ''before'''",
+            "CONCAT('SELECT ', '''before''')",
+        ] {
+            let (first, again) = (
+                format!("PREPARE s FROM {before}"),
+                format!("PREPARE s FROM {source}"),
+            );
             seen += &each(
                 raw,
                 &[
@@ -359,7 +371,14 @@ pub fn told(raw: &mut Raw) -> Result<String, String> {
     std::thread::sleep(silence);
     seen += &each(raw, &["PREPARE s FROM 'SELECT 1'"])?;
     std::thread::sleep(silence);
-    seen += &each(raw, &["SHOW WARNINGS", "SET session_track_state_change = 0", "DEALLOCATE PREPARE s"])?;
+    seen += &each(
+        raw,
+        &[
+            "SHOW WARNINGS",
+            "SET session_track_state_change = 0",
+            "DEALLOCATE PREPARE s",
+        ],
+    )?;
     Ok(seen)
 }
 

@@ -2,7 +2,8 @@
 
 use mysql_async::{Conn, OptsBuilder};
 
-/// How it logs in. What it would ask the server for on its own is told here, so that it sends nothing unasked.
+/// How it logs in. What it would ask the server for on its own is told here, so that it sends
+/// nothing unasked.
 pub fn options(port: u16) -> OptsBuilder {
     OptsBuilder::default()
         .ip_or_hostname("127.0.0.1")

@@ -17,7 +17,8 @@ impl TempFolder {
     pub fn new(words: &str) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("millrace-{}-{number}-{words}", std::process::id()));
+        let path =
+            env::temp_dir().join(format!("millrace-{}-{number}-{words}", std::process::id()));
         fs::create_dir_all(&path)?;
         Ok(Self(path))
     }
@@ -36,11 +37,12 @@ impl Drop for TempFolder {
     }
 }
 
-/// Where ports are looked for: below those that the kernel gives to connections, or one of them may have it when the program comes.
+/// Where ports are looked for: below those that the kernel gives to connections, or one of them may
+/// have it when the program comes.
 const PORTS: std::ops::Range<u32> = 11_000..32_000;
 
-/// A port on loopback that is free right now, and that no other test of this process is given. Whoever asked for one that another program
-/// had taken meanwhile was greeted by that one.
+/// A port on loopback that is free right now, and that no other test of this process is given.
+/// Whoever asked for one that another program had taken meanwhile was greeted by that one.
 pub fn free_port() -> io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Test programmes that run at once begin at different places.
@@ -56,7 +58,8 @@ pub fn free_port() -> io::Result<u16> {
     Err(io::Error::from(io::ErrorKind::AddrInUse))
 }
 
-/// A process that is killed on drop, and by the kernel when this one dies first (`setpriv --pdeathsig`).
+/// A process that is killed on drop, and by the kernel when this one dies first (`setpriv
+/// --pdeathsig`).
 pub struct Process {
     child: Child,
     words: String,
@@ -75,7 +78,10 @@ impl Process {
             .stdout(out.try_clone()?)
             .stderr(out);
         let child = spawn_from_lasting_thread(command)?;
-        Ok(Self { child, words: program.display().to_string() })
+        Ok(Self {
+            child,
+            words: program.display().to_string(),
+        })
     }
 
     /// Its process id.
@@ -97,8 +103,13 @@ impl Process {
     /// Sends a signal by its name (`TERM`, `STOP`).
     pub fn signal(&self, name: &str) {
         // The shell's own: the program of this name is not on every machine.
-        let sent = Command::new("sh").args(["-c", "kill -\"$0\" \"$1\"", name, &self.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} was not sent");
+        let sent = Command::new("sh")
+            .args(["-c", "kill -\"$0\" \"$1\"", name, &self.id().to_string()])
+            .status();
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "SIG{name} was not sent"
+        );
     }
 
     /// Waits for its end.
@@ -125,7 +136,10 @@ impl Process {
             }
             thread::sleep(Duration::from_millis(30));
         }
-        Err(format!("{} did not answer on port {port} within {at_most:?}", self.words))
+        Err(format!(
+            "{} did not answer on port {port} within {at_most:?}",
+            self.words
+        ))
     }
 }
 
@@ -135,8 +149,9 @@ impl Drop for Process {
     }
 }
 
-/// The kernel's death signal follows the thread that started the process, not its process (prctl(2),
-/// PR_SET_PDEATHSIG), and a trial's thread may end while another trial still uses what it started.
+/// The kernel's death signal follows the thread that started the process, not its process
+/// (prctl(2), PR_SET_PDEATHSIG), and a trial's thread may end while another trial still uses what
+/// it started.
 fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
     type Order = (Command, mpsc::Sender<io::Result<Child>>);
     static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
@@ -155,11 +170,13 @@ fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
 }
 
 fn greets(port: u16) -> bool {
-    let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
     let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
     let mut start = [0; 7];
-    // Protocol version 10 is a greeting. A fresh MySQL knows nobody from 127.0.0.1 yet: error 1130, and it is up.
-    // Any other error is of a server that is not ready.
+    // Protocol version 10 is a greeting. A fresh MySQL knows nobody from 127.0.0.1 yet: error 1130,
+    // and it is up. Any other error is of a server that is not ready.
     peer.read_exact(&mut start).is_ok() && (start[4] == 10 || start[4..] == [0xff, 0x6a, 0x04])
 }
 
@@ -180,8 +197,18 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
             String::from_utf8_lossy(&bytes).into_owned()
         })
     };
-    let out = reader(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-    let err = reader(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let out = reader(
+        child
+            .stdout
+            .take()
+            .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+    );
+    let err = reader(
+        child
+            .stderr
+            .take()
+            .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+    );
     let until = Instant::now() + at_most;
     let mut pause_ms = 1;
     let (fine, late) = loop {
@@ -211,5 +238,6 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
 pub fn resident_kib(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|words| words.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+    line.and_then(|words| words.split_whitespace().next()?.parse().ok())
+        .unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Millrace as a process of a test: its own data folder, its own ports, configured as an operator would.
+//! Millrace as a process of a test: its own data folder, its own ports, configured as an operator
+//! would.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -54,23 +55,34 @@ impl Wish {
     /// One server in hostgroup 0, and the users of the fixture.
     pub fn in_front_of(server: &Server) -> Self {
         Self {
-            servers: format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}", server.port),
+            servers: format!(
+                "{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2000 }}",
+                server.port
+            ),
             users: "{ username = \"app\", password = \"secret\", default_hostgroup = 0 },\n\
                     { username = \"other\", password = \"geheim\", default_hostgroup = 0 },\n\
                     { username = \"secured\", password = \"verschlossen\", default_hostgroup = 0 }"
                 .to_owned(),
-            // Drivers choose their statements and their words by the greeting: as a DBA does, we claim the server's.
+            // Drivers choose their statements and their words by the greeting: as a DBA does, we
+            // claim the server's.
             variables: format!(
                 "    default_authentication_plugin = \"{}\"\n{}",
-                if server.vendor == Vendor::MySql { "caching_sha2_password" } else { "mysql_native_password" },
-                version(server.port).map_or_else(String::new, |version| format!("    server_version = \"{version}\"\n"))
+                if server.vendor == Vendor::MySql {
+                    "caching_sha2_password"
+                } else {
+                    "mysql_native_password"
+                },
+                version(server.port).map_or_else(String::new, |version| format!(
+                    "    server_version = \"{version}\"\n"
+                ))
             ),
             ..Self::default()
         }
     }
 }
 
-/// The version in a server's greeting: a header of four bytes, the protocol's number, then the words up to a zero.
+/// The version in a server's greeting: a header of four bytes, the protocol's number, then the
+/// words up to a zero.
 fn version(port: u16) -> Option<String> {
     let mut greeting = [0; 256];
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
@@ -95,16 +107,29 @@ pub struct Proxy {
 impl Proxy {
     /// Starts one; the error has the end of its log.
     pub fn start(driver: Driver, wish: &Wish) -> Result<Self, String> {
-        let folder = TempFolder::new(&format!("proxy-{driver}")).map_err(|error| error.to_string())?;
+        let folder =
+            TempFolder::new(&format!("proxy-{driver}")).map_err(|error| error.to_string())?;
         let mut last = String::new();
         for _ in 0..3 {
             // Somebody may take a port between the look and the start.
             let port = free_port().map_err(|error| error.to_string())?;
             let admin_port = free_port().map_err(|error| error.to_string())?;
-            fs::write(folder.path().join("proxysql.cnf"), configuration(folder.path(), port, admin_port, wish))
-                .map_err(|error| error.to_string())?;
+            fs::write(
+                folder.path().join("proxysql.cnf"),
+                configuration(folder.path(), port, admin_port, wish),
+            )
+            .map_err(|error| error.to_string())?;
             match launch(driver, folder.path(), &wish.flags, port, admin_port) {
-                Ok(process) => return Ok(Self { port, admin_port, driver, process, folder, flags: wish.flags.clone() }),
+                Ok(process) => {
+                    return Ok(Self {
+                        port,
+                        admin_port,
+                        driver,
+                        process,
+                        folder,
+                        flags: wish.flags.clone(),
+                    });
+                }
                 Err(error) => last = error,
             }
             // What was saved counts more than the file, and has the ports that somebody took.
@@ -137,8 +162,14 @@ impl Proxy {
     /// Starts it again on its ports, with the data that it left.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
-        self.process = launch(self.driver, self.folder.path(), &self.flags, self.port, self.admin_port)
-            .map_err(|error| format!("{error}\n{}", self.log()))?;
+        self.process = launch(
+            self.driver,
+            self.folder.path(),
+            &self.flags,
+            self.port,
+            self.admin_port,
+        )
+        .map_err(|error| format!("{error}\n{}", self.log()))?;
         Ok(())
     }
 
@@ -152,7 +183,8 @@ impl Proxy {
         self.folder.path()
     }
 
-    /// Pastes SQL into the `mariadb` command line on the admin port, as operators do; gives what it prints.
+    /// Pastes SQL into the `mariadb` command line on the admin port, as operators do; gives what it
+    /// prints.
     pub fn admin(&self, sql: &str) -> Result<String, String> {
         command_line(self.admin_port, "admin", "admin", &[], sql)
     }
@@ -164,30 +196,63 @@ impl Proxy {
 }
 
 /// What the `mariadb` client prints in batch mode (tabs, no names), or its error.
-pub fn command_line(port: u16, user: &str, password: &str, more: &[&str], sql: &str) -> Result<String, String> {
+pub fn command_line(
+    port: u16,
+    user: &str,
+    password: &str,
+    more: &[&str],
+    sql: &str,
+) -> Result<String, String> {
     let mut command = Command::new(Vendor::MariaDb.programs()?.client);
-    command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--batch", "--skip-column-names"]);
+    command.args([
+        "--no-defaults",
+        "--protocol=tcp",
+        "--host=127.0.0.1",
+        "--skip-ssl",
+        "--batch",
+        "--skip-column-names",
+    ]);
     command.arg("--default-character-set=utf8mb4");
-    command.args([format!("--port={port}"), format!("--user={user}"), format!("--password={password}")]);
+    command.args([
+        format!("--port={port}"),
+        format!("--user={user}"),
+        format!("--password={password}"),
+    ]);
     command.args(more).arg("-e").arg(sql);
     let (fine, words) = output(&mut command, Duration::from_secs(60))?;
     if fine { Ok(words) } else { Err(words) }
 }
 
-fn launch(driver: Driver, folder: &Path, flags: &[String], port: u16, admin_port: u16) -> Result<Process, String> {
+fn launch(
+    driver: Driver,
+    folder: &Path,
+    flags: &[String],
+    port: u16,
+    admin_port: u16,
+) -> Result<Process, String> {
     let mut arguments: Vec<String> = vec!["-f".into()];
-    arguments.extend(["-c".into(), folder.join("proxysql.cnf").display().to_string()]);
+    arguments.extend([
+        "-c".into(),
+        folder.join("proxysql.cnf").display().to_string(),
+    ]);
     arguments.extend(["-D".into(), folder.display().to_string()]);
     arguments.extend(["--io-driver".into(), driver.to_string()]);
     arguments.extend(flags.iter().cloned());
-    let mut process = Process::start(&program()?, &arguments, &folder.join("log")).map_err(|error| error.to_string())?;
+    let mut process = Process::start(&program()?, &arguments, &folder.join("log"))
+        .map_err(|error| error.to_string())?;
     process.wait_for_greeting(admin_port, START_AT_MOST)?;
     process.wait_for_greeting(port, START_AT_MOST)?;
     Ok(process)
 }
 
 fn configuration(folder: &Path, port: u16, admin_port: u16, wish: &Wish) -> String {
-    let Wish { variables, servers, users, rules, .. } = wish;
+    let Wish {
+        variables,
+        servers,
+        users,
+        rules,
+        ..
+    } = wish;
     format!(
         "datadir = \"{}\"\n\
          admin_variables =\n{{\n    admin_credentials = \"admin:admin\"\n    mysql_ifaces = \"127.0.0.1:{admin_port}\"\n}}\n\
@@ -213,8 +278,12 @@ pub fn program() -> Result<PathBuf, String> {
             // target/debug/deps/this-test → target/debug; a release test builds a release proxy.
             let profile = here.ancestors().nth(2).ok_or("this test has no place")?;
             let mut build = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-            build.args(["build", "--quiet", "--package", "millrace"]).current_dir(cache::root());
-            build.arg("--target-dir").arg(profile.parent().ok_or("the build has no place")?);
+            build
+                .args(["build", "--quiet", "--package", "millrace"])
+                .current_dir(cache::root());
+            build
+                .arg("--target-dir")
+                .arg(profile.parent().ok_or("the build has no place")?);
             if profile.ends_with("release") {
                 build.arg("--release");
             }

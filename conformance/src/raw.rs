@@ -1,4 +1,5 @@
-//! A client that speaks in packets: for what no library does, and to compare every byte of an answer.
+//! A client that speaks in packets: for what no library does, and to compare every byte of an
+//! answer.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -36,21 +37,44 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Logs in as `app`. The account's password has to be in the server's cache, which one login over TLS brings about.
+    /// Logs in as `app`. The account's password has to be in the server's cache, which one login
+    /// over TLS brings about.
     pub fn log_in(port: u16, caps: Caps) -> Result<Self, String> {
         Self::log_in_saying(port, caps, &[])
     }
 
     /// The same, with connection attributes.
-    pub fn log_in_saying(port: u16, caps: Caps, attributes: &[(&str, &str)]) -> Result<Self, String> {
-        let attributes: ConnectAttributes = attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let caps = if attributes.is_empty() { caps } else { caps | caps::CONNECT_ATTRS };
+    pub fn log_in_saying(
+        port: u16,
+        caps: Caps,
+        attributes: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        let attributes: ConnectAttributes = attributes
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        let caps = if attributes.is_empty() {
+            caps
+        } else {
+            caps | caps::CONNECT_ATTRS
+        };
         let stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-        stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
-        stream.set_write_timeout(Some(Duration::from_secs(60))).map_err(|error| error.to_string())?;
-        let mut raw = Self { stream, caps: PLAIN | caps, id: 0, statements: Vec::new() };
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .map_err(|error| error.to_string())?;
+        stream
+            .set_write_timeout(Some(Duration::from_secs(60)))
+            .map_err(|error| error.to_string())?;
+        let mut raw = Self {
+            stream,
+            caps: PLAIN | caps,
+            id: 0,
+            statements: Vec::new(),
+        };
         let (_, greeting) = raw.packet()?;
-        let First::Greeting(greeting) = First::read(&greeting).map_err(|error| error.to_string())? else {
+        let First::Greeting(greeting) =
+            First::read(&greeting).map_err(|error| error.to_string())?
+        else {
             return Err("no greeting".into());
         };
         raw.id = greeting.thread_id;
@@ -83,7 +107,10 @@ impl Raw {
                 Some(0xFE) => {
                     let switch = AuthSwitch::read(&answer).map_err(|error| error.to_string())?;
                     let nonce = switch.nonce().map_err(|error| error.to_string())?;
-                    raw.send(seq.wrapping_add(1), &scramble(Plugin::by_name(&switch.plugin), &nonce))?;
+                    raw.send(
+                        seq.wrapping_add(1),
+                        &scramble(Plugin::by_name(&switch.plugin), &nonce),
+                    )?;
                 }
                 Some(0x01) if answer.get(1) == Some(&auth::FAST_OK) => {}
                 _ => return Err(format!("not let in: {answer:02x?}")),
@@ -95,7 +122,14 @@ impl Raw {
     pub fn change_user(&mut self, user: &str) -> Result<(), String> {
         let plugin = Plugin::MysqlNative.name();
         // No proof yet: servers ask for it. No schema; utf8mb4.
-        let payload = [b"\x11", user.as_bytes(), b"\0\0\0\x2D\0", plugin.as_bytes(), b"\0"].concat();
+        let payload = [
+            b"\x11",
+            user.as_bytes(),
+            b"\0\0\0\x2D\0",
+            plugin.as_bytes(),
+            b"\0",
+        ]
+        .concat();
         self.send(0, &payload)?;
         loop {
             let (seq, answer) = self.packet()?;
@@ -104,7 +138,10 @@ impl Raw {
                 Some(0xFE) => {
                     let switch = AuthSwitch::read(&answer).map_err(|error| error.to_string())?;
                     let nonce = switch.nonce().map_err(|error| error.to_string())?;
-                    self.send(seq.wrapping_add(1), &auth::native_scramble(b"secret", &nonce))?;
+                    self.send(
+                        seq.wrapping_add(1),
+                        &auth::native_scramble(b"secret", &nonce),
+                    )?;
                 }
                 _ => return Err(answer.escape_ascii().to_string()),
             }
@@ -116,28 +153,40 @@ impl Raw {
         caps::has(self.caps, capability)
     }
 
-    /// Sends one packet, or several if the payload is that long; after a silence, if `$MILLRACE_TEST_SILENCE_MS` says so.
+    /// Sends one packet, or several if the payload is that long; after a silence, if
+    /// `$MILLRACE_TEST_SILENCE_MS` says so.
     pub fn send(&mut self, mut seq: u8, payload: &[u8]) -> Result<(), String> {
         if let Some(silence) = silence() {
             thread::sleep(silence);
         }
         let mut framed = Vec::new();
         packet::append(&mut framed, &mut seq, payload);
-        self.stream.write_all(&framed).map_err(|error| error.to_string())
+        self.stream
+            .write_all(&framed)
+            .map_err(|error| error.to_string())
     }
 
-    /// Sends bytes as they are, and gives what comes first, 4 KiB at most: for a client that is compressed by hand.
+    /// Sends bytes as they are, and gives what comes first, 4 KiB at most: for a client that is
+    /// compressed by hand.
     pub fn exchange(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        self.stream.write_all(bytes).map_err(|error| error.to_string())?;
+        self.stream
+            .write_all(bytes)
+            .map_err(|error| error.to_string())?;
         let mut came = vec![0; 4096];
-        let len = self.stream.read(&mut came).map_err(|error| error.to_string())?;
+        let len = self
+            .stream
+            .read(&mut came)
+            .map_err(|error| error.to_string())?;
         came.truncate(len);
         Ok(came)
     }
 
-    /// Sends bytes as they are, and gives all that comes until the other side closes the connection.
+    /// Sends bytes as they are, and gives all that comes until the other side closes the
+    /// connection.
     pub fn last_words(&mut self, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        self.stream.write_all(bytes).map_err(|error| error.to_string())?;
+        self.stream
+            .write_all(bytes)
+            .map_err(|error| error.to_string())?;
         let mut words = Vec::new();
         match self.stream.read_to_end(&mut words) {
             // It was closed with something unread.
@@ -149,14 +198,19 @@ impl Raw {
     /// The next packet: its number and payload.
     pub fn packet(&mut self) -> Result<(u8, Vec<u8>), String> {
         let mut header = [0; packet::HEADER_LEN];
-        self.stream.read_exact(&mut header).map_err(|error| error.to_string())?;
+        self.stream
+            .read_exact(&mut header)
+            .map_err(|error| error.to_string())?;
         let (len, seq) = packet::header(&header);
         let mut payload = vec![0; len];
-        self.stream.read_exact(&mut payload).map_err(|error| error.to_string())?;
+        self.stream
+            .read_exact(&mut payload)
+            .map_err(|error| error.to_string())?;
         Ok((seq, payload))
     }
 
-    /// Sends a command and gives its answer, a line for each packet. Ids of statements are left out: they are the connection's own.
+    /// Sends a command and gives its answer, a line for each packet. Ids of statements are left
+    /// out: they are the connection's own.
     pub fn ask(&mut self, payload: &[u8], expect: Expect) -> Result<String, String> {
         self.send(0, payload)?;
         self.answer(expect)
@@ -170,7 +224,9 @@ impl Raw {
             let (seq, mut payload) = self.packet()?;
             let mut framed = packet::make_header(payload.len(), seq).to_vec();
             framed.extend_from_slice(&payload);
-            let followed = response.follow(&framed).map_err(|error| format!("{error}\n{seen}"))?;
+            let followed = response
+                .follow(&framed)
+                .map_err(|error| format!("{error}\n{seen}"))?;
             if expect == Expect::Prepare
                 && seq == 1
                 && let (Some(prepared), Some(id)) = (response.prepared(), payload.get_mut(1..5))
@@ -193,7 +249,8 @@ impl Raw {
         self.query_with(&[], sql)
     }
 
-    /// COM_QUERY with query attributes; they are left out where the server has none, as client libraries do.
+    /// COM_QUERY with query attributes; they are left out where the server has none, as client
+    /// libraries do.
     pub fn query_with(&mut self, attributes: &[(&str, &str)], sql: &str) -> Result<String, String> {
         let mut payload = Vec::new();
         write_query(&mut payload, sql.as_bytes(), &named(attributes), self.caps);
@@ -208,11 +265,18 @@ impl Raw {
     /// COM_STMT_EXECUTE of the nth statement; `params` is what follows the count of iterations.
     pub fn execute(&mut self, nth: usize, flags: u8, params: &[u8]) -> Result<String, String> {
         let head = self.statement(0x17, nth);
-        self.ask(&[&head[..], &[flags, 1, 0, 0, 0], params].concat(), Expect::Execute)
+        self.ask(
+            &[&head[..], &[flags, 1, 0, 0, 0], params].concat(),
+            Expect::Execute,
+        )
     }
 
     /// COM_STMT_EXECUTE of the nth statement, which has no parameters, with query attributes.
-    pub fn execute_with(&mut self, nth: usize, attributes: &[(&str, &str)]) -> Result<String, String> {
+    pub fn execute_with(
+        &mut self,
+        nth: usize,
+        attributes: &[(&str, &str)],
+    ) -> Result<String, String> {
         let plain = [&self.statement(0x17, nth)[..], &[0, 1, 0, 0, 0]].concat();
         let mut payload = Vec::new();
         write_execution(&mut payload, &plain, 0, None, &named(attributes), self.caps);
@@ -234,13 +298,21 @@ impl Raw {
 
 fn named(all: &[(&str, &str)]) -> Attributes {
     let mut attributes = Attributes::default();
-    all.iter().for_each(|(name, text)| attributes.push_text(name, text));
+    all.iter()
+        .for_each(|(name, text)| attributes.push_text(name, text));
     attributes
 }
 
-/// What a busy machine makes of any client now and then, for each packet of each: see docs/testing.md.
+/// What a busy machine makes of any client now and then, for each packet of each: see
+/// docs/testing.md.
 pub fn silence() -> Option<Duration> {
-    static SILENCE: LazyLock<Option<Duration>> =
-        LazyLock::new(|| Some(Duration::from_millis(std::env::var("MILLRACE_TEST_SILENCE_MS").ok()?.parse().ok()?)));
+    static SILENCE: LazyLock<Option<Duration>> = LazyLock::new(|| {
+        Some(Duration::from_millis(
+            std::env::var("MILLRACE_TEST_SILENCE_MS")
+                .ok()?
+                .parse()
+                .ok()?,
+        ))
+    });
     *SILENCE
 }

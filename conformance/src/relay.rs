@@ -1,4 +1,5 @@
-//! A relay that knows nothing: what the harness is tried on, since every difference through it is the harness's own.
+//! A relay that knows nothing: what the harness is tried on, since every difference through it is
+//! the harness's own.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,7 +7,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is in it is said behind the server's next bytes, in one piece with them, and is the last of that connection.
+/// What is in it is said behind the server's next bytes, in one piece with them, and is the last of
+/// that connection.
 pub type LastWords = Arc<Mutex<Option<Vec<u8>>>>;
 
 /// Starts one in front of the port and gives its own; it serves until the process ends.
@@ -28,8 +30,10 @@ pub fn start_with(to: u16, words: &LastWords) -> io::Result<u16> {
     Ok(port)
 }
 
-/// An address at which one server takes another's place: starts one in front of the port that is `at` there when a client comes, and gives its own. Connections to the port
-/// that was there before hear nothing any more, not even an end. `told`: servers are told where a client comes from, by the PROXY protocol.
+/// An address at which one server takes another's place: starts one in front of the port that is
+/// `at` there when a client comes, and gives its own. Connections to the port that was there before
+/// hear nothing any more, not even an end. `told`: servers are told where a client comes from, by
+/// the PROXY protocol.
 pub fn start_before(at: &Arc<AtomicU16>, told: bool) -> io::Result<u16> {
     let at = at.clone();
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -39,8 +43,15 @@ pub fn start_before(at: &Arc<AtomicU16>, told: bool) -> io::Result<u16> {
             let at = at.clone();
             thread::spawn(move || {
                 let to = at.load(Ordering::Relaxed);
-                let (Ok(mut server), Ok(from)) = (TcpStream::connect(("127.0.0.1", to)), client.peer_addr()) else { return };
-                let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else { return };
+                let (Ok(mut server), Ok(from)) =
+                    (TcpStream::connect(("127.0.0.1", to)), client.peer_addr())
+                else {
+                    return;
+                };
+                let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone())
+                else {
+                    return;
+                };
                 let header = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {} {port}\r\n", from.port());
                 if told && server.write_all(header.as_bytes()).is_err() {
                     return;
@@ -71,8 +82,12 @@ fn pour_while(mut from: TcpStream, mut into: TcpStream, at: &AtomicU16, to: u16)
 }
 
 fn carry(client: TcpStream, to: u16, words: &LastWords) {
-    let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
-    let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else {
+        return;
+    };
+    let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else {
+        return;
+    };
     let words = words.clone();
     let back = thread::spawn(move || pour(server_too, client_too, &words));
     pour(client, server, &LastWords::default());

@@ -1,4 +1,5 @@
-//! Real servers in temporary folders: a template of each version is made once and copied for each start.
+//! Real servers in temporary folders: a template of each version is made once and copied for each
+//! start.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -36,14 +37,24 @@ impl Vendor {
     /// The programs, or a sentence about why they cannot be had.
     pub fn programs(self) -> Result<Programs, String> {
         let (server, client, help) = match self {
-            Self::MariaDb => (in_path("mariadbd"), in_path("mariadb"), "apt-get install mariadb-server-core mariadb-client-core"),
+            Self::MariaDb => (
+                in_path("mariadbd"),
+                in_path("mariadb"),
+                "apt-get install mariadb-server-core mariadb-client-core",
+            ),
             Self::MySql => {
                 let bin = cache::folder().join("mysql/bin");
-                (Some(bin.join("mysqld")), Some(bin.join("mysql")), "scripts/get-mysql.sh")
+                (
+                    Some(bin.join("mysqld")),
+                    Some(bin.join("mysql")),
+                    "scripts/get-mysql.sh",
+                )
             }
         };
         match (server, client) {
-            (Some(server), Some(client)) if server.exists() && client.exists() => Ok(Programs { server, client }),
+            (Some(server), Some(client)) if server.exists() && client.exists() => {
+                Ok(Programs { server, client })
+            }
             _ => Err(format!("{self} is not here ({help} brings it)")),
         }
     }
@@ -88,18 +99,32 @@ impl Server {
     pub fn start_with(vendor: Vendor, options: &[&str]) -> Result<Self, String> {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let programs = vendor.programs()?;
-        let template = template(vendor, &programs).map_err(|error| format!("{vendor}: no template: {error}"))?;
+        let template = template(vendor, &programs)
+            .map_err(|error| format!("{vendor}: no template: {error}"))?;
         let folder = TempFolder::new(&vendor.to_string()).map_err(|error| error.to_string())?;
-        copy(&template, &folder.path().join("data")).map_err(|error| format!("{vendor}: {error}"))?;
+        copy(&template, &folder.path().join("data"))
+            .map_err(|error| format!("{vendor}: {error}"))?;
         let mut last = String::new();
         for _ in 0..3 {
             // Somebody may take the port between the look and the start.
             match launch(vendor, &programs, folder.path(), &options) {
-                Ok((process, port)) => return Ok(Self { vendor, port, process, folder, programs, options }),
+                Ok((process, port)) => {
+                    return Ok(Self {
+                        vendor,
+                        port,
+                        process,
+                        folder,
+                        programs,
+                        options,
+                    });
+                }
                 Err(error) => last = error,
             }
         }
-        Err(format!("{vendor}: {last}\n{}", tail(&folder.path().join("log"))))
+        Err(format!(
+            "{vendor}: {last}\n{}",
+            tail(&folder.path().join("log"))
+        ))
     }
 
     /// Its process id.
@@ -127,8 +152,12 @@ impl Server {
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
         let arguments = arguments(self.vendor, self.folder.path(), self.port, &self.options);
-        self.process = Process::start(&self.programs.server, &arguments, &self.folder.path().join("log"))
-            .map_err(|error| error.to_string())?;
+        self.process = Process::start(
+            &self.programs.server,
+            &arguments,
+            &self.folder.path().join("log"),
+        )
+        .map_err(|error| error.to_string())?;
         self.process.wait_for_greeting(self.port, START_AT_MOST)
     }
 
@@ -137,16 +166,23 @@ impl Server {
         run_sql(&self.programs.client, &self.folder.path().join("s"), sql)
     }
 
-    /// A file of the server's TLS set: `ca.pem`, `server-cert.pem`, `client-cert.pem`, `client-key.pem`.
+    /// A file of the server's TLS set: `ca.pem`, `server-cert.pem`, `client-cert.pem`,
+    /// `client-key.pem`.
     pub fn tls_file(&self, name: &str) -> PathBuf {
         self.folder.path().join("data").join(name)
     }
 }
 
-fn launch(vendor: Vendor, programs: &Programs, folder: &Path, options: &[String]) -> Result<(Process, u16), String> {
+fn launch(
+    vendor: Vendor,
+    programs: &Programs,
+    folder: &Path,
+    options: &[String],
+) -> Result<(Process, u16), String> {
     let port = free_port().map_err(|error| error.to_string())?;
     let arguments = arguments(vendor, folder, port, options);
-    let mut process = Process::start(&programs.server, &arguments, &folder.join("log")).map_err(|error| error.to_string())?;
+    let mut process = Process::start(&programs.server, &arguments, &folder.join("log"))
+        .map_err(|error| error.to_string())?;
     process.wait_for_greeting(port, START_AT_MOST)?;
     Ok((process, port))
 }
@@ -158,10 +194,15 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Ve
     all.push(format!("--datadir={}", data.display()));
     all.push(format!("--socket={}", folder.join("s").display()));
     all.push(format!("--pid-file={}", folder.join("pid").display()));
-    // A server that starts removes all `#sql…` of its folder for temporary files: in one that servers share, the tables that another is about to open.
+    // A server that starts removes all `#sql…` of its folder for temporary files: in one that
+    // servers share, the tables that another is about to open.
     all.push(format!("--tmpdir={}", folder.display()));
     all.push(format!("--port={port}"));
-    for (option, file) in [("ssl-ca", "ca.pem"), ("ssl-cert", "server-cert.pem"), ("ssl-key", "server-key.pem")] {
+    for (option, file) in [
+        ("ssl-ca", "ca.pem"),
+        ("ssl-cert", "server-cert.pem"),
+        ("ssl-key", "server-key.pem"),
+    ] {
         all.push(format!("--{option}={}", data.join(file).display()));
     }
     let common = "--bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin --max-connections=6000 --max-allowed-packet=64M \
@@ -183,14 +224,19 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Ve
 }
 
 fn current_user() -> String {
-    let asked = Command::new("id").arg("-un").output().map(|out| out.stdout).unwrap_or_default();
+    let asked = Command::new("id")
+        .arg("-un")
+        .output()
+        .map(|out| out.stdout)
+        .unwrap_or_default();
     String::from_utf8_lossy(&asked).trim().to_owned()
 }
 
 /// The SQL that every server starts with.
 fn fixture() -> Result<String, String> {
     let path = cache::root().join("conformance/scenarios/fixture.sql");
-    let mut sql = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut sql =
+        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     sql.push_str("CREATE TABLE wide (");
     for column in 1..=1000 {
         let comma = if column == 1 { "" } else { ", " };
@@ -202,10 +248,20 @@ fn fixture() -> Result<String, String> {
 
 /// A data folder with the fixture in it, made once for a version of the server and of the fixture.
 fn template(vendor: Vendor, programs: &Programs) -> Result<PathBuf, String> {
-    let version = Command::new(&programs.server).arg("--version").output().map_err(|error| error.to_string())?.stdout;
+    let version = Command::new(&programs.server)
+        .arg("--version")
+        .output()
+        .map_err(|error| error.to_string())?
+        .stdout;
     let fixture = fixture()?;
     let mut hash = DefaultHasher::new();
-    (&version, &fixture, include_str!("servers.rs"), current_user()).hash(&mut hash);
+    (
+        &version,
+        &fixture,
+        include_str!("servers.rs"),
+        current_user(),
+    )
+        .hash(&mut hash);
     let servers = cache::folder().join("servers");
     fs::create_dir_all(&servers).map_err(|error| error.to_string())?;
     let folder = servers.join(format!("{vendor}-{:016x}", hash.finish()));
@@ -217,23 +273,39 @@ fn template(vendor: Vendor, programs: &Programs) -> Result<PathBuf, String> {
     let work = folder.with_extension("new");
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work).map_err(|error| error.to_string())?;
-    make_template(vendor, programs, &work, &fixture).map_err(|error| format!("{error}\n{}", tail(&work.join("log"))))?;
+    make_template(vendor, programs, &work, &fixture)
+        .map_err(|error| format!("{error}\n{}", tail(&work.join("log"))))?;
     fs::rename(&work, &folder).map_err(|error| error.to_string())?;
     Ok(folder.join("data"))
 }
 
-fn make_template(vendor: Vendor, programs: &Programs, work: &Path, fixture: &str) -> Result<(), String> {
+fn make_template(
+    vendor: Vendor,
+    programs: &Programs,
+    work: &Path,
+    fixture: &str,
+) -> Result<(), String> {
     let data = work.join("data");
     let mut install = match vendor {
         Vendor::MariaDb => {
-            let mut install = Command::new(in_path("mariadb-install-db").ok_or("mariadb-install-db is not here")?);
-            install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+            let mut install = Command::new(
+                in_path("mariadb-install-db").ok_or("mariadb-install-db is not here")?,
+            );
+            install.args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ]);
             install.arg(format!("--tmpdir={}", work.display()));
             install
         }
         Vendor::MySql => {
             let mut install = Command::new(&programs.server);
-            install.args(["--no-defaults", "--initialize-insecure", "--innodb-redo-log-capacity=8M"]);
+            install.args([
+                "--no-defaults",
+                "--initialize-insecure",
+                "--innodb-redo-log-capacity=8M",
+            ]);
             install
         }
     };
@@ -246,7 +318,11 @@ fn make_template(vendor: Vendor, programs: &Programs, work: &Path, fixture: &str
     let (mut process, _) = launch(vendor, programs, work, &[])?;
     run_sql(&programs.client, &work.join("s"), fixture)?;
     if vendor == Vendor::MySql {
-        run_sql(&programs.client, &work.join("s"), "INSTALL COMPONENT 'file://component_query_attributes'")?;
+        run_sql(
+            &programs.client,
+            &work.join("s"),
+            "INSTALL COMPONENT 'file://component_query_attributes'",
+        )?;
     }
     run_sql(&programs.client, &work.join("s"), "SHUTDOWN")?;
     match process.wait(START_AT_MOST) {
@@ -267,19 +343,34 @@ fn tls_files(data: &Path) -> Result<(), String> {
             openssl x509 -req -in $who.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 3650 -extfile ext -out $who-cert.pem
         done
         chmod 600 *-key.pem; rm -f ext *.csr"#;
-    expect(output(Command::new("sh").args(["-c", script, "tls"]).arg(data), START_AT_MOST))
+    expect(output(
+        Command::new("sh").args(["-c", script, "tls"]).arg(data),
+        START_AT_MOST,
+    ))
 }
 
 fn run_sql(client: &Path, socket: &Path, sql: &str) -> Result<String, String> {
-    let file = socket.with_file_name(format!("sql-{:?}", thread::current().id()).replace(['(', ')'], ""));
+    let file =
+        socket.with_file_name(format!("sql-{:?}", thread::current().id()).replace(['(', ')'], ""));
     fs::write(&file, sql).map_err(|error| error.to_string())?;
     let mut command = Command::new(client);
-    command.args(["--no-defaults", "--user=root", "--protocol=socket", "--batch"]).arg(format!("--socket={}", socket.display()));
+    command
+        .args([
+            "--no-defaults",
+            "--user=root",
+            "--protocol=socket",
+            "--batch",
+        ])
+        .arg(format!("--socket={}", socket.display()));
     if client.ends_with("mysql") {
-        // `source` and `delimiter` are commands of the client; MySQL's needs to be allowed them since 9.
+        // `source` and `delimiter` are commands of the client; MySQL's needs to be allowed them
+        // since 9.
         command.arg("--commands");
     }
-    command.arg("--default-character-set=utf8mb4").arg("-e").arg(format!("source {}", file.display()));
+    command
+        .arg("--default-character-set=utf8mb4")
+        .arg("-e")
+        .arg(format!("source {}", file.display()));
     let (fine, words) = output(&mut command, START_AT_MOST)?;
     let _ = fs::remove_file(&file);
     if fine { Ok(words) } else { Err(words) }
@@ -293,13 +384,23 @@ fn expect(ran: Result<(bool, String), String>) -> Result<(), String> {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let status = Command::new("cp").args(["-a", "--reflink=auto", "--sparse=always"]).arg(from).arg(to).status()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("cp ended with {status}"))) }
+    let status = Command::new("cp")
+        .args(["-a", "--reflink=auto", "--sparse=always"])
+        .arg(from)
+        .arg(to)
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("cp ended with {status}")))
+    }
 }
 
 /// The end of a log, for the words of a failure.
 pub fn tail(log: &Path) -> String {
-    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let text = fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(25)..].join("\n")
 }

@@ -1,4 +1,5 @@
-//! A programme that stays and takes orders: a line each, answered by lines up to [`END`] on both of its outputs.
+//! A programme that stays and takes orders: a line each, answered by lines up to [`END`] on both of
+//! its outputs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -23,10 +24,18 @@ impl Standing {
     /// # Errors
     /// It does not start.
     pub fn start(mut command: Command) -> Result<Self, String> {
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         let mut child = child.map_err(|error| format!("{command:?} does not start: {error}"))?;
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-            (Some(orders), Some(out), Some(err)) => Ok(Self { child, orders, said: [lines(out), lines(err)] }),
+            (Some(orders), Some(out), Some(err)) => Ok(Self {
+                child,
+                orders,
+                said: [lines(out), lines(err)],
+            }),
             _ => Err(format!("{command:?} has no pipes")),
         }
     }
@@ -37,12 +46,17 @@ impl Standing {
     /// It ended, or took longer than `at_most`; with all that it said.
     pub fn ask(&mut self, order: &str, at_most: Duration) -> Result<String, String> {
         // An order that cannot be given is noticed by the end of what it says.
-        let _gone = self.orders.write_all(format!("{order}\n").as_bytes()).and_then(|()| self.orders.flush());
+        let _gone = self
+            .orders
+            .write_all(format!("{order}\n").as_bytes())
+            .and_then(|()| self.orders.flush());
         let until = Instant::now() + at_most;
         let mut words = String::new();
         let outcomes = [0, 1].map(|which| gather(&self.said[which], until, &mut words));
         if outcomes.contains(&Err(RecvTimeoutError::Timeout)) {
-            return Err(format!("{words}\n(killed: it took longer than {at_most:?})\n"));
+            return Err(format!(
+                "{words}\n(killed: it took longer than {at_most:?})\n"
+            ));
         }
         match outcomes {
             [Ok(()), Ok(())] => Ok(words),
@@ -64,7 +78,10 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
         let mut pipe = BufReader::new(pipe);
         let mut line = Vec::new();
         while pipe.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            if sender
+                .send(String::from_utf8_lossy(&line).into_owned())
+                .is_err()
+            {
                 return;
             }
             line.clear();
@@ -73,7 +90,11 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     said
 }
 
-fn gather(said: &Receiver<String>, until: Instant, words: &mut String) -> Result<(), RecvTimeoutError> {
+fn gather(
+    said: &Receiver<String>,
+    until: Instant,
+    words: &mut String,
+) -> Result<(), RecvTimeoutError> {
     loop {
         let line = said.recv_timeout(until.saturating_duration_since(Instant::now()))?;
         if line.trim_end() == END {
@@ -97,8 +118,9 @@ mod tests {
 
     #[test]
     fn each_order_has_its_answer_with_the_complaints_behind() {
-        let mut standing =
-            shell("while read -r order; do echo \"did $order\"; echo hm >&2; echo '## end'; echo '## end' >&2; done");
+        let mut standing = shell(
+            "while read -r order; do echo \"did $order\"; echo hm >&2; echo '## end'; echo '## end' >&2; done",
+        );
         assert_eq!(standing.ask("this", AT_MOST).unwrap(), "did this\nhm\n");
         assert_eq!(standing.ask("that", AT_MOST).unwrap(), "did that\nhm\n");
     }
@@ -106,8 +128,16 @@ mod tests {
     #[test]
     fn who_ends_or_is_late_is_told_with_his_words() {
         let mut standing = shell("read -r order; echo first words; echo last words >&2");
-        assert_eq!(standing.ask("this", AT_MOST).unwrap_err(), "the client ended with an error:\nfirst words\nlast words\n");
+        assert_eq!(
+            standing.ask("this", AT_MOST).unwrap_err(),
+            "the client ended with an error:\nfirst words\nlast words\n"
+        );
         let mut standing = shell("echo first words; exec sleep 60");
-        assert!(standing.ask("this", Duration::from_millis(300)).unwrap_err().contains("killed"));
+        assert!(
+            standing
+                .ask("this", Duration::from_millis(300))
+                .unwrap_err()
+                .contains("killed")
+        );
     }
 }

@@ -24,7 +24,9 @@ pub fn up_to_eof(client: &mut Raw, eofs: usize) -> Result<Vec<Vec<u8>>, String> 
 
 /// COM_STMT_PREPARE; the statement's id, when what it says of parameters and columns has been read.
 pub fn prepare(client: &mut Raw, text: impl AsRef<[u8]>) -> Result<u32, String> {
-    client.command(&[b"\x16", text.as_ref()].concat()).map_err(said)?;
+    client
+        .command(&[b"\x16", text.as_ref()].concat())
+        .map_err(said)?;
     let ok = client.packet().map_err(said)?;
     let Some([0, a, b, c, d, columns @ .., _, _, _]) = ok.first_chunk::<12>() else {
         return Err(by_hand::complaint(&ok).to_string());
@@ -37,16 +39,30 @@ pub fn prepare(client: &mut Raw, text: impl AsRef<[u8]>) -> Result<u32, String> 
 
 /// COM_STMT_EXECUTE without parameters; its rows, if it opens no cursor.
 pub fn execute(client: &mut Raw, id: u32, cursor: bool) -> Result<(), String> {
-    client.command(&[&b"\x17"[..], &id.to_le_bytes(), &[u8::from(cursor), 1, 0, 0, 0]].concat()).map_err(said)?;
+    client
+        .command(
+            &[
+                &b"\x17"[..],
+                &id.to_le_bytes(),
+                &[u8::from(cursor), 1, 0, 0, 0],
+            ]
+            .concat(),
+        )
+        .map_err(said)?;
     up_to_eof(client, if cursor { 1 } else { 2 }).map(drop)
 }
 
 /// COM_STMT_EXECUTE without parameters; its rows as they came.
 pub fn rows_of(client: &mut Raw, id: u32) -> Result<String, String> {
-    client.command(&[&b"\x17"[..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(said)?;
+    client
+        .command(&[&b"\x17"[..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat())
+        .map_err(said)?;
     let packets = up_to_eof(client, 2)?;
     // The number of columns, and a definition for each.
-    let columns = packets.first().and_then(|packet| packet.first()).map_or(0, |columns| usize::from(*columns));
+    let columns = packets
+        .first()
+        .and_then(|packet| packet.first())
+        .map_or(0, |columns| usize::from(*columns));
     Ok(packets
         .get(1 + columns..)
         .unwrap_or_default()
@@ -58,6 +74,8 @@ pub fn rows_of(client: &mut Raw, id: u32) -> Result<String, String> {
 
 /// COM_STMT_FETCH of this many rows; how many came.
 pub fn fetch(client: &mut Raw, id: u32, rows: u32) -> Result<usize, String> {
-    client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &rows.to_le_bytes()].concat()).map_err(said)?;
+    client
+        .command(&[&b"\x1c"[..], &id.to_le_bytes(), &rows.to_le_bytes()].concat())
+        .map_err(said)?;
     up_to_eof(client, 1).map(|rows| rows.len())
 }

@@ -1,5 +1,6 @@
-//! Sessions of others beside a client's: a relay in front of a proxy brings two for each kind of client that comes. They are of the same user and
-//! have the same flags, so that they share the few connections to the server, and they leave on them all that a session can leave.
+//! Sessions of others beside a client's: a relay in front of a proxy brings two for each kind of
+//! client that comes. They are of the same user and have the same flags, so that they share the few
+//! connections to the server, and they leave on them all that a session can leave.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -52,8 +53,7 @@ const SAID: &[&str] = &[
 ];
 
 /// What they need on the server.
-pub const FIXTURE: &str =
-    "CREATE TABLE IF NOT EXISTS conf2.strangers (id INT AUTO_INCREMENT PRIMARY KEY, words VARCHAR(20)) ENGINE=InnoDB";
+pub const FIXTURE: &str = "CREATE TABLE IF NOT EXISTS conf2.strangers (id INT AUTO_INCREMENT PRIMARY KEY, words VARCHAR(20)) ENGINE=InnoDB";
 
 /// The relay, and who is there.
 pub struct Strangers {
@@ -74,7 +74,12 @@ impl Strangers {
     pub fn start(login: Login<'static>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let here = Arc::new(Here { proxy: login.port, login, leave: AtomicBool::new(false), by_flags: Mutex::default() });
+        let here = Arc::new(Here {
+            proxy: login.port,
+            login,
+            leave: AtomicBool::new(false),
+            by_flags: Mutex::default(),
+        });
         let all = here.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -91,9 +96,18 @@ impl Strangers {
     /// One of them has panicked.
     pub fn leave(&self) -> Result<u64, String> {
         self.here.leave.store(true, Ordering::Release);
-        let all: Vec<_> =
-            self.here.by_flags.lock().map_err(|_| "a thread panicked")?.drain().flat_map(|(_, each)| each).collect();
-        let said = all.into_iter().map(|one| one.join().map_err(|_| "a stranger panicked".to_owned())).sum();
+        let all: Vec<_> = self
+            .here
+            .by_flags
+            .lock()
+            .map_err(|_| "a thread panicked")?
+            .drain()
+            .flat_map(|(_, each)| each)
+            .collect();
+        let said = all
+            .into_iter()
+            .map(|one| one.join().map_err(|_| "a stranger panicked".to_owned()))
+            .sum();
         self.here.leave.store(false, Ordering::Release);
         said
     }
@@ -102,9 +116,15 @@ impl Strangers {
 impl Here {
     /// Brings those who are like this client before its login goes on.
     fn carry(self: &Arc<Self>, mut client: TcpStream) {
-        let Ok(mut server) = TcpStream::connect(("127.0.0.1", self.proxy)) else { return };
-        let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else { return };
-        let back = thread::spawn(move || relay::pour(server_too, client_too, &relay::LastWords::default()));
+        let Ok(mut server) = TcpStream::connect(("127.0.0.1", self.proxy)) else {
+            return;
+        };
+        let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else {
+            return;
+        };
+        let back = thread::spawn(move || {
+            relay::pour(server_too, client_too, &relay::LastWords::default())
+        });
         // A login, or the request of TLS before it: a header of four bytes, then the flags.
         let mut first = vec![0; 8];
         if client.read_exact(&mut first).is_ok() {
@@ -117,7 +137,9 @@ impl Here {
     }
 
     fn bring(self: &Arc<Self>, flags: u32) {
-        let Ok(mut by_flags) = self.by_flags.lock() else { return };
+        let Ok(mut by_flags) = self.by_flags.lock() else {
+            return;
+        };
         by_flags.entry(flags).or_insert_with(|| {
             let (began, begins) = mpsc::channel();
             let each = (0..EACH).map(|_| {
@@ -136,12 +158,17 @@ impl Here {
 
     /// One of them, until it has to leave: what it has said.
     fn live(&self, flags: u32, began: &mpsc::Sender<()>) -> u64 {
-        let Ok(mut raw) = Raw::log_in_as(&self.login, flags, FOLLOWED) else { return 0 };
+        let Ok(mut raw) = Raw::log_in_as(&self.login, flags, FOLLOWED) else {
+            return 0;
+        };
         let mut said = 0;
         loop {
             for sql in SAID {
                 // Errors are part of it; a connection that is over is not, and ends it.
-                if raw.ask(sql).is_err_and(|error| error.kind() != io::ErrorKind::Other) {
+                if raw
+                    .ask(sql)
+                    .is_err_and(|error| error.kind() != io::ErrorKind::Other)
+                {
                     return said;
                 }
                 said += 1;

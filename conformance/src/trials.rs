@@ -23,7 +23,10 @@ pub fn run(tests: &[(&'static str, Test)]) -> ! {
         DRIVERS.iter().map(move |&driver| {
             let name = format!("{driver}::{name}");
             let runs = name.clone();
-            Trial::test(name, move || watched(&runs, || test(driver)).map_err(Failed::from)).with_ignored_flag(ignored)
+            Trial::test(name, move || {
+                watched(&runs, || test(driver)).map_err(Failed::from)
+            })
+            .with_ignored_flag(ignored)
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit()
@@ -38,14 +41,19 @@ pub fn expect(fine: bool, words: impl FnOnce() -> String) -> Result<(), String> 
 ///
 /// # Errors
 /// The last answer, or that of an attempt that failed.
-pub fn soon(wanted: &str, mut attempt: impl FnMut() -> Result<String, String>) -> Result<(), String> {
+pub fn soon(
+    wanted: &str,
+    mut attempt: impl FnMut() -> Result<String, String>,
+) -> Result<(), String> {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         let said = attempt()?;
         if said == wanted {
             return Ok(());
         }
-        expect(Instant::now() < until, || format!("wanted {wanted:?}, there is {said:?}"))?;
+        expect(Instant::now() < until, || {
+            format!("wanted {wanted:?}, there is {said:?}")
+        })?;
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -65,5 +73,7 @@ pub fn until(wanted: &str, ask: impl Fn() -> Result<String, String>) -> Result<(
 
 /// Are the two texts alike, but for blanks at their ends?
 pub fn same(found: &str, wanted: &str) -> Result<(), String> {
-    expect(found.trim() == wanted.trim(), || format!("wanted:\n{}\nfound:\n{}", wanted.trim(), found.trim()))
+    expect(found.trim() == wanted.trim(), || {
+        format!("wanted:\n{}\nfound:\n{}", wanted.trim(), found.trim())
+    })
 }

@@ -1,5 +1,5 @@
-//! A test that does not end is named, with what it waits for: one that hangs would otherwise hold the whole run until somebody kills it, and its
-//! programme's output with it.
+//! A test that does not end is named, with what it waits for: one that hangs would otherwise hold
+//! the whole run until somebody kills it, and its programme's output with it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,15 @@ use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-/// What a test may take, in minutes, unless `MILLRACE_TEST_MINUTES` says another number. The slowest takes two.
+/// What a test may take, in minutes, unless `MILLRACE_TEST_MINUTES` says another number. The
+/// slowest takes two.
 const MINUTES: u64 = 15;
 
 static RUNNING: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
 
-/// Runs the test. The programme ends with 101 if it takes longer than [`MINUTES`], except where somebody wants tests to go on for as long as they please
-/// (`MILLRACE_SOAK_MINUTES`, `MILLRACE_STRESS`).
+/// Runs the test. The programme ends with 101 if it takes longer than [`MINUTES`], except where
+/// somebody wants tests to go on for as long as they please (`MILLRACE_SOAK_MINUTES`,
+/// `MILLRACE_STRESS`).
 pub fn watched<R>(name: &str, test: impl FnOnce() -> R) -> R {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -41,7 +43,10 @@ fn limit() -> Option<Duration> {
     if env::var_os("MILLRACE_SOAK_MINUTES").is_some() || env::var_os("MILLRACE_STRESS").is_some() {
         return None;
     }
-    let minutes = env::var("MILLRACE_TEST_MINUTES").ok().and_then(|minutes| minutes.parse().ok()).unwrap_or(MINUTES);
+    let minutes = env::var("MILLRACE_TEST_MINUTES")
+        .ok()
+        .and_then(|minutes| minutes.parse().ok())
+        .unwrap_or(MINUTES);
     Some(Duration::from_secs(60 * minutes))
 }
 
@@ -49,11 +54,17 @@ fn watch(limit: Duration) {
     loop {
         thread::sleep(Duration::from_secs(1));
         let late = |running: &Vec<(String, Instant)>| {
-            running.iter().find(|(_, begun)| begun.elapsed() > limit).map(|(name, _)| name.clone())
+            running
+                .iter()
+                .find(|(_, begun)| begun.elapsed() > limit)
+                .map(|(name, _)| name.clone())
         };
         let late = RUNNING.lock().ok().and_then(|running| late(&running));
         if let Some(name) = late {
-            println!("test {name} ... FAILED: it did not end within {limit:?}\n{}", circumstances());
+            println!(
+                "test {name} ... FAILED: it did not end within {limit:?}\n{}",
+                circumstances()
+            );
             println!("test result: FAILED. 0 passed; 1 failed; 0 ignored");
             process::exit(101);
         }
@@ -69,35 +80,60 @@ fn circumstances() -> String {
         let _ = writeln!(words, "{}", threads(child));
     }
     let ours = format!("millrace-{me}-");
-    for folder in listed(&env::temp_dir())
-        .into_iter()
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&ours)))
-    {
-        for log in listed(&folder)
-            .into_iter()
-            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("log")) && path.is_file())
-        {
+    for folder in listed(&env::temp_dir()).into_iter().filter(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(&ours))
+    }) {
+        for log in listed(&folder).into_iter().filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().contains("log"))
+                && path.is_file()
+        }) {
             let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
             let lines: Vec<&str> = text.lines().collect();
-            let _ = writeln!(words, "the end of {}:\n{}", log.display(), lines[lines.len().saturating_sub(10)..].join("\n"));
+            let _ = writeln!(
+                words,
+                "the end of {}:\n{}",
+                log.display(),
+                lines[lines.len().saturating_sub(10)..].join("\n")
+            );
         }
     }
     words
 }
 
 fn listed(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
 }
 
-/// A line for the process and one for each of its first threads: its name, its state, what it waits for, its system call.
+/// A line for the process and one for each of its first threads: its name, its state, what it waits
+/// for, its system call.
 fn threads(id: u32) -> String {
     let process = PathBuf::from(format!("/proc/{id}"));
-    let told = |path: PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).replace('\0', " ").trim().to_owned();
+    let told = |path: PathBuf| {
+        String::from_utf8_lossy(&fs::read(path).unwrap_or_default())
+            .replace('\0', " ")
+            .trim()
+            .to_owned()
+    };
     let mut words = format!("process {id}: {}", told(process.join("cmdline")));
     for thread in listed(&process.join("task")).into_iter().take(12) {
         let status = told(thread.join("status"));
-        let state = status.lines().find(|line| line.starts_with("State:")).unwrap_or_default().to_owned();
-        let (name, waits, call) = (told(thread.join("comm")), told(thread.join("wchan")), told(thread.join("syscall")));
+        let state = status
+            .lines()
+            .find(|line| line.starts_with("State:"))
+            .unwrap_or_default()
+            .to_owned();
+        let (name, waits, call) = (
+            told(thread.join("comm")),
+            told(thread.join("wchan")),
+            told(thread.join("syscall")),
+        );
         let _ = write!(words, "\n  {name}: {state} {waits} {call}");
     }
     words
@@ -108,15 +144,28 @@ fn children(id: u32) -> Vec<u32> {
     let of = |path: &Path| -> Option<(u32, u32)> {
         let stat = fs::read_to_string(path.join("stat")).ok()?;
         // The name is in brackets and may have any in it; behind it stand the state and the parent.
-        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        let parent = stat
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()?;
         Some((stat.split(' ').next()?.parse().ok()?, parent))
     };
-    let all: Vec<(u32, u32)> = listed(Path::new("/proc")).iter().filter_map(|path| of(path)).collect();
+    let all: Vec<(u32, u32)> = listed(Path::new("/proc"))
+        .iter()
+        .filter_map(|path| of(path))
+        .collect();
     let mut below = vec![id];
     let mut at = 0;
     while at < below.len() {
         let parent = below[at];
-        below.extend(all.iter().filter(|(_, one)| *one == parent).map(|(id, _)| *id));
+        below.extend(
+            all.iter()
+                .filter(|(_, one)| *one == parent)
+                .map(|(id, _)| *id),
+        );
         at += 1;
     }
     below.split_off(1)
@@ -128,7 +177,13 @@ mod tests {
 
     #[test]
     fn who_runs_is_known_until_the_end_however_it_comes() {
-        let running = |wanted: &str| RUNNING.lock().unwrap().iter().any(|(name, _)| name == wanted);
+        let running = |wanted: &str| {
+            RUNNING
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|(name, _)| name == wanted)
+        };
         assert!(watched("this one", || running("this one")));
         assert!(!running("this one"));
         let panicked = std::panic::catch_unwind(|| watched("that one", || panic!("for the test")));
@@ -143,6 +198,9 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(words.contains("sleep 60"), "{words}");
-        assert!(words.contains(&format!("process {}", process::id())), "{words}");
+        assert!(
+            words.contains(&format!("process {}", process::id())),
+            "{words}"
+        );
     }
 }

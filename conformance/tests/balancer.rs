@@ -1,4 +1,5 @@
-//! Behind a load balancer that says for whom it speaks: the PROXY protocol, from who may say it and from who may not.
+//! Behind a load balancer that says for whom it speaks: the PROXY protocol, from who may say it and
+//! from who may not.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write as _};
@@ -20,8 +21,14 @@ const WHO: &str = "SELECT 'who'";
 
 fn main() {
     trials::run(&[
-        ("a_header_names_the_client_for_rules_processlist_and_errors", named),
-        ("a_header_that_is_broken_or_not_allowed_lets_nobody_in", refused),
+        (
+            "a_header_names_the_client_for_rules_processlist_and_errors",
+            named,
+        ),
+        (
+            "a_header_that_is_broken_or_not_allowed_lets_nobody_in",
+            refused,
+        ),
         ("real_clients_come_in_behind_a_header", behind_a_balancer),
     ])
 }
@@ -31,7 +38,8 @@ fn one(driver: Driver, networks: &str) -> Result<(Server, Proxy), String> {
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    wish.variables.push_str(&format!("    proxy_protocol_networks = \"{networks}\"\n"));
+    wish.variables
+        .push_str(&format!("    proxy_protocol_networks = \"{networks}\"\n"));
     let rule = |id: u8, address: &str| {
         format!(
             "{{ rule_id = {id}, active = 1, client_addr = \"{address}\", match_digest = \"^SELECT \\\\?$\", error_msg = \"rule {id}\", apply = 1 }}"
@@ -43,8 +51,11 @@ fn one(driver: Driver, networks: &str) -> Result<(Server, Proxy), String> {
 }
 
 fn said(preface: &[u8], proxy: &Proxy) -> Result<(Raw, String), String> {
-    let (mut raw, answer) = Raw::log_in_after(proxy.port, preface).map_err(|error| error.to_string())?;
-    expect(answer.first() == Some(&0), || format!("not let in: {}", by_hand::complaint(&answer)))?;
+    let (mut raw, answer) =
+        Raw::log_in_after(proxy.port, preface).map_err(|error| error.to_string())?;
+    expect(answer.first() == Some(&0), || {
+        format!("not let in: {}", by_hand::complaint(&answer))
+    })?;
     let words = match raw.ask(WHO) {
         Ok(_) => "no rule".to_owned(),
         Err(error) => error.to_string(),
@@ -61,8 +72,13 @@ fn named(driver: Driver) -> Outcome {
         (b"", "no rule", "127.0.0.1"),
     ] {
         let (raw, found) = said(preface, &proxy)?;
-        expect(found.ends_with(words), || format!("{found} instead of {words}"))?;
-        let shown = proxy.admin(&format!("SELECT cli_host FROM stats_mysql_processlist WHERE SessionID = {}", raw.id))?;
+        expect(found.ends_with(words), || {
+            format!("{found} instead of {words}")
+        })?;
+        let shown = proxy.admin(&format!(
+            "SELECT cli_host FROM stats_mysql_processlist WHERE SessionID = {}",
+            raw.id
+        ))?;
         same(shown.trim(), host)?;
     }
     Ok(())
@@ -75,7 +91,9 @@ fn refused(driver: Driver) -> Outcome {
             Ok((_, answer)) => answer.first() == Some(&0xff),
             Err(_) => true,
         };
-        expect(out, || format!("{} was let in", String::from_utf8_lossy(preface)))
+        expect(out, || {
+            format!("{} was let in", String::from_utf8_lossy(preface))
+        })
     };
     let (_server, proxy) = one(driver, "127.0.0.1")?;
     is_out(&proxy, b"PROXY TCP4 somebody 10.0.0.1 51234 6033\r\n")?;
@@ -83,12 +101,21 @@ fn refused(driver: Driver) -> Outcome {
     // Twice: the second is no login.
     is_out(&proxy, &[V1, V1].concat())?;
     expect(proxy.log().contains("a PROXY header"), || proxy.log())?;
-    proxy.admin("SET mysql-proxy_protocol_networks = '192.0.2.0/24'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy.admin(
+        "SET mysql-proxy_protocol_networks = '192.0.2.0/24'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
     is_out(&proxy, V1)?;
     is_out(&proxy, V2)?;
     said(b"", &proxy)?;
-    let wrong = proxy.admin("SET mysql-proxy_protocol_networks = '192.0.2.0/33'; LOAD MYSQL VARIABLES TO RUNTIME");
-    expect(wrong.as_ref().is_err_and(|words| words.contains("must be a list of networks")), || format!("{wrong:?}"))
+    let wrong = proxy.admin(
+        "SET mysql-proxy_protocol_networks = '192.0.2.0/33'; LOAD MYSQL VARIABLES TO RUNTIME",
+    );
+    expect(
+        wrong
+            .as_ref()
+            .is_err_and(|words| words.contains("must be a list of networks")),
+        || format!("{wrong:?}"),
+    )
 }
 
 /// Says the header to the proxy for every client, and relays.
@@ -97,7 +124,9 @@ fn balancer(to: u16, header: &'static [u8]) -> io::Result<u16> {
     let port = listener.local_addr()?.port();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let Ok(mut server) = TcpStream::connect(("127.0.0.1", to)) else { return };
+            let Ok(mut server) = TcpStream::connect(("127.0.0.1", to)) else {
+                return;
+            };
             let _ = server.write_all(header);
             if let (Ok(from), Ok(into)) = (client.try_clone(), server.try_clone()) {
                 thread::spawn(move || pipe(from, into));
@@ -117,14 +146,24 @@ fn behind_a_balancer(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver, "*")?;
     for (header, words) in [(V1, "rule 7"), (V2, "rule 8")] {
         let port = balancer(proxy.port, header).map_err(|error| error.to_string())?;
-        for options in [&["--skip-ssl"][..], &["--ssl"], &["--skip-ssl", "--compress"]] {
+        for options in [
+            &["--skip-ssl"][..],
+            &["--ssl"],
+            &["--skip-ssl", "--compress"],
+        ] {
             let outcome = command_line(port, "app", "secret", options, WHO);
-            expect(outcome.as_ref().is_err_and(|said| said.contains(words)), || {
-                format!("{options:?}: {outcome:?} instead of {words}")
-            })?;
+            expect(
+                outcome.as_ref().is_err_and(|said| said.contains(words)),
+                || format!("{options:?}: {outcome:?} instead of {words}"),
+            )?;
         }
         let wrong = command_line(port, "app", "wrong", &["--skip-ssl"], "SELECT 1");
-        expect(wrong.as_ref().is_err_and(|said| said.contains("@'192.0.2.")), || format!("{wrong:?}"))?;
+        expect(
+            wrong
+                .as_ref()
+                .is_err_and(|said| said.contains("@'192.0.2.")),
+            || format!("{wrong:?}"),
+        )?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! What ProxySQL 2.7 does that one would not guess, and scripts and dashboards depend on: each was seen on a running one, and is a row
-//! here. Where we differ on purpose the row says so, and docs/compatibility.md has the line.
+//! What ProxySQL 2.7 does that one would not guess, and scripts and dashboards depend on: each was
+//! seen on a running one, and is a row here. Where we differ on purpose the row says so, and
+//! docs/compatibility.md has the line.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -15,11 +16,20 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("digests_are_counted_where_dashboards_look_for_them", digests),
+        (
+            "digests_are_counted_where_dashboards_look_for_them",
+            digests,
+        ),
         ("rules_match_and_are_shown_as_scripts_expect", rules),
         ("hints_beat_rules_and_not_transactions", hints),
-        ("the_cache_outlives_a_load_and_goes_by_the_exact_text", cache),
-        ("kinds_of_statements_are_counted_in_proxysqls_classes", classes),
+        (
+            "the_cache_outlives_a_load_and_goes_by_the_exact_text",
+            cache,
+        ),
+        (
+            "kinds_of_statements_are_counted_in_proxysqls_classes",
+            classes,
+        ),
     ])
 }
 
@@ -30,14 +40,23 @@ struct Stand {
 }
 
 fn stand(driver: Driver) -> Result<Stand, String> {
-    let servers = [Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?];
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
     for server in &servers {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.servers.push_str(&format!(",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", servers[1].port));
+    wish.servers.push_str(&format!(
+        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+        servers[1].port
+    ));
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    Ok(Stand { proxy: Proxy::start(driver, &wish)?, servers })
+    Ok(Stand {
+        proxy: Proxy::start(driver, &wish)?,
+        servers,
+    })
 }
 
 /// A text is sent as it is; one that is to be prepared is executed twice.
@@ -51,12 +70,19 @@ use Does::{Prepares, Says};
 impl Stand {
     /// Instead of all rules before: columns and rows as an INSERT has them.
     fn rules(&self, rows: &str) -> Outcome {
-        let insert = if rows.is_empty() { String::new() } else { format!("INSERT INTO mysql_query_rules {rows};") };
+        let insert = if rows.is_empty() {
+            String::new()
+        } else {
+            format!("INSERT INTO mysql_query_rules {rows};")
+        };
         let load = "LOAD MYSQL QUERY RULES TO RUNTIME";
-        self.proxy.admin(&format!("DELETE FROM mysql_query_rules; {insert} {load}")).map(drop)
+        self.proxy
+            .admin(&format!("DELETE FROM mysql_query_rules; {insert} {load}"))
+            .map(drop)
     }
 
-    /// What one session is told, in a word for each: the number of a server, a value, or an error in full.
+    /// What one session is told, in a word for each: the number of a server, a value, or an error
+    /// in full.
     fn told(&self, script: &[Does]) -> Result<String, String> {
         let mut client = Raw::log_in(self.proxy.port).map_err(|error| error.to_string())?;
         let mut prepares = raw::Raw::log_in(self.proxy.port, 0)?;
@@ -64,15 +90,27 @@ impl Stand {
         for does in script {
             told.push(match does {
                 Says(sql) => match client.ask(sql) {
-                    Ok(rows) => self.named(rows.first().and_then(|row| row.first()).map_or("ok", |value| value)),
+                    Ok(rows) => self.named(
+                        rows.first()
+                            .and_then(|row| row.first())
+                            .map_or("ok", |value| value),
+                    ),
                     Err(error) => error.to_string(),
                 },
                 Prepares(sql) => {
                     prepares.prepare(sql)?;
-                    let nth = prepares.statements.len().checked_sub(1).ok_or("nothing was prepared")?;
+                    let nth = prepares
+                        .statements
+                        .len()
+                        .checked_sub(1)
+                        .ok_or("nothing was prepared")?;
                     prepares.execute(nth, 0, b"")?;
                     let said = prepares.execute(nth, 0, b"")?;
-                    if said.contains("\\xff") { "failed".to_owned() } else { "executed".to_owned() }
+                    if said.contains("\\xff") {
+                        "failed".to_owned()
+                    } else {
+                        "executed".to_owned()
+                    }
                 }
             });
         }
@@ -80,14 +118,21 @@ impl Stand {
     }
 
     fn named(&self, value: &str) -> String {
-        let server = self.servers.iter().position(|server| server.port.to_string() == value);
+        let server = self
+            .servers
+            .iter()
+            .position(|server| server.port.to_string() == value);
         server.map_or_else(|| value.to_owned(), |at| format!("on {at}"))
     }
 
     /// These rules, this session, and then what an operator reads.
-    fn shows(&self, (why, rules, script, ask, wanted): (&str, &str, &[Does], &str, &str)) -> Outcome {
+    fn shows(
+        &self,
+        (why, rules, script, ask, wanted): (&str, &str, &[Does], &str, &str),
+    ) -> Outcome {
         self.rules(rules)?;
-        self.proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest_reset")?;
+        self.proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_query_digest_reset")?;
         let told = self.told(script)?;
         let said = self.proxy.admin(ask)?;
         same(&said, wanted).map_err(|words| format!("{why}\n{script:?} was told {told}\n{words}"))
@@ -104,11 +149,16 @@ const HITS: &str = "SELECT rule_id, hits FROM stats_mysql_query_rules ORDER BY r
 
 fn digests(driver: Driver) -> Outcome {
     let stand = stand(driver)?;
-    let counted =
-        "SELECT hostgroup, count_star FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT ?%' ORDER BY hostgroup";
+    let counted = "SELECT hostgroup, count_star FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT ?%' ORDER BY hostgroup";
     let asked = Says("SELECT 5");
     for row in [
-        ("a PREPARE is counted as well as each EXECUTE", "", &[Prepares("SELECT 5")][..], counted, "0\t3"),
+        (
+            "a PREPARE is counted as well as each EXECUTE",
+            "",
+            &[Prepares("SELECT 5")][..],
+            counted,
+            "0\t3",
+        ),
         (
             "what the cache answers is in hostgroup -1",
             "(active, match_digest, cache_ttl, apply) VALUES (1, '^SELECT', 600000, 1)",
@@ -168,35 +218,66 @@ fn digests(driver: Driver) -> Outcome {
         stand.shows(row)?;
     }
     // A copy is of the mirror's hostgroup, and without rows.
-    stand.rules("(active, match_digest, mirror_hostgroup, apply) VALUES (1, 'FROM conf.numbers', 1, 1)")?;
+    stand.rules(
+        "(active, match_digest, mirror_hostgroup, apply) VALUES (1, 'FROM conf.numbers', 1, 1)",
+    )?;
     stand.told(&[Says("SELECT id FROM conf.numbers LIMIT 3")])?;
     let mirrored = "SELECT hostgroup || ' ' || count_star || ' ' || sum_rows_sent FROM stats_mysql_query_digest \
                     WHERE digest_text LIKE 'SELECT id%' ORDER BY hostgroup";
     until("1 1 0", || stand.proxy.admin(mirrored))?;
     same(&stand.proxy.admin(mirrored)?, "0 1 3\n1 1 0")?;
     let clients = "SELECT DISTINCT client_address FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?'";
-    stand.shows(("whose statement it was is not told", "", &[asked], clients, ""))?;
-    set(&stand.proxy, "SET mysql-query_digests_track_hostname='true'")?;
+    stand.shows((
+        "whose statement it was is not told",
+        "",
+        &[asked],
+        clients,
+        "",
+    ))?;
+    set(
+        &stand.proxy,
+        "SET mysql-query_digests_track_hostname='true'",
+    )?;
     stand.shows(("unless it is asked for", "", &[asked], clients, "127.0.0.1"))?;
-    set(&stand.proxy, "SET mysql-query_digests_max_digest_length=16; SET mysql-query_digests='true'")?;
+    set(
+        &stand.proxy,
+        "SET mysql-query_digests_max_digest_length=16; SET mysql-query_digests='true'",
+    )?;
     let cut = "SELECT LENGTH(digest_text) FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT COUNT%'";
-    stand.shows(("a digest is cut at so many bytes", "", &[Says("SELECT COUNT(*) FROM conf.numbers")], cut, "16"))?;
+    stand.shows((
+        "a digest is cut at so many bytes",
+        "",
+        &[Says("SELECT COUNT(*) FROM conf.numbers")],
+        cut,
+        "16",
+    ))?;
     // On purpose different: ProxySQL's rule matches everything while there are no digests.
-    set(&stand.proxy, "SET mysql-query_digests='false'; SET mysql-query_digests_max_digest_length=2048")?;
-    stand.proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest_reset")?;
+    set(
+        &stand.proxy,
+        "SET mysql-query_digests='false'; SET mysql-query_digests_max_digest_length=2048",
+    )?;
+    stand
+        .proxy
+        .admin("SELECT COUNT(*) FROM stats_mysql_query_digest_reset")?;
     stand.tells((
         "a rule that asks for a digest",
         "(active, match_digest, error_msg, apply) VALUES (1, '^SELECT', 'no', 1)",
         &[asked, Says("DO 5")],
         "1148 42000 no ok",
     ))?;
-    same(&stand.proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest")?, "0")
+    same(
+        &stand
+            .proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_query_digest")?,
+        "0",
+    )
 }
 
 fn rules(driver: Driver) -> Outcome {
     let stand = stand(driver)?;
     let says = [Says("SELECT 5"), Says("select 5")];
-    let both = "(active, OK_msg, error_msg, apply, match_digest) VALUES (1, 'said', 'no', 1, '5$|\\?$')";
+    let both =
+        "(active, OK_msg, error_msg, apply, match_digest) VALUES (1, 'said', 'no', 1, '5$|\\?$')";
     for row in [
         (
             "without modifiers, or with unknown ones, case matters",
@@ -212,7 +293,13 @@ fn rules(driver: Driver) -> Outcome {
             "SELECT rule_id, '(' || re_modifiers || ')' FROM runtime_mysql_query_rules ORDER BY rule_id",
             "1\t()\n2\t()\n4\t(CASELESS,GLOBAL)",
         ),
-        ("who sleeps has no hits", "(rule_id, active, match_pattern) VALUES (1, 0, '5'), (2, 1, '5')", &says, HITS, "2\t2"),
+        (
+            "who sleeps has no hits",
+            "(rule_id, active, match_pattern) VALUES (1, 0, '5'), (2, 1, '5')",
+            &says,
+            HITS,
+            "2\t2",
+        ),
         (
             "an empty name is anybody's",
             "(rule_id, active, username, schemaname) VALUES (1, 1, '', ''), (2, 1, 'app', NULL), (3, 1, 'open', ''), (4, 1, '', 'conf2')",
@@ -224,7 +311,11 @@ fn rules(driver: Driver) -> Outcome {
             "a pattern sees comments, values and blanks in front; a digest has none of them",
             "(rule_id, active, match_pattern, match_digest) VALUES (1, 1, '^SELECT', NULL), (2, 1, NULL, '^SELECT'), (3, 1, 'seven', NULL), \
              (4, 1, NULL, 'seven'), (5, 1, 'SELECT.7', NULL), (6, 1, NULL, '^SELECT \\?$')",
-            &[Says("  SELECT 7"), Says("SELECT /* seven */ 7"), Says("SELECT\n7")],
+            &[
+                Says("  SELECT 7"),
+                Says("SELECT /* seven */ 7"),
+                Says("SELECT\n7"),
+            ],
             HITS,
             "1\t2\n2\t3\n3\t1\n4\t0\n5\t1\n6\t3",
         ),
@@ -243,23 +334,54 @@ fn rules(driver: Driver) -> Outcome {
     same(&stand.proxy.admin(HITS)?, "1\t0\n2\t0\n3\t0\n4\t0\n5\t0")?;
 
     let refuses = "(active, match_digest, error_msg, apply) VALUES (1, '.', 'not now', 1)";
-    stand.tells(("an answer goes before a refusal", both, &[Says("DO 5"), Says("SELECT 5, 'x' FROM dual")], "ok 5"))?;
-    stand.tells(("a refusal is 1148", refuses, &[Says("SELECT 5")], "1148 42000 not now"))?;
+    stand.tells((
+        "an answer goes before a refusal",
+        both,
+        &[Says("DO 5"), Says("SELECT 5, 'x' FROM dual")],
+        "ok 5",
+    ))?;
+    stand.tells((
+        "a refusal is 1148",
+        refuses,
+        &[Says("SELECT 5")],
+        "1148 42000 not now",
+    ))?;
     // A digest is a number as C writes it: hexadecimal, decimal, octal.
     stand.rules("")?;
     stand.told(&[Says("SELECT 5, 6, 7")])?;
-    let digest = stand.proxy.admin("SELECT digest FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?,?'")?;
+    let digest = stand
+        .proxy
+        .admin("SELECT digest FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?,?'")?;
     let digest = digest.trim();
-    let number = u64::from_str_radix(digest.trim_start_matches("0x"), 16).map_err(|_| format!("digest {digest:?}"))?;
-    let digests =
-        format!("(rule_id, active, digest) VALUES (1, 1, '{digest}'), (2, 1, '{number}'), (3, 1, '0{number:o}'), (4, 1, '1')");
-    stand.shows(("a digest's number", &digests, &[Says("SELECT 5, 6, 7")], HITS, "1\t1\n2\t1\n3\t1\n4\t0"))?;
+    let number = u64::from_str_radix(digest.trim_start_matches("0x"), 16)
+        .map_err(|_| format!("digest {digest:?}"))?;
+    let digests = format!(
+        "(rule_id, active, digest) VALUES (1, 1, '{digest}'), (2, 1, '{number}'), (3, 1, '0{number:o}'), (4, 1, '1')"
+    );
+    stand.shows((
+        "a digest's number",
+        &digests,
+        &[Says("SELECT 5, 6, 7")],
+        HITS,
+        "1\t1\n2\t1\n3\t1\n4\t0",
+    ))?;
 
-    // On purpose different: ProxySQL loads them, and they never match; OK_msg there is no answer to a COM_STMT_PREPARE.
-    let refused = stand.rules("(rule_id, active, match_pattern) VALUES (9, 1, 'SELECT(')").err().unwrap_or_default();
-    expect(refused.contains("rule_id 9"), || format!("an invalid expression was loaded: {refused}"))?;
-    let refused = stand.rules("(rule_id, active, digest) VALUES (9, 1, 'SELECT')").err().unwrap_or_default();
-    expect(refused.contains("rule_id 9"), || format!("a digest that is no number was loaded: {refused}"))?;
+    // On purpose different: ProxySQL loads them, and they never match; OK_msg there is no answer to
+    // a COM_STMT_PREPARE.
+    let refused = stand
+        .rules("(rule_id, active, match_pattern) VALUES (9, 1, 'SELECT(')")
+        .err()
+        .unwrap_or_default();
+    expect(refused.contains("rule_id 9"), || {
+        format!("an invalid expression was loaded: {refused}")
+    })?;
+    let refused = stand
+        .rules("(rule_id, active, digest) VALUES (9, 1, 'SELECT')")
+        .err()
+        .unwrap_or_default();
+    expect(refused.contains("rule_id 9"), || {
+        format!("a digest that is no number was loaded: {refused}")
+    })?;
     stand.tells((
         "OK_msg for a prepared statement",
         "(active, match_digest, OK_msg, apply) VALUES (1, '^SELECT', 'said', 1)",
@@ -286,7 +408,12 @@ fn hints(driver: Driver) -> Outcome {
         stand.tells(("a hint", applies, &[Says(sql)], wanted))?;
     }
     let hinted = Says("/* hostgroup=1 */ SELECT @@port");
-    stand.tells(("not in a transaction", applies, &[Says("BEGIN"), hinted, Says("COMMIT"), hinted], "ok on 0 ok on 1"))
+    stand.tells((
+        "not in a transaction",
+        applies,
+        &[Says("BEGIN"), hinted, Says("COMMIT"), hinted],
+        "ok on 0 ok on 1",
+    ))
 }
 
 fn cache(driver: Driver) -> Outcome {
@@ -300,22 +427,44 @@ fn cache(driver: Driver) -> Outcome {
     same(&hits()?, "0")?;
     stand.tells(("a LOAD of rules keeps what is cached", rule, &[text], "5"))?;
     same(&hits()?, "1")?;
-    let others = [Says("SELECT  5, 'text'"), Says("select 5, 'text'"), Says("USE conf2"), text];
+    let others = [
+        Says("SELECT  5, 'text'"),
+        Says("select 5, 'text'"),
+        Says("USE conf2"),
+        text,
+    ];
     stand.tells(("another text, another schema", rule, &others, "5 5 ok 5"))?;
     same(&hits()?, "1")?;
-    // On purpose different: in ProxySQL executions are never cached, and transactions are answered from the cache.
-    stand.tells(("prepared", rule, &[Prepares("SELECT 5, 'text'")], "executed"))?;
+    // On purpose different: in ProxySQL executions are never cached, and transactions are answered
+    // from the cache.
+    stand.tells((
+        "prepared",
+        rule,
+        &[Prepares("SELECT 5, 'text'")],
+        "executed",
+    ))?;
     same(&hits()?, "2")?;
-    stand.tells(("in a transaction", rule, &[Says("BEGIN"), text, Says("COMMIT"), text], "ok 5 ok 5"))?;
+    stand.tells((
+        "in a transaction",
+        rule,
+        &[Says("BEGIN"), text, Says("COMMIT"), text],
+        "ok 5 ok 5",
+    ))?;
     same(&hits()?, "3")
 }
 
 fn classes(driver: Driver) -> Outcome {
     let stand = stand(driver)?;
     let counters = || -> Result<BTreeMap<String, u64>, String> {
-        let said = stand.proxy.admin("SELECT Command, Total_cnt FROM stats_mysql_commands_counters")?;
+        let said = stand
+            .proxy
+            .admin("SELECT Command, Total_cnt FROM stats_mysql_commands_counters")?;
         let lines = said.lines().filter_map(|line| line.split_once('\t'));
-        lines.map(|(command, count)| Ok((command.to_owned(), count.parse().map_err(|_| said.clone())?))).collect()
+        lines
+            .map(|(command, count)| {
+                Ok((command.to_owned(), count.parse().map_err(|_| said.clone())?))
+            })
+            .collect()
     };
     let counts = |script: &[Does], wanted: &str| -> Outcome {
         let before = counters()?;
@@ -325,13 +474,17 @@ fn classes(driver: Driver) -> Outcome {
             let more = count - before.get(command).unwrap_or(&0);
             (more > 0).then(|| format!("{command} {more}"))
         });
-        same(&grown.collect::<Vec<_>>().join(" "), wanted).map_err(|words| format!("{script:?}, told {told}\n{words}"))
+        same(&grown.collect::<Vec<_>>().join(" "), wanted)
+            .map_err(|words| format!("{script:?}, told {told}\n{words}"))
     };
     for (sql, wanted) in [
         ("SELECT 1", "SELECT 1"),
         ("(SELECT 1)", "SELECT 1"),
         ("  /* x */ select 1", "SELECT 1"),
-        ("SELECT id FROM conf.scratch FOR UPDATE", "SELECT_FOR_UPDATE 1"),
+        (
+            "SELECT id FROM conf.scratch FOR UPDATE",
+            "SELECT_FOR_UPDATE 1",
+        ),
         ("EXPLAIN SELECT 1", "UNKNOWN 1"),
         ("DESC conf.scratch", "UNKNOWN 1"),
         ("WITH a AS (SELECT 1) SELECT * FROM a", "UNKNOWN 1"),
@@ -370,5 +523,7 @@ fn classes(driver: Driver) -> Outcome {
     let selects = || counters().map(|all| all.get("SELECT").copied().unwrap_or(0));
     let before = selects()?;
     stand.told(&[Says("SELECT 5")])?;
-    until(&(before + 2).to_string(), || selects().map(|count| count.to_string()))
+    until(&(before + 2).to_string(), || {
+        selects().map(|count| count.to_string())
+    })
 }

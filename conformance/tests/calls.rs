@@ -1,4 +1,5 @@
-//! What procedures and functions leave on their connection, and for how long it is kept for that (docs/decisions/0025-what-a-call-leaves.md).
+//! What procedures and functions leave on their connection, and for how long it is kept for that
+//! (docs/decisions/0025-what-a-call-leaves.md).
 #![forbid(unsafe_code)]
 
 use std::thread;
@@ -14,15 +15,30 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("a_call_that_leaves_only_user_variables_is_not_kept", travels),
+        (
+            "a_call_that_leaves_only_user_variables_is_not_kept",
+            travels,
+        ),
         ("what_a_call_leaves_otherwise_keeps_its_connection", stays),
         ("what_a_failed_call_has_left_is_asked_for_too", failed),
         ("what_the_server_remembers_of_a_call_travels", remembered),
-        ("who_may_not_ask_what_a_call_leaves_keeps_its_connection", refused),
-        ("how_many_rows_a_session_wants_to_see_hides_nothing_of_it", limited),
-        ("a_call_of_what_only_reads_is_not_kept_wherever_it_is", listed),
+        (
+            "who_may_not_ask_what_a_call_leaves_keeps_its_connection",
+            refused,
+        ),
+        (
+            "how_many_rows_a_session_wants_to_see_hides_nothing_of_it",
+            limited,
+        ),
+        (
+            "a_call_of_what_only_reads_is_not_kept_wherever_it_is",
+            listed,
+        ),
         ("a_call_that_a_rule_vouches_for_is_not_kept", vouched),
-        ("what_is_set_elsewhere_since_a_call_is_not_overwritten", overwritten),
+        (
+            "what_is_set_elsewhere_since_a_call_is_not_overwritten",
+            overwritten,
+        ),
         ("nobody_sees_that_the_server_tells_of_transactions", unseen),
     ])
 }
@@ -47,9 +63,16 @@ const PROGRAMS: &str = "SET GLOBAL log_bin_trust_function_creators = 1;
 
 /// A server that can be asked, where it is MySQL.
 fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
-    let options: &[&str] = if vendor == Vendor::MySql { &["--performance-schema=ON"] } else { &[] };
+    let options: &[&str] = if vendor == Vendor::MySql {
+        &["--performance-schema=ON"]
+    } else {
+        &[]
+    };
     let (server, proxy) = by_hand::one_with(driver, vendor, options)?;
-    server.root(&format!("DELIMITER //\n{}//\nDELIMITER ;", PROGRAMS.replace(";\n", "//\n")))?;
+    server.root(&format!(
+        "DELIMITER //\n{}//\nDELIMITER ;",
+        PROGRAMS.replace(";\n", "//\n")
+    ))?;
     set(&proxy, "SET mysql-handle_warnings_delay_ms=5")?;
     Ok((server, proxy))
 }
@@ -71,40 +94,64 @@ fn travels(driver: Driver) -> Outcome {
         let (server, proxy) = one(driver, vendor)?;
         narrow(&proxy)?;
         let what = "SELECT @hidden, @other, HEX(@other), COLLATION(@other), @got, @own";
-        for statement in
-            ["CALL conf.hides()", "CALL conf.gives(@got)", "SELECT conf.tells()", "CALL conf.writes()", "CALL conf.nothing()"]
-        {
+        for statement in [
+            "CALL conf.hides()",
+            "CALL conf.gives(@got)",
+            "SELECT conf.tells()",
+            "CALL conf.writes()",
+            "CALL conf.nothing()",
+        ] {
             let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
             let mut client = log_in(&proxy)?;
             let mut other = beside(&proxy, &client)?;
             for sql in ["SET @own = 'mine'", statement] {
-                same(&asked(&mut client, sql)?.concat().join(" "), &asked(&mut direct, sql)?.concat().join(" "))?;
+                same(
+                    &asked(&mut client, sql)?.concat().join(" "),
+                    &asked(&mut direct, sql)?.concat().join(" "),
+                )?;
             }
             if vendor == Vendor::MariaDb {
                 // It does not say what locks it has.
                 let holds = held_then(&proxy, &client)?;
-                expect(holds.contains("Procedure") || holds.contains("Routine"), || format!("{statement}: {holds:?}"))?;
+                expect(
+                    holds.contains("Procedure") || holds.contains("Routine"),
+                    || format!("{statement}: {holds:?}"),
+                )?;
                 let (found, wanted) = (asked(&mut client, what)?, asked(&mut direct, what)?);
-                expect(found == wanted, || format!("{statement}: {found:?} instead of {wanted:?}"))?;
+                expect(found == wanted, || {
+                    format!("{statement}: {found:?} instead of {wanted:?}")
+                })?;
                 continue;
             }
             soon("", || held(&proxy, &client)).map_err(|words| format!("{statement}: {words}"))?;
             // There is one connection, and now somebody else has it.
             let nothing = asked(&mut other, what)?.concat();
-            expect(nothing.iter().all(|value| value == "NULL" || value.is_empty() || value == "binary"), || {
-                format!("{statement}: somebody else sees {nothing:?}")
-            })?;
+            expect(
+                nothing
+                    .iter()
+                    .all(|value| value == "NULL" || value.is_empty() || value == "binary"),
+                || format!("{statement}: somebody else sees {nothing:?}"),
+            )?;
             asked(&mut other, "SET @hidden = 'of another', @got = 77")?;
             asked(&mut other, "SELECT @hidden, @got")?;
             for _ in 0..2 {
                 let (found, wanted) = (asked(&mut client, what)?, asked(&mut direct, what)?);
-                expect(found == wanted, || format!("{vendor}, {statement}: {found:?} instead of {wanted:?}"))?;
-                same(&asked(&mut other, "SELECT @hidden, @got")?.concat().join(" "), "of another 77")?;
+                expect(found == wanted, || {
+                    format!("{vendor}, {statement}: {found:?} instead of {wanted:?}")
+                })?;
+                same(
+                    &asked(&mut other, "SELECT @hidden, @got")?
+                        .concat()
+                        .join(" "),
+                    "of another 77",
+                )?;
             }
             let id = "SELECT LAST_INSERT_ID() > 0";
             asked(&mut other, "SELECT 1")?;
             let (found, wanted) = (asked(&mut client, id)?, asked(&mut direct, id)?);
-            expect(found == wanted, || format!("{vendor}, {statement}: {found:?} instead of {wanted:?}"))?;
+            expect(found == wanted, || {
+                format!("{vendor}, {statement}: {found:?} instead of {wanted:?}")
+            })?;
         }
     }
     Ok(())
@@ -123,32 +170,91 @@ fn stays(driver: Driver) -> Outcome {
                 "SELECT IS_USED_LOCK('of_procedure') IS NULL",
                 "0",
             ),
-            ("SELECT conf.grabs_too()", "Routine", "DO RELEASE_ALL_LOCKS()", "SELECT IS_USED_LOCK('of_function') IS NULL", "0"),
-            ("CALL conf.announces()", "NextTransaction", "COMMIT", "SELECT 1", "1"),
-            ("CALL conf.begins()", "Transaction", "COMMIT", "SELECT 2", "2"),
-            ("CALL conf.prepares()", "Untold", "", "EXECUTE of_procedure", "8"),
-            ("CALL conf.makes()", "Untold", "", "SELECT COUNT(*) FROM conf.of_procedure", "0"),
-            ("CALL conf.sets()", "Untold", "", "SELECT @@time_zone", "+06:00"),
-            ("CALL conf.large()", "UserVariable", "", "SELECT LENGTH(@hidden)", "100000"),
+            (
+                "SELECT conf.grabs_too()",
+                "Routine",
+                "DO RELEASE_ALL_LOCKS()",
+                "SELECT IS_USED_LOCK('of_function') IS NULL",
+                "0",
+            ),
+            (
+                "CALL conf.announces()",
+                "NextTransaction",
+                "COMMIT",
+                "SELECT 1",
+                "1",
+            ),
+            (
+                "CALL conf.begins()",
+                "Transaction",
+                "COMMIT",
+                "SELECT 2",
+                "2",
+            ),
+            (
+                "CALL conf.prepares()",
+                "Untold",
+                "",
+                "EXECUTE of_procedure",
+                "8",
+            ),
+            (
+                "CALL conf.makes()",
+                "Untold",
+                "",
+                "SELECT COUNT(*) FROM conf.of_procedure",
+                "0",
+            ),
+            (
+                "CALL conf.sets()",
+                "Untold",
+                "",
+                "SELECT @@time_zone",
+                "+06:00",
+            ),
+            (
+                "CALL conf.large()",
+                "UserVariable",
+                "",
+                "SELECT LENGTH(@hidden)",
+                "100000",
+            ),
             ("CALL conf.foreign_name()", "Procedure", "", "SELECT 5", "5"),
-            ("CALL conf.reads_locked()", "Procedure", "UNLOCK TABLES", "SELECT 6", "6"),
+            (
+                "CALL conf.reads_locked()",
+                "Procedure",
+                "UNLOCK TABLES",
+                "SELECT 6",
+                "6",
+            ),
         ] {
             let mut client = log_in(&proxy)?;
             asked(&mut client, statement)?;
             let holds = held_then(&proxy, &client)?;
-            let hold = if mysql || hold == "Transaction" || hold == "Untold" || hold == "Routine" { hold } else { "Procedure" };
-            expect(holds.split(' ').any(|one| one == hold), || format!("{vendor}, {statement}: {holds:?} without {hold}"))?;
+            let hold = if mysql || hold == "Transaction" || hold == "Untold" || hold == "Routine" {
+                hold
+            } else {
+                "Procedure"
+            };
+            expect(holds.split(' ').any(|one| one == hold), || {
+                format!("{vendor}, {statement}: {holds:?} without {hold}")
+            })?;
             let found = asked(&mut client, look)?.concat();
-            expect(found == [wanted], || format!("{vendor}, {look} after {statement}: {found:?}"))?;
+            expect(found == [wanted], || {
+                format!("{vendor}, {look} after {statement}: {found:?}")
+            })?;
             let holds = held_then(&proxy, &client)?;
             expect(holds.split(' ').any(|one| one == hold), || {
                 format!("{vendor}, {statement}, then {look}: {holds:?} without {hold}")
             })?;
             if mysql && !ends.is_empty() {
                 asked(&mut client, ends)?;
-                soon("", || held(&proxy, &client)).map_err(|words| format!("{vendor}, {statement}, {ends}: {words}"))?;
+                soon("", || held(&proxy, &client))
+                    .map_err(|words| format!("{vendor}, {statement}, {ends}: {words}"))?;
             } else {
-                expect(!held_then(&proxy, &client)?.is_empty(), || format!("{vendor}, {statement}: given back"))?;
+                expect(!held_then(&proxy, &client)?.is_empty(), || {
+                    format!("{vendor}, {statement}: given back")
+                })?;
             }
         }
     }
@@ -156,23 +262,35 @@ fn stays(driver: Driver) -> Outcome {
 }
 
 fn failed(driver: Driver) -> Outcome {
-    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+    for vendor in vendors()
+        .into_iter()
+        .filter(|vendor| *vendor == Vendor::MySql)
+    {
         let (server, proxy) = one(driver, vendor)?;
         server.root(
             "DELIMITER //\nCREATE PROCEDURE conf.fails_late() BEGIN SELECT 4 INTO @hidden; SIGNAL SQLSTATE '45000'; END//
             CREATE PROCEDURE conf.fails_announced() BEGIN SET TRANSACTION READ ONLY; SIGNAL SQLSTATE '45000'; END//\nDELIMITER ;",
         )?;
         let mut client = log_in(&proxy)?;
-        expect(client.ask("CALL conf.fails_late()").is_err(), || "it did not fail".to_owned())?;
+        expect(client.ask("CALL conf.fails_late()").is_err(), || {
+            "it did not fail".to_owned()
+        })?;
         soon("", || held(&proxy, &client))?;
         let found = asked(&mut client, "SELECT @hidden")?.concat();
         expect(found == ["4"], || format!("{found:?}"))?;
-        expect(client.ask("CALL conf.fails_announced()").is_err(), || "it did not fail".to_owned())?;
+        expect(client.ask("CALL conf.fails_announced()").is_err(), || {
+            "it did not fail".to_owned()
+        })?;
         let holds = held_then(&proxy, &client)?;
         expect(holds.contains("NextTransaction"), || holds)?;
-        for sql in ["BEGIN", "INSERT INTO conf.counted (words) VALUES ('refused')"] {
+        for sql in [
+            "BEGIN",
+            "INSERT INTO conf.counted (words) VALUES ('refused')",
+        ] {
             let said = client.ask(sql);
-            expect(said.is_err() == sql.starts_with("INSERT"), || format!("{sql}: {said:?}"))?;
+            expect(said.is_err() == sql.starts_with("INSERT"), || {
+                format!("{sql}: {said:?}")
+            })?;
         }
         asked(&mut client, "ROLLBACK")?;
         soon("", || held(&proxy, &client))?;
@@ -181,7 +299,10 @@ fn failed(driver: Driver) -> Outcome {
 }
 
 fn remembered(driver: Driver) -> Outcome {
-    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+    for vendor in vendors()
+        .into_iter()
+        .filter(|vendor| *vendor == Vendor::MySql)
+    {
         let (server, proxy) = one(driver, vendor)?;
         narrow(&proxy)?;
         let several = |port: u16| Raw::log_in_for_several(port).map_err(|error| error.to_string());
@@ -204,14 +325,19 @@ fn remembered(driver: Driver) -> Outcome {
             soon("", || held(&proxy, &client))?;
             asked(&mut other, "SELECT id FROM conf.numbers LIMIT 7")?;
             let (found, wanted) = (asked(&mut client, look)?, asked(&mut direct, look)?);
-            expect(found == wanted, || format!("{vendor}, {statement}, {look}: {found:?} instead of {wanted:?}"))?;
+            expect(found == wanted, || {
+                format!("{vendor}, {statement}, {look}: {found:?} instead of {wanted:?}")
+            })?;
         }
     }
     Ok(())
 }
 
 fn limited(driver: Driver) -> Outcome {
-    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+    for vendor in vendors()
+        .into_iter()
+        .filter(|vendor| *vendor == Vendor::MySql)
+    {
         let (server, proxy) = one(driver, vendor)?;
         server.root(
             "DELIMITER //\nCREATE PROCEDURE conf.limits() BEGIN SET sql_select_limit = 0; DO GET_LOCK('of_procedure', 0); END//\nDELIMITER ;",
@@ -221,19 +347,30 @@ fn limited(driver: Driver) -> Outcome {
             asked(&mut client, &format!("SET sql_select_limit = {limit}"))?;
             asked(&mut client, "CALL conf.grabs()")?;
             let holds = held_then(&proxy, &client)?;
-            expect(holds.contains("Procedure"), || format!("{limit}, with a lock: {holds:?}"))?;
+            expect(holds.contains("Procedure"), || {
+                format!("{limit}, with a lock: {holds:?}")
+            })?;
             // With a limit of 0 MySQL's DO does nothing.
             asked(&mut client, "SELECT RELEASE_LOCK('of_procedure') LIMIT 1")?;
-            soon("", || held(&proxy, &client)).map_err(|words| format!("{limit}, no lock: {words}"))?;
+            soon("", || held(&proxy, &client))
+                .map_err(|words| format!("{limit}, no lock: {words}"))?;
             asked(&mut client, "CALL conf.hides()")?;
-            soon("", || held(&proxy, &client)).map_err(|words| format!("{limit}, two variables: {words}"))?;
+            soon("", || held(&proxy, &client))
+                .map_err(|words| format!("{limit}, two variables: {words}"))?;
             asked(&mut client, "SET sql_select_limit = DEFAULT")?;
-            same(&asked(&mut client, "SELECT @hidden, @other")?.concat().join(" "), "5 ü")?;
+            same(
+                &asked(&mut client, "SELECT @hidden, @other")?
+                    .concat()
+                    .join(" "),
+                "5 ü",
+            )?;
         }
         let mut client = log_in(&proxy)?;
         asked(&mut client, "CALL conf.limits()")?;
         let holds = held_then(&proxy, &client)?;
-        expect(holds.contains("Untold"), || format!("limited by the procedure: {holds:?}"))?;
+        expect(holds.contains("Untold"), || {
+            format!("limited by the procedure: {holds:?}")
+        })?;
     }
     Ok(())
 }
@@ -261,7 +398,9 @@ fn listed(driver: Driver) -> Outcome {
                 asked(&mut client, one)?;
             }
             let holds = held_then(&proxy, &client)?;
-            expect(holds.is_empty() != kept, || format!("{vendor}, {statement} in {schema:?}: {holds:?}"))?;
+            expect(holds.is_empty() != kept, || {
+                format!("{vendor}, {statement} in {schema:?}: {holds:?}")
+            })?;
             if statement.contains("@got") {
                 same(&asked(&mut client, "SELECT @got")?.concat().join(" "), "7")?;
             }
@@ -283,11 +422,17 @@ fn vouched(driver: Driver) -> Outcome {
         )?;
         for (statements, hold) in [
             ("CALL conf.nothing()", ""),
-            ("CALL conf.writes(); SELECT COUNT(*) > 0 FROM conf.counted WHERE words = 'called'", ""),
+            (
+                "CALL conf.writes(); SELECT COUNT(*) > 0 FROM conf.counted WHERE words = 'called'",
+                "",
+            ),
             ("CALL conf.gives(@got); SELECT @got", ""),
             ("SELECT conf.plain()", ""),
             // Told by the server, which knows better.
-            ("CALL conf.makes(); SELECT COUNT(*) FROM conf.of_procedure", "Untold"),
+            (
+                "CALL conf.makes(); SELECT COUNT(*) FROM conf.of_procedure",
+                "Untold",
+            ),
             ("CALL conf.sets(); SELECT @@time_zone", "Untold"),
             ("SELECT conf.plain(), GET_LOCK('vouched', 0)", "UserLock"),
             // Nobody vouches for these, and what they hold stays.
@@ -297,29 +442,45 @@ fn vouched(driver: Driver) -> Outcome {
         ] {
             let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
             asked(&mut direct, "USE conf")?;
-            let wanted: Vec<_> = statements.split("; ").map(|one| asked(&mut direct, one)).collect::<Result<_, _>>()?;
+            let wanted: Vec<_> = statements
+                .split("; ")
+                .map(|one| asked(&mut direct, one))
+                .collect::<Result<_, _>>()?;
             // Its locks are free when the server has seen it go.
             asked(&mut direct, "SELECT RELEASE_ALL_LOCKS()")?;
             drop(direct);
             let mut client = log_in(&proxy)?;
-            let found: Vec<_> = statements.split("; ").map(|one| asked(&mut client, one)).collect::<Result<_, _>>()?;
-            expect(found == wanted, || format!("{vendor}, {statements}: {found:?} instead of {wanted:?}"))?;
+            let found: Vec<_> = statements
+                .split("; ")
+                .map(|one| asked(&mut client, one))
+                .collect::<Result<_, _>>()?;
+            expect(found == wanted, || {
+                format!("{vendor}, {statements}: {found:?} instead of {wanted:?}")
+            })?;
             let holds = held_then(&proxy, &client)?;
-            let is_held = if hold.is_empty() { holds.is_empty() } else { holds.split(' ').any(|one| one == hold) };
-            expect(is_held, || format!("{vendor}, {statements}: {holds:?} instead of {hold:?}"))?;
+            let is_held = if hold.is_empty() {
+                holds.is_empty()
+            } else {
+                holds.split(' ').any(|one| one == hold)
+            };
+            expect(is_held, || {
+                format!("{vendor}, {statements}: {holds:?} instead of {hold:?}")
+            })?;
         }
     }
     Ok(())
 }
 
 fn refused(driver: Driver) -> Outcome {
-    for vendor in vendors().into_iter().filter(|vendor| *vendor == Vendor::MySql) {
+    for vendor in vendors()
+        .into_iter()
+        .filter(|vendor| *vendor == Vendor::MySql)
+    {
         let (server, proxy) = one(driver, vendor)?;
         server.root("REVOKE ALL ON *.* FROM open; GRANT ALL ON conf.* TO open;")?;
         set(&proxy, "SET mysql-set_query_lock_on_hostgroup=0")?;
         let mut client = log_in(&proxy)?;
-        let asks =
-            "SELECT SUM(SUM_ERRORS) FROM performance_schema.events_statements_summary_by_user_by_event_name WHERE USER = 'open'";
+        let asks = "SELECT SUM(SUM_ERRORS) FROM performance_schema.events_statements_summary_by_user_by_event_name WHERE USER = 'open'";
         for _ in 0..3 {
             asked(&mut client, "CALL conf.hides()")?;
             let holds = held_then(&proxy, &client)?;
@@ -328,10 +489,14 @@ fn refused(driver: Driver) -> Outcome {
         let found = asked(&mut client, "SELECT @hidden")?.concat();
         expect(found == ["5"], || format!("{found:?}"))?;
         let errors = server.root(asks)?;
-        expect(errors.lines().last() == Some("1"), || format!("it was asked again: {errors}"))?;
+        expect(errors.lines().last() == Some("1"), || {
+            format!("it was asked again: {errors}")
+        })?;
         // Who may is asked, once somebody has said so.
         for table in ["metadata_locks", "user_variables_by_thread", "threads"] {
-            server.root(&format!("GRANT SELECT ON performance_schema.{table} TO open"))?;
+            server.root(&format!(
+                "GRANT SELECT ON performance_schema.{table} TO open"
+            ))?;
         }
         proxy.admin("LOAD MYSQL SERVERS TO RUNTIME")?;
         asked(&mut client, "CALL conf.hides()")?;
@@ -354,7 +519,10 @@ fn overwritten(driver: Driver) -> Outcome {
             "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
             server.port
         ))?;
-        set(&proxy, "SET mysql-set_query_lock_on_hostgroup=0; SET mysql-auto_increment_delay_multiplex=0")?;
+        set(
+            &proxy,
+            "SET mysql-set_query_lock_on_hostgroup=0; SET mysql-auto_increment_delay_multiplex=0",
+        )?;
         let mut client = log_in(&proxy)?;
         asked(&mut client, "SET @own = 1")?;
         asked(&mut client, "CALL conf.hides()")?;
@@ -363,13 +531,16 @@ fn overwritten(driver: Driver) -> Outcome {
         thread::sleep(Duration::from_millis(150));
         for sql in ["SELECT @own, @hidden", "SELECT @own + 0, @hidden"] {
             let found = asked(&mut client, sql)?.concat();
-            expect(found == ["2", "5"], || format!("{vendor}, {sql}: {found:?}"))?;
+            expect(found == ["2", "5"], || {
+                format!("{vendor}, {sql}: {found:?}")
+            })?;
         }
     }
     Ok(())
 }
 
-/// All that the server says, session changes included, as a client with CLIENT_SESSION_TRACK sees it.
+/// All that the server says, session changes included, as a client with CLIENT_SESSION_TRACK sees
+/// it.
 fn unseen(driver: Driver) -> Outcome {
     use conformance::clients::{Client, app};
     use conformance::raw::Raw as Bytes;
@@ -388,7 +559,13 @@ fn unseen(driver: Driver) -> Outcome {
                 "BEGIN",
                 "COMMIT",
             ][..],
-            &["CALL conf.nothing()", "SELECT @@session_track_transaction_info", "CALL conf.nothing()", "BEGIN", "COMMIT"],
+            &[
+                "CALL conf.nothing()",
+                "SELECT @@session_track_transaction_info",
+                "CALL conf.nothing()",
+                "BEGIN",
+                "COMMIT",
+            ],
             &[
                 "CALL conf.nothing()",
                 "SET session_track_transaction_info = 'STATE'",
@@ -400,14 +577,29 @@ fn unseen(driver: Driver) -> Outcome {
                 "BEGIN",
                 "COMMIT",
             ],
-            &["SET session_track_transaction_info = 'CHARACTERISTICS'", "CALL conf.announces()", "BEGIN", "COMMIT"],
-            &["INSERT INTO conf.counted (words) VALUES ('x')", "CALL conf.nothing()", "BEGIN", "COMMIT"],
+            &[
+                "SET session_track_transaction_info = 'CHARACTERISTICS'",
+                "CALL conf.announces()",
+                "BEGIN",
+                "COMMIT",
+            ],
+            &[
+                "INSERT INTO conf.counted (words) VALUES ('x')",
+                "CALL conf.nothing()",
+                "BEGIN",
+                "COMMIT",
+            ],
         ] {
-            let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
+            let (mut direct, mut client) = (
+                Bytes::log_in(server.port, caps)?,
+                Bytes::log_in(proxy.port, caps)?,
+            );
             for sql in statements {
                 let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
                 let ids = sql.starts_with("INSERT");
-                expect(found == wanted || ids, || format!("{vendor}, {sql} of {statements:?}:\n{found}\ninstead of\n{wanted}"))?;
+                expect(found == wanted || ids, || {
+                    format!("{vendor}, {sql} of {statements:?}:\n{found}\ninstead of\n{wanted}")
+                })?;
                 thread::sleep(Duration::from_millis(20));
             }
         }

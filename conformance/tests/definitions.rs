@@ -1,5 +1,6 @@
-//! Sessions that do without the definitions of columns, beside others: on the same connections, where a server cannot leave them out, in lanes and without anything
-//! between. What one session has asked for, or remembers, is no other's.
+//! Sessions that do without the definitions of columns, beside others: on the same connections,
+//! where a server cannot leave them out, in lanes and without anything between. What one session
+//! has asked for, or remembers, is no other's.
 #![forbid(unsafe_code)]
 
 use conformance::clients::{Client, app};
@@ -15,11 +16,26 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("what_one_session_does_without_every_other_has", one_connection),
-        ("what_one_client_remembers_another_was_never_told", remembered_by_one),
-        ("columns_that_came_before_an_error_of_ours_were_not_told", too_late),
-        ("a_server_that_cannot_leave_definitions_out_describes", both_vendors),
-        ("a_statement_with_other_parameters_elsewhere_is_not_executed_there", other_parameters),
+        (
+            "what_one_session_does_without_every_other_has",
+            one_connection,
+        ),
+        (
+            "what_one_client_remembers_another_was_never_told",
+            remembered_by_one,
+        ),
+        (
+            "columns_that_came_before_an_error_of_ours_were_not_told",
+            too_late,
+        ),
+        (
+            "a_server_that_cannot_leave_definitions_out_describes",
+            both_vendors,
+        ),
+        (
+            "a_statement_with_other_parameters_elsewhere_is_not_executed_there",
+            other_parameters,
+        ),
         ("in_lanes_each_client_is_answered_in_its_own_form", lanes),
         ("with_nothing_between_it_is_the_servers_affair", through),
     ])
@@ -34,26 +50,34 @@ fn warmed(vendor: Vendor) -> Result<Option<Server>, String> {
     }
     let server = Server::start(vendor)?;
     // The first full login of an account is over TLS; raw logins are quick ones.
-    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let _ = Client::MariaDbCli.run(
+        app(server.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
     Ok(Some(server))
 }
 
 /// One connection for all.
 fn narrow(driver: Driver, server: &Server) -> Result<Proxy, String> {
     let mut wish = Wish::in_front_of(server);
-    wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 1");
+    wish.servers = wish
+        .servers
+        .replace("max_connections = 2000", "max_connections = 1");
     Proxy::start(driver, &wish)
 }
 
 /// The same steps of the same clients, there and here.
 fn compared(direct: u16, through: u16, script: impl Fn(u16) -> Result<String, String>) -> Outcome {
     let (direct, seen) = (script(direct)?, script(through)?);
-    difference(&direct, &seen).map_or(Ok(()), |words| Err(format!("{words}\n\ndirect:\n{direct}\n\nthrough:\n{seen}")))
+    difference(&direct, &seen).map_or(Ok(()), |words| {
+        Err(format!("{words}\n\ndirect:\n{direct}\n\nthrough:\n{seen}"))
+    })
 }
 
 const READ: &str = "SELECT id, ? FROM conf.numbers WHERE id < 3 ORDER BY id";
 
-/// What a session is answered, also where the proxy has to ask something of the connection by itself.
+/// What a session is answered, also where the proxy has to ask something of the connection by
+/// itself.
 fn asked(client: &mut Raw, n: u32) -> Result<String, String> {
     let mut seen = client.query(&format!("SELECT {n} AS n, @@resultset_metadata AS m"))?;
     seen += &client.execute(0, 0, b"\0\x01\x03\0\x05\0\0\0")?;
@@ -65,7 +89,9 @@ fn asked(client: &mut Raw, n: u32) -> Result<String, String> {
 }
 
 fn one_connection(driver: Driver) -> Outcome {
-    let Some(server) = warmed(Vendor::MySql)? else { return Ok(()) };
+    let Some(server) = warmed(Vendor::MySql)? else {
+        return Ok(());
+    };
     Raw::log_in(server.port, 0)?
         .query("CREATE PROCEDURE conf.leaves_it(OUT x INT) BEGIN SET resultset_metadata = NONE; SET x = 1; END")?;
     let proxy = narrow(driver, &server)?;
@@ -85,7 +111,9 @@ fn one_connection(driver: Driver) -> Outcome {
             let mut bare = Raw::log_in(port, able)?;
             let mut full = Raw::log_in(port, able)?;
             let mut unable = Raw::log_in(port, eof)?;
-            expect(bare.has(caps::OPTIONAL_METADATA), || "it is not offered".to_owned())?;
+            expect(bare.has(caps::OPTIONAL_METADATA), || {
+                "it is not offered".to_owned()
+            })?;
             seen += &bare.query(NONE)?;
             seen += &unable.query(NONE)?;
             // A reset has taken its statement away.
@@ -108,7 +136,9 @@ fn one_connection(driver: Driver) -> Outcome {
 }
 
 fn remembered_by_one(driver: Driver) -> Outcome {
-    let Some(server) = warmed(Vendor::MariaDb)? else { return Ok(()) };
+    let Some(server) = warmed(Vendor::MariaDb)? else {
+        return Ok(());
+    };
     let proxy = narrow(driver, &server)?;
     let read = "SELECT id, words FROM conf.shared_columns";
     compared(server.port, proxy.port, |port| {
@@ -119,8 +149,14 @@ fn remembered_by_one(driver: Driver) -> Outcome {
         for eof in [0, caps::DEPRECATE_EOF] {
             let mut all = std::mem::take(&mut seen);
             let able = caps::MARIADB_CACHE_METADATA | eof;
-            let mut clients = [Raw::log_in(port, able)?, Raw::log_in(port, able)?, Raw::log_in(port, eof)?];
-            expect(clients[0].has(caps::MARIADB_CACHE_METADATA), || "it is not offered".to_owned())?;
+            let mut clients = [
+                Raw::log_in(port, able)?,
+                Raw::log_in(port, able)?,
+                Raw::log_in(port, eof)?,
+            ];
+            expect(clients[0].has(caps::MARIADB_CACHE_METADATA), || {
+                "it is not offered".to_owned()
+            })?;
             for client in &mut clients {
                 seen += &client.prepare(read)?;
                 seen += &client.execute(0, 0, b"")?;
@@ -142,11 +178,21 @@ fn remembered_by_one(driver: Driver) -> Outcome {
     })
 }
 
-/// The server sends the definitions together with the error of an execution that was over its time; the client gets the error only.
+/// The server sends the definitions together with the error of an execution that was over its time;
+/// the client gets the error only.
 fn too_late(driver: Driver) -> Outcome {
-    let Some(server) = warmed(Vendor::MariaDb)? else { return Ok(()) };
-    let rules = "{ rule_id = 1, active = 1, match_digest = \"SLEEP\", timeout = 500, apply = 1 }".to_owned();
-    let proxy = Proxy::start(driver, &Wish { rules, ..Wish::in_front_of(&server) })?;
+    let Some(server) = warmed(Vendor::MariaDb)? else {
+        return Ok(());
+    };
+    let rules = "{ rule_id = 1, active = 1, match_digest = \"SLEEP\", timeout = 500, apply = 1 }"
+        .to_owned();
+    let proxy = Proxy::start(
+        driver,
+        &Wish {
+            rules,
+            ..Wish::in_front_of(&server)
+        },
+    )?;
     for eof in [0, caps::DEPRECATE_EOF] {
         let mut client = Raw::log_in(proxy.port, caps::MARIADB_CACHE_METADATA | eof)?;
         client.query("BEGIN")?;
@@ -165,25 +211,37 @@ fn too_late(driver: Driver) -> Outcome {
 
 /// A MySQL in hostgroup 0, a MariaDB in hostgroup 1, if there are both.
 fn of_both_vendors(driver: Driver) -> Result<Option<(Server, Server, Proxy)>, String> {
-    let (Some(mysql), Some(mariadb)) = (warmed(Vendor::MySql)?, warmed(Vendor::MariaDb)?) else { return Ok(None) };
+    let (Some(mysql), Some(mariadb)) = (warmed(Vendor::MySql)?, warmed(Vendor::MariaDb)?) else {
+        return Ok(None);
+    };
     let mut wish = Wish::in_front_of(&mysql);
-    wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, mariadb.port);
-    wish.variables = wish.variables.replace("caching_sha2_password", "mysql_native_password");
+    wish.servers = format!(
+        "{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+        wish.servers, mariadb.port
+    );
+    wish.variables = wish
+        .variables
+        .replace("caching_sha2_password", "mysql_native_password");
     let proxy = Proxy::start(driver, &wish)?;
     Ok(Some((mysql, mariadb, proxy)))
 }
 
-/// What an executable comment hides from one server, another has: values would be read from the wrong bytes.
+/// What an executable comment hides from one server, another has: values would be read from the
+/// wrong bytes.
 fn other_parameters(driver: Driver) -> Outcome {
     const SEVEN: &[u8] = b"\0\x01\x03\0\x07\0\0\0";
-    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else { return Ok(()) };
+    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else {
+        return Ok(());
+    };
     let mut client = Raw::log_in(proxy.port, 0)?;
     client.prepare("SELECT ? AS a /*M!100100 , ? AS b */")?;
     proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'AS a', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     let refused = client.execute(0, 0, SEVEN)?;
-    expect(refused.contains("Incorrect arguments to EXECUTE"), || refused.clone())?;
+    expect(refused.contains("Incorrect arguments to EXECUTE"), || {
+        refused.clone()
+    })?;
     // The session goes on, and so does the statement where it fits.
     proxy.admin("DELETE FROM mysql_query_rules; LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let row = client.execute(0, 0, SEVEN)?;
@@ -191,7 +249,9 @@ fn other_parameters(driver: Driver) -> Outcome {
 }
 
 fn both_vendors(driver: Driver) -> Outcome {
-    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else { return Ok(()) };
+    let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else {
+        return Ok(());
+    };
     let there = |sql: &str| format!("/* hostgroup=1 */ {sql}");
     for eof in [0, caps::DEPRECATE_EOF] {
         let mut client = Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof)?;
@@ -200,40 +260,59 @@ fn both_vendors(driver: Driver) -> Outcome {
         client.query(NONE)?;
         for _ in 0..2 {
             let bare = client.query("SELECT 'x' AS words")?;
-            expect(bare.contains("\\x01\\x00\n") && !bare.contains("words"), || bare.clone())?;
+            expect(
+                bare.contains("\\x01\\x00\n") && !bare.contains("words"),
+                || bare.clone(),
+            )?;
             same(&client.query(&there("SELECT 'x' AS words"))?, &described)?;
             let unknown = client.query(&there("SET resultset_metadata = FULL"))?;
-            expect(unknown.contains("Unknown system variable"), || unknown.clone())?;
+            expect(unknown.contains("Unknown system variable"), || {
+                unknown.clone()
+            })?;
         }
         let prepared = client.prepare(&there("SELECT id FROM conf.numbers WHERE id < ?"))?;
         expect(prepared.lines().count() > 2, || prepared.clone())?;
         let executed = client.execute(0, 0, b"\0\x01\x03\0\x03\0\0\0")?;
         expect(executed.contains("numbers"), || executed.clone())?;
         // What an expression has set there is the session's own, and nobody else finds it.
-        let mut others = (0..4).map(|_| Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof)).collect::<Result<Vec<_>, _>>()?;
+        let mut others = (0..4)
+            .map(|_| Raw::log_in(proxy.port, caps::OPTIONAL_METADATA | eof))
+            .collect::<Result<Vec<_>, _>>()?;
         let set = client.query(&there("SET @a = 1 + 1"));
         let what = there("SELECT @a, 'x'");
         for other in &mut others {
             let found = other.query(&what)?;
-            expect(found.contains("\\xfb\\x01x"), || format!("somebody else finds {found}"))?;
+            expect(found.contains("\\xfb\\x01x"), || {
+                format!("somebody else finds {found}")
+            })?;
         }
         set?;
         let found = client.query(&what)?;
-        expect(found.contains("\\x012\\x01x"), || format!("it finds {found}"))?;
+        expect(found.contains("\\x012\\x01x"), || {
+            format!("it finds {found}")
+        })?;
     }
     Ok(())
 }
 
 fn lanes(driver: Driver) -> Outcome {
-    for (vendor, form) in [(Vendor::MariaDb, caps::MARIADB_CACHE_METADATA), (Vendor::MySql, caps::OPTIONAL_METADATA)] {
-        let Some(server) = warmed(vendor)? else { continue };
+    for (vendor, form) in [
+        (Vendor::MariaDb, caps::MARIADB_CACHE_METADATA),
+        (Vendor::MySql, caps::OPTIONAL_METADATA),
+    ] {
+        let Some(server) = warmed(vendor)? else {
+            continue;
+        };
         let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
         proxy.admin(
             "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"pipelining\": 16}'); LOAD MYSQL SERVERS TO RUNTIME",
         )?;
         let script = |port: u16| {
             let forms: [Caps; 4] = [0, caps::DEPRECATE_EOF, form, form | caps::DEPRECATE_EOF];
-            let mut clients = forms.iter().map(|form| Raw::log_in(port, *form)).collect::<Result<Vec<_>, _>>()?;
+            let mut clients = forms
+                .iter()
+                .map(|form| Raw::log_in(port, *form))
+                .collect::<Result<Vec<_>, _>>()?;
             let mut seen = String::new();
             for n in 0..20 {
                 if n == 10 && vendor == Vendor::MySql {
@@ -260,22 +339,30 @@ fn lanes(driver: Driver) -> Outcome {
 }
 
 fn through(driver: Driver) -> Outcome {
-    for (vendor, form) in [(Vendor::MariaDb, caps::MARIADB_CACHE_METADATA), (Vendor::MySql, caps::OPTIONAL_METADATA)] {
-        let Some(server) = warmed(vendor)? else { continue };
+    for (vendor, form) in [
+        (Vendor::MariaDb, caps::MARIADB_CACHE_METADATA),
+        (Vendor::MySql, caps::OPTIONAL_METADATA),
+    ] {
+        let Some(server) = warmed(vendor)? else {
+            continue;
+        };
         let mut wish = Wish::in_front_of(&server);
         wish.users = "{ username = \"app\", password = \"secret\", default_hostgroup = 0, fast_forward = 1 }".to_owned();
         let proxy = Proxy::start(driver, &wish)?;
         for eof in [0, caps::DEPRECATE_EOF] {
             let script = |port| {
                 let mut raw = Raw::log_in(port, form | eof)?;
-                if vendor == Vendor::MySql { definitions::left_out(&mut raw) } else { definitions::remembered(&mut raw) }
+                if vendor == Vendor::MySql {
+                    definitions::left_out(&mut raw)
+                } else {
+                    definitions::remembered(&mut raw)
+                }
             };
             compared(server.port, proxy.port, script)?;
         }
         let mut raw = Raw::log_in(proxy.port, form)?;
         raw.query("SELECT 1")?;
-        let sessions =
-            "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
+        let sessions = "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
         trials::until("1", || proxy.admin(sessions))?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! PREPARE, EXECUTE and DEALLOCATE PREPARE in SQL: where they go and whose names they are. And what is left on servers of all that clients prepare,
-//! however they do it and however they go.
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE in SQL: where they go and whose names they are. And what
+//! is left on servers of all that clients prepare, however they do it and however they go.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -22,20 +22,44 @@ fn main() {
         ("an_execute_in_sql_goes_where_its_text_goes", routed),
         ("an_execute_immediate_goes_where_its_text_goes", immediate),
         ("names_in_sql_are_those_of_their_session", names),
-        ("what_the_proxy_cannot_follow_stays_on_its_connection", pinned),
+        (
+            "what_the_proxy_cannot_follow_stays_on_its_connection",
+            pinned,
+        ),
         ("a_text_of_a_variable_is_that_of_its_session", own_texts),
-        ("what_only_a_server_can_read_finds_what_its_session_has_left", unread),
-        ("preparing_a_statement_does_nothing_of_what_it_says", prepares_only),
+        (
+            "what_only_a_server_can_read_finds_what_its_session_has_left",
+            unread,
+        ),
+        (
+            "preparing_a_statement_does_nothing_of_what_it_says",
+            prepares_only,
+        ),
         ("a_reset_and_another_user_forget_the_names", forgotten),
         ("statements_in_sql_outlive_their_connections", outlive),
         ("statements_in_sql_on_a_server_are_bounded", bounded),
         ("names_of_a_client_are_bounded", limited),
-        ("what_clients_prepare_never_piles_up_on_servers", never_piles_up),
-        ("names_of_ours_are_used_again_on_a_connection_that_travels", travels),
-        ("the_statement_prepared_last_is_executed_by_minus_one", minus_one),
+        (
+            "what_clients_prepare_never_piles_up_on_servers",
+            never_piles_up,
+        ),
+        (
+            "names_of_ours_are_used_again_on_a_connection_that_travels",
+            travels,
+        ),
+        (
+            "the_statement_prepared_last_is_executed_by_minus_one",
+            minus_one,
+        ),
         ("a_call_by_name_goes_where_its_text_goes", calls_by_name),
-        ("a_text_that_rules_turn_into_a_call_finds_the_names", rewritten_to_a_call),
-        ("what_the_proxy_refuses_is_a_statement_that_failed", refusals_count),
+        (
+            "a_text_that_rules_turn_into_a_call_finds_the_names",
+            rewritten_to_a_call,
+        ),
+        (
+            "what_the_proxy_refuses_is_a_statement_that_failed",
+            refusals_count,
+        ),
     ])
 }
 
@@ -57,10 +81,18 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
     }
     let mut wish = Wish::in_front_of(&writer);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", reader.port);
+    let _ = write!(
+        wish.servers,
+        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+        reader.port
+    );
     let proxy = Proxy::start(driver, &wish)?;
     proxy.admin(RULES)?;
-    Ok(Two { writer, reader, proxy })
+    Ok(Two {
+        writer,
+        reader,
+        proxy,
+    })
 }
 
 fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
@@ -74,7 +106,11 @@ fn log_in(proxy: &Proxy) -> Result<Raw, String> {
 /// The first field of the first row, nothing if there is none; an error in words.
 fn said(client: &mut Raw, sql: &str) -> String {
     match client.ask(sql) {
-        Ok(rows) => rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or_default(),
+        Ok(rows) => rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next())
+            .unwrap_or_default(),
         Err(error) => error.to_string(),
     }
 }
@@ -82,7 +118,9 @@ fn said(client: &mut Raw, sql: &str) -> String {
 fn all(client: &mut Raw, steps: &[(&str, &str)]) -> Outcome {
     for (sql, wanted) in steps {
         let found = said(client, sql);
-        expect(found == *wanted, || format!("{sql}: wanted {wanted:?}, found {found:?}"))?;
+        expect(found == *wanted, || {
+            format!("{sql}: wanted {wanted:?}, found {found:?}")
+        })?;
     }
     Ok(())
 }
@@ -90,7 +128,10 @@ fn all(client: &mut Raw, steps: &[(&str, &str)]) -> Outcome {
 /// Statements that are prepared on a server.
 fn prepared_on(server: &Server) -> Result<u64, String> {
     let said = server.root("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?;
-    said.split_whitespace().last().and_then(|word| word.parse().ok()).ok_or(said)
+    said.split_whitespace()
+        .last()
+        .and_then(|word| word.parse().ok())
+        .ok_or(said)
 }
 
 const UNKNOWN: &str = "1243 HY000 Unknown prepared statement handler (s) given to EXECUTE";
@@ -110,37 +151,67 @@ fn routed(driver: Driver) -> Outcome {
                 ("EXECUTE s USING @zero", &writer),
                 ("COMMIT", ""),
                 ("EXECUTE s USING @zero", &reader),
-                ("PREPARE w FROM 'INSERT INTO conf.scratch VALUES (?, @@port)'", ""),
+                (
+                    "PREPARE w FROM 'INSERT INTO conf.scratch VALUES (?, @@port)'",
+                    "",
+                ),
                 ("EXECUTE w USING @zero", ""),
-                ("PREPARE l FROM 'SELECT words FROM conf.scratch WHERE id = ? FOR UPDATE'", ""),
+                (
+                    "PREPARE l FROM 'SELECT words FROM conf.scratch WHERE id = ? FOR UPDATE'",
+                    "",
+                ),
                 ("EXECUTE l USING @zero", &writer),
                 ("DEALLOCATE PREPARE s", ""),
                 ("EXECUTE s USING @zero", UNKNOWN),
             ],
         )?;
-        same(two.reader.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
+        same(
+            two.reader
+                .root("SELECT COUNT(*) FROM conf.scratch")?
+                .lines()
+                .last()
+                .unwrap_or_default(),
+            "0",
+        )?;
         // The error's connection is kept for a moment, and then what it says.
         trials::soon("", || held(&two.proxy, &client))?;
         // The rules of the moment count, and what they are asked with is the text.
         let digests = two.proxy.admin("SELECT REPLACE(digest_text, '+', ''), hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE '%port%?' ORDER BY hostgroup")?;
-        expect(digests.contains("SELECT @@port  ?\t0") && digests.contains("SELECT @@port  ?\t1"), || {
-            format!("digests: {digests}")
-        })?;
-        all(&mut client, &[("PREPARE s FROM 'SELECT @@port'", ""), ("EXECUTE s", &reader)])?;
+        expect(
+            digests.contains("SELECT @@port  ?\t0") && digests.contains("SELECT @@port  ?\t1"),
+            || format!("digests: {digests}"),
+        )?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE s FROM 'SELECT @@port'", ""),
+                ("EXECUTE s", &reader),
+            ],
+        )?;
         two.proxy.admin("UPDATE mysql_query_rules SET active = 0 WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
-        all(&mut client, &[("EXECUTE s", &writer)]).map_err(|why| format!("without the rule: {why}"))?;
+        all(&mut client, &[("EXECUTE s", &writer)])
+            .map_err(|why| format!("without the rule: {why}"))?;
         // What a rule makes of a text is prepared, and rules are asked with the text.
         two.proxy.admin(
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
              VALUES (3, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
-        all(&mut client, &[("PREPARE s FROM 'SELECT here'", ""), ("EXECUTE s", &reader)])
-            .map_err(|why| format!("rewritten: {why}"))?;
+        all(
+            &mut client,
+            &[("PREPARE s FROM 'SELECT here'", ""), ("EXECUTE s", &reader)],
+        )
+        .map_err(|why| format!("rewritten: {why}"))?;
         two.proxy.admin(
             "INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (0, 1, 'forbidden', 'not here', 1);
              LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
-        all(&mut client, &[("PREPARE s FROM 'SELECT forbidden'", "1148 42000 not here"), ("EXECUTE s", UNKNOWN)])?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE s FROM 'SELECT forbidden'", "1148 42000 not here"),
+                ("EXECUTE s", UNKNOWN),
+            ],
+        )?;
     }
     Ok(())
 }
@@ -169,7 +240,13 @@ fn immediate(driver: Driver) -> Outcome {
     )?;
     all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT here'", &reader)])?;
     // What an argument asks for, a reader may answer otherwise.
-    all(&mut client, &[("EXECUTE IMMEDIATE 'SELECT @@port + ?' USING @@read_only * 0", &writer)])
+    all(
+        &mut client,
+        &[(
+            "EXECUTE IMMEDIATE 'SELECT @@port + ?' USING @@read_only * 0",
+            &writer,
+        )],
+    )
 }
 
 fn unread(driver: Driver) -> Outcome {
@@ -189,7 +266,13 @@ fn unread(driver: Driver) -> Outcome {
         expect(id.starts_with('1'), || format!("{vendor}: the id is {id}"))?;
         all(&mut a, &[("DEALLOCATE PREPARE s", "")])?;
         if vendor == Vendor::MariaDb {
-            all(&mut b, &[("EXECUTE IMMEDIATE CONCAT('SELECT ', 'LAST_INSERT_ID()')", "2")])?;
+            all(
+                &mut b,
+                &[(
+                    "EXECUTE IMMEDIATE CONCAT('SELECT ', 'LAST_INSERT_ID()')",
+                    "2",
+                )],
+            )?;
         }
     }
     Ok(())
@@ -200,23 +283,64 @@ fn names(driver: Driver) -> Outcome {
         let (server, proxy) = one(driver, vendor)?;
         let mut a = log_in(&proxy)?;
         let mut b = beside(&proxy, &a)?;
-        all(&mut a, &[("PREPARE s FROM 'SELECT ''a'''", ""), ("EXECUTE s", "a"), ("PREPARE only_a FROM 'SELECT 1'", "")])?;
-        all(&mut b, &[("PREPARE s FROM 'SELECT ''b'''", ""), ("EXECUTE s", "b")])?;
+        all(
+            &mut a,
+            &[
+                ("PREPARE s FROM 'SELECT ''a'''", ""),
+                ("EXECUTE s", "a"),
+                ("PREPARE only_a FROM 'SELECT 1'", ""),
+            ],
+        )?;
+        all(
+            &mut b,
+            &[("PREPARE s FROM 'SELECT ''b'''", ""), ("EXECUTE s", "b")],
+        )?;
         all(&mut a, &[("EXECUTE s", "a")])?;
         all(&mut b, &[("EXECUTE s", "b")])?;
         // All of it took one connection, which one of them had at a time.
-        same(&proxy.admin("SELECT ConnUsed + ConnFree FROM stats_mysql_connection_pool")?, "1")?;
-        all(&mut b, &[("EXECUTE only_a", &UNKNOWN.replace("(s)", "(only_a)"))])?;
+        same(
+            &proxy.admin("SELECT ConnUsed + ConnFree FROM stats_mysql_connection_pool")?,
+            "1",
+        )?;
+        all(
+            &mut b,
+            &[("EXECUTE only_a", &UNKNOWN.replace("(s)", "(only_a)"))],
+        )?;
         // The same text under another mode is another statement.
-        all(&mut a, &[("SET sql_mode = 'PIPES_AS_CONCAT'", ""), ("PREPARE s FROM 'SELECT 1 || 0'", ""), ("EXECUTE s", "10")])?;
-        all(&mut b, &[("PREPARE s FROM 'SELECT 1 || 0'", ""), ("EXECUTE s", "1")])?;
-        all(&mut a, &[("SET sql_mode = DEFAULT", ""), ("EXECUTE s", "10"), ("SELECT 1 || 0", "1")])?;
+        all(
+            &mut a,
+            &[
+                ("SET sql_mode = 'PIPES_AS_CONCAT'", ""),
+                ("PREPARE s FROM 'SELECT 1 || 0'", ""),
+                ("EXECUTE s", "10"),
+            ],
+        )?;
+        all(
+            &mut b,
+            &[("PREPARE s FROM 'SELECT 1 || 0'", ""), ("EXECUTE s", "1")],
+        )?;
+        all(
+            &mut a,
+            &[
+                ("SET sql_mode = DEFAULT", ""),
+                ("EXECUTE s", "10"),
+                ("SELECT 1 || 0", "1"),
+            ],
+        )?;
         // The names on servers are nobody's to use.
         for name in ["millrace_1", "MILLRACE_1", "`millrace_1`"] {
             let refused = said(&mut b, &format!("EXECUTE {name}"));
-            expect(refused.starts_with("1243 "), || format!("EXECUTE {name}: {refused}"))?;
+            expect(refused.starts_with("1243 "), || {
+                format!("EXECUTE {name}: {refused}")
+            })?;
         }
-        all(&mut b, &[("PREPARE millrace_1 FROM 'SELECT 5'", ""), ("EXECUTE millrace_1", "5")])?;
+        all(
+            &mut b,
+            &[
+                ("PREPARE millrace_1 FROM 'SELECT 5'", ""),
+                ("EXECUTE millrace_1", "5"),
+            ],
+        )?;
         all(&mut a, &[("EXECUTE s", "10")])?;
         drop((a, b, server));
     }
@@ -227,7 +351,13 @@ fn pinned(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        all(&mut client, &[("PREPARE plain FROM 'SELECT 1'", ""), ("PREPARE s FROM 'SELECT FOUND_ROWS()'", "")])?;
+        all(
+            &mut client,
+            &[
+                ("PREPARE plain FROM 'SELECT 1'", ""),
+                ("PREPARE s FROM 'SELECT FOUND_ROWS()'", ""),
+            ],
+        )?;
         let holds = held(&proxy, &client)?;
         expect(holds.contains("SqlPrepare"), || holds)?;
         all(
@@ -239,7 +369,10 @@ fn pinned(driver: Driver) -> Outcome {
                 ("DEALLOCATE PREPARE s", ""),
             ],
         )?;
-        all(&mut client, &[("EXECUTE s", UNKNOWN), ("EXECUTE plain", "1")])?;
+        all(
+            &mut client,
+            &[("EXECUTE s", UNKNOWN), ("EXECUTE plain", "1")],
+        )?;
         // A procedure may use any name: all of them are there then, and only there.
         let mut other = beside(&proxy, &client)?;
         all(
@@ -255,7 +388,10 @@ fn pinned(driver: Driver) -> Outcome {
             &mut other,
             &[
                 // Who takes one result only may not call it; by then the names are there.
-                ("CALL conf.runs()", "1312 0A000 PROCEDURE conf.runs can't return a result set in the given context"),
+                (
+                    "CALL conf.runs()",
+                    "1312 0A000 PROCEDURE conf.runs can't return a result set in the given context",
+                ),
                 ("EXECUTE s", ""),
                 ("SELECT @got", "7"),
                 ("EXECUTE t", "8"),
@@ -273,9 +409,24 @@ fn own_texts(driver: Driver) -> Outcome {
     let mut a = log_in(&proxy)?;
     let mut b = beside(&proxy, &a)?;
     for _ in 0..3 {
-        all(&mut a, &[("SET @q = 'SELECT ''a'''", ""), ("SELECT @q", "SELECT 'a'")])?;
-        all(&mut b, &[("SET @q = 'SELECT ''b'''", ""), ("EXECUTE IMMEDIATE @q", "b")])?;
-        all(&mut a, &[("SET @q = 'SELECT ''new'''", ""), ("EXECUTE IMMEDIATE @q", "new")])?;
+        all(
+            &mut a,
+            &[("SET @q = 'SELECT ''a'''", ""), ("SELECT @q", "SELECT 'a'")],
+        )?;
+        all(
+            &mut b,
+            &[
+                ("SET @q = 'SELECT ''b'''", ""),
+                ("EXECUTE IMMEDIATE @q", "b"),
+            ],
+        )?;
+        all(
+            &mut a,
+            &[
+                ("SET @q = 'SELECT ''new'''", ""),
+                ("EXECUTE IMMEDIATE @q", "new"),
+            ],
+        )?;
     }
     Ok(())
 }
@@ -284,11 +435,19 @@ fn prepares_only(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        all(&mut client, &[("CREATE TEMPORARY TABLE conf.of_one (a INT)", ""), ("PREPARE s FROM 'DROP TABLE conf.of_one'", "")])?;
+        all(
+            &mut client,
+            &[
+                ("CREATE TEMPORARY TABLE conf.of_one (a INT)", ""),
+                ("PREPARE s FROM 'DROP TABLE conf.of_one'", ""),
+            ],
+        )?;
         same(&held(&proxy, &client)?, "TemporaryTable")?;
         let id = prepare(&mut client, "DROP TABLE conf.of_one")?;
         same(&held(&proxy, &client)?, "TemporaryTable")?;
-        client.command(&of(0x17, id)).map_err(|error| error.to_string())?;
+        client
+            .command(&of(0x17, id))
+            .map_err(|error| error.to_string())?;
         let _ok = client.packet().map_err(|error| error.to_string())?;
         same(&held(&proxy, &client)?, "")?;
         // A statement that cannot be prepared any more leaves the schema as it is.
@@ -313,19 +472,36 @@ fn forgotten(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one(driver, vendor)?;
         let mut client = log_in(&proxy)?;
-        all(&mut client, &[("PREPARE s FROM 'SELECT 1'", ""), ("EXECUTE s", "1")])?;
+        all(
+            &mut client,
+            &[("PREPARE s FROM 'SELECT 1'", ""), ("EXECUTE s", "1")],
+        )?;
         client.command(&[0x1F]).map_err(|error| error.to_string())?;
         let _ok = client.packet().map_err(|error| error.to_string())?;
-        all(&mut client, &[("EXECUTE s", UNKNOWN), ("PREPARE s FROM 'SELECT 2'", ""), ("EXECUTE s", "2")])?;
+        all(
+            &mut client,
+            &[
+                ("EXECUTE s", UNKNOWN),
+                ("PREPARE s FROM 'SELECT 2'", ""),
+                ("EXECUTE s", "2"),
+            ],
+        )?;
         // COM_CHANGE_USER to the same user.
-        let login = [b"\x11", by_hand::USER.as_bytes(), b"\0\0\0\x2D\0mysql_native_password\0"].concat();
+        let login = [
+            b"\x11",
+            by_hand::USER.as_bytes(),
+            b"\0\0\0\x2D\0mysql_native_password\0",
+        ]
+        .concat();
         client.command(&login).map_err(|error| error.to_string())?;
         let mut answer = client.packet().map_err(|error| error.to_string())?;
         if answer.first() == Some(&0xfe) {
             client.send(b"").map_err(|error| error.to_string())?;
             answer = client.packet().map_err(|error| error.to_string())?;
         }
-        expect(answer.first() == Some(&0), || format!("{}", answer.escape_ascii()))?;
+        expect(answer.first() == Some(&0), || {
+            format!("{}", answer.escape_ascii())
+        })?;
         all(&mut client, &[("EXECUTE s", UNKNOWN)])?;
         same(
             &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'")?,
@@ -338,13 +514,23 @@ fn forgotten(driver: Driver) -> Outcome {
 fn outlive(driver: Driver) -> Outcome {
     let (mut server, proxy) = one(driver, Vendor::MariaDb)?;
     let mut client = log_in(&proxy)?;
-    all(&mut client, &[("SET @a = 5", ""), ("PREPARE s FROM 'SELECT ? + 1'", ""), ("EXECUTE s USING @a", "6")])?;
+    all(
+        &mut client,
+        &[
+            ("SET @a = 5", ""),
+            ("PREPARE s FROM 'SELECT ? + 1'", ""),
+            ("EXECUTE s USING @a", "6"),
+        ],
+    )?;
     server.restart()?;
     all(&mut client, &[("EXECUTE s USING @a", "6")])?;
     // Whoever takes it away on the server itself is not noticed.
     server.kill();
     server.restart()?;
-    all(&mut client, &[("EXECUTE s USING @a", "6"), ("DEALLOCATE PREPARE s", "")])
+    all(
+        &mut client,
+        &[("EXECUTE s USING @a", "6"), ("DEALLOCATE PREPARE s", "")],
+    )
 }
 
 fn bounded(driver: Driver) -> Outcome {
@@ -354,16 +540,34 @@ fn bounded(driver: Driver) -> Outcome {
         let mut client = log_in(&proxy)?;
         let mut other = beside(&proxy, &client)?;
         for n in 0..60 {
-            all(&mut client, &[(&format!("PREPARE s{n} FROM 'SELECT {n}, ?'"), "")])?;
+            all(
+                &mut client,
+                &[(&format!("PREPARE s{n} FROM 'SELECT {n}, ?'"), "")],
+            )?;
         }
         for n in 0..60 {
-            all(&mut client, &[(&format!("EXECUTE s{n} USING @x"), &n.to_string())])?;
-            all(&mut other, &[(&format!("PREPARE s FROM 'SELECT {n}'"), ""), ("EXECUTE s", &n.to_string())])?;
+            all(
+                &mut client,
+                &[(&format!("EXECUTE s{n} USING @x"), &n.to_string())],
+            )?;
+            all(
+                &mut other,
+                &[
+                    (&format!("PREPARE s FROM 'SELECT {n}'"), ""),
+                    ("EXECUTE s", &n.to_string()),
+                ],
+            )?;
         }
-        let connections = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
-        let connections: u64 = connections.trim().parse().map_err(|_| connections.clone())?;
+        let connections =
+            proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
+        let connections: u64 = connections
+            .trim()
+            .parse()
+            .map_err(|_| connections.clone())?;
         let prepared = prepared_on(&server)?;
-        expect(prepared > 0 && prepared <= 5 * connections, || format!("{prepared} statements on {connections} connections"))?;
+        expect(prepared > 0 && prepared <= 5 * connections, || {
+            format!("{prepared} statements on {connections} connections")
+        })?;
         let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'";
         same(&proxy.admin(counted)?, "61")?;
         drop((client, other));
@@ -377,9 +581,13 @@ fn limited(driver: Driver) -> Outcome {
     proxy.admin("SET mysql-stmts_per_client_max=3; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let mut client = log_in(&proxy)?;
     for n in 0..3 {
-        all(&mut client, &[(&format!("PREPARE s{n} FROM 'SELECT {n}'"), "")])?;
+        all(
+            &mut client,
+            &[(&format!("PREPARE s{n} FROM 'SELECT {n}'"), "")],
+        )?;
     }
-    let refused = "1461 42000 Can't create more than max_prepared_stmt_count statements (current value: 3)";
+    let refused =
+        "1461 42000 Can't create more than max_prepared_stmt_count statements (current value: 3)";
     all(
         &mut client,
         &[
@@ -429,9 +637,14 @@ fn calls_by_name(driver: Driver) -> Outcome {
             ],
         )?;
         let holds = held(&two.proxy, &client)?;
-        expect(holds.contains("Procedure") && holds.contains("SqlPrepare"), || holds)?;
+        expect(
+            holds.contains("Procedure") && holds.contains("SqlPrepare"),
+            || holds,
+        )?;
         let digests = two.proxy.admin("SELECT digest_text, hostgroup, SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text LIKE 'CALL%' GROUP BY 1, 2 ORDER BY 1")?;
-        expect(digests.starts_with("CALL conf.here(?)\t1\t2\n"), || digests.clone())?;
+        expect(digests.starts_with("CALL conf.here(?)\t1\t2\n"), || {
+            digests.clone()
+        })?;
         if vendor == Vendor::MariaDb {
             let mut client = log_in(&two.proxy)?;
             all(
@@ -440,7 +653,10 @@ fn calls_by_name(driver: Driver) -> Outcome {
                     ("PREPARE s FROM 'SELECT 1'", ""),
                     ("EXECUTE IMMEDIATE 'CALL conf.here(?)' USING @place", ""),
                     ("SELECT @place", &reader),
-                    ("EXECUTE IMMEDIATE 'CALL conf.never()'", "1148 42000 not here"),
+                    (
+                        "EXECUTE IMMEDIATE 'CALL conf.never()'",
+                        "1148 42000 not here",
+                    ),
                     ("EXECUTE IMMEDIATE 'CALL conf.nowhere()'", ""),
                 ],
             )?;
@@ -471,7 +687,9 @@ fn rewritten_to_a_call(driver: Driver) -> Outcome {
             }
             for sql in [way[1], "EXECUTE mine"] {
                 let said = client.query(sql)?;
-                expect(said.contains("it ran"), || format!("{vendor}, {sql}: {said}"))?;
+                expect(said.contains("it ran"), || {
+                    format!("{vendor}, {sql}: {said}")
+                })?;
             }
         }
     }
@@ -485,7 +703,11 @@ fn refusals_count(driver: Driver) -> Outcome {
          INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply) VALUES (1, 1, '^SELECT forbidden', 'not here', 1);
          LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
-    let questions = || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Questions'");
+    let questions = || {
+        proxy.admin(
+            "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Questions'",
+        )
+    };
     for refused in [
         "SELECT forbidden",
         "PREPARE t FROM 'SELECT 2'",
@@ -505,20 +727,37 @@ fn refusals_count(driver: Driver) -> Outcome {
         )?;
         all(&mut client, &[("SELECT CAST('x' AS SIGNED)", "0")])?;
         let told = said(&mut client, refused);
-        expect(told.split(' ').next().is_some_and(|code| code.parse::<u16>().is_ok()), || format!("{refused}: {told}"))?;
+        expect(
+            told.split(' ')
+                .next()
+                .is_some_and(|code| code.parse::<u16>().is_ok()),
+            || format!("{refused}: {told}"),
+        )?;
         // The warnings of the statement before are over; the refusal is an error, as a server's is.
-        all(&mut client, &[("SHOW WARNINGS", "Error"), ("INSERT INTO conf.counted (words) VALUES ('c'), ('d')", "")])?;
+        all(
+            &mut client,
+            &[
+                ("SHOW WARNINGS", "Error"),
+                ("INSERT INTO conf.counted (words) VALUES ('c'), ('d')", ""),
+            ],
+        )?;
         let _again = client.ask(refused);
         all(&mut client, &[("SELECT ROW_COUNT()", "-1")])?;
         let after: u64 = questions()?.trim().parse().unwrap_or_default();
-        expect(after - before == 9, || format!("{refused}: {} statements", after - before))?;
+        expect(after - before == 9, || {
+            format!("{refused}: {} statements", after - before)
+        })?;
     }
     Ok(())
 }
 
 /// COM_STMT_EXECUTE, or COM_STMT_CLOSE: the command.
 fn of(command: u8, id: u32) -> Vec<u8> {
-    let more: &[u8] = if command == 0x17 { &[0, 1, 0, 0, 0] } else { &[] };
+    let more: &[u8] = if command == 0x17 {
+        &[0, 1, 0, 0, 0]
+    } else {
+        &[]
+    };
     [&[command][..], &id.to_le_bytes(), more].concat()
 }
 
@@ -545,13 +784,17 @@ fn careless(port: u16, number: usize, times: usize) -> Outcome {
             }
             3 => {
                 let quoted = text.replace('\'', "''");
-                client.ask(&format!("PREPARE s FROM '{quoted}'")).map_err(words)?;
+                client
+                    .ask(&format!("PREPARE s FROM '{quoted}'"))
+                    .map_err(words)?;
                 client.ask("EXECUTE s").map_err(words)?;
                 client.ask("DEALLOCATE PREPARE s").map_err(words)?;
             }
             4 => {
                 let quoted = text.replace('\'', "''");
-                client.ask(&format!("PREPARE s{n} FROM '{quoted}'")).map_err(words)?;
+                client
+                    .ask(&format!("PREPARE s{n} FROM '{quoted}'"))
+                    .map_err(words)?;
                 client.ask(&format!("EXECUTE s{n}")).map_err(words)?;
             }
             5 => {
@@ -569,7 +812,9 @@ fn careless(port: u16, number: usize, times: usize) -> Outcome {
                 client.ask("BEGIN").map_err(words)?;
                 let id = prepare(&mut client, &text)?;
                 executed(&mut client, id)?;
-                client.ask("PREPARE here FROM 'SELECT FOUND_ROWS()'").map_err(words)?;
+                client
+                    .ask("PREPARE here FROM 'SELECT FOUND_ROWS()'")
+                    .map_err(words)?;
                 client = log_in()?;
             }
         }
@@ -577,25 +822,36 @@ fn careless(port: u16, number: usize, times: usize) -> Outcome {
     Ok(())
 }
 
-/// Clients prepare thousands, and the server allows 1500: one that is forgotten here and not there would count until nobody can prepare any more.
+/// Clients prepare thousands, and the server allows 1500: one that is forgotten here and not there
+/// would count until nobody can prepare any more.
 fn never_piles_up(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let server = Server::start_with(vendor, &["--max-prepared-stmt-count=1500"])?;
         server.root(by_hand::CREATE_USER)?;
         let mut wish = Wish::in_front_of(&server);
         wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-        wish.variables.push_str("    max_stmts_per_connection = 10\n    max_stmts_cache = 128\n");
+        wish.variables
+            .push_str("    max_stmts_per_connection = 10\n    max_stmts_cache = 128\n");
         let proxy = Proxy::start(driver, &wish)?;
         let port = proxy.port;
         for _round in 0..2 {
-            let clients: Vec<_> = (1..5).map(|number| thread::spawn(move || careless(port, number, 400))).collect();
+            let clients: Vec<_> = (1..5)
+                .map(|number| thread::spawn(move || careless(port, number, 400)))
+                .collect();
             for client in clients {
-                client.join().map_err(|_| "panicked".to_owned())?.map_err(|why| format!("{vendor}: {why}"))?;
+                client
+                    .join()
+                    .map_err(|_| "panicked".to_owned())?
+                    .map_err(|why| format!("{vendor}: {why}"))?;
             }
             // A server notices in its own time that a connection is gone.
             trials::soon("fine", || {
-                let connections = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
-                let connections: u64 = connections.trim().parse().map_err(|_| connections.clone())?;
+                let connections = proxy
+                    .admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool")?;
+                let connections: u64 = connections
+                    .trim()
+                    .parse()
+                    .map_err(|_| connections.clone())?;
                 let prepared = prepared_on(&server)?;
                 // So many by id, as many by name; what is closed goes along with the next command.
                 Ok(if prepared <= connections * 24 {
@@ -610,7 +866,9 @@ fn never_piles_up(driver: Driver) -> Outcome {
         let asked = proxy
             .admin("SELECT Variable_Value > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
         same(&asked, "1")?;
-        proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
+        proxy.admin(
+            "UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
         trials::soon("0", || Ok(prepared_on(&server)?.to_string()))?;
         let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Server_Active_Total'";
         trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
@@ -624,17 +882,22 @@ fn travels(driver: Driver) -> Outcome {
     proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
     let mut clients = [log_in(&proxy)?, log_in(&proxy)?];
     let counter = |name: &str| {
-        let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
+        let said = proxy.admin(&format!(
+            "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+        ))?;
         said.trim().parse::<u64>().map_err(|_| said)
     };
     for round in 0..12 {
         for client in &mut clients {
             for number in 0..8 {
                 let wanted = round * 10 + number;
-                let mut ask = |sql: &str| client.ask(sql).map_err(|error| format!("{sql}: {error}"));
+                let mut ask =
+                    |sql: &str| client.ask(sql).map_err(|error| format!("{sql}: {error}"));
                 ask(&format!("PREPARE s FROM 'SELECT {wanted}'"))?;
                 let found = ask("EXECUTE s")?;
-                expect(found == [[wanted.to_string()]], || format!("{wanted}: {found:?}"))?;
+                expect(found == [[wanted.to_string()]], || {
+                    format!("{wanted}: {found:?}")
+                })?;
             }
         }
     }
@@ -642,7 +905,11 @@ fn travels(driver: Driver) -> Outcome {
     expect(lent >= 10, || format!("{lent} were lent"))?;
     same(&counter("Server_Connections_created")?.to_string(), "1")?;
     let prepared = prepared_on(&server)?;
-    expect(prepared <= 40, || format!("{prepared} statements are prepared on the one connection, which was lent {lent} times"))
+    expect(prepared <= 40, || {
+        format!(
+            "{prepared} statements are prepared on the one connection, which was lent {lent} times"
+        )
+    })
 }
 
 /// MariaDB's clients send a PREPARE and its EXECUTE at once: the id is not known by then.
@@ -653,7 +920,10 @@ fn minus_one(driver: Driver) -> Outcome {
         let mut client = raw::Raw::log_in(port, 0)?;
         let mut seen = client.prepare("SELECT 'first', ?")?;
         let last = |client: &mut raw::Raw| {
-            client.ask(b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0", Expect::Execute)
+            client.ask(
+                b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0",
+                Expect::Execute,
+            )
         };
         seen += &last(&mut client)?;
         seen += &client.prepare("SELECT ? + 1, 'second'")?;
@@ -662,7 +932,10 @@ fn minus_one(driver: Driver) -> Outcome {
         seen += &last(&mut client)?;
         // Both at once.
         client.send(0, b"\x16SELECT 'third', ? * 2")?;
-        client.send(0, b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0")?;
+        client.send(
+            0,
+            b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0",
+        )?;
         seen += &client.answer(Expect::Prepare)?;
         seen += &client.answer(Expect::Execute)?;
         seen += &client.prepare("SELEC 1")?;

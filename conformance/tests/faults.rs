@@ -1,4 +1,5 @@
-//! What goes wrong around Millrace: servers die, hang and come back; it is killed itself; clients leave or send garbage.
+//! What goes wrong around Millrace: servers die, hang and come back; it is killed itself; clients
+//! leave or send garbage.
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -19,21 +20,49 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("a_killed_server_is_a_clean_error_and_a_restarted_one_is_used_again", a_killed_server),
-        ("a_transaction_whose_server_died_ends_with_an_error", a_transaction_whose_server_died),
-        ("what_was_saved_survives_kill_9", what_was_saved_survives_kill_9),
+        (
+            "a_killed_server_is_a_clean_error_and_a_restarted_one_is_used_again",
+            a_killed_server,
+        ),
+        (
+            "a_transaction_whose_server_died_ends_with_an_error",
+            a_transaction_whose_server_died,
+        ),
+        (
+            "what_was_saved_survives_kill_9",
+            what_was_saved_survives_kill_9,
+        ),
         ("sigterm_ends_it_in_time", sigterm_ends_it_in_time),
         ("garbage_on_every_port_harms_nobody", garbage_on_every_port),
-        ("clients_that_vanish_leave_nothing_behind", clients_that_vanish),
-        ("a_slow_reader_of_a_large_result_does_not_fill_memory", a_slow_reader),
-        ("an_open_transaction_of_a_client_that_left_is_rolled_back", an_open_transaction_is_rolled_back),
-        ("a_file_that_breaks_off_leaves_nothing_behind", a_file_that_breaks_off),
-        ("a_cursor_whose_server_died_ends_the_session", a_cursor_whose_server_died),
-        ("a_transaction_whose_server_leaves_behind_its_answer_is_not_gone_on_with", a_server_that_leaves),
+        (
+            "clients_that_vanish_leave_nothing_behind",
+            clients_that_vanish,
+        ),
+        (
+            "a_slow_reader_of_a_large_result_does_not_fill_memory",
+            a_slow_reader,
+        ),
+        (
+            "an_open_transaction_of_a_client_that_left_is_rolled_back",
+            an_open_transaction_is_rolled_back,
+        ),
+        (
+            "a_file_that_breaks_off_leaves_nothing_behind",
+            a_file_that_breaks_off,
+        ),
+        (
+            "a_cursor_whose_server_died_ends_the_session",
+            a_cursor_whose_server_died,
+        ),
+        (
+            "a_transaction_whose_server_leaves_behind_its_answer_is_not_gone_on_with",
+            a_server_that_leaves,
+        ),
     ])
 }
 
-/// An error that nobody asked for, in one piece with the OK before it: a server that was told to end the connection says it so.
+/// An error that nobody asked for, in one piece with the OK before it: a server that was told to
+/// end the connection says it so.
 fn a_server_that_leaves(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
@@ -52,15 +81,24 @@ fn a_server_that_leaves(driver: Driver) -> Outcome {
         "SELECT GET_LOCK('mine', 1)",
     ] {
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
-        let mut ask = |sql: &str| client.ask(sql).map_err(|error| format!("{kept}, {sql}: {error}"));
+        let mut ask = |sql: &str| {
+            client
+                .ask(sql)
+                .map_err(|error| format!("{kept}, {sql}: {error}"))
+        };
         ask(kept)?;
         // All that has to be set for an INSERT is set now.
         ask("INSERT INTO conf.counted (words) VALUES ('none')")?;
         *words.lock().map_err(|error| error.to_string())? = Some(goodbye.clone());
         ask("INSERT INTO conf.counted (words) VALUES ('first')")?;
         let second = ask("INSERT INTO conf.counted (words) VALUES ('second')");
-        expect(second.is_err(), || format!("after {kept} the session goes on as if nothing was lost"))?;
-        same(&server.root("SELECT count(*) FROM conf.counted WHERE words = 'second'")?, "count(*)\n0")?;
+        expect(second.is_err(), || {
+            format!("after {kept} the session goes on as if nothing was lost")
+        })?;
+        same(
+            &server.root("SELECT count(*) FROM conf.counted WHERE words = 'second'")?,
+            "count(*)\n0",
+        )?;
     }
     // What a session has nothing of goes without a word.
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
@@ -96,7 +134,10 @@ fn a_killed_server(driver: Driver) -> Outcome {
     same(&proxy.query("SELECT 1")?, "1")?;
     server.kill();
     let refused = proxy.query("SELECT 1");
-    expect(refused.as_ref().is_err_and(|words| words.contains("ERROR")), || format!("an error was wanted: {refused:?}"))?;
+    expect(
+        refused.as_ref().is_err_and(|words| words.contains("ERROR")),
+        || format!("an error was wanted: {refused:?}"),
+    )?;
     expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
     server.restart()?;
     let said = soon(Duration::from_secs(30), || proxy.query("SELECT 2"))?;
@@ -118,11 +159,16 @@ fn a_transaction_whose_server_died(driver: Driver) -> Outcome {
     });
     thread::sleep(Duration::from_secs(2));
     server.kill();
-    let said = outcome.recv_timeout(Duration::from_secs(15)).map_err(|_| "the client still waits".to_owned())?;
+    let said = outcome
+        .recv_timeout(Duration::from_secs(15))
+        .map_err(|_| "the client still waits".to_owned())?;
     let _ = client.join();
     // Not its own library's number for that: it would call the answer malformed.
     let words = "ERROR 1158 (08S01) at line 1: Lost connection to the server during query";
-    expect(said.as_ref().is_err_and(|said| said.contains(words)), || format!("an error was wanted: {said:?}"))
+    expect(
+        said.as_ref().is_err_and(|said| said.contains(words)),
+        || format!("an error was wanted: {said:?}"),
+    )
 }
 
 fn what_was_saved_survives_kill_9(driver: Driver) -> Outcome {
@@ -142,7 +188,9 @@ fn what_was_saved_survives_kill_9(driver: Driver) -> Outcome {
 fn sigterm_ends_it_in_time(driver: Driver) -> Outcome {
     let (_server, mut proxy) = one(driver)?;
     same(&proxy.query("SELECT 1")?, "1")?;
-    expect(proxy.terminate(Duration::from_secs(15)), || format!("it still runs:\n{}", proxy.log()))
+    expect(proxy.terminate(Duration::from_secs(15)), || {
+        format!("it still runs:\n{}", proxy.log())
+    })
 }
 
 fn garbage_on_every_port(driver: Driver) -> Outcome {
@@ -150,7 +198,9 @@ fn garbage_on_every_port(driver: Driver) -> Outcome {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
     for round in 0..60 {
         for port in [proxy.port, proxy.admin_port] {
-            let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else { return Err(format!("port {port} is gone")) };
+            let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else {
+                return Err(format!("port {port} is gone"));
+            };
             let _ = peer.set_read_timeout(Some(Duration::from_millis(200)));
             let mut greeting = [0; 128];
             let _ = peer.read(&mut greeting);
@@ -178,7 +228,9 @@ fn clients_that_vanish(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     for _ in 0..5 {
         // Idle connections that never log in, closed in every way.
-        let peers: Vec<TcpStream> = (0..50).filter_map(|_| TcpStream::connect(("127.0.0.1", proxy.port)).ok()).collect();
+        let peers: Vec<TcpStream> = (0..50)
+            .filter_map(|_| TcpStream::connect(("127.0.0.1", proxy.port)).ok())
+            .collect();
         for peer in &peers {
             let _ = peer.shutdown(Shutdown::Both);
         }
@@ -187,7 +239,14 @@ fn clients_that_vanish(driver: Driver) -> Outcome {
     for _ in 0..5 {
         let client = Vendor::MariaDb.programs()?.client;
         let mut child = std::process::Command::new(client)
-            .args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--skip-ssl", "--user=app", "--password=secret"])
+            .args([
+                "--no-defaults",
+                "--protocol=tcp",
+                "--host=127.0.0.1",
+                "--skip-ssl",
+                "--user=app",
+                "--password=secret",
+            ])
             .arg(format!("--port={}", proxy.port))
             .args(["-e", "SELECT SLEEP(300)"])
             .stdout(std::process::Stdio::null())
@@ -199,7 +258,9 @@ fn clients_that_vanish(driver: Driver) -> Outcome {
         let _ = child.wait();
     }
     soon(Duration::from_secs(20), || {
-        let left = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'")?;
+        let left = server.root(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'",
+        )?;
         same(left.trim().trim_start_matches("COUNT(*)"), "0")
             .map_err(|_| format!("statements of clients that left still run: {left}"))
     })?;
@@ -221,7 +282,10 @@ fn a_slow_reader(driver: Driver) -> Outcome {
             "--batch",
         ])
         .arg(format!("--port={}", proxy.port))
-        .args(["-e", "SELECT a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000"])
+        .args([
+            "-e",
+            "SELECT a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000",
+        ])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -240,13 +304,16 @@ fn a_slow_reader(driver: Driver) -> Outcome {
 fn resident_megabytes(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
+    line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or_default()
+        / 1024
 }
 
 fn a_file_that_breaks_off(driver: Driver) -> Outcome {
     let mut server = Server::start(Vendor::MariaDb)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.variables.push_str("    enable_load_data_local_infile = true\n");
+    wish.variables
+        .push_str("    enable_load_data_local_infile = true\n");
     let mut proxy = Proxy::start(driver, &wish)?;
     let begin = |port: u16| -> Result<Raw, String> {
         let mut client = Raw::log_in(port, caps::LOCAL_FILES)?;
@@ -258,17 +325,23 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
     // The client leaves: nothing of its file stays, and the table is free.
     drop(begin(proxy.port)?);
     soon(Duration::from_secs(10), || {
-        let running = server.root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
+        let running = server.root(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'",
+        )?;
         same(running.trim().trim_start_matches("COUNT(*)"), "0")
     })?;
     same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
-    // A client cannot read on and goes on to its next statement: that is no part of the file, and nobody reads it as one.
+    // A client cannot read on and goes on to its next statement: that is no part of the file, and
+    // nobody reads it as one.
     for port in [server.port, proxy.port] {
-        let told = begin(port)?.query("SELECT 'next'").unwrap_or_else(|gone| gone);
+        let told = begin(port)?
+            .query("SELECT 'next'")
+            .unwrap_or_else(|gone| gone);
         expect(!told.contains("next"), || told.clone())?;
         same(&proxy.query("SELECT COUNT(*) FROM conf.scratch")?, "0")?;
     }
-    // The same with compression, where the numbers are those of frames. What was read stays in a table without transactions.
+    // The same with compression, where the numbers are those of frames. What was read stays in a
+    // table without transactions.
     server.root("CREATE TABLE conf.stays (id INT, name TEXT) ENGINE = MyISAM")?;
     for port in [server.port, proxy.port] {
         let mut client = Raw::log_in(port, caps::LOCAL_FILES | caps::COMPRESS)?;
@@ -276,20 +349,39 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
             let (inner, len) = (payload.len() as u8, payload.len() as u8 + 4);
             [&[len, 0, 0, seq, 0, 0, 0, inner, 0, 0, number][..], payload].concat()
         };
-        let wanted = client.exchange(&frame(0, 0, b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.stays"))?;
-        expect(wanted.ends_with(b"\xfbx"), || wanted.escape_ascii().to_string())?;
+        let wanted = client.exchange(&frame(
+            0,
+            0,
+            b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.stays",
+        ))?;
+        expect(wanted.ends_with(b"\xfbx"), || {
+            wanted.escape_ascii().to_string()
+        })?;
         let next = b"\x03SELECT '\n7\tseven\n', 'next'";
         let both = [frame(2, 2, b"1\tone\n2\ttwo\n"), frame(0, 0, next)].concat();
         let told = client.last_words(&both)?;
-        expect(!told.windows(4).any(|words| words == b"next"), || told.escape_ascii().to_string())?;
-        same(&proxy.query("SELECT COUNT(*) FROM conf.stays WHERE id = 7")?, "0")?;
+        expect(!told.windows(4).any(|words| words == b"next"), || {
+            told.escape_ascii().to_string()
+        })?;
+        same(
+            &proxy.query("SELECT COUNT(*) FROM conf.stays WHERE id = 7")?,
+            "0",
+        )?;
     }
-    // The server leaves, as it does when its client is silent for too long: nothing of a client that stays silent is kept.
+    // The server leaves, as it does when its client is silent for too long: nothing of a client
+    // that stays silent is kept.
     let silent = begin(proxy.port)?;
-    let running = server.root("SELECT id FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
-    server.root(&format!("KILL CONNECTION {}", running.trim().trim_start_matches("id").trim()))?;
+    let running = server
+        .root("SELECT id FROM information_schema.processlist WHERE info LIKE 'LOAD DATA%'")?;
+    server.root(&format!(
+        "KILL CONNECTION {}",
+        running.trim().trim_start_matches("id").trim()
+    ))?;
     soon(Duration::from_secs(10), || {
-        let listed = format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {}", silent.id);
+        let listed = format!(
+            "SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {}",
+            silent.id
+        );
         same(proxy.admin(&listed)?.trim(), "0")
     })?;
     // It leaves while its client sends: the client is told by the end of its connection.
@@ -304,7 +396,9 @@ fn a_file_that_breaks_off(driver: Driver) -> Outcome {
     cut?;
     expect(proxy.runs(), || proxy.log())?;
     server.restart()?;
-    let said = soon(Duration::from_secs(30), || proxy.query("SELECT COUNT(*) FROM conf.scratch"))?;
+    let said = soon(Duration::from_secs(30), || {
+        proxy.query("SELECT COUNT(*) FROM conf.scratch")
+    })?;
     same(&said, "0")
 }
 
@@ -316,17 +410,31 @@ fn a_cursor_whose_server_died(driver: Driver) -> Outcome {
     client.fetch(0, 2)?;
     server.kill();
     let said = client.fetch(0, 2);
-    expect(said.as_ref().is_ok_and(|words| words.contains("Lost connection")), || format!("an error was wanted: {said:?}"))?;
-    expect(client.query("SELECT 1").is_err(), || "the session went on without its rows".into())
+    expect(
+        said.as_ref()
+            .is_ok_and(|words| words.contains("Lost connection")),
+        || format!("an error was wanted: {said:?}"),
+    )?;
+    expect(client.query("SELECT 1").is_err(), || {
+        "the session went on without its rows".into()
+    })
 }
 
 fn an_open_transaction_is_rolled_back(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     for turn in 0..5 {
-        proxy.query(&format!("BEGIN; INSERT INTO conf.scratch VALUES ({turn}, 'never committed')"))?;
+        proxy.query(&format!(
+            "BEGIN; INSERT INTO conf.scratch VALUES ({turn}, 'never committed')"
+        ))?;
     }
     soon(Duration::from_secs(10), || {
-        same(server.root("SELECT COUNT(*) FROM conf.scratch")?.trim().trim_start_matches("COUNT(*)"), "0")
+        same(
+            server
+                .root("SELECT COUNT(*) FROM conf.scratch")?
+                .trim()
+                .trim_start_matches("COUNT(*)"),
+            "0",
+        )
     })?;
     // And the rows are not locked by a connection that was put back with its transaction.
     same(

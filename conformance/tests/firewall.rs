@@ -1,4 +1,5 @@
-//! The firewall before a real server: what may run, what is told, what is refused, and how it is learned; as text and prepared.
+//! The firewall before a real server: what may run, what is told, what is refused, and how it is
+//! learned; as text and prepared.
 #![forbid(unsafe_code)]
 
 use conformance::by_hand;
@@ -11,21 +12,66 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("a_firewall_is_learned_explained_and_protects", a_firewall_is_learned_explained_and_protects),
-        ("prepared_statements_are_looked_at_when_prepared_and_when_executed", prepared_statements_are_looked_at),
-        ("what_is_prepared_behind_a_comment_is_counted_as_the_firewall_asks_for_it", counted_with_comments),
-        ("options_of_the_statistics_neither_allow_nor_forbid", options_of_the_statistics),
-        ("users_and_addresses_have_modes_of_their_own", users_and_addresses_have_modes_of_their_own),
-        ("an_injection_is_refused_and_the_connection_lives_on", an_injection_is_refused_and_the_connection_lives_on),
-        ("mysql_is_protected_as_mariadb_is", mysql_is_protected_as_mariadb_is),
-        ("what_a_digest_does_not_show_is_named_by_no_rule", what_a_digest_does_not_show),
-        ("a_server_that_reads_backslashes_otherwise_is_protected_as_well", servers_own_modes),
-        ("double_quotes_are_strings_unless_the_server_says_otherwise", quotes),
-        ("a_text_inside_of_a_statement_is_looked_at_as_if_it_came_by_itself", texts_inside),
-        ("an_argument_of_execute_that_is_computed_is_looked_at", computed_arguments),
-        ("a_fast_forward_user_is_not_looked_at", a_fast_forward_user_is_not_looked_at),
-        ("a_log_is_no_way_past_the_firewall", a_log_is_no_way_past_the_firewall),
-        ("a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back", a_saved_firewall_comes_back),
+        (
+            "a_firewall_is_learned_explained_and_protects",
+            a_firewall_is_learned_explained_and_protects,
+        ),
+        (
+            "prepared_statements_are_looked_at_when_prepared_and_when_executed",
+            prepared_statements_are_looked_at,
+        ),
+        (
+            "what_is_prepared_behind_a_comment_is_counted_as_the_firewall_asks_for_it",
+            counted_with_comments,
+        ),
+        (
+            "options_of_the_statistics_neither_allow_nor_forbid",
+            options_of_the_statistics,
+        ),
+        (
+            "users_and_addresses_have_modes_of_their_own",
+            users_and_addresses_have_modes_of_their_own,
+        ),
+        (
+            "an_injection_is_refused_and_the_connection_lives_on",
+            an_injection_is_refused_and_the_connection_lives_on,
+        ),
+        (
+            "mysql_is_protected_as_mariadb_is",
+            mysql_is_protected_as_mariadb_is,
+        ),
+        (
+            "what_a_digest_does_not_show_is_named_by_no_rule",
+            what_a_digest_does_not_show,
+        ),
+        (
+            "a_server_that_reads_backslashes_otherwise_is_protected_as_well",
+            servers_own_modes,
+        ),
+        (
+            "double_quotes_are_strings_unless_the_server_says_otherwise",
+            quotes,
+        ),
+        (
+            "a_text_inside_of_a_statement_is_looked_at_as_if_it_came_by_itself",
+            texts_inside,
+        ),
+        (
+            "an_argument_of_execute_that_is_computed_is_looked_at",
+            computed_arguments,
+        ),
+        (
+            "a_fast_forward_user_is_not_looked_at",
+            a_fast_forward_user_is_not_looked_at,
+        ),
+        (
+            "a_log_is_no_way_past_the_firewall",
+            a_log_is_no_way_past_the_firewall,
+        ),
+        (
+            "a_firewall_that_cannot_be_honoured_is_refused_and_a_saved_one_comes_back",
+            a_saved_firewall_comes_back,
+        ),
     ])
 }
 
@@ -48,12 +94,16 @@ const BLOCKED: &str = "ERROR 1148 (42000) at line 1: Firewall blocked this query
 fn refused(said: Result<String, String>, words: &str) -> Outcome {
     match said {
         Ok(said) => Err(format!("not refused: {said}")),
-        Err(said) => expect(said.contains(words), || format!("refused otherwise: {said}")),
+        Err(said) => expect(said.contains(words), || {
+            format!("refused otherwise: {said}")
+        }),
     }
 }
 
 fn global(proxy: &Proxy, name: &str) -> Result<String, String> {
-    proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))
+    proxy.admin(&format!(
+        "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+    ))
 }
 
 fn mysql_is_protected_as_mariadb_is(driver: Driver) -> Outcome {
@@ -63,9 +113,11 @@ fn mysql_is_protected_as_mariadb_is(driver: Driver) -> Outcome {
 }
 
 /// To GBK the backslash belongs to the character before it.
-const GBK: &[u8] = b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '";
+const GBK: &[u8] =
+    b"SELECT a FROM conf.things WHERE b='\xbf\\' UNION SELECT password FROM conf.secrets -- '";
 
-/// Statements that have the digest of one that may run, and read what it does not: servers run them, and no rule names them.
+/// Statements that have the digest of one that may run, and read what it does not: servers run
+/// them, and no rule names them.
 fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     server.root(
@@ -87,14 +139,23 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
         "SELECT a AS `#` FROM conf.things",
     ];
     let attacks: [(&str, &[u8]); 10] = [
-        ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 --\nUNION SELECT password FROM conf.secrets"),
-        ("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 /*M! UNION SELECT password FROM conf.secrets */"),
+        (
+            "SET sql_mode=''",
+            b"SELECT a FROM conf.things WHERE id=1 --\nUNION SELECT password FROM conf.secrets",
+        ),
+        (
+            "SET sql_mode=''",
+            b"SELECT a FROM conf.things WHERE id=1 /*M! UNION SELECT password FROM conf.secrets */",
+        ),
         (
             "SET sql_mode='NO_BACKSLASH_ESCAPES'",
             b"SELECT a FROM conf.things WHERE b='\\' UNION SELECT password FROM conf.secrets -- '",
         ),
         ("SET NAMES gbk", GBK),
-        ("SET sql_mode=''", b"SELECT a AS `#` FROM conf.things UNION SELECT password FROM conf.secrets"),
+        (
+            "SET sql_mode=''",
+            b"SELECT a AS `#` FROM conf.things UNION SELECT password FROM conf.secrets",
+        ),
         // GBK in other words, and before anybody was asked what it is.
         ("SET character_set_client=28", GBK),
         ("SET character_set_client=x'67626b'", GBK),
@@ -108,26 +169,35 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     ];
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     let mut tried = |before: &str, attack: &[u8]| {
-        for sql in ["ROLLBACK", "SET sql_mode=''", "SET NAMES utf8mb4"].into_iter().chain(before.split("; ")) {
+        for sql in ["ROLLBACK", "SET sql_mode=''", "SET NAMES utf8mb4"]
+            .into_iter()
+            .chain(before.split("; "))
+        {
             client.ask(sql).map_err(|error| format!("{sql}: {error}"))?;
         }
-        client.command(&[b"\x03", attack].concat()).map_err(|error| error.to_string())?;
+        client
+            .command(&[b"\x03", attack].concat())
+            .map_err(|error| error.to_string())?;
         Ok::<_, String>(client.rows())
     };
     let all_read = |rows: &[Vec<String>]| rows.iter().any(|row| row == &["hunter2"]);
     for (before, attack) in attacks {
         let told = tried(before, attack)?;
-        expect(told.as_ref().is_ok_and(|rows| all_read(rows)), || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
+        expect(told.as_ref().is_ok_and(|rows| all_read(rows)), || {
+            format!("{}: {told:?}", String::from_utf8_lossy(attack))
+        })?;
     }
     // Of what only attacks have, no rule is learned.
-    let of_digest =
-        "(SELECT digest FROM stats.stats_mysql_query_digest WHERE digest_text = 'SELECT a FROM conf.things WHERE id=?')";
+    let of_digest = "(SELECT digest FROM stats.stats_mysql_query_digest WHERE digest_text = 'SELECT a FROM conf.things WHERE id=?')";
     let learned = proxy.admin(&format!(
         "LEARN MYSQL FIREWALL FROM DIGESTS FOR open;
          SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE digest IN {of_digest};
          SELECT COUNT(*) > 0 FROM mysql_firewall_whitelist_rules; SELECT COUNT(*) FROM {of_digest}; DELETE FROM mysql_firewall_whitelist_rules"
     ))?;
-    same(&learned.split_whitespace().collect::<Vec<_>>().join(" "), "0 1 1")?;
+    same(
+        &learned.split_whitespace().collect::<Vec<_>>().join(" "),
+        "0 1 1",
+    )?;
     proxy.admin("TRUNCATE TABLE stats.stats_mysql_query_digest")?;
     for sql in application {
         tried(sql, b"SELECT a FROM conf.things WHERE id=1")?.map_err(|error| error.to_string())?;
@@ -139,16 +209,37 @@ fn what_a_digest_does_not_show(driver: Driver) -> Outcome {
     ))?;
     for (before, attack) in attacks {
         let told = tried(before, attack)?;
-        let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
-        expect(refused, || format!("{}: {told:?}", String::from_utf8_lossy(attack)))?;
+        let refused = told
+            .as_ref()
+            .is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
+        expect(refused, || {
+            format!("{}: {told:?}", String::from_utf8_lossy(attack))
+        })?;
     }
-    same(&proxy.admin("SELECT COUNT(*) > 0 FROM stats_mysql_firewall WHERE action = 'blocked_unshown'")?, "1")?;
-    let told = tried("SET sql_mode=''", b"SELECT a FROM conf.things WHERE id=1 -- why not")?;
-    expect(told.as_ref().is_ok_and(|rows| rows == &[["public"]]), || format!("{told:?}"))
+    same(
+        &proxy.admin(
+            "SELECT COUNT(*) > 0 FROM stats_mysql_firewall WHERE action = 'blocked_unshown'",
+        )?,
+        "1",
+    )?;
+    let told = tried(
+        "SET sql_mode=''",
+        b"SELECT a FROM conf.things WHERE id=1 -- why not",
+    )?;
+    expect(
+        told.as_ref().is_ok_and(|rows| rows == &[["public"]]),
+        || format!("{told:?}"),
+    )
 }
 
-/// A server with a `sql_mode` of its own, and a firewall that knows what the application says: learned, saved and loaded by a proxy that knows no server yet.
-fn behind_a_firewall(driver: Driver, vendor: Vendor, mode: &str, application: &[&str]) -> Result<(Server, Proxy), String> {
+/// A server with a `sql_mode` of its own, and a firewall that knows what the application says:
+/// learned, saved and loaded by a proxy that knows no server yet.
+fn behind_a_firewall(
+    driver: Driver,
+    vendor: Vendor,
+    mode: &str,
+    application: &[&str],
+) -> Result<(Server, Proxy), String> {
     let server = Server::start_with(vendor, &[&format!("--sql-mode={mode}")])?;
     server.root(by_hand::CREATE_USER)?;
     server.root(
@@ -160,7 +251,9 @@ fn behind_a_firewall(driver: Driver, vendor: Vendor, mode: &str, application: &[
     let mut proxy = Proxy::start(driver, &wish)?;
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     for sql in application {
-        client.ask(sql).map_err(|error| format!("{vendor} {mode}: {sql}: {error}"))?;
+        client
+            .ask(sql)
+            .map_err(|error| format!("{vendor} {mode}: {sql}: {error}"))?;
     }
     proxy.admin(&format!(
         "{} LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}{ON}SAVE MYSQL FIREWALL TO DISK; SAVE MYSQL VARIABLES TO DISK",
@@ -171,71 +264,113 @@ fn behind_a_firewall(driver: Driver, vendor: Vendor, mode: &str, application: &[
     Ok((server, proxy))
 }
 
-/// `NO_BACKSLASH_ESCAPES` is the server's own, and the session says nothing of it: neither its first statement nor one after a reset reads the secret.
+/// `NO_BACKSLASH_ESCAPES` is the server's own, and the session says nothing of it: neither its
+/// first statement nor one after a reset reads the secret.
 fn servers_own_modes(driver: Driver) -> Outcome {
-    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
-        let (_server, proxy) =
-            behind_a_firewall(driver, vendor, "NO_BACKSLASH_ESCAPES", &["SELECT a FROM conf.things WHERE b='x'"])?;
-        let attack = r"SELECT a FROM conf.things WHERE b='\' UNION SELECT password FROM conf.secrets -- '";
+    for vendor in [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+    {
+        let (_server, proxy) = behind_a_firewall(
+            driver,
+            vendor,
+            "NO_BACKSLASH_ESCAPES",
+            &["SELECT a FROM conf.things WHERE b='x'"],
+        )?;
+        let attack =
+            r"SELECT a FROM conf.things WHERE b='\' UNION SELECT password FROM conf.secrets -- '";
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         // Nobody knows the server yet: it is told apart before it gets the text.
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || {
-            format!("{vendor}: {told:?}")
-        })?;
+        expect(
+            told.as_ref()
+                .is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")),
+            || format!("{vendor}: {told:?}"),
+        )?;
         for round in 0..2 {
             let told = client.ask(attack);
-            let refused = told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
+            let refused = told
+                .as_ref()
+                .is_err_and(|error| error.to_string().contains("Firewall blocked this query"));
             expect(refused, || format!("{vendor}, {round}: {told:?}"))?;
             // COM_RESET_CONNECTION
-            client.command(&[0x1f]).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+            client
+                .command(&[0x1f])
+                .and_then(|()| client.packet())
+                .map_err(|error| error.to_string())?;
         }
-        // What ends where it seems to may run, with a backslash in it; and who comes now is told how to quote.
+        // What ends where it seems to may run, with a backslash in it; and who comes now is told
+        // how to quote.
         let told = client.ask(r"SELECT a FROM conf.things WHERE b='a\b'");
-        expect(told.as_ref().is_ok_and(Vec::is_empty), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_ok_and(Vec::is_empty), || {
+            format!("{vendor}: {told:?}")
+        })?;
         client.command(&[0x1f]).map_err(|error| error.to_string())?;
         let ok = client.packet().map_err(|error| error.to_string())?;
-        expect(ok.get(3..5) == Some(&[0x02, 0x02]), || format!("{vendor}: {ok:?}"))?;
+        expect(ok.get(3..5) == Some(&[0x02, 0x02]), || {
+            format!("{vendor}: {ok:?}")
+        })?;
     }
     Ok(())
 }
 
-/// Whether double quotes make a string or a name, sessions that have not set their `sql_mode` leave to the server, which is asked where it matters.
+/// Whether double quotes make a string or a name, sessions that have not set their `sql_mode` leave
+/// to the server, which is asked where it matters.
 fn quotes(driver: Driver) -> Outcome {
-    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+    for vendor in [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+    {
         let attack = r#"SELECT 1 AS "\", password FROM conf.secrets -- ""#;
         let (_server, proxy) = behind_a_firewall(driver, vendor, "", &[r#"SELECT 1 AS "x""#])?;
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         let told = client.ask(r#"SELECT 1 AS "say \"hi\"""#);
-        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || {
+            format!("{vendor}: {told:?}")
+        })?;
         let told = client.ask(attack);
-        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["1"]]), || {
+            format!("{vendor}: {told:?}")
+        })?;
         let utf16 = "SET character_set_results = 'utf16'";
-        let (_server, mut proxy) = behind_a_firewall(driver, vendor, "ANSI_QUOTES", &[r#"SELECT 1 AS "x""#, utf16])?;
+        let (_server, mut proxy) = behind_a_firewall(
+            driver,
+            vendor,
+            "ANSI_QUOTES",
+            &[r#"SELECT 1 AS "x""#, utf16],
+        )?;
         // The server answers our question as it answers the session.
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         client.ask(utf16).map_err(|error| error.to_string())?;
         let told = client.ask(attack);
         expect(told.is_err(), || format!("{vendor}: in UTF-16: {told:?}"))?;
-        // The core of that session knows the server now; whether the next session is on another is not said.
+        // The core of that session knows the server now; whether the next session is on another is
+        // not said.
         drop(client);
         proxy.restart()?;
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")), || {
-            format!("{vendor}: the first time: {told:?}")
-        })?;
+        expect(
+            told.as_ref()
+                .is_err_and(|error| error.to_string().contains("otherwise than the proxy knew")),
+            || format!("{vendor}: the first time: {told:?}"),
+        )?;
         let told = client.ask(attack);
-        expect(told.as_ref().is_err_and(|error| error.to_string().contains("Firewall blocked this query")), || {
-            format!("{vendor}: once it is known: {told:?}")
-        })?;
+        expect(
+            told.as_ref()
+                .is_err_and(|error| error.to_string().contains("Firewall blocked this query")),
+            || format!("{vendor}: once it is known: {told:?}"),
+        )?;
         let told = client.ask(r#"SELECT 2 AS "y""#);
-        expect(told.as_ref().is_ok_and(|rows| rows == &[["2"]]), || format!("{vendor}: {told:?}"))?;
+        expect(told.as_ref().is_ok_and(|rows| rows == &[["2"]]), || {
+            format!("{vendor}: {told:?}")
+        })?;
     }
     Ok(())
 }
 
-/// His statements are bytes on their way: neither a list nor the detector sees them, and no digest is kept from which one could learn.
+/// His statements are bytes on their way: neither a list nor the detector sees them, and no digest
+/// is kept from which one could learn.
 fn a_fast_forward_user_is_not_looked_at(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
     proxy.admin("UPDATE mysql_users SET fast_forward = 1 WHERE username = 'app'; LOAD MYSQL USERS TO RUNTIME")?;
@@ -243,17 +378,38 @@ fn a_fast_forward_user_is_not_looked_at(driver: Driver) -> Outcome {
     proxy.admin(DETECTING)?;
     proxy.admin(PROTECTING)?;
     proxy.admin(ON)?;
-    same(&command_line(proxy.port, "app", "secret", &["conf"], "SELECT 7 FROM numbers WHERE id = 1 OR 1=1 LIMIT 1")?, "7")?;
-    refused(command_line(proxy.port, "other", "geheim", &[], "SELECT 7"), BLOCKED)?;
-    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE username = 'app'")?, "0")
+    same(
+        &command_line(
+            proxy.port,
+            "app",
+            "secret",
+            &["conf"],
+            "SELECT 7 FROM numbers WHERE id = 1 OR 1=1 LIMIT 1",
+        )?,
+        "7",
+    )?;
+    refused(
+        command_line(proxy.port, "other", "geheim", &[], "SELECT 7"),
+        BLOCKED,
+    )?;
+    same(
+        &proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall WHERE username = 'app'")?,
+        "0",
+    )
 }
 
-/// Whether a server lets its log be followed or not, what else a client says is looked at. Registered, it keeps its connection.
+/// Whether a server lets its log be followed or not, what else a client says is looked at.
+/// Registered, it keeps its connection.
 fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
-    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+    for vendor in [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+    {
         let server = Server::start_with(vendor, &["--log-bin=binlog", "--server-id=1"])?;
         server.root(by_hand::CREATE_USER)?;
-        server.root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM open@'%'; GRANT SELECT ON conf.* TO open@'%'")?;
+        server.root(
+            "REVOKE ALL PRIVILEGES, GRANT OPTION FROM open@'%'; GRANT SELECT ON conf.* TO open@'%'",
+        )?;
         let mut wish = Wish::in_front_of(&server);
         wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
         let proxy = Proxy::start(driver, &wish)?;
@@ -264,39 +420,62 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
             match kind {
                 0x12 => payload.extend_from_slice(&[4, 0, 0, 0, 1, 0, 7, 0, 0, 0]),
                 _ => payload.extend_from_slice(&[
-                    4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                    4, 0, 7, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0,
+                    0, 0, 0, 0,
                 ]),
             }
             payload
         };
         let register = [&[0x15, 7, 0, 0, 0, 0, 0, 0, 0x0c, 0xea][..], &[0; 8]].concat();
         let bytes = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
-        let blocked = [b"\x03SELECT 'past', @@version".to_vec(), b"\x16SELECT 'past'".to_vec()];
+        let blocked = [
+            b"\x03SELECT 'past', @@version".to_vec(),
+            b"\x16SELECT 'past'".to_vec(),
+        ];
         // Refused: both one after the other and all at once.
-        let commands = [vec![0x15], register.clone(), dump(0x12), dump(0x1e), vec![0x12], vec![0x13, 0]];
+        let commands = [
+            vec![0x15],
+            register.clone(),
+            dump(0x12),
+            dump(0x1e),
+            vec![0x12],
+            vec![0x13, 0],
+        ];
         for command in &commands {
             for at_once in [false, true] {
-                let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+                let mut client =
+                    by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
                 let mut said = Vec::new();
                 let mut hear = |client: &mut by_hand::Raw| -> Outcome {
-                    let packet = client.packet().map_err(|error| format!("{vendor} {command:02x?}: {error} after {said:?}"))?;
+                    let packet = client.packet().map_err(|error| {
+                        format!("{vendor} {command:02x?}: {error} after {said:?}")
+                    })?;
                     said.push(String::from_utf8_lossy(&packet).into_owned());
                     Ok(())
                 };
-                client.bytes(&bytes(command)).map_err(|error| error.to_string())?;
+                client
+                    .bytes(&bytes(command))
+                    .map_err(|error| error.to_string())?;
                 if !at_once {
                     hear(&mut client)?;
                 }
                 for query in &blocked {
-                    client.bytes(&bytes(query)).map_err(|error| error.to_string())?;
+                    client
+                        .bytes(&bytes(query))
+                        .map_err(|error| error.to_string())?;
                 }
                 for _ in 0..blocked.len() + usize::from(at_once) {
                     hear(&mut client)?;
                 }
-                expect(said.len() == 3 && !said[0].contains("Firewall"), || format!("{vendor} {command:02x?}: {said:?}"))?;
-                expect(said[1..].iter().all(|said| said.contains("Firewall blocked")), || {
+                expect(said.len() == 3 && !said[0].contains("Firewall"), || {
                     format!("{vendor} {command:02x?}: {said:?}")
                 })?;
+                expect(
+                    said[1..]
+                        .iter()
+                        .all(|said| said.contains("Firewall blocked")),
+                    || format!("{vendor} {command:02x?}: {said:?}"),
+                )?;
             }
         }
         // Allowed: the server knows it, and what is set is set where its log will come from.
@@ -304,50 +483,85 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
         if vendor == Vendor::MariaDb {
             server.root("GRANT REPLICATION MASTER ADMIN ON *.* TO open@'%'; GRANT REPLICATION SLAVE ADMIN ON *.* TO open@'%'")?;
         }
-        proxy.admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
+        proxy
+            .admin("UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME")?;
         let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
-        client.command(&register).map_err(|error| error.to_string())?;
+        client
+            .command(&register)
+            .map_err(|error| error.to_string())?;
         let said = client.packet().map_err(|error| error.to_string())?;
-        expect(said.first() == Some(&0), || String::from_utf8_lossy(&said).into_owned())?;
-        same(&proxy.admin("SELECT hold FROM stats.stats_mysql_session_holds")?, "Replica")?;
-        let replicas = if vendor == Vendor::MariaDb { "SHOW SLAVE HOSTS" } else { "SHOW REPLICAS" };
-        expect(server.root(replicas)?.contains("\n7\t"), || format!("{vendor}: {:?}", server.root(replicas)))?;
-        let said = client.ask("SELECT 'past'").map(|_| String::new()).unwrap_or_else(|error| error.to_string());
-        expect(said.contains("Firewall blocked"), || format!("{vendor}: {said}"))?;
+        expect(said.first() == Some(&0), || {
+            String::from_utf8_lossy(&said).into_owned()
+        })?;
+        same(
+            &proxy.admin("SELECT hold FROM stats.stats_mysql_session_holds")?,
+            "Replica",
+        )?;
+        let replicas = if vendor == Vendor::MariaDb {
+            "SHOW SLAVE HOSTS"
+        } else {
+            "SHOW REPLICAS"
+        };
+        expect(server.root(replicas)?.contains("\n7\t"), || {
+            format!("{vendor}: {:?}", server.root(replicas))
+        })?;
+        let said = client
+            .ask("SELECT 'past'")
+            .map(|_| String::new())
+            .unwrap_or_else(|error| error.to_string());
+        expect(said.contains("Firewall blocked"), || {
+            format!("{vendor}: {said}")
+        })?;
         proxy.admin("INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) VALUES (1, 'open', '', 'OFF', ''); LOAD MYSQL FIREWALL TO RUNTIME")?;
-        client.ask("SET @master_heartbeat_period = 1000000000").map_err(|error| error.to_string())?;
+        client
+            .ask("SET @master_heartbeat_period = 1000000000")
+            .map_err(|error| error.to_string())?;
         client
             .ask("SET @source_heartbeat_period = 1000000000, @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'")
             .map_err(|error| error.to_string())?;
-        let served_by = client.ask("SELECT 1 FROM conf.numbers LIMIT 1").map_err(|error| error.to_string())?;
+        let served_by = client
+            .ask("SELECT 1 FROM conf.numbers LIMIT 1")
+            .map_err(|error| error.to_string())?;
         same(&format!("{served_by:?}"), "[[\"1\"]]")?;
         client
             .command(&[&[0x12, 4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat())
             .map_err(|error| error.to_string())?;
-        // Heartbeats come every second, because that was set; they begin with 0, a time of 0, and the kind 27.
+        // Heartbeats come every second, because that was set; they begin with 0, a time of 0, and
+        // the kind 27.
         let mut heartbeat = false;
         for _ in 0..1000 {
             let event = client.packet().map_err(|error| error.to_string())?;
-            expect(event.first() == Some(&0), || format!("{vendor}: {}", String::from_utf8_lossy(&event)))?;
+            expect(event.first() == Some(&0), || {
+                format!("{vendor}: {}", String::from_utf8_lossy(&event))
+            })?;
             heartbeat = matches!(event.get(5), Some(&27 | &41));
             if heartbeat {
                 break;
             }
         }
         expect(heartbeat, || format!("{vendor}: no heartbeat"))?;
-        client.query("SELECT 'past'").map_err(|error| error.to_string())?;
-        until("Binlog Dump", || proxy.admin("SELECT command FROM stats.stats_mysql_processlist WHERE user = 'open'"))?;
+        client
+            .query("SELECT 'past'")
+            .map_err(|error| error.to_string())?;
+        until("Binlog Dump", || {
+            proxy.admin("SELECT command FROM stats.stats_mysql_processlist WHERE user = 'open'")
+        })?;
         let event = client.packet().map_err(|error| error.to_string())?;
-        expect(matches!(event.get(5), Some(&27 | &41)), || format!("{vendor}: {event:02x?}"))?;
+        expect(matches!(event.get(5), Some(&27 | &41)), || {
+            format!("{vendor}: {event:02x?}")
+        })?;
         // Nobody's connection afterwards, and nobody's replica.
         drop(client);
-        until("0", || proxy.admin("SELECT ConnUsed + ConnFree FROM stats.stats_mysql_connection_pool"))?;
+        until("0", || {
+            proxy.admin("SELECT ConnUsed + ConnFree FROM stats.stats_mysql_connection_pool")
+        })?;
         until("", || server.root(replicas))?;
     }
     Ok(())
 }
 
-/// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would be refused, PROTECTING.
+/// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would
+/// be refused, PROTECTING.
 fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
     learned(one(driver)?)
 }
@@ -355,12 +569,18 @@ fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
 fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
     // The whole life of an application, in two schemas; its client asks things of its own first.
     let run = |sql: &str| command_line(proxy.port, "app", "secret", &["conf"], sql);
-    let application =
-        ["SELECT id FROM numbers WHERE id = 7", "SELECT COUNT(*) FROM conf2.only_here", "SELECT 'x' FROM numbers LIMIT 1"];
+    let application = [
+        "SELECT id FROM numbers WHERE id = 7",
+        "SELECT COUNT(*) FROM conf2.only_here",
+        "SELECT 'x' FROM numbers LIMIT 1",
+    ];
     proxy.admin(DETECTING)?;
     // Without the switch nobody is looked at.
     run(application[0])?;
-    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?, "0")?;
+    same(
+        &proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?,
+        "0",
+    )?;
     proxy.admin(ON)?;
     for sql in application {
         run(sql)?;
@@ -371,21 +591,40 @@ fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
          WHERE digest_text = 'SELECT id FROM numbers WHERE id = ?'",
     )?;
     same(&told, "app\t127.0.0.1\tconf\t0\tdetected\t2")?;
-    expect(proxy.log().contains("Firewall detected unknown query with digest 0x"), || proxy.log())?;
+    expect(
+        proxy
+            .log()
+            .contains("Firewall detected unknown query with digest 0x"),
+        || proxy.log(),
+    )?;
     proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
     proxy.admin("SELECT * FROM stats_mysql_firewall_reset")?;
     run(application[0])?;
-    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?, "0")?;
+    same(
+        &proxy.admin("SELECT COUNT(*) FROM stats_mysql_firewall")?,
+        "0",
+    )?;
     // Nothing that is known would be refused; the one thing that is new would.
     proxy.admin("UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'")?;
-    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE 'DELETE%'")?, "0")?;
+    same(
+        &proxy.admin(
+            "SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE 'DELETE%'",
+        )?,
+        "0",
+    )?;
     same(&proxy.admin("EXPLAIN ROUTE AGAINST DIGESTS")?, "")?;
     run("DELETE FROM numbers WHERE id = 100000")?;
     let replayed = proxy.admin("EXPLAIN ROUTE AGAINST DIGESTS")?;
-    expect(replayed.lines().count() == 1 && replayed.contains("DELETE FROM numbers WHERE id = ?"), || replayed.clone())?;
-    expect(replayed.trim_end().ends_with("error 'Firewall blocked this query', by the firewall; firewall: blocked"), || {
-        replayed.clone()
-    })?;
+    expect(
+        replayed.lines().count() == 1 && replayed.contains("DELETE FROM numbers WHERE id = ?"),
+        || replayed.clone(),
+    )?;
+    expect(
+        replayed
+            .trim_end()
+            .ends_with("error 'Firewall blocked this query', by the firewall; firewall: blocked"),
+        || replayed.clone(),
+    )?;
     proxy.admin(PROTECTING)?;
     for sql in application {
         run(sql)?;
@@ -394,20 +633,54 @@ fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
     refused(run("DELETE FROM numbers WHERE id = 100000"), BLOCKED)?;
     refused(run("SELECT id FROM numbers WHERE id = 8 OR 1 = 1"), BLOCKED)?;
     // The same statement from another schema is another.
-    refused(command_line(proxy.port, "app", "secret", &["conf2"], "SELECT id FROM conf.numbers WHERE id = 8"), BLOCKED)?;
-    refused(command_line(proxy.port, "app", "secret", &["conf2"], "SELECT COUNT(*) FROM conf2.only_here"), BLOCKED)?;
+    refused(
+        command_line(
+            proxy.port,
+            "app",
+            "secret",
+            &["conf2"],
+            "SELECT id FROM conf.numbers WHERE id = 8",
+        ),
+        BLOCKED,
+    )?;
+    refused(
+        command_line(
+            proxy.port,
+            "app",
+            "secret",
+            &["conf2"],
+            "SELECT COUNT(*) FROM conf2.only_here",
+        ),
+        BLOCKED,
+    )?;
     // A refused statement ends nothing, and is not among those to learn from.
     refused(
-        run("SELECT id FROM numbers WHERE id = 8; DELETE FROM numbers WHERE id = 9; SELECT 'x' FROM numbers LIMIT 1"),
+        run(
+            "SELECT id FROM numbers WHERE id = 8; DELETE FROM numbers WHERE id = 9; SELECT 'x' FROM numbers LIMIT 1",
+        ),
         "1148",
     )?;
-    same(&proxy.admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE '%OR%'")?, "0")?;
+    same(
+        &proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_query_digest WHERE digest_text LIKE '%OR%'")?,
+        "0",
+    )?;
     let blocked = "SELECT SUM(count_star) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text LIKE 'DELETE%'";
     same(&proxy.admin(blocked)?, "2")?;
-    expect(proxy.log().contains("Firewall blocked query with digest 0x"), || proxy.log())?;
+    expect(
+        proxy
+            .log()
+            .contains("Firewall blocked query with digest 0x"),
+        || proxy.log(),
+    )?;
     expect(!proxy.log().contains("numbers"), || proxy.log())?;
-    proxy.admin("SET mysql-firewall_whitelist_errormsg = 'Ask the DBA'; LOAD MYSQL VARIABLES TO RUNTIME")?;
-    refused(run("SELECT 1, 2, 3 FROM dual"), "ERROR 1148 (42000) at line 1: Ask the DBA")?;
+    proxy.admin(
+        "SET mysql-firewall_whitelist_errormsg = 'Ask the DBA'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    refused(
+        run("SELECT 1, 2, 3 FROM dual"),
+        "ERROR 1148 (42000) at line 1: Ask the DBA",
+    )?;
     proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
     same(&run("SELECT 1, 2, 3 FROM dual")?, "1\t2\t3")
 }
@@ -420,11 +693,15 @@ fn prepared_statements_are_looked_at(driver: Driver) -> Outcome {
 /// Servers prepare the statement without the comment, and digests have comments.
 fn counted_with_comments(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
-    proxy.admin(&format!("SET mysql-query_digests_keep_comment = 'true'; {DETECTING}{ON}"))?;
+    proxy.admin(&format!(
+        "SET mysql-query_digests_keep_comment = 'true'; {DETECTING}{ON}"
+    ))?;
     let mut client = Raw::log_in(proxy.port, 0)?;
     client.prepare("/* app */ SELECT 'fine'")?;
     client.execute(0, 0, b"")?;
-    proxy.admin(&format!("LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}"))?;
+    proxy.admin(&format!(
+        "LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME; {PROTECTING}"
+    ))?;
     let seen = client.execute(0, 0, b"")?;
     expect(seen.contains("fine"), || seen.clone())
 }
@@ -435,7 +712,8 @@ fn prepared((_server, proxy): (Server, Proxy)) -> Outcome {
     client.prepare("SELECT 'before', ?")?;
     let params = b"\0\x01\x03\0\x07\0\0\0";
     let blocked = "#42000Firewall blocked this query";
-    let holds = |seen: &str, words: &str| expect(seen.contains(words), || format!("not '{words}': {seen}"));
+    let holds =
+        |seen: &str, words: &str| expect(seen.contains(words), || format!("not '{words}': {seen}"));
     proxy.admin(&format!("{DETECTING}{ON}"))?;
     holds(&client.execute(0, 0, params)?, "before")?;
     let count = |action: &str| {
@@ -463,7 +741,8 @@ fn prepared((_server, proxy): (Server, Proxy)) -> Outcome {
     holds(&client.query("SELECT 5, 6")?, blocked)
 }
 
-/// A LOAD of any option of the digests leaves allowed what was, as text and prepared, and refused what was. What was counted under it is learned as the firewall has it.
+/// A LOAD of any option of the digests leaves allowed what was, as text and prepared, and refused
+/// what was. What was counted under it is learned as the firewall has it.
 fn options_of_the_statistics(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     server.root(
@@ -471,8 +750,14 @@ fn options_of_the_statistics(driver: Driver) -> Outcome {
          CREATE TABLE conf.secrets (password VARCHAR(20)); INSERT INTO conf.secrets VALUES ('hunter2')",
     )?;
     let mut client = Raw::log_in(proxy.port, 0)?;
-    let long = format!("SELECT a FROM conf.t_1 WHERE {}a = c", "a = b OR b = c OR ".repeat(150));
-    let allowed = ["SELECT a FROM conf.t_1 WHERE b IN (1,2,3,4,5) AND c=NULL", &long];
+    let long = format!(
+        "SELECT a FROM conf.t_1 WHERE {}a = c",
+        "a = b OR b = c OR ".repeat(150)
+    );
+    let allowed = [
+        "SELECT a FROM conf.t_1 WHERE b IN (1,2,3,4,5) AND c=NULL",
+        &long,
+    ];
     let refused = [
         "SELECT a FROM conf.t_2 WHERE b IN (1,2,3,4,5) AND c=NULL",
         "SELECT a FROM conf.T_1 WHERE b IN (1,2,3,4,5) AND c=NULL",
@@ -494,12 +779,19 @@ fn options_of_the_statistics(driver: Driver) -> Outcome {
     let mut holds = |when: &str| {
         for (at, sql) in allowed.into_iter().enumerate() {
             for said in [client.query(sql)?, client.execute(at, 0, b"")?] {
-                expect(!said.contains("#42"), || format!("{when}: {sql:.80}: {said:.200}"))?;
+                expect(!said.contains("#42"), || {
+                    format!("{when}: {sql:.80}: {said:.200}")
+                })?;
             }
         }
         for (at, sql) in refused.into_iter().enumerate() {
-            for said in [client.query(sql)?, client.execute(allowed.len() + at, 0, b"")?] {
-                expect(said.contains(blocked), || format!("{when}: {sql:.80}: {said:.200}"))?;
+            for said in [
+                client.query(sql)?,
+                client.execute(allowed.len() + at, 0, b"")?,
+            ] {
+                expect(said.contains(blocked), || {
+                    format!("{when}: {sql:.80}: {said:.200}")
+                })?;
             }
         }
         Ok::<_, String>(())
@@ -521,12 +813,19 @@ fn options_of_the_statistics(driver: Driver) -> Outcome {
     ] {
         let name = format!("mysql-query_digests{name}");
         let value = if value.is_empty() { "false" } else { value };
-        let was = proxy.admin(&format!("SELECT variable_value FROM global_variables WHERE variable_name = '{name}'"))?;
-        proxy.admin(&format!("SET {name} = '{value}'; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+        let was = proxy.admin(&format!(
+            "SELECT variable_value FROM global_variables WHERE variable_name = '{name}'"
+        ))?;
+        proxy.admin(&format!(
+            "SET {name} = '{value}'; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))?;
         holds(&format!("{name} = {value}"))?;
-        proxy.admin(&format!("SET {name} = '{was}'; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+        proxy.admin(&format!(
+            "SET {name} = '{was}'; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))?;
     }
-    // What the statistics count as one is learned as what the firewall saw first, and the answer says that there may be more.
+    // What the statistics count as one is learned as what the firewall saw first, and the answer
+    // says that there may be more.
     proxy.admin(
         "SET mysql-query_digests_no_digits = 'true'; SET mysql-query_digests_lowercase = 'true'; SET mysql-query_digests_max_digest_length = 16; \
          SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; DELETE FROM mysql_firewall_whitelist_rules; \
@@ -534,20 +833,33 @@ fn options_of_the_statistics(driver: Driver) -> Outcome {
     )?;
     let one = "INSERT INTO conf.t_1 VALUES (1, 2, 3)";
     command_line(proxy.port, "app", "secret", &["conf"], one)?;
-    command_line(proxy.port, "app", "secret", &["conf"], "INSERT INTO conf.t_2 VALUES (1, 2, 3)")?;
-    proxy.admin(&format!("LEARN MYSQL FIREWALL FROM DIGESTS; {PROTECTING}{ON}"))?;
+    command_line(
+        proxy.port,
+        "app",
+        "secret",
+        &["conf"],
+        "INSERT INTO conf.t_2 VALUES (1, 2, 3)",
+    )?;
+    proxy.admin(&format!(
+        "LEARN MYSQL FIREWALL FROM DIGESTS; {PROTECTING}{ON}"
+    ))?;
     command_line(proxy.port, "app", "secret", &["conf"], one)?;
     refused_as(&proxy, "INSERT INTO conf.t_2 VALUES (1, 2, 3)")?;
     refused_as(&proxy, "INSERT INTO conf.T_1 VALUES (1, 2, 3)")
 }
 
 fn refused_as(proxy: &Proxy, sql: &str) -> Outcome {
-    refused(command_line(proxy.port, "app", "secret", &["conf"], sql), BLOCKED)
+    refused(
+        command_line(proxy.port, "app", "secret", &["conf"], sql),
+        BLOCKED,
+    )
 }
 
 fn users_and_addresses_have_modes_of_their_own(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
-    let as_user = |user: &str, password: &str| command_line(proxy.port, user, password, &["conf"], "SELECT 1 FROM dual");
+    let as_user = |user: &str, password: &str| {
+        command_line(proxy.port, user, password, &["conf"], "SELECT 1 FROM dual")
+    };
     // Nobody has a row: nobody may do anything.
     let said = proxy.admin(ON)?;
     expect(said.is_empty(), || said.clone())?;
@@ -560,8 +872,15 @@ fn users_and_addresses_have_modes_of_their_own(driver: Driver) -> Outcome {
     same(&as_user("app", "secret")?, "1")?;
     refused(as_user("other", "geheim"), BLOCKED)?;
     // A user without a row may do what rules for the empty address say.
-    proxy.admin("LEARN MYSQL FIREWALL FROM DIGESTS FOR other; LEARN MYSQL FIREWALL FROM DIGESTS FOR app")?;
-    same(&proxy.admin("SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE username = 'other'")?, "0")?;
+    proxy.admin(
+        "LEARN MYSQL FIREWALL FROM DIGESTS FOR other; LEARN MYSQL FIREWALL FROM DIGESTS FOR app",
+    )?;
+    same(
+        &proxy.admin(
+            "SELECT COUNT(*) FROM mysql_firewall_whitelist_rules WHERE username = 'other'",
+        )?,
+        "0",
+    )?;
     proxy.admin(
         "INSERT INTO mysql_firewall_whitelist_rules SELECT 1, 'other', '', schemaname, flagIN, digest, '' \
          FROM mysql_firewall_whitelist_rules WHERE username = 'app' AND client_address = ''; LOAD MYSQL FIREWALL TO RUNTIME",
@@ -586,26 +905,45 @@ fn injected((_server, proxy): (Server, Proxy)) -> Outcome {
     let seen = client.query("SELECT id FROM conf.numbers WHERE id = 7 OR id = 8")?;
     expect(seen.contains('7'), || seen.clone())?;
     same(&global(&proxy, "automatic_detected_sql_injection")?, "2")?;
-    same(&proxy.admin("SELECT action, fingerprint, count_star FROM stats_mysql_firewall")?, "injection\t1&1o1\t2")?;
-    expect(proxy.log().contains("SQLinjection detected with fingerprint of '1&1o1' from client app@127.0.0.1"), || proxy.log())?;
+    same(
+        &proxy.admin("SELECT action, fingerprint, count_star FROM stats_mysql_firewall")?,
+        "injection\t1&1o1\t2",
+    )?;
+    expect(
+        proxy.log().contains(
+            "SQLinjection detected with fingerprint of '1&1o1' from client app@127.0.0.1",
+        ),
+        || proxy.log(),
+    )?;
     proxy.admin("INSERT INTO mysql_firewall_whitelist_sqli_fingerprints VALUES (1, '1&1o1'); LOAD MYSQL FIREWALL TO RUNTIME")?;
     let seen = client.query(attack)?;
     expect(!seen.contains(blocked), || seen.clone())?;
     same(&global(&proxy, "whitelisted_sqli_fingerprint")?, "1")?;
     // A statement behind another is seen before they are taken apart, and neither is done.
     let mut several = Raw::log_in(proxy.port, wire::caps::MULTI_STATEMENTS)?;
-    let seen = several.query("INSERT INTO conf.scratch VALUES (1, 'x'); DELETE FROM conf.numbers -- ', 'y')")?;
-    expect(seen.contains(blocked) && seen.lines().count() == 1, || seen.clone())?;
-    let seen = several.query("SELECT COUNT(*) FROM conf.scratch; SELECT COUNT(*) FROM conf.numbers")?;
-    expect(seen.contains("\\x010\n") && seen.contains("\\x043996\n"), || seen.clone())?;
+    let seen = several
+        .query("INSERT INTO conf.scratch VALUES (1, 'x'); DELETE FROM conf.numbers -- ', 'y')")?;
+    expect(seen.contains(blocked) && seen.lines().count() == 1, || {
+        seen.clone()
+    })?;
+    let seen =
+        several.query("SELECT COUNT(*) FROM conf.scratch; SELECT COUNT(*) FROM conf.numbers")?;
+    expect(
+        seen.contains("\\x010\n") && seen.contains("\\x043996\n"),
+        || seen.clone(),
+    )?;
     // A rule for the digest is the narrower way, and a user who is OFF is left alone.
-    proxy.admin(&format!("DELETE FROM mysql_firewall_whitelist_sqli_fingerprints; {DETECTING}{ON}"))?;
+    proxy.admin(&format!(
+        "DELETE FROM mysql_firewall_whitelist_sqli_fingerprints; {DETECTING}{ON}"
+    ))?;
     let seen = client.query(attack)?;
     expect(seen.contains(blocked), || seen.clone())?;
     proxy.admin("LEARN MYSQL FIREWALL FROM DIGESTS; LOAD MYSQL FIREWALL TO RUNTIME")?;
     let seen = client.query(attack)?;
     expect(!seen.contains(blocked), || seen.clone())?;
-    proxy.admin("UPDATE mysql_firewall_whitelist_users SET mode = 'OFF'; LOAD MYSQL FIREWALL TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_firewall_whitelist_users SET mode = 'OFF'; LOAD MYSQL FIREWALL TO RUNTIME",
+    )?;
     let seen = client.query("SELECT words FROM conf.scratch WHERE words = '' OR 'a'='a' -- '")?;
     expect(!seen.contains(blocked), || seen.clone())
 }
@@ -618,11 +956,19 @@ fn a_saved_firewall_comes_back(driver: Driver) -> Outcome {
              VALUES (1, 'app', '', 'conf', 0, '{digest}', ''); LOAD MYSQL FIREWALL TO RUNTIME"
         )
     };
-    refused(proxy.admin(&rule("not hex")), "digest must be a number such as 0x1D8D2DD2EE6E8B0A; 'not hex' is not")?;
-    same(&proxy.admin("SELECT COUNT(*) FROM runtime_mysql_firewall_whitelist_rules")?, "0")?;
+    refused(
+        proxy.admin(&rule("not hex")),
+        "digest must be a number such as 0x1D8D2DD2EE6E8B0A; 'not hex' is not",
+    )?;
+    same(
+        &proxy.admin("SELECT COUNT(*) FROM runtime_mysql_firewall_whitelist_rules")?,
+        "0",
+    )?;
     proxy.admin("DELETE FROM mysql_firewall_whitelist_rules")?;
     refused(
-        proxy.admin("INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'LEARNING', '')"),
+        proxy.admin(
+            "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'LEARNING', '')",
+        ),
         "CHECK constraint failed",
     )?;
     proxy.admin(&format!("{DETECTING}{ON}"))?;
@@ -643,7 +989,10 @@ fn a_saved_firewall_comes_back(driver: Driver) -> Outcome {
 
 /// What is prepared in SQL on a connection that is kept, by words outside that a rule allows.
 fn texts_inside(driver: Driver) -> Outcome {
-    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+    for vendor in [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+    {
         inside(vendor, driver).map_err(|error| format!("{vendor}: {error}"))?;
     }
     Ok(())
@@ -652,8 +1001,12 @@ fn texts_inside(driver: Driver) -> Outcome {
 /// MariaDB takes expressions behind USING, which the text inside does not show.
 fn computed_arguments(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
-    let run = |sql: &str| command_line(proxy.port, "app", "secret", &[], sql).map(|said| said.trim_end().to_owned());
-    let by_name = |arguments: &str| format!("SET @a = 6; PREPARE s FROM 'SELECT ?'; EXECUTE s USING {arguments}");
+    let run = |sql: &str| {
+        command_line(proxy.port, "app", "secret", &[], sql).map(|said| said.trim_end().to_owned())
+    };
+    let by_name = |arguments: &str| {
+        format!("SET @a = 6; PREPARE s FROM 'SELECT ?'; EXECUTE s USING {arguments}")
+    };
     let at_once = |arguments: &str| format!("EXECUTE IMMEDIATE 'SELECT ?' USING {arguments}");
     proxy.admin(DETECTING)?;
     proxy.admin(ON)?;
@@ -663,9 +1016,17 @@ fn computed_arguments(driver: Driver) -> Outcome {
     proxy.admin(PROTECTING)?;
     same(&run(&by_name("@a"))?, "6")?;
     same(&run(&at_once("'b' /* c */ 'd'"))?, "bd")?;
-    for arguments in ["SLEEP(0)", "5 + 5", "@@global.init_connect", "LOAD_FILE('/etc/passwd')", "`SLEEP`(0)", "@a := 5"] {
+    for arguments in [
+        "SLEEP(0)",
+        "5 + 5",
+        "@@global.init_connect",
+        "LOAD_FILE('/etc/passwd')",
+        "`SLEEP`(0)",
+        "@a := 5",
+    ] {
         for sql in [by_name(arguments), at_once(arguments)] {
-            refused(run(&sql), "Firewall blocked this query").map_err(|why| format!("{sql}: {why}"))?;
+            refused(run(&sql), "Firewall blocked this query")
+                .map_err(|why| format!("{sql}: {why}"))?;
         }
     }
     // Nor is it a way past a rule, for the words outside or for the text inside.
@@ -674,7 +1035,10 @@ fn computed_arguments(driver: Driver) -> Outcome {
     for sql in [by_name("SLEEP(0)"), at_once("SLEEP(0)")] {
         refused(run(&sql), "not here").map_err(|why| format!("{sql}: {why}"))?;
     }
-    refused(run("EXECUTE IMMEDIATE 'SELECT ? AS forbidden' USING 5 + 5"), "nor this")?;
+    refused(
+        run("EXECUTE IMMEDIATE 'SELECT ? AS forbidden' USING 5 + 5"),
+        "nor this",
+    )?;
     same(&run(&at_once("5 + 5"))?, "10")?;
     same(&run(&by_name("5 + 6"))?, "11")
 }
@@ -686,22 +1050,60 @@ fn inside(vendor: Vendor, driver: Driver) -> Outcome {
     // The same words outside, with one text or the other inside; whether the proxy can read it.
     let mut ways: Vec<(&[&str], bool)> = vec![
         (&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], true),
-        (&["SET @v = 'CALL conf.?()'", "PREPARE s FROM @v", "EXECUTE s"], true),
-        (&["SET @v = CONCAT('CALL conf.', '?()')", "PREPARE s FROM @v", "EXECUTE s"], true),
+        (
+            &["SET @v = 'CALL conf.?()'", "PREPARE s FROM @v", "EXECUTE s"],
+            true,
+        ),
+        (
+            &[
+                "SET @v = CONCAT('CALL conf.', '?()')",
+                "PREPARE s FROM @v",
+                "EXECUTE s",
+            ],
+            true,
+        ),
         // Nobody knows what the session has on its connection.
-        (&["SET @v = 'CALL conf.?()'", "SET insert_id = 5", "PREPARE s FROM @v", "EXECUTE s"], false),
+        (
+            &[
+                "SET @v = 'CALL conf.?()'",
+                "SET insert_id = 5",
+                "PREPARE s FROM @v",
+                "EXECUTE s",
+            ],
+            false,
+        ),
     ];
     if vendor == Vendor::MariaDb {
         ways.push((&["EXECUTE IMMEDIATE 'CALL conf.?()'"], true));
         ways.push((&["EXECUTE IMMEDIATE CONCAT('CALL conf.', '?()')"], false));
-        ways.push((&["PREPARE s FROM CONCAT('CALL conf.', '?()')", "EXECUTE s"], false));
-        ways.push((&["BEGIN NOT ATOMIC PREPARE s FROM 'CALL conf.?()'; EXECUTE s; END"], false));
-        ways.push((&["BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'CALL conf.?()'; END"], false));
+        ways.push((
+            &["PREPARE s FROM CONCAT('CALL conf.', '?()')", "EXECUTE s"],
+            false,
+        ));
+        ways.push((
+            &["BEGIN NOT ATOMIC PREPARE s FROM 'CALL conf.?()'; EXECUTE s; END"],
+            false,
+        ));
+        ways.push((
+            &["BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'CALL conf.?()'; END"],
+            false,
+        ));
     }
     // What ran with this inside, or the first error.
     let run = |way: &[&str], text: &str| -> Result<String, String> {
-        let all: String = way.iter().chain(&["SELECT @ran"]).map(|sql| format!("{}//\n", sql.replace('?', text))).collect();
-        command_line(proxy.port, "app", "secret", &[], &format!("DELIMITER //\n{all}")).map(|said| said.trim_end().to_owned())
+        let all: String = way
+            .iter()
+            .chain(&["SELECT @ran"])
+            .map(|sql| format!("{}//\n", sql.replace('?', text)))
+            .collect();
+        command_line(
+            proxy.port,
+            "app",
+            "secret",
+            &[],
+            &format!("DELIMITER //\n{all}"),
+        )
+        .map(|said| said.trim_end().to_owned())
     };
     proxy.admin(DETECTING)?;
     proxy.admin(ON)?;
@@ -713,12 +1115,22 @@ fn inside(vendor: Vendor, driver: Driver) -> Outcome {
     for (way, is_read) in &ways {
         let why = |said: &Result<String, String>| format!("{way:?}: {said:?}");
         let said = run(way, "harmful");
-        expect(said.as_ref().is_err_and(|said| said.contains("Firewall blocked this query")), || why(&said))?;
+        expect(
+            said.as_ref()
+                .is_err_and(|said| said.contains("Firewall blocked this query")),
+            || why(&said),
+        )?;
         let said = run(way, "harmless");
         if *is_read {
-            expect(said.as_ref().is_ok_and(|said| said == "harmless"), || why(&said))?;
+            expect(said.as_ref().is_ok_and(|said| said == "harmless"), || {
+                why(&said)
+            })?;
         } else {
-            expect(said.as_ref().is_err_and(|said| said.contains("cannot read the text")), || why(&said))?;
+            expect(
+                said.as_ref()
+                    .is_err_and(|said| said.contains("cannot read the text")),
+                || why(&said),
+            )?;
         }
     }
     let blocked = proxy
@@ -728,12 +1140,26 @@ fn inside(vendor: Vendor, driver: Driver) -> Outcome {
     proxy.admin("SET mysql-firewall_whitelist_enabled = 0; LOAD MYSQL VARIABLES TO RUNTIME; INSERT INTO mysql_query_rules (rule_id, active, match_digest, error_msg, apply)
         VALUES (1, 1, '^CALL conf.harmful', 'not here', 1), (2, 1, '^DEALLOCATE', 'kept', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let said = run(&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], "harmful");
-    expect(said.as_ref().is_err_and(|said| said.contains("not here")), || format!("by a rule: {said:?}"))?;
-    same(&run(&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], "harmless")?, "harmless")?;
+    expect(
+        said.as_ref().is_err_and(|said| said.contains("not here")),
+        || format!("by a rule: {said:?}"),
+    )?;
+    same(
+        &run(&["PREPARE s FROM 'CALL conf.?()'", "EXECUTE s"], "harmless")?,
+        "harmless",
+    )?;
     // A name that a rule does not let go is still there.
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
-    let mut said = |sql: &str| client.ask(sql).map(|rows| rows.concat().concat()).map_err(|error| error.to_string());
+    let mut said = |sql: &str| {
+        client
+            .ask(sql)
+            .map(|rows| rows.concat().concat())
+            .map_err(|error| error.to_string())
+    };
     said("PREPARE t FROM 'SELECT 4'")?;
-    expect(said("DEALLOCATE PREPARE t").is_err_and(|error| error.contains("kept")), || "a rule's error".to_owned())?;
+    expect(
+        said("DEALLOCATE PREPARE t").is_err_and(|error| error.contains("kept")),
+        || "a rule's error".to_owned(),
+    )?;
     same(&said("EXECUTE t")?, "4")
 }

@@ -1,4 +1,5 @@
-//! Servers that take no more connections, of anybody, of one account, or in one second: who has his goes on, and nobody else pays.
+//! Servers that take no more connections, of anybody, of one account, or in one second: who has his
+//! goes on, and nobody else pays.
 #![forbid(unsafe_code)]
 
 use std::io::Write as _;
@@ -20,22 +21,58 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("an_account_with_all_its_connections_keeps_nobody_else_from_a_server", full_account),
-        ("an_account_with_all_its_connections_is_not_tried_by_each_who_waits", tried_seldom),
-        ("who_waits_at_a_full_server_gets_what_comes_free_in_his_turn", full_in_turns),
-        ("a_connection_that_many_share_is_given_back_where_there_can_be_no_other", full_beside_lanes),
-        ("reads_go_to_the_writer_where_nobody_says_where_the_reader_is", reader_without_address),
+        (
+            "an_account_with_all_its_connections_keeps_nobody_else_from_a_server",
+            full_account,
+        ),
+        (
+            "an_account_with_all_its_connections_is_not_tried_by_each_who_waits",
+            tried_seldom,
+        ),
+        (
+            "who_waits_at_a_full_server_gets_what_comes_free_in_his_turn",
+            full_in_turns,
+        ),
+        (
+            "a_connection_that_many_share_is_given_back_where_there_can_be_no_other",
+            full_beside_lanes,
+        ),
+        (
+            "reads_go_to_the_writer_where_nobody_says_where_the_reader_is",
+            reader_without_address,
+        ),
         ("a_server_in_offline_mode_is_left_to_itself", offline),
-        ("who_waits_for_the_pace_is_served_in_the_order_in_which_they_came", paced_in_order),
-        ("who_waits_for_the_pace_gets_what_comes_free_in_his_turn", paced_beside_others),
-        ("a_server_that_is_full_is_left_to_those_who_have_a_connection", full_beside_another),
-        ("a_server_that_is_full_takes_nothing_from_the_others_of_a_full_hostgroup", full_beside_full),
-        ("a_server_that_says_nothing_takes_nothing_from_the_others_of_a_full_hostgroup", silent_beside_full),
-        ("who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody", paced),
+        (
+            "who_waits_for_the_pace_is_served_in_the_order_in_which_they_came",
+            paced_in_order,
+        ),
+        (
+            "who_waits_for_the_pace_gets_what_comes_free_in_his_turn",
+            paced_beside_others,
+        ),
+        (
+            "a_server_that_is_full_is_left_to_those_who_have_a_connection",
+            full_beside_another,
+        ),
+        (
+            "a_server_that_is_full_takes_nothing_from_the_others_of_a_full_hostgroup",
+            full_beside_full,
+        ),
+        (
+            "a_server_that_says_nothing_takes_nothing_from_the_others_of_a_full_hostgroup",
+            silent_beside_full,
+        ),
+        (
+            "who_waits_for_the_pace_of_new_connections_closes_none_and_stops_nobody",
+            paced,
+        ),
         ("what_this_machine_lacks_takes_no_server_away", lacking),
         ("a_connection_that_cannot_be_lent_stays_open", not_lent),
         ("a_server_that_lets_in_and_says_no_more_is_shunned", hanging),
-        ("a_kill_closes_nothing_of_an_account_that_may_open_nothing_this_hour", by_the_hour),
+        (
+            "a_kill_closes_nothing_of_an_account_that_may_open_nothing_this_hour",
+            by_the_hour,
+        ),
     ])
 }
 
@@ -43,7 +80,9 @@ fn main() {
 fn two_users(driver: Driver, vendor: Vendor, few: &str) -> Result<(Server, Proxy), String> {
     let server = Server::start(vendor)?;
     server.root(by_hand::CREATE_USER)?;
-    server.root(&format!("CREATE USER few@'%' IDENTIFIED BY 'wenige' {few}; GRANT ALL ON *.* TO few@'%'"))?;
+    server.root(&format!(
+        "CREATE USER few@'%' IDENTIFIED BY 'wenige' {few}; GRANT ALL ON *.* TO few@'%'"
+    ))?;
     let mut wish = Wish::in_front_of(&server);
     let user = "{ username = \"few\", password = \"wenige\", default_hostgroup = 0 }";
     wish.users = format!("{},\n{},\n{user}", wish.users, by_hand::USER_GROUP);
@@ -56,11 +95,16 @@ fn open(proxy: &Proxy) -> Result<Raw, String> {
 }
 
 fn few(proxy: &Proxy) -> Result<Raw, String> {
-    let login = Login { port: proxy.port, user: "few", password: "wenige" };
+    let login = Login {
+        port: proxy.port,
+        user: "few",
+        password: "wenige",
+    };
     Raw::log_in_as(&login, 0, 0).map_err(|error| error.to_string())
 }
 
-/// No file descriptor is left for new connections for a while: those that are open go on, and who waits is served as soon as there are more.
+/// No file descriptor is left for new connections for a while: those that are open go on, and who
+/// waits is served as soon as there are more.
 fn lacking(driver: Driver) -> Outcome {
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
     set(&proxy, "SET mysql-connect_timeout_server_max=20000")?;
@@ -84,18 +128,30 @@ fn lacking(driver: Driver) -> Outcome {
     let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
     same(said.trim(), "ONLINE")?;
     for one in waiting {
-        one.join().map_err(|_| "a client has panicked".to_owned())??;
+        one.join()
+            .map_err(|_| "a client has panicked".to_owned())??;
     }
-    expect(proxy.log().contains("no more file descriptors"), || "the log does not say what is short".to_owned())?;
+    expect(proxy.log().contains("no more file descriptors"), || {
+        "the log does not say what is short".to_owned()
+    })?;
     asked(&mut open(&proxy)?, "SELECT 1").map(drop)
 }
 
 fn limit_descriptors(proxy: &Proxy, max: &str) -> Outcome {
-    let told = Command::new("prlimit").args(["--pid", &proxy.id().to_string(), &format!("--nofile={max}:")]).status();
-    expect(told.is_ok_and(|status| status.success()), || "prlimit failed".to_owned())
+    let told = Command::new("prlimit")
+        .args([
+            "--pid",
+            &proxy.id().to_string(),
+            &format!("--nofile={max}:"),
+        ])
+        .status();
+    expect(told.is_ok_and(|status| status.success()), || {
+        "prlimit failed".to_owned()
+    })
 }
 
-/// To lend a connection to another core takes a descriptor. Where there is none it goes on where it is.
+/// To lend a connection to another core takes a descriptor. Where there is none it goes on where it
+/// is.
 fn not_lent(driver: Driver) -> Outcome {
     let (server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
     set(&proxy, "SET mysql-connect_timeout_server_max=1000")?;
@@ -105,11 +161,14 @@ fn not_lent(driver: Driver) -> Outcome {
     }
     let [first, second] = &mut clients;
     asked(first, "SELECT 1")?;
-    let opened = || server.root("SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE USER = 'open'");
+    let opened =
+        || server.root("SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE USER = 'open'");
     let before = opened()?;
     limit_descriptors(&proxy, "3")?;
     let refused = second.ask("SELECT 2");
-    expect(refused.is_err(), || format!("served without a descriptor: {refused:?}"))?;
+    expect(refused.is_err(), || {
+        format!("served without a descriptor: {refused:?}")
+    })?;
     asked(first, "SELECT 3")?;
     same(&opened()?, &before)?;
     limit_descriptors(&proxy, "1024")?;
@@ -126,7 +185,9 @@ fn hanging(driver: Driver) -> Outcome {
         )?;
         set(&proxy, "SET mysql-init_connect='DO SLEEP(20)'")?;
         let refused = open(&proxy)?.ask("SELECT 1");
-        expect(refused.is_err(), || format!("{vendor}: served by a server that hangs: {refused:?}"))?;
+        expect(refused.is_err(), || {
+            format!("{vendor}: served by a server that hangs: {refused:?}")
+        })?;
         let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
         expect(said.contains("SHUNNED"), || format!("{vendor}: {said:?}"))?;
     }
@@ -160,51 +221,83 @@ fn full_account(driver: Driver) -> Outcome {
             let said = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
             same(said.trim(), "ONLINE").map_err(|error| format!("{vendor}: {error}"))?;
         }
-        expect(waiting.iter().all(|one| !one.is_finished()), || format!("{vendor}: a second connection was let in"))?;
+        expect(waiting.iter().all(|one| !one.is_finished()), || {
+            format!("{vendor}: a second connection was let in")
+        })?;
         asked(&mut holder, "COMMIT")?;
         for one in waiting {
             let said = one.join().map_err(|_| "a client panicked".to_owned())?;
-            same(&said.map_err(|error| format!("{vendor}: {error}"))?.concat().concat(), "served")?;
+            same(
+                &said
+                    .map_err(|error| format!("{vendor}: {error}"))?
+                    .concat()
+                    .concat(),
+                "served",
+            )?;
         }
     }
     Ok(())
 }
 
-/// What is closed makes no room before the hour is over: clients that leave in the middle of a statement cost nothing but their own connections.
+/// What is closed makes no room before the hour is over: clients that leave in the middle of a
+/// statement cost nothing but their own connections.
 fn by_the_hour(driver: Driver) -> Outcome {
     const MAX: usize = 8;
     for vendor in vendors() {
-        let (server, proxy) = two_users(driver, vendor, &format!("WITH MAX_CONNECTIONS_PER_HOUR {MAX}"))?;
-        let mut clients = (0..MAX).map(|_| few(&proxy)).collect::<Result<Vec<_>, _>>()?;
+        let (server, proxy) = two_users(
+            driver,
+            vendor,
+            &format!("WITH MAX_CONNECTIONS_PER_HOUR {MAX}"),
+        )?;
+        let mut clients = (0..MAX)
+            .map(|_| few(&proxy))
+            .collect::<Result<Vec<_>, _>>()?;
         let open = || -> Result<usize, String> {
-            let said = server.root("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'few'")?;
-            said.lines().last().unwrap_or_default().trim().parse().map_err(|_| said)
+            let said = server
+                .root("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'few'")?;
+            said.lines()
+                .last()
+                .unwrap_or_default()
+                .trim()
+                .parse()
+                .map_err(|_| said)
         };
         // A connection for each.
         for client in &mut clients {
             asked(client, "BEGIN")?;
             asked(client, "SELECT 1")?;
         }
-        expect(open()? == MAX, || format!("{vendor}: not all have a connection of their own"))?;
+        expect(open()? == MAX, || {
+            format!("{vendor}: not all have a connection of their own")
+        })?;
         for client in &mut clients {
             asked(client, "COMMIT")?;
         }
         // Of both cores.
         for mut leaver in clients.drain(..2).collect::<Vec<_>>() {
-            leaver.query("SELECT SLEEP(20)").map_err(|error| error.to_string())?;
+            leaver
+                .query("SELECT SLEEP(20)")
+                .map_err(|error| error.to_string())?;
             thread::sleep(Duration::from_millis(300));
         }
         thread::sleep(Duration::from_secs(2));
         let left = open()?;
-        expect(left >= MAX - 2, || format!("{vendor}: {left} connections are left of {MAX}, and nobody may open others"))?;
+        expect(left >= MAX - 2, || {
+            format!("{vendor}: {left} connections are left of {MAX}, and nobody may open others")
+        })?;
         for client in &mut clients {
-            same(&asked(client, "SELECT 'served'")?.concat().concat(), "served").map_err(|error| format!("{vendor}: {error}"))?;
+            same(
+                &asked(client, "SELECT 'served'")?.concat().concat(),
+                "served",
+            )
+            .map_err(|error| format!("{vendor}: {error}"))?;
         }
     }
     Ok(())
 }
 
-/// Many wait for the few connections of an account: whether the server takes one more is tried ten times a second on each core, however many wait.
+/// Many wait for the few connections of an account: whether the server takes one more is tried ten
+/// times a second on each core, however many wait.
 fn tried_seldom(driver: Driver) -> Outcome {
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 3")?;
     set(&proxy, "SET mysql-connect_timeout_server_max=30000")?;
@@ -213,18 +306,25 @@ fn tried_seldom(driver: Driver) -> Outcome {
         said.trim().parse().map_err(|_| format!("{said:?}"))
     };
     let clients: Vec<Raw> = (0..60).map(|_| few(&proxy)).collect::<Result<_, _>>()?;
-    let works: Vec<_> =
-        clients.into_iter().map(|mut client| thread::spawn(move || asked(&mut client, "SELECT SLEEP(0.3)").map(drop))).collect();
+    let works: Vec<_> = clients
+        .into_iter()
+        .map(|mut client| thread::spawn(move || asked(&mut client, "SELECT SLEEP(0.3)").map(drop)))
+        .collect();
     // All have begun, and been refused.
     thread::sleep(Duration::from_secs(1));
     let before = refused()?;
     thread::sleep(Duration::from_secs(2));
     let tried = refused()? - before;
-    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
-    expect((1..=50).contains(&tried), || format!("tried {tried} times in two seconds"))
+    works
+        .into_iter()
+        .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
+    expect((1..=50).contains(&tried), || {
+        format!("tried {tried} times in two seconds")
+    })
 }
 
-/// The server lets nobody in besides one, whose connection is seldom idle: all who want it have it in turns.
+/// The server lets nobody in besides one, whose connection is seldom idle: all who want it have it
+/// in turns.
 fn full_in_turns(driver: Driver) -> Outcome {
     const TURNS: usize = 100;
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 1")?;
@@ -234,10 +334,15 @@ fn full_in_turns(driver: Driver) -> Outcome {
     let mut others = Vec::new();
     while clients.len() < 6 {
         let next = few(&proxy)?;
-        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+        if next.id % 2 == clients[0].id % 2 {
+            clients.push(next)
+        } else {
+            others.push(next)
+        }
     }
     asked(&mut clients[0], "SELECT 1")?;
-    let done: Arc<Vec<AtomicUsize>> = Arc::new(clients.iter().map(|_| AtomicUsize::new(0)).collect());
+    let done: Arc<Vec<AtomicUsize>> =
+        Arc::new(clients.iter().map(|_| AtomicUsize::new(0)).collect());
     let working: Vec<_> = clients
         .into_iter()
         .enumerate()
@@ -248,17 +353,29 @@ fn full_in_turns(driver: Driver) -> Outcome {
                     asked(&mut client, "SELECT SLEEP(0.002)")?;
                     done[n].fetch_add(1, Ordering::Relaxed);
                 }
-                Ok::<_, String>(done.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>())
+                Ok::<_, String>(
+                    done.iter()
+                        .map(|count| count.load(Ordering::Relaxed))
+                        .collect::<Vec<_>>(),
+                )
             })
         })
         .collect();
-    let ends: Vec<Vec<usize>> =
-        working.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
-    let first = ends.iter().min_by_key(|seen| seen.iter().sum::<usize>()).ok_or("nobody has ended")?;
-    expect(first.iter().all(|count| *count > TURNS / 2), || format!("when the first had ended: {first:?}"))
+    let ends: Vec<Vec<usize>> = working
+        .into_iter()
+        .map(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        .collect::<Result<_, _>>()?;
+    let first = ends
+        .iter()
+        .min_by_key(|seen| seen.iter().sum::<usize>())
+        .ok_or("nobody has ended")?;
+    expect(first.iter().all(|count| *count > TURNS / 2), || {
+        format!("when the first had ended: {first:?}")
+    })
 }
 
-/// The only connection of an account is shared by reads in flight that never end: a transaction gets it all the same.
+/// The only connection of an account is shared by reads in flight that never end: a transaction
+/// gets it all the same.
 fn full_beside_lanes(driver: Driver) -> Outcome {
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "WITH MAX_USER_CONNECTIONS 1")?;
     set(&proxy, "SET mysql-connect_timeout_server_max=10000")?;
@@ -268,7 +385,11 @@ fn full_beside_lanes(driver: Driver) -> Outcome {
     let mut others = Vec::new();
     while clients.len() < 6 {
         let next = few(&proxy)?;
-        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+        if next.id % 2 == clients[0].id % 2 {
+            clients.push(next)
+        } else {
+            others.push(next)
+        }
     }
     let over = Arc::new(AtomicBool::new(false));
     let mut writer = clients.remove(0);
@@ -295,7 +416,9 @@ fn full_beside_lanes(driver: Driver) -> Outcome {
         }
     }
     over.store(true, Ordering::Relaxed);
-    reading.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+    reading
+        .into_iter()
+        .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
 }
 
 fn reader_without_address(driver: Driver) -> Outcome {
@@ -307,7 +430,11 @@ fn reader_without_address(driver: Driver) -> Outcome {
          LOAD MYSQL SERVERS TO RUNTIME",
     )?;
     for mut client in [open(&proxy)?, open(&proxy)?] {
-        let answered = || asked(&mut client, "SELECT @@port").map(|said| said.concat().concat()).or_else(|_| Ok(String::new()));
+        let answered = || {
+            asked(&mut client, "SELECT @@port")
+                .map(|said| said.concat().concat())
+                .or_else(|_| Ok(String::new()))
+        };
         soon(&server.port.to_string(), answered)?;
     }
     Ok(())
@@ -316,7 +443,10 @@ fn reader_without_address(driver: Driver) -> Outcome {
 /// A server that lets nobody in and says why, for as long as the test lasts, and how often it has.
 fn refuses_all(why: &'static [u8]) -> Result<(u16, Arc<AtomicUsize>), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     thread::spawn(move || {
@@ -336,7 +466,9 @@ fn offline(driver: Driver) -> Outcome {
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let (port, _) = refuses_all(b"\xff\xd8\x0bThe server is currently in offline mode")?;
-    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}");
+    let other = format!(
+        "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}"
+    );
     wish.servers = format!("{},\n{other}", wish.servers);
     let proxy = Proxy::start(driver, &wish)?;
     let mut clients: Vec<Raw> = (0..30).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
@@ -358,9 +490,14 @@ fn paced(driver: Driver) -> Outcome {
             asked(other, statement)?;
         }
     }
-    let connections = || server.root("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'open' ORDER BY ID");
+    let connections = || {
+        server.root("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'open' ORDER BY ID")
+    };
     let before = connections()?;
-    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000")?;
+    set(
+        &proxy,
+        "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000",
+    )?;
     let waiting: Vec<_> = (0..6)
         .map(|_| {
             let mut client = few(&proxy)?;
@@ -381,22 +518,34 @@ fn paced(driver: Driver) -> Outcome {
         turns += 1;
         thread::sleep(Duration::from_millis(10));
     }
-    let _held: Vec<Raw> =
-        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    let _held: Vec<Raw> = waiting
+        .into_iter()
+        .map(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        .collect::<Result<_, _>>()?;
     same(&connections()?, &before)?;
-    expect(turns > 10, || format!("others had {turns} turns while six waited"))
+    expect(turns > 10, || {
+        format!("others had {turns} turns while six waited")
+    })
 }
 
-/// New ones come all the time, more than may be opened: each waits for those before it, and is counted among those who wait.
+/// New ones come all the time, more than may be opened: each waits for those before it, and is
+/// counted among those who wait.
 fn paced_in_order(driver: Driver) -> Outcome {
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
-    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=3; SET mysql-connect_timeout_server_max=60000")?;
+    set(
+        &proxy,
+        "SET mysql-throttle_connections_per_sec_to_hostgroup=3; SET mysql-connect_timeout_server_max=60000",
+    )?;
     let served = Arc::new(Mutex::new(Vec::new()));
     // All on one core, which has a line of its own: new sessions go where there are fewer.
     let (mut clients, mut others) = (vec![few(&proxy)?], Vec::new());
     while clients.len() < 12 {
         let next = few(&proxy)?;
-        if next.id % 2 == clients[0].id % 2 { clients.push(next) } else { others.push(next) }
+        if next.id % 2 == clients[0].id % 2 {
+            clients.push(next)
+        } else {
+            others.push(next)
+        }
     }
     let mut waiting = Vec::new();
     for (n, mut client) in clients.into_iter().enumerate() {
@@ -408,17 +557,23 @@ fn paced_in_order(driver: Driver) -> Outcome {
         }));
         thread::sleep(Duration::from_millis(150));
     }
-    let said = proxy.admin("SELECT waiting > 3 FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0")?;
+    let said =
+        proxy.admin("SELECT waiting > 3 FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0")?;
     same(said.trim(), "1")?;
-    let _held: Vec<Raw> =
-        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    let _held: Vec<Raw> = waiting
+        .into_iter()
+        .map(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        .collect::<Result<_, _>>()?;
     let served = served.lock().map_err(|error| error.to_string())?;
     // Those of one second are let in together.
     let late = |(at, n): (usize, &usize)| at.abs_diff(*n) > 3;
-    expect(!served.iter().enumerate().any(late), || format!("served as {served:?}"))
+    expect(!served.iter().enumerate().any(late), || {
+        format!("served as {served:?}")
+    })
 }
 
-/// Those who come again and again have all connections there are: who may open none gets one of them before those who came later.
+/// Those who come again and again have all connections there are: who may open none gets one of
+/// them before those who came later.
 fn paced_beside_others(driver: Driver) -> Outcome {
     let (_server, proxy) = two_users(driver, Vendor::MariaDb, "")?;
     let mut busy: Vec<Raw> = (0..8).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
@@ -427,7 +582,10 @@ fn paced_beside_others(driver: Driver) -> Outcome {
             asked(client, statement)?;
         }
     }
-    set(&proxy, "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000")?;
+    set(
+        &proxy,
+        "SET mysql-throttle_connections_per_sec_to_hostgroup=1; SET mysql-connect_timeout_server_max=60000",
+    )?;
     let over = Arc::new(AtomicBool::new(false));
     let busy: Vec<_> = busy
         .into_iter()
@@ -452,22 +610,31 @@ fn paced_beside_others(driver: Driver) -> Outcome {
             }))
         })
         .collect::<Result<_, String>>()?;
-    let waited: Vec<Duration> =
-        waiting.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<_, _>>()?;
+    let waited: Vec<Duration> = waiting
+        .into_iter()
+        .map(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        .collect::<Result<_, _>>()?;
     over.store(true, Ordering::Relaxed);
-    busy.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
+    busy.into_iter()
+        .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)?;
     // Connections of their own would come one a second.
-    expect(waited.iter().all(|waited| *waited < Duration::from_secs(3)), || format!("{waited:?}"))
+    expect(
+        waited.iter().all(|waited| *waited < Duration::from_secs(3)),
+        || format!("{waited:?}"),
+    )
 }
 
-/// The weights send nearly all to a server that takes nobody (error 1040): another has room, and then idle connections.
+/// The weights send nearly all to a server that takes nobody (error 1040): another has room, and
+/// then idle connections.
 fn full_beside_another(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let (port, tried) = refuses_all(b"\xff\x10\x04Too many connections")?;
-    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000, weight = 1000 }}");
+    let other = format!(
+        "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000, weight = 1000 }}"
+    );
     wish.servers = format!("{},\n{other}", wish.servers);
     let proxy = Proxy::start(driver, &wish)?;
     let mut clients: Vec<Raw> = (0..20).map(|_| open(&proxy)).collect::<Result<_, _>>()?;
@@ -476,42 +643,62 @@ fn full_beside_another(driver: Driver) -> Outcome {
         for client in &mut clients {
             let begun = Instant::now();
             asked(client, statement)?;
-            expect(begun.elapsed() < Duration::from_secs(2), || format!("{statement}: {:?}", begun.elapsed()))?;
+            expect(begun.elapsed() < Duration::from_secs(2), || {
+                format!("{statement}: {:?}", begun.elapsed())
+            })?;
         }
     }
     // Once a second by each of two cores.
     let tried = tried.load(Ordering::Relaxed);
     let at_most = 2 * (begun.elapsed().as_secs() as usize + 2);
-    expect((1..=at_most).contains(&tried), || format!("the full server was tried {tried} times in {:?}", begun.elapsed()))
+    expect((1..=at_most).contains(&tried), || {
+        format!(
+            "the full server was tried {tried} times in {:?}",
+            begun.elapsed()
+        )
+    })
 }
 
-/// By the weights half of the connections of its hostgroup are a server's that takes nobody: the other's are not closed for it.
+/// By the weights half of the connections of its hostgroup are a server's that takes nobody: the
+/// other's are not closed for it.
 fn full_beside_full(driver: Driver) -> Outcome {
     let (port, tried) = refuses_all(b"\xff\x10\x04Too many connections")?;
     let (slow, opened) = beside(driver, port, 3)?;
     // Once a second on each of two cores it is tried whether it takes one again.
     let tried = tried.load(Ordering::Relaxed);
-    expect((1..=10).contains(&tried), || format!("the full server was tried {tried} times"))?;
-    expect(opened <= 10 && slow == 0, || format!("{opened} connections to the other were opened, {slow} statements were slow"))
+    expect((1..=10).contains(&tried), || {
+        format!("the full server was tried {tried} times")
+    })?;
+    expect(opened <= 10 && slow == 0, || {
+        format!("{opened} connections to the other were opened, {slow} statements were slow")
+    })
 }
 
 /// The same of one that takes connections and says nothing.
 fn silent_beside_full(driver: Driver) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
     let (slow, opened) = beside(driver, port, 8)?;
     drop(listener);
     // Each of two cores tries it once in ten seconds.
-    expect(opened <= 4 && slow <= 2, || format!("{opened} connections to the other were opened, {slow} statements were slow"))
+    expect(opened <= 4 && slow <= 2, || {
+        format!("{opened} connections to the other were opened, {slow} statements were slow")
+    })
 }
 
-/// A server has all connections of a full hostgroup, and another comes back there. How many of its statements in so many seconds were slow, and how many connections were opened.
+/// A server has all connections of a full hostgroup, and another comes back there. How many of its
+/// statements in so many seconds were slow, and how many connections were opened.
 fn beside(driver: Driver, port: u16, seconds: u64) -> Result<(u64, u64), String> {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    let other = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}");
+    let other = format!(
+        "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}"
+    );
     wish.servers = format!("{},\n{other}", wish.servers);
     let proxy = Proxy::start(driver, &wish)?;
     let status = |status: &str| {
@@ -520,9 +707,14 @@ fn beside(driver: Driver, port: u16, seconds: u64) -> Result<(u64, u64), String>
         ))
     };
     let number = |column: &str| -> Result<u64, String> {
-        let sql = format!("SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 AND srv_port = {}", server.port);
+        let sql = format!(
+            "SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 AND srv_port = {}",
+            server.port
+        );
         let said = proxy.admin(&sql)?;
-        said.trim().parse().map_err(|_| format!("{column}: {said:?}"))
+        said.trim()
+            .parse()
+            .map_err(|_| format!("{column}: {said:?}"))
     };
     proxy.admin(
         "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, free_connections_pct, connection_warming, hostgroup_settings) \

@@ -1,4 +1,5 @@
-//! How long a session keeps a connection for itself, how many are opened, and what else of the pool an operator may set.
+//! How long a session keeps a connection for itself, how many are opened, and what else of the pool
+//! an operator may set.
 #![forbid(unsafe_code)]
 
 use std::thread;
@@ -15,28 +16,70 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("an_inserts_id_holds_for_so_many_statements_or_so_long", insert_ids),
-        ("a_connection_is_kept_for_a_while_after_each_statement", delays),
+        (
+            "an_inserts_id_holds_for_so_many_statements_or_so_long",
+            insert_ids,
+        ),
+        (
+            "a_connection_is_kept_for_a_while_after_each_statement",
+            delays,
+        ),
         ("warnings_hold_unless_somebody_said_otherwise", warnings),
-        ("connections_to_a_hostgroup_are_opened_no_faster_than_allowed", throttles),
-        ("an_unknown_character_set_is_turned_away_or_replaced", unknown_charset),
+        (
+            "connections_to_a_hostgroup_are_opened_no_faster_than_allowed",
+            throttles,
+        ),
+        (
+            "an_unknown_character_set_is_turned_away_or_replaced",
+            unknown_charset,
+        ),
         ("a_connection_is_put_right_for_the_next_session", put_right),
         ("init_connect_outlives_a_reset", init_connect),
-        ("no_connection_is_left_of_another_init_connect", other_init_connect),
-        ("a_session_that_is_reset_forgets_what_the_server_remembers", forgets),
-        ("what_is_asked_on_the_side_ends_with_its_session", on_the_side),
+        (
+            "no_connection_is_left_of_another_init_connect",
+            other_init_connect,
+        ),
+        (
+            "a_session_that_is_reset_forgets_what_the_server_remembers",
+            forgets,
+        ),
+        (
+            "what_is_asked_on_the_side_ends_with_its_session",
+            on_the_side,
+        ),
         ("a_lock_that_is_held_is_not_reset_away", reset_of_held),
-        ("a_client_that_leaves_after_its_begin_leaves_no_transaction", left_transaction),
+        (
+            "a_client_that_leaves_after_its_begin_leaves_no_transaction",
+            left_transaction,
+        ),
         ("what_words_hide_is_nobody_elses", hidden_state),
         ("a_commit_begins_what_completion_type_says", completion_type),
-        ("a_stored_function_leaves_nothing_to_the_next_session", routines),
+        (
+            "a_stored_function_leaves_nothing_to_the_next_session",
+            routines,
+        ),
         ("what_programs_change_is_the_sessions_own", programs),
-        ("what_a_failed_statement_has_changed_is_nobody_elses", told_late),
+        (
+            "what_a_failed_statement_has_changed_is_nobody_elses",
+            told_late,
+        ),
         ("who_asks_for_tracking_is_told_what_a_server_tells", tracked),
-        ("what_a_failed_statement_has_changed_outlives_an_answer_of_the_proxy", told_later),
-        ("what_the_statement_before_has_left_is_known_on_any_connection", recalled),
-        ("a_schema_of_a_latin1_client_is_the_same_on_any_connection", latin1_schema),
-        ("a_read_is_tried_again_unless_somebody_said_otherwise", reconnects),
+        (
+            "what_a_failed_statement_has_changed_outlives_an_answer_of_the_proxy",
+            told_later,
+        ),
+        (
+            "what_the_statement_before_has_left_is_known_on_any_connection",
+            recalled,
+        ),
+        (
+            "a_schema_of_a_latin1_client_is_the_same_on_any_connection",
+            latin1_schema,
+        ),
+        (
+            "a_read_is_tried_again_unless_somebody_said_otherwise",
+            reconnects,
+        ),
         ("a_rule_says_whether_a_connection_may_be_shared", by_rule),
     ])
 }
@@ -58,7 +101,10 @@ const INSERT: &str = "INSERT INTO conf.counted (words) VALUES ('held')";
 fn insert_ids(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
     let mut client = log_in(&proxy)?;
-    set(&proxy, "SET mysql-auto_increment_delay_multiplex=3; SET mysql-auto_increment_delay_multiplex_timeout_ms=0")?;
+    set(
+        &proxy,
+        "SET mysql-auto_increment_delay_multiplex=3; SET mysql-auto_increment_delay_multiplex_timeout_ms=0",
+    )?;
     asked(&mut client, INSERT)?;
     for left in (0..3).rev() {
         same(held(&proxy, &client)?.as_str(), "InsertId")?;
@@ -68,7 +114,10 @@ fn insert_ids(driver: Driver) -> Outcome {
         }
     }
     // By time, without another statement.
-    set(&proxy, "SET mysql-auto_increment_delay_multiplex=1000000; SET mysql-auto_increment_delay_multiplex_timeout_ms=300")?;
+    set(
+        &proxy,
+        "SET mysql-auto_increment_delay_multiplex=1000000; SET mysql-auto_increment_delay_multiplex_timeout_ms=300",
+    )?;
     asked(&mut client, INSERT)?;
     soon("", || held(&proxy, &client))?;
     // A transaction keeps the connection anyway; the id waits for its end.
@@ -99,10 +148,14 @@ fn warnings(driver: Driver) -> Outcome {
     set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
     asked(&mut client, warn)?;
     same(held(&proxy, &client)?.as_str(), "Diagnostics")?;
-    expect(asked(&mut client, "SHOW WARNINGS")?.len() == 1, || "the warning is gone".to_owned())?;
+    expect(asked(&mut client, "SHOW WARNINGS")?.len() == 1, || {
+        "the warning is gone".to_owned()
+    })?;
     asked(&mut client, "SELECT 1")?;
     let groups = "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES";
-    proxy.admin(&format!("{groups} (0, '{{\"handle_warnings\": 0}}'); LOAD MYSQL SERVERS TO RUNTIME"))?;
+    proxy.admin(&format!(
+        "{groups} (0, '{{\"handle_warnings\": 0}}'); LOAD MYSQL SERVERS TO RUNTIME"
+    ))?;
     asked(&mut client, warn)?;
     same(held(&proxy, &client)?.as_str(), "")?;
     proxy.admin("UPDATE mysql_hostgroup_attributes SET hostgroup_settings = ''; LOAD MYSQL SERVERS TO RUNTIME")?;
@@ -120,35 +173,65 @@ fn throttles(driver: Driver) -> Outcome {
         for _ in 0..6 {
             clients.push(log_in(&proxy)?);
         }
-        let begun = clients.into_iter().map(|mut client| thread::spawn(move || asked(&mut client, "BEGIN").map(|_| client)));
+        let begun = clients
+            .into_iter()
+            .map(|mut client| thread::spawn(move || asked(&mut client, "BEGIN").map(|_| client)));
         Ok(begun
             .collect::<Vec<_>>()
             .into_iter()
-            .map(|one| one.join().map_err(|_| "panicked".to_owned()).and_then(|said| said))
+            .map(|one| {
+                one.join()
+                    .map_err(|_| "panicked".to_owned())
+                    .and_then(|said| said)
+            })
             .collect())
     };
-    let limited = ["SET mysql-throttle_connections_per_sec_to_hostgroup=1", "SET mysql-connect_timeout_server_max=150"];
+    let limited = [
+        "SET mysql-throttle_connections_per_sec_to_hostgroup=1",
+        "SET mysql-connect_timeout_server_max=150",
+    ];
     set(&proxy, &limited.join("; "))?;
     let begun = all_begin()?;
     let (good, bad): (Vec<_>, Vec<_>) = begun.iter().partition(|one| one.is_ok());
-    expect(!good.is_empty() && !bad.is_empty(), || format!("{} began, {} did not", good.len(), bad.len()))?;
-    let is_late = |one: &&Result<Raw, String>| one.as_ref().is_err_and(|words| words.contains("9001"));
-    expect(bad.iter().all(is_late), || format!("{:?}", bad.iter().filter_map(|one| one.as_ref().err()).collect::<Vec<_>>()))?;
+    expect(!good.is_empty() && !bad.is_empty(), || {
+        format!("{} began, {} did not", good.len(), bad.len())
+    })?;
+    let is_late =
+        |one: &&Result<Raw, String>| one.as_ref().is_err_and(|words| words.contains("9001"));
+    expect(bad.iter().all(is_late), || {
+        format!(
+            "{:?}",
+            bad.iter()
+                .filter_map(|one| one.as_ref().err())
+                .collect::<Vec<_>>()
+        )
+    })?;
     // Who waits long enough has his turn.
-    set(&proxy, "SET mysql-connect_timeout_server_max=60000; SET mysql-throttle_connections_per_sec_to_hostgroup=2")?;
+    set(
+        &proxy,
+        "SET mysql-connect_timeout_server_max=60000; SET mysql-throttle_connections_per_sec_to_hostgroup=2",
+    )?;
     let patient = all_begin()?;
-    expect(patient.iter().all(Result::is_ok), || "a patient client was sent away".to_owned())?;
+    expect(patient.iter().all(Result::is_ok), || {
+        "a patient client was sent away".to_owned()
+    })?;
     // The hostgroup's own limit is the lower one.
     drop((begun, patient));
-    set(&proxy, "SET mysql-connect_timeout_server_max=150; SET mysql-throttle_connections_per_sec_to_hostgroup=1000000")?;
+    set(
+        &proxy,
+        "SET mysql-connect_timeout_server_max=150; SET mysql-throttle_connections_per_sec_to_hostgroup=1000000",
+    )?;
     proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, throttle_connections_per_sec, free_connections_pct) VALUES (0, 1, 0); LOAD MYSQL SERVERS TO RUNTIME")?;
     // Idle connections serve the first of them; those who come later need new ones.
     let mut stay = Vec::new();
     let throttled = (0..40).any(|_| {
         stay.push(all_begin());
-        stay.last().is_some_and(|all| all.as_ref().is_ok_and(|all| all.iter().any(Result::is_err)))
+        stay.last()
+            .is_some_and(|all| all.as_ref().is_ok_and(|all| all.iter().any(Result::is_err)))
     });
-    expect(throttled, || "the hostgroup's limit does nothing".to_owned())
+    expect(throttled, || {
+        "the hostgroup's limit does nothing".to_owned()
+    })
 }
 
 fn unknown_charset(driver: Driver) -> Outcome {
@@ -156,12 +239,23 @@ fn unknown_charset(driver: Driver) -> Outcome {
     let log_in = || Raw::log_in_with(proxy.port, b"", 17).map_err(|error| error.to_string());
     let (mut client, answer) = log_in()?;
     expect(answer.first() == Some(&0), || format!("{answer:?}"))?;
-    same(asked(&mut client, "SELECT @@collation_connection")?.concat().join("").as_str(), "utf8mb3_general_ci")?;
-    expect(proxy.log().contains("unknown character set 17"), || "the log says nothing".to_owned())?;
+    same(
+        asked(&mut client, "SELECT @@collation_connection")?
+            .concat()
+            .join("")
+            .as_str(),
+        "utf8mb3_general_ci",
+    )?;
+    expect(proxy.log().contains("unknown character set 17"), || {
+        "the log says nothing".to_owned()
+    })?;
     set(&proxy, "SET mysql-handle_unknown_charset=0")?;
     let (_client, answer) = log_in()?;
     let words = String::from_utf8_lossy(&answer).into_owned();
-    expect(answer.first() == Some(&0xff) && words.contains("Unknown character set"), || words)
+    expect(
+        answer.first() == Some(&0xff) && words.contains("Unknown character set"),
+        || words,
+    )
 }
 
 fn put_right(driver: Driver) -> Outcome {
@@ -169,20 +263,33 @@ fn put_right(driver: Driver) -> Outcome {
         let (server, proxy) = one_of(driver, vendor)?;
         server.root("CREATE DATABASE one; CREATE DATABASE two; CREATE TABLE one.t (a INT); CREATE TABLE two.t (a INT);")?;
         narrow(&proxy)?;
-        let isolation = if vendor == Vendor::MariaDb { "@@tx_isolation" } else { "@@transaction_isolation" };
+        let isolation = if vendor == Vendor::MariaDb {
+            "@@tx_isolation"
+        } else {
+            "@@transaction_isolation"
+        };
         let what = format!(
             "SELECT DATABASE(), {isolation}, @@collation_connection, @@character_set_results, @@sql_mode, @@autocommit, @x"
         );
-        // MySQL 8's default and one that all servers know; MariaDB takes the first for its own default.
+        // MySQL 8's default and one that all servers know; MariaDB takes the first for its own
+        // default.
         for collation in [255, 45] {
-            let log_in = |port| Raw::log_in_with(port, b"", collation).map(|(raw, _)| raw).map_err(|error| error.to_string());
+            let log_in = |port| {
+                Raw::log_in_with(port, b"", collation)
+                    .map(|(raw, _)| raw)
+                    .map_err(|error| error.to_string())
+            };
             let mut direct = log_in(server.port)?;
             asked(&mut direct, "USE two")?;
             let wanted = asked(&mut direct, &what)?;
             for left in [
                 &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"][..],
                 &["SET @x = 5, @y = 'y'"],
-                &["SET sql_mode = 'ANSI'", "SET SESSION TRANSACTION READ ONLY", "SET @x = 6"],
+                &[
+                    "SET sql_mode = 'ANSI'",
+                    "SET SESSION TRANSACTION READ ONLY",
+                    "SET @x = 6",
+                ],
                 &["SET NAMES latin1", "SET autocommit = 0", "SELECT 1"],
             ] {
                 // Where the others are is settled before the first does what it leaves behind.
@@ -200,15 +307,24 @@ fn put_right(driver: Driver) -> Outcome {
                     asked(&mut first, "SET autocommit = 1")?;
                 }
                 let found = asked(&mut second, &what)?;
-                expect(found == wanted, || format!("{vendor}, {collation}, after {left:?}: {found:?} instead of {wanted:?}"))?;
+                expect(found == wanted, || {
+                    format!(
+                        "{vendor}, {collation}, after {left:?}: {found:?} instead of {wanted:?}"
+                    )
+                })?;
                 asked(&mut first, "SELECT 1")?;
                 asked(&mut second, "INSERT INTO t VALUES (1)")?;
                 let remembered = asked(&mut third, "SELECT LAST_INSERT_ID(), DATABASE()")?;
-                expect(remembered.concat()[0] == "0", || format!("{vendor}, {collation}: {remembered:?}"))?;
+                expect(remembered.concat()[0] == "0", || {
+                    format!("{vendor}, {collation}: {remembered:?}")
+                })?;
             }
         }
-        let rows = server.root("SELECT (SELECT COUNT(*) FROM one.t), (SELECT COUNT(*) FROM two.t)")?;
-        expect(rows.trim_end().ends_with("0\t8"), || format!("{vendor}: {rows}"))?;
+        let rows =
+            server.root("SELECT (SELECT COUNT(*) FROM one.t), (SELECT COUNT(*) FROM two.t)")?;
+        expect(rows.trim_end().ends_with("0\t8"), || {
+            format!("{vendor}: {rows}")
+        })?;
     }
     Ok(())
 }
@@ -224,11 +340,17 @@ fn other_init_connect(driver: Driver) -> Outcome {
     }
     asked(&mut second, "COMMIT")?;
     for wanted in ["12", "86400"] {
-        let text = if wanted == "12" { "SET lock_wait_timeout=12" } else { "" };
+        let text = if wanted == "12" {
+            "SET lock_wait_timeout=12"
+        } else {
+            ""
+        };
         set(&proxy, &format!("SET mysql-init_connect='{text}'"))?;
         for _ in 0..10 {
             let seen = asked(&mut second, "SELECT @@lock_wait_timeout")?;
-            expect(seen == [[wanted]], || format!("{seen:?} where {wanted} is wanted"))?;
+            expect(seen == [[wanted]], || {
+                format!("{seen:?} where {wanted} is wanted")
+            })?;
         }
         if wanted == "12" {
             let kept = asked(&mut first, "SELECT @@lock_wait_timeout")?;
@@ -243,7 +365,10 @@ fn init_connect(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_of(driver, vendor)?;
         narrow(&proxy)?;
-        set(&proxy, "SET mysql-init_connect=\"SET time_zone='+03:00', sql_mode='ANSI'\"")?;
+        set(
+            &proxy,
+            "SET mysql-init_connect=\"SET time_zone='+03:00', sql_mode='ANSI'\"",
+        )?;
         let what = "SELECT @@time_zone, @@sql_mode LIKE '%ANSI%'";
         for left in [
             "SELECT 1",
@@ -257,10 +382,14 @@ fn init_connect(driver: Driver) -> Outcome {
             asked(&mut first, "SELECT @x")?;
             let mut second = beside(&proxy, &first)?;
             let found = asked(&mut second, what)?;
-            expect(found == [["+03:00", "1"]], || format!("{vendor}, after {left}: {found:?}"))?;
+            expect(found == [["+03:00", "1"]], || {
+                format!("{vendor}, after {left}: {found:?}")
+            })?;
             asked(&mut second, "SHOW WARNINGS")?;
             let found = asked(&mut second, what)?;
-            expect(found == [["+03:00", "1"]], || format!("{vendor}, after SHOW WARNINGS: {found:?}"))?;
+            expect(found == [["+03:00", "1"]], || {
+                format!("{vendor}, after SHOW WARNINGS: {found:?}")
+            })?;
         }
     }
     Ok(())
@@ -276,9 +405,14 @@ fn forgets(driver: Driver) -> Outcome {
         expect(id.concat() != ["0"], || format!("{vendor}: {id:?}"))?;
         asked(&mut client, INSERT)?;
         // COM_RESET_CONNECTION
-        client.command(&[0x1f]).and_then(|()| client.rows()).map_err(|error| error.to_string())?;
+        client
+            .command(&[0x1f])
+            .and_then(|()| client.rows())
+            .map_err(|error| error.to_string())?;
         let id = asked(&mut client, "SELECT LAST_INSERT_ID()")?;
-        expect(id.concat() == ["0"], || format!("{vendor}: {id:?} after a reset"))?;
+        expect(id.concat() == ["0"], || {
+            format!("{vendor}: {id:?} after a reset")
+        })?;
     }
     Ok(())
 }
@@ -293,13 +427,18 @@ fn on_the_side(driver: Driver) -> Outcome {
     let mut second = beside(&proxy, &first)?;
     let id = second.id;
     let waits = thread::spawn(move || second.ask("SELECT 2"));
-    let listed =
-        || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
+    let listed = || {
+        proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"))
+    };
     soon("1", || Ok(listed()?.trim().to_owned()))?;
     proxy.admin(&format!("KILL CONNECTION {id}"))?;
     let said = waits.join().map_err(|_| "the client panicked".to_owned())?;
     server.signal("CONT");
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("killed: {said:?}"))?;
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with("1317")),
+        || format!("killed: {said:?}"),
+    )?;
     // A timeout of the statement counts, too.
     set(&proxy, "SET mysql-default_query_timeout=1000")?;
     let mut third = beside(&proxy, &first)?;
@@ -307,11 +446,22 @@ fn on_the_side(driver: Driver) -> Outcome {
     server.signal("STOP");
     let said = third.ask("SELECT 3");
     server.signal("CONT");
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("{said:?}"))?;
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with("1907")),
+        || format!("{said:?}"),
+    )?;
     // What has to be given up there before a PREPARE, on a connection that tells what changes.
-    set(&proxy, "SET mysql-auto_increment_delay_multiplex_timeout_ms=0; SET mysql-connect_timeout_server_max=2500")?;
+    set(
+        &proxy,
+        "SET mysql-auto_increment_delay_multiplex_timeout_ms=0; SET mysql-connect_timeout_server_max=2500",
+    )?;
     let mut fourth = log_in(&proxy)?;
-    for sql in [INSERT, "PREPARE s FROM 'SELECT 4'", "PREPARE s FROM 'SELECT 4'"] {
+    for sql in [
+        INSERT,
+        "PREPARE s FROM 'SELECT 4'",
+        "PREPARE s FROM 'SELECT 4'",
+    ] {
         asked(&mut fourth, sql)?;
     }
     server.signal("STOP");
@@ -320,11 +470,19 @@ fn on_the_side(driver: Driver) -> Outcome {
     // Nor does a connection have for ever that the server takes and never greets.
     let in_vain = proxy.query("SELECT 5");
     server.signal("CONT");
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1907")), || format!("PREPARE: {said:?}"))?;
-    expect(in_vain.as_ref().is_err_and(|error| error.contains("9001")), || format!("a new connection: {in_vain:?}"))
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with("1907")),
+        || format!("PREPARE: {said:?}"),
+    )?;
+    expect(
+        in_vain.as_ref().is_err_and(|error| error.contains("9001")),
+        || format!("a new connection: {in_vain:?}"),
+    )
 }
 
-/// A name with a dot, and what stands behind the body of a program: none of it is left to the next session on the connection.
+/// A name with a dot, and what stands behind the body of a program: none of it is left to the next
+/// session on the connection.
 fn hidden_state(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
@@ -337,19 +495,50 @@ fn hidden_state(driver: Driver) -> Outcome {
         let seen = asked(&mut second, "SELECT @app.id")?;
         same(&seen.concat().concat(), "NULL")?;
         // COM_SET_OPTION: several statements in one text.
-        first.command(&[0x1b, 0, 0]).and_then(|()| first.packet()).map_err(|error| error.to_string())?;
+        first
+            .command(&[0x1b, 0, 0])
+            .and_then(|()| first.packet())
+            .map_err(|error| error.to_string())?;
         let trigger = |name: &str, when: &str| {
-            format!("CREATE TRIGGER {name} BEFORE {when} ON target FOR EACH ROW BEGIN SET NEW.x = 1; END")
+            format!(
+                "CREATE TRIGGER {name} BEFORE {when} ON target FOR EACH ROW BEGIN SET NEW.x = 1; END"
+            )
         };
-        let migration = format!("{}; SET foreign_key_checks=0; {}", trigger("a", "INSERT"), trigger("b", "UPDATE"));
-        for text in [&*migration, "CREATE PROCEDURE p() SELECT 1 AS begin; SET foreign_key_checks=0; SELECT 1 AS END"] {
-            let said = first.query(text).and_then(|()| first.packet()).and_then(|_| first.packet()).and_then(|_| first.rows());
+        let migration = format!(
+            "{}; SET foreign_key_checks=0; {}",
+            trigger("a", "INSERT"),
+            trigger("b", "UPDATE")
+        );
+        for text in [
+            &*migration,
+            "CREATE PROCEDURE p() SELECT 1 AS begin; SET foreign_key_checks=0; SELECT 1 AS END",
+        ] {
+            let said = first
+                .query(text)
+                .and_then(|()| first.packet())
+                .and_then(|_| first.packet())
+                .and_then(|_| first.rows());
             said.map_err(|error| format!("{text}: {error}"))?;
             let holds = held(&proxy, &first)?;
-            expect(holds.contains("UnknownState"), || format!("{vendor}: held by {holds}: {text}"))?;
-            same(&asked(&mut first, "SELECT @@foreign_key_checks")?.concat().concat(), "0")?;
-            first.command(&[0x1f]).and_then(|()| first.packet()).map_err(|error| error.to_string())?;
-            same(&asked(&mut second, "SELECT @@foreign_key_checks")?.concat().concat(), "1")?;
+            expect(holds.contains("UnknownState"), || {
+                format!("{vendor}: held by {holds}: {text}")
+            })?;
+            same(
+                &asked(&mut first, "SELECT @@foreign_key_checks")?
+                    .concat()
+                    .concat(),
+                "0",
+            )?;
+            first
+                .command(&[0x1f])
+                .and_then(|()| first.packet())
+                .map_err(|error| error.to_string())?;
+            same(
+                &asked(&mut second, "SELECT @@foreign_key_checks")?
+                    .concat()
+                    .concat(),
+                "1",
+            )?;
         }
     }
     Ok(())
@@ -371,7 +560,12 @@ fn completion_type(driver: Driver) -> Outcome {
         ] {
             asked(&mut client, sql)?;
         }
-        same(&asked(&mut client, "SELECT COUNT(*) FROM conf.chained")?.concat().concat(), "0")?;
+        same(
+            &asked(&mut client, "SELECT COUNT(*) FROM conf.chained")?
+                .concat()
+                .concat(),
+            "0",
+        )?;
     }
     Ok(())
 }
@@ -386,13 +580,18 @@ fn reset_of_held(driver: Driver) -> Outcome {
     ))?;
     proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, destination_hostgroup, apply) VALUES (1, 1, '^SELECT', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let mut client = log_in(&proxy)?;
-    asked(&mut client, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+    asked(
+        &mut client,
+        "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    )?;
     asked(&mut client, &format!("{}SELECT GET_LOCK('mine', 0)", to(1)))?;
     asked(&mut client, "SET SESSION tx_isolation = DEFAULT")?;
     let free = "SELECT IS_FREE_LOCK('mine')";
     let said = client.ask(&format!("{}SELECT 1", to(1)));
     let is_free = server.root(free)?.trim_end().ends_with('1');
-    expect(said.is_err() || !is_free, || format!("{said:?}, and the lock is gone"))?;
+    expect(said.is_err() || !is_free, || {
+        format!("{said:?}, and the lock is gone")
+    })?;
     Ok(())
 }
 
@@ -401,13 +600,30 @@ fn left_transaction(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     let mut first = log_in(&proxy)?;
     let mut second = beside(&proxy, &first)?;
-    set(&proxy, "SET mysql-kill_backend_connection_when_disconnect=0; SET mysql-throttle_max_bytes_per_second_to_client=10")?;
+    set(
+        &proxy,
+        "SET mysql-kill_backend_connection_when_disconnect=0; SET mysql-throttle_max_bytes_per_second_to_client=10",
+    )?;
     asked(&mut first, "BEGIN")?;
     drop(first);
-    set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=0")?;
-    soon("0", || proxy.admin("SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool").map(|said| said.trim().to_owned()))?;
+    set(
+        &proxy,
+        "SET mysql-throttle_max_bytes_per_second_to_client=0",
+    )?;
+    soon("0", || {
+        proxy
+            .admin("SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool")
+            .map(|said| said.trim().to_owned())
+    })?;
     asked(&mut second, INSERT)?;
-    same(server.root("SELECT COUNT(*) FROM conf.counted WHERE words = 'held'")?.lines().last().unwrap_or_default(), "1")
+    same(
+        server
+            .root("SELECT COUNT(*) FROM conf.counted WHERE words = 'held'")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
+        "1",
+    )
 }
 
 fn routines(driver: Driver) -> Outcome {
@@ -420,23 +636,37 @@ fn routines(driver: Driver) -> Outcome {
         expect(got == ["1"], || format!("{vendor}: {got:?}"))?;
         // MariaDB also tells that something changed.
         let holds = held(&proxy, &first)?;
-        expect(holds.starts_with("Routine"), || format!("{vendor}: {holds}"))?;
+        expect(holds.starts_with("Routine"), || {
+            format!("{vendor}: {holds}")
+        })?;
         let got = asked(&mut second, "SELECT conf.grab()")?.concat();
-        expect(got == ["0"], || format!("{vendor}: a lock was had by two: {got:?}"))?;
+        expect(got == ["0"], || {
+            format!("{vendor}: a lock was had by two: {got:?}")
+        })?;
         // Functions of the server, and those that somebody vouches for, hold nothing.
         proxy.admin("INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\": 1, \"read_only_routines\": [\"conf.one\", \"conf.single\"]}'); LOAD MYSQL SERVERS TO RUNTIME")?;
         let mut third = log_in(&proxy)?;
         asked(&mut third, "BEGIN")?;
-        asked(&mut third, "SELECT conf.one(), CONCAT('a', UPPER('b')), NOW()")?;
+        asked(
+            &mut third,
+            "SELECT conf.one(), CONCAT('a', UPPER('b')), NOW()",
+        )?;
         asked(&mut third, "COMMIT")?;
         same(held(&proxy, &third)?.as_str(), "")?;
         // A prepared statement calls those of the schema that it was prepared in.
         server.root("CREATE FUNCTION conf2.single() RETURNS INT RETURN GET_LOCK('another', 0);")?;
-        for sql in ["USE conf2", "PREPARE s FROM 'SELECT single()'", "USE conf", "EXECUTE s"] {
+        for sql in [
+            "USE conf2",
+            "PREPARE s FROM 'SELECT single()'",
+            "USE conf",
+            "EXECUTE s",
+        ] {
             asked(&mut third, sql)?;
         }
         let holds = held(&proxy, &third)?;
-        expect(holds.starts_with("Routine"), || format!("{vendor}, prepared elsewhere: {holds:?}"))?;
+        expect(holds.starts_with("Routine"), || {
+            format!("{vendor}, prepared elsewhere: {holds:?}")
+        })?;
     }
     Ok(())
 }
@@ -457,15 +687,24 @@ fn programs(driver: Driver) -> Outcome {
             "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (1, '127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
             server.port
         ))?;
-        set(&proxy, "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0")?;
-        let what = "SELECT @@time_zone, @@max_sort_length, @@group_concat_max_len, @of_trigger, @hidden";
+        set(
+            &proxy,
+            "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0",
+        )?;
+        let what =
+            "SELECT @@time_zone, @@max_sort_length, @@group_concat_max_len, @of_trigger, @hidden";
         let elsewhere = format!("/* hostgroup=1 */ {what}");
         for (statements, holds) in [
             (&["INSERT INTO conf.fires VALUES (1)"][..], "Unread Untold"),
-            // It fails after the trigger has run; an error does not tell, and MariaDB never tells all of it.
+            // It fails after the trigger has run; an error does not tell, and MariaDB never tells
+            // all of it.
             (
                 &["INSERT INTO conf.fires VALUES (1)", "SELECT 1"],
-                if vendor == Vendor::MariaDb { "" } else { "InsertId Unread Untold" },
+                if vendor == Vendor::MariaDb {
+                    ""
+                } else {
+                    "InsertId Unread Untold"
+                },
             ),
             (&["INSERT INTO conf.sets VALUES (1)"], "Untold"),
             (&["CALL conf.moves()"], "InsertId Procedure Unread Untold"),
@@ -482,11 +721,20 @@ fn programs(driver: Driver) -> Outcome {
                 }
             }
             // Values are asked for when the client has its answer.
-            soon(holds, || held(&proxy, &client)).map_err(|words| format!("{vendor}, {statements:?}: {words}"))?;
+            soon(holds, || held(&proxy, &client))
+                .map_err(|words| format!("{vendor}, {statements:?}: {words}"))?;
             let wanted = asked(&mut direct, what)?;
-            let found =
-                asked(&mut client, if holds.contains("Procedure") || holds.contains("Untold") { what } else { &elsewhere })?;
-            expect(found == wanted, || format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}"))?;
+            let found = asked(
+                &mut client,
+                if holds.contains("Procedure") || holds.contains("Untold") {
+                    what
+                } else {
+                    &elsewhere
+                },
+            )?;
+            expect(found == wanted, || {
+                format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}")
+            })?;
             // Whoever has that connection next has nothing of it.
             let mut next = beside(&proxy, &client)?;
             drop(client);
@@ -494,7 +742,9 @@ fn programs(driver: Driver) -> Outcome {
             for sql in [what, &elsewhere, what] {
                 let found = asked(&mut next, sql)?;
                 expect(found == fresh, || {
-                    format!("{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}")
+                    format!(
+                        "{vendor}, somebody else after {statements:?}: {found:?} instead of {fresh:?}"
+                    )
                 })?;
             }
         }
@@ -502,7 +752,8 @@ fn programs(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// A trigger sets a variable of the user, and its statement fails: the server tells of it with the answer to the next.
+/// A trigger sets a variable of the user, and its statement fails: the server tells of it with the
+/// answer to the next.
 const FAILS: &str = "CREATE TABLE conf.once (a INT PRIMARY KEY); INSERT INTO conf.once VALUES (1);
     CREATE TRIGGER conf.leaves BEFORE INSERT ON conf.once FOR EACH ROW SET @of_trigger = 7;";
 
@@ -510,13 +761,24 @@ fn told_late(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         server.root(FAILS)?;
-        set(&proxy, "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0")?;
+        set(
+            &proxy,
+            "SET mysql-auto_increment_delay_multiplex=0; SET mysql-set_query_lock_on_hostgroup=0",
+        )?;
         let fails = "INSERT INTO conf.once VALUES (1)";
         for statements in [
             &[fails, "SELECT 1"][..],
             // It fails, too, and MySQL cries for nothing after that.
-            &[fails, "PREPARE s FROM 'SELECT * FROM conf.missing'", "SELECT 1"],
-            &["PREPARE s FROM 'SELECT * FROM conf.missing'", fails, "SELECT 1"],
+            &[
+                fails,
+                "PREPARE s FROM 'SELECT * FROM conf.missing'",
+                "SELECT 1",
+            ],
+            &[
+                "PREPARE s FROM 'SELECT * FROM conf.missing'",
+                fails,
+                "SELECT 1",
+            ],
             // What is brought there before it has told.
             &[fails, "SET sql_mode = 'ANSI'", "SELECT 1"],
             &["PREPARE s FROM 'SELECT 2'", fails, "EXECUTE s"],
@@ -529,7 +791,9 @@ fn told_late(driver: Driver) -> Outcome {
             }
             thread::sleep(Duration::from_millis(50));
             let of_trigger = asked(&mut other, "SELECT @of_trigger")?.concat();
-            expect(of_trigger == ["NULL"], || format!("{vendor}, after {statements:?}: somebody else has {of_trigger:?}"))?;
+            expect(of_trigger == ["NULL"], || {
+                format!("{vendor}, after {statements:?}: somebody else has {of_trigger:?}")
+            })?;
         }
     }
     Ok(())
@@ -543,20 +807,36 @@ fn told_later(driver: Driver) -> Outcome {
         set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
         let fails = "UPDATE conf.twice SET a = 1 WHERE a = 2";
         for statements in [
-            &[fails, "SELECT CONNECTION_ID()", "SELECT @@SESSION.time_zone"][..],
+            &[
+                fails,
+                "SELECT CONNECTION_ID()",
+                "SELECT @@SESSION.time_zone",
+            ][..],
             // What is prepared there by a name of the session is told it, before the CALL.
-            &["PREPARE s FROM 'SELECT 1'", fails, "CALL conf.nothing()", "SELECT @@SESSION.time_zone"],
+            &[
+                "PREPARE s FROM 'SELECT 1'",
+                fails,
+                "CALL conf.nothing()",
+                "SELECT @@SESSION.time_zone",
+            ],
         ] {
             let (mut direct, mut client) = (log_in_at(server.port)?, log_in(&proxy)?);
             for sql in statements {
                 let (wanted, found) = (direct.ask(sql).ok(), client.ask(sql).ok());
                 let own = sql.contains("CONNECTION_ID");
-                expect(own || found == wanted, || format!("{vendor}, {statements:?}: {sql}: {found:?} instead of {wanted:?}"))?;
+                expect(own || found == wanted, || {
+                    format!("{vendor}, {statements:?}: {sql}: {found:?} instead of {wanted:?}")
+                })?;
             }
             // Wherever it goes then.
             let _another = beside(&proxy, &client)?.ask("BEGIN");
-            let (wanted, found) = (direct.ask("SELECT @@time_zone").ok(), client.ask("SELECT @@time_zone").ok());
-            expect(found == wanted, || format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}"))?;
+            let (wanted, found) = (
+                direct.ask("SELECT @@time_zone").ok(),
+                client.ask("SELECT @@time_zone").ok(),
+            );
+            expect(found == wanted, || {
+                format!("{vendor}, after {statements:?}: {found:?} instead of {wanted:?}")
+            })?;
         }
     }
     Ok(())
@@ -578,12 +858,21 @@ fn recalled(driver: Driver) -> Outcome {
             // Somebody else has the same connection in between, with numbers of his own.
             asked(&mut other, "SELECT * FROM conf.numbers LIMIT 7")?;
             let (wanted, found) = (asked(&mut direct, sql)?, asked(&mut client, sql)?);
-            expect(found == wanted, || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+            expect(found == wanted, || {
+                format!("{vendor}, {sql}: {found:?} instead of {wanted:?}")
+            })?;
         }
         let own = client.id.to_string();
-        for sql in ["SELECT CONNECTION_ID()", "BEGIN", "SELECT CONNECTION_ID() AS me", "COMMIT"] {
+        for sql in [
+            "SELECT CONNECTION_ID()",
+            "BEGIN",
+            "SELECT CONNECTION_ID() AS me",
+            "COMMIT",
+        ] {
             let said = asked(&mut client, sql)?.concat();
-            expect(said.is_empty() || said == [own.as_str()], || format!("{vendor}: {said:?} instead of {own}"))?;
+            expect(said.is_empty() || said == [own.as_str()], || {
+                format!("{vendor}: {said:?} instead of {own}")
+            })?;
         }
         // The answer of ours looks like theirs.
         use conformance::raw::Raw as Bytes;
@@ -591,10 +880,19 @@ fn recalled(driver: Driver) -> Outcome {
         let _either_way = Client::MariaDbCli.run(app(server.port), &warm_up);
         {
             let caps = wire::caps::DEPRECATE_EOF;
-            let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
-            for sql in ["SELECT 1", "SELECT FOUND_ROWS()", "SELECT FOUND_ROWS() AS n"] {
+            let (mut direct, mut client) = (
+                Bytes::log_in(server.port, caps)?,
+                Bytes::log_in(proxy.port, caps)?,
+            );
+            for sql in [
+                "SELECT 1",
+                "SELECT FOUND_ROWS()",
+                "SELECT FOUND_ROWS() AS n",
+            ] {
                 let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
-                expect(found == wanted, || format!("{vendor}, {sql}:\n{found}\ninstead of\n{wanted}"))?;
+                expect(found == wanted, || {
+                    format!("{vendor}, {sql}:\n{found}\ninstead of\n{wanted}")
+                })?;
             }
         }
     }
@@ -607,17 +905,31 @@ fn latin1_schema(driver: Driver) -> Outcome {
         // The second is what the bytes of the first are when they are taken for latin1.
         server.root("CREATE DATABASE `caf\u{e9}`; CREATE DATABASE `caf\u{c3}\u{a9}`")?;
         narrow(&proxy)?;
-        for (name, wanted) in [(&b"caf\xe9"[..], "636166C3A9"), (b"caf\xc3\xa9", "636166C383C2A9")] {
-            let mut client = Raw::log_in_with(proxy.port, b"", 8).map(|(raw, _)| raw).map_err(|error| error.to_string())?;
+        for (name, wanted) in [
+            (&b"caf\xe9"[..], "636166C3A9"),
+            (b"caf\xc3\xa9", "636166C383C2A9"),
+        ] {
+            let mut client = Raw::log_in_with(proxy.port, b"", 8)
+                .map(|(raw, _)| raw)
+                .map_err(|error| error.to_string())?;
             let mut other = beside(&proxy, &client)?;
             let init_db = [b"\x02", name].concat();
-            client.command(&init_db).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+            client
+                .command(&init_db)
+                .and_then(|()| client.packet())
+                .map_err(|error| error.to_string())?;
             for _ in 0..3 {
                 // They have one connection between them.
                 asked(&mut other, "USE conf")?;
                 asked(&mut other, "SELECT DATABASE()")?;
-                let found = asked(&mut client, "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)), @@character_set_client")?.concat();
-                expect(found == [wanted, "latin1"], || format!("{vendor}: {found:?} instead of {wanted}"))?;
+                let found = asked(
+                    &mut client,
+                    "SELECT HEX(CONVERT(DATABASE() USING utf8mb4)), @@character_set_client",
+                )?
+                .concat();
+                expect(found == [wanted, "latin1"], || {
+                    format!("{vendor}: {found:?} instead of {wanted}")
+                })?;
                 same(held(&proxy, &client)?.as_str(), "")?;
             }
         }
@@ -629,7 +941,8 @@ fn log_in_at(port: u16) -> Result<Raw, String> {
     Raw::log_in(port).map_err(|error| error.to_string())
 }
 
-/// All that the server says, session changes included, as a client with CLIENT_SESSION_TRACK sees it.
+/// All that the server says, session changes included, as a client with CLIENT_SESSION_TRACK sees
+/// it.
 fn tracked(driver: Driver) -> Outcome {
     use conformance::raw::Raw as Bytes;
     for vendor in vendors() {
@@ -640,7 +953,13 @@ fn tracked(driver: Driver) -> Outcome {
         let _either_way = Client::MariaDbCli.run(app(server.port), &warm_up);
         let caps = wire::caps::SESSION_TRACK | wire::caps::DEPRECATE_EOF;
         for statements in [
-            &["INSERT INTO conf.sets VALUES (1)", "SET @x = 1", "SET time_zone = '+01:00'", "SET sql_mode = ''", "USE conf"][..],
+            &[
+                "INSERT INTO conf.sets VALUES (1)",
+                "SET @x = 1",
+                "SET time_zone = '+01:00'",
+                "SET sql_mode = ''",
+                "USE conf",
+            ][..],
             &[
                 "INSERT INTO conf.sets VALUES (1)",
                 "SELECT @@session_track_system_variables, @@session_track_state_change",
@@ -660,7 +979,13 @@ fn tracked(driver: Driver) -> Outcome {
                 "SET session_track_system_variables = DEFAULT",
                 "CALL conf.moves()",
             ],
-            &["CALL conf.moves()", "BEGIN", "INSERT INTO conf.sets VALUES (1)", "COMMIT", "SELECT @@time_zone"],
+            &[
+                "CALL conf.moves()",
+                "BEGIN",
+                "INSERT INTO conf.sets VALUES (1)",
+                "COMMIT",
+                "SELECT @@time_zone",
+            ],
             &[
                 "SET session_track_schema = 1, session_track_system_variables = 'autocommit,time_zone'",
                 "INSERT INTO conf.sets VALUES (1)",
@@ -682,12 +1007,21 @@ fn tracked(driver: Driver) -> Outcome {
                 "USE conf",
             ],
             // With `*` MySQL tells a number of each statement, ours among them.
-            &["SET session_track_system_variables = 'max_sort_length'", "SET max_sort_length = 1025", "SET time_zone = '+02:00'"],
+            &[
+                "SET session_track_system_variables = 'max_sort_length'",
+                "SET max_sort_length = 1025",
+                "SET time_zone = '+02:00'",
+            ],
         ] {
-            let (mut direct, mut client) = (Bytes::log_in(server.port, caps)?, Bytes::log_in(proxy.port, caps)?);
+            let (mut direct, mut client) = (
+                Bytes::log_in(server.port, caps)?,
+                Bytes::log_in(proxy.port, caps)?,
+            );
             for sql in statements {
                 let (wanted, found) = (direct.query(sql)?, client.query(sql)?);
-                expect(found == wanted, || format!("{vendor}, {sql} of {statements:?}:\n{found}\ninstead of\n{wanted}"))?;
+                expect(found == wanted, || {
+                    format!("{vendor}, {sql} of {statements:?}:\n{found}\ninstead of\n{wanted}")
+                })?;
             }
         }
     }
@@ -702,11 +1036,16 @@ fn runner(server: &Server, not: &str) -> Result<String, String> {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let said = server.root("SHOW FULL PROCESSLIST")?;
-        let found = said.lines().find(|line| line.contains("ENDLESS")).and_then(|line| line.split('\t').next());
+        let found = said
+            .lines()
+            .find(|line| line.contains("ENDLESS"))
+            .and_then(|line| line.split('\t').next());
         if let Some(found) = found.filter(|found| *found != not) {
             return Ok(found.to_owned());
         }
-        expect(Instant::now() < until, || format!("nobody runs it:\n{said}"))?;
+        expect(Instant::now() < until, || {
+            format!("nobody runs it:\n{said}")
+        })?;
         thread::sleep(Duration::from_millis(30));
     }
 }
@@ -720,7 +1059,11 @@ fn reconnects(driver: Driver) -> Outcome {
     let end = |id: &str| server.root(&format!("KILL {id}")).map(drop);
     let refused = |said: thread::Result<std::io::Result<Vec<Vec<String>>>>| {
         let said = said.map_err(|_| "the client panicked".to_owned())?;
-        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("2013")), || format!("{said:?}"))
+        expect(
+            said.as_ref()
+                .is_err_and(|error| error.to_string().starts_with("2013")),
+            || format!("{said:?}"),
+        )
     };
     // Once more, and no more than mysql-query_retries_on_failure times.
     let client = begin()?;
@@ -768,7 +1111,9 @@ fn by_rule(driver: Driver) -> Outcome {
     ] {
         asked(&mut client, sql)?;
         let found = held(&proxy, &client)?;
-        expect(found == holds, || format!("{sql}: '{found}' instead of '{holds}'"))?;
+        expect(found == holds, || {
+            format!("{sql}: '{found}' instead of '{holds}'")
+        })?;
     }
     // An operator who forbids sharing is not overruled.
     set(&proxy, "SET mysql-multiplexing='false'")?;

@@ -15,13 +15,34 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("all_servers_of_a_hostgroup_together_have_no_more_connections_than_it_may_have", crowded),
-        ("who_waits_for_a_hostgroup_is_served_in_the_order_in_which_they_came", in_order),
-        ("the_limit_of_a_hostgroup_is_changed_while_it_is_in_use", changed),
-        ("a_server_that_returns_to_a_full_hostgroup_gets_its_share", returned),
-        ("a_server_that_returns_to_a_full_hostgroup_gets_its_share_of_what_many_share", returned_to_lanes),
-        ("a_hostgroup_with_more_servers_online_than_it_may_have_takes_no_work", too_many),
-        ("an_idle_connection_to_another_server_makes_room_in_its_hostgroup", idle_elsewhere),
+        (
+            "all_servers_of_a_hostgroup_together_have_no_more_connections_than_it_may_have",
+            crowded,
+        ),
+        (
+            "who_waits_for_a_hostgroup_is_served_in_the_order_in_which_they_came",
+            in_order,
+        ),
+        (
+            "the_limit_of_a_hostgroup_is_changed_while_it_is_in_use",
+            changed,
+        ),
+        (
+            "a_server_that_returns_to_a_full_hostgroup_gets_its_share",
+            returned,
+        ),
+        (
+            "a_server_that_returns_to_a_full_hostgroup_gets_its_share_of_what_many_share",
+            returned_to_lanes,
+        ),
+        (
+            "a_hostgroup_with_more_servers_online_than_it_may_have_takes_no_work",
+            too_many,
+        ),
+        (
+            "an_idle_connection_to_another_server_makes_room_in_its_hostgroup",
+            idle_elsewhere,
+        ),
     ])
 }
 
@@ -33,16 +54,23 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
     client.ask(sql).map_err(|error| format!("{sql}: {error}"))
 }
 
-/// Two servers in hostgroup 0, and the first of them in hostgroup 1, too, where statements with the word `besides` go.
+/// Two servers in hostgroup 0, and the first of them in hostgroup 1, too, where statements with the
+/// word `besides` go.
 fn two(driver: Driver) -> Result<([Server; 2], Proxy), String> {
-    let servers = [Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?];
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
     for server in &servers {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let of = |server: &Server, hostgroup: u32| {
-        format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 2000 }}", server.port)
+        format!(
+            "{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 2000 }}",
+            server.port
+        )
     };
     wish.servers = [of(&servers[0], 0), of(&servers[1], 0), of(&servers[0], 1)].join(",\n");
     wish.rules = "{ rule_id = 7, active = 1, match_digest = \"besides\", destination_hostgroup = 1, apply = 1 }".to_owned();
@@ -59,11 +87,14 @@ fn settle(proxy: &Proxy, settings: &str) -> Result<String, String> {
 
 /// Columns of the row of hostgroup 0.
 fn shown(proxy: &Proxy, columns: &str) -> Result<String, String> {
-    let said = proxy.admin(&format!("SELECT {columns} FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0"))?;
+    let said = proxy.admin(&format!(
+        "SELECT {columns} FROM stats_mysql_hostgroup_pool WHERE hostgroup = 0"
+    ))?;
     Ok(said.trim().replace('\t', " "))
 }
 
-/// Two take themselves for the only one: neither gets anything new until a LOAD says which it is; a transaction goes on where it is.
+/// Two take themselves for the only one: neither gets anything new until a LOAD says which it is; a
+/// transaction goes on where it is.
 fn too_many(driver: Driver) -> Outcome {
     let (servers, proxy) = two(driver)?;
     let mut begun = log_in(&proxy)?;
@@ -71,8 +102,11 @@ fn too_many(driver: Driver) -> Outcome {
     let here = asked(&mut begun, "SELECT @@port")?;
     proxy.admin("SET mysql-connect_timeout_server_max = 500; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let at_most = |max: u32| {
-        let row = "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, max_num_online_servers) VALUES";
-        proxy.admin(&format!("{row} (0, {max}); LOAD MYSQL SERVERS TO RUNTIME")).map(drop)
+        let row =
+            "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, max_num_online_servers) VALUES";
+        proxy
+            .admin(&format!("{row} (0, {max}); LOAD MYSQL SERVERS TO RUNTIME"))
+            .map(drop)
     };
     at_most(2)?;
     let mut client = log_in(&proxy)?;
@@ -80,17 +114,32 @@ fn too_many(driver: Driver) -> Outcome {
     at_most(1)?;
     for client in [&mut client, &mut log_in(&proxy)?] {
         let refused = asked(client, "SELECT @@port").err().unwrap_or_default();
-        expect(refused.contains("9001"), || format!("with two online: {refused:?}"))?;
+        expect(refused.contains("9001"), || {
+            format!("with two online: {refused:?}")
+        })?;
     }
-    same(&asked(&mut client, "SELECT 1 AS besides")?.concat().concat(), "1")?;
-    soon("true", || Ok(proxy.log().contains("max_num_online_servers").to_string()))?;
-    same(&asked(&mut begun, "SELECT @@port")?.concat().concat(), &here.concat().concat())?;
+    same(
+        &asked(&mut client, "SELECT 1 AS besides")?.concat().concat(),
+        "1",
+    )?;
+    soon("true", || {
+        Ok(proxy.log().contains("max_num_online_servers").to_string())
+    })?;
+    same(
+        &asked(&mut begun, "SELECT @@port")?.concat().concat(),
+        &here.concat().concat(),
+    )?;
     asked(&mut begun, "COMMIT")?;
     let first = servers[0].port;
-    let offline = format!("UPDATE mysql_servers SET status = 'OFFLINE_SOFT' WHERE hostgroup_id = 0 AND port = {first}");
+    let offline = format!(
+        "UPDATE mysql_servers SET status = 'OFFLINE_SOFT' WHERE hostgroup_id = 0 AND port = {first}"
+    );
     proxy.admin(&format!("{offline}; LOAD MYSQL SERVERS TO RUNTIME"))?;
     for client in [&mut client, &mut begun] {
-        same(&asked(client, "SELECT @@port")?.concat().concat(), &servers[1].port.to_string())?;
+        same(
+            &asked(client, "SELECT @@port")?.concat().concat(),
+            &servers[1].port.to_string(),
+        )?;
     }
     Ok(())
 }
@@ -98,10 +147,13 @@ fn too_many(driver: Driver) -> Outcome {
 fn crowded(driver: Driver) -> Outcome {
     const MAX: usize = 4;
     let (servers, proxy) = two(driver)?;
-    proxy.admin("SET mysql-connect_timeout_server_max = 120000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy
+        .admin("SET mysql-connect_timeout_server_max = 120000; LOAD MYSQL VARIABLES TO RUNTIME")?;
     settle(&proxy, &format!("{{\"max_connections\": {MAX}}}"))?;
     // The same server in another hostgroup has its own connections, and more of them.
-    let mut besides: Vec<Raw> = (0..MAX * 2).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let mut besides: Vec<Raw> = (0..MAX * 2)
+        .map(|_| log_in(&proxy))
+        .collect::<Result<_, _>>()?;
     for client in &mut besides {
         asked(client, "CREATE TEMPORARY TABLE conf.besides (id INT)")?;
     }
@@ -112,12 +164,19 @@ fn crowded(driver: Driver) -> Outcome {
     for (tag, mut client) in clients.into_iter().enumerate() {
         let seen = seen.clone();
         working.push(thread::spawn(move || -> Outcome {
-            // Whoever looks sees few of the turns where the machine has other work, and so they go on until all are seen in use.
-            for turn in (0..).take_while(|turn| *turn < 5 || !seen.load(Ordering::Relaxed) && Instant::now() < patience) {
+            // Whoever looks sees few of the turns where the machine has other work, and so they go
+            // on until all are seen in use.
+            for turn in (0..).take_while(|turn| {
+                *turn < 5 || !seen.load(Ordering::Relaxed) && Instant::now() < patience
+            }) {
                 if tag.is_multiple_of(2) {
                     asked(&mut client, "BEGIN")?;
                 }
-                let said = asked(&mut client, &format!("SELECT 'crowd', {tag}, {turn}, SLEEP(0.05)"))?.concat();
+                let said = asked(
+                    &mut client,
+                    &format!("SELECT 'crowd', {tag}, {turn}, SLEEP(0.05)"),
+                )?
+                .concat();
                 same(&said.join(" "), &format!("crowd {tag} {turn} 0"))?;
                 if tag.is_multiple_of(2) {
                     asked(&mut client, "COMMIT")?;
@@ -129,35 +188,66 @@ fn crowded(driver: Driver) -> Outcome {
     let (mut most, mut busiest, mut looks) = (0, 0, 0);
     while working.iter().any(|one| !one.is_finished()) {
         let running = |server: &Server| -> Result<usize, String> {
-            Ok(server.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains("'crowd'")).count())
+            Ok(server
+                .root("SHOW FULL PROCESSLIST")?
+                .lines()
+                .filter(|line| line.contains("'crowd'"))
+                .count())
         };
-        // What begins between the two looks, on the second, is not beside what has ended on the first.
-        let (first, second, again) = (running(&servers[0])?, running(&servers[1])?, shown(&proxy, "connections, used")?);
-        let (open, used) = again.split_once(' ').ok_or_else(|| format!("{again:?} are no two numbers"))?;
+        // What begins between the two looks, on the second, is not beside what has ended on the
+        // first.
+        let (first, second, again) = (
+            running(&servers[0])?,
+            running(&servers[1])?,
+            shown(&proxy, "connections, used")?,
+        );
+        let (open, used) = again
+            .split_once(' ')
+            .ok_or_else(|| format!("{again:?} are no two numbers"))?;
         (most, looks) = (most.max(first).max(second), looks + 1);
         busiest = busiest.max(used.parse().map_err(|_| format!("{used} are in use"))?);
         seen.fetch_or(busiest >= MAX, Ordering::Relaxed);
-        expect(first.max(second) <= MAX, || format!("{first} and {second} statements run at once"))?;
-        expect(open.parse().is_ok_and(|open: usize| open <= MAX), || format!("{open} connections are open"))?;
+        expect(first.max(second) <= MAX, || {
+            format!("{first} and {second} statements run at once")
+        })?;
+        expect(open.parse().is_ok_and(|open: usize| open <= MAX), || {
+            format!("{open} connections are open")
+        })?;
         for (at, client) in besides.iter_mut().enumerate() {
-            same(&asked(client, &format!("SELECT 'besides', {at}"))?.concat().join(" "), &format!("besides {at}"))?;
+            same(
+                &asked(client, &format!("SELECT 'besides', {at}"))?
+                    .concat()
+                    .join(" "),
+                &format!("besides {at}"),
+            )?;
         }
     }
     for one in working {
         one.join().map_err(|_| "a client panicked".to_owned())??;
     }
-    // Which servers the few connections are to is drawn, and a look at a server sees what runs at that moment; but sixty wait for what there is.
-    expect(busiest == MAX, || format!("in {looks} looks {most} ran at once at most, and {busiest} were in use"))?;
-    let opened = "SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup =";
-    let here: usize = proxy.admin(&format!("{opened} 0"))?.trim().parse().map_err(|_| "no number".to_owned())?;
-    expect(here <= MAX, || format!("{here} connections are in hostgroup 0"))?;
+    // Which servers the few connections are to is drawn, and a look at a server sees what runs at
+    // that moment; but sixty wait for what there is.
+    expect(busiest == MAX, || {
+        format!("in {looks} looks {most} ran at once at most, and {busiest} were in use")
+    })?;
+    let opened =
+        "SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup =";
+    let here: usize = proxy
+        .admin(&format!("{opened} 0"))?
+        .trim()
+        .parse()
+        .map_err(|_| "no number".to_owned())?;
+    expect(here <= MAX, || {
+        format!("{here} connections are in hostgroup 0")
+    })?;
     same(&shown(&proxy, "max_connections, used, waiting")?, "4 0 0")?;
     let others = proxy
         .admin("SELECT max_connections, used, connections = used + free FROM stats_mysql_hostgroup_pool WHERE hostgroup = 1")?;
     same(others.trim(), &format!("NULL\t{}\t1", MAX * 2))
 }
 
-/// The other server has all connections of the hostgroup, by clients that come one after another and by more than there are connections.
+/// The other server has all connections of the hostgroup, by clients that come one after another
+/// and by more than there are connections.
 fn returned(driver: Driver) -> Outcome {
     let (servers, proxy) = two(driver)?;
     settle(&proxy, "{\"max_connections\": 4}")?;
@@ -187,12 +277,17 @@ fn returned(driver: Driver) -> Outcome {
         // Until the other has its half; then they stay as they are.
         let (mut opened, mut fewest) = (None, u64::MAX);
         let all_opened = || -> Result<u64, String> {
-            Ok(per_server("ConnOK")?.split(' ').filter_map(|number| number.parse::<u64>().ok()).sum())
+            Ok(per_server("ConnOK")?
+                .split(' ')
+                .filter_map(|number| number.parse::<u64>().ok())
+                .sum())
         };
         for turn in 0..400 {
             if crowd {
                 for client in &mut clients {
-                    client.query("SELECT SLEEP(0.005)").map_err(|error| error.to_string())?;
+                    client
+                        .query("SELECT SLEEP(0.005)")
+                        .map_err(|error| error.to_string())?;
                 }
                 for client in &mut clients {
                     client.rows().map_err(|error| error.to_string())?;
@@ -216,12 +311,15 @@ fn returned(driver: Driver) -> Outcome {
             }
         }
         same(&per_server("ConnUsed + ConnFree")?, "2 2")?;
-        expect(fewest <= 4, || format!("crowd: {crowd}: {fewest} connections at least were opened for 160 statements"))?;
+        expect(fewest <= 4, || {
+            format!("crowd: {crowd}: {fewest} connections at least were opened for 160 statements")
+        })?;
     }
     Ok(())
 }
 
-/// The other server has all connections of the hostgroup, and short reads in flight on them without a pause.
+/// The other server has all connections of the hostgroup, and short reads in flight on them without
+/// a pause.
 fn returned_to_lanes(driver: Driver) -> Outcome {
     let (servers, proxy) = two(driver)?;
     settle(&proxy, "{\"max_connections\": 4, \"pipelining\": 16}")?;
@@ -236,7 +334,9 @@ fn returned_to_lanes(driver: Driver) -> Outcome {
             "SELECT {column} FROM stats_mysql_connection_pool WHERE hostgroup = 0 ORDER BY srv_port = {}",
             servers[1].port
         ))?;
-        said.split_whitespace().map(|number| number.parse().map_err(|_| format!("{said:?}"))).collect()
+        said.split_whitespace()
+            .map(|number| number.parse().map_err(|_| format!("{said:?}")))
+            .collect()
     };
     status("OFFLINE_HARD")?;
     let over = Arc::new(AtomicBool::new(false));
@@ -266,7 +366,9 @@ fn returned_to_lanes(driver: Driver) -> Outcome {
         Ok((open[1] > 0 && other * 100 / (one + other).max(1) >= 30).to_string())
     })?;
     over.store(true, Ordering::Relaxed);
-    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+    works
+        .into_iter()
+        .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
 }
 
 fn in_order(driver: Driver) -> Outcome {
@@ -274,7 +376,8 @@ fn in_order(driver: Driver) -> Outcome {
     settle(&proxy, "{\"max_connections\": 1}")?;
     let mut holder = log_in(&proxy)?;
     asked(&mut holder, "BEGIN")?;
-    // Sessions of both cores, one after another. Each is served for so long that the ends are in the order of the beginnings.
+    // Sessions of both cores, one after another. Each is served for so long that the ends are in
+    // the order of the beginnings.
     let clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut waiting = Vec::new();
@@ -288,21 +391,39 @@ fn in_order(driver: Driver) -> Outcome {
         soon(&(n + 1).to_string(), || shown(&proxy, "waiting"))?;
         thread::sleep(Duration::from_millis(60));
     }
-    same(&shown(&proxy, "longest_wait_ms > 250, max_connections, connections")?, "1 1 1")?;
+    same(
+        &shown(
+            &proxy,
+            "longest_wait_ms > 250, max_connections, connections",
+        )?,
+        "1 1 1",
+    )?;
     asked(&mut holder, "COMMIT")?;
     for one in waiting {
         one.join().map_err(|_| "a client panicked".to_owned())??;
     }
-    same(&format!("{:?}", served.lock().map_err(|error| error.to_string())?), "[0, 1, 2, 3, 4, 5]")?;
+    same(
+        &format!("{:?}", served.lock().map_err(|error| error.to_string())?),
+        "[0, 1, 2, 3, 4, 5]",
+    )?;
     // Nobody waits longer than is allowed, and the log says what for.
     proxy.admin("SET mysql-connect_timeout_server_max = 300; LOAD MYSQL VARIABLES TO RUNTIME")?;
     asked(&mut holder, "BEGIN")?;
     for mut other in [log_in(&proxy)?, log_in(&proxy)?] {
         let said = other.ask("SELECT 1");
-        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+        expect(
+            said.as_ref()
+                .is_err_and(|error| error.to_string().starts_with("9001")),
+            || format!("{said:?}"),
+        )?;
     }
     let log = proxy.log();
-    expect(log.contains("as many as max_connections of its servers, or of its hostgroup_settings, allows"), || log)?;
+    expect(
+        log.contains(
+            "as many as max_connections of its servers, or of its hostgroup_settings, allows",
+        ),
+        || log,
+    )?;
     asked(&mut holder, "COMMIT").map(drop)
 }
 
@@ -313,16 +434,26 @@ fn changed(driver: Driver) -> Outcome {
     for client in &mut clients {
         asked(client, "BEGIN")?;
     }
-    same(&shown(&proxy, "max_connections, connections, used")?, "NULL 6 6")?;
+    same(
+        &shown(&proxy, "max_connections, connections, used")?,
+        "NULL 6 6",
+    )?;
     settle(&proxy, "{\"max_connections\": 2}")?;
     // What is in use stays, and no more is opened.
     for (at, client) in clients.iter_mut().enumerate() {
-        same(&asked(client, &format!("SELECT {at}"))?.concat().concat(), &at.to_string())?;
+        same(
+            &asked(client, &format!("SELECT {at}"))?.concat().concat(),
+            &at.to_string(),
+        )?;
     }
     let no_more = |proxy: &Proxy| -> Outcome {
         for mut other in [log_in(proxy)?, log_in(proxy)?] {
             let said = other.ask("SELECT 1");
-            expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+            expect(
+                said.as_ref()
+                    .is_err_and(|error| error.to_string().starts_with("9001")),
+                || format!("{said:?}"),
+            )?;
         }
         Ok(())
     };
@@ -330,7 +461,9 @@ fn changed(driver: Driver) -> Outcome {
     // What is given back is closed while there are too many.
     for (at, client) in clients.iter_mut().enumerate().take(4) {
         asked(client, "COMMIT")?;
-        soon(&format!("2 {}", 5 - at), || shown(&proxy, "max_connections, connections"))?;
+        soon(&format!("2 {}", 5 - at), || {
+            shown(&proxy, "max_connections, connections")
+        })?;
     }
     no_more(&proxy)?;
     asked(&mut clients[4], "COMMIT")?;
@@ -340,14 +473,19 @@ fn changed(driver: Driver) -> Outcome {
     same(&shown(&proxy, "max_connections, connections")?, "2 2")?;
     for (strange, words) in [
         ("{\"max_connections\": 0}", "must be from 1 to 4294967294"),
-        ("{\"max_connections\": \"2\"}", "must be from 1 to 4294967294"),
+        (
+            "{\"max_connections\": \"2\"}",
+            "must be from 1 to 4294967294",
+        ),
         ("{\"max_connection\": 2}", "which is not known"),
         ("[2]", "must be a JSON object"),
     ] {
         let said = settle(&proxy, strange);
-        expect(said.as_ref().is_err_and(|said| said.contains(words) && said.contains("hostgroup_settings")), || {
-            format!("{strange}: {said:?}")
-        })?;
+        expect(
+            said.as_ref()
+                .is_err_and(|said| said.contains(words) && said.contains("hostgroup_settings")),
+            || format!("{strange}: {said:?}"),
+        )?;
     }
     same(&shown(&proxy, "max_connections, connections")?, "2 2")?;
     asked(&mut clients[5], "COMMIT")?;
@@ -355,10 +493,14 @@ fn changed(driver: Driver) -> Outcome {
     for client in &mut clients {
         asked(client, "BEGIN")?;
     }
-    same(&shown(&proxy, "max_connections, connections, used")?, "NULL 6 6")
+    same(
+        &shown(&proxy, "max_connections, connections, used")?,
+        "NULL 6 6",
+    )
 }
 
-/// Users of both cores, and two servers: whose idle connection it is does not matter where the hostgroup is full.
+/// Users of both cores, and two servers: whose idle connection it is does not matter where the
+/// hostgroup is full.
 fn idle_elsewhere(driver: Driver) -> Outcome {
     let (_servers, proxy) = two(driver)?;
     settle(&proxy, "{\"max_connections\": 1}")?;
@@ -371,5 +513,7 @@ fn idle_elsewhere(driver: Driver) -> Outcome {
         same(proxy.query("SELECT 2")?.trim(), "2")?;
         same(&shown(&proxy, "connections")?, "1")?;
     }
-    expect(begun.elapsed() < Duration::from_secs(20), || format!("it took {:?}", begun.elapsed()))
+    expect(begun.elapsed() < Duration::from_secs(20), || {
+        format!("it took {:?}", begun.elapsed())
+    })
 }

@@ -1,4 +1,5 @@
-//! Who one is: passwords of clients and of servers, while they change and when they are over; by every plugin that real clients and servers speak.
+//! Who one is: passwords of clients and of servers, while they change and when they are over; by
+//! every plugin that real clients and servers speak.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -18,25 +19,55 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("either_of_two_passwords_is_right_by_every_plugin", either_of_two_passwords),
-        ("a_server_is_logged_in_to_with_the_password_that_it_knows", the_password_that_a_server_knows),
-        ("a_session_outlives_the_change_of_its_password", a_session_outlives_the_change),
+        (
+            "either_of_two_passwords_is_right_by_every_plugin",
+            either_of_two_passwords,
+        ),
+        (
+            "a_server_is_logged_in_to_with_the_password_that_it_knows",
+            the_password_that_a_server_knows,
+        ),
+        (
+            "a_session_outlives_the_change_of_its_password",
+            a_session_outlives_the_change,
+        ),
         ("a_certificate_says_who_a_client_is", certificates),
-        ("who_is_loaded_while_a_client_logs_in_is_let_in_and_who_is_gone_is_told", loaded_in_between),
-        ("an_address_that_fails_too_often_is_turned_away", brute_force),
-        ("a_header_from_who_may_send_none_gets_an_error", untrusted_header),
+        (
+            "who_is_loaded_while_a_client_logs_in_is_let_in_and_who_is_gone_is_told",
+            loaded_in_between,
+        ),
+        (
+            "an_address_that_fails_too_often_is_turned_away",
+            brute_force,
+        ),
+        (
+            "a_header_from_who_may_send_none_gets_an_error",
+            untrusted_header,
+        ),
         ("a_server_is_told_who_the_client_is", servers_are_told),
-        ("flags_of_a_client_mean_what_they_mean_without_a_proxy", flags_of_clients),
+        (
+            "flags_of_a_client_mean_what_they_mean_without_a_proxy",
+            flags_of_clients,
+        ),
         ("an_expired_password_is_changed_by_who_can", expired),
         ("unix_sockets_lead_in_and_out", unix_sockets),
-        ("mariadbs_clients_know_the_certificate_by_the_password", vouched_for),
-        ("servers_ask_for_a_proof_by_any_plugin_of_theirs", plugins_of_servers),
+        (
+            "mariadbs_clients_know_the_certificate_by_the_password",
+            vouched_for,
+        ),
+        (
+            "servers_ask_for_a_proof_by_any_plugin_of_theirs",
+            plugins_of_servers,
+        ),
     ])
 }
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.
 fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+        .collect()
 }
 
 /// A way to come in: whose client, and its options.
@@ -45,13 +76,32 @@ type Way = (Vendor, &'static [&'static str]);
 const PLAIN: Way = (Vendor::MariaDb, &[]);
 
 const WAYS: [Way; 7] = [
-    (Vendor::MariaDb, &["--skip-ssl", "--default-auth=mysql_native_password"]),
-    (Vendor::MariaDb, &["--skip-ssl", "--default-auth=client_ed25519"]),
+    (
+        Vendor::MariaDb,
+        &["--skip-ssl", "--default-auth=mysql_native_password"],
+    ),
+    (
+        Vendor::MariaDb,
+        &["--skip-ssl", "--default-auth=client_ed25519"],
+    ),
     (Vendor::MariaDb, &["--ssl", "--default-auth=client_ed25519"]),
-    (Vendor::MariaDb, &["--ssl", "--default-auth=mysql_clear_password"]),
+    (
+        Vendor::MariaDb,
+        &["--ssl", "--default-auth=mysql_clear_password"],
+    ),
     (Vendor::MySql, &["--ssl-mode=REQUIRED"]),
-    (Vendor::MySql, &["--ssl-mode=DISABLED", "--get-server-public-key"]),
-    (Vendor::MySql, &["--ssl-mode=REQUIRED", "--enable-cleartext-plugin", "--default-auth=mysql_clear_password"]),
+    (
+        Vendor::MySql,
+        &["--ssl-mode=DISABLED", "--get-server-public-key"],
+    ),
+    (
+        Vendor::MySql,
+        &[
+            "--ssl-mode=REQUIRED",
+            "--enable-cleartext-plugin",
+            "--default-auth=mysql_clear_password",
+        ],
+    ),
 ];
 
 /// What that client prints, or its error.
@@ -59,11 +109,27 @@ fn by(way: Way, port: u16, user: &str, password: &str, sql: &str) -> Result<Stri
     let (vendor, options) = way;
     if vendor == Vendor::MariaDb {
         // It would leave the hint out.
-        return command_line(port, user, password, &[&["--comments"], options].concat(), sql);
+        return command_line(
+            port,
+            user,
+            password,
+            &[&["--comments"], options].concat(),
+            sql,
+        );
     }
     let mut command = Command::new(vendor.programs()?.client);
-    command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--batch", "--skip-column-names"]);
-    command.args([format!("--port={port}"), format!("--user={user}"), format!("--password={password}")]);
+    command.args([
+        "--no-defaults",
+        "--protocol=tcp",
+        "--host=127.0.0.1",
+        "--batch",
+        "--skip-column-names",
+    ]);
+    command.args([
+        format!("--port={port}"),
+        format!("--user={user}"),
+        format!("--password={password}"),
+    ]);
     command.args(options).arg("-e").arg(sql);
     let (fine, words) = output(&mut command, Duration::from_secs(60))?;
     if fine { Ok(words) } else { Err(words) }
@@ -71,16 +137,26 @@ fn by(way: Way, port: u16, user: &str, password: &str, sql: &str) -> Result<Stri
 
 fn is_in(said: &Result<String, String>, wanted: &str) -> Outcome {
     // The client may warn of what it is told to do.
-    let fine = said.as_ref().is_ok_and(|words| words.lines().any(|line| line == wanted));
+    let fine = said
+        .as_ref()
+        .is_ok_and(|words| words.lines().any(|line| line == wanted));
     expect(fine, || format!("{wanted} was wanted: {said:?}"))
 }
 
 fn is_refused(said: &Result<String, String>, words: &str) -> Outcome {
-    expect(said.as_ref().is_err_and(|error| error.contains(words)), || format!("'{words}' was wanted: {said:?}"))
+    expect(
+        said.as_ref().is_err_and(|error| error.contains(words)),
+        || format!("'{words}' was wanted: {said:?}"),
+    )
 }
 
 /// A proxy whose only user besides the fixture's is `turn`.
-fn with_user(driver: Driver, server: &Server, password: &str, attributes: &str) -> Result<Proxy, String> {
+fn with_user(
+    driver: Driver,
+    server: &Server,
+    password: &str,
+    attributes: &str,
+) -> Result<Proxy, String> {
     let proxy = Proxy::start(driver, &Wish::in_front_of(server))?;
     become_user(&proxy, password, attributes)?;
     Ok(proxy)
@@ -117,7 +193,10 @@ fn either_of_two_passwords(driver: Driver) -> Outcome {
     ];
     for (password, attributes) in rows {
         become_user(&proxy, &password, &attributes)?;
-        for way in WAYS.into_iter().filter(|(vendor, _)| vendor.programs().is_ok()) {
+        for way in WAYS
+            .into_iter()
+            .filter(|(vendor, _)| vendor.programs().is_ok())
+        {
             // MySQL's own client no longer speaks mysql_native_password.
             if way.0 == Vendor::MySql
                 && (password.starts_with("mysql") || attributes.contains("mysql_native"))
@@ -129,17 +208,27 @@ fn either_of_two_passwords(driver: Driver) -> Outcome {
             is_in(&by(way, proxy.port, "turn", "old", "SELECT 'in'"), "in").map_err(told)?;
             // With the new one the proxy lets it in; whether the server does is another question.
             let new = by(way, proxy.port, "turn", "new", "DO 1");
-            let by_proxy = new.as_ref().is_err_and(|words| words.contains("ProxySQL Error"));
+            let by_proxy = new
+                .as_ref()
+                .is_err_and(|words| words.contains("ProxySQL Error"));
             expect(!by_proxy, || told(format!("{new:?}")))?;
             for wrong in ["other", ""] {
-                is_refused(&by(way, proxy.port, "turn", wrong, "SELECT 'in'"), "ProxySQL Error: Access denied").map_err(told)?;
+                is_refused(
+                    &by(way, proxy.port, "turn", wrong, "SELECT 'in'"),
+                    "ProxySQL Error: Access denied",
+                )
+                .map_err(told)?;
             }
         }
     }
-    for (attributes, words) in
-        [(r#"'{"additional_password":"new"}'"#, "in hexadecimal"), (r#"'{"additional_password":""}'"#, "everybody could log in")]
-    {
-        is_refused(&become_user(&proxy, "'old'", attributes).map(|()| String::new()), words)?;
+    for (attributes, words) in [
+        (r#"'{"additional_password":"new"}'"#, "in hexadecimal"),
+        (r#"'{"additional_password":""}'"#, "everybody could log in"),
+    ] {
+        is_refused(
+            &become_user(&proxy, "'old'", attributes).map(|()| String::new()),
+            words,
+        )?;
     }
     Ok(())
 }
@@ -156,16 +245,24 @@ fn the_password_that_a_server_knows(driver: Driver) -> Outcome {
         server.root("CREATE USER turn@'%' IDENTIFIED BY 'old'")?;
         let proxy = with_user(driver, &server, "'old'", NEW)?;
         for given in ["old", "new"] {
-            is_in(&by(PLAIN, proxy.port, "turn", given, ANEW), "in").map_err(|words| format!("{vendor}: {words}"))?;
+            is_in(&by(PLAIN, proxy.port, "turn", given, ANEW), "in")
+                .map_err(|words| format!("{vendor}: {words}"))?;
         }
         server.root("ALTER USER turn@'%' IDENTIFIED BY 'new'")?;
-        let before = if vendor == Vendor::MariaDb { denied(&server)? } else { 0 };
+        let before = if vendor == Vendor::MariaDb {
+            denied(&server)?
+        } else {
+            0
+        };
         for given in ["old", "new", "old", "new", "old", "new"] {
-            is_in(&by(PLAIN, proxy.port, "turn", given, ANEW), "in").map_err(|words| format!("{vendor}: {words}"))?;
+            is_in(&by(PLAIN, proxy.port, "turn", given, ANEW), "in")
+                .map_err(|words| format!("{vendor}: {words}"))?;
         }
         if vendor == Vendor::MariaDb {
             let refused = denied(&server)? - before;
-            expect((1..=2).contains(&refused), || format!("{refused} logins were refused; each of two cores may find out once"))?;
+            expect((1..=2).contains(&refused), || {
+                format!("{refused} logins were refused; each of two cores may find out once")
+            })?;
         }
         // The end of the rotation.
         become_user(&proxy, "'new'", "''")?;
@@ -182,7 +279,12 @@ fn the_password_that_a_server_knows(driver: Driver) -> Outcome {
         is_in(&proxy.query("SELECT 'in'"), "in")?;
         let status = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
         same(&status, "ONLINE")?;
-        expect(proxy.log().contains("does not let user 'turn' in: error 1045"), || proxy.log())?;
+        expect(
+            proxy
+                .log()
+                .contains("does not let user 'turn' in: error 1045"),
+            || proxy.log(),
+        )?;
     }
     Ok(())
 }
@@ -204,7 +306,8 @@ fn a_session_outlives_the_change(driver: Driver) -> Outcome {
     in_there(&mut client, "afterwards")
 }
 
-/// Certificates of clients in `$1`, by the proxy's own authority and by another one. Made anew by each test: they end after a day.
+/// Certificates of clients in `$1`, by the proxy's own authority and by another one. Made anew by
+/// each test: they end after a day.
 const CERTIFICATES: &str = r#"set -e
     cd "$1"
     openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /O=Shop/CN=shop-ca -keyout ca-key.pem -out proxysql-ca.pem
@@ -225,11 +328,18 @@ fn certificates(driver: Driver) -> Outcome {
     server.root("CREATE USER turn@'%' IDENTIFIED BY 'old'")?;
     let proxy = with_user(driver, &server, "'old'", "''")?;
     let folder = proxy.data().display().to_string();
-    output(Command::new("sh").args(["-c", CERTIFICATES, "certificates", &folder]), Duration::from_secs(60))?;
+    output(
+        Command::new("sh").args(["-c", CERTIFICATES, "certificates", &folder]),
+        Duration::from_secs(60),
+    )?;
     proxy.admin("PROXYSQL RELOAD TLS")?;
     let come = |name: Option<&str>, password: &str| {
-        let files =
-            name.map(|name| [format!("--ssl-cert={folder}/{name}-cert.pem"), format!("--ssl-key={folder}/{name}-key.pem")]);
+        let files = name.map(|name| {
+            [
+                format!("--ssl-cert={folder}/{name}-cert.pem"),
+                format!("--ssl-key={folder}/{name}-key.pem"),
+            ]
+        });
         let mut options = vec!["--ssl"];
         options.extend(files.iter().flatten().map(String::as_str));
         command_line(proxy.port, "turn", password, &options, "SELECT 'in'")
@@ -240,24 +350,42 @@ fn certificates(driver: Driver) -> Outcome {
     }
     let spiffe = r#"'{"spiffe_id":"spiffe://shop/till"}'"#;
     let names = r#"'{"x509_subject":"/O=Shop/CN=till","x509_issuer":"/O=Shop/CN=shop-ca"}'"#;
-    for (attributes, of_another) in [(spiffe, "The SPIFFE ID of the client"), (names, "The subject of the client")] {
+    for (attributes, of_another) in [
+        (spiffe, "The SPIFFE ID of the client"),
+        (names, "The subject of the client"),
+    ] {
         become_user(&proxy, "'old'", attributes)?;
         is_in(&come(Some("till"), "old"), "in")?;
         is_refused(&come(Some("till"), "wrong"), "(using password: YES)")?;
         is_refused(&come(Some("store"), "old"), of_another)?;
-        is_refused(&come(Some("forged"), "old"), "The client certificate is not accepted")?;
+        is_refused(
+            &come(Some("forged"), "old"),
+            "The client certificate is not accepted",
+        )?;
         is_refused(&come(None, "old"), "A client certificate is required")?;
-        is_refused(&command_line(proxy.port, "turn", "old", &[], "SELECT 'in'"), "SSL is required")?;
+        is_refused(
+            &command_line(proxy.port, "turn", "old", &[], "SELECT 'in'"),
+            "SSL is required",
+        )?;
     }
-    expect(proxy.log().contains("user 'turn' was refused for its certificate"), || proxy.log())?;
+    expect(
+        proxy
+            .log()
+            .contains("user 'turn' was refused for its certificate"),
+        || proxy.log(),
+    )?;
     // Nobody becomes that user without its certificate.
     let said = Raw::log_in(proxy.port, 0)?.change_user("turn");
     is_refused(&said.map(|()| String::new()), "")?;
-    is_refused(&become_user(&proxy, "'old'", r#"'{"spiffe_id":"till"}'"#).map(|()| String::new()), "begins with 'spiffe://'")
+    is_refused(
+        &become_user(&proxy, "'old'", r#"'{"spiffe_id":"till"}'"#).map(|()| String::new()),
+        "begins with 'spiffe://'",
+    )
 }
 
-/// MariaDB's connector, which looks at certificates and knows no authority: its words behind its login and behind a change of its user, or its error. With a key and
-/// a certificate it meets somebody who has those, in the middle.
+/// MariaDB's connector, which looks at certificates and knows no authority: its words behind its
+/// login and behind a change of its user, or its error. With a key and a certificate it meets
+/// somebody who has those, in the middle.
 const KNOWS_NO_AUTHORITY: &str = r"
     const [, port, password, key, cert] = process.argv;
     const [fs, mariadb, net, tls] = ['fs', 'mariadb', 'net', 'tls'].map(require);
@@ -309,19 +437,32 @@ fn vouched_for(driver: Driver) -> Outcome {
     let proxy = with_user(driver, &server, "'old'", "''")?;
     let file = |name: &str| proxy.data().join(name).display().to_string();
     let mut certificate = Command::new("openssl");
-    certificate.args("req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=middle -keyout".split(' '));
-    output(certificate.arg(file("middle-key.pem")).arg("-out").arg(file("middle-cert.pem")), Duration::from_secs(60))?;
+    certificate
+        .args("req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=middle -keyout".split(' '));
+    output(
+        certificate
+            .arg(file("middle-key.pem"))
+            .arg("-out")
+            .arg(file("middle-cert.pem")),
+        Duration::from_secs(60),
+    )?;
     let come = |password: &str, files: &[String]| {
         let mut node = Command::new("node");
-        node.current_dir(clients::node()?).args(["-e", KNOWS_NO_AUTHORITY, &proxy.port.to_string(), password]).args(files);
+        node.current_dir(clients::node()?)
+            .args(["-e", KNOWS_NO_AUTHORITY, &proxy.port.to_string(), password])
+            .args(files);
         output(&mut node, Duration::from_secs(60)).map(|(_, said)| said)
     };
     let middle = [file("middle-key.pem"), file("middle-cert.pem")];
     for password in ["'old'", "mysql_native_password('old')"] {
         become_user(&proxy, password, "''")?;
-        same(&come("old", &[])?, "in 1\nchanged 1").map_err(|words| format!("{password}: {words}"))?;
+        same(&come("old", &[])?, "in 1\nchanged 1")
+            .map_err(|words| format!("{password}: {words}"))?;
         let said = come("old", &middle)?;
-        expect(said.starts_with("refused") && said.contains("self-signed"), || format!("in the middle: {said}"))?;
+        expect(
+            said.starts_with("refused") && said.contains("self-signed"),
+            || format!("in the middle: {said}"),
+        )?;
         let said = come("wrong", &[])?;
         expect(said.starts_with("refused"), || said)?;
     }
@@ -331,28 +472,50 @@ fn vouched_for(driver: Driver) -> Outcome {
     same(&come("old", &[])?, "in 1\nchanged 1")
 }
 
-/// Where a plugin of MariaDB's server is: with the server, or where `scripts/get-mariadb-plugins.sh` has put it.
+/// Where a plugin of MariaDB's server is: with the server, or where
+/// `scripts/get-mariadb-plugins.sh` has put it.
 fn plugin_folder(file: &str) -> Option<PathBuf> {
-    [PathBuf::from("/usr/lib/mysql/plugin"), cache::folder().join("mariadb-plugins")]
-        .into_iter()
-        .find(|folder| folder.join(file).exists())
+    [
+        PathBuf::from("/usr/lib/mysql/plugin"),
+        cache::folder().join("mariadb-plugins"),
+    ]
+    .into_iter()
+    .find(|folder| folder.join(file).exists())
 }
 
 fn plugins_of_servers(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let ed25519 = if vendor == Vendor::MariaDb { plugin_folder("auth_ed25519.so") } else { None };
+        let ed25519 = if vendor == Vendor::MariaDb {
+            plugin_folder("auth_ed25519.so")
+        } else {
+            None
+        };
         let options: Vec<_> = ed25519
             .iter()
-            .flat_map(|folder| ["--plugin-load-add=auth_ed25519".to_owned(), format!("--plugin-dir={}", folder.display())])
+            .flat_map(|folder| {
+                [
+                    "--plugin-load-add=auth_ed25519".to_owned(),
+                    format!("--plugin-dir={}", folder.display()),
+                ]
+            })
             .collect();
-        let server = Server::start_with(vendor, &options.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let server = Server::start_with(
+            vendor,
+            &options.iter().map(String::as_str).collect::<Vec<_>>(),
+        )?;
         let plugins: &[&str] = match vendor {
             Vendor::MariaDb if ed25519.is_none() => {
                 eprintln!("SKIPPED: MariaDB: its auth_ed25519.so is not here");
                 &["VIA mysql_native_password USING PASSWORD('old')"]
             }
-            Vendor::MariaDb => &["VIA mysql_native_password USING PASSWORD('old')", "VIA ed25519 USING PASSWORD('old')"],
-            Vendor::MySql => &["WITH caching_sha2_password BY 'old'", "WITH sha256_password BY 'old'"],
+            Vendor::MariaDb => &[
+                "VIA mysql_native_password USING PASSWORD('old')",
+                "VIA ed25519 USING PASSWORD('old')",
+            ],
+            Vendor::MySql => &[
+                "WITH caching_sha2_password BY 'old'",
+                "WITH sha256_password BY 'old'",
+            ],
         };
         let proxy = with_user(driver, &server, "'old'", "''")?;
         let mut there = 0;
@@ -364,10 +527,14 @@ fn plugins_of_servers(driver: Driver) -> Outcome {
             }
             there += 1;
             for use_ssl in [0, 1] {
-                proxy.admin(&format!("UPDATE mysql_servers SET use_ssl = {use_ssl}; LOAD MYSQL SERVERS TO RUNTIME"))?;
-                // Nothing is in its cache: caching_sha2_password asks for the password itself, over TLS or sealed with its key.
+                proxy.admin(&format!(
+                    "UPDATE mysql_servers SET use_ssl = {use_ssl}; LOAD MYSQL SERVERS TO RUNTIME"
+                ))?;
+                // Nothing is in its cache: caching_sha2_password asks for the password itself, over
+                // TLS or sealed with its key.
                 server.root("FLUSH PRIVILEGES")?;
-                let told = |words: String| format!("{vendor}: {plugin}, use_ssl = {use_ssl}: {words}");
+                let told =
+                    |words: String| format!("{vendor}: {plugin}, use_ssl = {use_ssl}: {words}");
                 for _ in 0..2 {
                     is_in(&by(PLAIN, proxy.port, "turn", "old", ANEW), "in").map_err(told)?;
                 }
@@ -377,10 +544,20 @@ fn plugins_of_servers(driver: Driver) -> Outcome {
                 if plugin.contains("native") {
                     is_in(&said, "in").map_err(told)?;
                 } else {
-                    is_refused(&said, "but mysql_users holds only a hash of mysql_native_password").map_err(told)?;
+                    is_refused(
+                        &said,
+                        "but mysql_users holds only a hash of mysql_native_password",
+                    )
+                    .map_err(told)?;
                 }
                 become_user(&proxy, "caching_sha2_password('old')", "''")?;
-                let said = by((Vendor::MariaDb, &["--ssl"]), proxy.port, "turn", "old", ANEW);
+                let said = by(
+                    (Vendor::MariaDb, &["--ssl"]),
+                    proxy.port,
+                    "turn",
+                    "old",
+                    ANEW,
+                );
                 is_in(&said, "in").map_err(told)?;
                 become_user(&proxy, "'old'", "''")?;
             }
@@ -405,22 +582,32 @@ fn loaded_in_between(driver: Driver) -> Outcome {
         client.packet().map_err(|error| error.to_string())
     };
     let come = || -> Result<by_hand::Raw, String> {
-        let mut client = by_hand::Raw::connect(proxy.port, b"").map_err(|error| error.to_string())?;
+        let mut client =
+            by_hand::Raw::connect(proxy.port, b"").map_err(|error| error.to_string())?;
         client.packet().map_err(|error| error.to_string())?;
         Ok(client)
     };
     let mut client = come()?;
-    proxy.admin("UPDATE mysql_users SET active = 0 WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_users SET active = 0 WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME",
+    )?;
     let answer = login(&mut client)?;
     let words = by_hand::complaint(&answer).to_string();
-    expect(words.contains("1045") && words.contains("Access denied for user 'open'"), || words)?;
+    expect(
+        words.contains("1045") && words.contains("Access denied for user 'open'"),
+        || words,
+    )?;
     let mut client = come()?;
     proxy.admin(
         "UPDATE mysql_users SET active = 1, default_schema = 'conf2' WHERE username = 'open'; LOAD MYSQL USERS TO RUNTIME",
     )?;
     let answer = login(&mut client)?;
-    expect(answer.first() == Some(&0), || by_hand::complaint(&answer).to_string())?;
-    let schema = client.ask("SELECT DATABASE()").map_err(|error| error.to_string())?;
+    expect(answer.first() == Some(&0), || {
+        by_hand::complaint(&answer).to_string()
+    })?;
+    let schema = client
+        .ask("SELECT DATABASE()")
+        .map_err(|error| error.to_string())?;
     same(&format!("{schema:?}"), "[[\"conf2\"]]")
 }
 
@@ -432,7 +619,11 @@ fn brute_force(driver: Driver) -> Outcome {
     );
     let proxy = Proxy::start(driver, &wish)?;
     let come = |password: &str| command_line(proxy.port, "app", password, &[], "SELECT 'in'");
-    let seen = || proxy.admin("SELECT client_address, error_count FROM stats_mysql_client_host_cache ORDER BY 1");
+    let seen = || {
+        proxy.admin(
+            "SELECT client_address, error_count FROM stats_mysql_client_host_cache ORDER BY 1",
+        )
+    };
     // A success ends the row; two cores count as one.
     for _ in 0..2 {
         is_refused(&come("wrong"), "ERROR 1045")?;
@@ -450,13 +641,22 @@ fn brute_force(driver: Driver) -> Outcome {
     // Behind a balancer each client answers for itself.
     let behind = |last: u8, payload: &[u8]| {
         let header = format!("PROXY TCP4 192.0.2.{last} 10.0.0.1 51234 6033\r\n");
-        by_hand::Raw::log_in_after(proxy.port, &[header.as_bytes(), payload].concat()).map_err(|error| error.to_string())
+        by_hand::Raw::log_in_after(proxy.port, &[header.as_bytes(), payload].concat())
+            .map_err(|error| error.to_string())
     };
     // There is no such user here.
-    for (last, wanted) in [(7, "1045"), (7, "1045"), (7, "1045"), (7, "1129"), (8, "1045")] {
+    for (last, wanted) in [
+        (7, "1045"),
+        (7, "1045"),
+        (7, "1045"),
+        (7, "1129"),
+        (8, "1045"),
+    ] {
         let (_, answer) = behind(last, b"")?;
         let words = by_hand::complaint(&answer).to_string();
-        expect(words.contains(wanted), || format!("{last}: {words} instead of {wanted}"))?;
+        expect(words.contains(wanted), || {
+            format!("{last}: {words} instead of {wanted}")
+        })?;
     }
     // The oldest has made room, and the balancer's own address with it.
     trials::until("192.0.2.8\t1", seen)?;
@@ -464,15 +664,25 @@ fn brute_force(driver: Driver) -> Outcome {
     proxy.admin("PROXYSQL FLUSH MYSQL CLIENT HOSTS")?;
     same(&seen()?, "")?;
     let (_, answer) = behind(7, b"")?;
-    expect(by_hand::complaint(&answer).to_string().contains("1045"), || by_hand::complaint(&answer).to_string())?;
-    same(&proxy.admin("SELECT error_count FROM stats_mysql_client_host_cache_reset")?, "1")?;
+    expect(
+        by_hand::complaint(&answer).to_string().contains("1045"),
+        || by_hand::complaint(&answer).to_string(),
+    )?;
+    same(
+        &proxy.admin("SELECT error_count FROM stats_mysql_client_host_cache_reset")?,
+        "1",
+    )?;
     same(&seen()?, "")?;
     // A balancer looks whether somebody is here, and says for whom; no more.
-    for header in
-        [&b"PROXY TCP4 192.0.2.9 10.0.0.1 51234 6033\r\n"[..], b"PROXY UNKNOWN\r\n", b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", b""]
-    {
+    for header in [
+        &b"PROXY TCP4 192.0.2.9 10.0.0.1 51234 6033\r\n"[..],
+        b"PROXY UNKNOWN\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+        b"",
+    ] {
         for _ in 0..4 {
-            let mut probe = by_hand::Raw::connect(proxy.port, header).map_err(|error| error.to_string())?;
+            let mut probe =
+                by_hand::Raw::connect(proxy.port, header).map_err(|error| error.to_string())?;
             probe.packet().map_err(|error| error.to_string())?;
         }
     }
@@ -484,7 +694,12 @@ fn brute_force(driver: Driver) -> Outcome {
         "SELECT Variable_Value > 3 FROM stats_mysql_global WHERE Variable_Name = 'client_host_error_killed_connections'",
     )?;
     same(&away, "1")?;
-    expect(proxy.log().contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"), || proxy.log())
+    expect(
+        proxy
+            .log()
+            .contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"),
+        || proxy.log(),
+    )
 }
 
 fn servers_are_told(driver: Driver) -> Outcome {
@@ -493,13 +708,19 @@ fn servers_are_told(driver: Driver) -> Outcome {
     server.root("CREATE USER open@'192.0.2.7'; CREATE USER open@'192.0.2.8'; GRANT ALL ON *.* TO open@'192.0.2.7'; GRANT ALL ON *.* TO open@'192.0.2.8'")?;
     let mut wish = Wish::in_front_of(&server);
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
-    wish.variables.push_str("    proxy_protocol_networks = \"127.0.0.0/8\"\n");
+    wish.variables
+        .push_str("    proxy_protocol_networks = \"127.0.0.0/8\"\n");
     let proxy = Proxy::start(driver, &wish)?;
     let behind = |last: u8| {
         let header = format!("PROXY TCP4 192.0.2.{last} 10.0.0.1 51234 6033\r\n");
-        let (mut raw, answer) = by_hand::Raw::log_in_after(proxy.port, header.as_bytes()).map_err(|error| error.to_string())?;
-        expect(answer.first() == Some(&0), || by_hand::complaint(&answer).to_string())?;
-        raw.ask("SELECT USER(), CURRENT_USER()").map_err(|error| error.to_string()).map(|rows| rows.concat().join(" "))
+        let (mut raw, answer) = by_hand::Raw::log_in_after(proxy.port, header.as_bytes())
+            .map_err(|error| error.to_string())?;
+        expect(answer.first() == Some(&0), || {
+            by_hand::complaint(&answer).to_string()
+        })?;
+        raw.ask("SELECT USER(), CURRENT_USER()")
+            .map_err(|error| error.to_string())
+            .map(|rows| rows.concat().join(" "))
     };
     is_refused(&behind(7), "Access denied for user 'open'@'127.0.0.1'")?;
     for version in [1, 2] {
@@ -508,7 +729,10 @@ fn servers_are_told(driver: Driver) -> Outcome {
         ))?;
         for _ in 0..4 {
             for last in [7, 8] {
-                same(&behind(last)?, &format!("open@192.0.2.{last} open@192.0.2.{last}"))?;
+                same(
+                    &behind(last)?,
+                    &format!("open@192.0.2.{last} open@192.0.2.{last}"),
+                )?;
             }
             is_refused(&behind(9), "Access denied for user 'open'@'192.0.2.9'")?;
         }
@@ -517,15 +741,23 @@ fn servers_are_told(driver: Driver) -> Outcome {
         same(there.lines().last().unwrap_or_default(), "1\t1")?;
         // Who comes by the Unix socket has no address.
         let socket = format!("--socket={}/client.sock", proxy.data().display());
-        let said =
-            command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT USER()");
+        let said = command_line(
+            proxy.port,
+            "app",
+            "secret",
+            &["--host=localhost", "--protocol=socket", &socket],
+            "SELECT USER()",
+        );
         is_in(&said, "app@127.0.0.1")?;
     }
     // Nor does the cache give to one account what another may see.
     proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (9, 1, '^SELECT USER', 60000, 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
     for _ in 0..3 {
         for last in [7, 8] {
-            same(&behind(last)?, &format!("open@192.0.2.{last} open@192.0.2.{last}"))?;
+            same(
+                &behind(last)?,
+                &format!("open@192.0.2.{last} open@192.0.2.{last}"),
+            )?;
         }
     }
     same(&proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Query_Cache_count_GET_OK'")?, "4")?;
@@ -541,12 +773,24 @@ fn servers_are_told(driver: Driver) -> Outcome {
 fn untrusted_header(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
-    for header in [&b"PROXY TCP4 192.0.2.7 10.0.0.1 51234 6033\r\n"[..], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
-        let (_, answer) = by_hand::Raw::log_in_after(proxy.port, header).map_err(|error| error.to_string())?;
+    for header in [
+        &b"PROXY TCP4 192.0.2.7 10.0.0.1 51234 6033\r\n"[..],
+        b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+    ] {
+        let (_, answer) =
+            by_hand::Raw::log_in_after(proxy.port, header).map_err(|error| error.to_string())?;
         let words = by_hand::complaint(&answer).to_string();
-        expect(words.contains("1043") && words.contains("mysql-proxy_protocol_networks does not name"), || words)?;
+        expect(
+            words.contains("1043") && words.contains("mysql-proxy_protocol_networks does not name"),
+            || words,
+        )?;
     }
-    expect(proxy.log().contains("a client of 127.0.0.1 was turned away: a PROXY header from an address"), || proxy.log())
+    expect(
+        proxy
+            .log()
+            .contains("a client of 127.0.0.1 was turned away: a PROXY header from an address"),
+        || proxy.log(),
+    )
 }
 
 /// What a client of these flags sees, directly or through the proxy.
@@ -561,8 +805,9 @@ fn flags_seen(port: u16, flags: u64) -> Result<Vec<String>, String> {
         "SELECT 1; SELECT 2",
     ] {
         let said = raw.query(sql)?;
-        // Neither the words that a server finds for a syntax error are the point, nor what the first EOF says of indexes: for a client that has
-        // no DEPRECATE_EOF it is ours, and the server's own comes at the end.
+        // Neither the words that a server finds for a syntax error are the point, nor what the
+        // first EOF says of indexes: for a client that has no DEPRECATE_EOF it is ours, and the
+        // server's own comes at the end.
         let line = |line: &str| match line {
             line if line.contains("\\xff") => "an error".to_owned(),
             line if line.contains(" \\xfe\\x00\\x00") => "the end".to_owned(),
@@ -579,7 +824,20 @@ fn flags_of_clients(driver: Driver) -> Outcome {
         server.root("INSERT INTO conf.scratch VALUES (1, 'as it was')")?;
         let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
         // The server's cache of passwords is warm from here on.
-        by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
+        by(
+            (
+                vendor,
+                if vendor == Vendor::MySql {
+                    &["--ssl-mode=REQUIRED"]
+                } else {
+                    &[]
+                },
+            ),
+            server.port,
+            "app",
+            "secret",
+            "DO 1",
+        )?;
         let kinds = [
             0,
             caps::FOUND_ROWS,
@@ -593,8 +851,9 @@ fn flags_of_clients(driver: Driver) -> Outcome {
                 let direct = flags_seen(server.port, flags)?;
                 let through = flags_seen(proxy.port, flags)?;
                 for (at, (direct, through)) in direct.iter().zip(&through).enumerate() {
-                    same(through, direct)
-                        .map_err(|words| format!("{vendor}, flags {flags:x}, turn {turn}, statement {at}: {words}"))?;
+                    same(through, direct).map_err(|words| {
+                        format!("{vendor}, flags {flags:x}, turn {turn}, statement {at}: {words}")
+                    })?;
                 }
             }
             // What a session leaves is reset before the next has it.
@@ -603,7 +862,9 @@ fn flags_of_clients(driver: Driver) -> Outcome {
         }
         proxy.admin("SET mysql-server_capabilities = 569865; LOAD MYSQL VARIABLES TO RUNTIME")?;
         let raw = Raw::log_in(proxy.port, caps::FOUND_ROWS)?;
-        expect(!raw.has(caps::FOUND_ROWS), || "CLIENT_FOUND_ROWS is offered".to_owned())?;
+        expect(!raw.has(caps::FOUND_ROWS), || {
+            "CLIENT_FOUND_ROWS is offered".to_owned()
+        })?;
     }
     Ok(())
 }
@@ -613,11 +874,29 @@ fn expired(driver: Driver) -> Outcome {
         let server = Server::start(vendor)?;
         let mut wish = Wish::in_front_of(&server);
         // Some go to another hostgroup, on connections of their own that begin with a question.
-        wish.servers = format!("{0},\n{1}", wish.servers, wish.servers.replace("hostgroup = 0", "hostgroup = 1"));
+        wish.servers = format!(
+            "{0},\n{1}",
+            wish.servers,
+            wish.servers.replace("hostgroup = 0", "hostgroup = 1")
+        );
         wish.rules = "{ rule_id = 1, active = 1, match_digest = \"^SELECT\", destination_hostgroup = 1, apply = 1 }".to_owned();
-        wish.variables.push_str("    init_connect = \"SELECT 1\"\n    reset_connection_algorithm = 1\n");
+        wish.variables
+            .push_str("    init_connect = \"SELECT 1\"\n    reset_connection_algorithm = 1\n");
         let proxy = Proxy::start(driver, &wish)?;
-        by((vendor, if vendor == Vendor::MySql { &["--ssl-mode=REQUIRED"] } else { &[] }), server.port, "app", "secret", "DO 1")?;
+        by(
+            (
+                vendor,
+                if vendor == Vendor::MySql {
+                    &["--ssl-mode=REQUIRED"]
+                } else {
+                    &[]
+                },
+            ),
+            server.port,
+            "app",
+            "secret",
+            "DO 1",
+        )?;
         proxy.admin(
             "UPDATE mysql_users SET attributes = json_object('additional_password', hex('fresh')), default_schema = 'conf'; \
              LOAD MYSQL USERS TO RUNTIME",
@@ -634,11 +913,21 @@ fn expired(driver: Driver) -> Outcome {
             let said = plain.query("SELECT 1")?;
             expect(said.contains("Your password has expired"), || told(said))?;
         }
-        same(&proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?, "ONLINE")?;
+        same(
+            &proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?,
+            "ONLINE",
+        )?;
         let mut able = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?;
         let mut other = Raw::log_in(proxy.port, caps::EXPIRED_PASSWORDS)?;
         let wants_another = |said: String| {
-            expect(said.contains(if vendor == Vendor::MySql { "reset your password" } else { "SET PASSWORD" }), || told(said))
+            expect(
+                said.contains(if vendor == Vendor::MySql {
+                    "reset your password"
+                } else {
+                    "SET PASSWORD"
+                }),
+                || told(said),
+            )
         };
         for _ in 0..2 {
             // The session's schema cannot be brought there.
@@ -650,13 +939,22 @@ fn expired(driver: Driver) -> Outcome {
                 wants_another(client.query("DO 1")?)?;
             }
         }
-        // Its connection is open and goes on, and is reset for others: not by a login, which would be one into the sandbox.
+        // Its connection is open and goes on, and is reset for others: not by a login, which would
+        // be one into the sandbox.
         drop(early);
         trials::soon("1", || {
-            Ok(proxy.admin("SELECT SUM(ConnFree) > 0 FROM stats_mysql_connection_pool WHERE hostgroup = 0")?.trim().to_owned())
+            Ok(proxy
+                .admin(
+                    "SELECT SUM(ConnFree) > 0 FROM stats_mysql_connection_pool WHERE hostgroup = 0",
+                )?
+                .trim()
+                .to_owned())
         })?;
-        let change =
-            if vendor == Vendor::MySql { "ALTER USER USER() IDENTIFIED BY 'fresh'" } else { "SET PASSWORD = PASSWORD('fresh')" };
+        let change = if vendor == Vendor::MySql {
+            "ALTER USER USER() IDENTIFIED BY 'fresh'"
+        } else {
+            "SET PASSWORD = PASSWORD('fresh')"
+        };
         let said = able.query(change)?;
         expect(!said.contains("\\xff"), || told(said))?;
         for _ in 0..3 {
@@ -685,29 +983,66 @@ fn unix_sockets(driver: Driver) -> Outcome {
         let server = Server::start(vendor)?;
         let path = server.tls_file("../s");
         let mut wish = Wish::in_front_of(&server);
-        wish.servers = format!("{{ address = \"{}\", port = 0, hostgroup = 0, use_ssl = 1 }}", path.display());
+        wish.servers = format!(
+            "{{ address = \"{}\", port = 0, hostgroup = 0, use_ssl = 1 }}",
+            path.display()
+        );
         let mut proxy = Proxy::start(driver, &wish)?;
         let socket = format!("--socket={}/client.sock", proxy.data().display());
         let come = |options: &[&str]| {
-            command_line(proxy.port, "app", "secret", options, "SELECT CONCAT('in', USER() LIKE '%@localhost')")
+            command_line(
+                proxy.port,
+                "app",
+                "secret",
+                options,
+                "SELECT CONCAT('in', USER() LIKE '%@localhost')",
+            )
         };
         // The server sees a client of its own machine, and the password may cross in clear.
-        server.root("CREATE USER app@localhost IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@localhost")?;
+        server.root(
+            "CREATE USER app@localhost IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@localhost",
+        )?;
         is_in(&come(&[]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
-        is_in(&come(&["--host=localhost", "--protocol=socket", &socket]), "in1").map_err(|words| format!("{vendor}: {words}"))?;
-        is_in(&come(&["--host=localhost", "--protocol=socket", &socket, "--default-auth=mysql_clear_password"]), "in1")?;
+        is_in(
+            &come(&["--host=localhost", "--protocol=socket", &socket]),
+            "in1",
+        )
+        .map_err(|words| format!("{vendor}: {words}"))?;
+        is_in(
+            &come(&[
+                "--host=localhost",
+                "--protocol=socket",
+                &socket,
+                "--default-auth=mysql_clear_password",
+            ]),
+            "in1",
+        )?;
         is_refused(
-            &command_line(proxy.port, "app", "wrong", &["--host=localhost", "--protocol=socket", &socket], "DO 1"),
+            &command_line(
+                proxy.port,
+                "app",
+                "wrong",
+                &["--host=localhost", "--protocol=socket", &socket],
+                "DO 1",
+            ),
             "'app'@'localhost'",
         )?;
         let shown = proxy.admin("SELECT srv_host, srv_port FROM stats_mysql_connection_pool")?;
         same(&shown, &format!("{}\t0", path.display()))?;
         // A socket file that a killed process left is no hindrance.
         proxy.kill();
-        expect(proxy.data().join("client.sock").exists(), || "the file is gone".to_owned())?;
+        expect(proxy.data().join("client.sock").exists(), || {
+            "the file is gone".to_owned()
+        })?;
         proxy.restart()?;
         is_in(
-            &command_line(proxy.port, "app", "secret", &["--host=localhost", "--protocol=socket", &socket], "SELECT 'in'"),
+            &command_line(
+                proxy.port,
+                "app",
+                "secret",
+                &["--host=localhost", "--protocol=socket", &socket],
+                "SELECT 'in'",
+            ),
             "in",
         )?;
     }

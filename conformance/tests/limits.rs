@@ -1,4 +1,5 @@
-//! What one session may do to another, and what the proxy does to a server for a client: KILL, and its end when a client leaves.
+//! What one session may do to another, and what the proxy does to a server for a client: KILL, and
+//! its end when a client leaves.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -23,36 +24,93 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("kill_query_ends_a_statement_and_leaves_its_transaction", kill_query),
+        (
+            "kill_query_ends_a_statement_and_leaves_its_transaction",
+            kill_query,
+        ),
         ("kill_ends_a_session_and_what_it_runs", kill_connection),
-        ("a_kill_in_the_middle_of_a_row_writes_nothing_into_it", half_a_row),
-        ("kill_query_ends_the_load_of_a_file_and_leaves_the_session", half_a_file),
-        ("a_statement_that_is_over_its_time_ends_without_its_transaction", over_time),
-        ("a_kill_during_the_delay_of_a_rule_is_heard_and_nothing_is_sent", delayed),
-        ("a_frame_that_says_nothing_is_answered_before_the_end", unreadable_frame),
+        (
+            "a_kill_in_the_middle_of_a_row_writes_nothing_into_it",
+            half_a_row,
+        ),
+        (
+            "kill_query_ends_the_load_of_a_file_and_leaves_the_session",
+            half_a_file,
+        ),
+        (
+            "a_statement_that_is_over_its_time_ends_without_its_transaction",
+            over_time,
+        ),
+        (
+            "a_kill_during_the_delay_of_a_rule_is_heard_and_nothing_is_sent",
+            delayed,
+        ),
+        (
+            "a_frame_that_says_nothing_is_answered_before_the_end",
+            unreadable_frame,
+        ),
         ("a_client_that_reads_nothing_is_killed_and_timed_out", deaf),
         ("a_user_kills_only_what_is_his_and_there", strangers),
         ("a_kill_is_understood_in_all_its_forms", forms),
-        ("a_kill_that_is_prepared_ends_what_its_parameter_says", prepared_kills),
+        (
+            "a_kill_that_is_prepared_ends_what_its_parameter_says",
+            prepared_kills,
+        ),
         ("kill_user_ends_what_is_ones_own_on_all_cores", kill_user),
-        ("a_transaction_that_is_open_for_too_long_ends_with_its_session", long_transaction),
-        ("a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once", left_file),
-        ("a_transaction_that_begins_anew_is_as_young_as_that", chained),
+        (
+            "a_transaction_that_is_open_for_too_long_ends_with_its_session",
+            long_transaction,
+        ),
+        (
+            "a_client_that_leaves_in_the_middle_of_its_file_is_gone_at_once",
+            left_file,
+        ),
+        (
+            "a_transaction_that_begins_anew_is_as_young_as_that",
+            chained,
+        ),
         ("a_transaction_is_silent_for_so_long", idle_transaction),
-        ("who_has_set_how_long_he_may_be_silent_is_sent_away_then", own_patience),
+        (
+            "who_has_set_how_long_he_may_be_silent_is_sent_away_then",
+            own_patience,
+        ),
         ("clients_that_are_silent_are_probed", probed),
         ("who_sends_a_statement_is_not_silent", slow_statement),
         ("last_words_are_numbered_as_the_answer", last_words),
-        ("who_waits_for_his_own_variables_hears_a_kill", asks_own_variables),
-        ("kill_query_while_something_is_asked_ends_no_transaction", asks_in_a_transaction),
+        (
+            "who_waits_for_his_own_variables_hears_a_kill",
+            asks_own_variables,
+        ),
+        (
+            "kill_query_while_something_is_asked_ends_no_transaction",
+            asks_in_a_transaction,
+        ),
         ("a_kill_query_that_comes_too_late_ends_nothing", late_kill),
-        ("a_statement_that_is_too_large_is_refused_and_the_session_goes_on", too_large),
-        ("a_bell_that_rings_while_a_statement_arrives_loses_none_of_it", half_a_statement),
-        ("a_client_that_leaves_ends_what_the_server_does_for_it", leaving),
-        ("a_client_that_leaves_where_its_account_is_full_ends_what_the_server_does", leaving_what_is_full),
-        ("where_a_statement_was_killed_nobody_else_is_before_another_was_answered", killed_and_free),
+        (
+            "a_statement_that_is_too_large_is_refused_and_the_session_goes_on",
+            too_large,
+        ),
+        (
+            "a_bell_that_rings_while_a_statement_arrives_loses_none_of_it",
+            half_a_statement,
+        ),
+        (
+            "a_client_that_leaves_ends_what_the_server_does_for_it",
+            leaving,
+        ),
+        (
+            "a_client_that_leaves_where_its_account_is_full_ends_what_the_server_does",
+            leaving_what_is_full,
+        ),
+        (
+            "where_a_statement_was_killed_nobody_else_is_before_another_was_answered",
+            killed_and_free,
+        ),
         ("a_kill_hits_nobody_at_a_servers_successor", successor),
-        ("a_kill_finds_its_connection_by_the_port_or_the_number", found_by_port_or_number),
+        (
+            "a_kill_finds_its_connection_by_the_port_or_the_number",
+            found_by_port_or_number,
+        ),
     ])
 }
 
@@ -62,7 +120,10 @@ fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.
 fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+        .collect()
 }
 
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
@@ -78,13 +139,19 @@ fn running(server: &Server, text: &str, wanted: usize) -> Outcome {
         if found == wanted {
             return Ok(());
         }
-        expect(Instant::now() < until, || format!("{wanted} statements like {text} were wanted:\n{said}"))?;
+        expect(Instant::now() < until, || {
+            format!("{wanted} statements like {text} were wanted:\n{said}")
+        })?;
         thread::sleep(Duration::from_millis(30));
     }
 }
 
 fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("error {code} was wanted: {said:?}"))
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with(code)),
+        || format!("error {code} was wanted: {said:?}"),
+    )
 }
 
 fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
@@ -101,9 +168,12 @@ fn half_a_row(driver: Driver) -> Outcome {
             let mut client = log_in(&proxy)?;
             client.query(ROWS).map_err(|error| error.to_string())?;
             running(&server, "REPEAT", 1)?;
-            // The count of columns, the column, its EOF, and what comes before it reads no more: what is on its way then ends anywhere.
+            // The count of columns, the column, its EOF, and what comes before it reads no more:
+            // what is on its way then ends anywhere.
             for _ in 0..200 {
-                client.packet().map_err(|error| format!("{vendor}: {error}"))?;
+                client
+                    .packet()
+                    .map_err(|error| format!("{vendor}: {error}"))?;
             }
             thread::sleep(Duration::from_millis(300));
             asked(&mut killer, &format!("KILL {}", client.id))?;
@@ -111,9 +181,16 @@ fn half_a_row(driver: Driver) -> Outcome {
             while let Ok(row) = client.packet() {
                 rows += 1;
                 let whole = row.len() == 41 && row[1..].iter().all(|byte| *byte == b'x');
-                expect(whole, || format!("{vendor}, turn {turn}: row {rows} is {}", row.escape_ascii()))?;
+                expect(whole, || {
+                    format!(
+                        "{vendor}, turn {turn}: row {rows} is {}",
+                        row.escape_ascii()
+                    )
+                })?;
             }
-            expect(rows > 0, || format!("{vendor}: there was no row after the KILL"))?;
+            expect(rows > 0, || {
+                format!("{vendor}: there was no row after the KILL")
+            })?;
             running(&server, "REPEAT", 0)?;
         }
     }
@@ -122,18 +199,25 @@ fn half_a_row(driver: Driver) -> Outcome {
 
 /// The file is read to its end, and then the server says that it was interrupted.
 fn half_a_file(driver: Driver) -> Outcome {
-    const LOAD: &[u8] = b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','";
+    const LOAD: &[u8] =
+        b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','";
     for vendor in vendors() {
         let server = Server::start(vendor)?;
         let mut wish = Wish::in_front_of(&server);
-        wish.variables.push_str("    enable_load_data_local_infile = true\n");
+        wish.variables
+            .push_str("    enable_load_data_local_infile = true\n");
         let proxy = Proxy::start(driver, &wish)?;
-        let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+        let _ = Client::MariaDbCli.run(
+            app(server.port),
+            &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
         let mut client = packets::Raw::log_in(proxy.port, caps::LOCAL_FILES | caps::DEPRECATE_EOF)?;
         client.query("BEGIN")?;
         client.query("INSERT INTO conf.scratch VALUES (1, 'kept')")?;
         let asks = client.ask(LOAD, Expect::Query)?;
-        expect(asks.contains("wants a file"), || format!("{vendor}: {asks}"))?;
+        expect(asks.contains("wants a file"), || {
+            format!("{vendor}: {asks}")
+        })?;
         client.send(2, "2,two\n".repeat(10_000).as_bytes())?;
         running(&server, "LOAD DATA", 1)?;
         proxy.admin(&format!("KILL QUERY {}", client.id))?;
@@ -141,9 +225,13 @@ fn half_a_file(driver: Driver) -> Outcome {
         client.send(3, b"3,three\n")?;
         client.send(4, b"")?;
         let said = client.answer(Expect::Query)?;
-        expect(said.contains(r"5 \xff%\x05#70100"), || format!("{vendor}: error 1317 was wanted: {said}"))?;
+        expect(said.contains(r"5 \xff%\x05#70100"), || {
+            format!("{vendor}: error 1317 was wanted: {said}")
+        })?;
         let kept = client.query("SELECT words FROM conf.scratch WHERE id IN (1, 3)")?;
-        expect(kept.contains("kept") && !kept.contains("three"), || format!("{vendor}: {kept}"))?;
+        expect(kept.contains("kept") && !kept.contains("three"), || {
+            format!("{vendor}: {kept}")
+        })?;
         client.query("ROLLBACK")?;
     }
     Ok(())
@@ -153,11 +241,18 @@ fn half_a_file(driver: Driver) -> Outcome {
 fn left_file(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.variables.push_str("    enable_load_data_local_infile = true\n");
+    wish.variables
+        .push_str("    enable_load_data_local_infile = true\n");
     let proxy = Proxy::start(driver, &wish)?;
-    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let _ = Client::MariaDbCli.run(
+        app(server.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
     let mut client = packets::Raw::log_in(proxy.port, caps::LOCAL_FILES | caps::DEPRECATE_EOF)?;
-    let asks = client.ask(b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','", Expect::Query)?;
+    let asks = client.ask(
+        b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','",
+        Expect::Query,
+    )?;
     expect(asks.contains("wants a file"), || asks)?;
     let received = || -> Result<u64, String> {
         let said =
@@ -191,11 +286,15 @@ fn left_file(driver: Driver) -> Outcome {
     let id = client.id;
     drop(client);
     let gone = trials::soon("0", || {
-        let listed = proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id}"))?;
+        let listed = proxy.admin(&format!(
+            "SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id}"
+        ))?;
         Ok(listed.trim().to_owned())
     });
     server.signal("CONT");
-    expect(waits, || "a server that does not read takes it all".to_owned())?;
+    expect(waits, || {
+        "a server that does not read takes it all".to_owned()
+    })?;
     gone
 }
 
@@ -207,16 +306,24 @@ fn delayed(driver: Driver) -> Outcome {
     let mut killer = log_in(&proxy)?;
     for (id, kill) in [(1, "KILL QUERY"), (2, "KILL")] {
         let mut client = log_in(&proxy)?;
-        client.query(&format!("INSERT INTO conf.scratch VALUES ({id}, 'late')")).map_err(|error| error.to_string())?;
+        client
+            .query(&format!("INSERT INTO conf.scratch VALUES ({id}, 'late')"))
+            .map_err(|error| error.to_string())?;
         thread::sleep(Duration::from_millis(200));
         asked(&mut killer, &format!("{kill} {}", client.id))?;
         let said = client.rows();
         match kill {
             "KILL QUERY" => is_error(&said, "1317")?,
-            _ => expect(said.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Other), || format!("{kill}: {said:?}"))?,
+            _ => expect(
+                said.as_ref()
+                    .is_err_and(|error| error.kind() != io::ErrorKind::Other),
+                || format!("{kill}: {said:?}"),
+            )?,
         }
         let goes_on = client.ask("SELECT 1").is_ok();
-        expect(goes_on == (kill == "KILL QUERY"), || format!("after {kill} the session goes on: {goes_on}"))?;
+        expect(goes_on == (kill == "KILL QUERY"), || {
+            format!("after {kill} the session goes on: {goes_on}")
+        })?;
     }
     thread::sleep(Duration::from_millis(1500));
     let there = server.root("SELECT * FROM conf.scratch")?;
@@ -231,12 +338,22 @@ fn unreadable_frame(driver: Driver) -> Outcome {
     // A frame of ten bytes that are a hundred when unpacked, which they cannot be.
     let words = client.last_words(b"\x0a\0\0\0\x64\0\0notzlib!!!")?;
     let mut said = Vec::new();
-    let unpacked = Frames::new(Algorithm::Zlib, 6).unpack(&words, &mut said, &mut Codecs::default());
-    expect(unpacked.is_ok_and(|used| used == words.len()), || format!("{}", words.escape_ascii()))?;
+    let unpacked =
+        Frames::new(Algorithm::Zlib, 6).unpack(&words, &mut said, &mut Codecs::default());
+    expect(unpacked.is_ok_and(|used| used == words.len()), || {
+        format!("{}", words.escape_ascii())
+    })?;
     // The numbers of a frame and a packet that answer.
-    expect(words.get(3) == Some(&1) && said.get(3) == Some(&1), || format!("{}", said.escape_ascii()))?;
-    expect(said.get(4..7) == Some(b"\xff\x85\x04"), || format!("error 1157 was wanted: {}", said.escape_ascii()))?;
-    expect(proxy.log().contains("a compressed frame that is not zlib"), || proxy.log())
+    expect(words.get(3) == Some(&1) && said.get(3) == Some(&1), || {
+        format!("{}", said.escape_ascii())
+    })?;
+    expect(said.get(4..7) == Some(b"\xff\x85\x04"), || {
+        format!("error 1157 was wanted: {}", said.escape_ascii())
+    })?;
+    expect(
+        proxy.log().contains("a compressed frame that is not zlib"),
+        || proxy.log(),
+    )
 }
 
 /// It runs until somebody ends it, and does not look whether its client is still there.
@@ -251,7 +368,10 @@ fn kill_query(driver: Driver) -> Outcome {
             let mut client = log_in(&proxy)?;
             let id = client.id;
             asked(&mut client, "BEGIN")?;
-            asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"))?;
+            asked(
+                &mut client,
+                &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"),
+            )?;
             let runs = thread::spawn(move || {
                 let said = client.ask(LONG);
                 (client, said)
@@ -263,11 +383,15 @@ fn kill_query(driver: Driver) -> Outcome {
             running(&server, "ENDLESS", 0)?;
             // Its transaction is where it was.
             let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
-            expect(kept == [[(turn + 1).to_string()]], || format!("{vendor}: the transaction has {kept:?}"))?;
+            expect(kept == [[(turn + 1).to_string()]], || {
+                format!("{vendor}: the transaction has {kept:?}")
+            })?;
             asked(&mut client, "COMMIT")?;
         }
         let there = asked(&mut killer, "SELECT COUNT(*) FROM conf.scratch")?;
-        expect(there == [["6"]], || format!("{vendor}: committed were {there:?}"))?;
+        expect(there == [["6"]], || {
+            format!("{vendor}: committed were {there:?}")
+        })?;
     }
     Ok(())
 }
@@ -282,8 +406,11 @@ fn over_time(driver: Driver) -> Outcome {
         let mut client = log_in(&proxy)?;
         let is_late = |client: &mut Raw, sql: &str| -> Outcome {
             let said = client.ask(sql);
-            let words = "1907 70100 Query execution was interrupted, query_timeout exceeded (400ms)";
-            let right = said.as_ref().is_err_and(|error| error.to_string().replace('#', "") == words);
+            let words =
+                "1907 70100 Query execution was interrupted, query_timeout exceeded (400ms)";
+            let right = said
+                .as_ref()
+                .is_err_and(|error| error.to_string().replace('#', "") == words);
             expect(right, || format!("{vendor}: {sql}: {said:?}"))
         };
         // Nothing is there.
@@ -291,14 +418,23 @@ fn over_time(driver: Driver) -> Outcome {
         running(&server, "ENDLESS", 0)?;
         for turn in 0..2 {
             asked(&mut client, "BEGIN")?;
-            asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"))?;
-            let number = asked(&mut client, "SELECT CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0)")?;
+            asked(
+                &mut client,
+                &format!("INSERT INTO conf.scratch VALUES ({turn}, 'kept')"),
+            )?;
+            let number = asked(
+                &mut client,
+                "SELECT CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0)",
+            )?;
             is_late(&mut client, LONG)?;
             running(&server, "ENDLESS", 0)?;
             let kept =
                 asked(&mut client, "SELECT COUNT(*), CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0) FROM conf.scratch")?
                     .concat();
-            expect(kept == [(turn + 1).to_string(), number.concat().concat()], || format!("{vendor}: {kept:?}, {number:?}"))?;
+            expect(
+                kept == [(turn + 1).to_string(), number.concat().concat()],
+                || format!("{vendor}: {kept:?}, {number:?}"),
+            )?;
             asked(&mut client, "COMMIT")?;
         }
         // It waits for a lock, and the session has one, too.
@@ -312,14 +448,24 @@ fn over_time(driver: Driver) -> Outcome {
         let locked = asked(&mut other, "SELECT IS_USED_LOCK('over_time') IS NOT NULL")?;
         expect(locked == [["1"]], || format!("{vendor}: {locked:?}"))?;
         asked(&mut other, "COMMIT")?;
-        let there = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch WHERE words = 'locked' FOR UPDATE")?;
+        let there = asked(
+            &mut client,
+            "SELECT COUNT(*) FROM conf.scratch WHERE words = 'locked' FOR UPDATE",
+        )?;
         expect(there == [["2"]], || format!("{vendor}: {there:?}"))?;
         // Only the server's answer that was interrupted is replaced.
         asked(&mut client, "BEGIN")?;
-        let (code, rest) = ("1317", "SELECT 'ENDLESS', REPEAT('x', 20000), SLEEP(0.05) FROM conf.numbers");
+        let (code, rest) = (
+            "1317",
+            "SELECT 'ENDLESS', REPEAT('x', 20000), SLEEP(0.05) FROM conf.numbers",
+        );
         client.query(rest).map_err(|error| error.to_string())?;
         let said = client.each_row(|_| ());
-        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("{vendor}: {said:?}"))?;
+        expect(
+            said.as_ref()
+                .is_err_and(|error| error.to_string().starts_with(code)),
+            || format!("{vendor}: {said:?}"),
+        )?;
         asked(&mut client, "ROLLBACK")?;
         let mine = asked(&mut client, "SELECT id FROM conf.mine")?;
         expect(mine == [["5"]], || format!("{vendor}: {mine:?}"))?;
@@ -329,27 +475,49 @@ fn over_time(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// Rows that its server has, and has not sent, when the statement is interrupted: the error is the first packet of the answer.
+/// Rows that its server has, and has not sent, when the statement is interrupted: the error is the
+/// first packet of the answer.
 fn in_the_buffer(vendor: Vendor, proxy: &Proxy) -> Outcome {
     proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, timeout, apply) VALUES (2, 1, 'SLOWLY', 1500, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     const SLOWLY: &str = "SELECT /* SLOWLY */ id, SLEEP(0.4) FROM conf.numbers LIMIT 40";
-    const LATE: &str = r"\xffs\x07#70100Query execution was interrupted, query_timeout exceeded (1500ms)";
-    let mut client = packets::Raw::log_in(proxy.port, caps::MULTI_STATEMENTS | caps::MULTI_RESULTS | caps::DEPRECATE_EOF)?;
+    const LATE: &str =
+        r"\xffs\x07#70100Query execution was interrupted, query_timeout exceeded (1500ms)";
+    let mut client = packets::Raw::log_in(
+        proxy.port,
+        caps::MULTI_STATEMENTS | caps::MULTI_RESULTS | caps::DEPRECATE_EOF,
+    )?;
     client.query("BEGIN")?;
     client.query("INSERT INTO conf.scratch VALUES (77, 'kept')")?;
     client.prepare(SLOWLY)?;
     let said = client.query(SLOWLY)?;
-    expect(said.trim() == format!("1 {LATE}"), || format!("{vendor}: {said}"))?;
+    expect(said.trim() == format!("1 {LATE}"), || {
+        format!("{vendor}: {said}")
+    })?;
     let said = client.execute(0, 0, b"")?;
-    expect(said.trim() == format!("1 {LATE}"), || format!("{vendor}: prepared: {said}"))?;
+    expect(said.trim() == format!("1 {LATE}"), || {
+        format!("{vendor}: prepared: {said}")
+    })?;
     // The second of two goes on where the first has ended.
     let said = client.query(&format!("SELECT 1; {SLOWLY}"))?;
-    let packets: Vec<_> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let numbers: Vec<usize> = packets.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
-    let in_order = numbers.iter().enumerate().all(|(at, number)| *number == at + 1) && numbers.len() == packets.len();
-    expect(in_order && numbers.len() > 3 && said.trim().ends_with(LATE), || format!("{vendor}: {said}"))?;
+    let packets: Vec<_> = said
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let numbers: Vec<usize> = packets
+        .iter()
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+        .collect();
+    let in_order = numbers
+        .iter()
+        .enumerate()
+        .all(|(at, number)| *number == at + 1)
+        && numbers.len() == packets.len();
+    expect(
+        in_order && numbers.len() > 3 && said.trim().ends_with(LATE),
+        || format!("{vendor}: {said}"),
+    )?;
     let kept = client.query("SELECT words FROM conf.scratch WHERE id = 77")?;
     expect(kept.contains("kept"), || format!("{vendor}: {kept}"))?;
     client.query("ROLLBACK")?;
@@ -369,13 +537,17 @@ fn kill_connection(driver: Driver) -> Outcome {
             if by_command {
                 let mut payload = vec![0x0c];
                 payload.extend_from_slice(&id.to_le_bytes());
-                killer.command(&payload).map_err(|error| error.to_string())?;
+                killer
+                    .command(&payload)
+                    .map_err(|error| error.to_string())?;
                 killer.rows().map_err(|error| error.to_string())?;
             } else {
                 asked(&mut killer, &format!("KILL {id}"))?;
             }
             let (during, after) = runs.join().map_err(|_| "the client panicked".to_owned())?;
-            expect(during.is_err() && after.is_err(), || format!("{vendor}: {during:?}, then {after:?}"))?;
+            expect(during.is_err() && after.is_err(), || {
+                format!("{vendor}: {during:?}, then {after:?}")
+            })?;
             running(&server, "ENDLESS", 0)?;
         }
         // Somebody who does nothing.
@@ -383,17 +555,29 @@ fn kill_connection(driver: Driver) -> Outcome {
         asked(&mut idle, "SELECT 1")?;
         asked(&mut killer, &format!("KILL CONNECTION {}", idle.id))?;
         let after = idle.ask("SELECT 1");
-        expect(after.is_err(), || format!("{vendor}: {after:?} of a killed session"))?;
+        expect(after.is_err(), || {
+            format!("{vendor}: {after:?} of a killed session")
+        })?;
         // Oneself.
         let said = killer.ask("KILL CONNECTION_ID()");
-        is_error(&said, if vendor == Vendor::MariaDb { "1927" } else { "1317" })?;
-        expect(killer.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived its own KILL"))?;
+        is_error(
+            &said,
+            if vendor == Vendor::MariaDb {
+                "1927"
+            } else {
+                "1317"
+            },
+        )?;
+        expect(killer.ask("SELECT 1").is_err(), || {
+            format!("{vendor}: a session outlived its own KILL")
+        })?;
     }
     Ok(())
 }
 
 /// More than all buffers on the way take.
-const MUCH: &[u8] = b"\x03SELECT 'MUCH', a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000";
+const MUCH: &[u8] =
+    b"\x03SELECT 'MUCH', a.id, REPEAT('x', 500) FROM conf.numbers a, conf.numbers b LIMIT 1000000";
 
 fn deaf(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
@@ -421,12 +605,27 @@ fn strangers(driver: Driver) -> Outcome {
     let mut client = log_in(&proxy)?;
     let refused = |sql: &str, code: &str| {
         let said = proxy.query(sql);
-        expect(said.as_ref().is_err_and(|words| words.contains(code)), || format!("{sql}: {code} was wanted: {said:?}"))
+        expect(
+            said.as_ref().is_err_and(|words| words.contains(code)),
+            || format!("{sql}: {code} was wanted: {said:?}"),
+        )
     };
-    refused(&format!("KILL {}", client.id), &format!("ERROR 1095 (HY000) at line 1: You are not owner of thread {}", client.id))?;
+    refused(
+        &format!("KILL {}", client.id),
+        &format!(
+            "ERROR 1095 (HY000) at line 1: You are not owner of thread {}",
+            client.id
+        ),
+    )?;
     refused(&format!("KILL QUERY {}", client.id), "ERROR 1095")?;
-    refused("KILL 4000000000", "ERROR 1094 (HY000) at line 1: Unknown thread id: 4000000000")?;
-    refused("KILL USER open", "ERROR 1095 (HY000) at line 1: Operation KILL USER failed for open@%")?;
+    refused(
+        "KILL 4000000000",
+        "ERROR 1094 (HY000) at line 1: Unknown thread id: 4000000000",
+    )?;
+    refused(
+        "KILL USER open",
+        "ERROR 1095 (HY000) at line 1: Operation KILL USER failed for open@%",
+    )?;
     let said = asked(&mut client, "SELECT 'here'")?;
     same(&said[0][0], "here")
 }
@@ -438,7 +637,10 @@ fn forms(driver: Driver) -> Outcome {
         let mut killer = Raw::log_in_for_several(proxy.port).map_err(|error| error.to_string())?;
         let mut client = log_in(&proxy)?;
         let id = client.id;
-        for kills in [&[format!("KILL HARD QUERY {id}")][..], &[format!("KILL SOFT QUERY {id}")]] {
+        for kills in [
+            &[format!("KILL HARD QUERY {id}")][..],
+            &[format!("KILL SOFT QUERY {id}")],
+        ] {
             client.query(LONG).map_err(|error| error.to_string())?;
             running(&server, "ENDLESS", 1)?;
             for sql in kills {
@@ -448,23 +650,44 @@ fn forms(driver: Driver) -> Outcome {
         }
         client.query(LONG).map_err(|error| error.to_string())?;
         running(&server, "ENDLESS", 1)?;
-        killer.query(&format!("SELECT 'before'; KILL QUERY {id}; SELECT 'behind'")).map_err(|error| error.to_string())?;
+        killer
+            .query(&format!(
+                "SELECT 'before'; KILL QUERY {id}; SELECT 'behind'"
+            ))
+            .map_err(|error| error.to_string())?;
         let said = (0..3)
-            .map(|_| Ok(killer.rows().map_err(|error| error.to_string())?.concat().concat()))
+            .map(|_| {
+                Ok(killer
+                    .rows()
+                    .map_err(|error| error.to_string())?
+                    .concat()
+                    .concat())
+            })
             .collect::<Result<Vec<_>, String>>()?;
-        expect(said == ["before", "", "behind"], || format!("{vendor}: {said:?}"))?;
+        expect(said == ["before", "", "behind"], || {
+            format!("{vendor}: {said:?}")
+        })?;
         is_error(&client.rows(), "1317")?;
         for sql in ["KILL (SELECT 7)", "KILL QUERY 7 / 1", "KILL 1 - 2"] {
             is_error(&killer.ask(sql), "1235")?;
         }
         // A server's own number of a statement.
-        let said = killer.ask("KILL QUERY ID 7").err().map(|error| error.to_string()).unwrap_or_default();
-        expect(said.contains("1235") && said.contains("number of a statement"), || format!("{vendor}: {said}"))?;
+        let said = killer
+            .ask("KILL QUERY ID 7")
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
+        expect(
+            said.contains("1235") && said.contains("number of a statement"),
+            || format!("{vendor}: {said}"),
+        )?;
         if vendor == Vendor::MySql {
             is_error(&killer.ask("KILL USER open"), "1235")?;
         }
         asked(&mut killer, &format!("KILL SOFT CONNECTION {id}"))?;
-        expect(client.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived a KILL"))?;
+        expect(client.ask("SELECT 1").is_err(), || {
+            format!("{vendor}: a session outlived a KILL")
+        })?;
         asked(&mut killer, "SELECT 1")?;
     }
     Ok(())
@@ -496,20 +719,25 @@ fn prepared_kills(driver: Driver) -> Outcome {
         let (server, proxy) = one(driver, vendor)?;
         let (mut killer, mut client) = (log_in(&proxy)?, log_in(&proxy)?);
         let (id, text) = (u64::from(client.id), client.id.to_string());
-        let mut ends = |killer: &mut Raw, kill: &mut dyn FnMut(&mut Raw) -> io::Result<Vec<Vec<String>>>| {
-            client.query(LONG).map_err(said)?;
-            running(&server, "ENDLESS", 1)?;
-            kill(killer).map_err(said)?;
-            is_error(&client.rows(), "1317")
-        };
-        ends(&mut killer, &mut |killer| killer.ask(&format!("KILL QUERY '{id}'")))?;
+        let mut ends =
+            |killer: &mut Raw, kill: &mut dyn FnMut(&mut Raw) -> io::Result<Vec<Vec<String>>>| {
+                client.query(LONG).map_err(said)?;
+                running(&server, "ENDLESS", 1)?;
+                kill(killer).map_err(said)?;
+                is_error(&client.rows(), "1317")
+            };
+        ends(&mut killer, &mut |killer| {
+            killer.ask(&format!("KILL QUERY '{id}'"))
+        })?;
         let written = prepare(&mut killer, &format!("KILL QUERY {id}")).map_err(said)?;
         ends(&mut killer, &mut |killer| execute(killer, &written, b""))?;
         // MySQL takes no parameter there, and says so itself.
         let mut direct = log_in_to(&server)?;
         let told = prepare(&mut direct, "KILL QUERY ?").map(drop).map_err(said);
         let prepared = prepare(&mut killer, "KILL QUERY ?").map_err(said);
-        expect(prepared.clone().map(drop) == told, || format!("{vendor}: {prepared:?} instead of {told:?}"))?;
+        expect(prepared.clone().map(drop) == told, || {
+            format!("{vendor}: {prepared:?} instead of {told:?}")
+        })?;
         let Ok(query) = prepared else { continue };
         let string = [&[0, 1, 0xfd, 0, text.len() as u8], text.as_bytes()].concat();
         let longlong = [&[0, 1, 8, 0][..], &id.to_le_bytes()].concat();
@@ -520,11 +748,17 @@ fn prepared_kills(driver: Driver) -> Outcome {
         let whole = prepare(&mut killer, "KILL ?").map_err(said)?;
         let other = [&[0, 1, 8, 0][..], &4_000_000_000_u64.to_le_bytes()].concat();
         let nothing = [1, 1, 6, 0];
-        for (params, code) in [(&other[..], "1094"), (&nothing, "1094"), (&[0, 1, 0xfd, 0, 1, b'x'], "1235")] {
+        for (params, code) in [
+            (&other[..], "1094"),
+            (&nothing, "1094"),
+            (&[0, 1, 0xfd, 0, 1, b'x'], "1235"),
+        ] {
             is_error(&execute(&mut killer, &whole, params), code)?;
         }
         execute(&mut killer, &whole, &longlong).map_err(said)?;
-        expect(client.ask("SELECT 1").is_err(), || format!("{vendor}: a session outlived a prepared KILL"))?;
+        expect(client.ask("SELECT 1").is_err(), || {
+            format!("{vendor}: a session outlived a prepared KILL")
+        })?;
         asked(&mut killer, "SELECT 1")?;
     }
     Ok(())
@@ -536,12 +770,19 @@ fn log_in_to(server: &Server) -> Result<Raw, String> {
 
 fn kill_user(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
-    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let _ = Client::MariaDbCli.run(
+        app(server.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
     let mut other = packets::Raw::log_in(proxy.port, 0)?;
     // On both cores.
     let mut clients: Vec<Raw> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
     let mut killer = log_in(&proxy)?;
-    for sql in ["KILL USER nobody", "KILL USER open@'10.9.9.9'", "KILL USER app@10.9.9.9"] {
+    for sql in [
+        "KILL USER nobody",
+        "KILL USER open@'10.9.9.9'",
+        "KILL USER app@10.9.9.9",
+    ] {
         asked(&mut killer, sql)?;
     }
     is_error(&killer.ask("KILL USER app"), "1095")?;
@@ -556,7 +797,9 @@ fn kill_user(driver: Driver) -> Outcome {
     }
     is_error(&killer.ask("KILL USER CURRENT_USER"), "1927")?;
     for client in clients.iter_mut().chain([&mut killer]) {
-        expect(client.ask("SELECT 1").is_err(), || "a session outlived KILL USER".to_owned())?;
+        expect(client.ask("SELECT 1").is_err(), || {
+            "a session outlived KILL USER".to_owned()
+        })?;
     }
     let said = other.query("SELECT 'here'")?;
     expect(said.contains("here"), || said)
@@ -568,12 +811,17 @@ fn long_transaction(driver: Driver) -> Outcome {
     let mut other = log_in(&proxy)?;
     let mut client = log_in(&proxy)?;
     asked(&mut client, "BEGIN")?;
-    asked(&mut client, "INSERT INTO conf.scratch VALUES (1, 'never committed')")?;
+    asked(
+        &mut client,
+        "INSERT INTO conf.scratch VALUES (1, 'never committed')",
+    )?;
     let until = Instant::now() + Duration::from_secs(20);
     // It is never silent for long, so that no other limit ends it.
     while client.ask("SELECT 1").is_ok() {
         asked(&mut other, "SELECT 1")?;
-        expect(Instant::now() < until, || "the transaction is open for 20 seconds".to_owned())?;
+        expect(Instant::now() < until, || {
+            "the transaction is open for 20 seconds".to_owned()
+        })?;
         thread::sleep(Duration::from_millis(100));
     }
     // Whoever has no transaction goes on.
@@ -601,10 +849,15 @@ fn idle_transaction(driver: Driver) -> Outcome {
     proxy.admin("SET mysql-max_transaction_idle_time=1000; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let (mut open, mut announced, mut none) = (log_in(&proxy)?, log_in(&proxy)?, log_in(&proxy)?);
     asked(&mut open, "BEGIN")?;
-    asked(&mut announced, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+    asked(
+        &mut announced,
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    )?;
     asked(&mut none, "SELECT 1")?;
     let last = open.packet().map_err(|error| error.to_string())?;
-    expect(last.first() == Some(&0xff), || last.escape_ascii().to_string())?;
+    expect(last.first() == Some(&0xff), || {
+        last.escape_ascii().to_string()
+    })?;
     expect(open.packet().is_err(), || "the session goes on".to_owned())?;
     thread::sleep(Duration::from_millis(500));
     asked(&mut announced, "SELECT 1")?;
@@ -618,25 +871,40 @@ fn own_patience(driver: Driver) -> Outcome {
         let (mut short, mut other) = (log_in(&proxy)?, log_in(&proxy)?);
         asked(&mut other, "SELECT 1")?;
         asked(&mut short, "SET SESSION wait_timeout = 1")?;
-        same(&asked(&mut short, "SELECT @@wait_timeout")?.concat().concat(), "1")?;
+        same(
+            &asked(&mut short, "SELECT @@wait_timeout")?
+                .concat()
+                .concat(),
+            "1",
+        )?;
         let last = short.packet().map_err(|error| error.to_string())?;
-        let code = last.get(1..3).map(|code| u16::from_le_bytes([code[0], code[1]]));
-        expect(last.first() == Some(&0xff) && code == Some(4031), || last.escape_ascii().to_string())?;
+        let code = last
+            .get(1..3)
+            .map(|code| u16::from_le_bytes([code[0], code[1]]));
+        expect(last.first() == Some(&0xff) && code == Some(4031), || {
+            last.escape_ascii().to_string()
+        })?;
         expect(short.packet().is_err(), || "the session goes on".to_owned())?;
         asked(&mut other, "SELECT 1")?;
     }
     Ok(())
 }
 
-/// One whose machine has lost its power says no farewell: the kernel asks (timer 02 of the accepted socket, proc(5)).
+/// One whose machine has lost its power says no farewell: the kernel asks (timer 02 of the accepted
+/// socket, proc(5)).
 fn probed(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver, Vendor::MariaDb)?;
     let timers = || -> Result<Vec<String>, String> {
         let table = std::fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
         let here = format!("0100007F:{:04X}", proxy.port);
-        let fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let ours = fields.filter(|fields| fields.get(1) == Some(&here.as_str()) && fields.get(3) == Some(&"01"));
-        Ok(ours.filter_map(|fields| fields.get(5).map(|timer| timer[..2].to_owned())).collect())
+        let fields = table
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let ours = fields
+            .filter(|fields| fields.get(1) == Some(&here.as_str()) && fields.get(3) == Some(&"01"));
+        Ok(ours
+            .filter_map(|fields| fields.get(5).map(|timer| timer[..2].to_owned()))
+            .collect())
     };
     let _client = log_in(&proxy)?;
     trials::soon("02", || Ok(timers()?.concat()))?;
@@ -649,7 +917,8 @@ fn probed(driver: Driver) -> Outcome {
     })
 }
 
-/// Byte for byte, for longer than it may be silent: it is that only when nothing comes any more, and its transaction is no younger for it.
+/// Byte for byte, for longer than it may be silent: it is that only when nothing comes any more,
+/// and its transaction is no younger for it.
 fn slow_statement(driver: Driver) -> Outcome {
     let text = b"\x03SELECT 'slow and steady'";
     let bytes = [&(text.len() as u32).to_le_bytes()[..], text].concat();
@@ -661,17 +930,26 @@ fn slow_statement(driver: Driver) -> Outcome {
         }
         Ok::<_, io::Error>(())
     };
-    for (limit, begins) in [("mysql-max_transaction_idle_time", "BEGIN"), ("mysql-wait_timeout", "SELECT 1")] {
-        proxy.admin(&format!("SET {limit}=1000; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+    for (limit, begins) in [
+        ("mysql-max_transaction_idle_time", "BEGIN"),
+        ("mysql-wait_timeout", "SELECT 1"),
+    ] {
+        proxy.admin(&format!(
+            "SET {limit}=1000; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))?;
         let mut client = log_in(&proxy)?;
         asked(&mut client, begins)?;
         slowly(&mut client, &bytes).map_err(|error| format!("{limit}: {error}"))?;
         let said = client.rows().map_err(|error| format!("{limit}: {error}"))?;
         expect(said == [["slow and steady"]], || format!("{said:?}"))?;
         // It says no more.
-        client.bytes(&bytes[..8]).map_err(|error| error.to_string())?;
+        client
+            .bytes(&bytes[..8])
+            .map_err(|error| error.to_string())?;
         let last = client.packet().map_err(|error| error.to_string())?;
-        expect(last.starts_with(b"\xff\xbf\x0f"), || last.escape_ascii().to_string())?;
+        expect(last.starts_with(b"\xff\xbf\x0f"), || {
+            last.escape_ascii().to_string()
+        })?;
     }
     proxy.admin("SET mysql-wait_timeout=28800000; SET mysql-max_transaction_time=1500; LOAD MYSQL VARIABLES TO RUNTIME")?;
     let mut client = log_in(&proxy)?;
@@ -679,21 +957,35 @@ fn slow_statement(driver: Driver) -> Outcome {
     let begun = Instant::now();
     let _until_it_is_gone = slowly(&mut client, &[&bytes[..], &bytes].concat());
     let last = client.packet();
-    let is_ended = last.as_ref().map_or(true, |last| last.starts_with(b"\xff\xbf\x0f"));
-    expect(is_ended && begun.elapsed() < Duration::from_secs(20), || format!("{last:?} after {:?}", begun.elapsed()))
+    let is_ended = last
+        .as_ref()
+        .map_or(true, |last| last.starts_with(b"\xff\xbf\x0f"));
+    expect(
+        is_ended && begun.elapsed() < Duration::from_secs(20),
+        || format!("{last:?} after {:?}", begun.elapsed()),
+    )
 }
 
 /// Else client libraries say that packets are out of order.
 fn last_words(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
-    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let _ = Client::MariaDbCli.run(
+        app(server.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
     for malformed in [false, true] {
         let mut client = packets::Raw::log_in(proxy.port, 0)?;
         // COM_PROCESS_KILL of oneself, and a COM_CHANGE_USER to nobody.
-        let command = if malformed { b"\x11app\0\x14short".to_vec() } else { [&[0x0C], &client.id.to_le_bytes()[..]].concat() };
+        let command = if malformed {
+            b"\x11app\0\x14short".to_vec()
+        } else {
+            [&[0x0C], &client.id.to_le_bytes()[..]].concat()
+        };
         client.send(0, &command)?;
         let (seq, words) = client.packet()?;
-        expect(seq == 1 && words.first() == Some(&0xff), || format!("{seq} {}", words.escape_ascii()))?;
+        expect(seq == 1 && words.first() == Some(&0xff), || {
+            format!("{seq} {}", words.escape_ascii())
+        })?;
     }
     Ok(())
 }
@@ -702,18 +994,26 @@ fn last_words(driver: Driver) -> Outcome {
 fn asks_own_variables(driver: Driver) -> Outcome {
     for ends in ["KILL QUERY", "KILL CONNECTION", ""] {
         let (server, proxy) = one(driver, Vendor::MariaDb)?;
-        let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+        let _ = Client::MariaDbCli.run(
+            app(server.port),
+            &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
         let mut client = packets::Raw::log_in(proxy.port, 0)?;
         let id = client.id;
         client.query("BEGIN")?;
         client.query("SET @text = CONCAT('SELECT ', 5)")?;
         server.signal("STOP");
         client.send(0, b"\x03PREPARE s FROM @text")?;
-        let listed =
-            || proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"));
+        let listed = || {
+            proxy.admin(&format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {id} AND command = 'Query'"))
+        };
         trials::soon("1", || Ok(listed()?.trim().to_owned()))?;
         let (command, code) = match ends {
-            "" => ("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME".to_owned(), 1053_u16),
+            "" => (
+                "UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME"
+                    .to_owned(),
+                1053_u16,
+            ),
             kill => (format!("{kill} {id}"), 1317),
         };
         proxy.admin(&command)?;
@@ -721,18 +1021,28 @@ fn asks_own_variables(driver: Driver) -> Outcome {
         server.signal("CONT");
         let (seq, words) = said.map_err(|error| format!("{command}: {error}"))?;
         let wanted = [&[0xff], &code.to_le_bytes()[..]].concat();
-        expect(seq == 1 && words.starts_with(&wanted), || format!("{command}: {seq} {}", words.escape_ascii()))?;
+        expect(seq == 1 && words.starts_with(&wanted), || {
+            format!("{command}: {seq} {}", words.escape_ascii())
+        })?;
     }
     Ok(())
 }
 
-/// What its next statement needs has to be asked for first, or prepared there: KILL QUERY ends the statement, and not the connection with the transaction.
+/// What its next statement needs has to be asked for first, or prepared there: KILL QUERY ends the
+/// statement, and not the connection with the transaction.
 fn asks_in_a_transaction(driver: Driver) -> Outcome {
     for prepared in [false, true] {
         let (server, proxy) = one(driver, Vendor::MariaDb)?;
         let mut client = log_in(&proxy)?;
-        client.command(b"\x16SELECT 7").map_err(|error| error.to_string())?;
-        let id = client.packet().map_err(|error| error.to_string())?.get(1..5).map(<[u8]>::to_vec).unwrap_or_default();
+        client
+            .command(b"\x16SELECT 7")
+            .map_err(|error| error.to_string())?;
+        let id = client
+            .packet()
+            .map_err(|error| error.to_string())?
+            .get(1..5)
+            .map(<[u8]>::to_vec)
+            .unwrap_or_default();
         for _definition_and_end in 0..2 {
             client.packet().map_err(|error| error.to_string())?;
         }
@@ -741,25 +1051,45 @@ fn asks_in_a_transaction(driver: Driver) -> Outcome {
         for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (2, 'of another')"] {
             asked(&mut other, sql)?;
         }
-        for sql in ["BEGIN", "INSERT INTO conf.scratch VALUES (1, 'kept')", "SET @text = CONCAT('SELECT ', 5)"] {
+        for sql in [
+            "BEGIN",
+            "INSERT INTO conf.scratch VALUES (1, 'kept')",
+            "SET @text = CONCAT('SELECT ', 5)",
+        ] {
             asked(&mut client, sql)?;
         }
         server.signal("STOP");
         let execute = [&b"\x17"[..], &id, &[0, 1, 0, 0, 0]].concat();
-        client.command(if prepared { &execute } else { b"\x03PREPARE s FROM @text" }).map_err(|error| error.to_string())?;
-        let listed =
-            format!("SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command <> 'Sleep'", client.id);
+        client
+            .command(if prepared {
+                &execute
+            } else {
+                b"\x03PREPARE s FROM @text"
+            })
+            .map_err(|error| error.to_string())?;
+        let listed = format!(
+            "SELECT COUNT(*) FROM stats_mysql_processlist WHERE SessionID = {} AND command <> 'Sleep'",
+            client.id
+        );
         let killed = trials::soon("1", || Ok(proxy.admin(&listed)?.trim().to_owned()))
             .and_then(|()| proxy.admin(&format!("KILL QUERY {}", client.id)));
         server.signal("CONT");
         killed?;
         // Whether it came in time for the statement itself is nobody's concern.
-        let said = if prepared { up_to_eofs(&mut client, 2) } else { client.rows().map(drop).map_err(|error| error.to_string()) };
+        let said = if prepared {
+            up_to_eofs(&mut client, 2)
+        } else {
+            client.rows().map(drop).map_err(|error| error.to_string())
+        };
         if let Err(error) = said {
-            expect(error.starts_with("1317"), || format!("prepared: {prepared}: {error}"))?;
+            expect(error.starts_with("1317"), || {
+                format!("prepared: {prepared}: {error}")
+            })?;
         }
         let kept = asked(&mut client, "SELECT COUNT(*) FROM conf.scratch")?;
-        expect(kept == [["1"]], || format!("prepared: {prepared}: the transaction has {kept:?}"))?;
+        expect(kept == [["1"]], || {
+            format!("prepared: {prepared}: the transaction has {kept:?}")
+        })?;
     }
     Ok(())
 }
@@ -778,10 +1108,14 @@ fn up_to_eofs(client: &mut Raw, eofs: usize) -> Outcome {
     Ok(())
 }
 
-/// It was for a statement that had ended: it does not end what the session does next, not even becoming somebody else.
+/// It was for a statement that had ended: it does not end what the session does next, not even
+/// becoming somebody else.
 fn late_kill(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver, Vendor::MariaDb)?;
-    let _ = Client::MariaDbCli.run(app(server.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    let _ = Client::MariaDbCli.run(
+        app(server.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
     server.root("CREATE USER fast@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO fast@'%'")?;
     proxy.admin("INSERT INTO mysql_users (username, password, default_hostgroup, fast_forward) VALUES ('fast', 'secret', 0, 1); LOAD MYSQL USERS TO RUNTIME")?;
     let mut client = packets::Raw::log_in(proxy.port, 0)?;
@@ -813,21 +1147,28 @@ fn leaving(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What keeps the connection of an interrupted statement may end without a command there: a rule allows that it is shared, its warnings are over with the next statement.
-/// As many connections as the account may have: none is left to say KILL, but for one that nobody uses.
+/// What keeps the connection of an interrupted statement may end without a command there: a rule
+/// allows that it is shared, its warnings are over with the next statement. As many connections as
+/// the account may have: none is left to say KILL, but for one that nobody uses.
 fn leaving_what_is_full(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one(driver, vendor)?;
         // Only connections that are opened from then on are counted.
         server.root("ALTER USER open@'%' WITH MAX_USER_CONNECTIONS 3")?;
-        let mut clients: Vec<Raw> = (0..3).map(|_| log_in(&proxy)).collect::<Result<_, String>>()?;
+        let mut clients: Vec<Raw> = (0..3)
+            .map(|_| log_in(&proxy))
+            .collect::<Result<_, String>>()?;
         for client in &mut clients {
             asked(client, "BEGIN")?;
             asked(client, "SELECT COUNT(*) FROM conf.types")?;
         }
-        let direct = Raw::log_in(server.port).map(|_| "let in".to_owned()).unwrap_or_else(|error| error.to_string());
+        let direct = Raw::log_in(server.port)
+            .map(|_| "let in".to_owned())
+            .unwrap_or_else(|error| error.to_string());
         let listed = server.root("SHOW FULL PROCESSLIST")?;
-        expect(direct.contains("max_user_connections"), || format!("{vendor}: {direct}: {listed}"))?;
+        expect(direct.contains("max_user_connections"), || {
+            format!("{vendor}: {direct}: {listed}")
+        })?;
         // Two of three are on one of the two cores.
         clients.sort_by_key(|client| client.id % 2);
         if clients[0].id % 2 != clients[1].id % 2 {
@@ -869,7 +1210,9 @@ fn killed_and_free(driver: Driver) -> Outcome {
             is_error(&client.rows(), "1317")?;
             asked(&mut client, "SELECT 'besides' FROM conf.numbers LIMIT 1")?;
             let free = proxy.admin("SELECT SUM(ConnUsed + ConnFree) FROM stats_mysql_connection_pool WHERE hostgroup = 0")?;
-            expect(free.trim() == "0", || format!("{vendor}, warnings: {warns}: {free} connections are left"))?;
+            expect(free.trim() == "0", || {
+                format!("{vendor}, warnings: {warns}: {free} connections are left")
+            })?;
             let said = asked(&mut client, "SELECT 'here'")?.concat();
             expect(said == ["here"], || format!("{vendor}: {said:?}"))?;
             drop(client);
@@ -885,23 +1228,32 @@ fn killed_and_free(driver: Driver) -> Outcome {
 /// A proxy before an address at which servers may come and go.
 fn before(driver: Driver, port: u16) -> Result<Proxy, String> {
     let wish = Wish {
-        servers: format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 100 }}"),
+        servers: format!(
+            "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 100 }}"
+        ),
         users: by_hand::USER_GROUP.to_owned(),
         ..Wish::default()
     };
     Proxy::start(driver, &wish)
 }
 
-/// The first has vanished, as a machine does behind a floating address, and the second has given the number to somebody else of the same name.
+/// The first has vanished, as a machine does behind a floating address, and the second has given
+/// the number to somebody else of the same name.
 fn successor(driver: Driver) -> Outcome {
     let told = ["--proxy-protocol-networks=*"];
-    let servers = [Server::start_with(Vendor::MariaDb, &told)?, Server::start_with(Vendor::MariaDb, &told)?];
+    let servers = [
+        Server::start_with(Vendor::MariaDb, &told)?,
+        Server::start_with(Vendor::MariaDb, &told)?,
+    ];
     for server in &servers {
         server.root(by_hand::CREATE_USER)?;
     }
     let [first, second] = &servers;
     let at = Arc::new(AtomicU16::new(first.port));
-    let proxy = before(driver, relay::start_before(&at, true).map_err(|error| error.to_string())?)?;
+    let proxy = before(
+        driver,
+        relay::start_before(&at, true).map_err(|error| error.to_string())?,
+    )?;
     let log_in_to = |server: &Server| Raw::log_in(server.port).map_err(|error| error.to_string());
     // The second is not to be there already when the number is given.
     for _ in 0..30 {
@@ -912,19 +1264,36 @@ fn successor(driver: Driver) -> Outcome {
     running(first, "ENDLESS", 1)?;
     let number =
         first.root("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%RAND%' AND USER = 'open'")?;
-    let number: u32 = number.lines().last().and_then(|line| line.trim().parse().ok()).ok_or(number)?;
+    let number: u32 = number
+        .lines()
+        .last()
+        .and_then(|line| line.trim().parse().ok())
+        .ok_or(number)?;
     at.store(second.port, Ordering::Relaxed);
     let mut stranger = loop {
         let stranger = log_in_to(second)?;
-        expect(stranger.id <= number, || format!("{number} was to be free, {} is next", stranger.id))?;
+        expect(stranger.id <= number, || {
+            format!("{number} was to be free, {} is next", stranger.id)
+        })?;
         if stranger.id == number {
             break stranger;
         }
     };
-    stranger.query("SELECT SLEEP(2)").map_err(|error| error.to_string())?;
+    stranger
+        .query("SELECT SLEEP(2)")
+        .map_err(|error| error.to_string())?;
     drop(client);
-    trials::soon("true", || Ok(proxy.log().contains(&format!("connection {number} is, or may be, no longer ours")).to_string()))?;
-    let undisturbed = stranger.rows().map_err(|error| format!("the stranger: {error}"))?;
+    trials::soon("true", || {
+        Ok(proxy
+            .log()
+            .contains(&format!(
+                "connection {number} is, or may be, no longer ours"
+            ))
+            .to_string())
+    })?;
+    let undisturbed = stranger
+        .rows()
+        .map_err(|error| format!("the stranger: {error}"))?;
     expect(undisturbed == [["0"]], || format!("{undisturbed:?}"))?;
     // What is ours there is found.
     let mut client = log_in(&proxy)?;
@@ -934,11 +1303,19 @@ fn successor(driver: Driver) -> Outcome {
     is_error(&client.rows(), "1317")
 }
 
-/// Of a user without privileges, directly and by a relay that servers know nothing of: they see its ports.
+/// Of a user without privileges, directly and by a relay that servers know nothing of: they see its
+/// ports.
 fn found_by_port_or_number(driver: Driver) -> Outcome {
     let vendors = vendors();
-    let all = [(Vendor::MariaDb, &[][..]), (Vendor::MySql, &[]), (Vendor::MySql, &["--performance-schema=ON"])];
-    for (vendor, options) in all.into_iter().filter(|(vendor, _)| vendors.contains(vendor)) {
+    let all = [
+        (Vendor::MariaDb, &[][..]),
+        (Vendor::MySql, &[]),
+        (Vendor::MySql, &["--performance-schema=ON"]),
+    ];
+    for (vendor, options) in all
+        .into_iter()
+        .filter(|(vendor, _)| vendors.contains(vendor))
+    {
         let server = Server::start_with(vendor, options)?;
         server.root("CREATE USER open@'%'; GRANT SELECT ON conf.* TO open@'%'")?;
         let at = Arc::new(AtomicU16::new(server.port));

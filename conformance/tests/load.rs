@@ -1,5 +1,5 @@
-//! Millrace under more than it usually has: thousands of clients, results larger than memory should ever hold, deaths and garbage
-//! while others work.
+//! Millrace under more than it usually has: thousands of clients, results larger than memory should
+//! ever hold, deaths and garbage while others work.
 //!
 //! `make stress` runs the same for longer (`MILLRACE_STRESS=1`).
 #![forbid(unsafe_code)]
@@ -33,10 +33,22 @@ fn main() {
     // A test has two descriptors of each of its thousands of clients at most.
     let _as_far_as_it_goes = rlimit::increase_nofile_limit(u64::MAX);
     trials::run(&[
-        ("thousands_of_clients_get_their_own_answers_over_a_small_pool", thousands_of_clients),
-        ("a_slow_reader_of_two_gigabytes_costs_no_memory_and_nobody_else", a_slow_reader),
-        ("acknowledged_writes_outlive_kill_9_of_server_and_proxy", acknowledged_writes),
-        ("garbage_on_every_port_disturbs_no_client", garbage_under_load),
+        (
+            "thousands_of_clients_get_their_own_answers_over_a_small_pool",
+            thousands_of_clients,
+        ),
+        (
+            "a_slow_reader_of_two_gigabytes_costs_no_memory_and_nobody_else",
+            a_slow_reader,
+        ),
+        (
+            "acknowledged_writes_outlive_kill_9_of_server_and_proxy",
+            acknowledged_writes,
+        ),
+        (
+            "garbage_on_every_port_disturbs_no_client",
+            garbage_under_load,
+        ),
     ])
 }
 
@@ -44,17 +56,25 @@ fn stress() -> bool {
     std::env::var_os("MILLRACE_STRESS").is_some()
 }
 
-/// A server that keeps what it has acknowledged when it is killed, and a proxy before it with a pool of [`POOL`].
+/// A server that keeps what it has acknowledged when it is killed, and a proxy before it with a
+/// pool of [`POOL`].
 fn one(driver: Driver, more: impl FnOnce(&mut Wish)) -> Result<(Server, Proxy), String> {
-    let options = ["--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=1"];
+    let options = [
+        "--innodb-flush-log-at-trx-commit=2",
+        "--innodb-doublewrite=1",
+    ];
     let server = Server::start_with(Vendor::MariaDb, &options)?;
     server.root(by_hand::CREATE_USER)?;
     server.root("CREATE TABLE conf.acknowledged (id BIGINT, KEY (id)) ENGINE=InnoDB")?;
     let mut wish = Wish::in_front_of(&server);
-    wish.servers = wish.servers.replace("max_connections = 2000", &format!("max_connections = {POOL}"));
+    wish.servers = wish.servers.replace(
+        "max_connections = 2000",
+        &format!("max_connections = {POOL}"),
+    );
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     // Who waits behind thousands on a slow machine waits longer than the usual ten seconds.
-    wish.variables.push_str("    connect_timeout_server_max = 120000\n");
+    wish.variables
+        .push_str("    connect_timeout_server_max = 120000\n");
     more(&mut wish);
     let proxy = Proxy::start(driver, &wish)?;
     Ok((server, proxy))
@@ -63,14 +83,20 @@ fn one(driver: Driver, more: impl FnOnce(&mut Wish)) -> Result<(Server, Proxy), 
 fn resident_megabytes(id: u32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
-    line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
+    line.and_then(|words| words.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or_default()
+        / 1024
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())
 }
 
-/// What all of them have come to. This client has no patience of its own: who gets no answer at all would wait for ever.
+/// What all of them have come to. This client has no patience of its own: who gets no answer at all
+/// would wait for ever.
 async fn every<T: 'static>(mut set: JoinSet<Result<T, String>>) -> Result<Vec<T>, String> {
     let at_most = Duration::from_secs(if stress() { 3600 } else { 300 });
     let (mut all, many) = (Vec::new(), set.len());
@@ -80,16 +106,23 @@ async fn every<T: 'static>(mut set: JoinSet<Result<T, String>>) -> Result<Vec<T>
         }
         Ok::<_, String>(())
     });
-    ended.await.unwrap_or_else(|_| Err(format!("not all of {many} clients were done within {at_most:?}")))?;
+    ended.await.unwrap_or_else(|_| {
+        Err(format!(
+            "not all of {many} clients were done within {at_most:?}"
+        ))
+    })?;
     Ok(all)
 }
 
 async fn come_in(port: u16, tag: u64) -> Result<(u64, Conn), String> {
-    let conn = library::come_in(port).await.map_err(|error| format!("client {tag} does not come in: {error}"))?;
+    let conn = library::come_in(port)
+        .await
+        .map_err(|error| format!("client {tag} does not come in: {error}"))?;
     Ok((tag, conn))
 }
 
-/// A statement for everybody, a slow one, a prepared one and a small transaction: each must come back with its own tag.
+/// A statement for everybody, a slow one, a prepared one and a small transaction: each must come
+/// back with its own tag.
 async fn work(tag: u64, conn: &mut Conn) -> Outcome {
     let failed = |error: mysql_async::Error| format!("client {tag}: {error}");
     let words = format!("words of {tag}");
@@ -98,28 +131,46 @@ async fn work(tag: u64, conn: &mut Conn) -> Outcome {
         .await
         .map_err(failed)?
         .map(|(a, b, _): (_, _, u8)| (a, b));
-    expect(said == Some((tag, words.clone())), || format!("client {tag} was told {said:?}"))?;
+    expect(said == Some((tag, words.clone())), || {
+        format!("client {tag} was told {said:?}")
+    })?;
     match tag % 10 {
         0 => {
-            let said: Option<(u64, String)> = conn.exec_first("SELECT ?, ?", (tag, &words)).await.map_err(failed)?;
-            expect(said == Some((tag, words)), || format!("client {tag} was told {said:?}, prepared"))
+            let said: Option<(u64, String)> = conn
+                .exec_first("SELECT ?, ?", (tag, &words))
+                .await
+                .map_err(failed)?;
+            expect(said == Some((tag, words)), || {
+                format!("client {tag} was told {said:?}, prepared")
+            })
         }
         1 => {
             conn.query_drop("BEGIN").await.map_err(failed)?;
-            conn.query_drop(format!("INSERT INTO counted (words) VALUES ('{tag}')")).await.map_err(failed)?;
+            conn.query_drop(format!("INSERT INTO counted (words) VALUES ('{tag}')"))
+                .await
+                .map_err(failed)?;
             let id = conn.last_insert_id();
             let said: Option<String> = conn
-                .query_first(format!("SELECT words FROM counted WHERE id = {}", id.unwrap_or_default()))
+                .query_first(format!(
+                    "SELECT words FROM counted WHERE id = {}",
+                    id.unwrap_or_default()
+                ))
                 .await
                 .map_err(failed)?;
             conn.query_drop("ROLLBACK").await.map_err(failed)?;
-            expect(said.as_deref() == Some(tag.to_string().as_str()), || format!("client {tag} read {said:?} of its own insert"))
+            expect(said.as_deref() == Some(tag.to_string().as_str()), || {
+                format!("client {tag} read {said:?} of its own insert")
+            })
         }
         2 => {
-            conn.query_drop(format!("SET @tag = {tag}")).await.map_err(failed)?;
+            conn.query_drop(format!("SET @tag = {tag}"))
+                .await
+                .map_err(failed)?;
             let said: Option<u64> = conn.query_first("SELECT @tag").await.map_err(failed)?;
             conn.query_drop("SET @tag = NULL").await.map_err(failed)?;
-            expect(said == Some(tag), || format!("client {tag} was told {said:?} of its variable"))
+            expect(said == Some(tag), || {
+                format!("client {tag} was told {said:?} of its variable")
+            })
         }
         _ => Ok(()),
     }
@@ -128,10 +179,14 @@ async fn work(tag: u64, conn: &mut Conn) -> Outcome {
 fn thousands_of_clients(driver: Driver) -> Outcome {
     let clients: u64 = if stress() { 9_000 } else { 5_000 };
     let rounds = if stress() { 20 } else { 1 };
-    // A variable or a prepared statement keeps its connection; over a hundred of them at once would wait for each other for ever.
+    // A variable or a prepared statement keeps its connection; over a hundred of them at once would
+    // wait for each other for ever.
     let holders = 90;
     // For the same reason an insert's id shall not keep one for the next statements.
-    let (server, mut proxy) = one(driver, |wish| wish.variables.push_str("    auto_increment_delay_multiplex = 0\n"))?;
+    let (server, mut proxy) = one(driver, |wish| {
+        wish.variables
+            .push_str("    auto_increment_delay_multiplex = 0\n")
+    })?;
     runtime()?.block_on(async {
         let mut crowd = Vec::new();
         for group in 0..clients / 250 {
@@ -165,13 +220,21 @@ fn thousands_of_clients(driver: Driver) -> Outcome {
         Ok::<(), String>(())
     })?;
     let used = server.root("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")?;
-    let used = used.split_whitespace().last().and_then(|n| n.parse::<u32>().ok()).unwrap_or(u32::MAX);
-    // A server counts a connection until it has seen its end, so what is closed on one core for the sake of another counts twice for a moment.
-    expect(used <= 2 * POOL, || format!("{used} connections were open at once, and {POOL} were allowed"))?;
+    let used = used
+        .split_whitespace()
+        .last()
+        .and_then(|n| n.parse::<u32>().ok())
+        .unwrap_or(u32::MAX);
+    // A server counts a connection until it has seen its end, so what is closed on one core for the
+    // sake of another counts twice for a moment.
+    expect(used <= 2 * POOL, || {
+        format!("{used} connections were open at once, and {POOL} were allowed")
+    })?;
     expect(proxy.runs(), || proxy.log())
 }
 
-/// Its bound: 48 MB more than it had before. What a stopped reader may leave in the proxy is a few hundred kilobytes of buffers.
+/// Its bound: 48 MB more than it had before. What a stopped reader may leave in the proxy is a few
+/// hundred kilobytes of buffers.
 fn a_slow_reader(driver: Driver) -> Outcome {
     const MEGABYTES_MAX: u64 = 48;
     let rows: u64 = if stress() { 16_000 } else { 2_100 };
@@ -183,7 +246,11 @@ fn a_slow_reader(driver: Driver) -> Outcome {
         let failed = |error: std::io::Error| format!("the slow reader: {error}");
         let mut reader = Raw::log_in(port).map_err(failed)?;
         let source = "conf.numbers a, (SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5) b";
-        reader.query(&format!("SELECT REPEAT('x', 1000000) FROM {source} LIMIT {rows}")).map_err(failed)?;
+        reader
+            .query(&format!(
+                "SELECT REPEAT('x', 1000000) FROM {source} LIMIT {rows}"
+            ))
+            .map_err(failed)?;
         let (mut count, mut bytes) = (0, 0);
         reader
             .each_row(|row| {
@@ -202,16 +269,28 @@ fn a_slow_reader(driver: Driver) -> Outcome {
     let mut served = 0;
     let mut other = Raw::log_in(port).map_err(|error| error.to_string())?;
     while !reads.is_finished() {
-        let said = other.ask(&format!("SELECT {served}")).map_err(|error| format!("another client: {error}"))?;
-        expect(said == [[served.to_string()]], || format!("another client was told {said:?}"))?;
+        let said = other
+            .ask(&format!("SELECT {served}"))
+            .map_err(|error| format!("another client: {error}"))?;
+        expect(said == [[served.to_string()]], || {
+            format!("another client was told {said:?}")
+        })?;
         served += 1;
         thread::sleep(Duration::from_millis(2));
     }
-    let (count, bytes) = reads.join().map_err(|_| "the slow reader panicked".to_owned())??;
-    expect(count == rows && bytes > rows * 1_000_000, || format!("{count} rows of {rows}, {bytes} bytes"))?;
-    expect(served > 10, || format!("another client was served only {served} times meanwhile"))?;
+    let (count, bytes) = reads
+        .join()
+        .map_err(|_| "the slow reader panicked".to_owned())??;
+    expect(count == rows && bytes > rows * 1_000_000, || {
+        format!("{count} rows of {rows}, {bytes} bytes")
+    })?;
+    expect(served > 10, || {
+        format!("another client was served only {served} times meanwhile")
+    })?;
     let after = resident_megabytes(proxy.id(), "VmHWM:");
-    expect(after <= before + MEGABYTES_MAX, || format!("resident memory went from {before} to {after} MB"))?;
+    expect(after <= before + MEGABYTES_MAX, || {
+        format!("resident memory went from {before} to {after} MB")
+    })?;
     expect(proxy.runs(), || proxy.log())
 }
 
@@ -224,7 +303,8 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Inserts one number after the other, each at most once: after an error it goes on with the next.
+    /// Inserts one number after the other, each at most once: after an error it goes on with the
+    /// next.
     fn write(&self, port: u16) {
         let mut conn = None;
         while !self.over.load(Ordering::Relaxed) {
@@ -248,7 +328,12 @@ impl Ledger {
         let until = Instant::now() + Duration::from_secs(60);
         let begun = self.count();
         while self.count() < begun + count {
-            expect(Instant::now() < until, || format!("only {} of {count} writes in a minute", self.count() - begun))?;
+            expect(Instant::now() < until, || {
+                format!(
+                    "only {} of {count} writes in a minute",
+                    self.count() - begun
+                )
+            })?;
             thread::sleep(Duration::from_millis(10));
         }
         Ok(())
@@ -262,7 +347,9 @@ impl Ledger {
 fn acknowledged_writes(driver: Driver) -> Outcome {
     let deaths = if stress() { 15 } else { 2 };
     // A server that is back shall be used at once.
-    let (mut server, mut proxy) = one(driver, |wish| wish.variables.push_str("    shun_recovery_time_sec = 1\n"))?;
+    let (mut server, mut proxy) = one(driver, |wish| {
+        wish.variables.push_str("    shun_recovery_time_sec = 1\n")
+    })?;
     let ledger = Arc::new(Ledger::default());
     let port = proxy.port;
     let writers: Vec<_> = (0..40)
@@ -289,11 +376,22 @@ fn acknowledged_writes(driver: Driver) -> Outcome {
         .filter_map(|line| line.split_once('\t'))
         .filter_map(|(id, n)| Some((id.parse().ok()?, n.parse().ok()?)))
         .collect();
-    let acknowledged = ledger.acknowledged.lock().map_err(|error| error.to_string())?;
-    let lost: Vec<_> = acknowledged.iter().filter(|id| !there.contains_key(id)).take(10).collect();
-    expect(lost.is_empty(), || format!("acknowledged, and not there: {lost:?}"))?;
+    let acknowledged = ledger
+        .acknowledged
+        .lock()
+        .map_err(|error| error.to_string())?;
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|id| !there.contains_key(id))
+        .take(10)
+        .collect();
+    expect(lost.is_empty(), || {
+        format!("acknowledged, and not there: {lost:?}")
+    })?;
     let twice: Vec<_> = there.iter().filter(|(_, n)| **n > 1).take(10).collect();
-    expect(twice.is_empty(), || format!("written once, and there more often: {twice:?}"))?;
+    expect(twice.is_empty(), || {
+        format!("written once, and there more often: {twice:?}")
+    })?;
     expect(proxy.runs(), || proxy.log())
 }
 
@@ -302,7 +400,10 @@ struct Noise(u64);
 
 impl Noise {
     fn byte(&mut self) -> u8 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as u8
     }
 
@@ -324,7 +425,9 @@ fn garbage_under_load(driver: Driver) -> Outcome {
     let embedded = free_port().map_err(|error| error.to_string())?;
     let (_server, mut proxy) = one(driver, |wish| {
         wish.flags.push("--sqlite3-server".to_owned());
-        wish.variables.push_str(&format!("}}\nsqliteserver_variables =\n{{\n    mysql_ifaces = \"127.0.0.1:{embedded}\"\n"));
+        wish.variables.push_str(&format!(
+            "}}\nsqliteserver_variables =\n{{\n    mysql_ifaces = \"127.0.0.1:{embedded}\"\n"
+        ));
     })?;
     let over = Arc::new(AtomicBool::new(false));
     let port = proxy.port;
@@ -336,8 +439,12 @@ fn garbage_under_load(driver: Driver) -> Outcome {
                 let mut turns = 0;
                 // Whoever is late on a machine with other work is served as well.
                 while turns == 0 || !over.load(Ordering::Relaxed) {
-                    let said = client.ask(&format!("SELECT {tag}, {turns}")).map_err(|error| format!("client {tag}: {error}"))?;
-                    expect(said == [[tag.to_string(), turns.to_string()]], || format!("client {tag} was told {said:?}"))?;
+                    let said = client
+                        .ask(&format!("SELECT {tag}, {turns}"))
+                        .map_err(|error| format!("client {tag}: {error}"))?;
+                    expect(said == [[tag.to_string(), turns.to_string()]], || {
+                        format!("client {tag} was told {said:?}")
+                    })?;
                     turns += 1;
                 }
                 Ok(())
@@ -347,16 +454,21 @@ fn garbage_under_load(driver: Driver) -> Outcome {
     let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
     for round in 0..rounds {
         for port in [proxy.port, proxy.admin_port, embedded] {
-            let mut peer = TcpStream::connect(("127.0.0.1", port))
-                .map_err(|error| format!("round {round}, port {port}: {error}; Millrace says:\n{}", proxy.log()))?;
+            let mut peer = TcpStream::connect(("127.0.0.1", port)).map_err(|error| {
+                format!(
+                    "round {round}, port {port}: {error}; Millrace says:\n{}",
+                    proxy.log()
+                )
+            })?;
             // It may be refused in the middle of it.
             let _ = peer.write_all(&noise.bytes(6000));
         }
-        let mut peer = UnixStream::connect(proxy.data().join("client.sock")).map_err(|error| format!("client.sock: {error}"))?;
+        let mut peer = UnixStream::connect(proxy.data().join("client.sock"))
+            .map_err(|error| format!("client.sock: {error}"))?;
         let _ = peer.write_all(&noise.bytes(6000));
         // Somebody who knows how to come in, and then says commands of garbage.
-        let mut known =
-            Raw::log_in(proxy.port).map_err(|error| format!("round {round}: {error}; Millrace says:\n{}", proxy.log()))?;
+        let mut known = Raw::log_in(proxy.port)
+            .map_err(|error| format!("round {round}: {error}; Millrace says:\n{}", proxy.log()))?;
         for _ in 0..5 {
             let mut command = vec![noise.byte() % 0x24];
             command.extend_from_slice(&noise.bytes(200));
@@ -369,7 +481,9 @@ fn garbage_under_load(driver: Driver) -> Outcome {
     }
     over.store(true, Ordering::Relaxed);
     for client in clients {
-        client.join().map_err(|_| "a client panicked".to_owned())??;
+        client
+            .join()
+            .map_err(|_| "a client panicked".to_owned())??;
     }
     expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
     same(&proxy.query("SELECT 1")?, "1")?;

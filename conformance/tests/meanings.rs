@@ -1,4 +1,5 @@
-//! What texts do that their first words do not say: two sessions that share connections, compared with two that do not.
+//! What texts do that their first words do not say: two sessions that share connections, compared
+//! with two that do not.
 #![forbid(unsafe_code)]
 
 use std::thread;
@@ -18,18 +19,36 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("a_sequence_of_oracle_mode_is_the_sessions_own", oracle),
-        ("a_number_that_the_default_of_a_column_took_is_the_sessions_own", numbers_by_default),
-        ("ids_made_inside_of_other_statements_are_the_sessions_own", ids),
-        ("what_is_analyzed_runs_with_the_sessions_variables", analyzed),
+        (
+            "a_number_that_the_default_of_a_column_took_is_the_sessions_own",
+            numbers_by_default,
+        ),
+        (
+            "ids_made_inside_of_other_statements_are_the_sessions_own",
+            ids,
+        ),
+        (
+            "what_is_analyzed_runs_with_the_sessions_variables",
+            analyzed,
+        ),
         ("a_variable_in_an_xpath_is_the_sessions", xpath),
         ("a_blank_above_ascii_hides_nothing", blanks),
         ("a_blank_is_what_servers_take_for_one", blanks_of_servers),
         ("what_hides_behind_names_and_comments_is_seen", hidden),
         ("what_is_cached_ends_with_every_write", written),
-        ("what_dollars_quote_hides_nothing_from_the_firewall", dollars),
-        ("what_a_binary_log_numbers_is_no_state_of_a_session", binary_log),
+        (
+            "what_dollars_quote_hides_nothing_from_the_firewall",
+            dollars,
+        ),
+        (
+            "what_a_binary_log_numbers_is_no_state_of_a_session",
+            binary_log,
+        ),
         ("a_function_of_the_server_is_known_as_one", functions),
-        ("commands_that_the_proxy_answers_leave_the_row_count_of_servers", row_counts),
+        (
+            "commands_that_the_proxy_answers_leave_the_row_count_of_servers",
+            row_counts,
+        ),
     ])
 }
 
@@ -39,16 +58,30 @@ fn log_in(proxy: &Proxy) -> Result<Raw, String> {
 
 fn is(client: &mut Raw, sql: &str, wanted: &[&str]) -> Outcome {
     let said = asked(client, sql)?.concat();
-    expect(said == wanted, || format!("{sql}: {said:?} instead of {wanted:?}"))
+    expect(said == wanted, || {
+        format!("{sql}: {said:?} instead of {wanted:?}")
+    })
 }
 
 /// As [`alike`], and no server refuses any of it.
-fn alike_and_well(driver: Driver, vendor: Vendor, options: &[&str], setup: &str, rules: &str, said: &[(usize, &str)]) -> Outcome {
+fn alike_and_well(
+    driver: Driver,
+    vendor: Vendor,
+    options: &[&str],
+    setup: &str,
+    rules: &str,
+    said: &[(usize, &str)],
+) -> Outcome {
     let told = alike(driver, vendor, options, setup, rules, said)?;
-    told.iter().find(|told| told.contains("Err(")).map_or(Ok(()), |refused| Err(format!("{vendor} refuses: {refused}")))
+    told.iter()
+        .find(|told| told.contains("Err("))
+        .map_or(Ok(()), |refused| {
+            Err(format!("{vendor} refuses: {refused}"))
+        })
 }
 
-/// Two sessions say this, directly and then through the proxy, where they share two connections; they are told the same: this.
+/// Two sessions say this, directly and then through the proxy, where they share two connections;
+/// they are told the same: this.
 fn alike(
     driver: Driver,
     vendor: Vendor,
@@ -59,7 +92,9 @@ fn alike(
 ) -> Result<Vec<String>, String> {
     let (server, proxy) = by_hand::one_with(driver, vendor, options)?;
     let two = "UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME";
-    proxy.admin(&format!("{two}; {rules}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    proxy.admin(&format!(
+        "{two}; {rules}; LOAD MYSQL QUERY RULES TO RUNTIME"
+    ))?;
     let mut told = Vec::new();
     for through in [false, true] {
         server.root(setup)?;
@@ -73,7 +108,11 @@ fn alike(
         };
         let mut all = Vec::new();
         for (who, sql) in said {
-            let answer = clients.get_mut(*who).ok_or("nobody")?.ask(sql).map_err(|error| error.to_string());
+            let answer = clients
+                .get_mut(*who)
+                .ok_or("nobody")?
+                .ask(sql)
+                .map_err(|error| error.to_string());
             all.push(format!("{who}: {sql}: {answer:?}"));
             // So long that a session gives its connection back.
             thread::sleep(Duration::from_millis(20));
@@ -90,10 +129,10 @@ fn alike(
 
 /// Nothing is cached either, though a rule says so.
 fn oracle(driver: Driver) -> Outcome {
-    let setup = "DROP TABLE IF EXISTS conf.orders; CREATE TABLE conf.orders (id INT, words VARCHAR(9));
+    let setup =
+        "DROP TABLE IF EXISTS conf.orders; CREATE TABLE conf.orders (id INT, words VARCHAR(9));
         DROP SEQUENCE IF EXISTS conf.order_numbers; CREATE SEQUENCE conf.order_numbers";
-    let cached =
-        "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (1, 1, '^SELECT', 60000, 1)";
+    let cached = "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, apply) VALUES (1, 1, '^SELECT', 60000, 1)";
     alike_and_well(
         driver,
         Vendor::MariaDb,
@@ -101,8 +140,14 @@ fn oracle(driver: Driver) -> Outcome {
         setup,
         cached,
         &[
-            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')"),
-            (1, "INSERT INTO conf.orders VALUES (conf.order_numbers.\"nextval\", 'b')"),
+            (
+                0,
+                "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')",
+            ),
+            (
+                1,
+                "INSERT INTO conf.orders VALUES (conf.order_numbers.\"nextval\", 'b')",
+            ),
             (0, "SELECT conf.order_numbers.CURRVAL FROM dual"),
             (1, "SELECT conf.order_numbers.`currval` FROM dual"),
             (0, "SELECT conf.order_numbers.NEXTVAL FROM dual"),
@@ -121,9 +166,18 @@ fn oracle(driver: Driver) -> Outcome {
         &[
             (0, "SET sql_mode = ORACLE"),
             (1, "SET sql_mode = ORACLE"),
-            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')"),
-            (1, "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'b')"),
-            (0, "INSERT INTO conf.orders VALUES (conf.order_numbers.CURRVAL, 'c')"),
+            (
+                0,
+                "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'a')",
+            ),
+            (
+                1,
+                "INSERT INTO conf.orders VALUES (conf.order_numbers.NEXTVAL, 'b')",
+            ),
+            (
+                0,
+                "INSERT INTO conf.orders VALUES (conf.order_numbers.CURRVAL, 'c')",
+            ),
             (0, "SELECT id, words FROM conf.orders"),
         ],
     )?;
@@ -132,28 +186,39 @@ fn oracle(driver: Driver) -> Outcome {
         let (server, proxy) = by_hand::one(driver, vendor)?;
         server.root("CREATE TABLE conf.counters (nextval INT, currval INT); INSERT INTO conf.counters VALUES (3, 2)")?;
         let mut client = log_in(&proxy)?;
-        is(&mut client, "SELECT c.nextval, c.currval FROM conf.counters c", &["3", "2"])?;
+        is(
+            &mut client,
+            "SELECT c.nextval, c.currval FROM conf.counters c",
+            &["3", "2"],
+        )?;
         same(held(&proxy, &client)?.as_str(), "")?;
     }
     Ok(())
 }
 
-/// No server tells of it, and the next session's write is given another number on the same connection.
+/// No server tells of it, and the next session's write is given another number on the same
+/// connection.
 fn numbers_by_default(driver: Driver) -> Outcome {
     const INSERT: &str = "INSERT INTO conf.parts (words) VALUES ('a')";
-    const ASKS: [&str; 2] = ["SELECT LASTVAL(conf.made)", "SELECT PREVIOUS VALUE FOR conf.made"];
+    const ASKS: [&str; 2] = [
+        "SELECT LASTVAL(conf.made)",
+        "SELECT PREVIOUS VALUE FOR conf.made",
+    ];
     let two = || {
         let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
         server
             .root("CREATE SEQUENCE conf.made; CREATE TABLE conf.parts (id INT DEFAULT NEXTVAL(conf.made), words VARCHAR(9))")?;
-        proxy.admin("UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
+        proxy
+            .admin("UPDATE mysql_servers SET max_connections = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
         let first = log_in(&proxy)?;
         let second = beside(&proxy, &first)?;
         Ok::<_, String>((server, proxy, first, second))
     };
     let refused = |client: &mut Raw, sql: &str| {
         let said = client.ask(sql).map_err(|error| error.to_string());
-        let is_refused = said.as_ref().is_err_and(|words| words.starts_with("1235 42000 What LASTVAL() is"));
+        let is_refused = said
+            .as_ref()
+            .is_err_and(|words| words.starts_with("1235 42000 What LASTVAL() is"));
         expect(is_refused, || format!("{sql}: {said:?}"))
     };
 
@@ -178,13 +243,20 @@ fn numbers_by_default(driver: Driver) -> Outcome {
         if in_transaction {
             asked(&mut first, "BEGIN")?;
         }
-        same(held(&proxy, &first)?.as_str(), if in_transaction { "Transaction" } else { "" })?;
+        same(
+            held(&proxy, &first)?.as_str(),
+            if in_transaction { "Transaction" } else { "" },
+        )?;
         let mut third = beside(&proxy, &first)?;
         for ask in ASKS {
             refused(&mut first, ask)?;
             let id = statements::prepare(&mut first, ask)?;
-            let words = statements::execute(&mut first, id, false).err().unwrap_or_default();
-            expect(words.contains("1235"), || format!("{ask}, prepared: {words:?}"))?;
+            let words = statements::execute(&mut first, id, false)
+                .err()
+                .unwrap_or_default();
+            expect(words.contains("1235"), || {
+                format!("{ask}, prepared: {words:?}")
+            })?;
             // Who has written nothing is told that, or that nobody knows.
             is(&mut third, ask, &["NULL"]).or_else(|_| refused(&mut third, ask))?;
         }
@@ -194,7 +266,10 @@ fn numbers_by_default(driver: Driver) -> Outcome {
         asked(&mut fourth, INSERT)?;
         asked(&mut second, INSERT)?;
         is(&mut fourth, ASKS[0], &["3"])?;
-        asked(&mut fourth, "INSERT INTO conf.scratch SELECT LASTVAL(conf.made), 'of it'")?;
+        asked(
+            &mut fourth,
+            "INSERT INTO conf.scratch SELECT LASTVAL(conf.made), 'of it'",
+        )?;
         is(&mut fourth, "SELECT id FROM conf.scratch", &["3"])?;
     }
     Ok(())
@@ -214,7 +289,10 @@ fn ids(driver: Driver) -> Outcome {
             &[
                 (0, "SELECT LAST_INSERT_ID()"),
                 (1, "SELECT LAST_INSERT_ID()"),
-                (0, "SET STATEMENT max_statement_time=9 FOR INSERT INTO conf.made (words) VALUES ('a') RETURNING id"),
+                (
+                    0,
+                    "SET STATEMENT max_statement_time=9 FOR INSERT INTO conf.made (words) VALUES ('a') RETURNING id",
+                ),
                 (1, "INSERT INTO conf.made (id, words) VALUES (1000, 'b')"),
                 (1, "SELECT LAST_INSERT_ID()"),
                 (0, "SELECT LAST_INSERT_ID()"),
@@ -222,7 +300,10 @@ fn ids(driver: Driver) -> Outcome {
                 (1, "SELECT LAST_INSERT_ID()"),
                 (0, "SELECT LAST_INSERT_ID()"),
                 (0, "SELECT LAST_INSERT_ID(77)"),
-                (0, "CREATE TABLE conf.twice (id INT AUTO_INCREMENT PRIMARY KEY, v INT UNIQUE) SELECT 5 AS v UNION ALL SELECT 5"),
+                (
+                    0,
+                    "CREATE TABLE conf.twice (id INT AUTO_INCREMENT PRIMARY KEY, v INT UNIQUE) SELECT 5 AS v UNION ALL SELECT 5",
+                ),
                 (1, "SELECT LAST_INSERT_ID()"),
                 (0, "SELECT LAST_INSERT_ID()"),
             ],
@@ -263,9 +344,18 @@ fn xpath(driver: Driver) -> Outcome {
             &[
                 (0, "SET @i = 2"),
                 (1, "SELECT 1"),
-                (0, "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')"),
-                (1, "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')"),
-                (0, "SELECT UpdateXML('<a><b>x</b><b>y</b></a>', '//b[$@i]', 'z')"),
+                (
+                    0,
+                    "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')",
+                ),
+                (
+                    1,
+                    "SELECT ExtractValue('<a><b>x</b><b>y</b></a>', '//b[$@i]')",
+                ),
+                (
+                    0,
+                    "SELECT UpdateXML('<a><b>x</b><b>y</b></a>', '//b[$@i]', 'z')",
+                ),
             ],
         )?;
     }
@@ -275,7 +365,8 @@ fn xpath(driver: Driver) -> Outcome {
 /// MariaDB tells the number of each write's transaction with what else it tells.
 fn binary_log(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let (server, proxy) = by_hand::one_with(driver, vendor, &["--log-bin=log", "--server-id=1"])?;
+        let (server, proxy) =
+            by_hand::one_with(driver, vendor, &["--log-bin=log", "--server-id=1"])?;
         server.root(
             "CREATE TABLE conf.numbered (a INT); CREATE TABLE conf.fired (a INT);
              CREATE TRIGGER conf.fires BEFORE INSERT ON conf.fired FOR EACH ROW SET @of_a_trigger = 'secret'",
@@ -300,7 +391,11 @@ fn binary_log(driver: Driver) -> Outcome {
             is(&mut first, "SELECT @@last_gtid", &[&of_the_first])?;
             let mut third = beside(&proxy, &first)?;
             is(&mut third, "SELECT @@last_gtid, 1", &["", "1"])?;
-            is(&mut first, &format!("SELECT @@session.last_gtid = '{of_the_first}'"), &["1"])?;
+            is(
+                &mut first,
+                &format!("SELECT @@session.last_gtid = '{of_the_first}'"),
+                &["1"],
+            )?;
             numbers_in_texts(&server, &proxy, &mut first, &mut second)?;
         }
         // What a trigger sets beside it is the session's alone.
@@ -313,19 +408,39 @@ fn binary_log(driver: Driver) -> Outcome {
 
 /// The last number in the log.
 fn last(server: &Server) -> Result<String, String> {
-    Ok(server.root("SELECT @@gtid_binlog_pos")?.lines().last().unwrap_or_default().to_owned())
+    Ok(server
+        .root("SELECT @@gtid_binlog_pos")?
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// `@@last_gtid` wherever it may stand in a text, and where nobody knows it.
 fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mut Raw) -> Outcome {
     const WRITES: &str = "INSERT INTO conf.numbered VALUES (8), (9)";
-    asked(first, "CREATE TABLE conf.logged (a INT, gtid VARCHAR(99), words VARCHAR(99))")?;
+    asked(
+        first,
+        "CREATE TABLE conf.logged (a INT, gtid VARCHAR(99), words VARCHAR(99))",
+    )?;
     for (write, read) in [
-        ("INSERT INTO conf.logged VALUES (1, @@last_gtid, 'x')", "SELECT gtid FROM conf.logged WHERE a = 1"),
-        ("INSERT INTO conf.logged SELECT 2, @@last_gtid, 'y'", "SELECT gtid FROM conf.logged WHERE a = 2"),
+        (
+            "INSERT INTO conf.logged VALUES (1, @@last_gtid, 'x')",
+            "SELECT gtid FROM conf.logged WHERE a = 1",
+        ),
+        (
+            "INSERT INTO conf.logged SELECT 2, @@last_gtid, 'y'",
+            "SELECT gtid FROM conf.logged WHERE a = 2",
+        ),
         ("SET @gtid = @@last_gtid", "SELECT @gtid"),
-        ("DO 0", "SELECT MAX(gtid) FROM (SELECT 1 AS one, @@last_gtid AS gtid, 3) AS own"),
-        ("DO 0", "SELECT REPLACE(CONCAT('a', @@last_gtid, 'a'), 'a', '')"),
+        (
+            "DO 0",
+            "SELECT MAX(gtid) FROM (SELECT 1 AS one, @@last_gtid AS gtid, 3) AS own",
+        ),
+        (
+            "DO 0",
+            "SELECT REPLACE(CONCAT('a', @@last_gtid, 'a'), 'a', '')",
+        ),
     ] {
         asked(first, WRITES)?;
         let wanted = last(server)?;
@@ -334,13 +449,20 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
         asked(second, WRITES)?;
         is(first, read, &[&wanted])?;
     }
-    is(first, "SELECT a FROM conf.logged WHERE a IN (0, @@last_gtid, 2) ORDER BY a, @@last_gtid", &["2"])?;
+    is(
+        first,
+        "SELECT a FROM conf.logged WHERE a IN (0, @@last_gtid, 2) ORDER BY a, @@last_gtid",
+        &["2"],
+    )?;
     // Beside another that is the session's, and prepared.
     asked(first, WRITES)?;
     let wanted = last(server)?;
     asked(second, WRITES)?;
     is(first, "SELECT @@last_gtid, ROW_COUNT()", &[&wanted, "2"])?;
-    let mut clients = [raw::Raw::log_in(proxy.port, 0)?, raw::Raw::log_in(proxy.port, 0)?];
+    let mut clients = [
+        raw::Raw::log_in(proxy.port, 0)?,
+        raw::Raw::log_in(proxy.port, 0)?,
+    ];
     for _ in 0..2 {
         for client in &mut clients {
             client.prepare("SELECT 1, @@last_gtid")?;
@@ -352,17 +474,25 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
         }
         for (client, wanted) in clients.iter_mut().zip(wanted) {
             let said = client.execute(0, 0, b"")?;
-            expect(said.contains(&wanted), || format!("prepared: {said} instead of {wanted}"))?;
+            expect(said.contains(&wanted), || {
+                format!("prepared: {said} instead of {wanted}")
+            })?;
         }
     }
     // Whoever says what it is told is told no more than that, and we are.
     let mut third = beside(proxy, first)?;
-    for sql in ["SET session_track_system_variables = ''", "SELECT @@last_gtid", WRITES] {
+    for sql in [
+        "SET session_track_system_variables = ''",
+        "SELECT @@last_gtid",
+        WRITES,
+    ] {
         asked(&mut third, sql)?;
     }
     let wanted = last(server)?;
     let said = asked(&mut third, "SELECT @@last_gtid")?.concat();
-    expect(said == [wanted.as_str()], || format!("{said:?} instead of {wanted}"))?;
+    expect(said == [wanted.as_str()], || {
+        format!("{said:?} instead of {wanted}")
+    })?;
     let unknown_in = |client: &mut Raw, sql: &str| {
         let said = asked(client, sql).map_or_else(|error| error, |rows| format!("{rows:?}"));
         expect(said.contains("1235"), || format!("{sql}: {said}"))
@@ -370,8 +500,14 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
     let unknown = |client: &mut Raw| unknown_in(client, "SELECT @@last_gtid");
     drop(third);
     // What is said of a connection, whoever wrote there, is said to who keeps one.
-    const OF_CONNECTIONS: [&str; 2] = ["SHOW VARIABLES LIKE 'last_gtid'", r"SHOW SESSION VARIABLES LIKE 'LAST\_gtid'"];
-    for sql in OF_CONNECTIONS.iter().chain(&["SELECT WSREP_LAST_SEEN_GTID()", "SELECT 1 + LENGTH(WSREP_LAST_WRITTEN_GTID())"]) {
+    const OF_CONNECTIONS: [&str; 2] = [
+        "SHOW VARIABLES LIKE 'last_gtid'",
+        r"SHOW SESSION VARIABLES LIKE 'LAST\_gtid'",
+    ];
+    for sql in OF_CONNECTIONS.iter().chain(&[
+        "SELECT WSREP_LAST_SEEN_GTID()",
+        "SELECT 1 + LENGTH(WSREP_LAST_WRITTEN_GTID())",
+    ]) {
         unknown_in(first, sql)?;
     }
     asked(first, "SHOW GLOBAL VARIABLES LIKE 'last_gtid'")?;
@@ -390,7 +526,13 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
     drop(keeper);
     // Nor of a transaction in which the telling had to end.
     let mut fourth = beside(proxy, first)?;
-    for sql in [WRITES, "BEGIN", WRITES, "SHOW VARIABLES LIKE 'por%'", "COMMIT"] {
+    for sql in [
+        WRITES,
+        "BEGIN",
+        WRITES,
+        "SHOW VARIABLES LIKE 'por%'",
+        "COMMIT",
+    ] {
         asked(&mut fourth, sql)?;
     }
     unknown(&mut fourth)
@@ -398,19 +540,31 @@ fn numbers_in_texts(server: &Server, proxy: &Proxy, first: &mut Raw, second: &mu
 
 /// Says what is no UTF-8.
 fn said(client: &mut Raw, sql: &[u8]) -> Result<Vec<Vec<String>>, String> {
-    client.command(&[b"\x03", sql].concat()).map_err(|error| error.to_string())?;
-    client.rows().map_err(|error| format!("{}: {error}", sql.escape_ascii()))
+    client
+        .command(&[b"\x03", sql].concat())
+        .map_err(|error| error.to_string())?;
+    client
+        .rows()
+        .map_err(|error| format!("{}: {error}", sql.escape_ascii()))
 }
 
-/// Latin-1's no-break space is a blank to servers, whoever says that the session is in Latin-1, and whether or not a backslash escapes.
+/// Latin-1's no-break space is a blank to servers, whoever says that the session is in Latin-1, and
+/// whether or not a backslash escapes.
 fn blanks(driver: Driver) -> Outcome {
     const LATIN1: u8 = 8;
     const UTF8: u8 = 45;
     const OF_MYSQL: u8 = 255;
     for vendor in vendors() {
-        let (server, proxy) =
-            by_hand::one_with(driver, vendor, &["--character-set-server=latin1", "--collation-server=latin1_swedish_ci"])?;
-        server.root("CREATE TABLE conf.counted_up (n INT); INSERT INTO conf.counted_up VALUES (0)")?;
+        let (server, proxy) = by_hand::one_with(
+            driver,
+            vendor,
+            &[
+                "--character-set-server=latin1",
+                "--collation-server=latin1_swedish_ci",
+            ],
+        )?;
+        server
+            .root("CREATE TABLE conf.counted_up (n INT); INSERT INTO conf.counted_up VALUES (0)")?;
         let mut second = log_in(&proxy)?;
         for (at, (collation, before, blank)) in [
             (LATIN1, "DO 0", 0xA0),
@@ -419,7 +573,15 @@ fn blanks(driver: Driver) -> Outcome {
             (UTF8, "SET character_set_client = cp866", 0xFF),
             (UTF8, "SET NAMES DEFAULT", 0xA0),
             // MariaDB does not know it, and takes its own.
-            (if vendor == Vendor::MariaDb { OF_MYSQL } else { LATIN1 }, "SELECT 1", 0xA0),
+            (
+                if vendor == Vendor::MariaDb {
+                    OF_MYSQL
+                } else {
+                    LATIN1
+                },
+                "SELECT 1",
+                0xA0,
+            ),
         ]
         .into_iter()
         .enumerate()
@@ -428,9 +590,21 @@ fn blanks(driver: Driver) -> Outcome {
             asked(&mut first, before)?;
             let name = format!("@of_the_first_{at}");
             let blank = [blank];
-            said(&mut first, &[b"SELECT 'secret'", &blank[..], b"INTO", &blank[..], name.as_bytes()].concat())?;
-            is(&mut second, &format!("SELECT {name}"), &["NULL"]).map_err(|why| format!("{vendor}, {before}: {why}"))?;
-            is(&mut first, &format!("SELECT {name}"), &["secret"]).map_err(|why| format!("{vendor}, {before}: {why}"))?;
+            said(
+                &mut first,
+                &[
+                    b"SELECT 'secret'",
+                    &blank[..],
+                    b"INTO",
+                    &blank[..],
+                    name.as_bytes(),
+                ]
+                .concat(),
+            )?;
+            is(&mut second, &format!("SELECT {name}"), &["NULL"])
+                .map_err(|why| format!("{vendor}, {before}: {why}"))?;
+            is(&mut first, &format!("SELECT {name}"), &["secret"])
+                .map_err(|why| format!("{vendor}, {before}: {why}"))?;
         }
         // MariaDB has no such UPDATE.
         if vendor == Vendor::MySql {
@@ -439,7 +613,10 @@ fn blanks(driver: Driver) -> Outcome {
             )?;
             let mut third = beside_with(&proxy, &second, LATIN1)?;
             for _ in 0..8 {
-                said(&mut third, b"WITH x AS (SELECT 1)\xa0UPDATE conf.counted_up SET n = n + 1")?;
+                said(
+                    &mut third,
+                    b"WITH x AS (SELECT 1)\xa0UPDATE conf.counted_up SET n = n + 1",
+                )?;
             }
             is(&mut second, "SELECT n FROM conf.counted_up", &["8"])?;
         }
@@ -447,26 +624,43 @@ fn blanks(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// Each byte above ASCII in each character set of one byte, or of bytes that stand for themselves: where a server reads it as a blank, so is it read here.
-/// The servers are asked without a proxy.
+/// Each byte above ASCII in each character set of one byte, or of bytes that stand for themselves:
+/// where a server reads it as a blank, so is it read here. The servers are asked without a proxy.
 fn blanks_of_servers(_: Driver) -> Outcome {
     let mut wrong = Vec::new();
     for vendor in vendors() {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         let mut client = Raw::log_in(server.port).map_err(|error| error.to_string())?;
-        for charset in asked(&mut client, "SELECT character_set_name FROM information_schema.character_sets")?.concat() {
-            if asked(&mut client, &format!("SET character_set_client = {charset}")).is_err() {
+        for charset in asked(
+            &mut client,
+            "SELECT character_set_name FROM information_schema.character_sets",
+        )?
+        .concat()
+        {
+            if asked(
+                &mut client,
+                &format!("SET character_set_client = {charset}"),
+            )
+            .is_err()
+            {
                 // No client may have it.
                 continue;
             }
             let wanted = sql::Blank::of(&charset);
-            let lexing = wanted.map_or(sql::Lexing::Escapes, |blank| sql::Lexing::Blanks { blank, escapes: true });
+            let lexing = wanted.map_or(sql::Lexing::Escapes, |blank| sql::Lexing::Blanks {
+                blank,
+                escapes: true,
+            });
             for byte in 0x80..=0xFF {
                 let blank = said(&mut client, &[b"SELECT", &[byte][..], b"5"].concat()).is_ok();
-                let commented = said(&mut client, &[b"SELECT 5 --", &[byte][..], b" '"].concat()).is_ok();
+                let commented =
+                    said(&mut client, &[b"SELECT 5 --", &[byte][..], b" '"].concat()).is_ok();
                 let seen = |text: &[&[u8]]| lexing.hides(&text.concat());
-                let (here, comment) = (seen(&[b"SELECT", &[byte], b"5"]), seen(&[b"SELECT 5 --", &[byte], b" '"]));
+                let (here, comment) = (
+                    seen(&[b"SELECT", &[byte], b"5"]),
+                    seen(&[b"SELECT 5 --", &[byte], b" '"]),
+                );
                 // What is only thought to end a comment costs little.
                 if blank != here || commented && !comment {
                     wrong.push(format!("{vendor} {charset} 0x{byte:X}: a blank {blank}, here {here}; after two dashes {commented}, here {comment}"));
@@ -477,7 +671,8 @@ fn blanks_of_servers(_: Driver) -> Outcome {
     expect(wrong.is_empty(), || wrong.join("\n"))
 }
 
-/// What hides behind a comment or a name, or in a part of a text that looks like another, is what it is to servers.
+/// What hides behind a comment or a name, or in a part of a text that looks like another, is what
+/// it is to servers.
 fn hidden(driver: Driver) -> Outcome {
     for vendor in vendors() {
         alike(
@@ -510,9 +705,15 @@ fn hidden(driver: Driver) -> Outcome {
         )?;
         let mut client = log_in(&proxy)?;
         if vendor == Vendor::MySql {
-            asked(&mut client, "INSERT INTO conf.called TABLE conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)")?;
+            asked(
+                &mut client,
+                "INSERT INTO conf.called TABLE conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)",
+            )?;
         } else {
-            asked(&mut client, "INSERT INTO conf.called SELECT * FROM conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)")?;
+            asked(
+                &mut client,
+                "INSERT INTO conf.called SELECT * FROM conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)",
+            )?;
         }
         let holds = held(&proxy, &client)?;
         expect(holds.contains("Routine"), || format!("{vendor}: {holds}"))?;
@@ -528,7 +729,9 @@ fn written(driver: Driver) -> Outcome {
             "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, attributes, apply)
              VALUES (1, 1, '^SELECT a FROM kept', 60000, '{\"cache_invalidate\":true}', 1); LOAD MYSQL QUERY RULES TO RUNTIME",
         )?;
-        server.root("CREATE DATABASE kept; CREATE TABLE kept.t (a INT); INSERT INTO kept.t VALUES (1)")?;
+        server.root(
+            "CREATE DATABASE kept; CREATE TABLE kept.t (a INT); INSERT INTO kept.t VALUES (1)",
+        )?;
         let mut client = log_in(&proxy)?;
         // One whose connection is kept is not answered from the cache.
         let mut writer = log_in(&proxy)?;
@@ -542,7 +745,9 @@ fn written(driver: Driver) -> Outcome {
         is(&mut client, read, &["3"])?;
         if vendor == Vendor::MariaDb {
             asked(&mut log_in(&proxy)?, "CREATE OR REPLACE DATABASE kept")?;
-            expect(asked(&mut client, read).is_err(), || "there is no such table any more".to_owned())?;
+            expect(asked(&mut client, read).is_err(), || {
+                "there is no such table any more".to_owned()
+            })?;
         }
     }
     Ok(())
@@ -556,9 +761,12 @@ fn dollars(driver: Driver) -> Outcome {
     }
     let (server, proxy) = by_hand::one(driver, Vendor::MySql)?;
     server.root("CREATE TABLE conf.precious (a INT)")?;
-    let create = |value: &str| format!("CREATE FUNCTION conf.js() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return {value} $$");
+    let create = |value: &str| {
+        format!("CREATE FUNCTION conf.js() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return {value} $$")
+    };
     let login = app(proxy.port);
-    let mut client = Raw::log_in_as(&login, MULTI_STATEMENTS, MULTI_STATEMENTS).map_err(|error| error.to_string())?;
+    let mut client = Raw::log_in_as(&login, MULTI_STATEMENTS, MULTI_STATEMENTS)
+        .map_err(|error| error.to_string())?;
     asked(&mut client, &create("'x'"))?;
     proxy.admin(
         "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'app', '', 'PROTECTING', ''); LEARN MYSQL FIREWALL FROM DIGESTS;
@@ -570,10 +778,12 @@ fn dollars(driver: Driver) -> Outcome {
     server.root("SELECT COUNT(*) FROM conf.precious").map(drop)
 }
 
-/// What each server lists as its functions and can call keeps no connection for its session. The servers are asked without a proxy.
+/// What each server lists as its functions and can call keeps no connection for its session. The
+/// servers are asked without a proxy.
 fn functions(_: Driver) -> Outcome {
-    /// Geometric ones that are called like anything, so that on MySQL they may be a user's; and what is about the connection that answers;
-    /// words that MariaDB explains and that call nothing.
+    /// Geometric ones that are called like anything, so that on MySQL they may be a user's; and
+    /// what is about the connection that answers; words that MariaDB explains and that call
+    /// nothing.
     const LEFT_OUT: [&str; 18] = [
         "AREA",
         "BOUNDARY",
@@ -596,33 +806,60 @@ fn functions(_: Driver) -> Outcome {
     ];
     for vendor in vendors() {
         let server = Server::start(vendor)?;
-        server.root(&format!("{} CREATE DATABASE IF NOT EXISTS nothing", by_hand::CREATE_USER))?;
+        server.root(&format!(
+            "{} CREATE DATABASE IF NOT EXISTS nothing",
+            by_hand::CREATE_USER
+        ))?;
         let lists = match vendor {
-            Vendor::MariaDb => "SELECT name FROM mysql.help_topic UNION SELECT function FROM information_schema.SQL_FUNCTIONS",
+            Vendor::MariaDb => {
+                "SELECT name FROM mysql.help_topic UNION SELECT function FROM information_schema.SQL_FUNCTIONS"
+            }
             Vendor::MySql => "SELECT name FROM mysql.help_topic",
         };
         let listed = server.root(lists)?;
         let mut client = Raw::log_in(server.port).map_err(|error| error.to_string())?;
         asked(&mut client, "USE nothing")?;
         let (mut called, mut unknown) = (0, Vec::new());
-        for name in listed.lines().skip(1).map(|line| line.trim().trim_end_matches("()").to_ascii_uppercase()) {
-            let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        for name in listed
+            .lines()
+            .skip(1)
+            .map(|line| line.trim().trim_end_matches("()").to_ascii_uppercase())
+        {
+            let plain = !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
             if !plain || LEFT_OUT.contains(&&*name) {
                 continue;
             }
             let call = format!("SELECT {name}()");
-            // Statements and types (1064), what this server does not have (1305), what only its own views may call (3566).
-            let is_none = |error: String| ["1064 ", "1305 ", "3566 "].iter().any(|code| error.starts_with(code));
-            if client.ask(&call).is_err_and(|error| is_none(error.to_string())) {
+            // Statements and types (1064), what this server does not have (1305), what only its own
+            // views may call (3566).
+            let is_none = |error: String| {
+                ["1064 ", "1305 ", "3566 "]
+                    .iter()
+                    .any(|code| error.starts_with(code))
+            };
+            if client
+                .ask(&call)
+                .is_err_and(|error| is_none(error.to_string()))
+            {
                 continue;
             }
             called += 1;
-            if sql::class(call.as_bytes()).leaves.intersects(sql::Leaves::UNKNOWN_FUNCTION) {
+            if sql::class(call.as_bytes())
+                .leaves
+                .intersects(sql::Leaves::UNKNOWN_FUNCTION)
+            {
                 unknown.push(name);
             }
         }
-        expect(called > 150, || format!("{vendor} lists {called} functions only"))?;
-        expect(unknown.is_empty(), || format!("{vendor} has functions that nobody here knows: {unknown:?}"))?;
+        expect(called > 150, || {
+            format!("{vendor} lists {called} functions only")
+        })?;
+        expect(unknown.is_empty(), || {
+            format!("{vendor} has functions that nobody here knows: {unknown:?}")
+        })?;
     }
     Ok(())
 }
@@ -640,10 +877,18 @@ fn row_counts(driver: Driver) -> Outcome {
             let id = client.packet().map_err(io)?[1..5].to_vec();
             while client.packet().map_err(io)?.first() != Some(&0xfe) {}
             let reset = |id: &[u8]| [b"\x1a", id].concat();
-            let commands =
-                [reset(&id), reset(b"\x99\0\0\0"), b"\x1b\0\0".to_vec(), b"\x1b\x01\0".to_vec(), b"\x1b\x07\0".to_vec()];
+            let commands = [
+                reset(&id),
+                reset(b"\x99\0\0\0"),
+                b"\x1b\0\0".to_vec(),
+                b"\x1b\x01\0".to_vec(),
+                b"\x1b\x07\0".to_vec(),
+            ];
             for (n, command) in commands.iter().enumerate() {
-                asked(&mut client, &format!("INSERT INTO conf.scratch VALUES ({n}1, ''), ({n}2, ''), ({n}3, '')"))?;
+                asked(
+                    &mut client,
+                    &format!("INSERT INTO conf.scratch VALUES ({n}1, ''), ({n}2, ''), ({n}3, '')"),
+                )?;
                 client.command(command).map_err(io)?;
                 client.packet().map_err(io)?;
                 told.push(asked(&mut client, "SELECT ROW_COUNT()")?);
@@ -657,8 +902,12 @@ fn row_counts(driver: Driver) -> Outcome {
             }
         }
         let (direct, through) = told.split_at(told.len() / 2);
-        expect(direct == through, || format!("{vendor}: {through:?} instead of {direct:?}"))?;
-        expect(direct.concat().concat().contains(&"-1".to_owned()), || format!("{vendor}: {direct:?}"))?;
+        expect(direct == through, || {
+            format!("{vendor}: {through:?} instead of {direct:?}")
+        })?;
+        expect(direct.concat().concat().contains(&"-1".to_owned()), || {
+            format!("{vendor}: {direct:?}")
+        })?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Copies for mirrors beside real servers: the client notices nothing, and what is compared is told.
+//! Copies for mirrors beside real servers: the client notices nothing, and what is compared is
+//! told.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -16,24 +17,69 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("a_copy_arrives_with_the_sessions_schema_and_variables", a_copy_arrives_with_the_sessions_schema_and_variables),
-        ("a_mirror_that_is_down_or_slow_or_full_is_not_noticed", a_mirror_that_is_down_or_slow_or_full_is_not_noticed),
-        ("a_copy_is_held_back_by_its_own_rules_and_the_client_is_not", held_back),
-        ("copies_that_wait_are_bounded_with_all_that_they_keep", bounded),
+        (
+            "a_copy_arrives_with_the_sessions_schema_and_variables",
+            a_copy_arrives_with_the_sessions_schema_and_variables,
+        ),
+        (
+            "a_mirror_that_is_down_or_slow_or_full_is_not_noticed",
+            a_mirror_that_is_down_or_slow_or_full_is_not_noticed,
+        ),
+        (
+            "a_copy_is_held_back_by_its_own_rules_and_the_client_is_not",
+            held_back,
+        ),
+        (
+            "copies_that_wait_are_bounded_with_all_that_they_keep",
+            bounded,
+        ),
         ("what_a_copy_writes_ends_the_use_of_what_was_read", watched),
         ("a_copy_takes_no_connection_that_a_client_may_want", spared),
-        ("a_copy_gets_a_connection_that_is_idle_on_another_core", idle_elsewhere),
-        ("comparing_finds_a_planted_difference", comparing_finds_a_planted_difference),
-        ("comparing_finds_a_planted_difference_on_mysql", comparing_on_mysql),
-        ("prepared_statements_are_copied_and_compared", prepared_statements_are_copied),
-        ("prepared_statements_are_copied_and_compared_on_mysql", prepared_statements_on_mysql),
-        ("a_copy_sees_no_other_sessions_user_variables", a_copy_sees_no_other_sessions_user_variables),
-        ("what_the_triggers_of_a_copy_leave_is_nobodys", left_by_triggers),
+        (
+            "a_copy_gets_a_connection_that_is_idle_on_another_core",
+            idle_elsewhere,
+        ),
+        (
+            "comparing_finds_a_planted_difference",
+            comparing_finds_a_planted_difference,
+        ),
+        (
+            "comparing_finds_a_planted_difference_on_mysql",
+            comparing_on_mysql,
+        ),
+        (
+            "prepared_statements_are_copied_and_compared",
+            prepared_statements_are_copied,
+        ),
+        (
+            "prepared_statements_are_copied_and_compared_on_mysql",
+            prepared_statements_on_mysql,
+        ),
+        (
+            "a_copy_sees_no_other_sessions_user_variables",
+            a_copy_sees_no_other_sessions_user_variables,
+        ),
+        (
+            "what_the_triggers_of_a_copy_leave_is_nobodys",
+            left_by_triggers,
+        ),
         ("a_copy_is_read_as_its_session_means_it", read_as_meant),
-        ("a_schema_that_a_copy_has_dropped_is_no_connections_schema", dropped_by_a_copy),
-        ("who_may_not_send_several_statements_has_none_copied", who_may_not_send_several_statements_has_none_copied),
-        ("a_mirror_with_a_binary_log_keeps_its_connections", with_a_binary_log),
-        ("a_result_with_too_many_rows_ends_with_an_error", a_result_with_too_many_rows_ends_with_an_error),
+        (
+            "a_schema_that_a_copy_has_dropped_is_no_connections_schema",
+            dropped_by_a_copy,
+        ),
+        (
+            "who_may_not_send_several_statements_has_none_copied",
+            who_may_not_send_several_statements_has_none_copied,
+        ),
+        (
+            "a_mirror_with_a_binary_log_keeps_its_connections",
+            with_a_binary_log,
+        ),
+        (
+            "a_result_with_too_many_rows_ends_with_an_error",
+            a_result_with_too_many_rows_ends_with_an_error,
+        ),
     ])
 }
 
@@ -56,13 +102,27 @@ fn two_with(vendor: Vendor, driver: Driver, options: &[&str]) -> Result<Two, Str
     let main = Server::start(vendor)?;
     let mirror = Server::start_with(vendor, options)?;
     let mut wish = Wish::in_front_of(&main);
-    let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 9 }}", mirror.port);
+    let _ = write!(
+        wish.servers,
+        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 9 }}",
+        mirror.port
+    );
     // Nobody listens on port 1.
-    let _ = write!(wish.servers, ",\n{{ address = \"127.0.0.1\", port = 1, hostgroup = 8 }}");
+    let _ = write!(
+        wish.servers,
+        ",\n{{ address = \"127.0.0.1\", port = 1, hostgroup = 8 }}"
+    );
     let proxy = Proxy::start(driver, &wish)?;
     // Raw logins are quick ones; the first of an account is over TLS or by RSA.
-    let _ = Client::MariaDbCli.run(app(main.port), &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
-    Ok(Two { main, mirror, proxy })
+    let _ = Client::MariaDbCli.run(
+        app(main.port),
+        &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+    );
+    Ok(Two {
+        main,
+        mirror,
+        proxy,
+    })
 }
 
 /// The same test, if there is a MySQL.
@@ -86,7 +146,9 @@ impl Two {
     }
 
     fn global(&self, name: &str) -> Result<String, String> {
-        self.proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))
+        self.proxy.admin(&format!(
+            "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+        ))
     }
 }
 
@@ -95,11 +157,22 @@ fn a_copy_arrives_with_the_sessions_schema_and_variables(driver: Driver) -> Outc
     let two = two(driver)?;
     two.rules("(1, 1, '^INSERT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, 'client', 'mirror', '')")?;
     two.proxy.query("USE conf; SET time_zone = '+05:00'; BEGIN; INSERT INTO scratch VALUES (1, CONCAT('client ', @@session.time_zone)); ROLLBACK")?;
-    until("1\tmirror +05:00", || two.mirror.root("SELECT * FROM conf.scratch"))?;
+    until("1\tmirror +05:00", || {
+        two.mirror.root("SELECT * FROM conf.scratch")
+    })?;
     // Rolled back here; the copy stands for itself.
-    same(&two.main.root("SELECT COUNT(*) FROM conf.scratch")?.replace("COUNT(*)", ""), "0")?;
-    until("1", || two.proxy.admin("SELECT count_star FROM stats_mysql_query_digest WHERE hostgroup = 9"))?;
-    two.proxy.query("USE conf; INSERT INTO scratch VALUES (LAST_INSERT_ID(), 'x')")?;
+    same(
+        &two.main
+            .root("SELECT COUNT(*) FROM conf.scratch")?
+            .replace("COUNT(*)", ""),
+        "0",
+    )?;
+    until("1", || {
+        two.proxy
+            .admin("SELECT count_star FROM stats_mysql_query_digest WHERE hostgroup = 9")
+    })?;
+    two.proxy
+        .query("USE conf; INSERT INTO scratch VALUES (LAST_INSERT_ID(), 'x')")?;
     until("1", || two.global("Millrace_mirror_left_out"))
 }
 
@@ -109,12 +182,19 @@ fn held_back(driver: Driver) -> Outcome {
     two.rules("(1, 1, '^INSERT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, 'client', 'mirror', '')")?;
     two.proxy.admin("UPDATE mysql_query_rules SET delay = 3000 WHERE rule_id = 2; LOAD MYSQL QUERY RULES TO RUNTIME")?;
     let begun = Instant::now();
-    two.proxy.query("USE conf; INSERT INTO scratch VALUES (1, 'client')")?;
+    two.proxy
+        .query("USE conf; INSERT INTO scratch VALUES (1, 'client')")?;
     let took = begun.elapsed();
-    expect(took < Duration::from_millis(2900), || format!("the client has waited for {took:?}"))?;
-    until("1\tmirror", || two.mirror.root("SELECT * FROM conf.scratch"))?;
+    expect(took < Duration::from_millis(2900), || {
+        format!("the client has waited for {took:?}")
+    })?;
+    until("1\tmirror", || {
+        two.mirror.root("SELECT * FROM conf.scratch")
+    })?;
     let took = begun.elapsed();
-    expect(took >= Duration::from_secs(3), || format!("the copy came after {took:?}"))
+    expect(took >= Duration::from_secs(3), || {
+        format!("the copy came after {took:?}")
+    })
 }
 
 fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outcome {
@@ -122,22 +202,41 @@ fn a_mirror_that_is_down_or_slow_or_full_is_not_noticed(driver: Driver) -> Outco
     two.proxy.admin("SET mysql-mirror_max_concurrency=1; SET mysql-mirror_max_queue_length=2; SET mysql-connect_timeout_server_max=500; LOAD MYSQL VARIABLES TO RUNTIME")?;
     two.rules("(1, 1, '^SELECT', 8, NULL, 0, NULL, NULL, '')")?;
     let many = "SELECT 7;".repeat(40);
-    same(two.proxy.query(&many)?.lines().filter(|line| *line == "7").count().to_string().as_str(), "40")?;
+    same(
+        two.proxy
+            .query(&many)?
+            .lines()
+            .filter(|line| *line == "7")
+            .count()
+            .to_string()
+            .as_str(),
+        "40",
+    )?;
     let dropped = two.global("Millrace_mirror_dropped")?;
-    expect(dropped.lines().last().is_some_and(|n| n.trim() != "0"), || format!("dropped {dropped}"))?;
+    expect(
+        dropped.lines().last().is_some_and(|n| n.trim() != "0"),
+        || format!("dropped {dropped}"),
+    )?;
     until("0", || two.global("Mirror_queue_length"))?;
     until("0", || two.global("Mirror_concurrency"))?;
     // A copy that sleeps where the client's does not.
     two.rules("(1, 1, '^SELECT', 9, 100, 0, NULL, NULL, ''), (2, 1, NULL, NULL, NULL, 100, '0.001', '3', '')")?;
     two.proxy.query("SELECT SLEEP(0.001)")?;
     // The client has its answer while the copy still runs.
-    same(two.global("Mirror_concurrency")?.lines().last().unwrap_or_default(), "1")
+    same(
+        two.global("Mirror_concurrency")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
+        "1",
+    )
 }
 
 /// Each copy has the user variables of its moment, which are other ones each time.
 fn bounded(driver: Driver) -> Outcome {
     let two = two(driver)?;
-    two.proxy.admin("SET mysql-mirror_max_concurrency = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    two.proxy
+        .admin("SET mysql-mirror_max_concurrency = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
     two.rules("(1, 1, '^SELECT', 8, NULL, 0, NULL, NULL, '')")?;
     let mut client = Raw::log_in(two.proxy.port, 0)?;
     client.query(&format!("SET @a = '{}'", "x".repeat(60_000)))?;
@@ -148,9 +247,14 @@ fn bounded(driver: Driver) -> Outcome {
     }
     // They would be 180 MB.
     let grown = resident_kib(two.proxy.id()).saturating_sub(before);
-    expect(grown < 110 << 10, || format!("{grown} KiB more are resident"))?;
+    expect(grown < 110 << 10, || {
+        format!("{grown} KiB more are resident")
+    })?;
     let dropped = two.global("Millrace_mirror_dropped")?;
-    expect(dropped.lines().last().is_some_and(|n| n.trim() != "0"), || format!("dropped {dropped}"))
+    expect(
+        dropped.lines().last().is_some_and(|n| n.trim() != "0"),
+        || format!("dropped {dropped}"),
+    )
 }
 
 /// Slow copies to where clients go as well.
@@ -167,15 +271,21 @@ fn spared(driver: Driver) -> Outcome {
     two.proxy.admin(
         "UPDATE mysql_query_rules SET destination_hostgroup = 9, apply = 1 WHERE rule_id = 3; LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
-    two.main.root("INSERT INTO conf.counted (words) VALUES ('x')")?;
-    two.mirror.root("INSERT INTO conf.counted (words) VALUES ('x')")?;
-    two.proxy.query(&"SELECT SLEEP(0.001) FROM conf.counted LIMIT 1;".repeat(10))?;
+    two.main
+        .root("INSERT INTO conf.counted (words) VALUES ('x')")?;
+    two.mirror
+        .root("INSERT INTO conf.counted (words) VALUES ('x')")?;
+    two.proxy
+        .query(&"SELECT SLEEP(0.001) FROM conf.counted LIMIT 1;".repeat(10))?;
     let running = || {
         two.mirror
             .root("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%SLEEP(20)%' AND info NOT LIKE '%info%'")
     };
     until("3", || running().map(|said| said.replace("COUNT(*)", "")))?;
-    same(two.proxy.query("SELECT @@port")?.trim(), &two.mirror.port.to_string())?;
+    same(
+        two.proxy.query("SELECT @@port")?.trim(),
+        &two.mirror.port.to_string(),
+    )?;
     same(running()?.replace("COUNT(*)", "").trim(), "3")
 }
 
@@ -202,11 +312,23 @@ fn idle_elsewhere(driver: Driver) -> Outcome {
     };
     for turn in 1..=5 {
         let there = client.query("SELECT @@port")?;
-        expect(there.contains(&two.mirror.port.to_string()), || there.clone())?;
-        writer.query(&format!("INSERT INTO conf.scratch VALUES ({turn}, 'copied')"))?;
-        until(&turn.to_string(), || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
+        expect(there.contains(&two.mirror.port.to_string()), || {
+            there.clone()
+        })?;
+        writer.query(&format!(
+            "INSERT INTO conf.scratch VALUES ({turn}, 'copied')"
+        ))?;
+        until(&turn.to_string(), || {
+            two.mirror.root("SELECT COUNT(*) FROM conf.scratch")
+        })?;
     }
-    same(two.global("Millrace_mirror_failed")?.lines().last().unwrap_or_default(), "0")
+    same(
+        two.global("Millrace_mirror_failed")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
+        "0",
+    )
 }
 
 /// The copy writes another table, and later than its client.
@@ -220,9 +342,15 @@ fn watched(driver: Driver) -> Outcome {
         "UPDATE mysql_query_rules SET cache_ttl = 600000, destination_hostgroup = 9, apply = 1 WHERE rule_id = 3; LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     let count = "SELECT COUNT(*) FROM conf.counted";
-    let before: u64 = two.proxy.query(count)?.trim().parse().map_err(|error| format!("{error}"))?;
+    let before: u64 = two
+        .proxy
+        .query(count)?
+        .trim()
+        .parse()
+        .map_err(|error| format!("{error}"))?;
     same(two.proxy.query(count)?.trim(), &before.to_string())?;
-    two.proxy.query("INSERT INTO conf.scratch SELECT 1, SLEEP(0.3)")?;
+    two.proxy
+        .query("INSERT INTO conf.scratch SELECT 1, SLEEP(0.3)")?;
     // While the copy is on its way, what others read is not kept.
     two.proxy.query(&format!("{count}; {count}"))?;
     until(&(before + 1).to_string(), || two.proxy.query(count))
@@ -244,7 +372,8 @@ fn prepared_statements_on_mysql(driver: Driver) -> Outcome {
     on_mysql(driver, prepared)
 }
 
-/// Executions with their parameters, also such as came ahead or were moved; preparing and fetching are not copied.
+/// Executions with their parameters, also such as came ahead or were moved; preparing and fetching
+/// are not copied.
 fn prepared(two: Two) -> Outcome {
     two.proxy.admin(
         "INSERT INTO mysql_query_rewrite (rewrite_id, active, pattern, replacement) \
@@ -259,8 +388,13 @@ fn prepared(two: Two) -> Outcome {
     let head = client.statement(0x18, 0);
     client.send(0, &[&head[..], b"\x01\0ahead"].concat())?;
     client.execute(0, 0, b"\0\0\x0a\0\0\0")?;
-    until("10\tahead", || two.mirror.root("SELECT * FROM conf.scratch ORDER BY id"))?;
-    same(&two.mirror.root("SELECT * FROM conf.scratch ORDER BY id")?, &two.main.root("SELECT * FROM conf.scratch ORDER BY id")?)?;
+    until("10\tahead", || {
+        two.mirror.root("SELECT * FROM conf.scratch ORDER BY id")
+    })?;
+    same(
+        &two.mirror.root("SELECT * FROM conf.scratch ORDER BY id")?,
+        &two.main.root("SELECT * FROM conf.scratch ORDER BY id")?,
+    )?;
 
     let verdict = || {
         two.proxy
@@ -269,7 +403,8 @@ fn prepared(two: Two) -> Outcome {
     client.prepare("SELECT words, id FROM conf.scratch WHERE id < ? ORDER BY id")?;
     client.execute(1, 0, b"\0\x01\x03\0\x09\0\0\0")?;
     until("1\t1\t0\t0", verdict)?;
-    two.mirror.root("UPDATE conf.scratch SET words = 'other' WHERE id = 8")?;
+    two.mirror
+        .root("UPDATE conf.scratch SET words = 'other' WHERE id = 8")?;
     client.execute(1, 0, b"\0\0\x08\0\0\0")?;
     until("2\t2\t0\t0", verdict)?;
     client.execute(1, 0, b"\0\0\x09\0\0\0")?;
@@ -279,14 +414,18 @@ fn prepared(two: Two) -> Outcome {
 }
 
 fn comparing(two: Two) -> Outcome {
-    two.main.root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
-    two.mirror.root("INSERT INTO conf.scratch VALUES (2, 'b'), (1, 'a')")?;
+    two.main
+        .root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
+    two.mirror
+        .root("INSERT INTO conf.scratch VALUES (2, 'b'), (1, 'a')")?;
     two.rules("(1, 1, 'scratch', 9, NULL, 0, NULL, NULL, '{\"mirror_compare\":true}')")?;
-    let verdict =
-        || two.proxy.admin("SELECT count_star, same, different, errors, last_difference FROM stats_mysql_mirror_digest");
+    let verdict = || {
+        two.proxy.admin("SELECT count_star, same, different, errors, last_difference FROM stats_mysql_mirror_digest")
+    };
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("1\t1\t0\t0\t", verdict)?;
-    two.mirror.root("UPDATE conf.scratch SET words = 'B' WHERE words = 'b'")?;
+    two.mirror
+        .root("UPDATE conf.scratch SET words = 'B' WHERE words = 'b'")?;
     two.proxy.query("SELECT * FROM conf.scratch")?;
     until("2\t1\t1\t0\t2 rows each, with other values", verdict)?;
     two.mirror.root("DROP TABLE conf.child, conf.scratch")?;
@@ -294,7 +433,8 @@ fn comparing(two: Two) -> Outcome {
     until("3\t1\t1\t1\tclient: no error, mirror: error 1146", verdict)
 }
 
-/// What words hide where no backslash escapes: a lock that the copy has taken does not stay on its connection.
+/// What words hide where no backslash escapes: a lock that the copy has taken does not stay on its
+/// connection.
 fn read_as_meant(driver: Driver) -> Outcome {
     let two = two(driver)?;
     for server in [&two.main, &two.mirror] {
@@ -336,20 +476,26 @@ fn a_copy_sees_no_other_sessions_user_variables(driver: Driver) -> Outcome {
     two.mirror
         .root("CREATE TRIGGER conf.who BEFORE INSERT ON conf.scratch FOR EACH ROW SET NEW.words = IFNULL(@who, 'nobody')")?;
     for n in 0..OFTEN {
-        two.proxy.query(&format!("SET @who = 'ann'; INSERT INTO conf.scratch VALUES ({n}, 'to_nine')"))?;
+        two.proxy.query(&format!(
+            "SET @who = 'ann'; INSERT INTO conf.scratch VALUES ({n}, 'to_nine')"
+        ))?;
     }
     for n in 0..OFTEN {
-        two.proxy.query(&format!("INSERT INTO conf.scratch VALUES (10{n}, 'x')"))?;
-        two.proxy.query(&format!("SET @who = 'bob'; INSERT INTO conf.scratch VALUES (20{n}, 'x')"))?;
+        two.proxy
+            .query(&format!("INSERT INTO conf.scratch VALUES (10{n}, 'x')"))?;
+        two.proxy.query(&format!(
+            "SET @who = 'bob'; INSERT INTO conf.scratch VALUES (20{n}, 'x')"
+        ))?;
     }
-    let who =
-        "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
+    let who = "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
     until("ann 8,bob 8,nobody 8", || two.mirror.root(who))
 }
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.
 fn vendors() -> impl Iterator<Item = Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok())
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
 }
 
 fn left_by_triggers(driver: Driver) -> Outcome {
@@ -361,29 +507,49 @@ fn left_by_triggers(driver: Driver) -> Outcome {
         )?;
         // The second of each fails, as its copy does, and an error tells of nothing.
         for n in (0..OFTEN).flat_map(|n| [n, n]) {
-            let _the_second_fails = two.proxy.query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'alice')"));
-            let found = two.proxy.query("SELECT COALESCE(@email, 'nobody') AS to_nine, @@time_zone")?;
-            expect(found.trim().ends_with("nobody\tSYSTEM"), || format!("{vendor}, insert {n}: {found}"))?;
+            let _the_second_fails = two
+                .proxy
+                .query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'alice')"));
+            let found = two
+                .proxy
+                .query("SELECT COALESCE(@email, 'nobody') AS to_nine, @@time_zone")?;
+            expect(found.trim().ends_with("nobody\tSYSTEM"), || {
+                format!("{vendor}, insert {n}: {found}")
+            })?;
             // What is told late is told whoever writes next.
-            let found = two.proxy.query("UPDATE conf.types SET id = id WHERE 'to_nine' = ''; SELECT @@time_zone")?;
-            expect(found.trim().ends_with("SYSTEM"), || format!("{vendor}, insert {n}, then a write: {found}"))?;
+            let found = two
+                .proxy
+                .query("UPDATE conf.types SET id = id WHERE 'to_nine' = ''; SELECT @@time_zone")?;
+            expect(found.trim().ends_with("SYSTEM"), || {
+                format!("{vendor}, insert {n}, then a write: {found}")
+            })?;
         }
     }
     Ok(())
 }
 
-/// MariaDB tells the number of each write's transaction: nothing that a copy would leave to anybody.
+/// MariaDB tells the number of each write's transaction: nothing that a copy would leave to
+/// anybody.
 fn with_a_binary_log(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let two = two_with(vendor, driver, &["--log-bin=log", "--server-id=1"])?;
         to_nine_or_copied(&two)?;
         for n in 0..50 {
-            two.proxy.query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'x')"))?;
+            two.proxy
+                .query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'x')"))?;
         }
-        until("50", || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
+        until("50", || {
+            two.mirror.root("SELECT COUNT(*) FROM conf.scratch")
+        })?;
         until("0", || two.global("Mirror_concurrency"))?;
-        same(two.global("MyHGM_myconnpoll_reset")?.lines().last().unwrap_or_default(), "0")
-            .map_err(|why| format!("{vendor}: {why}"))?;
+        same(
+            two.global("MyHGM_myconnpoll_reset")?
+                .lines()
+                .last()
+                .unwrap_or_default(),
+            "0",
+        )
+        .map_err(|why| format!("{vendor}: {why}"))?;
     }
     Ok(())
 }
@@ -400,12 +566,16 @@ fn dropped_by_a_copy(driver: Driver) -> Outcome {
                 server.root("CREATE DATABASE passing; CREATE TABLE passing.things (a INT)")?;
             }
             two.proxy.query("USE passing; DROP DATABASE passing")?;
-            until("0", || two.mirror.root("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'passing'"))?;
+            until("0", || {
+                two.mirror.root("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'passing'")
+            })?;
             until("0", || two.global("Mirror_concurrency"))?;
             for server in [&two.main, &two.mirror] {
                 server.root("CREATE DATABASE passing; CREATE TABLE passing.things (a INT)")?;
             }
-            let found = two.proxy.query("USE passing; SELECT COUNT(*) AS to_nine FROM things")?;
+            let found = two
+                .proxy
+                .query("USE passing; SELECT COUNT(*) AS to_nine FROM things")?;
             expect(found.trim().ends_with('0'), || format!("{vendor}: {found}"))?;
             for server in [&two.main, &two.mirror] {
                 server.root("DROP DATABASE passing")?;
@@ -424,14 +594,28 @@ fn who_may_not_send_several_statements_has_none_copied(driver: Driver) -> Outcom
     }
     for n in 0..OFTEN {
         let mut may_not = Raw::log_in(two.proxy.port, 0)?;
-        let said = may_not.query(&format!("INSERT INTO conf.scratch VALUES ({n}, 'x'); DELETE FROM conf.scratch"))?;
+        let said = may_not.query(&format!(
+            "INSERT INTO conf.scratch VALUES ({n}, 'x'); DELETE FROM conf.scratch"
+        ))?;
         expect(said.contains("SQL syntax"), || said.clone())?;
-        may_not.query(&format!("INSERT INTO conf.scratch VALUES (10{n}, 'kept; by all')"))?;
+        may_not.query(&format!(
+            "INSERT INTO conf.scratch VALUES (10{n}, 'kept; by all')"
+        ))?;
     }
     until("8", || two.mirror.root("SELECT COUNT(*) FROM conf.scratch"))?;
-    same(two.global("Millrace_mirror_left_out")?.lines().last().unwrap_or_default(), "8")?;
     same(
-        two.mirror.root("SELECT COUNT(*) FROM conf.scratch WHERE words = 'kept; by all'")?.lines().last().unwrap_or_default(),
+        two.global("Millrace_mirror_left_out")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
+        "8",
+    )?;
+    same(
+        two.mirror
+            .root("SELECT COUNT(*) FROM conf.scratch WHERE words = 'kept; by all'")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
         "8",
     )
 }
@@ -441,16 +625,37 @@ fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
     two.rules("(1, 1, 'seq_', NULL, NULL, 0, NULL, NULL, '{\"max_rows\":5}')")?;
     let fits = two.proxy.query("SELECT seq FROM conf.seq_1_to_5")?;
     same(fits.lines().last().unwrap_or_default(), "5")?;
-    for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT seq, REPEAT('x', 1000) FROM conf.seq_1_to_100000"] {
+    for many in [
+        "SELECT seq FROM conf.seq_1_to_6",
+        "SELECT seq, REPEAT('x', 1000) FROM conf.seq_1_to_100000",
+    ] {
         let refused = two.proxy.query(many).err().unwrap_or_default();
-        expect(refused.contains("1104") && refused.contains("more than 5 rows"), || refused.clone())?;
+        expect(
+            refused.contains("1104") && refused.contains("more than 5 rows"),
+            || refused.clone(),
+        )?;
     }
-    same(two.global("Millrace_rows_limited")?.lines().last().unwrap_or_default(), "2")?;
+    same(
+        two.global("Millrace_rows_limited")?
+            .lines()
+            .last()
+            .unwrap_or_default(),
+        "2",
+    )?;
     // With a mirror: whether it has too many as well.
     two.rules("(1, 1, 'seq_|scratch', 9, NULL, 0, NULL, NULL, '{\"max_rows\":1,\"mirror_compare\":true}')")?;
-    two.main.root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
-    for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT id FROM conf.scratch"] {
-        expect(two.proxy.query(many).is_err_and(|words| words.contains("more than 1 rows")), || many.to_owned())?;
+    two.main
+        .root("INSERT INTO conf.scratch VALUES (1, 'a'), (2, 'b')")?;
+    for many in [
+        "SELECT seq FROM conf.seq_1_to_6",
+        "SELECT id FROM conf.scratch",
+    ] {
+        expect(
+            two.proxy
+                .query(many)
+                .is_err_and(|words| words.contains("more than 1 rows")),
+            || many.to_owned(),
+        )?;
     }
     let verdicts = || {
         two.proxy.admin("SELECT group_concat(same || different || last_difference, ';') FROM (SELECT * FROM stats_mysql_mirror_digest ORDER BY same)")
@@ -459,18 +664,32 @@ fn a_result_with_too_many_rows_ends_with_an_error(driver: Driver) -> Outcome {
     two.main.root("DELETE FROM conf.scratch")?;
     // What was kept while more rows were allowed is not served whole.
     let kept = "DELETE FROM mysql_query_rules; INSERT INTO mysql_query_rules (rule_id, active, match_pattern, cache_ttl, apply) VALUES (1, 1, 'seq_', 60000, 1)";
-    two.proxy.admin(&format!("{kept}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    two.proxy
+        .admin(&format!("{kept}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
     two.proxy.query("SELECT seq FROM conf.seq_1_to_7")?;
     two.proxy.admin("UPDATE mysql_query_rules SET attributes = '{\"max_rows\":5}'; LOAD MYSQL QUERY RULES TO RUNTIME")?;
-    let refused = two.proxy.query("SELECT seq FROM conf.seq_1_to_7").err().unwrap_or_default();
+    let refused = two
+        .proxy
+        .query("SELECT seq FROM conf.seq_1_to_7")
+        .err()
+        .unwrap_or_default();
     expect(refused.contains("more than 5 rows"), || refused.clone())?;
-    // The rest is read and thrown away where the connection is the session's: it goes on, whether it came at once or not.
+    // The rest is read and thrown away where the connection is the session's: it goes on, whether
+    // it came at once or not.
     let mut raw = Raw::log_in(two.proxy.port, 0)?;
-    for many in ["SELECT seq FROM conf.seq_1_to_6", "SELECT seq, REPEAT('x', 1000) FROM conf.seq_1_to_5000"] {
+    for many in [
+        "SELECT seq FROM conf.seq_1_to_6",
+        "SELECT seq, REPEAT('x', 1000) FROM conf.seq_1_to_5000",
+    ] {
         raw.query("BEGIN")?;
         raw.query("INSERT INTO conf.scratch VALUES (1, 'a')")?;
         let said = raw.query(many)?;
-        expect(said.lines().last().is_some_and(|last| last.contains("more than 5 rows")), || said.clone())?;
+        expect(
+            said.lines()
+                .last()
+                .is_some_and(|last| last.contains("more than 5 rows")),
+            || said.clone(),
+        )?;
         let inside = raw.query("SELECT COUNT(*) FROM conf.scratch")?;
         expect(inside.contains("\\x011\n"), || inside.clone())?;
         raw.query("ROLLBACK")?;

@@ -1,5 +1,5 @@
-//! What an operator does to a running proxy, and what clients then see: an end with grace, servers that are taken away, certificates that
-//! are renewed.
+//! What an operator does to a running proxy, and what clients then see: an end with grace, servers
+//! that are taken away, certificates that are renewed.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -21,14 +21,29 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("during_a_drain_the_cores_still_answer", draining),
-        ("offline_hard_cuts_off_at_once_what_runs_and_what_is_held", offline_hard),
-        ("offline_hard_cuts_off_what_is_held_by_who_waits_elsewhere", offline_hard_elsewhere),
+        (
+            "offline_hard_cuts_off_at_once_what_runs_and_what_is_held",
+            offline_hard,
+        ),
+        (
+            "offline_hard_cuts_off_what_is_held_by_who_waits_elsewhere",
+            offline_hard_elsewhere,
+        ),
         ("what_happens_is_counted", counted),
-        ("errors_know_their_client_and_times_their_hostgroup_and_class_also_without_digests", told_apart),
-        ("a_statistics_user_changes_nothing_by_preparing", statistics_user),
+        (
+            "errors_know_their_client_and_times_their_hostgroup_and_class_also_without_digests",
+            told_apart,
+        ),
+        (
+            "a_statistics_user_changes_nothing_by_preparing",
+            statistics_user,
+        ),
         ("hits_of_rules_are_counted_until_rules_are_loaded", hits),
         ("the_log_says_why_a_client_got_no_connection", no_connection),
-        ("a_start_that_cannot_be_says_what_to_do_and_harms_nobody", refused_starts),
+        (
+            "a_start_that_cannot_be_says_what_to_do_and_harms_nobody",
+            refused_starts,
+        ),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
     ])
 }
@@ -51,7 +66,11 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 }
 
 fn is_error(said: &io::Result<Vec<Vec<String>>>, code: &str) -> Outcome {
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with(code)), || format!("error {code} was wanted: {said:?}"))
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with(code)),
+        || format!("error {code} was wanted: {said:?}"),
+    )
 }
 
 fn hits(driver: Driver) -> Outcome {
@@ -63,10 +82,15 @@ fn hits(driver: Driver) -> Outcome {
         for client in &mut clients {
             asked(client, "SELECT 1")?;
         }
-        same(&proxy.admin("SELECT rule_id, hits FROM stats_mysql_query_rules ORDER BY rule_id")?, wanted)
+        same(
+            &proxy.admin("SELECT rule_id, hits FROM stats_mysql_query_rules ORDER BY rule_id")?,
+            wanted,
+        )
     };
     counted("1\t3\n2\t0")?;
-    proxy.admin("UPDATE mysql_users SET max_connections = max_connections - 1; LOAD MYSQL USERS TO RUNTIME")?;
+    proxy.admin(
+        "UPDATE mysql_users SET max_connections = max_connections - 1; LOAD MYSQL USERS TO RUNTIME",
+    )?;
     counted("1\t6\n2\t0")?;
     proxy.admin("UPDATE mysql_servers SET weight = 2; LOAD MYSQL SERVERS TO RUNTIME")?;
     counted("1\t9\n2\t0")?;
@@ -79,15 +103,22 @@ fn hits(driver: Driver) -> Outcome {
 /// What the client is told without having asked, and that it is the last.
 fn is_sent_away(client: &mut Raw, code: &str) -> Outcome {
     let told = client.packet().map(|packet| complaint(&packet).to_string());
-    expect(told.as_ref().is_ok_and(|words| words.starts_with(code)), || format!("error {code} was wanted: {told:?}"))?;
-    expect(client.packet().is_err(), || "the connection is still open".to_owned())
+    expect(
+        told.as_ref().is_ok_and(|words| words.starts_with(code)),
+        || format!("error {code} was wanted: {told:?}"),
+    )?;
+    expect(client.packet().is_err(), || {
+        "the connection is still open".to_owned()
+    })
 }
 
 /// Looks until it is so.
 fn soon(what: &str, mut look: impl FnMut() -> Result<bool, String>) -> Outcome {
     let until = Instant::now() + Duration::from_secs(20);
     while !look()? {
-        expect(Instant::now() < until, || format!("for 20 seconds it is not so: {what}"))?;
+        expect(Instant::now() < until, || {
+            format!("for 20 seconds it is not so: {what}")
+        })?;
         thread::sleep(Duration::from_millis(30));
     }
     Ok(())
@@ -114,7 +145,10 @@ fn draining(driver: Driver) -> Outcome {
     drop(idle);
     let left = format!("{}\topen\tSleep", client.id);
     soon("only the one with a transaction is left", || {
-        Ok(proxy.admin("SELECT SessionID, user, command FROM stats_mysql_processlist")?.trim() == left)
+        Ok(proxy
+            .admin("SELECT SessionID, user, command FROM stats_mysql_processlist")?
+            .trim()
+            == left)
     })?;
     same(
         &proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Client_Connections_connected'")?,
@@ -125,28 +159,46 @@ fn draining(driver: Driver) -> Outcome {
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
     is_sent_away(&mut client, "1317")?;
     soon("the proxy has ended", || Ok(!proxy.runs()))?;
-    expect(proxy.log().contains("sessions have 600000 ms to end"), || proxy.log())?;
+    expect(
+        proxy.log().contains("sessions have 600000 ms to end"),
+        || proxy.log(),
+    )?;
     is_empty(&server)
 }
 
-/// Whoever waits for a connection to one hostgroup keeps nothing on a server of another that is cut off.
+/// Whoever waits for a connection to one hostgroup keeps nothing on a server of another that is cut
+/// off.
 fn offline_hard_elsewhere(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     // Longer than anybody waits here.
-    proxy.admin("SET mysql-connect_timeout_server_max = 600000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy
+        .admin("SET mysql-connect_timeout_server_max = 600000; LOAD MYSQL VARIABLES TO RUNTIME")?;
     proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'far', 7, 1); \
          LOAD MYSQL QUERY RULES TO RUNTIME",
     )?;
     let mut has_lock = log_in(&proxy)?;
     asked(&mut has_lock, "SELECT GET_LOCK('elsewhere', 0)")?;
-    has_lock.query("SELECT 'far'").map_err(|error| error.to_string())?;
-    let is_free = || Ok::<_, String>(server.root("SELECT IS_FREE_LOCK('elsewhere')")?.trim().ends_with('1'));
+    has_lock
+        .query("SELECT 'far'")
+        .map_err(|error| error.to_string())?;
+    let is_free = || {
+        Ok::<_, String>(
+            server
+                .root("SELECT IS_FREE_LOCK('elsewhere')")?
+                .trim()
+                .ends_with('1'),
+        )
+    };
     soon("the lock is taken", || Ok(!is_free()?))?;
     soon("it waits", || {
-        Ok(proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE info LIKE '%far%'")?.trim().ends_with('1'))
+        Ok(proxy
+            .admin("SELECT COUNT(*) FROM stats_mysql_processlist WHERE info LIKE '%far%'")?
+            .trim()
+            .ends_with('1'))
     })?;
-    proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
+    proxy
+        .admin("UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME")?;
     soon("the lock is free", is_free)?;
     is_error(&has_lock.rows(), "1053")
 }
@@ -160,7 +212,10 @@ fn offline_hard(driver: Driver) -> Outcome {
 
     let mut in_transaction = log_in(&proxy)?;
     asked(&mut in_transaction, "BEGIN")?;
-    asked(&mut in_transaction, "INSERT INTO conf.scratch VALUES (1, 'x')")?;
+    asked(
+        &mut in_transaction,
+        "INSERT INTO conf.scratch VALUES (1, 'x')",
+    )?;
     let mut holds_little = log_in(&proxy)?;
     asked(&mut holds_little, "SELECT 1 / 0")?;
     let mut free = log_in(&proxy)?;
@@ -174,9 +229,18 @@ fn offline_hard(driver: Driver) -> Outcome {
     };
     let reads = runs("SELECT slept FROM conf.slow")?;
     let writes = runs("INSERT INTO conf.scratch SELECT 2, slept FROM conf.slow")?;
-    let on_first =
-        |text: &str| Ok::<_, String>(first.root("SHOW FULL PROCESSLIST")?.lines().filter(|line| line.contains(text)).count());
-    soon("both statements run", || Ok(on_first("FROM conf.slow")? == 2))?;
+    let on_first = |text: &str| {
+        Ok::<_, String>(
+            first
+                .root("SHOW FULL PROCESSLIST")?
+                .lines()
+                .filter(|line| line.contains(text))
+                .count(),
+        )
+    };
+    soon("both statements run", || {
+        Ok(on_first("FROM conf.slow")? == 2)
+    })?;
 
     proxy.admin(&format!(
         "UPDATE mysql_servers SET status = 'OFFLINE_HARD'; \
@@ -185,9 +249,14 @@ fn offline_hard(driver: Driver) -> Outcome {
     ))?;
     // A read is done again by another; a write may have taken effect.
     let (mut client, said) = reads.join().map_err(|_| "the reader panicked".to_owned())?;
-    expect(said.as_ref().is_ok_and(|rows| *rows == [["not here"]]), || format!("the read was not done again: {said:?}"))?;
+    expect(
+        said.as_ref().is_ok_and(|rows| *rows == [["not here"]]),
+        || format!("the read was not done again: {said:?}"),
+    )?;
     asked(&mut client, "SELECT 1")?;
-    let (mut client, said) = writes.join().map_err(|_| "the writer panicked".to_owned())?;
+    let (mut client, said) = writes
+        .join()
+        .map_err(|_| "the writer panicked".to_owned())?;
     is_error(&said, "1053")?;
     asked(&mut client, "SELECT 1")?;
     same(
@@ -198,10 +267,13 @@ fn offline_hard(driver: Driver) -> Outcome {
     is_sent_away(&mut in_transaction, "1053")?;
     for client in [&mut holds_little, &mut free] {
         let port = asked(client, "SELECT @@port")?;
-        expect(port == [[second.port.to_string()]], || format!("it is on {port:?}"))?;
+        expect(port == [[second.port.to_string()]], || {
+            format!("it is on {port:?}")
+        })?;
     }
     soon("nothing of the proxy is on the first server", || {
-        let users = first.root("SELECT * FROM information_schema.processlist WHERE user = 'open'")?;
+        let users =
+            first.root("SELECT * FROM information_schema.processlist WHERE user = 'open'")?;
         Ok(users.trim().is_empty())
     })?;
     is_empty(&first)?;
@@ -222,20 +294,69 @@ fn counted(driver: Driver) -> Outcome {
             asked(&mut client, sql)?;
         }
         for (name, wanted) in counters {
-            let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
-            same(&said, &wanted.to_string()).map_err(|error| format!("{name} after {sql:?}: {error}"))?;
+            let said = proxy.admin(&format!(
+                "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+            ))?;
+            same(&said, &wanted.to_string())
+                .map_err(|error| format!("{name} after {sql:?}: {error}"))?;
         }
         Ok(())
     };
-    counts(&["SELECT 1"], &[("Active_Transactions", 0), ("Com_autocommit", 0), ("Client_Connections_hostgroup_locked", 0)])?;
-    counts(&["SET autocommit = 1", "COMMIT", "ROLLBACK"], &[("Com_autocommit", 1), ("Com_autocommit_filtered", 1)])?;
-    counts(&[], &[("Com_commit", 1), ("Com_commit_filtered", 1), ("Com_rollback", 1), ("Com_rollback_filtered", 1)])?;
-    counts(&["SET NAMES latin1", "USE conf"], &[("Com_frontend_set_names", 1), ("Com_frontend_use_db", 1)])?;
-    counts(&["BEGIN"], &[("Active_Transactions", 1), ("Client_Connections_hostgroup_locked", 0)])?;
-    counts(&["COMMIT"], &[("Active_Transactions", 0), ("Com_commit", 2), ("Com_commit_filtered", 1)])?;
-    counts(&["SET autocommit = 0", "SET autocommit = 1"], &[("Com_autocommit", 3), ("Com_autocommit_filtered", 1)])?;
-    counts(&["CREATE TEMPORARY TABLE conf.t (a INT)"], &[("Client_Connections_hostgroup_locked", 1)])?;
-    counts(&["DROP TEMPORARY TABLE conf.t"], &[("Client_Connections_hostgroup_locked", 0), ("Backend_query_time_nsec", 0)])?;
+    counts(
+        &["SELECT 1"],
+        &[
+            ("Active_Transactions", 0),
+            ("Com_autocommit", 0),
+            ("Client_Connections_hostgroup_locked", 0),
+        ],
+    )?;
+    counts(
+        &["SET autocommit = 1", "COMMIT", "ROLLBACK"],
+        &[("Com_autocommit", 1), ("Com_autocommit_filtered", 1)],
+    )?;
+    counts(
+        &[],
+        &[
+            ("Com_commit", 1),
+            ("Com_commit_filtered", 1),
+            ("Com_rollback", 1),
+            ("Com_rollback_filtered", 1),
+        ],
+    )?;
+    counts(
+        &["SET NAMES latin1", "USE conf"],
+        &[("Com_frontend_set_names", 1), ("Com_frontend_use_db", 1)],
+    )?;
+    counts(
+        &["BEGIN"],
+        &[
+            ("Active_Transactions", 1),
+            ("Client_Connections_hostgroup_locked", 0),
+        ],
+    )?;
+    counts(
+        &["COMMIT"],
+        &[
+            ("Active_Transactions", 0),
+            ("Com_commit", 2),
+            ("Com_commit_filtered", 1),
+        ],
+    )?;
+    counts(
+        &["SET autocommit = 0", "SET autocommit = 1"],
+        &[("Com_autocommit", 3), ("Com_autocommit_filtered", 1)],
+    )?;
+    counts(
+        &["CREATE TEMPORARY TABLE conf.t (a INT)"],
+        &[("Client_Connections_hostgroup_locked", 1)],
+    )?;
+    counts(
+        &["DROP TEMPORARY TABLE conf.t"],
+        &[
+            ("Client_Connections_hostgroup_locked", 0),
+            ("Backend_query_time_nsec", 0),
+        ],
+    )?;
     proxy.admin("SET mysql-stats_time_backend_query = 'true'; LOAD MYSQL VARIABLES TO RUNTIME")?;
     asked(&mut client, "SELECT SLEEP(0.01)")?;
     let took =
@@ -250,16 +371,27 @@ fn told_apart(driver: Driver) -> Outcome {
     )?;
     let mut client = log_in(&proxy)?;
     for _ in 0..2 {
-        expect(client.ask("SELECT * FROM conf.nowhere").is_err(), || "a table that is not there was read".to_owned())?;
+        expect(client.ask("SELECT * FROM conf.nowhere").is_err(), || {
+            "a table that is not there was read".to_owned()
+        })?;
         asked(&mut client, "DO 1")?;
     }
     let is = |sql: &'static str, wanted: &'static str| {
         let proxy = &proxy;
         soon(sql, move || Ok(proxy.admin(sql)?.trim() == wanted))
     };
-    is("SELECT client_address, count_star FROM stats_mysql_errors WHERE errno = 1146", "127.0.0.1\t2")?;
-    is("SELECT count_star >= 4 AND max_us >= p50_us FROM stats_mysql_hostgroup_latency WHERE hostgroup = 0", "1")?;
-    is("SELECT count_star >= 2 AND histogram LIKE '[[%' FROM stats_mysql_command_latency WHERE Command = 'SELECT'", "1")?;
+    is(
+        "SELECT client_address, count_star FROM stats_mysql_errors WHERE errno = 1146",
+        "127.0.0.1\t2",
+    )?;
+    is(
+        "SELECT count_star >= 4 AND max_us >= p50_us FROM stats_mysql_hostgroup_latency WHERE hostgroup = 0",
+        "1",
+    )?;
+    is(
+        "SELECT count_star >= 2 AND histogram LIKE '[[%' FROM stats_mysql_command_latency WHERE Command = 'SELECT'",
+        "1",
+    )?;
     is("SELECT count(*) FROM stats_mysql_query_digest", "0")
 }
 
@@ -272,9 +404,16 @@ fn statistics_user(driver: Driver) -> Outcome {
         "SELECT 1 FROM information_schema.tables LIMIT 1; PRAGMA query_only=0",
     ] {
         let said = told(text);
-        expect(said.is_err() || text.contains(';'), || format!("{text}: {said:?}"))?;
+        expect(said.is_err() || text.contains(';'), || {
+            format!("{text}: {said:?}")
+        })?;
         let write = told("DELETE FROM stats_history.history_mysql_query_digest");
-        expect(write.as_ref().is_err_and(|words| words.contains("readonly")), || format!("after {text}: {write:?}"))?;
+        expect(
+            write
+                .as_ref()
+                .is_err_and(|words| words.contains("readonly")),
+            || format!("after {text}: {write:?}"),
+        )?;
     }
     same(&told("SELECT count(*) > 1 FROM stats_mysql_global")?, "1")
 }
@@ -288,16 +427,35 @@ fn no_connection(driver: Driver) -> Outcome {
          LOAD MYSQL USERS TO RUNTIME; LOAD MYSQL SERVERS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME",
     )?;
     for (user, code, words) in [
-        ("ghost", "ERROR 1045", "does not let user 'ghost' in: error 1045"),
-        ("lost", "ERROR 9001", "user 'lost' got no connection to hostgroup 77 within"),
+        (
+            "ghost",
+            "ERROR 1045",
+            "does not let user 'ghost' in: error 1045",
+        ),
+        (
+            "lost",
+            "ERROR 9001",
+            "user 'lost' got no connection to hostgroup 77 within",
+        ),
         ("lost", "ERROR 9001", "it has no server in mysql_servers"),
-        ("off", "ERROR 9001", "none of its servers is ONLINE with a weight above 0"),
+        (
+            "off",
+            "ERROR 9001",
+            "none of its servers is ONLINE with a weight above 0",
+        ),
     ] {
         let said = command_line(proxy.port, user, "x", &[], "SELECT 1");
-        expect(said.as_ref().is_err_and(|said| said.contains(code)), || format!("{user}: {code} was wanted: {said:?}"))?;
-        expect(proxy.log().contains(words), || format!("{words} was wanted:\n{}", proxy.log()))?;
+        expect(said.as_ref().is_err_and(|said| said.contains(code)), || {
+            format!("{user}: {code} was wanted: {said:?}")
+        })?;
+        expect(proxy.log().contains(words), || {
+            format!("{words} was wanted:\n{}", proxy.log())
+        })?;
     }
-    same(&proxy.admin("SELECT ConnERR FROM stats_mysql_connection_pool WHERE hostgroup = 0")?, "1")
+    same(
+        &proxy.admin("SELECT ConnERR FROM stats_mysql_connection_pool WHERE hostgroup = 0")?,
+        "1",
+    )
 }
 
 /// Starts another Millrace, which is to fail, and gives what it said.
@@ -314,46 +472,96 @@ fn fails(flags: &[&str], configuration: &Path, text: &str) -> Result<String, Str
 fn refused_starts(driver: Driver) -> Outcome {
     let (_server, proxy) = one(driver)?;
     let folder = TempFolder::new("starts").map_err(|error| error.to_string())?;
-    let (file, other) = (folder.path().join("proxysql.cnf"), folder.path().join("data").display().to_string());
-    let says = |said: String, words: &str| expect(said.contains(words), || format!("'{words}' was wanted:\n{said}"));
+    let (file, other) = (
+        folder.path().join("proxysql.cnf"),
+        folder.path().join("data").display().to_string(),
+    );
+    let says = |said: String, words: &str| {
+        expect(said.contains(words), || {
+            format!("'{words}' was wanted:\n{said}")
+        })
+    };
     // Everybody on this machine may connect, and nobody else may read what is saved.
-    for (name, wanted) in [("client.sock", "777"), ("proxysql.db", "600"), ("proxysql_stats.db", "600")] {
-        let there = fs::metadata(proxy.data().join(name)).map_err(|error| format!("{name}: {error}"))?;
+    for (name, wanted) in [
+        ("client.sock", "777"),
+        ("proxysql.db", "600"),
+        ("proxysql_stats.db", "600"),
+    ] {
+        let there =
+            fs::metadata(proxy.data().join(name)).map_err(|error| format!("{name}: {error}"))?;
         same(&format!("{:o}", there.permissions().mode() & 0o777), wanted)?;
     }
     let taken = proxy.data().display().to_string();
-    let of_another = format!("is used by another Millrace (process {}): choose another with -D", proxy.id());
+    let of_another = format!(
+        "is used by another Millrace (process {}): choose another with -D",
+        proxy.id()
+    );
     says(fails(&["-D", &taken], &file, "")?, &of_another)?;
-    let traffic = format!("mysql_variables = {{ interfaces = \"127.0.0.1:{}\" }}", proxy.port);
-    says(fails(&["-D", &other], &file, &traffic)?, "another process listens there")?;
+    let traffic = format!(
+        "mysql_variables = {{ interfaces = \"127.0.0.1:{}\" }}",
+        proxy.port
+    );
+    says(
+        fails(&["-D", &other], &file, &traffic)?,
+        "another process listens there",
+    )?;
     let operators = format!(
         "mysql_variables = {{ interfaces = \"{other}.sock\" }} admin_variables = {{ mysql_ifaces = \"127.0.0.1:{}\" }}",
         proxy.admin_port
     );
-    says(fails(&["-D", &other, "--initial"], &file, &operators)?, "another process listens there")?;
-    let open = "admin_variables = { mysql_ifaces = \"0.0.0.0:0\" }";
-    says(fails(&["-D", &other, "--initial"], &file, open)?, "a password that everybody knows for 'admin'")?;
     says(
-        fails(&["-D", &other, "--initial"], &file, "mysql_variables = { thraeds = 1 }")?,
+        fails(&["-D", &other, "--initial"], &file, &operators)?,
+        "another process listens there",
+    )?;
+    let open = "admin_variables = { mysql_ifaces = \"0.0.0.0:0\" }";
+    says(
+        fails(&["-D", &other, "--initial"], &file, open)?,
+        "a password that everybody knows for 'admin'",
+    )?;
+    says(
+        fails(
+            &["-D", &other, "--initial"],
+            &file,
+            "mysql_variables = { thraeds = 1 }",
+        )?,
         "line 1: 'thraeds' is not a variable",
     )?;
     says(
-        fails(&["-D", &other, "--initial"], &file, "mysql_variables = { threads = 0 }")?,
+        fails(
+            &["-D", &other, "--initial"],
+            &file,
+            "mysql_variables = { threads = 0 }",
+        )?,
         "mysql-threads must be from 1 to 255",
     )?;
-    says(fails(&["-D", &file.display().to_string()], &file, "")?, "is not a directory")?;
+    says(
+        fails(&["-D", &file.display().to_string()], &file, "")?,
+        "is not a directory",
+    )?;
     // Whoever serves has noticed nothing, and its process id is where it was.
-    same(&fs::read_to_string(proxy.data().join("millrace.pid")).map_err(|error| error.to_string())?, &proxy.id().to_string())?;
+    same(
+        &fs::read_to_string(proxy.data().join("millrace.pid"))
+            .map_err(|error| error.to_string())?,
+        &proxy.id().to_string(),
+    )?;
     same(&proxy.query("SELECT 1")?, "1")
 }
 
 /// The certificate that a port offers to clients of MySQL.
 fn certificate(port: u16) -> Result<String, String> {
     let mut command = Command::new("openssl");
-    command.args(["s_client", "-starttls", "mysql", "-connect", &format!("127.0.0.1:{port}")]);
+    command.args([
+        "s_client",
+        "-starttls",
+        "mysql",
+        "-connect",
+        &format!("127.0.0.1:{port}"),
+    ]);
     let (_, said) = output(&mut command, Duration::from_secs(20))?;
     let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
-    let from = said.find(begin).ok_or_else(|| format!("no certificate: {said}"))?;
+    let from = said
+        .find(begin)
+        .ok_or_else(|| format!("no certificate: {said}"))?;
     let to = said[from..].find(end).ok_or("half a certificate")?;
     Ok(said[from..from + to + end.len()].to_owned())
 }
@@ -362,20 +570,36 @@ fn renewed(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     let before = certificate(proxy.port)?;
     same(&certificate(proxy.admin_port)?, &before)?;
-    for (of_server, ours) in [("server-cert.pem", "proxysql-cert.pem"), ("server-key.pem", "proxysql-key.pem")] {
-        fs::copy(server.tls_file(of_server), proxy.data().join(ours)).map_err(|error| error.to_string())?;
+    for (of_server, ours) in [
+        ("server-cert.pem", "proxysql-cert.pem"),
+        ("server-key.pem", "proxysql-key.pem"),
+    ] {
+        fs::copy(server.tls_file(of_server), proxy.data().join(ours))
+            .map_err(|error| error.to_string())?;
     }
     same(&certificate(proxy.port)?, &before)?;
     proxy.admin("PROXYSQL RELOAD TLS")?;
-    let new = fs::read_to_string(server.tls_file("server-cert.pem")).map_err(|error| error.to_string())?;
+    let new = fs::read_to_string(server.tls_file("server-cert.pem"))
+        .map_err(|error| error.to_string())?;
     // Clients are spread over the cores, and each core has its own.
-    for port in [proxy.port, proxy.port, proxy.port, proxy.port, proxy.admin_port] {
+    for port in [
+        proxy.port,
+        proxy.port,
+        proxy.port,
+        proxy.port,
+        proxy.admin_port,
+    ] {
         let served = certificate(port)?;
         expect(new.contains(&served), || format!("{served}\nis not\n{new}"))?;
     }
     // Files that do not belong together change nothing.
-    fs::write(proxy.data().join("proxysql-key.pem"), "no key").map_err(|error| error.to_string())?;
+    fs::write(proxy.data().join("proxysql-key.pem"), "no key")
+        .map_err(|error| error.to_string())?;
     let refused = proxy.admin("PROXYSQL RELOAD TLS");
-    expect(refused.is_err(), || format!("a broken key was taken: {refused:?}"))?;
-    expect(new.contains(&certificate(proxy.port)?), || "the certificate is another one".to_owned())
+    expect(refused.is_err(), || {
+        format!("a broken key was taken: {refused:?}")
+    })?;
+    expect(new.contains(&certificate(proxy.port)?), || {
+        "the certificate is another one".to_owned()
+    })
 }

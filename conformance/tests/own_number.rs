@@ -1,5 +1,6 @@
-//! CONNECTION_ID() is the number that the greeting told the client, wherever its value can be seen, while connections to the server change; and it is the server's
-//! where it is compared with what that lists.
+//! CONNECTION_ID() is the number that the greeting told the client, wherever its value can be seen,
+//! while connections to the server change; and it is the server's where it is compared with what
+//! that lists.
 #![forbid(unsafe_code)]
 
 use conformance::beside::{asked, vendors};
@@ -17,9 +18,18 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("a_session_has_its_own_number_in_every_text_on_mariadb", |driver| on(driver, Vendor::MariaDb)),
-        ("a_session_has_its_own_number_in_every_text_on_mysql", |driver| on(driver, Vendor::MySql)),
-        ("a_kill_computes_its_number_of_what_the_session_knows", computed_kills),
+        (
+            "a_session_has_its_own_number_in_every_text_on_mariadb",
+            |driver| on(driver, Vendor::MariaDb),
+        ),
+        (
+            "a_session_has_its_own_number_in_every_text_on_mysql",
+            |driver| on(driver, Vendor::MySql),
+        ),
+        (
+            "a_kill_computes_its_number_of_what_the_session_knows",
+            computed_kills,
+        ),
         ("numbers_of_two_proxies_and_of_servers_do_not_meet", apart),
     ])
 }
@@ -36,43 +46,79 @@ fn computed_kills(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
         let log_in = |port: u16| by_hand::Raw::log_in(port).map_err(|error| error.to_string());
-        let (mut killer, mut client, mut direct) = (log_in(proxy.port)?, log_in(proxy.port)?, log_in(server.port)?);
+        let (mut killer, mut client, mut direct) = (
+            log_in(proxy.port)?,
+            log_in(proxy.port)?,
+            log_in(server.port)?,
+        );
         let listed = || {
             server.root(
                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%ENDLESS%' AND INFO NOT LIKE '%LIKE%'",
             )
         };
         let is_error = |said: &std::io::Result<Vec<Vec<String>>>, code: &str| {
-            let is_it = said.as_ref().is_err_and(|error| error.to_string().starts_with(code));
-            expect(is_it, || format!("{vendor}: error {code} was wanted: {said:?}"))
+            let is_it = said
+                .as_ref()
+                .is_err_and(|error| error.to_string().starts_with(code));
+            expect(is_it, || {
+                format!("{vendor}: error {code} was wanted: {said:?}")
+            })
         };
         let (id, own) = (client.id, killer.id);
         for (before, kill) in [
-            (format!("SET @victim = {id}"), "KILL QUERY @victim".to_owned()),
-            (format!("SET @victim = '{id}'"), "KILL QUERY @Victim".to_owned()),
+            (
+                format!("SET @victim = {id}"),
+                "KILL QUERY @victim".to_owned(),
+            ),
+            (
+                format!("SET @victim = '{id}'"),
+                "KILL QUERY @Victim".to_owned(),
+            ),
             // Servers say what came of it.
-            (format!("SET @victim = {id} + 0"), "KILL QUERY @victim".to_owned()),
-            (format!("SELECT {id} - 1 INTO @victim"), "KILL QUERY @victim + 1".to_owned()),
-            ("DO 1".to_owned(), format!("KILL QUERY CONNECTION_ID() + {id} - {own}")),
+            (
+                format!("SET @victim = {id} + 0"),
+                "KILL QUERY @victim".to_owned(),
+            ),
+            (
+                format!("SELECT {id} - 1 INTO @victim"),
+                "KILL QUERY @victim + 1".to_owned(),
+            ),
+            (
+                "DO 1".to_owned(),
+                format!("KILL QUERY CONNECTION_ID() + {id} - {own}"),
+            ),
             ("BEGIN".to_owned(), format!("KILL QUERY ({id})")),
-            (format!("SET @victim = {id} * 1"), "KILL QUERY @victim".to_owned()),
+            (
+                format!("SET @victim = {id} * 1"),
+                "KILL QUERY @victim".to_owned(),
+            ),
         ] {
             client.query(ENDLESS).map_err(|error| error.to_string())?;
-            soon("1", || listed().map(|said| said.lines().last().unwrap_or_default().to_owned()))?;
+            soon("1", || {
+                listed().map(|said| said.lines().last().unwrap_or_default().to_owned())
+            })?;
             asked(&mut killer, &before)?;
-            asked(&mut killer, &kill).map_err(|error| format!("{vendor}, {before}, {kill}: {error}"))?;
+            asked(&mut killer, &kill)
+                .map_err(|error| format!("{vendor}, {before}, {kill}: {error}"))?;
             is_error(&client.rows(), "1317")?;
         }
         asked(&mut killer, "COMMIT")?;
         // A server's own number of one of its connections is nobody's here, nor is none.
-        let of_server = asked(&mut killer, "SELECT MIN(ID) FROM information_schema.PROCESSLIST")?.concat().concat();
+        let of_server = asked(
+            &mut killer,
+            "SELECT MIN(ID) FROM information_schema.PROCESSLIST",
+        )?
+        .concat()
+        .concat();
         asked(&mut killer, &format!("SET @listed = {of_server}"))?;
         is_error(&killer.ask("KILL @listed"), "1094")?;
         is_error(&killer.ask(&format!("KILL {of_server}")), "1094")?;
         for sql in ["KILL @nothing", "KILL 0 + 0"] {
             let (wanted, found) = (direct.ask(sql), killer.ask(sql));
             let (wanted, found) = (format!("{wanted:?}"), format!("{found:?}"));
-            expect(wanted == found, || format!("{vendor}, {sql}: {found} instead of {wanted}"))?;
+            expect(wanted == found, || {
+                format!("{vendor}, {sql}: {found} instead of {wanted}")
+            })?;
         }
         // What a procedure may have set is not known.
         server.root("CREATE PROCEDURE conf.choose() SELECT 5 INTO @chosen")?;
@@ -85,7 +131,8 @@ fn computed_kills(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// A server with two connections for all sessions, and another such server, for whoever asks directly.
+/// A server with two connections for all sessions, and another such server, for whoever asks
+/// directly.
 fn on(driver: Driver, vendor: Vendor) -> Outcome {
     if vendor.programs().is_err() {
         return Ok(());
@@ -93,13 +140,20 @@ fn on(driver: Driver, vendor: Vendor) -> Outcome {
     let (server, twin) = (Server::start(vendor)?, Server::start(vendor)?);
     for server in [&server, &twin] {
         server.root(TABLES)?;
-        let right = if vendor == Vendor::MariaDb { "BINLOG REPLAY" } else { "SESSION_VARIABLES_ADMIN" };
+        let right = if vendor == Vendor::MariaDb {
+            "BINLOG REPLAY"
+        } else {
+            "SESSION_VARIABLES_ADMIN"
+        };
         server.root(&format!("GRANT {right} ON *.* TO app@'%'"))?;
         let warm_up = conformance::cache::root().join("conformance/scenarios/warm-up.txt");
         let _ = Client::MariaDbCli.run(app(server.port), &warm_up);
     }
     let mut wish = Wish::in_front_of(&server);
-    wish.servers = format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2 }}", server.port);
+    wish.servers = format!(
+        "{{ address = \"127.0.0.1\", port = {}, hostgroup = 0, max_connections = 2 }}",
+        server.port
+    );
     let proxy = Proxy::start(driver, &wish)?;
     in_texts(vendor, &twin, &proxy)?;
     in_prepared(vendor, [&server, &twin], &proxy)?;
@@ -116,17 +170,29 @@ fn apart(driver: Driver) -> Outcome {
         for _ in 0..3 {
             let mut session = Raw::log_in(proxy.port, caps::DEPRECATE_EOF)?;
             session.query("SELECT 1")?;
-            expect((1 << 30..1 << 31).contains(&session.id), || format!("a session is called {}", session.id))?;
+            expect((1 << 30..1 << 31).contains(&session.id), || {
+                format!("a session is called {}", session.id)
+            })?;
             numbers.push(session.id);
             sessions.push(session);
         }
         // As tools do that read SHOW PROCESSLIST.
-        let listed = server.root("SELECT CONCAT('number ', id) FROM information_schema.processlist WHERE user = 'app'")?;
-        let listed: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix("number ")).collect();
+        let listed = server.root(
+            "SELECT CONCAT('number ', id) FROM information_schema.processlist WHERE user = 'app'",
+        )?;
+        let listed: Vec<&str> = listed
+            .lines()
+            .filter_map(|line| line.strip_prefix("number "))
+            .collect();
         expect(!listed.is_empty(), || "nobody is listed".to_owned())?;
-        for number in (1..8).map(|number: u32| number.to_string()).chain(listed.into_iter().map(str::to_owned)) {
+        for number in (1..8)
+            .map(|number: u32| number.to_string())
+            .chain(listed.into_iter().map(str::to_owned))
+        {
             let said = sessions[0].query(&format!("KILL {number}"))?;
-            expect(said.contains("Unknown thread id"), || format!("KILL {number}: {said}"))?;
+            expect(said.contains("Unknown thread id"), || {
+                format!("KILL {number}: {said}")
+            })?;
         }
         for session in &mut sessions {
             session.query("SELECT 1")?;
@@ -149,7 +215,11 @@ impl Both {
     fn log_in(twin: &Server, proxy: &Proxy) -> Result<Self, String> {
         let log_in = |port| Raw::log_in(port, caps::DEPRECATE_EOF);
         let strangers = [log_in(proxy.port)?, log_in(proxy.port)?];
-        Ok(Self { direct: log_in(twin.port)?, client: log_in(proxy.port)?, strangers })
+        Ok(Self {
+            direct: log_in(twin.port)?,
+            client: log_in(proxy.port)?,
+            strangers,
+        })
     }
 
     /// One after another has had a connection.
@@ -175,9 +245,13 @@ impl Both {
 
     /// The same of one that keeps its connection, from which nobody can draw it away.
     fn say_at_once(&mut self, sql: &str) -> Outcome {
-        let ask = |raw: &mut Raw| -> Result<String, String> { raw.query(&sql.replace("{me}", &raw.id.to_string())) };
+        let ask = |raw: &mut Raw| -> Result<String, String> {
+            raw.query(&sql.replace("{me}", &raw.id.to_string()))
+        };
         let (wanted, found) = (ask(&mut self.direct)?, ask(&mut self.client)?);
-        expect(found == wanted, || format!("{sql}:\n{found}\ninstead of\n{wanted}"))
+        expect(found == wanted, || {
+            format!("{sql}:\n{found}\ninstead of\n{wanted}")
+        })
     }
 }
 
@@ -222,14 +296,20 @@ const TEXTS: &[&str] = &[
 
 /// These keep their connection: nobody else is in the way, and all is forgotten behind each group.
 const KEEPING: &[&[&str]] = &[
-    &["CALL conf.note(CONNECTION_ID())", "SELECT owner = {me} AS mine FROM conf.owners ORDER BY id DESC LIMIT 1"],
+    &[
+        "CALL conf.note(CONNECTION_ID())",
+        "SELECT owner = {me} AS mine FROM conf.owners ORDER BY id DESC LIMIT 1",
+    ],
     &["SELECT conf.same(CONNECTION_ID(), {me}) AS mine"],
     &[
         "CREATE TEMPORARY TABLE conf.mine (a INT DEFAULT 3) AS SELECT CONNECTION_ID() AS me",
         "SHOW COLUMNS FROM conf.mine",
         "SELECT me = {me} AS mine FROM conf.mine",
     ],
-    &["SELECT GET_LOCK('mine', 0)", "SELECT IS_USED_LOCK('mine') = CONNECTION_ID()"],
+    &[
+        "SELECT GET_LOCK('mine', 0)",
+        "SELECT IS_USED_LOCK('mine') = CONNECTION_ID()",
+    ],
 ];
 
 const OF_MARIADB: &[&[&str]] = &[
@@ -239,22 +319,35 @@ const OF_MARIADB: &[&[&str]] = &[
     ],
     &["EXECUTE IMMEDIATE 'SELECT CONNECTION_ID() = {me} AS mine'"],
     &["EXECUTE IMMEDIATE 'SELECT CONNECTION_ID() FROM conf.strange WHERE FALSE'"],
-    &["PREPARE s FROM 'SELECT ? = {me} AS mine'", "EXECUTE s USING CONNECTION_ID()"],
+    &[
+        "PREPARE s FROM 'SELECT ? = {me} AS mine'",
+        "EXECUTE s USING CONNECTION_ID()",
+    ],
     &["BEGIN NOT ATOMIC SELECT CONNECTION_ID() = {me} AS mine; END"],
 ];
 
 fn in_texts(vendor: Vendor, twin: &Server, proxy: &Proxy) -> Outcome {
     let mut both = Both::log_in(twin, proxy)?;
-    let own = if vendor == Vendor::MariaDb { OF_MARIADB } else { &[] };
+    let own = if vendor == Vendor::MariaDb {
+        OF_MARIADB
+    } else {
+        &[]
+    };
     for sql in TEXTS {
         both.say(sql)?;
     }
     // However long the number is.
-    let wanted = both.direct.query("SELECT CONNECTION_ID() AS me FROM conf.strange WHERE FALSE")?;
+    let wanted = both
+        .direct
+        .query("SELECT CONNECTION_ID() AS me FROM conf.strange WHERE FALSE")?;
     for number in [7, 4_294_967_294_u32] {
-        let sql = format!("SELECT IF(1,CAST({number} AS UNSIGNED),CONNECTION_ID()) AS me FROM conf.strange WHERE FALSE");
+        let sql = format!(
+            "SELECT IF(1,CAST({number} AS UNSIGNED),CONNECTION_ID()) AS me FROM conf.strange WHERE FALSE"
+        );
         let found = both.direct.query(&sql)?;
-        expect(found == wanted, || format!("{number}:\n{found}\ninstead of\n{wanted}"))?;
+        expect(found == wanted, || {
+            format!("{number}:\n{found}\ninstead of\n{wanted}")
+        })?;
     }
     for group in KEEPING.iter().chain(own) {
         both.disturb()?;
@@ -278,24 +371,43 @@ fn in_prepared(vendor: Vendor, [server, twin]: [&Server; 2], proxy: &Proxy) -> O
     for sql in PREPARED {
         both.disturb()?;
         let (wanted, found) = (both.direct.prepare(sql)?, both.client.prepare(sql)?);
-        expect(found == wanted, || format!("prepare {sql}:\n{found}\ninstead of\n{wanted}"))?;
+        expect(found == wanted, || {
+            format!("prepare {sql}:\n{found}\ninstead of\n{wanted}")
+        })?;
     }
     let prepared = || -> Result<u64, String> {
         let said = server.root("SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")?;
-        said.split_whitespace().last().and_then(|n| n.parse().ok()).ok_or_else(|| format!("no number in {said}"))
+        said.split_whitespace()
+            .last()
+            .and_then(|n| n.parse().ok())
+            .ok_or_else(|| format!("no number in {said}"))
     };
     let execute = |nth: usize, sql: &str, raw: &mut Raw| {
         let params = sql.matches('?').count();
         let number = u64::from(raw.id).to_le_bytes();
         // No NULL, types follow: BIGINT UNSIGNED each.
-        let bound = [&[0, 1][..], &[8, 0x80].repeat(params), &number.repeat(params)].concat();
+        let bound = [
+            &[0, 1][..],
+            &[8, 0x80].repeat(params),
+            &number.repeat(params),
+        ]
+        .concat();
         raw.execute(nth, 0, &bound)
     };
     for round in 0..6 {
-        for (nth, sql) in PREPARED.iter().enumerate().take(if round == 0 { 4 } else { 3 }) {
+        for (nth, sql) in PREPARED
+            .iter()
+            .enumerate()
+            .take(if round == 0 { 4 } else { 3 })
+        {
             both.disturb()?;
-            let (wanted, found) = (execute(nth, sql, &mut both.direct)?, execute(nth, sql, &mut both.client)?);
-            expect(found == wanted, || format!("{vendor}, round {round}: {sql}:\n{found}\ninstead of\n{wanted}"))?;
+            let (wanted, found) = (
+                execute(nth, sql, &mut both.direct)?,
+                execute(nth, sql, &mut both.client)?,
+            );
+            expect(found == wanted, || {
+                format!("{vendor}, round {round}: {sql}:\n{found}\ninstead of\n{wanted}")
+            })?;
         }
         both.say("DELETE FROM conf.owners WHERE owner = {me}")?;
     }
@@ -305,15 +417,22 @@ fn in_prepared(vendor: Vendor, [server, twin]: [&Server; 2], proxy: &Proxy) -> O
         execute(0, PREPARED[0], &mut both.client)?;
     }
     let more = prepared()? - before;
-    expect(more <= 2, || format!("{vendor}: {more} were prepared anew for 12 executions"))
+    expect(more <= 2, || {
+        format!("{vendor}: {more} were prepared anew for 12 executions")
+    })
 }
 
 /// Servers let nobody else choose a number.
 fn given(vendor: Vendor, twin: &Server, proxy: &Proxy) -> Outcome {
     let mut both = Both::log_in(twin, proxy)?;
     let prepared = "SELECT CONNECTION_ID() + 0 AS n";
-    let (wanted, found) = (both.direct.prepare(prepared)?, both.client.prepare(prepared)?);
-    expect(found == wanted, || format!("{vendor}: {found}\ninstead of\n{wanted}"))?;
+    let (wanted, found) = (
+        both.direct.prepare(prepared)?,
+        both.client.prepare(prepared)?,
+    );
+    expect(found == wanted, || {
+        format!("{vendor}: {found}\ninstead of\n{wanted}")
+    })?;
     for sql in [
         "SET @@pseudo_thread_id = 4711",
         "SELECT @@pseudo_thread_id, CONNECTION_ID() + 0",
@@ -323,8 +442,13 @@ fn given(vendor: Vendor, twin: &Server, proxy: &Proxy) -> Outcome {
     ] {
         both.say_at_once(sql)?;
     }
-    let (wanted, found) = (both.direct.execute(0, 0, &[])?, both.client.execute(0, 0, &[])?);
-    expect(found == wanted, || format!("{vendor}: what was prepared before says {found}\ninstead of\n{wanted}"))?;
+    let (wanted, found) = (
+        both.direct.execute(0, 0, &[])?,
+        both.client.execute(0, 0, &[])?,
+    );
+    expect(found == wanted, || {
+        format!("{vendor}: what was prepared before says {found}\ninstead of\n{wanted}")
+    })?;
     both.reset()?;
     both.say("SELECT @@pseudo_thread_id = {me} AS mine, CONNECTION_ID() = {me} AS same")
 }

@@ -25,10 +25,14 @@ fn refused(driver: Driver) -> Outcome {
     keywords(&mut servers)
 }
 
-/// Errors of parsing itself, and what a server complains of on the way, before it has read the rest: an alias twice or none, a table that is none to delete
-/// from, ORDER BY beside ROLLUP, a variable, character set, collation or type that it does not know, an alias for what a function is given. After them, nobody knows whether it could have parsed it.
-const IN_PARSING: [&str; 12] =
-    ["1064 ", "1149 ", "1066 ", "1109 ", "1115 ", "1193 ", "1221 ", "1248 ", "1273 ", "1327 ", "1583 ", "4161 "];
+/// Errors of parsing itself, and what a server complains of on the way, before it has read the
+/// rest: an alias twice or none, a table that is none to delete from, ORDER BY beside ROLLUP, a
+/// variable, character set, collation or type that it does not know, an alias for what a function
+/// is given. After them, nobody knows whether it could have parsed it.
+const IN_PARSING: [&str; 12] = [
+    "1064 ", "1149 ", "1066 ", "1109 ", "1115 ", "1193 ", "1221 ", "1248 ", "1273 ", "1327 ",
+    "1583 ", "4161 ",
+];
 
 /// Servers in several modes, to each of which one connection is open.
 struct Servers(Vec<(String, Server, Raw)>);
@@ -37,11 +41,17 @@ impl Servers {
     fn start() -> Result<Self, String> {
         let mut servers = Vec::new();
         for vendor in vendors() {
-            let modes: &[&str] = if vendor == Vendor::MariaDb { &["", "ANSI_QUOTES", "ORACLE"] } else { &["", "ANSI_QUOTES"] };
+            let modes: &[&str] = if vendor == Vendor::MariaDb {
+                &["", "ANSI_QUOTES", "ORACLE"]
+            } else {
+                &["", "ANSI_QUOTES"]
+            };
             for mode in modes {
                 let server = Server::start(vendor)?;
                 // MariaDB wants a schema before it parses on.
-                server.root(&format!("{CREATE_USER} CREATE DATABASE IF NOT EXISTS nothing"))?;
+                server.root(&format!(
+                    "{CREATE_USER} CREATE DATABASE IF NOT EXISTS nothing"
+                ))?;
                 let mut client = Raw::log_in(server.port).map_err(|error| error.to_string())?;
                 for sql in ["USE nothing", &format!("SET sql_mode = '{mode}'")] {
                     asked(&mut client, sql)?;
@@ -63,7 +73,10 @@ impl Servers {
                 !looks_up && !IN_PARSING.iter().any(|code| words.starts_with(code))
             }),
         };
-        self.0.iter_mut().filter_map(|(name, _, client)| Some(format!("{name}: {}", said(client)?))).collect()
+        self.0
+            .iter_mut()
+            .filter_map(|(name, _, client)| Some(format!("{name}: {}", said(client)?)))
+            .collect()
     }
 }
 
@@ -71,7 +84,10 @@ fn table() -> Result<(Vec<String>, Vec<String>), String> {
     let path = root().join("crates/pure/sql/tests/grammar.txt");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let (mut taken, mut refused, mut takes) = (Vec::new(), Vec::new(), true);
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+    {
         match line.strip_prefix("== ") {
             Some(section) => takes = section == "taken",
             None if takes => taken.push(line.to_owned()),
@@ -102,21 +118,29 @@ fn tables(servers: &mut Servers) -> Outcome {
 
 /// Words and signs of a text, with their blanks.
 fn pieces(sql: &str) -> Vec<&str> {
-    let mut ends: Vec<usize> = sql::words::Words::new(sql.as_bytes()).map(|token| token.start).collect();
+    let mut ends: Vec<usize> = sql::words::Words::new(sql.as_bytes())
+        .map(|token| token.start)
+        .collect();
     ends.push(sql.len());
-    ends.windows(2).filter_map(|pair| sql.get(*pair.first()?..*pair.get(1)?)).collect()
+    ends.windows(2)
+        .filter_map(|pair| sql.get(*pair.first()?..*pair.get(1)?))
+        .collect()
 }
 
 struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % bound.max(1)
     }
 }
 
-/// Statements of the table with something left out, put in, exchanged or doubled. Half of what servers refuse is refused here; nothing that one takes.
+/// Statements of the table with something left out, put in, exchanged or doubled. Half of what
+/// servers refuse is refused here; nothing that one takes.
 fn broken(driver: Driver, servers: &mut Servers) -> Outcome {
     let (taken, _) = table()?;
     let mut chance = Chance(if driver == Driver::Uring { 1 } else { 2 });
@@ -128,12 +152,18 @@ fn broken(driver: Driver, servers: &mut Servers) -> Outcome {
             for _ in 0..=chance.below(2) {
                 let at = chance.below(parts.len());
                 let next = (at + 1) % parts.len().max(1);
-                let other = all.get(chance.below(all.len())).map(|piece| format!("{piece} ")).unwrap_or_default();
+                let other = all
+                    .get(chance.below(all.len()))
+                    .map(|piece| format!("{piece} "))
+                    .unwrap_or_default();
                 match chance.below(5) {
                     0 if parts.len() > 1 => drop(parts.remove(at)),
                     1 => parts.insert(at, other),
                     2 => parts.swap(at, next),
-                    3 => parts.insert(at, format!("{} ", parts.get(at).cloned().unwrap_or_default())),
+                    3 => parts.insert(
+                        at,
+                        format!("{} ", parts.get(at).cloned().unwrap_or_default()),
+                    ),
                     _ => parts.splice(at..=at, [other]).for_each(drop),
                 }
             }
@@ -148,8 +178,12 @@ fn broken(driver: Driver, servers: &mut Servers) -> Outcome {
         }
     }
     println!("{refused_here} of {refused_there} statements that no server can parse are refused");
-    expect(wrong.is_empty(), || format!("{} are wrong\n{}", wrong.len(), wrong.join("\n")))?;
-    expect(2 * refused_here > refused_there, || format!("only {refused_here} of {refused_there} are refused"))
+    expect(wrong.is_empty(), || {
+        format!("{} are wrong\n{}", wrong.len(), wrong.join("\n"))
+    })?;
+    expect(2 * refused_here > refused_there, || {
+        format!("only {refused_here} of {refused_there} are refused")
+    })
 }
 
 /// Each word that a server knows, in each place where one may stand.
@@ -191,13 +225,31 @@ fn keywords(servers: &mut Servers) -> Outcome {
         words.extend(asked(client, "SELECT word FROM information_schema.keywords")?.concat());
     }
     // What servers that are not here know.
-    words
-        .extend(["MINUS", "PRIOR", "LEVEL", "QUALIFY", "TABLESAMPLE", "CONNECT", "NOCYCLE", "FULL", "VECTOR"].map(str::to_owned));
-    words.retain(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+    words.extend(
+        [
+            "MINUS",
+            "PRIOR",
+            "LEVEL",
+            "QUALIFY",
+            "TABLESAMPLE",
+            "CONNECT",
+            "NOCYCLE",
+            "FULL",
+            "VECTOR",
+        ]
+        .map(str::to_owned),
+    );
+    words.retain(|word| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    });
     let mut wrong = Vec::new();
     for word in &words {
         for place in PLACES {
-            let sql = place.replace('W', "\0").replace("\0HERE", "WHERE").replace('\0', word);
+            let sql = place
+                .replace('W', "\0")
+                .replace("\0HERE", "WHERE")
+                .replace('\0', word);
             let Some(why) = mistake(&sql) else { continue };
             let by = servers.parse(&sql).join(", ");
             if !by.is_empty() {
@@ -206,5 +258,7 @@ fn keywords(servers: &mut Servers) -> Outcome {
         }
     }
     expect(words.len() > 500, || format!("only {} words", words.len()))?;
-    expect(wrong.is_empty(), || format!("{} are wrong\n{}", wrong.len(), wrong.join("\n")))
+    expect(wrong.is_empty(), || {
+        format!("{} are wrong\n{}", wrong.len(), wrong.join("\n"))
+    })
 }

@@ -1,4 +1,5 @@
-//! What is prepared, beside other sessions: bounded, served where it was prepared, and nothing of it left to anybody.
+//! What is prepared, beside other sessions: bounded, served where it was prepared, and nothing of
+//! it left to anybody.
 #![forbid(unsafe_code)]
 
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
@@ -17,24 +18,63 @@ type Outcome = Result<(), String>;
 
 fn main() {
     trials::run(&[
-        ("what_a_failed_statement_has_changed_outlives_a_cursor", behind_a_cursor),
-        ("a_connection_that_nothing_holds_any_more_is_given_back", given_back),
-        ("a_server_that_reads_no_long_data_keeps_nobody", long_data_unread),
-        ("long_data_of_all_statements_together_has_a_bound", long_data_of_all),
-        ("a_piece_that_is_too_large_is_no_answer_to_what_comes_next", large_piece),
-        ("long_data_of_a_refused_execution_is_nobody_elses", long_data_left),
+        (
+            "what_a_failed_statement_has_changed_outlives_a_cursor",
+            behind_a_cursor,
+        ),
+        (
+            "a_connection_that_nothing_holds_any_more_is_given_back",
+            given_back,
+        ),
+        (
+            "a_server_that_reads_no_long_data_keeps_nobody",
+            long_data_unread,
+        ),
+        (
+            "long_data_of_all_statements_together_has_a_bound",
+            long_data_of_all,
+        ),
+        (
+            "a_piece_that_is_too_large_is_no_answer_to_what_comes_next",
+            large_piece,
+        ),
+        (
+            "long_data_of_a_refused_execution_is_nobody_elses",
+            long_data_left,
+        ),
         ("what_others_have_bound_decides_nothing", bound_by_others),
-        ("texts_that_nobody_executes_have_a_bound_in_bytes", long_texts),
-        ("what_was_not_prepared_is_not_executed_as_something_else", refused_and_executed),
+        (
+            "texts_that_nobody_executes_have_a_bound_in_bytes",
+            long_texts,
+        ),
+        (
+            "what_was_not_prepared_is_not_executed_as_something_else",
+            refused_and_executed,
+        ),
         ("rows_of_a_cursor_are_as_slow_as_others", slow_rows),
         ("a_rule_limits_what_is_fetched_piece_by_piece", limited),
         ("hints_make_no_other_statement_of_what_is_prepared", hinted),
         ("a_column_is_named_as_its_client_has_written_it", titled),
-        ("a_statement_that_is_too_long_is_the_last_of_its_connection", retired),
-        ("what_is_taken_when_it_is_prepared_is_taken_from_its_session", taken),
-        ("what_a_cursor_has_found_is_found_after_its_last_row", found_by_a_cursor),
-        ("what_is_prepared_is_about_the_rows_that_were_found", found_before_it),
-        ("kill_query_of_the_last_rows_of_a_cursor_leaves_the_session", killed_at_the_end),
+        (
+            "a_statement_that_is_too_long_is_the_last_of_its_connection",
+            retired,
+        ),
+        (
+            "what_is_taken_when_it_is_prepared_is_taken_from_its_session",
+            taken,
+        ),
+        (
+            "what_a_cursor_has_found_is_found_after_its_last_row",
+            found_by_a_cursor,
+        ),
+        (
+            "what_is_prepared_is_about_the_rows_that_were_found",
+            found_before_it,
+        ),
+        (
+            "kill_query_of_the_last_rows_of_a_cursor_leaves_the_session",
+            killed_at_the_end,
+        ),
     ])
 }
 
@@ -46,7 +86,8 @@ fn said(error: io::Error) -> String {
     error.to_string()
 }
 
-/// A trigger has set something before its statement failed; a cursor is what keeps the connection then.
+/// A trigger has set something before its statement failed; a cursor is what keeps the connection
+/// then.
 fn behind_a_cursor(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
@@ -57,20 +98,31 @@ fn behind_a_cursor(driver: Driver) -> Outcome {
         set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
         for closes in [false, true] {
             let mut client = log_in(&proxy)?;
-            let id = prepare(&mut client, b"SELECT id FROM conf.numbers WHERE id < 6 ORDER BY id")?;
+            let id = prepare(
+                &mut client,
+                b"SELECT id FROM conf.numbers WHERE id < 6 ORDER BY id",
+            )?;
             execute(&mut client, id, true)?;
             same(&fetch(&mut client, id, 2)?.to_string(), "2")?;
             let failed = client.ask("UPDATE conf.twice SET a = 1 WHERE a = 2");
             expect(failed.is_err(), || format!("{vendor}: {failed:?}"))?;
             fetch(&mut client, id, if closes { 1 } else { 100 })?;
             if closes {
-                client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+                client
+                    .command(&[&b"\x19"[..], &id.to_le_bytes()].concat())
+                    .map_err(said)?;
             }
-            client.command(&[0x0e]).and_then(|()| client.packet()).map_err(said)?;
+            client
+                .command(&[0x0e])
+                .and_then(|()| client.packet())
+                .map_err(said)?;
             // Wherever it goes then.
             let _another = beside(&proxy, &client)?.ask("BEGIN");
-            let zone = asked(&mut client, "SELECT @@SESSION.time_zone")?.concat().concat();
-            same(&zone, "+05:00").map_err(|words| format!("{vendor}, closes: {closes}: {words}"))?;
+            let zone = asked(&mut client, "SELECT @@SESSION.time_zone")?
+                .concat()
+                .concat();
+            same(&zone, "+05:00")
+                .map_err(|words| format!("{vendor}, closes: {closes}: {words}"))?;
         }
     }
     Ok(())
@@ -80,7 +132,10 @@ fn behind_a_cursor(driver: Driver) -> Outcome {
 fn given_back(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     narrow(&proxy)?;
-    set(&proxy, "SET mysql-max_stmts_per_connection=1; SET mysql-connect_timeout_server_max=2000")?;
+    set(
+        &proxy,
+        "SET mysql-max_stmts_per_connection=1; SET mysql-connect_timeout_server_max=2000",
+    )?;
     server.root("CREATE DATABASE gone; CREATE TABLE gone.t (a INT);")?;
     let mut client = log_in(&proxy)?;
     let mut other = beside(&proxy, &client)?;
@@ -93,7 +148,12 @@ fn given_back(driver: Driver) -> Outcome {
     asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS @a := 1")?;
     same(&held(&proxy, &client)?, "FoundRows Unread")?;
     let refused = execute(&mut client, id, false);
-    expect(refused.as_ref().is_err_and(|words| words.starts_with("1049")), || format!("{refused:?}"))?;
+    expect(
+        refused
+            .as_ref()
+            .is_err_and(|words| words.starts_with("1049")),
+        || format!("{refused:?}"),
+    )?;
     asked(&mut other, "SELECT 1")?;
     same(&asked(&mut client, "SELECT @a")?.concat().concat(), "1")
 }
@@ -104,14 +164,26 @@ fn long_data_unread(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     let mut client = log_in(&proxy)?;
     let text = format!("SELECT LENGTH(CONCAT({}))", vec!["?"; PARAMS].join(","));
-    client.command(&[b"\x16", text.as_bytes()].concat()).map_err(said)?;
+    client
+        .command(&[b"\x16", text.as_bytes()].concat())
+        .map_err(said)?;
     let all = up_to_eof(&mut client, 2)?;
     let id = all[0][1..5].to_vec();
     for param in 0..PARAMS as u16 {
-        client.command(&[&b"\x18"[..], &id, &param.to_le_bytes(), &[b'x'; 60_000]].concat()).map_err(said)?;
+        client
+            .command(&[&b"\x18"[..], &id, &param.to_le_bytes(), &[b'x'; 60_000]].concat())
+            .map_err(said)?;
     }
     let nulls = vec![0; PARAMS.div_ceil(8)];
-    let execution = [&b"\x17"[..], &id, &[0, 1, 0, 0, 0], &nulls, &[1], &b"\xfc\0".repeat(PARAMS)].concat();
+    let execution = [
+        &b"\x17"[..],
+        &id,
+        &[0, 1, 0, 0, 0],
+        &nulls,
+        &[1],
+        &b"\xfc\0".repeat(PARAMS),
+    ]
+    .concat();
     server.signal("STOP");
     client.command(&execution).map_err(said)?;
     let listed = || {
@@ -126,14 +198,21 @@ fn long_data_unread(driver: Driver) -> Outcome {
     let last = client.packet();
     server.signal("CONT");
     let last = last.map_err(|error| format!("nobody heard the KILL: {error}"))?;
-    expect(last.starts_with(b"\xff%\x05"), || last.escape_ascii().to_string())
+    expect(last.starts_with(b"\xff%\x05"), || {
+        last.escape_ascii().to_string()
+    })
 }
 
 /// COM_STMT_PREPARE of what has one parameter; the id.
 fn prepare_with_one(client: &mut Raw, text: &str, eofs: usize) -> Result<[u8; 4], String> {
-    client.command(&[b"\x16", text.as_bytes()].concat()).map_err(said)?;
+    client
+        .command(&[b"\x16", text.as_bytes()].concat())
+        .map_err(said)?;
     let all = up_to_eof(client, eofs)?;
-    all.first().and_then(|ok| ok.get(1..5)).and_then(|id| id.try_into().ok()).ok_or_else(|| "no id".to_owned())
+    all.first()
+        .and_then(|ok| ok.get(1..5))
+        .and_then(|id| id.try_into().ok())
+        .ok_or_else(|| "no id".to_owned())
 }
 
 /// Nobody executes what it is for.
@@ -146,12 +225,21 @@ fn long_data_of_all(driver: Driver) -> Outcome {
     for _ in 0..40 {
         ids.push(prepare_with_one(&mut client, "SELECT LENGTH(?)", 2)?);
     }
-    let send =
-        |client: &mut Raw, id: [u8; 4]| client.command(&[&b"\x18"[..], &id, &[0, 0], &vec![b'x'; PIECE]].concat()).map_err(said);
+    let send = |client: &mut Raw, id: [u8; 4]| {
+        client
+            .command(&[&b"\x18"[..], &id, &[0, 0], &vec![b'x'; PIECE]].concat())
+            .map_err(said)
+    };
     let execute = |client: &mut Raw, id: [u8; 4]| {
-        client.command(&[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat()).map_err(said)?;
+        client
+            .command(&[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat())
+            .map_err(said)?;
         let packets = up_to_eof(client, 2)?;
-        Ok::<_, String>(packets.last().map_or_else(String::new, |row| row.escape_ascii().to_string()))
+        Ok::<_, String>(
+            packets
+                .last()
+                .map_or_else(String::new, |row| row.escape_ascii().to_string()),
+        )
     };
     let before = resident_kib(proxy.id());
     for id in &ids {
@@ -159,12 +247,17 @@ fn long_data_of_all(driver: Driver) -> Outcome {
     }
     asked(&mut client, "SELECT 1")?;
     let grown = resident_kib(proxy.id()).saturating_sub(before);
-    expect(grown < 64 << 10, || format!("{grown} KiB more are resident"))?;
+    expect(grown < 64 << 10, || {
+        format!("{grown} KiB more are resident")
+    })?;
     // The first have theirs, the others none; what is executed makes room.
     let length = execute(&mut client, ids[0])?;
     expect(length.contains(r"\x00\x00@\x00"), || length.clone())?;
     let last = execute(&mut client, ids[39]);
-    expect(last.as_ref().is_err_and(|words| words.starts_with("1105")), || format!("{last:?}"))?;
+    expect(
+        last.as_ref().is_err_and(|words| words.starts_with("1105")),
+        || format!("{last:?}"),
+    )?;
     send(&mut client, ids[39])?;
     execute(&mut client, ids[39]).map(drop)
 }
@@ -180,21 +273,33 @@ fn large_piece(driver: Driver) -> Outcome {
         let piece = |len| framed(&[&b"\x18"[..], &id, &[0, 0], &vec![b'x'; len]].concat());
         let mut all = if first { piece(1_000) } else { Vec::new() };
         all.extend(piece(9_000));
-        all.extend(framed(&[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat()));
+        all.extend(framed(
+            &[&b"\x17"[..], &id, &[0, 1, 0, 0, 0, 0, 1, 0xfc, 0]].concat(),
+        ));
         all.extend(framed(b"\x03SELECT 7"));
         client.bytes(&all).map_err(said)?;
         let packet = client.packet().map_err(said)?;
-        expect(packet.first() == Some(&0xff) && by_hand::complaint(&packet).to_string().starts_with("1153"), || {
-            packet.escape_ascii().to_string()
-        })?;
+        expect(
+            packet.first() == Some(&0xff)
+                && by_hand::complaint(&packet).to_string().starts_with("1153"),
+            || packet.escape_ascii().to_string(),
+        )?;
         let next = client.packet();
         expect(next.is_err(), || format!("the session goes on: {next:?}"))?;
-        same(server.root("SELECT COUNT(*) FROM conf.scratch")?.lines().last().unwrap_or_default(), "0")?;
+        same(
+            server
+                .root("SELECT COUNT(*) FROM conf.scratch")?
+                .lines()
+                .last()
+                .unwrap_or_default(),
+            "0",
+        )?;
     }
     Ok(())
 }
 
-/// Servers keep what came ahead until the statement was executed; one that they refuse to execute is closed.
+/// Servers keep what came ahead until the statement was executed; one that they refuse to execute
+/// is closed.
 fn long_data_left(driver: Driver) -> Outcome {
     const TEXT: &str = "SELECT ?, ?";
     // A parameter that there is not; values that end too early.
@@ -205,26 +310,46 @@ fn long_data_left(driver: Driver) -> Outcome {
             narrow(&proxy)?;
             let mut first = log_in(&proxy)?;
             let mut second = beside(&proxy, &first)?;
-            // Each that is prepared takes the place of the one before there: what is executed last by both is the first's.
+            // Each that is prepared takes the place of the one before there: what is executed last
+            // by both is the first's.
             let seconds = prepare_with_one(&mut second, TEXT, 2)?;
             let id = prepare_with_one(&mut first, TEXT, 2)?;
-            first.command(&[&b"\x18"[..], &id, &param.to_le_bytes(), b"secret"].concat()).map_err(said)?;
-            first.command(&[&b"\x17"[..], &id, execution, values].concat()).map_err(said)?;
+            first
+                .command(&[&b"\x18"[..], &id, &param.to_le_bytes(), b"secret"].concat())
+                .map_err(said)?;
+            first
+                .command(&[&b"\x17"[..], &id, execution, values].concat())
+                .map_err(said)?;
             let refused = up_to_eof(&mut first, 2);
             expect(refused.is_err(), || format!("{vendor}: {refused:?}"))?;
             for _ in 0..2 {
-                second.command(&[&b"\x17"[..], &seconds, execution, b"\x03bob\x05\0\0\0\0\0\0\0"].concat()).map_err(said)?;
-                let row = up_to_eof(&mut second, 2).map_err(|why| format!("{vendor}, parameter {param}: {why}"))?.pop();
+                second
+                    .command(
+                        &[
+                            &b"\x17"[..],
+                            &seconds,
+                            execution,
+                            b"\x03bob\x05\0\0\0\0\0\0\0",
+                        ]
+                        .concat(),
+                    )
+                    .map_err(said)?;
+                let row = up_to_eof(&mut second, 2)
+                    .map_err(|why| format!("{vendor}, parameter {param}: {why}"))?
+                    .pop();
                 let row = row.unwrap_or_default();
-                expect(row.ends_with(b"\x03bob\x05\0\0\0\0\0\0\0"), || format!("{vendor}: {}", row.escape_ascii()))?;
+                expect(row.ends_with(b"\x03bob\x05\0\0\0\0\0\0\0"), || {
+                    format!("{vendor}: {}", row.escape_ascii())
+                })?;
             }
         }
     }
     Ok(())
 }
 
-/// MySQL goes on with the types of an execution where those of the next fit: a neighbour's DOUBLE made another's key inexact, and his integer another's string a
-/// number. The second binds in turns what each would be told directly.
+/// MySQL goes on with the types of an execution where those of the next fit: a neighbour's DOUBLE
+/// made another's key inexact, and his integer another's string a number. The second binds in turns
+/// what each would be told directly.
 fn bound_by_others(driver: Driver) -> Outcome {
     const BIGINT: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 8, 0];
     const DOUBLE: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 5, 0];
@@ -239,8 +364,18 @@ fn bound_by_others(driver: Driver) -> Outcome {
         let (key, integer) = (9_007_199_254_740_993_i64.to_le_bytes(), 7_i64.to_le_bytes());
         let float = 9_007_199_254_740_992_f64.to_le_bytes();
         for (text, others, mine, wanted) in [
-            ("SELECT code FROM conf.bound WHERE id = ?", (DOUBLE, &float[..]), (BIGINT, &key[..]), "07"),
-            ("SELECT code FROM conf.bound WHERE code = ?", (BIGINT, &integer[..]), (STRING, b"\x03007"), "007"),
+            (
+                "SELECT code FROM conf.bound WHERE id = ?",
+                (DOUBLE, &float[..]),
+                (BIGINT, &key[..]),
+                "07",
+            ),
+            (
+                "SELECT code FROM conf.bound WHERE code = ?",
+                (BIGINT, &integer[..]),
+                (STRING, b"\x03007"),
+                "007",
+            ),
         ] {
             let mut first = log_in(&proxy)?;
             let mut second = beside(&proxy, &first)?;
@@ -248,27 +383,44 @@ fn bound_by_others(driver: Driver) -> Outcome {
             let seconds = prepare_with_one(&mut second, text, 2)?;
             let firsts = prepare_with_one(&mut first, text, 2)?;
             for turn in 0..3 {
-                first.command(&[&b"\x17"[..], &firsts, others.0, others.1].concat()).map_err(said)?;
+                first
+                    .command(&[&b"\x17"[..], &firsts, others.0, others.1].concat())
+                    .map_err(said)?;
                 up_to_eof(&mut first, 2)?;
-                second.command(&[&b"\x17"[..], &seconds, mine.0, mine.1].concat()).map_err(said)?;
+                second
+                    .command(&[&b"\x17"[..], &seconds, mine.0, mine.1].concat())
+                    .map_err(said)?;
                 let seen = up_to_eof(&mut second, 2)?;
-                let rows: Vec<_> = seen[2..].iter().map(|row| row.escape_ascii().to_string()).collect();
-                let row = [&[0, 0, wanted.len() as u8][..], wanted.as_bytes()].concat().escape_ascii().to_string();
-                expect(rows == [row], || format!("{vendor}: {text}, turn {turn}: {rows:?} instead of {wanted}"))?;
+                let rows: Vec<_> = seen[2..]
+                    .iter()
+                    .map(|row| row.escape_ascii().to_string())
+                    .collect();
+                let row = [&[0, 0, wanted.len() as u8][..], wanted.as_bytes()]
+                    .concat()
+                    .escape_ascii()
+                    .to_string();
+                expect(rows == [row], || {
+                    format!("{vendor}: {text}, turn {turn}: {rows:?} instead of {wanted}")
+                })?;
             }
         }
         // The same by names.
         let mut first = log_in(&proxy)?;
         let mut second = beside(&proxy, &first)?;
         for client in [&mut second, &mut first] {
-            asked(client, "PREPARE s FROM 'SELECT code FROM conf.bound WHERE code = ?'")?;
+            asked(
+                client,
+                "PREPARE s FROM 'SELECT code FROM conf.bound WHERE code = ?'",
+            )?;
         }
         asked(&mut first, "SET @code = 7")?;
         asked(&mut second, "SET @code = '007'")?;
         for _ in 0..3 {
             asked(&mut first, "EXECUTE s USING @code")?;
             let rows = asked(&mut second, "EXECUTE s USING @code")?;
-            expect(rows == [["007"]], || format!("{vendor}: {rows:?} instead of 007 by name"))?;
+            expect(rows == [["007"]], || {
+                format!("{vendor}: {rows:?} instead of 007 by name")
+            })?;
         }
     }
     Ok(())
@@ -278,27 +430,57 @@ fn bound_by_others(driver: Driver) -> Outcome {
 fn long_texts(driver: Driver) -> Outcome {
     const LEN: usize = 4 << 20;
     let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
-    set(&proxy, "SET mysql-stmts_cache_max_MB=8; SET mysql-max_allowed_packet=8388608")?;
+    set(
+        &proxy,
+        "SET mysql-stmts_cache_max_MB=8; SET mysql-max_allowed_packet=8388608",
+    )?;
     let mut client = log_in(&proxy)?;
     let before = resident_kib(proxy.id());
     for n in 0..40 {
-        let refused = prepare_with_one(&mut client, &format!("SELEKT {n}, '{}'", "x".repeat(LEN)), 1);
-        expect(refused.as_ref().is_err_and(|words| words.starts_with("1064")), || format!("{n}: {refused:?}"))?;
+        let refused = prepare_with_one(
+            &mut client,
+            &format!("SELEKT {n}, '{}'", "x".repeat(LEN)),
+            1,
+        );
+        expect(
+            refused
+                .as_ref()
+                .is_err_and(|words| words.starts_with("1064")),
+            || format!("{n}: {refused:?}"),
+        )?;
     }
     let grown = resident_kib(proxy.id()).saturating_sub(before);
-    expect(grown < 64 << 10, || format!("{grown} KiB more are resident"))?;
+    expect(grown < 64 << 10, || {
+        format!("{grown} KiB more are resident")
+    })?;
     let mut ids = Vec::new();
     let refused = loop {
-        match prepare_with_one(&mut client, &format!("SELECT {}, LENGTH('{}'), ?", ids.len(), "x".repeat(LEN)), 2) {
+        match prepare_with_one(
+            &mut client,
+            &format!("SELECT {}, LENGTH('{}'), ?", ids.len(), "x".repeat(LEN)),
+            2,
+        ) {
             Ok(id) if ids.len() < 10 => ids.push(id),
             refused => break refused,
         }
     };
-    expect(refused.as_ref().is_err_and(|words| words.starts_with("1461")), || format!("{refused:?}"))?;
+    expect(
+        refused
+            .as_ref()
+            .is_err_and(|words| words.starts_with("1461")),
+        || format!("{refused:?}"),
+    )?;
     same(&ids.len().to_string(), "3")?;
     // What is closed makes room.
-    client.command(&[&b"\x19"[..], &ids[0]].concat()).map_err(said)?;
-    prepare_with_one(&mut client, &format!("SELECT LENGTH('{}'), ?", "y".repeat(LEN)), 2).map(drop)?;
+    client
+        .command(&[&b"\x19"[..], &ids[0]].concat())
+        .map_err(said)?;
+    prepare_with_one(
+        &mut client,
+        &format!("SELECT LENGTH('{}'), ?", "y".repeat(LEN)),
+        2,
+    )
+    .map(drop)?;
     // Comments, which no server gets, count.
     let comment = "x".repeat(LEN);
     for by_name in [false, true] {
@@ -306,54 +488,97 @@ fn long_texts(driver: Driver) -> Outcome {
         let mut taken = 0;
         let refused = loop {
             let answer = match by_name {
-                false => prepare_with_one(&mut client, &format!("/* {comment} */ SELECT {taken}, ?"), 2).map(drop),
-                true => client.ask(&format!("PREPARE s{taken} FROM 'SELECT /* {comment} */ {taken}'")).map(drop).map_err(said),
+                false => prepare_with_one(
+                    &mut client,
+                    &format!("/* {comment} */ SELECT {taken}, ?"),
+                    2,
+                )
+                .map(drop),
+                true => client
+                    .ask(&format!(
+                        "PREPARE s{taken} FROM 'SELECT /* {comment} */ {taken}'"
+                    ))
+                    .map(drop)
+                    .map_err(said),
             };
             match answer {
                 Ok(()) if taken < 10 => taken += 1,
                 refused => break refused,
             }
         };
-        expect(refused.as_ref().is_err_and(|words| words.contains("1461")), || format!("by name {by_name}: {refused:?}"))?;
+        expect(
+            refused.as_ref().is_err_and(|words| words.contains("1461")),
+            || format!("by name {by_name}: {refused:?}"),
+        )?;
         same(&taken.to_string(), "3")?;
     }
     let mut client = log_in(&proxy)?;
     for len in [64, 65, 100_000] {
         let name = "n".repeat(len);
-        client.ask(&format!("PREPARE {name} FROM 'SELECT {len}'")).map_err(said)?;
+        client
+            .ask(&format!("PREPARE {name} FROM 'SELECT {len}'"))
+            .map_err(said)?;
         let rows = client.ask(&format!("EXECUTE {name}")).map_err(said)?;
         expect(rows == [[len.to_string()]], || format!("{rows:?}"))?;
     }
     Ok(())
 }
 
-/// Connectors send PREPARE and EXECUTE of "the last one" in one piece, and see only then that there is none.
+/// Connectors send PREPARE and EXECUTE of "the last one" in one piece, and see only then that there
+/// is none.
 fn refused_and_executed(driver: Driver) -> Outcome {
     const EXECUTE_LAST: &[u8] = b"\x17\xff\xff\xff\xff\0\x01\0\0\0\0\x01\x03\0\x07\0\0\0";
     let framed = |payload: &[u8]| [&(payload.len() as u32).to_le_bytes()[..], payload].concat();
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
-    set(&proxy, "SET mysql-stmts_per_client_max=1; SET mysql-max_allowed_packet=8192")?;
-    let rows = || server.root("SELECT COUNT(*) FROM conf.scratch").map(|said| said.lines().last().unwrap_or_default().to_owned());
+    set(
+        &proxy,
+        "SET mysql-stmts_per_client_max=1; SET mysql-max_allowed_packet=8192",
+    )?;
+    let rows = || {
+        server
+            .root("SELECT COUNT(*) FROM conf.scratch")
+            .map(|said| said.lines().last().unwrap_or_default().to_owned())
+    };
     for large in [false, true] {
         let mut client = log_in(&proxy)?;
-        prepare_with_one(&mut client, "INSERT INTO conf.scratch VALUES (?, 'nobody asked')", 1)?;
+        prepare_with_one(
+            &mut client,
+            "INSERT INTO conf.scratch VALUES (?, 'nobody asked')",
+            1,
+        )?;
         // Not about a statement at all: the last one stays that.
         let query = format!("SELECT '{}'", "x".repeat(9_000));
         if large {
             let refused = client.ask(&query);
-            expect(refused.as_ref().is_err_and(|error| error.to_string().starts_with("1153")), || format!("{refused:?}"))?;
+            expect(
+                refused
+                    .as_ref()
+                    .is_err_and(|error| error.to_string().starts_with("1153")),
+                || format!("{refused:?}"),
+            )?;
             client.command(EXECUTE_LAST).map_err(said)?;
             let ok = client.packet().map_err(said)?;
             expect(ok.first() == Some(&0), || ok.escape_ascii().to_string())?;
             same(&rows()?, "1")?;
         }
-        let text = if large { query } else { "SELECT * FROM conf.numbers WHERE id = ?".to_owned() };
-        let both = [framed(&[b"\x16", text.as_bytes()].concat()), framed(EXECUTE_LAST)].concat();
+        let text = if large {
+            query
+        } else {
+            "SELECT * FROM conf.numbers WHERE id = ?".to_owned()
+        };
+        let both = [
+            framed(&[b"\x16", text.as_bytes()].concat()),
+            framed(EXECUTE_LAST),
+        ]
+        .concat();
         client.bytes(&both).map_err(said)?;
         for code in [if large { "1153" } else { "1461" }, "1243"] {
             let packet = client.packet().map_err(said)?;
             let words = by_hand::complaint(&packet).to_string();
-            expect(packet.first() == Some(&0xff) && words.starts_with(code), || format!("{code} was wanted: {words}"))?;
+            expect(
+                packet.first() == Some(&0xff) && words.starts_with(code),
+                || format!("{code} was wanted: {words}"),
+            )?;
         }
         same(&rows()?, if large { "1" } else { "0" })?;
     }
@@ -364,10 +589,18 @@ fn refused_and_executed(driver: Driver) -> Outcome {
 fn slow_rows(driver: Driver) -> Outcome {
     let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     let mut client = log_in(&proxy)?;
-    let id = prepare(&mut client, b"SELECT REPEAT('x', 60000) FROM conf.numbers ORDER BY id LIMIT 10")?;
+    let id = prepare(
+        &mut client,
+        b"SELECT REPEAT('x', 60000) FROM conf.numbers ORDER BY id LIMIT 10",
+    )?;
     execute(&mut client, id, true)?;
-    set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=20000")?;
-    client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &200_u32.to_le_bytes()].concat()).map_err(said)?;
+    set(
+        &proxy,
+        "SET mysql-throttle_max_bytes_per_second_to_client=20000",
+    )?;
+    client
+        .command(&[&b"\x1c"[..], &id.to_le_bytes(), &200_u32.to_le_bytes()].concat())
+        .map_err(said)?;
     client.packet().map_err(said)?;
     thread::sleep(Duration::from_millis(500));
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
@@ -386,7 +619,10 @@ fn limited(driver: Driver) -> Outcome {
         let case = |words: String| format!("{vendor}: {words}");
         let mut client = log_in(&proxy)?;
         // As many as are allowed, and none behind them.
-        let id = prepare(&mut client, b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 5")?;
+        let id = prepare(
+            &mut client,
+            b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 5",
+        )?;
         for pieces in [&[2, 2, 2][..], &[5, 1], &[100]] {
             execute(&mut client, id, true)?;
             let mut rows = 0;
@@ -395,34 +631,67 @@ fn limited(driver: Driver) -> Outcome {
             }
             same(&rows.to_string(), "5").map_err(case)?;
         }
-        // One too many, in this piece or the next: the client has five, an error, and no cursor, and goes on.
-        let id = prepare(&mut client, b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 50")?;
+        // One too many, in this piece or the next: the client has five, an error, and no cursor,
+        // and goes on.
+        let id = prepare(
+            &mut client,
+            b"SELECT id AS few FROM conf.numbers ORDER BY id LIMIT 50",
+        )?;
         for pieces in [&[2, 3][..], &[4], &[]] {
             execute(&mut client, id, true)?;
             for piece in pieces {
-                same(&fetch(&mut client, id, *piece).map_err(case)?.to_string(), &piece.to_string()).map_err(case)?;
+                same(
+                    &fetch(&mut client, id, *piece).map_err(case)?.to_string(),
+                    &piece.to_string(),
+                )
+                .map_err(case)?;
             }
             let cut = fetch(&mut client, id, 10);
-            expect(cut.as_ref().is_err_and(|words| words.contains("more than 5 rows")), || case(format!("{pieces:?}: {cut:?}")))?;
+            expect(
+                cut.as_ref()
+                    .is_err_and(|words| words.contains("more than 5 rows")),
+                || case(format!("{pieces:?}: {cut:?}")),
+            )?;
             let closed = fetch(&mut client, id, 1);
-            expect(closed.as_ref().is_err_and(|words| words.starts_with("1421")), || case(format!("{pieces:?}: {closed:?}")))?;
+            expect(
+                closed
+                    .as_ref()
+                    .is_err_and(|words| words.starts_with("1421")),
+                || case(format!("{pieces:?}: {closed:?}")),
+            )?;
             same(&asked(&mut client, "SELECT 7")?.concat().concat(), "7").map_err(case)?;
             same(&held(&proxy, &client)?, "").map_err(case)?;
         }
         // What no rule limits has its own cursor beside it.
-        let other = prepare(&mut client, b"SELECT id FROM conf.numbers ORDER BY id LIMIT 50")?;
+        let other = prepare(
+            &mut client,
+            b"SELECT id FROM conf.numbers ORDER BY id LIMIT 50",
+        )?;
         execute(&mut client, other, true)?;
         same(&fetch(&mut client, other, 40)?.to_string(), "40").map_err(case)?;
-        client.command(&[&b"\x19"[..], &other.to_le_bytes()].concat()).map_err(said)?;
+        client
+            .command(&[&b"\x19"[..], &other.to_le_bytes()].concat())
+            .map_err(said)?;
 
-        let id = prepare(&mut client, b"SELECT REPEAT('x', 60000) AS hasty FROM conf.numbers ORDER BY id LIMIT 10")?;
+        let id = prepare(
+            &mut client,
+            b"SELECT REPEAT('x', 60000) AS hasty FROM conf.numbers ORDER BY id LIMIT 10",
+        )?;
         execute(&mut client, id, true)?;
         same(&fetch(&mut client, id, 1).map_err(case)?.to_string(), "1").map_err(case)?;
         // What is sent slowly takes its time, too.
-        set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=20000")?;
+        set(
+            &proxy,
+            "SET mysql-throttle_max_bytes_per_second_to_client=20000",
+        )?;
         let late = fetch(&mut client, id, 9);
-        expect(late.is_err(), || case("540 kB came in 0.3 s at 20 kB a second".into()))?;
-        set(&proxy, "SET mysql-throttle_max_bytes_per_second_to_client=0")?;
+        expect(late.is_err(), || {
+            case("540 kB came in 0.3 s at 20 kB a second".into())
+        })?;
+        set(
+            &proxy,
+            "SET mysql-throttle_max_bytes_per_second_to_client=0",
+        )?;
     }
     Ok(())
 }
@@ -433,16 +702,23 @@ fn hinted(driver: Driver) -> Outcome {
     let mut client = log_in(&proxy)?;
     let cached = || {
         proxy
-            .admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Cached'")
+            .admin(
+                "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Cached'",
+            )
             .map(|said| said.trim().to_owned())
     };
     same(&cached()?, "0")?;
     for n in 0..300 {
-        let id = prepare(&mut client, format!("/* trace={n} */ SELECT SLEEP(0.3)").as_bytes())?;
+        let id = prepare(
+            &mut client,
+            format!("/* trace={n} */ SELECT SLEEP(0.3)").as_bytes(),
+        )?;
         if n % 100 == 0 {
             execute(&mut client, id, false)?;
         }
-        client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+        client
+            .command(&[&b"\x19"[..], &id.to_le_bytes()].concat())
+            .map_err(said)?;
     }
     same(&cached()?, "1")?;
     let patient = prepare(&mut client, b"/* query_timeout=5000 */ SELECT SLEEP(0.3)")?;
@@ -450,7 +726,10 @@ fn hinted(driver: Driver) -> Outcome {
     for _ in 0..2 {
         execute(&mut client, patient, false)?;
         let late = execute(&mut client, hasty, false);
-        expect(late.as_ref().is_err_and(|words| words.starts_with("1907")), || format!("{late:?}"))?;
+        expect(
+            late.as_ref().is_err_and(|words| words.starts_with("1907")),
+            || format!("{late:?}"),
+        )?;
     }
     // What is no plain comment stays.
     prepare(&mut client, b"/*!50000 SELECT */ SLEEP(0)")?;
@@ -458,13 +737,21 @@ fn hinted(driver: Driver) -> Outcome {
     same(&cached()?, "3")?;
     // What a tracer writes behind it.
     for n in 0..300 {
-        for text in ["SELECT id FROM conf.scratch WHERE id = 1", "SELECT words FROM conf.scratch WHERE id = 1"] {
+        for text in [
+            "SELECT id FROM conf.scratch WHERE id = 1",
+            "SELECT words FROM conf.scratch WHERE id = 1",
+        ] {
             let text = text.replace("SELECT", &format!("SELECT /* min_lsn={n} */"));
-            let id = prepare(&mut client, format!("/* first */ {text} /*traceparent='{n}'*/").as_bytes())?;
+            let id = prepare(
+                &mut client,
+                format!("/* first */ {text} /*traceparent='{n}'*/").as_bytes(),
+            )?;
             if n % 100 == 0 {
                 execute(&mut client, id, false)?;
             }
-            client.command(&[&b"\x19"[..], &id.to_le_bytes()].concat()).map_err(said)?;
+            client
+                .command(&[&b"\x19"[..], &id.to_le_bytes()].concat())
+                .map_err(said)?;
         }
     }
     same(&cached()?, "5")
@@ -473,7 +760,10 @@ fn hinted(driver: Driver) -> Outcome {
 /// Names of columns may have a comment in them: each client sees its own.
 fn titled(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
-    let [mut direct, mut through] = [raw::Raw::log_in(server.port, 0)?, raw::Raw::log_in(proxy.port, 0)?];
+    let [mut direct, mut through] = [
+        raw::Raw::log_in(server.port, 0)?,
+        raw::Raw::log_in(proxy.port, 0)?,
+    ];
     let mut at = 0;
     for text in [
         "SELECT 1+1",
@@ -491,9 +781,19 @@ fn titled(driver: Driver) -> Outcome {
             direct.prepare(&whole)?;
             through.prepare(&whole)?;
             // An EOF has flags of the server's session.
-            let rows = |seen: String| seen.lines().filter(|line| !line.contains("\\xfe")).collect::<Vec<_>>().join("\n");
-            let [seen, expected] = [rows(through.execute(at, 0, b"")?), rows(direct.execute(at, 0, b"")?)];
-            expect(seen == expected, || format!("{whole}: {seen}\ninstead of\n{expected}"))?;
+            let rows = |seen: String| {
+                seen.lines()
+                    .filter(|line| !line.contains("\\xfe"))
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            };
+            let [seen, expected] = [
+                rows(through.execute(at, 0, b"")?),
+                rows(direct.execute(at, 0, b"")?),
+            ];
+            expect(seen == expected, || {
+                format!("{whole}: {seen}\ninstead of\n{expected}")
+            })?;
             at += 1;
         }
     }
@@ -509,7 +809,10 @@ fn retired(driver: Driver) -> Outcome {
     set(&proxy, "SET mysql-threshold_query_length=2000")?;
     let mut client = log_in(&proxy)?;
     let mut after = |bytes: usize| {
-        asked(&mut client, &format!("SELECT LENGTH('{}')", "x".repeat(bytes)))?;
+        asked(
+            &mut client,
+            &format!("SELECT LENGTH('{}')", "x".repeat(bytes)),
+        )?;
         Ok::<_, String>(asked(&mut client, NUMBER_THERE)?.concat().concat())
     };
     let first = after(10)?;
@@ -518,19 +821,36 @@ fn retired(driver: Driver) -> Outcome {
     expect(next != first, || format!("still {next}"))
 }
 
-/// Two sessions on one connection, each with its own, as on two connections without a proxy: MySQL takes for good what is set when it prepares.
+/// Two sessions on one connection, each with its own, as on two connections without a proxy: MySQL
+/// takes for good what is set when it prepares.
 fn taken(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
         narrow(&proxy)?;
         for (first_set, then_set, text) in [
-            ("SET default_week_format = 3", "SET default_week_format = 0", "SELECT WEEK('2027-01-01')"),
-            ("SET lc_time_names = 'de_DE'", "SET lc_time_names = 'fr_FR'", "SELECT MONTHNAME('2027-01-01')"),
-            ("SET time_zone = '+05:00'", "SET time_zone = '+00:00'", "SELECT FROM_UNIXTIME(0)"),
+            (
+                "SET default_week_format = 3",
+                "SET default_week_format = 0",
+                "SELECT WEEK('2027-01-01')",
+            ),
+            (
+                "SET lc_time_names = 'de_DE'",
+                "SET lc_time_names = 'fr_FR'",
+                "SELECT MONTHNAME('2027-01-01')",
+            ),
+            (
+                "SET time_zone = '+05:00'",
+                "SET time_zone = '+00:00'",
+                "SELECT FROM_UNIXTIME(0)",
+            ),
         ] {
             let play = |port: u16| {
                 let mut first = Raw::log_in(port).map_err(said)?;
-                let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
+                let mut second = if port == proxy.port {
+                    beside(&proxy, &first)?
+                } else {
+                    Raw::log_in(port).map_err(said)?
+                };
                 asked(&mut first, first_set)?;
                 let one = prepare(&mut first, text.as_bytes())?;
                 let mut seen = vec![rows_of(&mut first, one)?];
@@ -543,7 +863,8 @@ fn taken(driver: Driver) -> Outcome {
                 seen.push(rows_of(&mut first, anew)?);
                 Ok::<_, String>(seen.join(", "))
             };
-            same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {text}: {words}"))?;
+            same(&play(proxy.port)?, &play(server.port)?)
+                .map_err(|words| format!("{vendor}: {text}: {words}"))?;
         }
     }
     Ok(())
@@ -555,20 +876,32 @@ fn found_by_a_cursor(driver: Driver) -> Outcome {
         let (server, proxy) = by_hand::one(driver, vendor)?;
         let play = |port: u16| {
             let mut first = Raw::log_in(port).map_err(said)?;
-            let mut second = if port == proxy.port { beside(&proxy, &first)? } else { Raw::log_in(port).map_err(said)? };
-            let id = prepare(&mut first, b"SELECT SQL_CALC_FOUND_ROWS id FROM conf.numbers LIMIT 2")?;
+            let mut second = if port == proxy.port {
+                beside(&proxy, &first)?
+            } else {
+                Raw::log_in(port).map_err(said)?
+            };
+            let id = prepare(
+                &mut first,
+                b"SELECT SQL_CALC_FOUND_ROWS id FROM conf.numbers LIMIT 2",
+            )?;
             execute(&mut first, id, true)?;
             let fetched = fetch(&mut first, id, 100)?;
             asked(&mut second, "BEGIN")?;
             asked(&mut second, "SELECT id FROM conf.numbers LIMIT 1")?;
-            Ok::<_, String>(format!("{fetched}: {:?}", asked(&mut first, "SELECT FOUND_ROWS()")?))
+            Ok::<_, String>(format!(
+                "{fetched}: {:?}",
+                asked(&mut first, "SELECT FOUND_ROWS()")?
+            ))
         };
-        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+        same(&play(proxy.port)?, &play(server.port)?)
+            .map_err(|words| format!("{vendor}: {words}"))?;
     }
     Ok(())
 }
 
-/// The SELECT has set a variable, too, which is asked for before the next is prepared, or goes elsewhere: that question finds rows of its own.
+/// The SELECT has set a variable, too, which is asked for before the next is prepared, or goes
+/// elsewhere: that question finds rows of its own.
 fn found_before_it(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
@@ -595,15 +928,20 @@ fn found_before_it(driver: Driver) -> Outcome {
             seen.push(format!("{:?}", asked(&mut client, "SELECT FOUND_ROWS()")?));
             seen.push(rows_of(&mut client, page)?);
             asked(&mut client, "PREPARE p FROM 'SELECT FOUND_ROWS(), @n'")?;
-            seen.push(format!("{:?}", asked(&mut client, "SELECT FOUND_ROWS(), @n")?));
+            seen.push(format!(
+                "{:?}",
+                asked(&mut client, "SELECT FOUND_ROWS(), @n")?
+            ));
             Ok::<_, String>(seen.join(", "))
         };
-        same(&play(proxy.port)?, &play(server.port)?).map_err(|words| format!("{vendor}: {words}"))?;
+        same(&play(proxy.port)?, &play(server.port)?)
+            .map_err(|words| format!("{vendor}: {words}"))?;
     }
     Ok(())
 }
 
-/// The rows are many and read late, so that the KILL comes while they are on their way: nothing holds the connection behind them.
+/// The rows are many and read late, so that the KILL comes while they are on their way: nothing
+/// holds the connection behind them.
 fn killed_at_the_end(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = by_hand::one(driver, vendor)?;
@@ -611,16 +949,26 @@ fn killed_at_the_end(driver: Driver) -> Outcome {
         let id =
             prepare(&mut client, b"SELECT REPEAT('x', 4000) FROM conf.numbers a, conf.numbers b WHERE a.id < 50 AND b.id < 100")?;
         execute(&mut client, id, true)?;
-        client.command(&[&b"\x1c"[..], &id.to_le_bytes(), &100_000_u32.to_le_bytes()].concat()).map_err(said)?;
+        client
+            .command(&[&b"\x1c"[..], &id.to_le_bytes(), &100_000_u32.to_le_bytes()].concat())
+            .map_err(said)?;
         thread::sleep(Duration::from_millis(300));
         proxy.admin(&format!("KILL QUERY {}", client.id))?;
         thread::sleep(Duration::from_millis(300));
         match up_to_eof(&mut client, 1) {
-            Ok(rows) => expect(rows.len() > 1000, || format!("{vendor}: {} rows", rows.len()))?,
+            Ok(rows) => expect(rows.len() > 1000, || {
+                format!("{vendor}: {} rows", rows.len())
+            })?,
             // MariaDB may also complain of its temporary table, which is gone.
             Err(_interrupted) => {}
         }
-        same(&asked(&mut client, "SELECT 7").map_err(|error| format!("{vendor}: {error}"))?.concat().concat(), "7")?;
+        same(
+            &asked(&mut client, "SELECT 7")
+                .map_err(|error| format!("{vendor}: {error}"))?
+                .concat()
+                .concat(),
+            "7",
+        )?;
     }
     Ok(())
 }

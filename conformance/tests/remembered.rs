@@ -1,5 +1,6 @@
-//! FOUND_ROWS() and ROW_COUNT(): what a server remembers of a session's statement, asked for when its connection has served others since. Each answer is
-//! that of a direct connection, or an error that says that nobody knows.
+//! FOUND_ROWS() and ROW_COUNT(): what a server remembers of a session's statement, asked for when
+//! its connection has served others since. Each answer is that of a direct connection, or an error
+//! that says that nobody knows.
 #![forbid(unsafe_code)]
 
 use std::thread;
@@ -18,19 +19,41 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("counts_in_texts_are_those_of_the_session", in_texts),
-        ("counts_in_prepared_statements_are_those_of_the_session", in_prepared),
-        ("a_prepared_connection_id_is_the_sessions_own", number_in_prepared),
-        ("warnings_that_mysql_does_not_prepare_are_asked_for_by_a_text", warnings_by_text),
+        (
+            "counts_in_prepared_statements_are_those_of_the_session",
+            in_prepared,
+        ),
+        (
+            "a_prepared_connection_id_is_the_sessions_own",
+            number_in_prepared,
+        ),
+        (
+            "warnings_that_mysql_does_not_prepare_are_asked_for_by_a_text",
+            warnings_by_text,
+        ),
         ("what_nobody_knows_is_said_and_not_made_up", unknown),
-        ("found_rows_are_known_behind_each_kind_of_statement", behind_each),
-        ("only_who_asks_for_found_rows_is_asked_for_them", only_who_asks),
+        (
+            "found_rows_are_known_behind_each_kind_of_statement",
+            behind_each,
+        ),
+        (
+            "only_who_asks_for_found_rows_is_asked_for_them",
+            only_who_asks,
+        ),
     ])
 }
 
-/// A server with two hostgroups of so many connections each, where statements with the words `in two` go to the second; and another such server, for whoever
-/// asks directly.
-fn each(driver: Driver, connections: u32, work: impl Fn(Vendor, [&Server; 2], &Proxy) -> Outcome) -> Outcome {
-    for vendor in [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()) {
+/// A server with two hostgroups of so many connections each, where statements with the words `in
+/// two` go to the second; and another such server, for whoever asks directly.
+fn each(
+    driver: Driver,
+    connections: u32,
+    work: impl Fn(Vendor, [&Server; 2], &Proxy) -> Outcome,
+) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+    {
         let (server, twin) = (Server::start(vendor)?, Server::start(vendor)?);
         for server in [&server, &twin] {
             server.root(
@@ -54,7 +77,8 @@ fn each(driver: Driver, connections: u32, work: impl Fn(Vendor, [&Server; 2], &P
     Ok(())
 }
 
-/// A session through the proxy beside a direct one, and one that uses the same connections with counts of its own.
+/// A session through the proxy beside a direct one, and one that uses the same connections with
+/// counts of its own.
 struct Three {
     direct: Raw,
     client: Raw,
@@ -64,13 +88,19 @@ struct Three {
 impl Three {
     fn log_in(twin: &Server, proxy: &Proxy) -> Result<Self, String> {
         let log_in = |port| Raw::log_in(port, caps::DEPRECATE_EOF);
-        Ok(Self { direct: log_in(twin.port)?, client: log_in(proxy.port)?, stranger: log_in(proxy.port)? })
+        Ok(Self {
+            direct: log_in(twin.port)?,
+            client: log_in(proxy.port)?,
+            stranger: log_in(proxy.port)?,
+        })
     }
 
     fn disturb(&mut self) -> Outcome {
         for place in ["", " /* in two */"] {
-            self.stranger.query(&format!("UPDATE conf.strange SET n = n + 1{place}"))?;
-            self.stranger.query(&format!("SELECT id FROM conf.numbers LIMIT 7{place}"))?;
+            self.stranger
+                .query(&format!("UPDATE conf.strange SET n = n + 1{place}"))?;
+            self.stranger
+                .query(&format!("SELECT id FROM conf.numbers LIMIT 7{place}"))?;
         }
         Ok(())
     }
@@ -79,9 +109,14 @@ impl Three {
     fn both(&mut self, what: &str, ask: impl Fn(&mut Raw) -> Result<String, String>) -> Outcome {
         self.disturb()?;
         // MariaDB takes a constant of 21 digits for one digit wider in a sum.
-        let alike = |said: String| said.replace(r"\x17\x00\x00\x00\x08", "wide").replace(r"\x16\x00\x00\x00\x08", "wide");
+        let alike = |said: String| {
+            said.replace(r"\x17\x00\x00\x00\x08", "wide")
+                .replace(r"\x16\x00\x00\x00\x08", "wide")
+        };
         let (wanted, found) = (alike(ask(&mut self.direct)?), alike(ask(&mut self.client)?));
-        expect(found == wanted, || format!("{what}:\n{found}\ninstead of\n{wanted}"))
+        expect(found == wanted, || {
+            format!("{what}:\n{found}\ninstead of\n{wanted}")
+        })
     }
 
     fn say(&mut self, sql: &str) -> Outcome {
@@ -101,13 +136,35 @@ const TEXTS: &[&[&str]] = &[
         "SELECT n, FOUND_ROWS() FROM conf.kept",
         "DELETE FROM conf.kept",
     ],
-    &["SELECT id FROM conf.types", "SET @n = FOUND_ROWS()", "SELECT @n + 0"],
-    &["SELECT id FROM conf.types", "SELECT FOUND_ROWS() + 5 INTO @m", "SELECT @m"],
+    &[
+        "SELECT id FROM conf.types",
+        "SET @n = FOUND_ROWS()",
+        "SELECT @n + 0",
+    ],
+    &[
+        "SELECT id FROM conf.types",
+        "SELECT FOUND_ROWS() + 5 INTO @m",
+        "SELECT @m",
+    ],
     // What the one that failed has still to tell is heard by a statement of ours.
-    &["SELECT id FROM conf.types", "INSERT INTO conf.numbers (id) VALUES (1)", "SET @n = FOUND_ROWS()", "SELECT @n + 0"],
-    &["SELECT id FROM conf.types", "DELETE FROM conf.kept", "SELECT FOUND_ROWS() > 1"],
+    &[
+        "SELECT id FROM conf.types",
+        "INSERT INTO conf.numbers (id) VALUES (1)",
+        "SET @n = FOUND_ROWS()",
+        "SELECT @n + 0",
+    ],
+    &[
+        "SELECT id FROM conf.types",
+        "DELETE FROM conf.kept",
+        "SELECT FOUND_ROWS() > 1",
+    ],
     // It is what it was before a statement that finds none.
-    &["SELECT id FROM conf.types", "INSERT INTO conf.kept VALUES (1)", "DELETE FROM conf.kept", "SELECT FOUND_ROWS()"],
+    &[
+        "SELECT id FROM conf.types",
+        "INSERT INTO conf.kept VALUES (1)",
+        "DELETE FROM conf.kept",
+        "SELECT FOUND_ROWS()",
+    ],
     &[
         "SELECT id FROM conf.types LIMIT 2 OFFSET 1",
         "SELECT FOUND_ROWS()",
@@ -115,17 +172,41 @@ const TEXTS: &[&[&str]] = &[
         "SELECT FOUND_ROWS() + 0",
     ],
     // Also where strings may be read in two ways, if nothing here is.
-    &["SET NAMES latin1", "SELECT id FROM conf.types LIMIT 2", "SELECT FOUND_ROWS() + 0 /* in two */", "SET NAMES utf8mb4"],
+    &[
+        "SET NAMES latin1",
+        "SELECT id FROM conf.types LIMIT 2",
+        "SELECT FOUND_ROWS() + 0 /* in two */",
+        "SET NAMES utf8mb4",
+    ],
     &[
         "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
         "SELECT id FROM conf.types LIMIT 1, 2",
         "SELECT FOUND_ROWS() + 0 /* in two */",
         "SET sql_mode = DEFAULT",
     ],
-    &["SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1", "SELECT FOUND_ROWS() + 0"],
-    &["SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1", "BEGIN /* in two */", "SELECT FOUND_ROWS()", "COMMIT"],
-    &["SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1", "BEGIN /* in two */", "SELECT FOUND_ROWS() + 0", "COMMIT"],
-    &["BEGIN", "SELECT id FROM conf.types", "SELECT FOUND_ROWS() + 0", "SELECT FOUND_ROWS() + 0", "COMMIT"],
+    &[
+        "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
+        "SELECT FOUND_ROWS() + 0",
+    ],
+    &[
+        "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
+        "BEGIN /* in two */",
+        "SELECT FOUND_ROWS()",
+        "COMMIT",
+    ],
+    &[
+        "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
+        "BEGIN /* in two */",
+        "SELECT FOUND_ROWS() + 0",
+        "COMMIT",
+    ],
+    &[
+        "BEGIN",
+        "SELECT id FROM conf.types",
+        "SELECT FOUND_ROWS() + 0",
+        "SELECT FOUND_ROWS() + 0",
+        "COMMIT",
+    ],
     // Not only what begins with SELECT finds rows.
     &[
         "WITH x AS (SELECT id FROM conf.types) SELECT * FROM x",
@@ -133,9 +214,24 @@ const TEXTS: &[&[&str]] = &[
         "WITH x AS (SELECT id FROM conf.types) SELECT * FROM x LIMIT 1 OFFSET 1",
         "SELECT FOUND_ROWS() + 0",
     ],
-    &["SHOW TABLES FROM conf", "SELECT FOUND_ROWS()", "SHOW FULL COLUMNS FROM conf.types", "SELECT FOUND_ROWS() + 0"],
-    &["DESC conf.types", "SELECT FOUND_ROWS()", "SHOW CHARACTER SET LIKE 'utf8%'", "SELECT FOUND_ROWS()"],
-    &["SHOW OPEN TABLES LIKE 'none'", "SELECT FOUND_ROWS()", "SHOW TABLE STATUS FROM conf LIKE 'none'", "SELECT FOUND_ROWS()"],
+    &[
+        "SHOW TABLES FROM conf",
+        "SELECT FOUND_ROWS()",
+        "SHOW FULL COLUMNS FROM conf.types",
+        "SELECT FOUND_ROWS() + 0",
+    ],
+    &[
+        "DESC conf.types",
+        "SELECT FOUND_ROWS()",
+        "SHOW CHARACTER SET LIKE 'utf8%'",
+        "SELECT FOUND_ROWS()",
+    ],
+    &[
+        "SHOW OPEN TABLES LIKE 'none'",
+        "SELECT FOUND_ROWS()",
+        "SHOW TABLE STATUS FROM conf LIKE 'none'",
+        "SELECT FOUND_ROWS()",
+    ],
     &[
         "SELECT id FROM conf.types",
         "SHOW CREATE TABLE conf.types",
@@ -155,8 +251,16 @@ const TEXTS: &[&[&str]] = &[
         "SELECT FOUND_ROWS() + 0",
     ],
     // What the proxy answers itself is found, too.
-    &["SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1", "SHOW COUNT(*) WARNINGS", "SELECT FOUND_ROWS()"],
-    &["SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1", "SELECT FOUND_ROWS()", "SELECT FOUND_ROWS()"],
+    &[
+        "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
+        "SHOW COUNT(*) WARNINGS",
+        "SELECT FOUND_ROWS()",
+    ],
+    &[
+        "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
+        "SELECT FOUND_ROWS()",
+        "SELECT FOUND_ROWS()",
+    ],
     // Where it is written is not where it was found.
     &[
         "SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1",
@@ -173,31 +277,48 @@ const TEXTS: &[&[&str]] = &[
 ];
 
 const OF_MYSQL: &[&[&str]] = &[
-    &["TABLE conf.types", "SELECT FOUND_ROWS()", "TABLE conf.types LIMIT 2 OFFSET 1", "SELECT FOUND_ROWS() + 0"],
+    &[
+        "TABLE conf.types",
+        "SELECT FOUND_ROWS()",
+        "TABLE conf.types LIMIT 2 OFFSET 1",
+        "SELECT FOUND_ROWS() + 0",
+    ],
     &["VALUES ROW(1), ROW(2), ROW(3)", "SELECT FOUND_ROWS()"],
 ];
 
 fn in_texts(driver: Driver) -> Outcome {
     each(driver, 2, |vendor, [_, twin], proxy| {
         let mut three = Three::log_in(twin, proxy)?;
-        let own = if vendor == Vendor::MySql { OF_MYSQL } else { &[] };
+        let own = if vendor == Vendor::MySql {
+            OF_MYSQL
+        } else {
+            &[]
+        };
         for script in TEXTS.iter().chain(own) {
             for sql in *script {
-                three.say(sql).map_err(|error| format!("{script:?}: {error}"))?;
+                three
+                    .say(sql)
+                    .map_err(|error| format!("{script:?}: {error}"))?;
             }
         }
         // The number of the session is its own, and found.
         three.say("SELECT SQL_CALC_FOUND_ROWS id FROM conf.types LIMIT 1")?;
-        let _numbers = (three.direct.query("SELECT CONNECTION_ID()")?, three.client.query("SELECT CONNECTION_ID()")?);
+        let _numbers = (
+            three.direct.query("SELECT CONNECTION_ID()")?,
+            three.client.query("SELECT CONNECTION_ID()")?,
+        );
         three.say("SELECT FOUND_ROWS()")?;
         // A reset leaves it.
         three.say("SELECT id FROM conf.types")?;
-        three.both("COM_RESET_CONNECTION", |raw| raw.ask(b"\x1F", Expect::Simple))?;
+        three.both("COM_RESET_CONNECTION", |raw| {
+            raw.ask(b"\x1F", Expect::Simple)
+        })?;
         three.say("SELECT FOUND_ROWS() + 0")
     })
 }
 
-/// Libraries that prepare every statement (PDO, DBD::MariaDB, Connector/J) are told the number by which the session is ended, too.
+/// Libraries that prepare every statement (PDO, DBD::MariaDB, Connector/J) are told the number by
+/// which the session is ended, too.
 fn number_in_prepared(driver: Driver) -> Outcome {
     each(driver, 2, |_, [_, twin], proxy| {
         let mut three = Three::log_in(twin, proxy)?;
@@ -205,17 +326,23 @@ fn number_in_prepared(driver: Driver) -> Outcome {
             raw.prepare("SELECT CONNECTION_ID() AS me")?;
             let said = raw.execute(0, 0, b"")? + &raw.execute(0, 0, b"")?;
             // A row, the third packet: no error, no NULL, the number.
-            let row = format!("3 {}", [&[0, 0], &raw.id.to_le_bytes()[..]].concat().escape_ascii());
+            let row = format!(
+                "3 {}",
+                [&[0, 0], &raw.id.to_le_bytes()[..]].concat().escape_ascii()
+            );
             Ok(said.replace(&row, "its number"))
         };
         three.disturb()?;
         let (wanted, found) = (told(&mut three.direct)?, told(&mut three.client)?);
         expect(wanted.matches("its number").count() == 2, || wanted.clone())?;
         expect(found == wanted, || format!("{found}\ninstead of\n{wanted}"))?;
-        // Who asks for a cursor gets the row at once, as of other statements for which servers open none.
+        // Who asks for a cursor gets the row at once, as of other statements for which servers open
+        // none.
         let plain = three.client.execute(0, 0, b"")?;
         let by_cursor = three.client.execute(0, 1, b"")?;
-        expect(by_cursor == plain, || format!("{by_cursor}\ninstead of\n{plain}"))?;
+        expect(by_cursor == plain, || {
+            format!("{by_cursor}\ninstead of\n{plain}")
+        })?;
         number_and_more(proxy)
     })
 }
@@ -242,17 +369,33 @@ fn warnings_by_text(driver: Driver) -> Outcome {
 /// It does prepare it, whatever Millrace says to be.
 fn prepared_by_mariadb(twin: &Server, proxy: &Proxy) -> Outcome {
     proxy.admin("SET mysql-server_version = '8.0.11'; LOAD MYSQL VARIABLES TO RUNTIME")?;
-    let asked =
-        ["SHOW WARNINGS", "SHOW ERRORS LIMIT 1", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count"];
+    let asked = [
+        "SHOW WARNINGS",
+        "SHOW ERRORS LIMIT 1",
+        "SHOW COUNT(*) WARNINGS",
+        "SHOW COUNT(*) ERRORS",
+        "SELECT @@warning_count",
+    ];
     for (results, said, word) in [
-        ("utf8mb4", "INSERT IGNORE INTO conf.kept VALUES ('no number')", "no number"),
+        (
+            "utf8mb4",
+            "INSERT IGNORE INTO conf.kept VALUES ('no number')",
+            "no number",
+        ),
         ("utf8mb4", "SELECT no_such_column", "no_such_column"),
-        ("utf16", "INSERT IGNORE INTO conf.kept VALUES ('no number')", "no number"),
+        (
+            "utf16",
+            "INSERT IGNORE INTO conf.kept VALUES ('no number')",
+            "no number",
+        ),
     ] {
         for before in [false, true] {
             let mut three = Three::log_in(twin, proxy)?;
-            let prepare =
-                |three: &mut Three| asked.iter().try_for_each(|ask| three.both("it is prepared", |raw| raw.prepare(ask)));
+            let prepare = |three: &mut Three| {
+                asked
+                    .iter()
+                    .try_for_each(|ask| three.both("it is prepared", |raw| raw.prepare(ask)))
+            };
             if before {
                 prepare(&mut three)?;
             }
@@ -264,8 +407,15 @@ fn prepared_by_mariadb(twin: &Server, proxy: &Proxy) -> Outcome {
                 prepare(&mut three)?;
             }
             // The column of a count is named in UTF-8.
-            for (nth, ask) in asked.iter().enumerate().take(if results == "utf16" { 2 } else { asked.len() }) {
-                three.both(&format!("{ask} is executed after {said}"), |raw| raw.execute(nth, 0, b""))?;
+            for (nth, ask) in
+                asked
+                    .iter()
+                    .enumerate()
+                    .take(if results == "utf16" { 2 } else { asked.len() })
+            {
+                three.both(&format!("{ask} is executed after {said}"), |raw| {
+                    raw.execute(nth, 0, b"")
+                })?;
             }
             let shown = three.client.execute(0, 0, b"")?.replace("\\x00", "");
             expect(shown.contains(word), || shown.clone())?;
@@ -278,10 +428,18 @@ fn prepared_by_mariadb(twin: &Server, proxy: &Proxy) -> Outcome {
 fn number_and_more(proxy: &Proxy) -> Outcome {
     let rule = "(2, 1, '^SELECT CONNECTION_ID\\(\\) AS me$', 'SELECT CONNECTION_ID() AS me, 7 AS seven', 1)";
     let columns = "(rule_id, active, match_pattern, replace_pattern, apply)";
-    proxy.admin(&format!("INSERT INTO mysql_query_rules {columns} VALUES {rule}; LOAD MYSQL QUERY RULES TO RUNTIME"))?;
+    proxy.admin(&format!(
+        "INSERT INTO mysql_query_rules {columns} VALUES {rule}; LOAD MYSQL QUERY RULES TO RUNTIME"
+    ))?;
     let mut client = Raw::log_in(proxy.port, caps::DEPRECATE_EOF)?;
-    let (prepared, executed) = (client.prepare("SELECT CONNECTION_ID() AS me")?, client.execute(0, 0, b"")?);
-    expect(prepared.contains("seven") && executed.contains("seven"), || format!("{prepared}\n{executed}"))
+    let (prepared, executed) = (
+        client.prepare("SELECT CONNECTION_ID() AS me")?,
+        client.execute(0, 0, b"")?,
+    );
+    expect(
+        prepared.contains("seven") && executed.contains("seven"),
+        || format!("{prepared}\n{executed}"),
+    )
 }
 
 const PREPARED: &[&str] = &[
@@ -305,14 +463,23 @@ fn in_prepared(driver: Driver) -> Outcome {
             three.both(sql, |raw| raw.prepare(sql))?;
         }
         let execute = |three: &mut Three, nth: usize| {
-            let params = if PREPARED[nth].contains('?') { FORTY } else { b"" };
-            three.both(PREPARED[nth], |raw| raw.execute(nth, 0, params)).map_err(|error| format!("{nth}: {error}"))
+            let params = if PREPARED[nth].contains('?') {
+                FORTY
+            } else {
+                b""
+            };
+            three
+                .both(PREPARED[nth], |raw| raw.execute(nth, 0, params))
+                .map_err(|error| format!("{nth}: {error}"))
         };
         for round in 0..3 {
-            let said = |outcome: Outcome| outcome.map_err(|error| format!("round {round}: {error}"));
-            for before in
-                ["SELECT id FROM conf.types", "SELECT id FROM conf.types LIMIT 2", "SELECT id FROM conf.types WHERE id < 0"]
-            {
+            let said =
+                |outcome: Outcome| outcome.map_err(|error| format!("round {round}: {error}"));
+            for before in [
+                "SELECT id FROM conf.types",
+                "SELECT id FROM conf.types LIMIT 2",
+                "SELECT id FROM conf.types WHERE id < 0",
+            ] {
                 for nth in [0, 1] {
                     said(three.say(before))?;
                     said(execute(&mut three, nth))?;
@@ -331,7 +498,9 @@ fn in_prepared(driver: Driver) -> Outcome {
             said(three.say("INSERT INTO conf.kept VALUES (1), (2), (3)"))?;
             let wanted = three.direct.execute(7, 0, b"")?;
             let found = three.client.execute(7, 0, b"")?;
-            expect(found == wanted, || format!("{vendor}: round {round}: {found}\ninstead of\n{wanted}"))?;
+            expect(found == wanted, || {
+                format!("{vendor}: round {round}: {found}\ninstead of\n{wanted}")
+            })?;
             said(three.say("DELETE FROM conf.kept"))?;
             said(three.say("INSERT INTO conf.kept VALUES (1), (2), (3)"))?;
             said(execute(&mut three, 4))?;
@@ -345,23 +514,34 @@ fn in_prepared(driver: Driver) -> Outcome {
         // Nothing is left of what was prepared for one execution.
         three.disturb()?;
         let open = server.root("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")?;
-        let open: usize = open.split_whitespace().last().and_then(|n| n.parse().ok()).ok_or("no number")?;
-        expect(open <= PREPARED.len() * 5 + 4, || format!("{vendor}: {open} statements are prepared there"))
+        let open: usize = open
+            .split_whitespace()
+            .last()
+            .and_then(|n| n.parse().ok())
+            .ok_or("no number")?;
+        expect(open <= PREPARED.len() * 5 + 4, || {
+            format!("{vendor}: {open} statements are prepared there")
+        })
     })
 }
 
-/// From so long on a client counts as silent: the least time between what it says and its next word.
+/// From so long on a client counts as silent: the least time between what it says and its next
+/// word.
 const SILENT: Duration = Duration::from_millis(5);
 
 fn unknown(driver: Driver) -> Outcome {
     each(driver, 1, |vendor, [_, twin], proxy| {
         let mut three = Three::log_in(twin, proxy)?;
         three.both("prepare", |raw| raw.prepare("SELECT FOUND_ROWS()"))?;
-        // On a connection that was somebody else's before, nobody can say whether it has changed the number.
+        // On a connection that was somebody else's before, nobody can say whether it has changed
+        // the number.
         const EXPLAIN: &str = "EXPLAIN SELECT * FROM conf.kept";
         // 1235, and why.
-        let is_said =
-            |said: &str| said.contains(r"\xff\xd3\x04#42000What FOUND_ROWS() is here is known on another connection only");
+        let is_said = |said: &str| {
+            said.contains(
+                r"\xff\xd3\x04#42000What FOUND_ROWS() is here is known on another connection only",
+            )
+        };
         for sql in [
             "SELECT FOUND_ROWS()",
             "SELECT FOUND_ROWS() + 0",
@@ -373,8 +553,9 @@ fn unknown(driver: Driver) -> Outcome {
             three.disturb()?;
             let said = three.client.query(sql)?;
             expect(is_said(&said), || format!("{vendor}: {sql}: {said}"))?;
-            // Nobody was there in between. Who is silent for longer is asked for what was found before the EXPLAIN, and then nobody knows what that leaves: a busy
-            // machine makes such a silence.
+            // Nobody was there in between. Who is silent for longer is asked for what was found
+            // before the EXPLAIN, and then nobody knows what that leaves: a busy machine makes such
+            // a silence.
             let of = |raw: &mut Raw| -> Result<(String, Duration), String> {
                 let begun = Instant::now();
                 raw.query("SELECT id FROM conf.types LIMIT 3 OFFSET 1000000")?;
@@ -391,7 +572,9 @@ fn unknown(driver: Driver) -> Outcome {
                 found => Some(found),
             });
             let (found, _) = quick.ok_or("a hundred silences of 5 ms")??;
-            expect(found == wanted, || format!("{vendor}: {sql}: {found:?} instead of {wanted:?}"))?;
+            expect(found == wanted, || {
+                format!("{vendor}: {sql}: {found:?} instead of {wanted:?}")
+            })?;
         }
         // The string ends before the LIMIT for this session, which leaves out a row that was found.
         three.say("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")?;
@@ -410,7 +593,8 @@ fn unknown(driver: Driver) -> Outcome {
     })
 }
 
-/// What each of these leaves FOUND_ROWS() is known, whoever was on the connection before it and behind it.
+/// What each of these leaves FOUND_ROWS() is known, whoever was on the connection before it and
+/// behind it.
 const EACH: &[&str] = &[
     "INSERT INTO conf.kept SELECT id FROM conf.numbers LIMIT 3",
     "INSERT INTO conf.kept SELECT id FROM conf.numbers",
@@ -481,7 +665,8 @@ const EACH_OF_MYSQL: &[&str] = &[
     "SELECT MAX(id) FROM (SELECT id FROM conf.numbers LIMIT 4) AS four",
 ];
 
-/// Of these it is nobody's to know where the connection was somebody else's before, and the same as directly, or said not to be known.
+/// Of these it is nobody's to know where the connection was somebody else's before, and the same as
+/// directly, or said not to be known.
 const UNCERTAIN: &[&str] = &[
     "EXPLAIN SELECT * FROM conf.types",
     "EXPLAIN SELECT 1",
@@ -515,7 +700,11 @@ fn behind_each(driver: Driver) -> Outcome {
         // Who asks for it once is one who does.
         three.say("SELECT id FROM conf.types")?;
         three.say("SELECT FOUND_ROWS()")?;
-        let own = if vendor == Vendor::MySql { EACH_OF_MYSQL } else { EACH_OF_MARIADB };
+        let own = if vendor == Vendor::MySql {
+            EACH_OF_MYSQL
+        } else {
+            EACH_OF_MARIADB
+        };
         let mut wrong = Vec::new();
         let known = EACH.iter().chain(own).map(|sql| (sql, true));
         for (sql, known) in known.chain(UNCERTAIN.iter().map(|sql| (sql, false))) {
@@ -530,7 +719,10 @@ fn behind_each(driver: Driver) -> Outcome {
                 three.disturb()?;
                 let (wanted, found) = (three.direct.query(ask)?, three.client.query(ask)?);
                 let is_said = found.contains(r"\xff\xd3\x04#42000What FOUND_ROWS() is here is known on another connection only");
-                let wide = |said: &str| said.replace(r"\x17\x00\x00\x00\x08", "wide").replace(r"\x16\x00\x00\x00\x08", "wide");
+                let wide = |said: &str| {
+                    said.replace(r"\x17\x00\x00\x00\x08", "wide")
+                        .replace(r"\x16\x00\x00\x00\x08", "wide")
+                };
                 if wide(&wanted) != wide(&found) && (known || !is_said) {
                     wrong.push(format!("{ask} behind {sql}: {found}\ninstead of\n{wanted}"));
                 }
@@ -546,7 +738,10 @@ fn only_who_asks(driver: Driver) -> Outcome {
         let mut asked = |asks: bool| -> Result<u64, String> {
             let selects = || -> Result<u64, String> {
                 let said = server.root("SHOW GLOBAL STATUS LIKE 'Com_select'")?;
-                said.split_whitespace().last().and_then(|n| n.parse().ok()).ok_or_else(|| format!("no number in {said}"))
+                said.split_whitespace()
+                    .last()
+                    .and_then(|n| n.parse().ok())
+                    .ok_or_else(|| format!("no number in {said}"))
             };
             if asks {
                 client.query("SELECT FOUND_ROWS()")?;
@@ -562,8 +757,15 @@ fn only_who_asks(driver: Driver) -> Outcome {
         };
         let (quiet, asking) = (asked(false)?, asked(true)?);
         // MySQL's command line may ask something itself.
-        expect(quiet <= 1 && asking >= quiet + 5, || format!("{vendor}: {quiet} and {asking} questions"))?;
-        let holds = proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {}", client.id))?;
-        expect(holds.trim().is_empty(), || format!("{vendor}: held by {holds}"))
+        expect(quiet <= 1 && asking >= quiet + 5, || {
+            format!("{vendor}: {quiet} and {asking} questions")
+        })?;
+        let holds = proxy.admin(&format!(
+            "SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {}",
+            client.id
+        ))?;
+        expect(holds.trim().is_empty(), || {
+            format!("{vendor}: held by {holds}")
+        })
     })
 }

@@ -1,4 +1,5 @@
-//! What a session may rely on although its connections are shared: they are made clean, opened ahead, and brought to its state.
+//! What a session may rely on although its connections are shared: they are made clean, opened
+//! ahead, and brought to its state.
 #![forbid(unsafe_code)]
 
 use conformance::beside::{asked, beside, held, narrow, set, vendors};
@@ -13,35 +14,91 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("a_connection_is_made_clean_by_either_command", made_clean),
-        ("connections_are_opened_ahead_until_there_are_enough", opened_ahead),
-        ("warnings_are_shown_as_by_a_server_after_their_connection_was_given_back", warnings_follow),
-        ("what_only_a_server_can_say_of_warnings_is_asked_there_or_refused", warnings_of_servers),
+        (
+            "connections_are_opened_ahead_until_there_are_enough",
+            opened_ahead,
+        ),
+        (
+            "warnings_are_shown_as_by_a_server_after_their_connection_was_given_back",
+            warnings_follow,
+        ),
+        (
+            "what_only_a_server_can_say_of_warnings_is_asked_there_or_refused",
+            warnings_of_servers,
+        ),
         ("a_role_follows_its_session_and_nobody_else", roles),
-        ("several_servers_at_once_for_one_client_are_told_what_it_sets", several_servers),
-        ("a_collation_of_two_bytes_is_what_the_server_makes_of_it", collations),
-        ("character_sets_follow_their_session_as_the_server_has_them", character_sets),
-        ("a_collation_that_a_server_does_not_know_is_its_default_after_a_reset_too", unknown_collations),
-        ("nothing_is_opened_ahead_that_nobody_could_share", opened_in_vain),
-        ("a_reset_that_a_server_refuses_is_nobodys_error", refused_reset),
+        (
+            "several_servers_at_once_for_one_client_are_told_what_it_sets",
+            several_servers,
+        ),
+        (
+            "a_collation_of_two_bytes_is_what_the_server_makes_of_it",
+            collations,
+        ),
+        (
+            "character_sets_follow_their_session_as_the_server_has_them",
+            character_sets,
+        ),
+        (
+            "a_collation_that_a_server_does_not_know_is_its_default_after_a_reset_too",
+            unknown_collations,
+        ),
+        (
+            "nothing_is_opened_ahead_that_nobody_could_share",
+            opened_in_vain,
+        ),
+        (
+            "a_reset_that_a_server_refuses_is_nobodys_error",
+            refused_reset,
+        ),
         ("warnings_that_are_lost_are_said_to_be_lost", warnings_lost),
-        ("a_count_of_warnings_is_a_select_that_finds_one_row", counts_are_selects),
-        ("what_a_server_remembers_of_a_statement_is_shown_to_its_session_only", remembered_of_others),
-        ("a_view_whose_function_reads_a_user_variable_shows_nothing_of_anothers", variables_in_views),
-        ("a_session_that_keeps_a_connection_has_no_variables_of_another_there", variables_of_others),
-        ("a_schema_that_was_dropped_is_nobody_elses_error", dropped_schema),
-        ("what_was_brought_for_a_statement_is_there_after_it_was_prepared", prepared_as_meant),
+        (
+            "a_count_of_warnings_is_a_select_that_finds_one_row",
+            counts_are_selects,
+        ),
+        (
+            "what_a_server_remembers_of_a_statement_is_shown_to_its_session_only",
+            remembered_of_others,
+        ),
+        (
+            "a_view_whose_function_reads_a_user_variable_shows_nothing_of_anothers",
+            variables_in_views,
+        ),
+        (
+            "a_session_that_keeps_a_connection_has_no_variables_of_another_there",
+            variables_of_others,
+        ),
+        (
+            "a_schema_that_was_dropped_is_nobody_elses_error",
+            dropped_schema,
+        ),
+        (
+            "what_was_brought_for_a_statement_is_there_after_it_was_prepared",
+            prepared_as_meant,
+        ),
     ])
 }
 
-/// Statements that use no table leave the warnings of before on MariaDB, and no reset forgets the texts of SHOW PROFILES.
+/// Statements that use no table leave the warnings of before on MariaDB, and no reset forgets the
+/// texts of SHOW PROFILES.
 fn remembered_of_others(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (_server, proxy) = one_of(driver, vendor)?;
         let core = log_in(proxy.port)?;
-        for between in ["SELECT 1", "SET @mine = 1", "SET SESSION max_error_count = 10", "COMMIT", "BEGIN", "DO 1", "SHOW GRANTS"]
-        {
+        for between in [
+            "SELECT 1",
+            "SET @mine = 1",
+            "SET SESSION max_error_count = 10",
+            "COMMIT",
+            "BEGIN",
+            "DO 1",
+            "SHOW GRANTS",
+        ] {
             for ask in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SHOW ERRORS"] {
-                for quits in [false, true].into_iter().filter(|quits| ask == "SHOW WARNINGS" || !quits) {
+                for quits in [false, true]
+                    .into_iter()
+                    .filter(|quits| ask == "SHOW WARNINGS" || !quits)
+                {
                     narrow(&proxy)?;
                     let mut first = beside(&proxy, &core)?;
                     asked(&mut first, WARNS)?;
@@ -53,9 +110,15 @@ fn remembered_of_others(driver: Driver) -> Outcome {
                     let mut second = beside(&proxy, &core)?;
                     asked(&mut second, between)?;
                     let found = asked(&mut second, ask)?;
-                    let none = if ask.contains("COUNT") { vec![vec!["0".to_owned()]] } else { Vec::new() };
+                    let none = if ask.contains("COUNT") {
+                        vec![vec!["0".to_owned()]]
+                    } else {
+                        Vec::new()
+                    };
                     expect(found == none, || {
-                        format!("{vendor}: {ask} after {between} shows another session's (which left: {quits}): {found:?}")
+                        format!(
+                            "{vendor}: {ask} after {between} shows another session's (which left: {quits}): {found:?}"
+                        )
                     })?;
                     drop(first);
                 }
@@ -68,20 +131,28 @@ fn remembered_of_others(driver: Driver) -> Outcome {
         let mut second = beside(&proxy, &core)?;
         asked(&mut second, "SELECT CAST('own' AS SIGNED)")?;
         let found = asked(&mut second, "SHOW WARNINGS")?;
-        expect(found.len() == 1 && found[0][2].contains("own"), || format!("{vendor}: {found:?}"))?;
+        expect(found.len() == 1 && found[0][2].contains("own"), || {
+            format!("{vendor}: {found:?}")
+        })?;
         drop((first, second));
         let mut first = beside(&proxy, &core)?;
         asked(&mut first, "SET profiling = 1")?;
         asked(&mut first, "SELECT 'secret'")?;
         let own = asked(&mut first, "SHOW PROFILES")?;
-        expect(own.iter().any(|row| row.concat().contains("secret")), || format!("{vendor}: {own:?}"))?;
+        expect(
+            own.iter().any(|row| row.concat().contains("secret")),
+            || format!("{vendor}: {own:?}"),
+        )?;
         asked(&mut first, "SET profiling = 0")?;
         drop(first);
         for begin in ["SELECT 1", "SET profiling = 1", "SELECT 2"] {
             let mut second = beside(&proxy, &core)?;
             asked(&mut second, begin)?;
             let found = asked(&mut second, "SHOW PROFILES")?;
-            expect(!found.iter().any(|row| row.concat().contains("secret")), || format!("{vendor}: {found:?}"))?;
+            expect(
+                !found.iter().any(|row| row.concat().contains("secret")),
+                || format!("{vendor}: {found:?}"),
+            )?;
         }
     }
     Ok(())
@@ -102,7 +173,10 @@ fn variables_in_views(driver: Driver) -> Outcome {
         let mut first = beside(&proxy, &core)?;
         asked(&mut first, "SET @house = 1")?;
         // A write may fire triggers: the variable is on the connection from now on.
-        asked(&mut first, "UPDATE conf.lodgers SET name = 'one' WHERE house = 1")?;
+        asked(
+            &mut first,
+            "UPDATE conf.lodgers SET name = 'one' WHERE house = 1",
+        )?;
         let mut second = beside(&proxy, &core)?;
         asked(&mut second, "SET @house = 2")?;
         let mut third = beside(&proxy, &core)?;
@@ -118,8 +192,11 @@ fn variables_in_views(driver: Driver) -> Outcome {
                 )?;
             }
             for _ in 0..3 {
-                for (client, wanted) in [(&mut second, "two"), (&mut third, ""), (&mut first, "one")] {
-                    // What a session has set is there where another's has to make way. Where nothing has, it is not brought for a statement that does not name it.
+                for (client, wanted) in
+                    [(&mut second, "two"), (&mut third, ""), (&mut first, "one")]
+                {
+                    // What a session has set is there where another's has to make way. Where
+                    // nothing has, it is not brought for a statement that does not name it.
                     let found = asked(client, read)?.concat().concat();
                     expect(found == wanted || found.is_empty(), || {
                         format!("{vendor}: {found} instead of {wanted}, cached: {cached}")
@@ -127,7 +204,9 @@ fn variables_in_views(driver: Driver) -> Outcome {
                     asked(client, "UPDATE conf.lodgers SET name = name")?;
                     let found = asked(client, read)?.concat().concat();
                     expect(found == wanted, || {
-                        format!("{vendor}, after a write: {found} instead of {wanted}, cached: {cached}")
+                        format!(
+                            "{vendor}, after a write: {found} instead of {wanted}, cached: {cached}"
+                        )
                     })?;
                 }
             }
@@ -136,12 +215,25 @@ fn variables_in_views(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What begins to keep a connection sees no variables itself; what follows may name one that another session has left there.
+/// What begins to keep a connection sees no variables itself; what follows may name one that
+/// another session has left there.
 fn variables_of_others(driver: Driver) -> Outcome {
     const PREPARE: &str = "\x16SELECT * FROM conf.missing";
     const INIT_DB: &str = "\x02missing";
-    let begins = ["BEGIN", "START TRANSACTION", "SET autocommit = 0", PREPARE, INIT_DB, "USE missing", "SAVEPOINT a"];
-    let names = ["SELECT @of_trigger", "SELECT @number", "SELECT @of_trigger, @number"];
+    let begins = [
+        "BEGIN",
+        "START TRANSACTION",
+        "SET autocommit = 0",
+        PREPARE,
+        INIT_DB,
+        "USE missing",
+        "SAVEPOINT a",
+    ];
+    let names = [
+        "SELECT @of_trigger",
+        "SELECT @number",
+        "SELECT @of_trigger, @number",
+    ];
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         server.root(
@@ -152,9 +244,10 @@ fn variables_of_others(driver: Driver) -> Outcome {
         set(&proxy, "SET mysql-auto_increment_delay_multiplex=0")?;
         let core = log_in(proxy.port)?;
         for begin in begins {
-            for left in
-                [&["INSERT INTO conf.once VALUES (1)"][..], &["SET @number = 5", "UPDATE conf.once SET a = a WHERE a < 0"]]
-            {
+            for left in [
+                &["INSERT INTO conf.once VALUES (1)"][..],
+                &["SET @number = 5", "UPDATE conf.once SET a = a WHERE a < 0"],
+            ] {
                 set(&proxy, "SET mysql-handle_warnings_delay_ms=5")?;
                 let mut first = beside(&proxy, &core)?;
                 for sql in left {
@@ -166,14 +259,23 @@ fn variables_of_others(driver: Driver) -> Outcome {
                 set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
                 let (mut direct, mut second) = (log_in(server.port)?, beside(&proxy, &core)?);
                 for client in [&mut direct, &mut second] {
-                    let command =
-                        if begin.as_bytes()[0] < b' ' { begin.as_bytes().to_vec() } else { [b"\x03", begin.as_bytes()].concat() };
-                    client.command(&command).and_then(|()| client.packet()).map_err(|error| format!("{begin}: {error}"))?;
+                    let command = if begin.as_bytes()[0] < b' ' {
+                        begin.as_bytes().to_vec()
+                    } else {
+                        [b"\x03", begin.as_bytes()].concat()
+                    };
+                    client
+                        .command(&command)
+                        .and_then(|()| client.packet())
+                        .map_err(|error| format!("{begin}: {error}"))?;
                 }
                 for sql in names {
                     let (wanted, found) = (packets(&mut direct, sql)?, packets(&mut second, sql)?);
                     let shown = |packets: &[Vec<u8>]| {
-                        packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>()
+                        packets
+                            .iter()
+                            .map(|packet| String::from_utf8_lossy(packet).into_owned())
+                            .collect::<Vec<_>>()
                     };
                     expect(wanted == found, || {
                         format!(
@@ -202,13 +304,19 @@ fn dropped_schema(driver: Driver) -> Outcome {
             let mut first = beside(&proxy, &core)?;
             asked(&mut first, "USE passing")?;
             // Only a reset takes it away again.
-            asked(&mut first, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+            asked(
+                &mut first,
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            )?;
             asked(&mut first, "SELECT 1 FROM conf.counted LIMIT 1")?;
             drop(first);
             server.root("DROP DATABASE passing")?;
             for sql in ["SELECT 1 FROM counted LIMIT 1", "SELECT DATABASE()"] {
-                let found = asked(&mut second, sql).map_err(|why| format!("{vendor}, round {round}: {why}"))?;
-                expect(sql != "SELECT DATABASE()" || found == [["conf"]], || format!("{vendor}: {found:?}"))?;
+                let found = asked(&mut second, sql)
+                    .map_err(|why| format!("{vendor}, round {round}: {why}"))?;
+                expect(sql != "SELECT DATABASE()" || found == [["conf"]], || {
+                    format!("{vendor}: {found:?}")
+                })?;
             }
         }
     }
@@ -220,19 +328,30 @@ fn prepared_as_meant(driver: Driver) -> Outcome {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         let mut wish = wish(&server);
-        wish.variables.push_str("    init_connect = \"SET @begun = 1\"\n");
+        wish.variables
+            .push_str("    init_connect = \"SET @begun = 1\"\n");
         let proxy = Proxy::start(driver, &wish)?;
         let mut client = log_in(proxy.port)?;
-        let id = prepare(&mut client, "INSERT INTO conf.counted (words) VALUES (CONCAT('it is ', @mine))")?;
+        let id = prepare(
+            &mut client,
+            "INSERT INTO conf.counted (words) VALUES (CONCAT('it is ', @mine))",
+        )?;
         // The connection that knows the statement is somebody else's by then.
         let mut other = beside(&proxy, &client)?;
         asked(&mut other, "BEGIN")?;
         asked(&mut client, "SET sql_mode = 'ANSI'")?;
         asked(&mut client, "SET @mine = 5")?;
-        client.command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(|error| error.to_string())?;
+        client
+            .command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat())
+            .map_err(|error| error.to_string())?;
         let said = client.packet().map_err(|error| error.to_string())?;
-        expect(said[0] == 0, || format!("{vendor}: {}", by_hand::complaint(&said)))?;
-        let found = asked(&mut client, "SELECT words FROM conf.counted WHERE words LIKE 'it is%'")?;
+        expect(said[0] == 0, || {
+            format!("{vendor}: {}", by_hand::complaint(&said))
+        })?;
+        let found = asked(
+            &mut client,
+            "SELECT words FROM conf.counted WHERE words LIKE 'it is%'",
+        )?;
         expect(found == [["it is 5"]], || format!("{vendor}: {found:?}"))?;
         let found = asked(&mut client, "SELECT @@sql_mode LIKE '%ANSI%', @mine")?;
         expect(found == [["1", "5"]], || format!("{vendor}: {found:?}"))?;
@@ -256,21 +375,38 @@ fn log_in(port: u16) -> Result<Raw, String> {
 
 /// `mysql-reset_connection_algorithm`: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.
 fn made_clean(driver: Driver) -> Outcome {
-    let seen = "SELECT DATABASE(), @x, @@sql_mode, @@collation_connection, @@autocommit, @@wait_timeout";
+    let seen =
+        "SELECT DATABASE(), @x, @@sql_mode, @@collation_connection, @@autocommit, @@wait_timeout";
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         narrow(&proxy)?;
-        let isolation = if vendor == Vendor::MariaDb { "@@tx_isolation" } else { "@@transaction_isolation" };
+        let isolation = if vendor == Vendor::MariaDb {
+            "@@tx_isolation"
+        } else {
+            "@@transaction_isolation"
+        };
         let seen = format!("{seen}, {isolation}");
         let fresh = asked(&mut log_in(server.port)?, &seen)?;
         server.root("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 1")?;
-        for (algorithm, compression, wanted) in [(1, 0, "Change user"), (1, 1, "Change user"), (2, 0, "")] {
+        for (algorithm, compression, wanted) in
+            [(1, 0, "Change user"), (1, 1, "Change user"), (2, 0, "")]
+        {
             let case = format!("{vendor}, algorithm {algorithm}, compression {compression}");
-            set(&proxy, &format!("SET mysql-reset_connection_algorithm={algorithm}"))?;
-            proxy.admin(&format!("UPDATE mysql_servers SET compression={compression}; LOAD MYSQL SERVERS TO RUNTIME"))?;
+            set(
+                &proxy,
+                &format!("SET mysql-reset_connection_algorithm={algorithm}"),
+            )?;
+            proxy.admin(&format!(
+                "UPDATE mysql_servers SET compression={compression}; LOAD MYSQL SERVERS TO RUNTIME"
+            ))?;
             // With the other compression it is another connection.
             set(&proxy, "SET mysql-connection_max_age_ms=1")?;
-            soon("0", || Ok(proxy.admin("SELECT SUM(ConnFree) FROM stats_mysql_connection_pool")?.trim().to_owned()))?;
+            soon("0", || {
+                Ok(proxy
+                    .admin("SELECT SUM(ConnFree) FROM stats_mysql_connection_pool")?
+                    .trim()
+                    .to_owned())
+            })?;
             set(&proxy, "SET mysql-connection_max_age_ms=0")?;
             server.root("TRUNCATE mysql.general_log")?;
             let mut first = log_in(proxy.port)?;
@@ -287,12 +423,18 @@ fn made_clean(driver: Driver) -> Outcome {
             let mut second = beside(&proxy, &first)?;
             drop(first);
             asked(&mut second, "USE conf")?;
-            let gone = asked(&mut second, "SELECT a FROM left_behind").err().unwrap_or_default();
-            expect(gone.contains("1146"), || format!("{case}: a temporary table is there: {gone}"))?;
+            let gone = asked(&mut second, "SELECT a FROM left_behind")
+                .err()
+                .unwrap_or_default();
+            expect(gone.contains("1146"), || {
+                format!("{case}: a temporary table is there: {gone}")
+            })?;
             let mut wanted_row = fresh.clone();
             wanted_row[0][0] = "conf".to_owned();
             let found = asked(&mut second, &seen)?;
-            expect(found == wanted_row, || format!("{case}: {found:?} instead of {wanted_row:?}"))?;
+            expect(found == wanted_row, || {
+                format!("{case}: {found:?} instead of {wanted_row:?}")
+            })?;
             drop(second);
             // The password of a user is said again, too.
             for _ in 0..2 {
@@ -302,10 +444,16 @@ fn made_clean(driver: Driver) -> Outcome {
             let commands = || {
                 let commands =
                     server.root("SELECT DISTINCT command_type FROM mysql.general_log WHERE command_type LIKE 'Change%'")?;
-                Ok(commands.lines().filter(|line| !line.starts_with("command")).collect::<Vec<_>>().join(" "))
+                Ok(commands
+                    .lines()
+                    .filter(|line| !line.starts_with("command"))
+                    .collect::<Vec<_>>()
+                    .join(" "))
             };
-            soon(&wanted.to_lowercase(), || commands().map(|found: String| found.to_lowercase()))
-                .map_err(|error| format!("{case}: {error}"))?;
+            soon(&wanted.to_lowercase(), || {
+                commands().map(|found: String| found.to_lowercase())
+            })
+            .map_err(|error| format!("{case}: {error}"))?;
             let aborted = proxy.admin("SELECT SUM(ConnERR) FROM stats_mysql_connection_pool")?;
             same(aborted.trim(), "0")?;
         }
@@ -316,7 +464,12 @@ fn made_clean(driver: Driver) -> Outcome {
 /// `mysql-connection_warming` and the hostgroup's `connection_warming`.
 fn opened_ahead(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
-    let free = || Ok(proxy.admin("SELECT SUM(ConnFree) FROM stats_mysql_connection_pool")?.trim().to_owned());
+    let free = || {
+        Ok(proxy
+            .admin("SELECT SUM(ConnFree) FROM stats_mysql_connection_pool")?
+            .trim()
+            .to_owned())
+    };
     proxy.admin("UPDATE mysql_servers SET max_connections = 50; LOAD MYSQL SERVERS TO RUNTIME")?;
     let mut client = log_in(proxy.port)?;
     asked(&mut client, "SELECT 1")?;
@@ -334,23 +487,32 @@ fn opened_ahead(driver: Driver) -> Outcome {
     proxy.admin(
         "UPDATE mysql_hostgroup_attributes SET connection_warming = 0, free_connections_pct = 4; LOAD MYSQL SERVERS TO RUNTIME",
     )?;
-    soon("1", || Ok(proxy.admin("SELECT SUM(ConnFree) <= 2 FROM stats_mysql_connection_pool")?.trim().to_owned()))?;
+    soon("1", || {
+        Ok(proxy
+            .admin("SELECT SUM(ConnFree) <= 2 FROM stats_mysql_connection_pool")?
+            .trim()
+            .to_owned())
+    })?;
     // They are good for whoever comes, and nobody opens one for himself.
     proxy.admin(
         "UPDATE mysql_hostgroup_attributes SET connection_warming = 1, free_connections_pct = 20; LOAD MYSQL SERVERS TO RUNTIME",
     )?;
     soon("10", free)?;
-    let created =
-        || proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'");
+    let created = || {
+        proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Server_Connections_created'")
+    };
     let before = created()?;
-    let mut others: Vec<Raw> = (0..8).map(|_| log_in(proxy.port)).collect::<Result<_, _>>()?;
+    let mut others: Vec<Raw> = (0..8)
+        .map(|_| log_in(proxy.port))
+        .collect::<Result<_, _>>()?;
     for other in &mut others {
         asked(other, "BEGIN")?;
     }
     same(&created()?, &before)?;
     // A server that takes no more clients is not warmed.
     drop((client, others));
-    proxy.admin("UPDATE mysql_servers SET status = 'OFFLINE_SOFT'; LOAD MYSQL SERVERS TO RUNTIME")?;
+    proxy
+        .admin("UPDATE mysql_servers SET status = 'OFFLINE_SOFT'; LOAD MYSQL SERVERS TO RUNTIME")?;
     soon("0", free)
 }
 
@@ -417,14 +579,24 @@ fn warnings_follow(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
-        asked(&mut direct, "INSERT INTO conf.counted (id, words) VALUES (1, 'w'), (2, 'w')")?;
+        asked(
+            &mut direct,
+            "INSERT INTO conf.counted (id, words) VALUES (1, 'w'), (2, 'w')",
+        )?;
         let mut both = |sql: &str, after: &str| {
             let (wanted, found) = (packets(&mut direct, sql)?, packets(&mut client, sql)?);
             let shown = |packets: &[Vec<u8>]| {
-                packets.iter().map(|packet| String::from_utf8_lossy(packet).into_owned()).collect::<Vec<_>>()
+                packets
+                    .iter()
+                    .map(|packet| String::from_utf8_lossy(packet).into_owned())
+                    .collect::<Vec<_>>()
             };
             expect(wanted == found, || {
-                format!("{vendor}, {sql} after {after}: {:?} instead of {:?}", shown(&found), shown(&wanted))
+                format!(
+                    "{vendor}, {sql} after {after}: {:?} instead of {:?}",
+                    shown(&found),
+                    shown(&wanted)
+                )
             })?;
             Ok::<_, String>(client.id)
         };
@@ -448,7 +620,10 @@ fn warnings_follow(driver: Driver) -> Outcome {
             }
         }
         let kept = proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_warnings_kept'")?;
-        expect(kept.trim().parse::<u32>().is_ok_and(|kept| kept > 50), || format!("{vendor}: {kept}"))?;
+        expect(
+            kept.trim().parse::<u32>().is_ok_and(|kept| kept > 50),
+            || format!("{vendor}: {kept}"),
+        )?;
     }
     Ok(())
 }
@@ -459,9 +634,15 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         let mut client = log_in(proxy.port)?;
         asked(&mut client, WARNS)?;
         soon("", || held(&proxy, &client))?;
-        let late = asked(&mut client, "GET DIAGNOSTICS @n = NUMBER").err().unwrap_or_default();
-        expect(late.contains("handle_warnings_delay_ms"), || format!("{vendor}: {late}"))?;
-        expect(asked(&mut client, "SHOW WARNINGS")?.len() == 2, || format!("{vendor}: SHOW WARNINGS"))?;
+        let late = asked(&mut client, "GET DIAGNOSTICS @n = NUMBER")
+            .err()
+            .unwrap_or_default();
+        expect(late.contains("handle_warnings_delay_ms"), || {
+            format!("{vendor}: {late}")
+        })?;
+        expect(asked(&mut client, "SHOW WARNINGS")?.len() == 2, || {
+            format!("{vendor}: SHOW WARNINGS")
+        })?;
         warnings_beside_variables(vendor, server.port, &mut client)?;
         // From now on the connection is kept.
         asked(&mut client, WARNS)?;
@@ -480,19 +661,37 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         let mut third = beside(&proxy, &other)?;
         let found = asked(&mut third, "SHOW WARNINGS")?;
         expect(found.is_empty(), || format!("{vendor}: {found:?}"))?;
-        expect(asked(&mut other, "SHOW WARNINGS")?.len() == 1, || format!("{vendor}: the error is gone"))?;
-        // Where another has been meanwhile, nobody knows how many rows a statement has changed: it is not made up.
-        asked(&mut third, "INSERT INTO conf.counted (words) VALUES ('a'), ('b')")?;
+        expect(asked(&mut other, "SHOW WARNINGS")?.len() == 1, || {
+            format!("{vendor}: the error is gone")
+        })?;
+        // Where another has been meanwhile, nobody knows how many rows a statement has changed: it
+        // is not made up.
+        asked(
+            &mut third,
+            "INSERT INTO conf.counted (words) VALUES ('a'), ('b')",
+        )?;
         asked(&mut third, "GET DIAGNOSTICS @n = ROW_COUNT")?;
         same(&asked(&mut third, "SELECT @n")?.concat().concat(), "2")?;
-        asked(&mut third, "INSERT INTO conf.counted (words) VALUES ('a'), ('b')")?;
+        asked(
+            &mut third,
+            "INSERT INTO conf.counted (words) VALUES ('a'), ('b')",
+        )?;
         asked(&mut other, "SELECT 1")?;
-        let refused = asked(&mut third, "GET DIAGNOSTICS @n = ROW_COUNT").err().unwrap_or_default();
-        expect(refused.contains("1235"), || format!("{vendor}: {refused:?}"))?;
+        let refused = asked(&mut third, "GET DIAGNOSTICS @n = ROW_COUNT")
+            .err()
+            .unwrap_or_default();
+        expect(refused.contains("1235"), || {
+            format!("{vendor}: {refused:?}")
+        })?;
         // A reset forgets them.
-        other.command(&[0x1f]).and_then(|()| other.packet()).map_err(|error| error.to_string())?;
+        other
+            .command(&[0x1f])
+            .and_then(|()| other.packet())
+            .map_err(|error| error.to_string())?;
         let found = asked(&mut other, "SHOW WARNINGS")?;
-        expect(found.is_empty(), || format!("{vendor}, after a reset: {found:?}"))?;
+        expect(found.is_empty(), || {
+            format!("{vendor}, after a reset: {found:?}")
+        })?;
     }
     Ok(())
 }
@@ -517,11 +716,18 @@ fn warnings_beside_variables(vendor: Vendor, server: u16, client: &mut Raw) -> O
         let (wanted, found) = (asked(&mut direct, sql)?, asked(client, sql));
         if vendor == Vendor::MySql && sql == both {
             // To set a variable is a statement, and the warnings would be over.
-            expect(found.as_ref().is_err_and(|words| words.contains("1235")), || format!("{vendor}: {sql}: {found:?}"))?;
-            expect(asked(client, "SHOW WARNINGS")?.len() == 2, || format!("{vendor}: the warnings are gone"))?;
+            expect(
+                found.as_ref().is_err_and(|words| words.contains("1235")),
+                || format!("{vendor}: {sql}: {found:?}"),
+            )?;
+            expect(asked(client, "SHOW WARNINGS")?.len() == 2, || {
+                format!("{vendor}: the warnings are gone")
+            })?;
             continue;
         }
-        expect(found.as_ref() == Ok(&wanted), || format!("{vendor}: {sql}: {found:?} instead of {wanted:?}"))?;
+        expect(found.as_ref() == Ok(&wanted), || {
+            format!("{vendor}: {sql}: {found:?} instead of {wanted:?}")
+        })?;
     }
     asked(client, ENDS).map(drop)
 }
@@ -531,10 +737,20 @@ fn counts_are_selects(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = one_of(driver, vendor)?;
         let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
-        for count in ["SELECT @@warning_count", "SHOW COUNT(*) WARNINGS", "SHOW WARNINGS"] {
-            for sql in ["SELECT CAST('x' AS SIGNED) UNION ALL SELECT 2 UNION ALL SELECT 3", count, "SELECT FOUND_ROWS()"] {
+        for count in [
+            "SELECT @@warning_count",
+            "SHOW COUNT(*) WARNINGS",
+            "SHOW WARNINGS",
+        ] {
+            for sql in [
+                "SELECT CAST('x' AS SIGNED) UNION ALL SELECT 2 UNION ALL SELECT 3",
+                count,
+                "SELECT FOUND_ROWS()",
+            ] {
                 let (wanted, found) = (asked(&mut direct, sql)?, asked(&mut client, sql)?);
-                expect(found == wanted, || format!("{vendor}: {sql} after {count}: {found:?} instead of {wanted:?}"))?;
+                expect(found == wanted, || {
+                    format!("{vendor}: {sql} after {count}: {found:?} instead of {wanted:?}")
+                })?;
                 if sql.contains("CAST") {
                     std::thread::sleep(std::time::Duration::from_millis(20));
                     soon("", || held(&proxy, &client))?;
@@ -550,13 +766,22 @@ fn warnings_lost(driver: Driver) -> Outcome {
         let (server, proxy) = one_of(driver, vendor)?;
         set(&proxy, "SET mysql-handle_warnings_delay_ms=0")?;
         let mut client = log_in(proxy.port)?;
-        let server_id = asked(&mut client, "SELECT id FROM information_schema.processlist WHERE info LIKE '%processlist%'")?;
+        let server_id = asked(
+            &mut client,
+            "SELECT id FROM information_schema.processlist WHERE info LIKE '%processlist%'",
+        )?;
         asked(&mut client, WARNS)?;
         same(&held(&proxy, &client)?, "Diagnostics")?;
         server.root(&format!("KILL {}", server_id.concat().concat()))?;
-        let lost = asked(&mut client, "SHOW WARNINGS").err().unwrap_or_default();
-        expect(!lost.is_empty(), || format!("{vendor}: an empty list of warnings for one that is lost"))?;
-        let lost = asked(&mut client, "SHOW WARNINGS").err().unwrap_or_default();
+        let lost = asked(&mut client, "SHOW WARNINGS")
+            .err()
+            .unwrap_or_default();
+        expect(!lost.is_empty(), || {
+            format!("{vendor}: an empty list of warnings for one that is lost")
+        })?;
+        let lost = asked(&mut client, "SHOW WARNINGS")
+            .err()
+            .unwrap_or_default();
         expect(lost.contains("lost"), || format!("{vendor}: {lost}"))?;
         asked(&mut client, "SELECT 1 FROM conf.counted LIMIT 1")?;
         let found = asked(&mut client, "SHOW WARNINGS")?;
@@ -591,7 +816,9 @@ fn roles(driver: Driver) -> Outcome {
             "SET ROLE reader",
         ] {
             let (wanted, found) = (direct.ask(sql), client.ask(sql));
-            expect(wanted.is_ok() == found.is_ok(), || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+            expect(wanted.is_ok() == found.is_ok(), || {
+                format!("{vendor}, {sql}: {found:?} instead of {wanted:?}")
+            })?;
             if sql.contains("sp") {
                 // It keeps its connection.
                 same(&held(&proxy, &client)?, "UnknownState")?;
@@ -601,21 +828,32 @@ fn roles(driver: Driver) -> Outcome {
                 continue;
             }
             let found = asked(&mut other, role)?;
-            expect(found == fresh, || format!("{vendor}, somebody else after {sql}: {found:?}"))?;
+            expect(found == fresh, || {
+                format!("{vendor}, somebody else after {sql}: {found:?}")
+            })?;
             let (wanted, found) = (asked(&mut direct, role)?, asked(&mut client, role)?);
-            expect(wanted == found, || format!("{vendor}, {sql}: {found:?} instead of {wanted:?}"))?;
+            expect(wanted == found, || {
+                format!("{vendor}, {sql}: {found:?} instead of {wanted:?}")
+            })?;
         }
         for client in [&mut direct, &mut client] {
-            client.command(&[0x1f]).and_then(|()| client.packet()).map_err(|error| error.to_string())?;
+            client
+                .command(&[0x1f])
+                .and_then(|()| client.packet())
+                .map_err(|error| error.to_string())?;
         }
         let (wanted, found) = (asked(&mut direct, role)?, asked(&mut client, role)?);
-        expect(wanted == found, || format!("{vendor}, after a reset: {found:?} instead of {wanted:?}"))?;
+        expect(wanted == found, || {
+            format!("{vendor}, after a reset: {found:?} instead of {wanted:?}")
+        })?;
         // Whoever comes next has the role of a login, whatever was left and however.
         server.root("CREATE PROCEDURE conf.takes_a_role() SET ROLE reader")?;
         server
             .root("DELIMITER //\nCREATE PROCEDURE conf.by_text() BEGIN PREPARE s FROM 'SET ROLE reader'; EXECUTE s; END//\n")?;
         // Programs run as who made them, and that has to be somebody who may have the role.
-        server.root("SET GLOBAL log_bin_trust_function_creators = 1; CREATE TABLE conf.roled (a INT)")?;
+        server.root(
+            "SET GLOBAL log_bin_trust_function_creators = 1; CREATE TABLE conf.roled (a INT)",
+        )?;
         let mut maker = log_in(server.port)?;
         for made in [
             "CREATE PROCEDURE conf.as_open() SET ROLE reader",
@@ -640,8 +878,14 @@ fn roles(driver: Driver) -> Outcome {
             &["SET ROLE `sp\u{e4}t`"],
             // What the server says of it is not what it seems to be.
             &["SET character_set_results = utf16", "CALL conf.as_open()"],
-            &["SET character_set_results = utf16", "SELECT conf.by_function()"],
-            &["SET character_set_results = utf32", "INSERT INTO conf.roled VALUES (1)"],
+            &[
+                "SET character_set_results = utf16",
+                "SELECT conf.by_function()",
+            ],
+            &[
+                "SET character_set_results = utf32",
+                "INSERT INTO conf.roled VALUES (1)",
+            ],
             &["SET NAMES latin1", "CALL conf.as_late()"],
             // MariaDB does what follows, up to what fails.
             &["SET ROLE reader, foreign_key_checks=0"],
@@ -663,15 +907,20 @@ fn roles(driver: Driver) -> Outcome {
             let next = beside(&proxy, &client)?;
             drop(std::mem::replace(&mut client, next));
             let found = asked(&mut client, role)?;
-            expect(found == fresh, || format!("{vendor}, the next after {left:?}: {found:?}"))?;
+            expect(found == fresh, || {
+                format!("{vendor}, the next after {left:?}: {found:?}")
+            })?;
             let found = asked(&mut client, rest)?;
-            expect(found == fresh_rest, || format!("{vendor}, the next after {left:?}: {found:?} instead of {fresh_rest:?}"))?;
+            expect(found == fresh_rest, || {
+                format!("{vendor}, the next after {left:?}: {found:?} instead of {fresh_rest:?}")
+            })?;
         }
     }
     Ok(())
 }
 
-/// A82: one client holds connections to several servers at once, and what it sets, and the schema that it uses, reach all of them.
+/// A82: one client holds connections to several servers at once, and what it sets, and the schema
+/// that it uses, reach all of them.
 fn several_servers(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (one, two) = (Server::start(vendor)?, Server::start(vendor)?);
@@ -679,7 +928,10 @@ fn several_servers(driver: Driver) -> Outcome {
             server.root(by_hand::CREATE_USER)?;
         }
         let mut wish = wish(&one);
-        wish.servers = format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}", wish.servers, two.port);
+        wish.servers = format!(
+            "{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+            wish.servers, two.port
+        );
         let proxy = Proxy::start(driver, &wish)?;
         let mut client = log_in(proxy.port)?;
         let at = |hostgroup: u32, sql: &str| format!("/* hostgroup={hostgroup} */ {sql}");
@@ -687,9 +939,17 @@ fn several_servers(driver: Driver) -> Outcome {
         // A connection of its own on each: nothing but the lock keeps them.
         for (hostgroup, server) in [(0, &one), (1, &two)] {
             asked(&mut client, &at(hostgroup, "SELECT 1"))?;
-            asked(&mut client, &at(hostgroup, "INSERT INTO conf.counted (words) VALUES (GET_LOCK('a82', 1))"))?;
+            asked(
+                &mut client,
+                &at(
+                    hostgroup,
+                    "INSERT INTO conf.counted (words) VALUES (GET_LOCK('a82', 1))",
+                ),
+            )?;
             let taken = server.root("SELECT IS_FREE_LOCK('a82')")?;
-            expect(taken.trim_end().ends_with('0'), || format!("{vendor}, {hostgroup}: {lock}: {taken}"))?;
+            expect(taken.trim_end().ends_with('0'), || {
+                format!("{vendor}, {hostgroup}: {lock}: {taken}")
+            })?;
         }
         let kept = proxy.admin(&format!(
             "SELECT COUNT(DISTINCT hostgroup) FROM stats_mysql_session_holds WHERE SessionID = {} AND hold = 'UserLock'",
@@ -698,8 +958,16 @@ fn several_servers(driver: Driver) -> Outcome {
         same(kept.trim(), "2")?;
         let seen = "SELECT DATABASE(), @@sql_mode, @@time_zone, @@collation_connection, @x, @@port";
         for (n, sets) in [
-            &["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..],
-            &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"],
+            &[
+                "SET sql_mode = 'ANSI', time_zone = '+03:00'",
+                "USE conf",
+                "SET @x = 1",
+            ][..],
+            &[
+                "SET NAMES latin1",
+                "USE conf2",
+                "SET @x = @x + 1, time_zone = DEFAULT",
+            ],
         ]
         .into_iter()
         .enumerate()
@@ -711,8 +979,16 @@ fn several_servers(driver: Driver) -> Outcome {
             for (hostgroup, port) in ports.iter().enumerate() {
                 let mut direct = log_in([&one, &two][hostgroup].port)?;
                 let all = [
-                    &["SET sql_mode = 'ANSI', time_zone = '+03:00'", "USE conf", "SET @x = 1"][..],
-                    &["SET NAMES latin1", "USE conf2", "SET @x = @x + 1, time_zone = DEFAULT"],
+                    &[
+                        "SET sql_mode = 'ANSI', time_zone = '+03:00'",
+                        "USE conf",
+                        "SET @x = 1",
+                    ][..],
+                    &[
+                        "SET NAMES latin1",
+                        "USE conf2",
+                        "SET @x = @x + 1, time_zone = DEFAULT",
+                    ],
                 ];
                 for sql in all.iter().take(n + 1).copied().flatten() {
                     asked(&mut direct, sql)?;
@@ -727,11 +1003,21 @@ fn several_servers(driver: Driver) -> Outcome {
         // Both connections are still those of before.
         for server in [&one, &two] {
             let taken = server.root("SELECT IS_FREE_LOCK('a82')")?;
-            expect(taken.trim_end().ends_with('0'), || format!("{vendor}: the lock is gone: {taken}"))?;
+            expect(taken.trim_end().ends_with('0'), || {
+                format!("{vendor}: the lock is gone: {taken}")
+            })?;
         }
         drop(client);
         for server in [&one, &two] {
-            soon("1", || Ok(server.root("SELECT IS_FREE_LOCK('a82')")?.lines().last().unwrap_or_default().trim().to_owned()))?;
+            soon("1", || {
+                Ok(server
+                    .root("SELECT IS_FREE_LOCK('a82')")?
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned())
+            })?;
         }
     }
     Ok(())
@@ -743,7 +1029,10 @@ fn collations(driver: Driver) -> Outcome {
     for vendor in vendors() {
         for algorithm in [1, 2] {
             let (server, proxy) = one_of(driver, vendor)?;
-            set(&proxy, &format!("SET mysql-reset_connection_algorithm={algorithm}"))?;
+            set(
+                &proxy,
+                &format!("SET mysql-reset_connection_algorithm={algorithm}"),
+            )?;
             let (mut direct, mut client) = (log_in(server.port)?, log_in(proxy.port)?);
             let mut other = beside(&proxy, &client)?;
             let fresh = asked(&mut other, seen)?;
@@ -761,15 +1050,25 @@ fn collations(driver: Driver) -> Outcome {
                         raw.send(b"").map_err(io)?;
                         answer = raw.packet().map_err(io)?;
                     }
-                    expect(answer.first() == Some(&0), || format!("{vendor}, {collation}: {answer:?}"))?;
+                    expect(answer.first() == Some(&0), || {
+                        format!("{vendor}, {collation}: {answer:?}")
+                    })?;
                 }
-                for left in ["SELECT 1", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET NAMES latin1"] {
+                for left in [
+                    "SELECT 1",
+                    "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+                    "SET NAMES latin1",
+                ] {
                     let (wanted, found) = (asked(&mut direct, seen)?, asked(&mut client, seen)?);
                     expect(found == wanted, || {
-                        format!("{vendor}, algorithm {algorithm}, {collation} before {left}: {found:?} instead of {wanted:?}")
+                        format!(
+                            "{vendor}, algorithm {algorithm}, {collation} before {left}: {found:?} instead of {wanted:?}"
+                        )
                     })?;
                     let found = asked(&mut other, seen)?;
-                    expect(found == fresh, || format!("{vendor}, somebody else beside {collation}: {found:?}"))?;
+                    expect(found == fresh, || {
+                        format!("{vendor}, somebody else beside {collation}: {found:?}")
+                    })?;
                     asked(&mut direct, left)?;
                     asked(&mut client, left)?;
                 }
@@ -787,23 +1086,70 @@ const CHARACTER_SETS: &[(&[&str], bool)] = &[
     (&["SET character_set_results = DEFAULT"], false),
     (&["SET character_set_connection = DEFAULT"], false),
     (&["SET collation_connection = DEFAULT"], false),
-    (&["SET collation_connection = utf8mb4_bin", "SET character_set_connection = latin1"], false),
-    (&["SET character_set_connection = latin1", "SET collation_connection = utf8mb4_bin"], false),
-    (&["SET collation_server = utf8mb4_bin", "SET character_set_server = latin1"], false),
-    (&["SET character_set_server = latin1", "SET collation_server = utf8mb4_bin"], false),
+    (
+        &[
+            "SET collation_connection = utf8mb4_bin",
+            "SET character_set_connection = latin1",
+        ],
+        false,
+    ),
+    (
+        &[
+            "SET character_set_connection = latin1",
+            "SET collation_connection = utf8mb4_bin",
+        ],
+        false,
+    ),
+    (
+        &[
+            "SET collation_server = utf8mb4_bin",
+            "SET character_set_server = latin1",
+        ],
+        false,
+    ),
+    (
+        &[
+            "SET character_set_server = latin1",
+            "SET collation_server = utf8mb4_bin",
+        ],
+        false,
+    ),
     // It means the schema where it is said.
     (&["USE lat", "SET CHARACTER SET utf8mb4", "USE conf"], false),
-    (&["USE lat", "SET CHARACTER SET utf8mb4", "USE conf", "SET CHARACTER SET utf8mb4"], false),
+    (
+        &[
+            "USE lat",
+            "SET CHARACTER SET utf8mb4",
+            "USE conf",
+            "SET CHARACTER SET utf8mb4",
+        ],
+        false,
+    ),
     (&["SET character_set_database = latin1"], true),
     (&["SET collation_database = latin1_bin"], true),
     // A reset that the schema outlives.
-    (&["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"], false),
+    (
+        &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
+        false,
+    ),
 ];
 
 /// Only MySQL has it.
 const DEFAULT_OF_UTF8MB4: &[(&[&str], bool)] = &[
-    (&["SET default_collation_for_utf8mb4 = utf8mb4_general_ci", "SET NAMES utf8mb4"], true),
-    (&["SET NAMES utf8mb4", "SET default_collation_for_utf8mb4 = utf8mb4_general_ci"], true),
+    (
+        &[
+            "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
+            "SET NAMES utf8mb4",
+        ],
+        true,
+    ),
+    (
+        &[
+            "SET NAMES utf8mb4",
+            "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
+        ],
+        true,
+    ),
 ];
 
 fn character_sets(driver: Driver) -> Outcome {
@@ -814,15 +1160,23 @@ fn character_sets(driver: Driver) -> Outcome {
         server.root("CREATE DATABASE lat CHARACTER SET latin1")?;
         narrow(&proxy)?;
         let log_in = |port, collation| {
-            let (mut raw, _) = Raw::log_in_with(port, b"", collation).map_err(|error| error.to_string())?;
+            let (mut raw, _) =
+                Raw::log_in_with(port, b"", collation).map_err(|error| error.to_string())?;
             asked(&mut raw, "USE conf").map(|_| raw)
         };
         let mut other = log_in(proxy.port, 45)?;
         let fresh = asked(&mut log_in(server.port, 45)?, seen)?;
-        for (steps, keeps) in CHARACTER_SETS.iter().chain(if vendor == Vendor::MySql { DEFAULT_OF_UTF8MB4 } else { &[] }) {
+        for (steps, keeps) in CHARACTER_SETS.iter().chain(if vendor == Vendor::MySql {
+            DEFAULT_OF_UTF8MB4
+        } else {
+            &[]
+        }) {
             for collation in [8, 45, 63, 255] {
                 let what = format!("{vendor}, {collation}: {steps:?}");
-                let (mut direct, mut client) = (log_in(server.port, collation)?, log_in(proxy.port, collation)?);
+                let (mut direct, mut client) = (
+                    log_in(server.port, collation)?,
+                    log_in(proxy.port, collation)?,
+                );
                 for step in *steps {
                     asked(&mut direct, step)?;
                     asked(&mut client, step)?;
@@ -830,46 +1184,71 @@ fn character_sets(driver: Driver) -> Outcome {
                 let wanted = asked(&mut direct, seen)?;
                 for _ in 0..2 {
                     let found = asked(&mut client, seen)?;
-                    expect(found == wanted, || format!("{what}: {found:?} instead of {wanted:?}"))?;
+                    expect(found == wanted, || {
+                        format!("{what}: {found:?} instead of {wanted:?}")
+                    })?;
                     if !keeps {
                         let found = asked(&mut other, seen)?;
-                        expect(found == fresh, || format!("{what}: somebody else has {found:?} instead of {fresh:?}"))?;
+                        expect(found == fresh, || {
+                            format!("{what}: somebody else has {found:?} instead of {fresh:?}")
+                        })?;
                     }
                 }
                 client.command(&[1]).map_err(|error| error.to_string())?;
                 let found = asked(&mut other, seen)?;
-                expect(found == fresh, || format!("{what}: the next has {found:?} instead of {fresh:?}"))?;
+                expect(found == fresh, || {
+                    format!("{what}: the next has {found:?} instead of {fresh:?}")
+                })?;
             }
         }
     }
     Ok(())
 }
 
-/// MariaDB takes a login with a collation that it does not know and uses its default; after a reset it has what another client had on that thread.
+/// MariaDB takes a login with a collation that it does not know and uses its default; after a reset
+/// it has what another client had on that thread.
 fn unknown_collations(driver: Driver) -> Outcome {
     let seen = "SELECT @@character_set_client, @@character_set_results, @@collation_connection";
-    let log_in = |port, collation| Raw::log_in_with(port, b"", collation).map(|(raw, _)| raw).map_err(|error| error.to_string());
+    let log_in = |port, collation| {
+        Raw::log_in_with(port, b"", collation)
+            .map(|(raw, _)| raw)
+            .map_err(|error| error.to_string())
+    };
     for vendor in vendors() {
         for algorithm in [1, 2] {
             let (server, proxy) = one_of(driver, vendor)?;
-            set(&proxy, &format!("SET mysql-reset_connection_algorithm={algorithm}"))?;
+            set(
+                &proxy,
+                &format!("SET mysql-reset_connection_algorithm={algorithm}"),
+            )?;
             narrow(&proxy)?;
-            // utf8mb4_0900_ai_ci, as MySQL's clients say at the login, gb18030_unicode_520_ci, utf8mb4_croatian_ci, and one that all know.
+            // utf8mb4_0900_ai_ci, as MySQL's clients say at the login, gb18030_unicode_520_ci,
+            // utf8mb4_croatian_ci, and one that all know.
             for collation in [255, 250, 245, 46] {
                 let wanted = asked(&mut log_in(server.port, collation)?, seen)?;
                 for other in [8, 247] {
                     // Threads of the server that others have used.
-                    let threads = (0..3).map(|_| log_in(server.port, other)).collect::<Result<Vec<_>, _>>()?;
+                    let threads = (0..3)
+                        .map(|_| log_in(server.port, other))
+                        .collect::<Result<Vec<_>, _>>()?;
                     drop(threads);
-                    for left in ["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SELECT 1", "SET NAMES latin1"] {
+                    for left in [
+                        "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+                        "SELECT 1",
+                        "SET NAMES latin1",
+                    ] {
                         let mut client = log_in(proxy.port, collation)?;
                         let found = asked(&mut client, seen)?;
-                        expect(found == wanted, || format!("{vendor}, {collation}: {found:?} instead of {wanted:?}"))?;
+                        expect(found == wanted, || {
+                            format!("{vendor}, {collation}: {found:?} instead of {wanted:?}")
+                        })?;
                         asked(&mut client, left)?;
                         client.command(&[1]).map_err(|error| error.to_string())?;
                         let mut next = beside(&proxy, &client)?;
                         let found = asked(&mut next, "SELECT @@collation_connection")?.concat();
-                        expect(found == ["utf8mb4_general_ci"], || format!("{vendor}, after {collation}: {found:?}"))?;
+                        expect(found == ["utf8mb4_general_ci"], || {
+                            format!("{vendor}, after {collation}: {found:?}")
+                        })?;
                     }
                 }
             }
@@ -880,13 +1259,19 @@ fn unknown_collations(driver: Driver) -> Outcome {
 
 fn opened_in_vain(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
-    set(&proxy, "SET mysql-init_connect='SET autocommit=0'; SET mysql-connection_warming='true'")?;
+    set(
+        &proxy,
+        "SET mysql-init_connect='SET autocommit=0'; SET mysql-connection_warming='true'",
+    )?;
     let mut client = log_in(proxy.port)?;
     asked(&mut client, "SELECT 1")?;
     std::thread::sleep(std::time::Duration::from_secs(1));
     let opened =
         proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_connections_opened_ahead'")?;
-    expect(opened.trim().parse::<u32>().is_ok_and(|opened| opened <= 4), || format!("{opened} were opened for nobody"))
+    expect(
+        opened.trim().parse::<u32>().is_ok_and(|opened| opened <= 4),
+        || format!("{opened} were opened for nobody"),
+    )
 }
 
 fn refused_reset(driver: Driver) -> Outcome {
@@ -895,22 +1280,38 @@ fn refused_reset(driver: Driver) -> Outcome {
         server.root("CREATE DATABASE doomed; CREATE DATABASE `na\u{ef}ve`")?;
         set(&proxy, "SET mysql-reset_connection_algorithm=1")?;
         narrow(&proxy)?;
-        let latin1 = || Raw::log_in_with(proxy.port, b"", 8).map(|(raw, _)| raw).map_err(|error| error.to_string());
+        let latin1 = || {
+            Raw::log_in_with(proxy.port, b"", 8)
+                .map(|(raw, _)| raw)
+                .map_err(|error| error.to_string())
+        };
         let mut first = latin1()?;
         let mut other = beside(&proxy, &first)?;
         asked(&mut other, "USE conf")?;
         asked(&mut first, "USE doomed")?;
-        asked(&mut first, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+        asked(
+            &mut first,
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        )?;
         server.root("DROP DATABASE doomed")?;
         // Its connection cannot be made clean: another one is as good.
         let found = asked(&mut other, "SELECT DATABASE()")?;
         expect(found == [["conf"]], || format!("{vendor}: {found:?}"))?;
         // The session's own character set is latin1, the schema's name is none of it.
         let mut third = latin1()?;
-        third.query("SELECT 1").and_then(|()| third.rows()).map_err(|error| error.to_string())?;
+        third
+            .query("SELECT 1")
+            .and_then(|()| third.rows())
+            .map_err(|error| error.to_string())?;
         let name = b"\x03USE `na\xefve`";
-        third.command(name).and_then(|()| third.packet()).map_err(|error| error.to_string())?;
-        asked(&mut third, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+        third
+            .command(name)
+            .and_then(|()| third.packet())
+            .map_err(|error| error.to_string())?;
+        asked(
+            &mut third,
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        )?;
         asked(&mut third, "SELECT 1")?;
         drop(third);
         let found = asked(&mut other, "SELECT DATABASE(), 1 + 1")?;

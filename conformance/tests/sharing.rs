@@ -1,4 +1,5 @@
-//! What sessions and cores share: clients over the cores, connections between them, and connections in flight.
+//! What sessions and cores share: clients over the cores, connections between them, and connections
+//! in flight.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -20,31 +21,74 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("clients_are_spread_evenly_over_the_cores", spread),
-        ("one_connection_serves_the_clients_of_two_cores_in_the_order_in_which_they_came", in_order),
-        ("two_hundred_clients_of_two_cores_never_have_more_connections_than_allowed", crowded),
-        ("a_user_has_no_more_sessions_than_allowed_on_all_cores_together", few_of_a_user),
+        (
+            "one_connection_serves_the_clients_of_two_cores_in_the_order_in_which_they_came",
+            in_order,
+        ),
+        (
+            "two_hundred_clients_of_two_cores_never_have_more_connections_than_allowed",
+            crowded,
+        ),
+        (
+            "a_user_has_no_more_sessions_than_allowed_on_all_cores_together",
+            few_of_a_user,
+        ),
         ("cores_lend_each_other_their_idle_connections", lent),
         ("a_hostgroup_whose_server_hangs_slows_no_other", hanging),
-        ("short_reads_share_connections_and_each_gets_its_own_answer", pipelined),
-        ("prepared_reads_share_connections_and_each_gets_its_own_answer", pipelined_executions),
-        ("errors_warnings_and_long_results_leave_the_neighbours_alone", unfit),
+        (
+            "short_reads_share_connections_and_each_gets_its_own_answer",
+            pipelined,
+        ),
+        (
+            "prepared_reads_share_connections_and_each_gets_its_own_answer",
+            pipelined_executions,
+        ),
+        (
+            "errors_warnings_and_long_results_leave_the_neighbours_alone",
+            unfit,
+        ),
         ("who_is_killed_leaves_and_the_neighbours_stay", killed),
-        ("short_reads_are_spread_by_weight_and_leave_a_server_of_weight_zero", weighed),
-        ("who_waits_for_the_pace_of_new_connections_leaves_a_lane_to_the_others", shared_at_a_pace),
-        ("what_a_killed_read_has_found_is_not_that_of_the_one_before", found_when_killed),
-        ("sessions_that_wait_keep_nothing_that_another_waits_for", crossing),
-        ("found_rows_that_no_connection_knows_any_more_are_not_made_up", found_rows),
-        ("a_character_that_ends_like_a_backslash_hides_nothing_of_its_statement", shifting),
+        (
+            "short_reads_are_spread_by_weight_and_leave_a_server_of_weight_zero",
+            weighed,
+        ),
+        (
+            "who_waits_for_the_pace_of_new_connections_leaves_a_lane_to_the_others",
+            shared_at_a_pace,
+        ),
+        (
+            "what_a_killed_read_has_found_is_not_that_of_the_one_before",
+            found_when_killed,
+        ),
+        (
+            "sessions_that_wait_keep_nothing_that_another_waits_for",
+            crossing,
+        ),
+        (
+            "found_rows_that_no_connection_knows_any_more_are_not_made_up",
+            found_rows,
+        ),
+        (
+            "a_character_that_ends_like_a_backslash_hides_nothing_of_its_statement",
+            shifting,
+        ),
     ])
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Outcome {
-    if found == wanted { Ok(()) } else { Err(format!("{found:?} instead of {wanted:?}")) }
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("{found:?} instead of {wanted:?}"))
+    }
 }
 
 /// The vendors that are here: MariaDB always is, or nothing of this programme runs.
 fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql].into_iter().filter(|vendor| vendor.programs().is_ok()).collect()
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+        .collect()
 }
 
 fn wish(server: &Server) -> Wish {
@@ -66,11 +110,16 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 }
 
 fn counted(proxy: &Proxy, name: &str) -> Result<u64, String> {
-    let said = proxy.admin(&format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"))?;
-    said.trim().parse().map_err(|_| format!("{name} is {said:?}"))
+    let said = proxy.admin(&format!(
+        "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+    ))?;
+    said.trim()
+        .parse()
+        .map_err(|_| format!("{name} is {said:?}"))
 }
 
-/// Asks until statements share connections: they do when they are known to be quick, and a busy machine makes them slow for a while.
+/// Asks until statements share connections: they do when they are known to be quick, and a busy
+/// machine makes them slow for a while.
 fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
     let until = Instant::now() + Duration::from_secs(60);
     let mut rounds = 0;
@@ -78,7 +127,11 @@ fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
         expect(Instant::now() < until, || {
             let sql = "SELECT Variable_Name, Variable_Value FROM stats_mysql_global WHERE Variable_Name LIKE 'Millrace%' OR Variable_Name LIKE '%Quer%'";
             let digests = "SELECT digest_text, count_star, sum_time FROM stats_mysql_query_digest";
-            format!("nothing shared a connection in {rounds} rounds:\n{:?}\n{:?}", proxy.admin(sql), proxy.admin(digests))
+            format!(
+                "nothing shared a connection in {rounds} rounds:\n{:?}\n{:?}",
+                proxy.admin(sql),
+                proxy.admin(digests)
+            )
         })?;
         ask()?;
         rounds += 1;
@@ -92,8 +145,8 @@ fn running(proxy: &Proxy, n: usize) -> Outcome {
     soon(&n.to_string(), || Ok(proxy.admin(sql)?.trim().to_owned()))
 }
 
-/// In these character sets `\` is the second byte of some characters. What follows such a string still asks for what its session has, on a connection that
-/// another session has used in between.
+/// In these character sets `\` is the second byte of some characters. What follows such a string
+/// still asks for what its session has, on a connection that another session has used in between.
 fn shifting(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let server = Server::start(vendor)?;
@@ -103,9 +156,16 @@ fn shifting(driver: Driver) -> Outcome {
              CREATE TABLE conf.children (word VARBINARY(20), parent INT)",
         )?;
         let mut wish = wish(&server);
-        wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 1");
+        wish.servers = wish
+            .servers
+            .replace("max_connections = 2000", "max_connections = 1");
         let proxy = Proxy::start(driver, &wish)?;
-        let mut characters = vec![("sjis", b"\x95\\"), ("cp932", b"\x95\\"), ("gbk", b"\xbf\\"), ("big5", b"\xa5\\")];
+        let mut characters = vec![
+            ("sjis", b"\x95\\"),
+            ("cp932", b"\x95\\"),
+            ("gbk", b"\xbf\\"),
+            ("big5", b"\xa5\\"),
+        ];
         if vendor == Vendor::MySql {
             characters.push(("gb18030", b"\xbf\\"));
         }
@@ -117,14 +177,35 @@ fn shifting(driver: Driver) -> Outcome {
             asked(&mut other, "SET @x = 6")?;
             asked(&mut other, "INSERT INTO conf.parents (v) VALUES (2)")?;
             let mut with = |before: &str, behind: &str| {
-                let sql = [b"\x03", before.as_bytes(), b"'", character, b"'", behind.as_bytes()].concat();
-                one.command(&sql).and_then(|()| one.rows()).map_err(|error| format!("{charset}: {before}…{behind}: {error}"))
+                let sql = [
+                    b"\x03",
+                    before.as_bytes(),
+                    b"'",
+                    character,
+                    b"'",
+                    behind.as_bytes(),
+                ]
+                .concat();
+                one.command(&sql)
+                    .and_then(|()| one.rows())
+                    .map_err(|error| format!("{charset}: {before}…{behind}: {error}"))
             };
             with("INSERT INTO conf.children VALUES (", ", LAST_INSERT_ID())")?;
-            same(with("SELECT COUNT(*) FROM conf.children WHERE 'a' <> ", " AND @x = 5")?, vec![vec![(at + 1).to_string()]])?;
-            let parents = server.root("SELECT v FROM conf.parents JOIN conf.children ON id = parent")?;
             same(
-                parents.split_whitespace().filter(|word| *word != "v").map(str::to_owned).collect::<Vec<_>>(),
+                with(
+                    "SELECT COUNT(*) FROM conf.children WHERE 'a' <> ",
+                    " AND @x = 5",
+                )?,
+                vec![vec![(at + 1).to_string()]],
+            )?;
+            let parents =
+                server.root("SELECT v FROM conf.parents JOIN conf.children ON id = parent")?;
+            same(
+                parents
+                    .split_whitespace()
+                    .filter(|word| *word != "v")
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
                 vec!["1".to_owned(); at as usize + 1],
             )?;
         }
@@ -135,14 +216,18 @@ fn shifting(driver: Driver) -> Outcome {
 fn spread(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
     let per_core = || {
-        let said = proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist GROUP BY ThreadID ORDER BY ThreadID")?;
+        let said = proxy.admin(
+            "SELECT COUNT(*) FROM stats_mysql_processlist GROUP BY ThreadID ORDER BY ThreadID",
+        )?;
         Ok::<_, String>(said.lines().collect::<Vec<_>>().join(" "))
     };
     // The harness has looked whether anybody listens, and a core may still count that connection.
     drop(log_in(&proxy)?);
     soon("", per_core)?;
     for n in 1..=4 {
-        let clients: Vec<Raw> = (0..2 * n).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        let clients: Vec<Raw> = (0..2 * n)
+            .map(|_| log_in(&proxy))
+            .collect::<Result<_, _>>()?;
         soon(&format!("{n} {n}"), per_core)?;
         drop(clients);
         soon("", per_core)?;
@@ -170,9 +255,14 @@ fn in_order(driver: Driver) -> Outcome {
     }
     asked(&mut holder, "COMMIT")?;
     for one in waiting {
-        one.join().map_err(|_| "a client panicked".to_owned())?.map_err(|error| error.to_string())?;
+        one.join()
+            .map_err(|_| "a client panicked".to_owned())?
+            .map_err(|error| error.to_string())?;
     }
-    let rows = asked(&mut holder, "SELECT words FROM conf.counted ORDER BY id DESC LIMIT 6")?;
+    let rows = asked(
+        &mut holder,
+        "SELECT words FROM conf.counted ORDER BY id DESC LIMIT 6",
+    )?;
     same(rows.concat().join(" ").as_str(), "5 4 3 2 1 0")?;
     // Nobody waits longer than is allowed.
     proxy.admin("SET mysql-connect_timeout_server_max = 300; LOAD MYSQL VARIABLES TO RUNTIME")?;
@@ -180,12 +270,17 @@ fn in_order(driver: Driver) -> Outcome {
     let mut others = vec![log_in(&proxy)?, log_in(&proxy)?];
     for other in &mut others {
         let said = other.ask("SELECT 1");
-        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("9001")), || format!("{said:?}"))?;
+        expect(
+            said.as_ref()
+                .is_err_and(|error| error.to_string().starts_with("9001")),
+            || format!("{said:?}"),
+        )?;
     }
     asked(&mut holder, "COMMIT").map(drop)
 }
 
-/// Everybody wants one of five, for reads, writes and transactions; a server of another hostgroup serves meanwhile as ever.
+/// Everybody wants one of five, for reads, writes and transactions; a server of another hostgroup
+/// serves meanwhile as ever.
 fn crowded(driver: Driver) -> Outcome {
     const CLIENTS: usize = 200;
     const MAX: usize = 5;
@@ -199,7 +294,9 @@ fn crowded(driver: Driver) -> Outcome {
          LOAD MYSQL QUERY RULES TO RUNTIME",
         server.port
     ))?;
-    let clients: Vec<Raw> = (0..CLIENTS).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+    let clients: Vec<Raw> = (0..CLIENTS)
+        .map(|_| log_in(&proxy))
+        .collect::<Result<_, _>>()?;
     let work = |tag: usize, client: &mut Raw| -> Outcome {
         for turn in 0..4 {
             same(
@@ -209,7 +306,10 @@ fn crowded(driver: Driver) -> Outcome {
             if tag.is_multiple_of(2) {
                 asked(client, "BEGIN")?;
             }
-            asked(client, &format!("INSERT INTO conf.served VALUES ({tag}, {turn})"))?;
+            asked(
+                client,
+                &format!("INSERT INTO conf.served VALUES ({tag}, {turn})"),
+            )?;
             if tag.is_multiple_of(2) {
                 asked(client, "COMMIT")?;
             }
@@ -220,29 +320,54 @@ fn crowded(driver: Driver) -> Outcome {
     for (tag, mut client) in clients.into_iter().enumerate() {
         working.push(thread::spawn(move || work(tag, &mut client)));
     }
-    // A connection that was closed is on the server's list for a moment: what runs is what counts. Those of hostgroup 7 say so.
+    // A connection that was closed is on the server's list for a moment: what runs is what counts.
+    // Those of hostgroup 7 say so.
     let mut besides = log_in(&proxy)?;
     let mut most = 0;
     while working.iter().any(|one| !one.is_finished()) {
         let said = server.root("SHOW FULL PROCESSLIST")?;
         let busy = |line: &&str| {
             let fields: Vec<&str> = line.split('\t').collect();
-            fields.get(1) == Some(&by_hand::USER) && fields.get(4) == Some(&"Query") && !line.contains("besides")
+            fields.get(1) == Some(&by_hand::USER)
+                && fields.get(4) == Some(&"Query")
+                && !line.contains("besides")
         };
         let running = said.lines().filter(busy).count();
         most = most.max(running);
-        expect(running <= MAX, || format!("{running} statements run at once:\n{said}"))?;
-        same(asked(&mut besides, "SELECT 'besides'")?.concat(), vec!["besides".to_owned()])?;
+        expect(running <= MAX, || {
+            format!("{running} statements run at once:\n{said}")
+        })?;
+        same(
+            asked(&mut besides, "SELECT 'besides'")?.concat(),
+            vec!["besides".to_owned()],
+        )?;
     }
     for one in working {
         one.join().map_err(|_| "a client panicked".to_owned())??;
     }
-    expect(most > 1, || format!("{most} statements ran at once at most"))?;
+    expect(most > 1, || {
+        format!("{most} statements ran at once at most")
+    })?;
     let counted = "SELECT COUNT(*), COUNT(DISTINCT tag, turn) FROM conf.served";
-    same(asked(&mut besides, counted)?.concat(), vec![(CLIENTS * 4).to_string(); 2])?;
-    let listed = format!("SELECT COUNT(*) > {} FROM information_schema.processlist WHERE user = '{}'", MAX + 2, by_hand::USER);
-    soon("0", || Ok(server.root(&listed)?.lines().last().unwrap_or_default().to_owned()))?;
-    let used = "SELECT ConnUsed + ConnFree <= 5 FROM stats_mysql_connection_pool WHERE hostgroup = 0";
+    same(
+        asked(&mut besides, counted)?.concat(),
+        vec![(CLIENTS * 4).to_string(); 2],
+    )?;
+    let listed = format!(
+        "SELECT COUNT(*) > {} FROM information_schema.processlist WHERE user = '{}'",
+        MAX + 2,
+        by_hand::USER
+    );
+    soon("0", || {
+        Ok(server
+            .root(&listed)?
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned())
+    })?;
+    let used =
+        "SELECT ConnUsed + ConnFree <= 5 FROM stats_mysql_connection_pool WHERE hostgroup = 0";
     soon("1", || Ok(proxy.admin(used)?.trim().to_owned()))
 }
 
@@ -254,9 +379,13 @@ fn few_of_a_user(driver: Driver) -> Outcome {
     ))?;
     for _ in 0..3 {
         let port = proxy.port;
-        let coming: Vec<_> = (0..40).map(|_| thread::spawn(move || Raw::log_in(port))).collect();
-        let came: Vec<_> =
-            coming.into_iter().map(|one| one.join().map_err(|_| "a client panicked".to_owned())).collect::<Result<_, _>>()?;
+        let coming: Vec<_> = (0..40)
+            .map(|_| thread::spawn(move || Raw::log_in(port)))
+            .collect();
+        let came: Vec<_> = coming
+            .into_iter()
+            .map(|one| one.join().map_err(|_| "a client panicked".to_owned()))
+            .collect::<Result<_, _>>()?;
         let (inside, refused): (Vec<_>, Vec<_>) = came.into_iter().partition(Result::is_ok);
         same(inside.len(), 7)?;
         for one in refused {
@@ -264,7 +393,12 @@ fn few_of_a_user(driver: Driver) -> Outcome {
             expect(words.contains("max_user_connections"), || words.clone())?;
         }
         drop(inside);
-        soon("0", || Ok(proxy.admin("SELECT COUNT(*) FROM stats_mysql_processlist")?.trim().to_owned()))?;
+        soon("0", || {
+            Ok(proxy
+                .admin("SELECT COUNT(*) FROM stats_mysql_processlist")?
+                .trim()
+                .to_owned())
+        })?;
     }
     Ok(())
 }
@@ -276,28 +410,51 @@ fn lent(driver: Driver) -> Outcome {
     // What one has set goes there with the connection, and is not the other's.
     asked(&mut clients[0], "SET sql_mode = 'ANSI'")?;
     for _ in 0..20 {
-        let modes = clients.iter_mut().map(|client| asked(client, "SELECT @@sql_mode LIKE '%ANSI%', CONNECTION_ID() > 0"));
+        let modes = clients.iter_mut().map(|client| {
+            asked(
+                client,
+                "SELECT @@sql_mode LIKE '%ANSI%', CONNECTION_ID() > 0",
+            )
+        });
         let modes = modes.collect::<Result<Vec<_>, _>>()?;
-        same(modes.concat().iter().map(|row| row[0].as_str()).collect::<String>().as_str(), "10")?;
+        same(
+            modes
+                .concat()
+                .iter()
+                .map(|row| row[0].as_str())
+                .collect::<String>()
+                .as_str(),
+            "10",
+        )?;
     }
     // A user variable goes along, is found again, and is NULL for the other.
     asked(&mut clients[1], "SET @sack = 'rye', @weight = 40")?;
     for _ in 0..10 {
-        let seen = clients.iter_mut().map(|client| asked(client, "SELECT @sack, @weight + 2, CONNECTION_ID() > 0"));
+        let seen = clients
+            .iter_mut()
+            .map(|client| asked(client, "SELECT @sack, @weight + 2, CONNECTION_ID() > 0"));
         let seen = seen.collect::<Result<Vec<_>, _>>()?;
         same(
-            seen.concat().iter().map(|row| format!("{row:?}")).collect::<String>().as_str(),
+            seen.concat()
+                .iter()
+                .map(|row| format!("{row:?}"))
+                .collect::<String>()
+                .as_str(),
             "[\"NULL\", \"NULL\", \"1\"][\"rye\", \"42\", \"1\"]",
         )?;
     }
-    // That a trigger has set something is still told on the other core; what it was is kept for its session, until that begins anew.
+    // That a trigger has set something is still told on the other core; what it was is kept for its
+    // session, until that begins anew.
     server.root("CREATE TABLE conf.sacks (weight INT); CREATE TRIGGER conf.weigh AFTER INSERT ON conf.sacks FOR EACH ROW SET SESSION max_sort_length = NEW.weight")?;
     for turn in 0..10 {
         for (client, weight) in clients.iter_mut().zip([1000 + turn, 2000 + turn]) {
             asked(client, &format!("INSERT INTO conf.sacks VALUES ({weight})"))?;
             let holds = held(&proxy, client)?;
             expect(holds.contains("Untold"), || format!("held for {holds:?}"))?;
-            same(asked(client, "SELECT @@max_sort_length, CONNECTION_ID() > 0")?[0][0].as_str(), weight.to_string().as_str())?;
+            same(
+                asked(client, "SELECT @@max_sort_length, CONNECTION_ID() > 0")?[0][0].as_str(),
+                weight.to_string().as_str(),
+            )?;
             client.command(b"\x1f").map_err(|error| error.to_string())?;
             let ok = client.packet().map_err(|error| error.to_string())?;
             expect(ok.first() == Some(&0), || ok.escape_ascii().to_string())?;
@@ -310,13 +467,18 @@ fn lent(driver: Driver) -> Outcome {
 }
 
 fn hanging(driver: Driver) -> Outcome {
-    let (well, hangs) = (Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?);
+    let (well, hangs) = (
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    );
     for server in [&well, &hangs] {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = wish(&well);
-    wish.servers =
-        format!("{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_connections = 3 }}", wish.servers, hangs.port);
+    wish.servers = format!(
+        "{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_connections = 3 }}",
+        wish.servers, hangs.port
+    );
     let proxy = Proxy::start(driver, &wish)?;
     pipeline(&proxy, &[0, 1], 4)?;
     let there = "SELECT /* hostgroup=1 */ 1";
@@ -335,7 +497,10 @@ fn hanging(driver: Driver) -> Outcome {
     let mut others: Vec<Raw> = (0..4).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
     for n in 0..100 {
         for client in &mut others {
-            same(asked(client, &format!("SELECT {n}"))?, vec![vec![n.to_string()]])?;
+            same(
+                asked(client, &format!("SELECT {n}"))?,
+                vec![vec![n.to_string()]],
+            )?;
         }
     }
     hangs.signal("CONT");
@@ -350,7 +515,9 @@ fn hanging(driver: Driver) -> Outcome {
             Err(error) => expect(error.to_string().starts_with("9001"), || error.to_string())?,
         }
     }
-    expect(served > 0, || "the server was forgotten, and nobody was served when it went on".to_owned())
+    expect(served > 0, || {
+        "the server was forgotten, and nobody was served when it went on".to_owned()
+    })
 }
 
 fn pipeline(proxy: &Proxy, hostgroups: &[u32], depth: u32) -> Outcome {
@@ -375,14 +542,19 @@ fn pipelined(driver: Driver) -> Outcome {
                         if n % 25 == 24 {
                             // What is one's own stays one's own.
                             asked(&mut client, &format!("SET @own = {own}"))?;
-                            same(asked(&mut client, "SELECT @own")?, vec![vec![own.to_string()]])?;
+                            same(
+                                asked(&mut client, "SELECT @own")?,
+                                vec![vec![own.to_string()]],
+                            )?;
                         }
                     }
                     Ok::<_, String>(())
                 })
             });
             let works: Vec<_> = works.collect();
-            works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+            works
+                .into_iter()
+                .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
         };
         workers(&proxy)?;
         same(counted(&proxy, "Millrace_statements_pipelined")?, 0)?;
@@ -390,8 +562,12 @@ fn pipelined(driver: Driver) -> Outcome {
         workers(&proxy)?;
         let shared = counted(&proxy, "Millrace_statements_pipelined")?;
         // How many depends on how quick the machine is.
-        expect(shared > 0, || format!("{vendor}: none of 2400 shared a connection"))?;
-        let said = proxy.admin("SELECT SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'")?;
+        expect(shared > 0, || {
+            format!("{vendor}: none of 2400 shared a connection")
+        })?;
+        let said = proxy.admin(
+            "SELECT SUM(count_star) FROM stats_mysql_query_digest WHERE digest_text = 'SELECT ?,?'",
+        )?;
         same(said.trim(), "4800")?;
     }
     Ok(())
@@ -410,9 +586,14 @@ fn pipelined_executions(driver: Driver) -> Outcome {
         let work = |who: u64| {
             let (direct, through) = (server.port, proxy.port);
             thread::spawn(move || {
-                let [mut direct, mut through] = [raw::Raw::log_in(direct, 0)?, raw::Raw::log_in(through, 0)?];
+                let [mut direct, mut through] =
+                    [raw::Raw::log_in(direct, 0)?, raw::Raw::log_in(through, 0)?];
                 // Not all in the same order: their numbers differ, of a client and on a server.
-                let texts = if who.is_multiple_of(2) { [ONE, OTHER] } else { [OTHER, ONE] };
+                let texts = if who.is_multiple_of(2) {
+                    [ONE, OTHER]
+                } else {
+                    [OTHER, ONE]
+                };
                 for text in texts {
                     direct.prepare(text)?;
                     through.prepare(text)?;
@@ -422,19 +603,30 @@ fn pipelined_executions(driver: Driver) -> Outcome {
                     let word = format!("{who}-{n}");
                     // Some say it as a number, and some as a text, which MySQL reads otherwise.
                     let params = match who % 3 {
-                        0 => [&[0, 1, 0xfd, 0, u8::try_from(word.len()).unwrap_or(0)], word.as_bytes()].concat(),
+                        0 => [
+                            &[0, 1, 0xfd, 0, u8::try_from(word.len()).unwrap_or(0)],
+                            word.as_bytes(),
+                        ]
+                        .concat(),
                         _ => [&[0, 1, 8, 0][..], &value].concat(),
                     };
                     let nth = usize::from(n % 3 == 0);
-                    let (wanted, found) = (direct.execute(nth, 0, &params)?, through.execute(nth, 0, &params)?);
-                    expect(wanted == found, || format!("{who}, {n}: {found}\ninstead of\n{wanted}"))?;
+                    let (wanted, found) = (
+                        direct.execute(nth, 0, &params)?,
+                        through.execute(nth, 0, &params)?,
+                    );
+                    expect(wanted == found, || {
+                        format!("{who}, {n}: {found}\ninstead of\n{wanted}")
+                    })?;
                 }
                 Ok::<_, String>(())
             })
         };
         until_shared(&proxy, || {
             let works: Vec<_> = (1..=12).map(work).collect();
-            works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+            works
+                .into_iter()
+                .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
         })?;
         let ran = counted(&proxy, "Com_backend_stmt_execute")?;
         expect(ran >= 12 * 100, || format!("{vendor}: {ran} executions"))?;
@@ -453,10 +645,19 @@ fn unfit(driver: Driver) -> Outcome {
             asked(&mut client, "SELECT CAST('1' AS SIGNED)").map(drop)
         })?;
         let said = client.ask("SELECT EXP(1000)");
-        expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1690")), || format!("{said:?}"))?;
+        expect(
+            said.as_ref()
+                .is_err_and(|error| error.to_string().starts_with("1690")),
+            || format!("{said:?}"),
+        )?;
         let told = asked(&mut client, "SHOW WARNINGS")?;
-        expect(told.iter().any(|row| row[1] == "1690"), || format!("{told:?}"))?;
-        same(asked(&mut client, "SELECT CAST('x' AS SIGNED)")?, vec![vec!["0".to_owned()]])?;
+        expect(told.iter().any(|row| row[1] == "1690"), || {
+            format!("{told:?}")
+        })?;
+        same(
+            asked(&mut client, "SELECT CAST('x' AS SIGNED)")?,
+            vec![vec!["0".to_owned()]],
+        )?;
         let told = asked(&mut client, "SHOW WARNINGS")?;
         expect(told.len() == 1, || format!("{told:?}"))?;
         for len in [20_000, 1_000_000, 3] {
@@ -474,7 +675,11 @@ fn killed(driver: Driver) -> Outcome {
         pipeline(&proxy, &[0], 16)?;
         let read = "SELECT COUNT(*) FROM conf.counted";
         let mut clients: Vec<Raw> = (0..8).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
-        until_shared(&proxy, || clients.iter_mut().try_for_each(|client| asked(client, read).map(drop)))?;
+        until_shared(&proxy, || {
+            clients
+                .iter_mut()
+                .try_for_each(|client| asked(client, read).map(drop))
+        })?;
         // Nobody can read now.
         let mut locker = Raw::log_in(server.port).map_err(|error| error.to_string())?;
         asked(&mut locker, "LOCK TABLES conf.counted WRITE")?;
@@ -485,14 +690,20 @@ fn killed(driver: Driver) -> Outcome {
         for at in [0, 5] {
             proxy.admin(&format!("KILL QUERY {}", clients[at].id))?;
             let said = clients[at].rows();
-            expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("{vendor}: {said:?}"))?;
+            expect(
+                said.as_ref()
+                    .is_err_and(|error| error.to_string().starts_with("1317")),
+                || format!("{vendor}: {said:?}"),
+            )?;
         }
         // One just leaves.
         drop(clients.remove(3));
         asked(&mut locker, "UNLOCK TABLES")?;
         for (at, client) in clients.iter_mut().enumerate() {
             if ![0, 4].contains(&at) {
-                let rows = client.rows().map_err(|error| format!("{vendor}: {at}: {error}"))?;
+                let rows = client
+                    .rows()
+                    .map_err(|error| format!("{vendor}: {at}: {error}"))?;
                 same(rows.len(), 1)?;
             }
         }
@@ -505,7 +716,10 @@ fn killed(driver: Driver) -> Outcome {
 
 /// Two servers of one hostgroup.
 fn weighed(driver: Driver) -> Outcome {
-    let servers = [Server::start(Vendor::MariaDb)?, Server::start(Vendor::MariaDb)?];
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
     for server in &servers {
         server.root(by_hand::CREATE_USER)?;
     }
@@ -517,7 +731,9 @@ fn weighed(driver: Driver) -> Outcome {
     let proxy = Proxy::start(driver, &wish)?;
     pipeline(&proxy, &[0], 16)?;
     let mut first = log_in(&proxy)?;
-    until_shared(&proxy, || (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop)))?;
+    until_shared(&proxy, || {
+        (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop))
+    })?;
     let over = Arc::new(AtomicBool::new(false));
     let works: Vec<_> = (0..16)
         .map(|_| {
@@ -533,34 +749,49 @@ fn weighed(driver: Driver) -> Outcome {
         })
         .collect::<Result<_, String>>()?;
     let asked_of = |server: &Server| -> Result<u64, String> {
-        let sql = format!("SELECT Queries FROM stats_mysql_connection_pool WHERE srv_port = {}", server.port);
+        let sql = format!(
+            "SELECT Queries FROM stats_mysql_connection_pool WHERE srv_port = {}",
+            server.port
+        );
         let said = proxy.admin(&sql)?;
         said.trim().parse().map_err(|_| format!("{said:?} queries"))
     };
     let counted = |pause: u64| {
         let before = [asked_of(&servers[0])?, asked_of(&servers[1])?];
         thread::sleep(Duration::from_millis(pause));
-        Ok::<_, String>([asked_of(&servers[0])? - before[0], asked_of(&servers[1])? - before[1]])
+        Ok::<_, String>([
+            asked_of(&servers[0])? - before[0],
+            asked_of(&servers[1])? - before[1],
+        ])
     };
     thread::sleep(Duration::from_millis(200));
     let [one, other] = counted(1500)?;
     let share = one * 100 / (one + other).max(1);
     expect((35..=65).contains(&share), || format!("{one} and {other}"))?;
-    proxy
-        .admin(&format!("UPDATE mysql_servers SET weight = 0 WHERE port = {}; LOAD MYSQL SERVERS TO RUNTIME", servers[0].port))?;
+    proxy.admin(&format!(
+        "UPDATE mysql_servers SET weight = 0 WHERE port = {}; LOAD MYSQL SERVERS TO RUNTIME",
+        servers[0].port
+    ))?;
     thread::sleep(Duration::from_millis(200));
     let [one, other] = counted(500)?;
-    expect(one == 0 && other > 0, || format!("{one} where the weight is 0, and {other}"))?;
+    expect(one == 0 && other > 0, || {
+        format!("{one} where the weight is 0, and {other}")
+    })?;
     over.store(true, Ordering::Relaxed);
-    works.into_iter().try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+    works
+        .into_iter()
+        .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
 }
 
-/// Transactions wait for connections of their own, of which one a second may be opened: short reads go on together.
+/// Transactions wait for connections of their own, of which one a second may be opened: short reads
+/// go on together.
 fn shared_at_a_pace(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
     pipeline(&proxy, &[0], 16)?;
     let mut first = log_in(&proxy)?;
-    until_shared(&proxy, || (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop)))?;
+    until_shared(&proxy, || {
+        (0..20).try_for_each(|n| asked(&mut first, &format!("SELECT {n}")).map(drop))
+    })?;
     let over = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..40)
         .map(|_| {
@@ -574,7 +805,9 @@ fn shared_at_a_pace(driver: Driver) -> Outcome {
         })
         .collect::<Result<_, String>>()?;
     thread::sleep(Duration::from_millis(500));
-    proxy.admin("SET mysql-throttle_connections_per_sec_to_hostgroup = 1; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy.admin(
+        "SET mysql-throttle_connections_per_sec_to_hostgroup = 1; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
     let writers: Vec<_> = (0..8)
         .map(|_| {
             let mut client = log_in(&proxy)?;
@@ -591,8 +824,11 @@ fn shared_at_a_pace(driver: Driver) -> Outcome {
     let shared = counted(&proxy, "Millrace_statements_pipelined")? - before;
     over.store(true, Ordering::Relaxed);
     let all = readers.into_iter().chain(writers);
-    all.map(|one| one.join().map_err(|_| "a client panicked".to_owned())?).collect::<Result<Vec<()>, String>>()?;
-    expect(shared > 200, || format!("{shared} statements were answered in lanes"))
+    all.map(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+        .collect::<Result<Vec<()>, String>>()?;
+    expect(shared > 200, || {
+        format!("{shared} statements were answered in lanes")
+    })
 }
 
 /// It could not be asked for, and the count of the statement before is not its.
@@ -604,18 +840,34 @@ fn found_when_killed(driver: Driver) -> Outcome {
     until_shared(&proxy, || asked(&mut client, read).map(drop))?;
     let mut locker = Raw::log_in(server.port).map_err(|error| error.to_string())?;
     asked(&mut locker, "LOCK TABLES conf.counted WRITE")?;
-    same(asked(&mut client, "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 LIMIT 3")?.len(), 3)?;
+    same(
+        asked(
+            &mut client,
+            "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 LIMIT 3",
+        )?
+        .len(),
+        3,
+    )?;
     client.query(read).map_err(|error| error.to_string())?;
     running(&proxy, 1)?;
     proxy.admin(&format!("KILL QUERY {}", client.id))?;
     let said = client.rows();
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1317")), || format!("{said:?}"))?;
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with("1317")),
+        || format!("{said:?}"),
+    )?;
     asked(&mut locker, "UNLOCK TABLES")?;
     let said = client.ask("SELECT FOUND_ROWS()");
-    expect(said.as_ref().is_err_and(|error| error.to_string().starts_with("1235")), || format!("{said:?}"))
+    expect(
+        said.as_ref()
+            .is_err_and(|error| error.to_string().starts_with("1235")),
+        || format!("{said:?}"),
+    )
 }
 
-/// What a statement leaves on its connection, what its session says elsewhere next, and what it asks then.
+/// What a statement leaves on its connection, what its session says elsewhere next, and what it
+/// asks then.
 struct Left {
     variables: &'static str,
     before: &'static str,
@@ -668,7 +920,10 @@ const LEFT: &[Left] = &[
         leaves: "INSERT INTO conf.counted (words) VALUES ('{who} with more letters than fit'), (1)",
         holds: "Diagnostics InsertId",
         elsewhere: "SELECT 2",
-        asks: &["SHOW WARNINGS", "SELECT LAST_INSERT_ID() = (SELECT id FROM conf.counted WHERE words LIKE '{who} with%')"],
+        asks: &[
+            "SHOW WARNINGS",
+            "SELECT LAST_INSERT_ID() = (SELECT id FROM conf.counted WHERE words LIKE '{who} with%')",
+        ],
     },
     Left {
         variables: NO_SILENCE,
@@ -714,15 +969,20 @@ fn crossing(driver: Driver) -> Outcome {
         server.root("CREATE TABLE conf.found AS SELECT id FROM conf.counted")?;
         let mut wish = wish(&server);
         let of = |hostgroup| {
-            format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port)
+            format!(
+                "{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}",
+                server.port
+            )
         };
         wish.servers = format!("{},\n{}", of(0), of(1));
-        wish.variables.push_str("    connect_timeout_server_max = 4000\n");
+        wish.variables
+            .push_str("    connect_timeout_server_max = 4000\n");
         let proxy = Proxy::start(driver, &wish)?;
         proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_pattern, destination_hostgroup, apply) VALUES (1, 1, 'in two', 1, 1);
             LOAD MYSQL QUERY RULES TO RUNTIME")?;
         for left in LEFT {
-            cross(&server, &proxy, left).map_err(|error| format!("{vendor}, {}: {error}", left.leaves))?;
+            cross(&server, &proxy, left)
+                .map_err(|error| format!("{vendor}, {}: {error}", left.leaves))?;
         }
     }
     Ok(())
@@ -734,7 +994,8 @@ enum Meanwhile {
     Prepare(&'static str),
 }
 
-/// FOUND_ROWS() of a connection that was given back is the session's to answer, where it can; else it is said that nobody can.
+/// FOUND_ROWS() of a connection that was given back is the session's to answer, where it can; else
+/// it is said that nobody can.
 fn found_rows(driver: Driver) -> Outcome {
     const DELETE: Meanwhile = Meanwhile::Ask("DELETE FROM conf.counted WHERE id < 0 /* in two */");
     for vendor in vendors() {
@@ -743,7 +1004,10 @@ fn found_rows(driver: Driver) -> Outcome {
         server.root("CREATE TABLE conf.found (id INT); INSERT INTO conf.found VALUES (1), (2), (3), (4), (5)")?;
         let mut wish = wish(&server);
         let of = |hostgroup| {
-            format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}", server.port)
+            format!(
+                "{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 1 }}",
+                server.port
+            )
         };
         wish.servers = format!("{},\n{}", of(0), of(1));
         let proxy = Proxy::start(driver, &wish)?;
@@ -752,8 +1016,16 @@ fn found_rows(driver: Driver) -> Outcome {
             LOAD MYSQL QUERY RULES TO RUNTIME"))?;
         let given_back = |meanwhile: &Meanwhile, dies: bool| {
             let (mut client, mut blocker) = (log_in(&proxy)?, log_in(&proxy)?);
-            let id = asked(&mut client, "SELECT CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0)")?.concat().concat();
-            asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS id FROM conf.found LIMIT 1")?;
+            let id = asked(
+                &mut client,
+                "SELECT CONNECTION_ID() + 0 * IFNULL(IS_USED_LOCK('none'), 0)",
+            )?
+            .concat()
+            .concat();
+            asked(
+                &mut client,
+                "SELECT SQL_CALC_FOUND_ROWS id FROM conf.found LIMIT 1",
+            )?;
             asked(&mut blocker, "BEGIN /* in two */")?;
             if dies {
                 server.root(&format!("KILL {id}"))?;
@@ -763,7 +1035,9 @@ fn found_rows(driver: Driver) -> Outcome {
                 Meanwhile::Ask(sql) => [b"\x03", sql.as_bytes()].concat(),
                 Meanwhile::Prepare(sql) => [b"\x16", sql.as_bytes()].concat(),
             };
-            client.command(&payload).map_err(|error| error.to_string())?;
+            client
+                .command(&payload)
+                .map_err(|error| error.to_string())?;
             thread::sleep(Duration::from_millis(200));
             asked(&mut blocker, "COMMIT /* in two */")?;
             prepared(&mut client, matches!(meanwhile, Meanwhile::Prepare(_)))?;
@@ -771,51 +1045,84 @@ fn found_rows(driver: Driver) -> Outcome {
         };
         let fails = |client: &mut Raw, sql: &str, words: &str| {
             let said = asked(client, sql);
-            expect(said.as_ref().is_err_and(|said| said.contains("1235") && said.contains(words)), || {
-                format!("{vendor}: {sql}: {said:?}")
-            })
+            expect(
+                said.as_ref()
+                    .is_err_and(|said| said.contains("1235") && said.contains(words)),
+                || format!("{vendor}: {sql}: {said:?}"),
+            )
         };
         for meanwhile in [&DELETE, &Meanwhile::Prepare("SELECT 2 /* in two */")] {
             let mut client = given_back(meanwhile, false)?;
-            same(asked(&mut client, "SELECT FOUND_ROWS() + 1")?, vec![vec!["6".to_owned()]])?;
-            same(asked(&mut client, "SELECT FOUND_ROWS() + 0")?, vec![vec!["1".to_owned()]])?;
+            same(
+                asked(&mut client, "SELECT FOUND_ROWS() + 1")?,
+                vec![vec!["6".to_owned()]],
+            )?;
+            same(
+                asked(&mut client, "SELECT FOUND_ROWS() + 0")?,
+                vec![vec!["1".to_owned()]],
+            )?;
             drop(client);
             let mut client = given_back(meanwhile, false)?;
             asked(&mut client, "SELECT FOUND_ROWS() INTO @n")?;
             same(asked(&mut client, "SELECT @n")?, vec![vec!["5".to_owned()]])?;
             drop(client);
             let mut client = given_back(meanwhile, false)?;
-            same(asked(&mut client, "SELECT FOUND_ROWS()")?, vec![vec!["5".to_owned()]])?;
+            same(
+                asked(&mut client, "SELECT FOUND_ROWS()")?,
+                vec![vec!["5".to_owned()]],
+            )?;
             drop(client);
             let mut client = given_back(meanwhile, false)?;
-            client.command(b"\x16SELECT FOUND_ROWS()").map_err(|error| error.to_string())?;
+            client
+                .command(b"\x16SELECT FOUND_ROWS()")
+                .map_err(|error| error.to_string())?;
             let id = prepared(&mut client, true)?;
-            client.command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat()).map_err(|error| error.to_string())?;
+            client
+                .command(&[&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat())
+                .map_err(|error| error.to_string())?;
             let mut rows = Vec::new();
-            client.each_row(|row| rows.push(row.to_vec())).map_err(|error| format!("{vendor}, prepared: {error}"))?;
+            client
+                .each_row(|row| rows.push(row.to_vec()))
+                .map_err(|error| format!("{vendor}, prepared: {error}"))?;
             same(rows, vec![[&[0, 0, 5][..], &[0; 7]].concat()])?;
         }
-        // What finds nothing by an error, or one row for none, may leave the number as it was: that of whoever was there before.
+        // What finds nothing by an error, or one row for none, may leave the number as it was: that
+        // of whoever was there before.
         let calculated = "SELECT SQL_CALC_FOUND_ROWS MAX(id) FROM conf.found WHERE 1 = 0";
-        for sql in ["SELECT SQL_CALC_FOUND_ROWS id FROM conf.nothing LIMIT 1", calculated] {
+        for sql in [
+            "SELECT SQL_CALC_FOUND_ROWS id FROM conf.nothing LIMIT 1",
+            calculated,
+        ] {
             let (mut client, mut other) = (log_in(&proxy)?, log_in(&proxy)?);
             let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
             asked(&mut other, "SELECT id FROM conf.found")?;
-            let (_, wanted) = (direct.ask(sql), asked(&mut direct, "SELECT FOUND_ROWS()")?.concat().concat());
+            let (_, wanted) = (
+                direct.ask(sql),
+                asked(&mut direct, "SELECT FOUND_ROWS()")?.concat().concat(),
+            );
             let (_, told) = (client.ask(sql), asked(&mut client, "SELECT FOUND_ROWS()"));
-            let said = told.as_ref().map_or_else(ToString::to_string, |rows| rows.concat().concat());
-            expect(said == wanted || said.contains("1235"), || format!("{vendor}: {sql}: {said} instead of {wanted}"))?;
+            let said = told
+                .as_ref()
+                .map_or_else(ToString::to_string, |rows| rows.concat().concat());
+            expect(said == wanted || said.contains("1235"), || {
+                format!("{vendor}: {sql}: {said} instead of {wanted}")
+            })?;
         }
         let mut client = given_back(&DELETE, true)?;
         fails(&mut client, "SELECT FOUND_ROWS()", "lost")?;
         fails(&mut client, "SELECT FOUND_ROWS() + 0", "lost")?;
         asked(&mut client, "SELECT id FROM conf.found")?;
         // Nothing is selected by preparing.
-        client.command(b"\x16SELECT 2").map_err(|error| error.to_string())?;
+        client
+            .command(b"\x16SELECT 2")
+            .map_err(|error| error.to_string())?;
         prepared(&mut client, true)?;
         let mut other = log_in(&proxy)?;
         asked(&mut other, "SELECT id FROM conf.found LIMIT 2")?;
-        same(asked(&mut client, "SELECT FOUND_ROWS()")?, vec![vec!["5".to_owned()]])?;
+        same(
+            asked(&mut client, "SELECT FOUND_ROWS()")?,
+            vec![vec!["5".to_owned()]],
+        )?;
     }
     Ok(())
 }
@@ -830,9 +1137,13 @@ fn prepared(client: &mut Raw, is: bool) -> Result<u32, String> {
     Ok(u32::from_le_bytes([said[1], said[2], said[3], said[4]]))
 }
 
-/// Two sessions that have each other's next connection, and what they are told then; beside one without a proxy.
+/// Two sessions that have each other's next connection, and what they are told then; beside one
+/// without a proxy.
 fn cross(server: &Server, proxy: &Proxy, left: &'static Left) -> Outcome {
-    proxy.admin(&format!("{}; LOAD MYSQL VARIABLES TO RUNTIME", left.variables))?;
+    proxy.admin(&format!(
+        "{}; LOAD MYSQL VARIABLES TO RUNTIME",
+        left.variables
+    ))?;
     let said = |client: &mut Raw, who: &str, sql: &str| asked(client, &sql.replace("{who}", who));
     let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
     let mut wanted = Vec::new();
@@ -843,15 +1154,23 @@ fn cross(server: &Server, proxy: &Proxy, left: &'static Left) -> Outcome {
         wanted.push(said(&mut direct, "direct", sql)?);
     }
     let mut sessions = Vec::new();
-    for (who, here, there) in [("one", "/* in one */", "/* in two */"), ("two", "/* in two */", "/* in one */")] {
+    for (who, here, there) in [
+        ("one", "/* in one */", "/* in two */"),
+        ("two", "/* in two */", "/* in one */"),
+    ] {
         let mut client = log_in(proxy)?;
         said(&mut client, who, &format!("{} {here}", left.before))?;
         said(&mut client, who, &format!("{} {here}", left.leaves))?;
-        let holds =
-            proxy.admin(&format!("SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold", client.id))?;
+        let holds = proxy.admin(&format!(
+            "SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold",
+            client.id
+        ))?;
         let holds = holds.lines().collect::<Vec<_>>().join(" ");
         // MySQL warns of SQL_CALC_FOUND_ROWS.
-        expect(holds == left.holds || holds == format!("Diagnostics {}", left.holds), || format!("held for {holds:?}"))?;
+        expect(
+            holds == left.holds || holds == format!("Diagnostics {}", left.holds),
+            || format!("held for {holds:?}"),
+        )?;
         sessions.push((who, there, client));
     }
     let begun = sessions.into_iter().map(|(who, there, mut client)| {
@@ -860,12 +1179,18 @@ fn cross(server: &Server, proxy: &Proxy, left: &'static Left) -> Outcome {
             asked(&mut client, &elsewhere).map(|_| (who, client))
         })
     });
-    let done: Vec<_> = begun.collect::<Vec<_>>().into_iter().map(|one| one.join().map_err(|_| "panicked".to_owned())).collect();
+    let done: Vec<_> = begun
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|one| one.join().map_err(|_| "panicked".to_owned()))
+        .collect();
     for one in done {
         let (who, mut client) = one??;
         for (sql, wanted) in left.asks.iter().zip(&wanted) {
             let found = said(&mut client, who, sql)?;
-            expect(found == *wanted, || format!("{who}: {sql}: {found:?} instead of {wanted:?}"))?;
+            expect(found == *wanted, || {
+                format!("{who}: {sql}: {found:?} instead of {wanted:?}")
+            })?;
         }
         client.command(&[1]).map_err(|error| error.to_string())?;
     }

@@ -1,7 +1,9 @@
-//! Every client library against every server: what it sees through Millrace is what it sees directly.
+//! Every client library against every server: what it sees through Millrace is what it sees
+//! directly.
 //!
-//! One test per (server, client, what stands between). A plain relay stands between first: a difference
-//! through it is the harness's own. A server or client that cannot be had makes its tests count as ignored.
+//! One test per (server, client, what stands between). A plain relay stands between first: a
+//! difference through it is the harness's own. A server or client that cannot be had makes its
+//! tests count as ignored.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -31,7 +33,8 @@ enum Between {
     Moved,
     /// Millrace that answers every read from its cache that it may answer from there.
     Cache,
-    /// Millrace with two connections to the server, on which sessions of others leave all that they can.
+    /// Millrace with two connections to the server, on which sessions of others leave all that they
+    /// can.
     Shared,
     /// Millrace whose connections to the server are compressed.
     Packed,
@@ -65,7 +68,8 @@ const AS_THEY_WERE: [&str; 5] = [
     "TRUNCATE conf.counted",
 ];
 
-/// A server, what stands before it, and what the clients saw without: each made when first asked for.
+/// A server, what stands before it, and what the clients saw without: each made when first asked
+/// for.
 struct Stand {
     server: Server,
     relay: OnceLock<Result<u16, String>>,
@@ -83,12 +87,21 @@ struct Stand {
 }
 
 impl Stand {
-    /// Files may be loaded, and clients that name no character set have the server's: PHP takes the one of the greeting.
+    /// Files may be loaded, and clients that name no character set have the server's: PHP takes the
+    /// one of the greeting.
     fn wish(&self) -> Wish {
         let mut wish = Wish::in_front_of(&self.server);
-        wish.variables.push_str("    enable_load_data_local_infile = true\n    default_charset = \"utf8mb4\"\n");
-        let collation = if self.server.vendor == Vendor::MariaDb { "utf8mb4_general_ci" } else { "utf8mb4_unicode_ci" };
-        wish.variables.push_str(&format!("    default_collation_connection = \"{collation}\"\n"));
+        wish.variables.push_str(
+            "    enable_load_data_local_infile = true\n    default_charset = \"utf8mb4\"\n",
+        );
+        let collation = if self.server.vendor == Vendor::MariaDb {
+            "utf8mb4_general_ci"
+        } else {
+            "utf8mb4_unicode_ci"
+        };
+        wish.variables.push_str(&format!(
+            "    default_collation_connection = \"{collation}\"\n"
+        ));
         wish
     }
 
@@ -101,11 +114,15 @@ impl Stand {
 
     fn port(&self, between: Between) -> Result<u16, String> {
         match between {
-            Between::Relay => {
-                self.relay.get_or_init(|| relay::start(self.server.port).map_err(|error| error.to_string())).clone()
-            }
+            Between::Relay => self
+                .relay
+                .get_or_init(|| relay::start(self.server.port).map_err(|error| error.to_string()))
+                .clone(),
             Between::Millrace(driver) => {
-                let place = DRIVERS.iter().position(|one| *one == driver).unwrap_or_default();
+                let place = DRIVERS
+                    .iter()
+                    .position(|one| *one == driver)
+                    .unwrap_or_default();
                 let proxy = self.proxies[place].get_or_init(|| Self::start(driver, &self.wish()));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
@@ -114,20 +131,37 @@ impl Stand {
             Between::Shared => self.shared().map(|(_, strangers)| strangers.port),
             Between::Packed => {
                 let mut wish = self.wish();
-                wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
+                wish.servers = wish
+                    .servers
+                    .replace("hostgroup = 0", "hostgroup = 0, compression = 1");
                 // MariaDB has no zstd, and gets zlib.
-                wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
-                let proxy = self.packed.get_or_init(|| Self::start(Driver::Uring, &wish));
+                wish.variables
+                    .push_str("    server_compression_algorithm = \"zstd\"\n");
+                let proxy = self
+                    .packed
+                    .get_or_init(|| Self::start(Driver::Uring, &wish));
                 proxy.as_ref().map(|proxy| proxy.port).map_err(Clone::clone)
             }
             Between::Through(_) | Between::ThroughPacked => {
                 let mut wish = self.wish();
-                wish.users = wish.users.replace("default_hostgroup = 0", "default_hostgroup = 0, fast_forward = 1");
+                wish.users = wish.users.replace(
+                    "default_hostgroup = 0",
+                    "default_hostgroup = 0, fast_forward = 1",
+                );
                 let (place, driver) = match between {
-                    Between::Through(driver) => (DRIVERS.iter().position(|one| *one == driver).unwrap_or_default(), driver),
+                    Between::Through(driver) => (
+                        DRIVERS
+                            .iter()
+                            .position(|one| *one == driver)
+                            .unwrap_or_default(),
+                        driver,
+                    ),
                     _ => {
-                        wish.servers = wish.servers.replace("hostgroup = 0", "hostgroup = 0, compression = 1");
-                        wish.variables.push_str("    server_compression_algorithm = \"zstd\"\n");
+                        wish.servers = wish
+                            .servers
+                            .replace("hostgroup = 0", "hostgroup = 0, compression = 1");
+                        wish.variables
+                            .push_str("    server_compression_algorithm = \"zstd\"\n");
                         (2, Driver::Epoll)
                     }
                 };
@@ -140,20 +174,31 @@ impl Stand {
     fn cached(&self) -> Result<&Proxy, String> {
         let rules = "{ rule_id = 1, active = 1, match_digest = \"^.?(SELECT|WITH|VALUES|TABLE)\", cache_ttl = 600000, \
                      attributes = \"{\\\"cache_invalidate\\\":true}\", apply = 1 }";
-        let wish = || Wish { rules: rules.into(), ..self.wish() };
-        self.cached.get_or_init(|| Self::start(Driver::Uring, &wish())).as_ref().map_err(Clone::clone)
+        let wish = || Wish {
+            rules: rules.into(),
+            ..self.wish()
+        };
+        self.cached
+            .get_or_init(|| Self::start(Driver::Uring, &wish()))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     fn shared(&self) -> Result<&(Proxy, Strangers), String> {
         let start = || {
             self.server.root(strangers::FIXTURE)?;
             let mut wish = self.wish();
-            wish.servers = wish.servers.replace("max_connections = 2000", "max_connections = 2");
+            wish.servers = wish
+                .servers
+                .replace("max_connections = 2000", "max_connections = 2");
             let proxy = Self::start(Driver::Uring, &wish)?;
             let strangers = Strangers::start(app(proxy.port)).map_err(|error| error.to_string())?;
             Ok((proxy, strangers))
         };
-        self.shared.get_or_init(start).as_ref().map_err(Clone::clone)
+        self.shared
+            .get_or_init(start)
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     /// Beside sessions of others, who have to have been there.
@@ -177,7 +222,12 @@ impl Stand {
 
     fn direct(&self, client: &mut Runner, scenario: &Path) -> Result<String, String> {
         let key = format!("{} {}", client.client(), scenario.display());
-        let known = self.direct.lock().map_err(|_| "another test panicked")?.get(&key).cloned();
+        let known = self
+            .direct
+            .lock()
+            .map_err(|_| "another test panicked")?
+            .get(&key)
+            .cloned();
         known.unwrap_or_else(|| {
             let seen = self.run(client, self.server.port, scenario);
             if let Ok(mut direct) = self.direct.lock() {
@@ -190,21 +240,30 @@ impl Stand {
     /// Every run finds the tables as the fixture made them, whatever an earlier client left there.
     fn run(&self, client: &mut Runner, port: u16, scenario: &Path) -> Result<String, String> {
         // The first has to come in as root: MySQL does not know the account's password yet.
-        as_they_were(self.server.port).or_else(|_| self.server.root(&AS_THEY_WERE.join("; ")).map(drop))?;
+        as_they_were(self.server.port)
+            .or_else(|_| self.server.root(&AS_THEY_WERE.join("; ")).map(drop))?;
         let killer = if scenario.ends_with("killed.scenario") {
             self.server.root(killer::FIXTURE)?;
-            Some(Killer::start(&app(self.server.port), &app(port)).map_err(|error| format!("the killer: {error}"))?)
+            Some(
+                Killer::start(&app(self.server.port), &app(port))
+                    .map_err(|error| format!("the killer: {error}"))?,
+            )
         } else {
             None
         };
         let seen = client.run(app(port), scenario);
-        match killer.map(Killer::stop).transpose().map_err(|error| format!("{error}; the client: {seen:?}"))? {
+        match killer
+            .map(Killer::stop)
+            .transpose()
+            .map_err(|error| format!("{error}; the client: {seen:?}"))?
+        {
             Some(0) => Err(format!("nobody was ended: {seen:?}")),
             _ => seen,
         }
     }
 
-    /// Twice: what the first run leaves in the cache, the second finds there, unless a write has ended its use.
+    /// Twice: what the first run leaves in the cache, the second finds there, unless a write has
+    /// ended its use.
     fn run_cached(&self, client: &mut Runner, scenario: &Path) -> Result<String, String> {
         let proxy = self.cached()?;
         proxy.admin("PROXYSQL FLUSH QUERY CACHE")?;
@@ -226,7 +285,9 @@ impl Stand {
         if turn.as_ref().is_none_or(|runner| runner.client() != client) {
             *turn = Some(Runner::new(client, self.files.path()));
         }
-        let Some(client) = turn.as_mut() else { return Err("no client".into()) };
+        let Some(client) = turn.as_mut() else {
+            return Err("no client".into());
+        };
         let direct = self.direct(client, scenario)?;
         let through = match between {
             Between::Cache => self.run_cached(client, scenario)?,
@@ -240,11 +301,16 @@ impl Stand {
         };
         // A client that stops at once sees the same nothing twice.
         if direct.lines().count() < 5 {
-            return Err(format!("the client saw next to nothing without Millrace:\n{direct}").into());
+            return Err(
+                format!("the client saw next to nothing without Millrace:\n{direct}").into(),
+            );
         }
         // Nor does one that does not come in, however much it says of that.
-        let first =
-            direct.lines().skip_while(|line| !line.starts_with("> connect")).skip(1).take_while(|line| !line.starts_with("> "));
+        let first = direct
+            .lines()
+            .skip_while(|line| !line.starts_with("> connect"))
+            .skip(1)
+            .take_while(|line| !line.starts_with("> "));
         if let Some(error) = first.filter(|line| line.starts_with("  error")).last() {
             return Err(format!("the client does not come in without Millrace:{error}").into());
         }
@@ -269,9 +335,14 @@ fn as_they_were(port: u16) -> Result<(), String> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let stands: Vec<(Vendor, Result<Arc<Stand>, String>)> =
-        [Vendor::MariaDb, Vendor::MySql].into_iter().map(|vendor| (vendor, stand(vendor, &arguments))).collect();
-    let missing: Vec<(Client, Option<String>)> = clients::ALL.iter().map(|client| (*client, client.missing())).collect();
+    let stands: Vec<(Vendor, Result<Arc<Stand>, String>)> = [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .map(|vendor| (vendor, stand(vendor, &arguments)))
+        .collect();
+    let missing: Vec<(Client, Option<String>)> = clients::ALL
+        .iter()
+        .map(|client| (*client, client.missing()))
+        .collect();
 
     let mut trials: Vec<Vec<Trial>> = Vec::new();
     for (vendor, stand) in &stands {
@@ -284,47 +355,94 @@ fn main() {
             if let (Some(why), Vendor::MariaDb) = (absent, vendor) {
                 eprintln!("SKIPPED: every conformance test with {client}: {why}");
             }
-            let ways = [Between::Relay, Between::Cache, Between::Shared, Between::Moved, Between::Packed, Between::ThroughPacked]
-                .into_iter()
-                .chain(DRIVERS.iter().copied().map(Between::Through))
-                .chain(DRIVERS.iter().copied().map(Between::Millrace));
-            for (between, scenario) in ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path))) {
-                let name = scenario.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let ways = [
+                Between::Relay,
+                Between::Cache,
+                Between::Shared,
+                Between::Moved,
+                Between::Packed,
+                Between::ThroughPacked,
+            ]
+            .into_iter()
+            .chain(DRIVERS.iter().copied().map(Between::Through))
+            .chain(DRIVERS.iter().copied().map(Between::Millrace));
+            for (between, scenario) in
+                ways.flat_map(|way| scenarios().into_iter().map(move |path| (way, path)))
+            {
+                let name = scenario
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
                 // Two scenarios are enough to see that the harness itself changes nothing.
                 if between == Between::Relay && !["types", "prepared"].contains(&name.as_str()) {
                     continue;
                 }
-                let text_only = [Client::MariaDbCli, Client::MySqlCli, Client::PyMySql].contains(client);
-                if between == Between::Moved && (text_only || !["prepared", "large"].contains(&name.as_str())) {
-                    continue;
-                }
-                // Nothing between the sockets, by another driver or into frames: what is large, what is numbered anew, and who comes in, is enough to see that.
-                let again = matches!(between, Between::Through(Driver::Epoll) | Between::ThroughPacked);
-                if again
-                    && !["compressed", "compressed_several", "connect", "large", "multi", "prepared"].contains(&name.as_str())
+                let text_only =
+                    [Client::MariaDbCli, Client::MySqlCli, Client::PyMySql].contains(client);
+                if between == Between::Moved
+                    && (text_only || !["prepared", "large"].contains(&name.as_str()))
                 {
                     continue;
                 }
-                // What is packed on the way to a server, or carried from socket to socket, differs by what is said, hardly by who says it.
-                let some = [Client::MariaDbCli, Client::MySqlCli, Client::Java, Client::Rust].contains(client);
-                let by_size = ["connect", "calls", "large", "multi", "prepared", "session", "types"].contains(&name.as_str());
+                // Nothing between the sockets, by another driver or into frames: what is large,
+                // what is numbered anew, and who comes in, is enough to see that.
+                let again = matches!(
+                    between,
+                    Between::Through(Driver::Epoll) | Between::ThroughPacked
+                );
+                if again
+                    && ![
+                        "compressed",
+                        "compressed_several",
+                        "connect",
+                        "large",
+                        "multi",
+                        "prepared",
+                    ]
+                    .contains(&name.as_str())
+                {
+                    continue;
+                }
+                // What is packed on the way to a server, or carried from socket to socket, differs
+                // by what is said, hardly by who says it.
+                let some = [
+                    Client::MariaDbCli,
+                    Client::MySqlCli,
+                    Client::Java,
+                    Client::Rust,
+                ]
+                .contains(client);
+                let by_size = [
+                    "connect", "calls", "large", "multi", "prepared", "session", "types",
+                ]
+                .contains(&name.as_str());
                 if matches!(between, Between::Packed | Between::Through(_)) && !some && !by_size {
                     continue;
                 }
-                // MySQL derives the type of a parameter from the execution before it, which another connection has not seen (docs/features/prepared-statements.md).
+                // MySQL derives the type of a parameter from the execution before it, which another
+                // connection has not seen (docs/features/prepared-statements.md).
                 if between == Between::Shared && *vendor == Vendor::MySql && name == "prepared" {
                     continue;
                 }
                 // What a session is matters there, not how it comes in or how much it is sent.
                 if between == Between::Shared
-                    && (name.starts_with("compressed") || ["attributes", "connect", "empty", "large"].contains(&name.as_str()))
+                    && (name.starts_with("compressed")
+                        || ["attributes", "connect", "empty", "large"].contains(&name.as_str()))
                 {
                     continue;
                 }
                 // The others cannot say any, and MariaDB knows none.
-                let has_attributes =
-                    [Client::MySqlCli, Client::ConnectorPython, Client::ConnectorPythonC, Client::Java].contains(client);
-                if name == "attributes" && (!has_attributes || *vendor == Vendor::MariaDb || between == Between::Cache) {
+                let has_attributes = [
+                    Client::MySqlCli,
+                    Client::ConnectorPython,
+                    Client::ConnectorPythonC,
+                    Client::Java,
+                ]
+                .contains(client);
+                if name == "attributes"
+                    && (!has_attributes || *vendor == Vendor::MariaDb || between == Between::Cache)
+                {
                     continue;
                 }
                 // Where it may not become somebody else, it waits for ever, also before a server.
@@ -339,13 +457,19 @@ fn main() {
                 if name == "pipelined" && !R2DBC.contains(client) {
                     continue;
                 }
-                // It takes no file by a relative path, and how it ends then differs from run to run.
-                if *client == Client::R2dbcMySql && ["files", "compressed_files", "compressed_several"].contains(&name.as_str()) {
+                // It takes no file by a relative path, and how it ends then differs from run to
+                // run.
+                if *client == Client::R2dbcMySql
+                    && ["files", "compressed_files", "compressed_several"].contains(&name.as_str())
+                {
                     continue;
                 }
-                // MySQL itself refuses how these send a file in frames (error 1156), and how it ends then differs from run to run.
-                let breaks_off = [Client::MariaDbJava, Client::Odbc].contains(client) && *vendor == Vendor::MySql;
-                if breaks_off && ["compressed_files", "compressed_several"].contains(&name.as_str()) {
+                // MySQL itself refuses how these send a file in frames (error 1156), and how it
+                // ends then differs from run to run.
+                let breaks_off = [Client::MariaDbJava, Client::Odbc].contains(client)
+                    && *vendor == Vendor::MySql;
+                if breaks_off && ["compressed_files", "compressed_several"].contains(&name.as_str())
+                {
                     continue;
                 }
                 if R2DBC.contains(client) && !worth_by_r2dbc(*client, between, &name) {
@@ -357,26 +481,38 @@ fn main() {
                 // Nothing in it is asked twice, or it writes more than it asks.
                 if between == Between::Cache
                     && (name.starts_with("compressed")
-                        || ["batches", "cursors", "files", "kept", "killed"].contains(&name.as_str()))
+                        || ["batches", "cursors", "files", "kept", "killed"]
+                            .contains(&name.as_str()))
                 {
                     continue;
                 }
                 // The connectors of MariaDB are here for what only its servers have.
                 let for_mariadb = [Client::MariaDbNode, Client::MariaDbJava].contains(client);
-                if for_mariadb && *vendor == Vendor::MySql && between != Between::Millrace(Driver::Uring) {
+                if for_mariadb
+                    && *vendor == Vendor::MySql
+                    && between != Between::Millrace(Driver::Uring)
+                {
                     continue;
                 }
-                // Whose sockets are carried is the server's session, whose number is not the one in the greeting (docs/features/fast-forward.md).
-                if matches!(between, Between::Through(_) | Between::ThroughPacked) && name == "killed" {
+                // Whose sockets are carried is the server's session, whose number is not the one in
+                // the greeting (docs/features/fast-forward.md).
+                if matches!(between, Between::Through(_) | Between::ThroughPacked)
+                    && name == "killed"
+                {
                     continue;
                 }
-                // Behind a prepared statement that was ended it waits for ever, before MariaDB itself.
+                // Behind a prepared statement that was ended it waits for ever, before MariaDB
+                // itself.
                 if name == "killed" && *client == Client::Odbc && *vendor == Vendor::MariaDb {
                     continue;
                 }
-                // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer a ping ourselves (docs/compatibility.md).
+                // This driver pings between statements. A server zeroes ROW_COUNT() then; we answer
+                // a ping ourselves (docs/compatibility.md).
                 let through = matches!(between, Between::Through(_) | Between::ThroughPacked);
-                if name == "row_count" && !through && client.to_string().starts_with("connector_python") {
+                if name == "row_count"
+                    && !through
+                    && client.to_string().starts_with("connector_python")
+                {
                     continue;
                 }
                 let way = match between {
@@ -393,7 +529,13 @@ fn main() {
                 let skip = no_server.is_some() || absent.is_some();
                 let name = format!("on_{vendor}::{client}::{way}::{name}");
                 let runs = name.clone();
-                let run = move || watched(&runs, || stand.map_err(Failed::from)?.compare(client, between, &scenario));
+                let run = move || {
+                    watched(&runs, || {
+                        stand
+                            .map_err(Failed::from)?
+                            .compare(client, between, &scenario)
+                    })
+                };
                 own.push(Trial::test(name, run).with_ignored_flag(skip));
             }
         }
@@ -405,8 +547,10 @@ fn main() {
     conclusion.exit();
 }
 
-/// Whether a scenario tells more by one of those who [`HAVE_CALLS`]: they differ in what they say, and how Millrace speaks with the kernel and with servers does not
-/// depend on that. PDO is mysqli's library below, Ruby's and Perl's are C's: they differ in how they prepare, fetch, and speak of transactions.
+/// Whether a scenario tells more by one of those who [`HAVE_CALLS`]: they differ in what they say,
+/// and how Millrace speaks with the kernel and with servers does not depend on that. PDO is
+/// mysqli's library below, Ruby's and Perl's are C's: they differ in how they prepare, fetch, and
+/// speak of transactions.
 fn worth(client: Client, between: Between, scenario: &str) -> bool {
     const THEIR_OWN: [&str; 16] = [
         "batches",
@@ -431,7 +575,15 @@ fn worth(client: Client, between: Between, scenario: &str) -> bool {
         Between::Millrace(Driver::Uring) => first || THEIR_OWN.contains(&scenario),
         Between::Shared => {
             (first || [Client::PhpPdoPrepared, Client::Odbc].contains(&client))
-                && ["calls", "counts", "lifetime", "prepared", "session", "transactions"].contains(&scenario)
+                && [
+                    "calls",
+                    "counts",
+                    "lifetime",
+                    "prepared",
+                    "session",
+                    "transactions",
+                ]
+                .contains(&scenario)
         }
         Between::Relay => first,
         Between::Millrace(Driver::Epoll) | Between::Packed => first && scenario == "calls",
@@ -439,12 +591,22 @@ fn worth(client: Client, between: Between, scenario: &str) -> bool {
     }
 }
 
-/// The same for [`R2DBC`], of which what is asked before there is an answer is their own. What is large takes them long: one has the packets beyond 16 MiB with
-/// compression, the other those without.
+/// The same for [`R2DBC`], of which what is asked before there is an answer is their own. What is
+/// large takes them long: one has the packets beyond 16 MiB with compression, the other those
+/// without.
 fn worth_by_r2dbc(client: Client, between: Between, scenario: &str) -> bool {
     match between {
-        Between::Millrace(Driver::Uring) => scenario != if client == Client::R2dbcMySql { "large" } else { "compressed" },
-        Between::Millrace(Driver::Epoll) | Between::Through(Driver::Uring) => ["pipelined", "prepared"].contains(&scenario),
+        Between::Millrace(Driver::Uring) => {
+            scenario
+                != if client == Client::R2dbcMySql {
+                    "large"
+                } else {
+                    "compressed"
+                }
+        }
+        Between::Millrace(Driver::Epoll) | Between::Through(Driver::Uring) => {
+            ["pipelined", "prepared"].contains(&scenario)
+        }
         Between::Shared => ["pipelined", "prepared", "session", "transactions"].contains(&scenario),
         Between::Packed => scenario == "pipelined",
         Between::Cache | Between::Moved => scenario == "prepared",
@@ -452,7 +614,8 @@ fn worth_by_r2dbc(client: Client, between: Between, scenario: &str) -> bool {
     }
 }
 
-/// One of each list after the other: tests of one server wait for each other, those of two servers run side by side.
+/// One of each list after the other: tests of one server wait for each other, those of two servers
+/// run side by side.
 fn in_turn(lists: Vec<Vec<Trial>>) -> Vec<Trial> {
     let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
     let mut all = Vec::new();
@@ -464,15 +627,36 @@ fn in_turn(lists: Vec<Vec<Trial>>) -> Vec<Trial> {
 
 /// Nothing is started for a mere list, or if the filter rules a vendor out.
 fn stand(vendor: Vendor, arguments: &Arguments) -> Result<Arc<Stand>, String> {
-    let other = if vendor == Vendor::MariaDb { "on_mysql::" } else { "on_mariadb::" };
-    if arguments.list || arguments.filter.as_ref().is_some_and(|filter| filter.starts_with(other)) {
+    let other = if vendor == Vendor::MariaDb {
+        "on_mysql::"
+    } else {
+        "on_mariadb::"
+    };
+    if arguments.list
+        || arguments
+            .filter
+            .as_ref()
+            .is_some_and(|filter| filter.starts_with(other))
+    {
         return Err("not asked for".into());
     }
     let server = Server::start(vendor)?;
-    // The first full login of an account is by RSA or TLS; later ones are quick, as on a server that has been up for a while.
-    for (user, password) in [("app", "secret"), ("other", "geheim"), ("secured", "verschlossen")] {
-        let login = clients::Login { port: server.port, user, password };
-        let _ = Client::MariaDbCli.run(login, &conformance::cache::root().join("conformance/scenarios/warm-up.txt"));
+    // The first full login of an account is by RSA or TLS; later ones are quick, as on a server
+    // that has been up for a while.
+    for (user, password) in [
+        ("app", "secret"),
+        ("other", "geheim"),
+        ("secured", "verschlossen"),
+    ] {
+        let login = clients::Login {
+            port: server.port,
+            user,
+            password,
+        };
+        let _ = Client::MariaDbCli.run(
+            login,
+            &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
     }
     let files = TempFolder::new("files").map_err(|error| error.to_string())?;
     clients::files(files.path()).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
-//! What a connection has besides variables: user variables, temporary tables, locks, the last id, counts and warnings. Each client has
-//! one of its own, in which the same statements say what a server has to answer.
+//! What a connection has besides variables: user variables, temporary tables, locks, the last id,
+//! counts and warnings. Each client has one of its own, in which the same statements say what a
+//! server has to answer.
 //!
 //! ```text
 //! SELECT 'tag' INTO @a                          SELECT item, … [FROM vars FOR UPDATE]   where an item is
@@ -38,7 +39,8 @@ pub(crate) struct Ground {
     /// User locks, and whose they are.
     pub(crate) locks: BTreeMap<String, u32>,
     pub(crate) ids: BTreeMap<u64, String>,
-    /// XA transactions that are prepared: what they will write, and the connection that they are still bound to.
+    /// XA transactions that are prepared: what they will write, and the connection that they are
+    /// still bound to.
     pub(crate) xa: BTreeMap<String, (Vec<String>, Option<u32>)>,
     /// One that is prepared is not bound to its connection any more.
     pub(crate) detaches: bool,
@@ -56,12 +58,19 @@ impl Ground {
     /// The connection is over.
     pub(crate) fn leave(&mut self, connection: u32) {
         self.locks.retain(|_, holder| *holder != connection);
-        self.xa.values_mut().filter(|(_, bound)| *bound == Some(connection)).for_each(|(_, bound)| *bound = None);
+        self.xa
+            .values_mut()
+            .filter(|(_, bound)| *bound == Some(connection))
+            .for_each(|(_, bound)| *bound = None);
     }
 
     /// Whether there is a schema of that name.
     pub(crate) fn knows_schema(&self, name: &str) -> Result<(), Complaint> {
-        if SCHEMAS.contains(&name) && self.missing != Some(name) { Ok(()) } else { Err(no_schema(name)) }
+        if SCHEMAS.contains(&name) && self.missing != Some(name) {
+            Ok(())
+        } else {
+            Err(no_schema(name))
+        }
     }
 
     /// What anybody sees here.
@@ -104,7 +113,10 @@ fn quoted(sql: &str) -> Option<&str> {
 
 /// The client of a tag.
 pub(crate) fn client(sql: &str) -> Option<&str> {
-    quoted(sql)?.split_once('-').map(|(client, _)| client).filter(|client| client.starts_with('c'))
+    quoted(sql)?
+        .split_once('-')
+        .map(|(client, _)| client)
+        .filter(|client| client.starts_with('c'))
 }
 
 fn no_handler(name: &str) -> Complaint {
@@ -142,7 +154,16 @@ impl Belongings {
     pub(crate) fn of_somebody_else(&self, sql: &str) -> Option<(&str, &'static str)> {
         let owner = self.owner.as_deref()?;
         client(sql).filter(|client| *client != owner)?;
-        let alone = |name: &&str| ["a temporary table", "locked tables", "a user lock", "a handler", "a sequence"].contains(name);
+        let alone = |name: &&str| {
+            [
+                "a temporary table",
+                "locked tables",
+                "a user lock",
+                "a handler",
+                "a sequence",
+            ]
+            .contains(name)
+        };
         self.names().find(alone).map(|what| (owner, what))
     }
 
@@ -185,18 +206,37 @@ impl Belongings {
         self.owner = client(sql).map(str::to_owned).or_else(|| self.owner.take());
     }
 
-    /// What programs may have left: as MySQL's performance schema tells it. `plain`: there is no role.
+    /// What programs may have left: as MySQL's performance schema tells it. `plain`: there is no
+    /// role.
     pub(crate) fn left(&self, plain: bool) -> Answer {
         let locks = self.locks.len() + usize::from(self.locked);
-        let first = ["1", &locks.to_string(), "0", "1", if plain { "1" } else { "0" }, &self.user.len().to_string()]
-            .map(|cell| Some(cell.to_owned()));
+        let first = [
+            "1",
+            &locks.to_string(),
+            "0",
+            "1",
+            if plain { "1" } else { "0" },
+            &self.user.len().to_string(),
+        ]
+        .map(|cell| Some(cell.to_owned()));
         let hex = |name: &String| Some(name.bytes().map(|byte| format!("{byte:02X}")).collect());
-        let names = self.user.keys().map(hex).chain(self.user.is_empty().then_some(None));
-        let rows = names.map(|name| first.iter().cloned().chain([name]).collect()).collect();
-        Answer { columns: 7, rows, ..Answer::default() }
+        let names = self
+            .user
+            .keys()
+            .map(hex)
+            .chain(self.user.is_empty().then_some(None));
+        let rows = names
+            .map(|name| first.iter().cloned().chain([name]).collect())
+            .collect();
+        Answer {
+            columns: 7,
+            rows,
+            ..Answer::default()
+        }
     }
 
-    /// The answer of connection `me`, if it is a statement of this language. `variable`: what a session variable is.
+    /// The answer of connection `me`, if it is a statement of this language. `variable`: what a
+    /// session variable is.
     pub(crate) fn say(
         &mut self,
         ground: &mut Ground,
@@ -205,8 +245,18 @@ impl Belongings {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Option<Result<Answer, Complaint>> {
         let words: Vec<&str> = sql.split_whitespace().collect();
-        let done = |affected| Some(Ok(Answer { affected, ..Answer::default() }));
-        let missing = |table: &str| Some(Err(Complaint(1146, format!("Table '{table}' doesn't exist"))));
+        let done = |affected| {
+            Some(Ok(Answer {
+                affected,
+                ..Answer::default()
+            }))
+        };
+        let missing = |table: &str| {
+            Some(Err(Complaint(
+                1146,
+                format!("Table '{table}' doesn't exist"),
+            )))
+        };
         match words.as_slice() {
             ["CREATE", "TEMPORARY", "TABLE", name, ..] => {
                 self.owned_by(sql);
@@ -217,13 +267,15 @@ impl Belongings {
                 Some(_) => done(0),
                 None => Some(Err(Complaint(1051, format!("Unknown table '{name}'")))),
             },
-            ["INSERT", "INTO", name @ ("t1" | "t2"), "VALUES", _] => match self.tables.get_mut(*name) {
-                Some(table) => {
-                    table.push(quoted(sql)?.to_owned());
-                    done(1)
+            ["INSERT", "INTO", name @ ("t1" | "t2"), "VALUES", _] => {
+                match self.tables.get_mut(*name) {
+                    Some(table) => {
+                        table.push(quoted(sql)?.to_owned());
+                        done(1)
+                    }
+                    None => missing(name),
                 }
-                None => missing(name),
-            },
+            }
             ["SELECT", "tag", "FROM", name @ ("t1" | "t2")] => match self.tables.get(*name) {
                 Some(table) => Some(Ok(Answer {
                     columns: 1,
@@ -245,7 +297,11 @@ impl Belongings {
             ["HANDLER", name, "READ", how] => match self.handlers.get_mut(*name) {
                 Some(at) => {
                     *at = if *how == "FIRST" { 1 } else { *at + 1 };
-                    Some(Ok(Answer { columns: 1, rows: vec![vec![Some(at.to_string())]], ..Answer::default() }))
+                    Some(Ok(Answer {
+                        columns: 1,
+                        rows: vec![vec![Some(at.to_string())]],
+                        ..Answer::default()
+                    }))
                 }
                 None => Some(Err(no_handler(name))),
             },
@@ -264,44 +320,89 @@ impl Belongings {
                     ground.ids.insert(id, (*tag).to_owned());
                 }
                 self.insert_id = first;
-                Some(Ok(Answer { affected: tags.len() as u64, insert_id: first, ..Answer::default() }))
+                Some(Ok(Answer {
+                    affected: tags.len() as u64,
+                    insert_id: first,
+                    ..Answer::default()
+                }))
             }
             ["SELECT", "tag", "FROM", "ids", ..] => {
                 let tag = ground.ids.get(&self.insert_id).cloned();
-                Some(Ok(Answer { columns: 1, rows: tag.into_iter().map(|tag| vec![Some(tag)]).collect(), ..Answer::default() }))
+                Some(Ok(Answer {
+                    columns: 1,
+                    rows: tag.into_iter().map(|tag| vec![Some(tag)]).collect(),
+                    ..Answer::default()
+                }))
             }
             ["INSERT", "INTO", table @ ("fires" | "hides"), "VALUES", _] | ["CALL", table] => {
                 let unnamed = *table == "hides";
                 if unnamed || sql.starts_with("CALL") {
-                    // Of this one nobody tells more than that something has changed, and of a CALL not even that.
-                    self.user.insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
+                    // Of this one nobody tells more than that something has changed, and of a CALL
+                    // not even that.
+                    self.user
+                        .insert("b".to_owned(), Some(quoted(sql)?.to_owned()));
                 }
                 let tells = !sql.starts_with("CALL hide(");
                 let changed = tells.then_some(("time_zone", quoted(sql)?.to_owned()));
-                Some(Ok(Answer { affected: 1, changed, unnamed, ..Answer::default() }))
+                Some(Ok(Answer {
+                    affected: 1,
+                    changed,
+                    unnamed,
+                    ..Answer::default()
+                }))
             }
             ["SELECT", tag, "FROM", "warny", ..] => {
-                self.warnings = vec![("Warning", 1292, format!("Truncated incorrect value: {tag}"))];
-                Some(Ok(Answer { columns: 1, rows: vec![vec![Some(quoted(sql)?.to_owned())]], warnings: 1, ..Answer::default() }))
+                self.warnings =
+                    vec![("Warning", 1292, format!("Truncated incorrect value: {tag}"))];
+                Some(Ok(Answer {
+                    columns: 1,
+                    rows: vec![vec![Some(quoted(sql)?.to_owned())]],
+                    warnings: 1,
+                    ..Answer::default()
+                }))
             }
             ["SELECT", tag, "FROM", "nowhere", ..] => missing(tag.trim_matches('\'')),
             ["SHOW", "COUNT(*)", what] => {
-                let count = self.warnings.iter().filter(|(level, ..)| *what == "WARNINGS" || *level == "Error").count();
-                Some(Ok(Answer { columns: 1, rows: vec![vec![Some(count.to_string())]], ..Answer::default() }))
+                let count = self
+                    .warnings
+                    .iter()
+                    .filter(|(level, ..)| *what == "WARNINGS" || *level == "Error")
+                    .count();
+                Some(Ok(Answer {
+                    columns: 1,
+                    rows: vec![vec![Some(count.to_string())]],
+                    ..Answer::default()
+                }))
             }
             ["DO", "0"] => done(0),
             ["SHOW", what @ ("WARNINGS" | "ERRORS")] => {
                 let row = |(level, code, words): &(&str, u16, String)| {
-                    vec![Some((*level).to_owned()), Some(code.to_string()), Some(words.clone())]
+                    vec![
+                        Some((*level).to_owned()),
+                        Some(code.to_string()),
+                        Some(words.clone()),
+                    ]
                 };
-                let listed = self.warnings.iter().filter(|(level, ..)| *what == "WARNINGS" || *level == "Error");
-                Some(Ok(Answer { columns: 3, rows: listed.map(row).collect(), ..Answer::default() }))
+                let listed = self
+                    .warnings
+                    .iter()
+                    .filter(|(level, ..)| *what == "WARNINGS" || *level == "Error");
+                Some(Ok(Answer {
+                    columns: 3,
+                    rows: listed.map(row).collect(),
+                    ..Answer::default()
+                }))
             }
-            ["SELECT", "1", "FROM", "(SELECT", "1)", "nothing"] => {
-                Some(Ok(Answer { columns: 1, rows: vec![vec![Some("1".to_owned())]], ..Answer::default() }))
-            }
+            ["SELECT", "1", "FROM", "(SELECT", "1)", "nothing"] => Some(Ok(Answer {
+                columns: 1,
+                rows: vec![vec![Some("1".to_owned())]],
+                ..Answer::default()
+            })),
             ["SELECT", _, "INTO", name] => {
-                self.user.insert(name.trim_start_matches('@').to_owned(), Some(quoted(sql)?.to_owned()));
+                self.user.insert(
+                    name.trim_start_matches('@').to_owned(),
+                    Some(quoted(sql)?.to_owned()),
+                );
                 done(1)
             }
             ["SELECT", ..] => {
@@ -314,7 +415,11 @@ impl Belongings {
                 if !self.locks.is_empty() || self.last_value.is_some() {
                     self.owned_by(sql);
                 }
-                Some(Ok(Answer { columns: row.len(), rows: vec![row], ..Answer::default() }))
+                Some(Ok(Answer {
+                    columns: row.len(),
+                    rows: vec![row],
+                    ..Answer::default()
+                }))
             }
             _ => None,
         }
@@ -327,13 +432,24 @@ impl Belongings {
         item: &str,
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Option<Option<String>> {
-        let inside = |function: &str| item.strip_prefix(function)?.strip_prefix('(')?.strip_suffix(')');
-        let user = |name: &str| self.user.get(name.trim_start_matches('@').trim_matches('`')).cloned().flatten();
+        let inside = |function: &str| {
+            item.strip_prefix(function)?
+                .strip_prefix('(')?
+                .strip_suffix(')')
+        };
+        let user = |name: &str| {
+            self.user
+                .get(name.trim_start_matches('@').trim_matches('`'))
+                .cloned()
+                .flatten()
+        };
         if item == "@@warning_count" {
             return Some(Some(self.warned.to_string()));
         }
-        if let Some(name) =
-            item.strip_prefix("@@SESSION.").or_else(|| item.strip_prefix("@@GLOBAL.")).or_else(|| item.strip_prefix("@@"))
+        if let Some(name) = item
+            .strip_prefix("@@SESSION.")
+            .or_else(|| item.strip_prefix("@@GLOBAL."))
+            .or_else(|| item.strip_prefix("@@"))
         {
             return variable(name).map(Some);
         }
@@ -341,7 +457,9 @@ impl Belongings {
             return Some(user(item));
         }
         if let Some(name) = inside("HEX") {
-            return Some(user(name).map(|value| value.bytes().map(|byte| format!("{byte:02X}")).collect()));
+            return Some(
+                user(name).map(|value| value.bytes().map(|byte| format!("{byte:02X}")).collect()),
+            );
         }
         if inside("COLLATION").is_some() {
             return Some(Some("latin1_swedish_ci".to_owned()));
@@ -372,10 +490,14 @@ impl Belongings {
             }
             return Some(Some(u8::from(free).to_string()));
         }
-        if let Some(name) =
-            item.strip_prefix("IS_USED_LOCK(").and_then(|rest| rest.strip_suffix(")<=>CONNECTION_ID()")).and_then(quoted)
+        if let Some(name) = item
+            .strip_prefix("IS_USED_LOCK(")
+            .and_then(|rest| rest.strip_suffix(")<=>CONNECTION_ID()"))
+            .and_then(quoted)
         {
-            return Some(Some(u8::from(ground.locks.get(name) == Some(&me)).to_string()));
+            return Some(Some(
+                u8::from(ground.locks.get(name) == Some(&me)).to_string(),
+            ));
         }
         if let Some(name) = inside("RELEASE_LOCK").and_then(quoted) {
             let mine = ground.locks.get(name) == Some(&me);
@@ -386,14 +508,20 @@ impl Belongings {
             return Some(Some(u8::from(mine).to_string()));
         }
         if item.starts_with("CAST(") {
-            return Some(quoted(item)?.parse().ok().map(|number: i64| number.to_string()));
+            return Some(
+                quoted(item)?
+                    .parse()
+                    .ok()
+                    .map(|number: i64| number.to_string()),
+            );
         }
         let tag = item.strip_prefix('\'')?.strip_suffix('\'')?;
         Some(Some(tag.to_owned()))
     }
 }
 
-/// What `@x = …` sets, as far as it is of this language: a literal, NULL, another variable, or a string in hexadecimal digits.
+/// What `@x = …` sets, as far as it is of this language: a literal, NULL, another variable, or a
+/// string in hexadecimal digits.
 pub(crate) fn value(text: &str, user: &BTreeMap<String, Option<String>>) -> Option<String> {
     if let Some(name) = text.strip_prefix('@') {
         return user.get(name.trim_matches('`')).cloned().flatten();

@@ -104,7 +104,8 @@ pub(crate) struct Client {
     pub(crate) rows: usize,
     /// Flags of the end of the last rows.
     pub(crate) status: u16,
-    /// Number of its session: what the greeting said, and what a server says where nothing is between.
+    /// Number of its session: what the greeting said, and what a server says where nothing is
+    /// between.
     pub(crate) greeted: u32,
     pub(crate) number: u32,
 }
@@ -120,10 +121,22 @@ impl Client {
         chance: &mut Chance,
     ) -> Result<Self, Refused> {
         let mut conn = Conn::new(rt.connect(to).await?);
-        let deprecate = if chance.percent(50) { caps::DEPRECATE_EOF } else { 0 };
-        let several = if chance.percent(50) { caps::MULTI_STATEMENTS } else { 0 };
+        let deprecate = if chance.percent(50) {
+            caps::DEPRECATE_EOF
+        } else {
+            0
+        };
+        let several = if chance.percent(50) {
+            caps::MULTI_STATEMENTS
+        } else {
+            0
+        };
         let algorithm = *chance.one_of(&[Algorithm::Zlib, Algorithm::Zstd]);
-        let compression = chance.percent(30).then_some(net::Compression { algorithm, zlib_level: 1, zstd_level: 1 });
+        let compression = chance.percent(30).then_some(net::Compression {
+            algorithm,
+            zlib_level: 1,
+            zstd_level: 1,
+        });
         let account = net::Account {
             user,
             secret: &net::Secret::Clear(crate::server::PASSWORD.to_owned()),
@@ -169,7 +182,13 @@ impl Client {
     }
 
     /// COM_CHANGE_USER: it becomes this user, if the password is right.
-    pub(crate) async fn change_user(&mut self, user: &str, password: &str, schema: &str, charset: u16) -> Result<Reply, Broken> {
+    pub(crate) async fn change_user(
+        &mut self,
+        user: &str,
+        password: &str,
+        schema: &str,
+        charset: u16,
+    ) -> Result<Reply, Broken> {
         let change = ChangeUser {
             user: user.to_owned(),
             database: Some(schema.to_owned()).filter(|name| !name.is_empty()),
@@ -230,22 +249,33 @@ impl Client {
             Some(&FILE_HEADER) if due == Due::Filed => return self.send_file(&first[1..]).await,
             Some(&ok::OK_HEADER) => {
                 let ok = ok::Ok::read(&first, self.caps)?;
-                (self.insert_id, self.affected, self.status) = (ok.insert_id, ok.affected, ok.status);
+                (self.insert_id, self.affected, self.status) =
+                    (ok.insert_id, ok.affected, ok.status);
                 return Ok(Reply::Ok);
             }
             _ => {}
         }
         if due == Due::Filed {
-            return Err(Broken::Protocol("rows instead of a question for a file".to_owned()));
+            return Err(Broken::Protocol(
+                "rows instead of a question for a file".to_owned(),
+            ));
         }
         let columns = usize::try_from(Reader::new(&first).lenenc_int()?).unwrap_or(usize::MAX);
         self.columns = columns;
         self.definitions(columns).await?;
         if due == Due::Cursor {
-            let end = if caps::has(self.caps, caps::DEPRECATE_EOF) { Some(self.packet().await?) } else { None };
+            let end = if caps::has(self.caps, caps::DEPRECATE_EOF) {
+                Some(self.packet().await?)
+            } else {
+                None
+            };
             let status = end.map_or(Ok(self.status), |end| self.end(&end))?;
             let opened = status & status::CURSOR_EXISTS != 0;
-            return if opened { Ok(Reply::Opened) } else { Err(Broken::Protocol("no cursor was opened".to_owned())) };
+            return if opened {
+                Ok(Reply::Opened)
+            } else {
+                Err(Broken::Protocol("no cursor was opened".to_owned()))
+            };
         }
         self.read_rows(columns, due == Due::Binary).await
     }
@@ -254,7 +284,10 @@ impl Client {
     async fn send_file(&mut self, name: &[u8]) -> Result<Reply, Broken> {
         let (own, pieces) = std::mem::take(&mut self.file);
         if name != own.as_bytes() {
-            return Err(Broken::Protocol(format!("a question for the file {:?} instead of {own}", words(name))));
+            return Err(Broken::Protocol(format!(
+                "a question for the file {:?} instead of {own}",
+                words(name)
+            )));
         }
         for piece in pieces.iter().map(Vec::as_slice).chain([&[][..]]) {
             if self.send_piece(piece).await.is_err() {
@@ -298,13 +331,18 @@ impl Client {
 
     /// Whether some of an answer was there when the connection ended with this.
     pub(crate) fn has_begun(&self, error: &NetError) -> bool {
-        self.came > 0 || matches!(error, NetError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
+        self.came > 0
+            || matches!(error, NetError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof)
     }
 
     /// The flags of an end of rows.
     fn end(&mut self, payload: &[u8]) -> Result<u16, Broken> {
         let deprecated = caps::has(self.caps, caps::DEPRECATE_EOF);
-        self.status = if deprecated { ok::Ok::read(payload, self.caps)?.status } else { ok::read_eof(payload)?.1 };
+        self.status = if deprecated {
+            ok::Ok::read(payload, self.caps)?.status
+        } else {
+            ok::read_eof(payload)?.1
+        };
         Ok(self.status)
     }
 
@@ -327,7 +365,10 @@ impl Client {
 
     fn error(&self, payload: &[u8]) -> Result<Reply, Broken> {
         let error = ok::Err::read(payload)?;
-        Ok(Reply::Err { code: error.code, message: String::from_utf8_lossy(error.message).into_owned() })
+        Ok(Reply::Err {
+            code: error.code,
+            message: String::from_utf8_lossy(error.message).into_owned(),
+        })
     }
 
     async fn prepared(&mut self, first: &[u8]) -> Result<Reply, Broken> {
@@ -346,13 +387,17 @@ impl Client {
         for _ in 0..n {
             let definition = self.packet().await?;
             if definition.get(..4) != Some(b"\x03def") {
-                return Err(Broken::Protocol("no column definition where one is due".to_owned()));
+                return Err(Broken::Protocol(
+                    "no column definition where one is due".to_owned(),
+                ));
             }
         }
         if !caps::has(self.caps, caps::DEPRECATE_EOF) {
             let eof = self.packet().await?;
             if eof.first() != Some(&ok::EOF_HEADER) || eof.len() != 5 {
-                return Err(Broken::Protocol("no EOF packet after the definitions".to_owned()));
+                return Err(Broken::Protocol(
+                    "no EOF packet after the definitions".to_owned(),
+                ));
             }
             self.end(&eof)?;
         }
@@ -369,7 +414,9 @@ impl Client {
         }
         let packet = match self.conn.packet(PACKET_LEN_MAX).await {
             // The same as below, in a frame of its own.
-            Err(NetError::Malformed(what)) if self.came == 0 && what.to_string().contains("answers no command") => {
+            Err(NetError::Malformed(what))
+                if self.came == 0 && what.to_string().contains("answers no command") =>
+            {
                 self.dismissed = true;
                 return Err(Broken::Net(NetError::Closed));
             }
@@ -382,7 +429,10 @@ impl Client {
         }
         self.came += 1;
         if packet.seq != self.seq {
-            return Err(Broken::Protocol(format!("packet {} where {} is due", packet.seq, self.seq)));
+            return Err(Broken::Protocol(format!(
+                "packet {} where {} is due",
+                packet.seq, self.seq
+            )));
         }
         self.seq = self.seq.wrapping_add(1);
         Ok(packet.payload().to_vec())
@@ -397,23 +447,43 @@ fn text_row(payload: &[u8], columns: usize) -> Result<Row, Broken> {
     let mut r = Reader::new(payload);
     let mut row = Row::new();
     for _ in 0..columns {
-        let value = r.lenenc_or_null().map_err(|_| Broken::Protocol(format!("no row: {:?}", words(payload))))?;
+        let value = r
+            .lenenc_or_null()
+            .map_err(|_| Broken::Protocol(format!("no row: {:?}", words(payload))))?;
         row.push(value.map(words));
     }
-    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol(format!("bytes after the end of a row: {payload:?}"))) }
+    if r.is_empty() {
+        Ok(row)
+    } else {
+        Err(Broken::Protocol(format!(
+            "bytes after the end of a row: {payload:?}"
+        )))
+    }
 }
 
 /// All columns of our world are text.
 fn binary_row(payload: &[u8], columns: usize) -> Result<Row, Broken> {
     let mut r = Reader::new(payload);
     if r.u8()? != 0 {
-        return Err(Broken::Protocol("a binary row that does not begin with 0".to_owned()));
+        return Err(Broken::Protocol(
+            "a binary row that does not begin with 0".to_owned(),
+        ));
     }
     let nulls = r.take((columns + 2).div_ceil(8))?.to_vec();
     let mut row = Row::new();
     for at in 2..columns + 2 {
-        let null = nulls.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 != 0);
-        row.push(if null { None } else { Some(words(r.lenenc_bytes()?)) });
+        let null = nulls
+            .get(at / 8)
+            .is_some_and(|byte| byte >> (at % 8) & 1 != 0);
+        row.push(if null {
+            None
+        } else {
+            Some(words(r.lenenc_bytes()?))
+        });
     }
-    if r.is_empty() { Ok(row) } else { Err(Broken::Protocol("bytes after the end of a row".to_owned())) }
+    if r.is_empty() {
+        Ok(row)
+    } else {
+        Err(Broken::Protocol("bytes after the end of a row".to_owned()))
+    }
 }

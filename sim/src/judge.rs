@@ -18,13 +18,13 @@ pub struct Verdict {
     pub answered: u64,
     /// Errors that a fault explains, and connections that broke.
     pub excused: u64,
-    /// Statements that shared a connection in flight, connections that one core lent to another, clients that it handed over, and statements that waited for a place
-    /// in flight.
+    /// Statements that shared a connection in flight, connections that one core lent to another,
+    /// clients that it handed over, and statements that waited for a place in flight.
     pub between: [u64; 4],
     /// Transactions and single inserts that were acknowledged.
     pub committed: u64,
-    /// How often what happened of which a world without would prove little: among others, how often a connection went from one client to
-    /// another, and after what.
+    /// How often what happened of which a world without would prove little: among others, how often
+    /// a connection went from one client to another, and after what.
     pub hits: BTreeMap<&'static str, u64>,
 }
 
@@ -99,7 +99,10 @@ impl Judge {
     /// Writes a line of the story.
     pub(crate) fn tell(&self, who: &str, what: &str) {
         let at = self.rt.now() - self.began;
-        self.story.borrow_mut().push(format!("{:>12.3} ms  {who}: {what}", at.as_secs_f64() * 1000.0));
+        self.story.borrow_mut().push(format!(
+            "{:>12.3} ms  {who}: {what}",
+            at.as_secs_f64() * 1000.0
+        ));
     }
 
     /// Something happened that must not.
@@ -135,7 +138,9 @@ impl Judge {
 
     /// What became of an insert, as its client knows.
     pub(crate) fn fate(&self, tag: &str, fate: Fate) {
-        self.fates.borrow_mut().insert(tag.to_owned(), (fate, self.rt.now()));
+        self.fates
+            .borrow_mut()
+            .insert(tag.to_owned(), (fate, self.rt.now()));
     }
 
     /// The same, as far as it is known.
@@ -147,8 +152,12 @@ impl Judge {
     pub(crate) fn acknowledged(&self, owner: &str) -> Vec<(String, Instant)> {
         let first = format!("{owner}-");
         let fates = self.fates.borrow();
-        let all = fates.range(first.clone()..).take_while(|(tag, _)| tag.starts_with(&first));
-        all.filter(|(_, (fate, _))| *fate == Fate::Acknowledged).map(|(tag, (_, at))| (tag.clone(), *at)).collect()
+        let all = fates
+            .range(first.clone()..)
+            .take_while(|(tag, _)| tag.starts_with(&first));
+        all.filter(|(_, (fate, _))| *fate == Fate::Acknowledged)
+            .map(|(tag, (_, at))| (tag.clone(), *at))
+            .collect()
     }
 
     /// A copy of what has this tag finds this.
@@ -163,7 +172,9 @@ impl Judge {
 
     /// What has this tag is said in this schema.
     pub(crate) fn said_in(&self, tag: &str, schema: &str) {
-        self.schemas.borrow_mut().insert(tag.to_owned(), schema.to_owned());
+        self.schemas
+            .borrow_mut()
+            .insert(tag.to_owned(), schema.to_owned());
     }
 
     /// The same, if somebody has said so.
@@ -212,14 +223,29 @@ impl Judge {
             most = most.max(now);
         }
         let enough = most <= i64::from(max);
-        self.check(enough, server, || format!("{most} connections at once; max_connections is {max}"));
+        self.check(enough, server, || {
+            format!("{most} connections at once; max_connections is {max}")
+        });
     }
 
-    /// Every core has been told that no work may go to this server; the number is for [`comes_online`](Self::comes_online).
+    /// Every core has been told that no work may go to this server; the number is for
+    /// [`comes_online`](Self::comes_online).
     pub(crate) fn goes_offline(&self, server: &'static str, hard: bool) -> usize {
-        self.hit(if hard { "a server OFFLINE_HARD" } else { "a server OFFLINE_SOFT" }, 1);
+        self.hit(
+            if hard {
+                "a server OFFLINE_HARD"
+            } else {
+                "a server OFFLINE_SOFT"
+            },
+            1,
+        );
         let mut offline = self.offline.borrow_mut();
-        offline.push(Offline { server, hard, from: self.rt.now(), to: None });
+        offline.push(Offline {
+            server,
+            hard,
+            from: self.rt.now(),
+            to: None,
+        });
         offline.len() - 1
     }
 
@@ -247,34 +273,61 @@ impl Judge {
 
     /// Whether it has expired.
     pub(crate) fn is_expired(&self) -> bool {
-        self.expired.borrow().last().is_some_and(|(_, to)| to.is_none())
+        self.expired
+            .borrow()
+            .last()
+            .is_some_and(|(_, to)| to.is_none())
     }
 
     /// Whether it has, or had at any time since.
     pub(crate) fn was_expired_since(&self, since: Instant) -> bool {
-        self.expired.borrow().last().is_some_and(|(_, to)| to.is_none_or(|to| to >= since))
+        self.expired
+            .borrow()
+            .last()
+            .is_some_and(|(_, to)| to.is_none_or(|to| to >= since))
     }
 
-    /// Nothing is opened to a server that is out of service, and nothing stays open to one that is OFFLINE_HARD. Either is heard of up to `late` after it was.
+    /// Nothing is opened to a server that is out of service, and nothing stays open to one that is
+    /// OFFLINE_HARD. Either is heard of up to `late` after it was.
     pub(crate) fn judge_offline(&self, server: &'static str, late: Duration) {
         let words = |what: &str, from: Instant, at: Instant| {
-            format!("a connection of {:?} {what}, {:?} after the beginning", from - self.began, at - self.began)
+            format!(
+                "a connection of {:?} {what}, {:?} after the beginning",
+                from - self.began,
+                at - self.began
+            )
         };
-        for offline in self.offline.borrow().iter().filter(|offline| offline.server == server) {
+        for offline in self
+            .offline
+            .borrow()
+            .iter()
+            .filter(|offline| offline.server == server)
+        {
             let until = offline.to.unwrap_or_else(|| self.rt.now());
             let (told, cut) = (offline.from + late, offline.from + late + CUT_OFF);
-            for (_, from, to) in self.seen.borrow().iter().filter(|(whose, ..)| *whose == server) {
+            for (_, from, to) in self
+                .seen
+                .borrow()
+                .iter()
+                .filter(|(whose, ..)| *whose == server)
+            {
                 // One that only says KILL has no length here.
                 let counts = *to != Some(*from);
                 let opened = counts && *from > told && *from < until;
-                self.check(!opened, server, || words("was opened while it was offline", *from, *from));
-                let stays = offline.hard && *from <= told && cut < until && to.is_none_or(|to| to > cut);
-                self.check(!stays, server, || words("was open although it was OFFLINE_HARD", *from, cut));
+                self.check(!opened, server, || {
+                    words("was opened while it was offline", *from, *from)
+                });
+                let stays =
+                    offline.hard && *from <= told && cut < until && to.is_none_or(|to| to > cut);
+                self.check(!stays, server, || {
+                    words("was open although it was OFFLINE_HARD", *from, cut)
+                });
             }
         }
     }
 
-    /// What was acknowledged is in the log once, what was rolled back is not, anything else at most once.
+    /// What was acknowledged is in the log once, what was rolled back is not, anything else at most
+    /// once.
     pub(crate) fn judge_log(&self, log: &[String]) {
         let mut times: BTreeMap<&str, u32> = BTreeMap::new();
         for tag in log {
@@ -288,7 +341,9 @@ impl Judge {
                 Fate::Unknown => n <= 1,
                 Fate::Never => n == 0,
             };
-            self.check(right, "log", || format!("{tag} is there {n} times, and its client was told {fate:?}"));
+            self.check(right, "log", || {
+                format!("{tag} is there {n} times, and its client was told {fate:?}")
+            });
         }
         for tag in times.keys() {
             self.accuse("log", &format!("{tag} was inserted by nobody"));
@@ -296,7 +351,12 @@ impl Judge {
     }
 
     pub(crate) fn verdict(&self, seed: u64) -> Verdict {
-        let committed = self.fates.borrow().values().filter(|(fate, _)| *fate == Fate::Acknowledged).count();
+        let committed = self
+            .fates
+            .borrow()
+            .values()
+            .filter(|(fate, _)| *fate == Fate::Acknowledged)
+            .count();
         Verdict {
             seed,
             story: self.story.borrow().clone(),

@@ -1,4 +1,5 @@
-//! The simulator: Millrace's own core, fake servers and random clients in one thread, in a world made from a seed.
+//! The simulator: Millrace's own core, fake servers and random clients in one thread, in a world
+//! made from a seed.
 //!
 //! ```text
 //!  programme.rs ── client.rs ──> worker::run (what ships) ──> server.rs ── mind.rs

@@ -1,4 +1,5 @@
-//! `cargo run -p sim -- 123` plays a seed and prints its story; `-- --minutes 10` plays fresh seeds until time is up.
+//! `cargo run -p sim -- 123` plays a seed and prints its story; `-- --minutes 10` plays fresh seeds
+//! until time is up.
 #![forbid(unsafe_code)]
 
 use clap::Parser;
@@ -37,7 +38,9 @@ fn main() -> ExitCode {
     match flags.minutes {
         Some(minutes) => soak(minutes, flags.from, flags.kills),
         None if flags.seeds.is_empty() => {
-            eprintln!("which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5");
+            eprintln!(
+                "which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5"
+            );
             ExitCode::from(2)
         }
         None => tell(&flags),
@@ -59,7 +62,10 @@ fn world(seed: u64, weather: Option<&str>) -> World {
 fn tell(flags: &Flags) -> ExitCode {
     let mut bad = false;
     for seed in &flags.seeds {
-        let verdict = sim::run(&World { kills: flags.kills, ..world(*seed, flags.weather.as_deref()) });
+        let verdict = sim::run(&World {
+            kills: flags.kills,
+            ..world(*seed, flags.weather.as_deref())
+        });
         for line in &verdict.story {
             println!("{line}");
         }
@@ -75,7 +81,11 @@ fn tell(flags: &Flags) -> ExitCode {
         }
         bad |= !verdict.violations.is_empty();
     }
-    if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if bad {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// A core that goes round and round without ever waiting holds up the world's time as well.
@@ -88,7 +98,9 @@ fn watch(playing: Arc<AtomicU64>) {
             if seed != last {
                 (last, since) = (seed, Instant::now());
             } else if since.elapsed() > PATIENCE {
-                println!("seed {seed} fails: it goes on without ever waiting\n  cargo run -p sim -- {seed}");
+                println!(
+                    "seed {seed} fails: it goes on without ever waiting\n  cargo run -p sim -- {seed}"
+                );
                 std::process::exit(1);
             }
         }
@@ -96,7 +108,11 @@ fn watch(playing: Arc<AtomicU64>) {
 }
 
 fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() * 1000);
+    let clock = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(1, |since| since.as_secs() * 1000)
+    };
     let mut seed = from.unwrap_or_else(clock);
     let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let (mut played, mut failing) = (0u64, Vec::new());
@@ -106,13 +122,21 @@ fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
     watch(playing.clone());
     while Instant::now() < until {
         playing.store(seed, Ordering::Relaxed);
-        let verdict = catch_unwind(AssertUnwindSafe(|| sim::run(&World { kills, ..World::of(seed) })));
+        let verdict = catch_unwind(AssertUnwindSafe(|| {
+            sim::run(&World {
+                kills,
+                ..World::of(seed)
+            })
+        }));
         match verdict {
             Ok(verdict) => {
                 answered += verdict.answered;
                 excused += verdict.excused;
                 committed += verdict.committed;
-                verdict.hits.iter().for_each(|(what, times)| *hits.entry(what).or_default() += times);
+                verdict
+                    .hits
+                    .iter()
+                    .for_each(|(what, times)| *hits.entry(what).or_default() += times);
                 if let Some(first) = verdict.violations.first() {
                     println!("seed {seed} fails: {first}");
                     failing.push(seed);
@@ -137,5 +161,9 @@ fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
     for seed in &failing {
         println!("  cargo run -p sim -- --kills {kills} {seed}");
     }
-    if failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

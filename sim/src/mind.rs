@@ -35,8 +35,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use xa::Xa;
 
 /// The names of the columns that [`Mind::report`] fills.
-pub(crate) const STATE_COLUMNS: [&str; 10] =
-    ["schema", "names", "autocommit", "transaction", "isolation", "sql_mode", "time_zone", "access", "role", "level"];
+pub(crate) const STATE_COLUMNS: [&str; 10] = [
+    "schema",
+    "names",
+    "autocommit",
+    "transaction",
+    "isolation",
+    "sql_mode",
+    "time_zone",
+    "access",
+    "role",
+    "level",
+];
 /// The schemas that exist.
 pub(crate) const SCHEMAS: [&str; 3] = ["red", "green", "blue"];
 /// The collation of who says nothing of it: latin1_swedish_ci.
@@ -154,7 +164,12 @@ fn names_of(charset: &str, collation: Option<&str>) -> Result<(String, String), 
         None => default,
         Some(name) => wire::charset::by_name(name)
             .filter(|c| c.charset == default.charset)
-            .ok_or_else(|| Complaint(1253, format!("COLLATION '{name}' is not valid for CHARACTER SET '{charset}'")))?,
+            .ok_or_else(|| {
+                Complaint(
+                    1253,
+                    format!("COLLATION '{name}' is not valid for CHARACTER SET '{charset}'"),
+                )
+            })?,
     };
     Ok((chosen.charset.to_owned(), chosen.name.to_owned()))
 }
@@ -166,18 +181,25 @@ pub(crate) fn no_schema(name: &str) -> Complaint {
 
 /// The text between the first two quotes.
 fn quoted(sql: &str) -> Result<String, Complaint> {
-    sql.split('\'').nth(1).map(str::to_owned).ok_or_else(|| syntax(sql))
+    sql.split('\'')
+        .nth(1)
+        .map(str::to_owned)
+        .ok_or_else(|| syntax(sql))
 }
 
 fn syntax(sql: &str) -> Complaint {
-    Complaint(1064, format!("You have an error in your SQL syntax near '{sql}'"))
+    Complaint(
+        1064,
+        format!("You have an error in your SQL syntax near '{sql}'"),
+    )
 }
 
 impl Mind {
     /// After a login.
     pub(crate) fn new(schema: Option<&str>, collation: u16) -> Self {
-        let collation =
-            wire::charset::by_id(collation).or_else(|| wire::charset::by_id(SERVERS_CHARSET)).expect("latin1 is in the table");
+        let collation = wire::charset::by_id(collation)
+            .or_else(|| wire::charset::by_id(SERVERS_CHARSET))
+            .expect("latin1 is in the table");
         Self {
             schema: schema.unwrap_or("").to_owned(),
             names: (collation.charset.to_owned(), collation.name.to_owned()),
@@ -207,7 +229,8 @@ impl Mind {
         }
     }
 
-    /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema stays, and the role.
+    /// COM_RESET_CONNECTION: the server's defaults, which are not those of the login. The schema
+    /// stays, and the role.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             schema: std::mem::take(&mut self.schema),
@@ -220,12 +243,20 @@ impl Mind {
 
     /// COM_CHANGE_USER.
     pub(crate) fn log_in(&mut self, schema: Option<&str>, collation: u16) {
-        *self = Self { spoiled: self.is_spoiled(), last_prepared: self.last_prepared, ..Self::new(schema, collation) };
+        *self = Self {
+            spoiled: self.is_spoiled(),
+            last_prepared: self.last_prepared,
+            ..Self::new(schema, collation)
+        };
     }
 
     /// What [`STATE_COLUMNS`] are here.
     pub(crate) fn report(&self) -> [String; 10] {
-        let variable = |name: &str| self.variables.get(name).map_or_else(|| "'default'".to_owned(), Clone::clone);
+        let variable = |name: &str| {
+            self.variables
+                .get(name)
+                .map_or_else(|| "'default'".to_owned(), Clone::clone)
+        };
         [
             self.schema.clone(),
             format!("{}/{}", self.names.0, self.names.1),
@@ -242,7 +273,11 @@ impl Mind {
 
     /// What the open transaction is, or the next one will be.
     fn level(&self) -> (Isolation, bool) {
-        if self.in_transaction { self.now } else { self.next.unwrap_or((self.isolation, self.read_only)) }
+        if self.in_transaction {
+            self.now
+        } else {
+            self.next.unwrap_or((self.isolation, self.read_only))
+        }
     }
 
     fn begin(&mut self) {
@@ -254,24 +289,39 @@ impl Mind {
     /// A statement uses tables: it is a transaction, or the first of one.
     fn use_tables(&mut self) {
         if !self.in_transaction {
-            if self.autocommit { self.next = None } else { self.begin() }
+            if self.autocommit {
+                self.next = None
+            } else {
+                self.begin()
+            }
         }
     }
 
     /// Runs a statement of connection `me`. What it commits goes into the log.
-    pub(crate) fn query(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
+    pub(crate) fn query(
+        &mut self,
+        sql: &str,
+        me: u32,
+        ground: &mut Ground,
+    ) -> Result<Said, Complaint> {
         self.has.begin(sql);
         let said = self.statement(sql, me, ground);
         match &said {
             Err(complaint) => self.has.fail(complaint),
-            Ok(Said::Answer(answer)) if answer.columns == 0 => self.has.row_count = i64::try_from(answer.affected).unwrap_or(0),
+            Ok(Said::Answer(answer)) if answer.columns == 0 => {
+                self.has.row_count = i64::try_from(answer.affected).unwrap_or(0)
+            }
             Ok(Said::Ok | Said::Schema(_)) => self.has.row_count = 0,
             Ok(_) => self.has.row_count = -1,
         }
         match &said {
             Ok(Said::Rows { rows, found, .. }) => self.has.found = Some(found.unwrap_or(*rows)),
-            Ok(Said::State { .. } | Said::Named { .. } | Said::Lines { .. }) => self.has.found = Some(1),
-            Ok(Said::Answer(answer)) if answer.columns > 0 => self.has.found = Some(answer.rows.len() as u64),
+            Ok(Said::State { .. } | Said::Named { .. } | Said::Lines { .. }) => {
+                self.has.found = Some(1)
+            }
+            Ok(Said::Answer(answer)) if answer.columns > 0 => {
+                self.has.found = Some(answer.rows.len() as u64)
+            }
             _ => {}
         }
         said
@@ -301,7 +351,9 @@ impl Mind {
                 self.begin_to_read();
                 Ok(Said::Ok)
             }
-            ["SELECT", _, "FROM", "log", "WHERE", ..] | ["SELECT", _, "FROM", "red.log,", ..] => self.lines(sql, ground),
+            ["SELECT", _, "FROM", "log", "WHERE", ..] | ["SELECT", _, "FROM", "red.log,", ..] => {
+                self.lines(sql, ground)
+            }
             ["COMMIT"] => {
                 self.commit(&mut ground.log);
                 Ok(Said::Ok)
@@ -314,7 +366,8 @@ impl Mind {
                 // Where each statement commits, it lives no longer than that.
                 if self.in_transaction || !self.autocommit {
                     self.savepoints.retain(|(known, _)| known != name);
-                    self.savepoints.push(((*name).to_owned(), self.pending.len()));
+                    self.savepoints
+                        .push(((*name).to_owned(), self.pending.len()));
                 }
                 Ok(Said::Ok)
             }
@@ -334,25 +387,57 @@ impl Mind {
             ["SET", ..] => self.set(sql, &mut ground.log),
             ["INSERT", "INTO", "log", "VALUES", _] => {
                 self.insert(quoted(sql)?, &mut ground.log);
-                Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
+                Ok(Said::Answer(Answer {
+                    affected: 1,
+                    ..Answer::default()
+                }))
             }
             ["SELECT", _, "FROM", "state", ..] => Ok(Said::State { tag: quoted(sql)? }),
-            ["SELECT", _, "FROM", table @ ("few" | "slow" | "red.few" | "green.few" | "blue.few"), ..] => {
+            [
+                "SELECT",
+                _,
+                "FROM",
+                table @ ("few" | "slow" | "red.few" | "green.few" | "blue.few"),
+                ..,
+            ] => {
                 if let Some((schema, _)) = table.split_once('.') {
                     ground.knows_schema(schema)?;
                 }
                 self.use_tables();
                 let tag = quoted(sql)?;
-                Ok(Said::Rows { rows: 1 + tag.len() as u64 % 3, tag, found: None, large: false })
+                Ok(Said::Rows {
+                    rows: 1 + tag.len() as u64 % 3,
+                    tag,
+                    found: None,
+                    large: false,
+                })
             }
-            ["SELECT", "SQL_CALC_FOUND_ROWS", _, "FROM", "few", "LIMIT", "1"] => {
+            [
+                "SELECT",
+                "SQL_CALC_FOUND_ROWS",
+                _,
+                "FROM",
+                "few",
+                "LIMIT",
+                "1",
+            ] => {
                 self.use_tables();
                 let tag = quoted(sql)?;
-                Ok(Said::Rows { rows: 1, found: Some(1 + tag.len() as u64 % 3), tag, large: false })
+                Ok(Said::Rows {
+                    rows: 1,
+                    found: Some(1 + tag.len() as u64 % 3),
+                    tag,
+                    large: false,
+                })
             }
             ["SELECT", _, "FROM", "big", "LIMIT", rows] => {
                 self.use_tables();
-                Ok(Said::Rows { tag: quoted(sql)?, rows: rows.parse().map_err(|_| syntax(sql))?, found: None, large: true })
+                Ok(Said::Rows {
+                    tag: quoted(sql)?,
+                    rows: rows.parse().map_err(|_| syntax(sql))?,
+                    found: None,
+                    large: true,
+                })
             }
             ["LOCK", "TABLES", ..] => {
                 self.commit(&mut ground.log);
@@ -366,12 +451,19 @@ impl Mind {
             },
             ["CALL", program] if program.starts_with("assume(") => {
                 "assumed".clone_into(&mut self.role);
-                Ok(Said::Answer(Answer { affected: 1, ..Answer::default() }))
+                Ok(Said::Answer(Answer {
+                    affected: 1,
+                    ..Answer::default()
+                }))
             }
             ["SELECT", "s.*,", ..] => Ok(Said::Answer(self.has.left(self.role == NO_ROLE))),
             ["SELECT", "CURRENT_ROLE()"] => {
                 let rows = vec![vec![Some(self.role.clone())]];
-                Ok(Said::Answer(Answer { columns: 1, rows, ..Answer::default() }))
+                Ok(Said::Answer(Answer {
+                    columns: 1,
+                    rows,
+                    ..Answer::default()
+                }))
             }
             _ => self.belonging(sql, me, ground),
         }
@@ -380,18 +472,23 @@ impl Mind {
     fn belonging(&mut self, sql: &str, me: u32, ground: &mut Ground) -> Result<Said, Complaint> {
         let variables = &self.variables;
         let variable = |name: &str| match name {
-            "sql_mode" | "time_zone" => {
-                Some(variables.get(name).map_or_else(|| "default".to_owned(), |value| value.trim_matches('\'').to_owned()))
-            }
+            "sql_mode" | "time_zone" => Some(variables.get(name).map_or_else(
+                || "default".to_owned(),
+                |value| value.trim_matches('\'').to_owned(),
+            )),
             "session_track_system_variables" => Some("time_zone,autocommit".to_owned()),
             "session_track_schema" => Some("1".to_owned()),
             "session_track_state_change" => Some("0".to_owned()),
             "session_track_transaction_info" => Some("OFF".to_owned()),
             _ => None,
         };
-        let answer = self.has.say(ground, me, sql, variable).unwrap_or_else(|| Err(syntax(sql)))?;
+        let answer = self
+            .has
+            .say(ground, me, sql, variable)
+            .unwrap_or_else(|| Err(syntax(sql)))?;
         if let Some((name, value)) = &answer.changed {
-            self.variables.insert((*name).to_owned(), format!("'{value}'"));
+            self.variables
+                .insert((*name).to_owned(), format!("'{value}'"));
         }
         Ok(Said::Answer(answer))
     }
@@ -462,19 +559,32 @@ impl Mind {
         for setting in settings {
             match setting {
                 Setting::Names { charset, collate } => {
-                    self.names = names_of(charset.as_deref().unwrap_or("latin1"), collate.as_deref())?;
+                    self.names =
+                        names_of(charset.as_deref().unwrap_or("latin1"), collate.as_deref())?;
                 }
-                Setting::Transaction { scope: Scope::Session, isolation, access } => {
+                Setting::Transaction {
+                    scope: Scope::Session,
+                    isolation,
+                    access,
+                } => {
                     self.isolation = isolation.unwrap_or(self.isolation);
-                    self.read_only = access.map_or(self.read_only, |access| access == Access::ReadOnly);
+                    self.read_only =
+                        access.map_or(self.read_only, |access| access == Access::ReadOnly);
                 }
-                Setting::Transaction { scope: Scope::NextTransaction, isolation, access } => {
+                Setting::Transaction {
+                    scope: Scope::NextTransaction,
+                    isolation,
+                    access,
+                } => {
                     if self.in_transaction {
                         let words = "Transaction characteristics can't be changed while a transaction is in progress";
                         return Err(Complaint(1568, words.to_owned()));
                     }
                     let (before, reads) = self.level();
-                    self.next = Some((isolation.unwrap_or(before), access.map_or(reads, |access| access == Access::ReadOnly)));
+                    self.next = Some((
+                        isolation.unwrap_or(before),
+                        access.map_or(reads, |access| access == Access::ReadOnly),
+                    ));
                 }
                 Setting::Role(words) => {
                     let words = String::from_utf8_lossy(words);
@@ -496,13 +606,21 @@ impl Mind {
                             self.autocommit = on;
                         }
                         ("transaction_isolation", value) => {
-                            self.isolation = match value.as_deref().map(|v| v.trim_matches('\'').to_ascii_uppercase()).as_deref()
+                            self.isolation = match value
+                                .as_deref()
+                                .map(|v| v.trim_matches('\'').to_ascii_uppercase())
+                                .as_deref()
                             {
                                 None | Some("REPEATABLE-READ") => Isolation::RepeatableRead,
                                 Some("READ-COMMITTED") => Isolation::ReadCommitted,
                                 Some("READ-UNCOMMITTED") => Isolation::ReadUncommitted,
                                 Some("SERIALIZABLE") => Isolation::Serializable,
-                                Some(other) => return Err(Complaint(1231, format!("transaction_isolation can't be '{other}'"))),
+                                Some(other) => {
+                                    return Err(Complaint(
+                                        1231,
+                                        format!("transaction_isolation can't be '{other}'"),
+                                    ));
+                                }
                             }
                         }
                         ("transaction_read_only", value) => {
@@ -517,17 +635,31 @@ impl Mind {
                         ("session_track_system_variables", value) => {
                             self.tracks = value.is_some_and(|names| names.contains("sql_mode"))
                         }
-                        ("session_track_schema" | "session_track_state_change" | "session_track_transaction_info", _) => {}
+                        (
+                            "session_track_schema"
+                            | "session_track_state_change"
+                            | "session_track_transaction_info",
+                            _,
+                        ) => {}
                         // Of init_connect.
                         ("div_precision_increment", _) => {}
-                        ("last_insert_id", value) => self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0),
-                        (name, _) => return Err(Complaint(1193, format!("Unknown system variable '{name}'"))),
+                        ("last_insert_id", value) => {
+                            self.has.insert_id = value.and_then(|id| id.parse().ok()).unwrap_or(0)
+                        }
+                        (name, _) => {
+                            return Err(Complaint(
+                                1193,
+                                format!("Unknown system variable '{name}'"),
+                            ));
+                        }
                     }
                 }
                 Setting::Variable(one) if one.scope == Scope::User => {
                     let text = match one.value {
                         Value::Default => return Err(syntax(sql)),
-                        Value::Literal(text) | Value::Expression(text) => String::from_utf8_lossy(text).into_owned(),
+                        Value::Literal(text) | Value::Expression(text) => {
+                            String::from_utf8_lossy(text).into_owned()
+                        }
                     };
                     let value = value(&text, &self.has.user);
                     self.has.user.insert(one.name, value);
@@ -538,7 +670,8 @@ impl Mind {
         Ok(Said::Ok)
     }
 
-    /// COM_STMT_PREPARE: its id. The statement remembers the schema that it was prepared in, as MySQL does.
+    /// COM_STMT_PREPARE: its id. The statement remembers the schema that it was prepared in, as
+    /// MySQL does.
     pub(crate) fn prepare(&mut self, sql: &str) -> Result<u32, Complaint> {
         if sql != ECHO && sql != INSERT {
             return Err(syntax(sql));
@@ -547,7 +680,8 @@ impl Mind {
         if sql == INSERT {
             self.inserts.insert(self.last_prepared);
         }
-        self.prepared.insert(self.last_prepared, self.schema.clone());
+        self.prepared
+            .insert(self.last_prepared, self.schema.clone());
         Ok(self.last_prepared)
     }
 
@@ -573,7 +707,12 @@ impl Mind {
     /// The schema in which a statement was prepared.
     pub(crate) fn prepared_in(&self, id: u32) -> Result<&str, Complaint> {
         let schema = self.prepared.get(&id).map(String::as_str);
-        schema.ok_or_else(|| Complaint(1243, format!("Unknown prepared statement handler ({id}) given to EXECUTE")))
+        schema.ok_or_else(|| {
+            Complaint(
+                1243,
+                format!("Unknown prepared statement handler ({id}) given to EXECUTE"),
+            )
+        })
     }
 
     pub(crate) fn close(&mut self, id: u32) {

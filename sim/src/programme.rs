@@ -36,7 +36,8 @@ use xa::Orphan;
 
 /// No command takes longer, whatever breaks.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Where nothing breaks but the mirror and all connections are opened at once, nothing takes longer.
+/// Where nothing breaks but the mirror and all connections are opened at once, nothing takes
+/// longer.
 const SOON: Duration = Duration::from_secs(4);
 /// What every client asks alike.
 pub(crate) const SAME: &str = "SELECT 'same' FROM state";
@@ -72,10 +73,15 @@ impl Bound {
     fn is(&self, row: &Row) -> bool {
         let shown = |at: usize| at < 4 || at == 6 && self.values.last() != Some(&None);
         // Somebody may have added columns to the table since it was prepared.
-        let added = row.iter().skip(self.values.len()).all(|value| value.as_deref() == Some(ADDED));
+        let added = row
+            .iter()
+            .skip(self.values.len())
+            .all(|value| value.as_deref() == Some(ADDED));
         added
             && row.len() >= self.values.len()
-            && (0..self.values.len()).filter(|at| shown(*at)).all(|at| row.get(at) == self.values.get(at))
+            && (0..self.values.len())
+                .filter(|at| shown(*at))
+                .all(|at| row.get(at) == self.values.get(at))
     }
 }
 
@@ -128,7 +134,10 @@ impl Manners {
             missing: world.missing,
             sleeper: false,
             mirror: world.mirror,
-            calm: world.weather == crate::Weather::Calm && !world.operator && world.pace == 0 && world.bytes_per_second == 0,
+            calm: world.weather == crate::Weather::Calm
+                && !world.operator
+                && world.pace == 0
+                && world.bytes_per_second == 0,
             steady: !world.rough() && !world.operator,
         }
     }
@@ -198,11 +207,13 @@ struct Session<'a> {
     since_insert: u32,
     /// It was told that its connection to a server is gone.
     told: bool,
-    /// What it ran was ended. If that was on the way to its connection, what it had there went with it.
+    /// What it ran was ended. If that was on the way to its connection, what it had there went with
+    /// it.
     interrupted: bool,
     /// What was said last was refused.
     refused: Option<Refusal>,
-    /// Its server was lost over the last statement, as the proxy has said: no server shows that as an error of it.
+    /// Its server was lost over the last statement, as the proxy has said: no server shows that as
+    /// an error of it.
     broke: bool,
     /// It can handle a password that has expired.
     able: bool,
@@ -215,10 +226,25 @@ struct Session<'a> {
 }
 
 /// Lives the sessions of one client.
-pub(crate) async fn live(rt: Rt, judge: Rc<Judge>, proxy: Address, number: u64, manners: Manners, mut chance: Chance) {
+pub(crate) async fn live(
+    rt: Rt,
+    judge: Rc<Judge>,
+    proxy: Address,
+    number: u64,
+    manners: Manners,
+    mut chance: Chance,
+) {
     let (mut tags, mut orphans) = (0, Vec::new());
     for _ in 0..chance.between(1, 3) {
-        session(&rt, &judge, &proxy, (number, manners), &mut chance, (&mut tags, &mut orphans)).await;
+        session(
+            &rt,
+            &judge,
+            &proxy,
+            (number, manners),
+            &mut chance,
+            (&mut tags, &mut orphans),
+        )
+        .await;
         rt.sleep(Duration::from_millis(chance.below(100))).await;
     }
 }
@@ -234,28 +260,54 @@ async fn session(
     let who = format!("client {number}");
     let through = manners.courier && chance.percent(60);
     let sleeps = manners.sleeper && chance.percent(80);
-    let able = if manners.sleeper && chance.percent(65) { wire::caps::EXPIRED_PASSWORDS } else { 0 };
+    let able = if manners.sleeper && chance.percent(65) {
+        wire::caps::EXPIRED_PASSWORDS
+    } else {
+        0
+    };
     let user = match () {
         () if through => COURIER,
         () if sleeps => SLEEPER,
         () => *chance.one_of(&USERS[..manners.users]),
     };
     let charset = *chance.one_of(&CHARSETS);
-    let schema = if chance.percent(70) || manners.cached { Some(*chance.one_of(&SCHEMAS)) } else { None };
-    let entered = rt.timeout(PATIENCE, Client::log_in(rt, proxy, user, schema, charset, able, chance)).await;
+    let schema = if chance.percent(70) || manners.cached {
+        Some(*chance.one_of(&SCHEMAS))
+    } else {
+        None
+    };
+    let entered = rt
+        .timeout(
+            PATIENCE,
+            Client::log_in(rt, proxy, user, schema, charset, able, chance),
+        )
+        .await;
     let client = match entered {
         Ok(Ok(client)) => client,
-        Ok(Err(Refused::Net(error))) if manners.breaks => return judge.excuse(&who, &format!("cannot log in: {error}")),
-        Ok(Err(Refused::Server { code: 2013 | 9001, message, .. })) if through => {
+        Ok(Err(Refused::Net(error))) if manners.breaks => {
+            return judge.excuse(&who, &format!("cannot log in: {error}"));
+        }
+        Ok(Err(Refused::Server {
+            code: 2013 | 9001,
+            message,
+            ..
+        })) if through => {
             return judge.excuse(&who, &format!("was not let in: {message}"));
         }
-        Ok(Err(Refused::Server { code: 1049, message, .. })) if through && schema == manners.missing[0] => {
+        Ok(Err(Refused::Server {
+            code: 1049,
+            message,
+            ..
+        })) if through && schema == manners.missing[0] => {
             return judge.tell(&who, &format!("was not let in: {message}"));
         }
         Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
         Err(_) => return judge.accuse(&who, "the login never ends"),
     };
-    judge.tell(&who, &format!("is in as {user}, schema {schema:?}, collation {charset}"));
+    judge.tell(
+        &who,
+        &format!("is in as {user}, schema {schema:?}, collation {charset}"),
+    );
     let own = Own::new(schema.unwrap_or(""), charset);
     let has_belongings = chance.percent(60);
     let mut session = Session {
@@ -332,7 +384,12 @@ impl Session<'_> {
         if self.chance.percent(8) {
             return self.lines().await;
         }
-        if self.manners.split.is_some() && !open && self.own.autocommit && !self.through && self.chance.percent(7) {
+        if self.manners.split.is_some()
+            && !open
+            && self.own.autocommit
+            && !self.through
+            && self.chance.percent(7)
+        {
             return self.read_only().await;
         }
         match self.chance.below(100 + self.manners.kills) {
@@ -369,45 +426,70 @@ impl Session<'_> {
             98 if !open && self.own.autocommit => self.xa().await,
             97 | 100.. if !self.through && self.user != SLEEPER => self.under_fire().await,
             _ => {
-                self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
+                self.rt
+                    .sleep(Duration::from_micros(self.chance.below(20_000)))
+                    .await;
                 Ok(())
             }
         }
     }
 
-    /// A command and its answer. `None` is an error that a fault explains, after which the session goes on.
+    /// A command and its answer. `None` is an error that a fault explains, after which the session
+    /// goes on.
     async fn ask(&mut self, words: &str, payload: &[u8], due: Due) -> Goes<Option<Reply>> {
         self.judge.tell(&self.who, words);
         self.say_where(words);
         self.asked = self.rt.now();
-        let answer = self.rt.timeout(PATIENCE, self.client.ask(payload, due)).await;
+        let answer = self
+            .rt
+            .timeout(PATIENCE, self.client.ask(payload, due))
+            .await;
         let took = self.rt.now() - self.asked;
         let soon = !self.manners.mirror || !self.manners.calm || took < SOON;
-        self.judge
-            .check(soon, &self.who, || format!("{words}: answered after {took:?}, where nothing but the mirror takes its time"));
+        self.judge.check(soon, &self.who, || {
+            format!("{words}: answered after {took:?}, where nothing but the mirror takes its time")
+        });
         self.heard(words, answer)
     }
 
-    fn heard(&mut self, words: &str, answer: Result<Result<Reply, Broken>, rt::Elapsed>) -> Goes<Option<Reply>> {
+    fn heard(
+        &mut self,
+        words: &str,
+        answer: Result<Result<Reply, Broken>, rt::Elapsed>,
+    ) -> Goes<Option<Reply>> {
         (self.refused, self.broke) = (None, false);
         match answer {
-            Err(_) => self.judge.accuse(&self.who, &format!("{words}: never answered")),
-            Ok(Err(_)) if self.under_fire == Some(Fire::Session) => self.judge.tell(&self.who, "is over"),
-            Ok(Err(Broken::Protocol(what))) => self.judge.accuse(&self.who, &format!("{words}: {what}")),
+            Err(_) => self
+                .judge
+                .accuse(&self.who, &format!("{words}: never answered")),
+            Ok(Err(_)) if self.under_fire == Some(Fire::Session) => {
+                self.judge.tell(&self.who, "is over")
+            }
+            Ok(Err(Broken::Protocol(what))) => {
+                self.judge.accuse(&self.who, &format!("{words}: {what}"))
+            }
             Ok(Err(Broken::Net(_))) if self.lost => {}
             Ok(Err(Broken::Net(error))) => self.closed(words, &error),
-            Ok(Ok(_)) if self.lost => {
-                self.judge.accuse(&self.who, &format!("{words}: answered although the transaction is lost"))
-            }
+            Ok(Ok(_)) if self.lost => self.judge.accuse(
+                &self.who,
+                &format!("{words}: answered although the transaction is lost"),
+            ),
             Ok(Ok(reply)) => {
                 let failed = matches!(reply, Reply::Err { .. });
                 if !failed {
                     self.judge.was_answered();
                     (self.told, self.interrupted) = (false, false);
                 }
-                // In a transaction, and while the connection is kept for something else, be it an insert's id, nobody asks what became of it before the end.
-                self.since_insert = if may_insert(words) { 0 } else { self.since_insert.saturating_add(1) };
-                let kept = self.own.in_transaction || self.keeps > 0 || self.since_insert <= KEPT_FOR_AN_ID;
+                // In a transaction, and while the connection is kept for something else, be it an
+                // insert's id, nobody asks what became of it before the end.
+                self.since_insert = if may_insert(words) {
+                    0
+                } else {
+                    self.since_insert.saturating_add(1)
+                };
+                let kept = self.own.in_transaction
+                    || self.keeps > 0
+                    || self.since_insert <= KEPT_FOR_AN_ID;
                 self.leaves = failed || leaves_something(words) || self.leaves && kept;
                 self.lost |= self.client.dismissed;
                 self.count(words, &reply);
@@ -417,11 +499,16 @@ impl Session<'_> {
         Err(Over)
     }
 
-    /// The connection is over, and nobody says why. Right is that where a server has ended its own in a moment in which it would have ended this one.
-    /// What SET TRANSACTION has announced keeps the connection to the next COMMIT, so its end is the session's, too.
+    /// The connection is over, and nobody says why. Right is that where a server has ended its own
+    /// in a moment in which it would have ended this one. What SET TRANSACTION has announced keeps
+    /// the connection to the next COMMIT, so its end is the session's, too.
     fn closed(&mut self, words: &str, error: &NetError) {
-        let bound =
-            self.stranded || self.announced || self.keeps > 0 || self.own.in_transaction || !self.own.autocommit || self.leaves;
+        let bound = self.stranded
+            || self.announced
+            || self.keeps > 0
+            || self.own.in_transaction
+            || !self.own.autocommit
+            || self.leaves;
         // In the middle of a file there is no way on for who is interrupted.
         if self.interrupted || self.under_fire.is_some() && words.starts_with(LOAD) {
             self.judge.tell(&self.who, "is over");
@@ -434,7 +521,10 @@ impl Session<'_> {
         {
             self.judge.excuse(&self.who, &format!("{words}: {error}"));
         } else {
-            self.judge.accuse(&self.who, &format!("{words}: the session was closed in silence: {error}"));
+            self.judge.accuse(
+                &self.who,
+                &format!("{words}: the session was closed in silence: {error}"),
+            );
         }
     }
 
@@ -453,7 +543,8 @@ impl Session<'_> {
                 Err(Over)
             }
             other => {
-                self.judge.accuse(&self.who, &format!("SELECT CONNECTION_ID(): {other:?}"));
+                self.judge
+                    .accuse(&self.who, &format!("SELECT CONNECTION_ID(): {other:?}"));
                 Err(Over)
             }
         }
@@ -472,7 +563,9 @@ impl Session<'_> {
 
     /// An error answer to something that is right: a fault must explain it.
     fn complained(&mut self, words: &str, code: u16, message: &str) {
-        if code == 1049 && self.is_unknown_there(words, message) || self.has_expired(words, code, message) {
+        if code == 1049 && self.is_unknown_there(words, message)
+            || self.has_expired(words, code, message)
+        {
             return;
         }
         let gone = matches!(code, 2013 | 9001 | 1053 | 2002 | 2003 | 2006);
@@ -488,25 +581,38 @@ impl Session<'_> {
         } else {
             self.judge.accuse(&self.who, &what)
         }
-        // With a transaction's connection goes the session: whatever comes next must not be answered.
+        // With a transaction's connection goes the session: whatever comes next must not be
+        // answered.
         self.lost |= code == 2013 && (self.own.in_transaction || !self.own.autocommit);
     }
 
-    /// A statement without rows. What it changes is ours once it is acknowledged. `ends`: it commits what is pending.
+    /// A statement without rows. What it changes is ours once it is acknowledged. `ends`: it
+    /// commits what is pending.
     async fn run(&mut self, sql: &str, ends: bool, change: impl FnOnce(&mut Own)) -> Goes {
         if ends {
             for tag in &self.pending {
                 self.judge.fate(tag, Fate::Unknown);
             }
         }
-        let pending = if ends { std::mem::take(&mut self.pending) } else { Vec::new() };
+        let pending = if ends {
+            std::mem::take(&mut self.pending)
+        } else {
+            Vec::new()
+        };
         let reply = self.query(sql).await?;
         self.ran(sql, (ends, pending), change, reply);
         Ok(())
     }
 
-    /// The answer to a statement without rows. `pending`: the tags that it commits, if it ends a transaction.
-    fn ran(&mut self, sql: &str, (ends, pending): (bool, Vec<String>), change: impl FnOnce(&mut Own), reply: Option<Reply>) {
+    /// The answer to a statement without rows. `pending`: the tags that it commits, if it ends a
+    /// transaction.
+    fn ran(
+        &mut self,
+        sql: &str,
+        (ends, pending): (bool, Vec<String>),
+        change: impl FnOnce(&mut Own),
+        reply: Option<Reply>,
+    ) {
         match reply {
             Some(Reply::Ok) => {
                 for tag in &pending {
@@ -549,8 +655,15 @@ impl Session<'_> {
         format!("{}-{}", self.who.replace("client ", "c"), self.tags)
     }
 
-    /// Rows of which each must carry our tag, and come from where this session's statements have to go.
-    fn rows(&mut self, sql: &str, tag: &str, place: (usize, usize), reply: Option<Reply>) -> ControlFlow<(), Vec<Row>> {
+    /// Rows of which each must carry our tag, and come from where this session's statements have to
+    /// go.
+    fn rows(
+        &mut self,
+        sql: &str,
+        tag: &str,
+        place: (usize, usize),
+        reply: Option<Reply>,
+    ) -> ControlFlow<(), Vec<Row>> {
         let rows = match reply {
             Some(Reply::Rows(rows)) => rows,
             Some(Reply::Err { code, message }) => {
@@ -565,15 +678,19 @@ impl Session<'_> {
         for row in &rows {
             let value = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
             if value(0) != tag {
-                self.judge.accuse(&self.who, &format!("{sql}: somebody else's row: {row:?}"));
+                self.judge
+                    .accuse(&self.who, &format!("{sql}: somebody else's row: {row:?}"));
                 return ControlFlow::Break(());
             }
             let here = (value(place.1), value(place.0));
-            self.judge.check(here.0 != MIRROR, &self.who, || format!("{sql}: the answer to a copy: {row:?}"));
-            let right = self.place_of(sql);
-            self.judge.check(right.is_none_or(|right| here.0 == right), &self.who, || {
-                format!("{sql}: went to server {} instead of {right:?}", here.0)
+            self.judge.check(here.0 != MIRROR, &self.who, || {
+                format!("{sql}: the answer to a copy: {row:?}")
             });
+            let right = self.place_of(sql);
+            self.judge
+                .check(right.is_none_or(|right| here.0 == right), &self.who, || {
+                    format!("{sql}: went to server {} instead of {right:?}", here.0)
+                });
             self.may_be_answered(sql, &here.0);
             if self.own.in_transaction {
                 match &self.spot {
@@ -597,7 +714,11 @@ impl Session<'_> {
 
     async fn few(&mut self) -> Goes {
         let tag = self.tag();
-        let schema = if self.manners.missing != [None; 2] && self.chance.percent(10) { self.any_schema() } else { String::new() };
+        let schema = if self.manners.missing != [None; 2] && self.chance.percent(10) {
+            self.any_schema()
+        } else {
+            String::new()
+        };
         let sql = format!("SELECT '{tag}' FROM {schema}few");
         self.plain(&sql, &tag, 1 + tag.len() % 3).await
     }
@@ -606,7 +727,11 @@ impl Session<'_> {
     async fn many_few(&mut self) -> Goes {
         let prepared = self.chance.percent(40);
         for _ in 0..self.chance.between(5, 25) {
-            if prepared { self.execute().await? } else { self.few().await? }
+            if prepared {
+                self.execute().await?
+            } else {
+                self.few().await?
+            }
         }
         Ok(())
     }
@@ -614,14 +739,20 @@ impl Session<'_> {
     async fn big(&mut self) -> Goes {
         let tag = self.tag();
         let n = self.chance.between(1, 3000);
-        // Who reads slowly keeps a connection that others may wait for; that would be taken for the mirror's doing.
+        // Who reads slowly keeps a connection that others may wait for; that would be taken for the
+        // mirror's doing.
         let slow = self.chance.percent(50) && !(self.manners.mirror && self.manners.calm);
         if slow {
-            self.client.rest = Some((self.chance.between(1, 400), Duration::from_micros(self.chance.below(20_000))));
+            self.client.rest = Some((
+                self.chance.between(1, 400),
+                Duration::from_micros(self.chance.below(20_000)),
+            ));
         }
         let sql = format!("SELECT '{tag}' FROM big LIMIT {n}");
         let began = self.rt.now();
-        let done = self.plain(&sql, &tag, usize::try_from(n).unwrap_or(0)).await;
+        let done = self
+            .plain(&sql, &tag, usize::try_from(n).unwrap_or(0))
+            .await;
         self.client.rest = None;
         let (took, rate) = (self.rt.now() - began, self.manners.bytes_per_second);
         if rate > 0 && done.is_ok() && self.client.compression.is_none() {
@@ -651,16 +782,22 @@ impl Session<'_> {
             self.own.use_tables();
         }
         if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
-            self.judge.check(rows.len() == n, &self.who, || format!("{sql}: {} rows instead of {n}", rows.len()));
+            self.judge.check(rows.len() == n, &self.who, || {
+                format!("{sql}: {} rows instead of {n}", rows.len())
+            });
         }
     }
 
     /// What the connection has is what this client has set, and nobody else.
     async fn state(&mut self, on_master: bool) -> Goes {
         let tag = self.tag();
-        let sql = format!("SELECT '{tag}' FROM state{}", if on_master { " FOR UPDATE" } else { "" });
+        let sql = format!(
+            "SELECT '{tag}' FROM state{}",
+            if on_master { " FOR UPDATE" } else { "" }
+        );
         // What programs have set may not be told yet: a copy cannot have it.
-        if self.manners.mirror && !self.has_belongings && !self.own.in_transaction && !self.through {
+        if self.manners.mirror && !self.has_belongings && !self.own.in_transaction && !self.through
+        {
             self.judge.expect_copy(&tag, self.own.of_copy());
         }
         let reply = self.query(&sql).await?;
@@ -670,20 +807,36 @@ impl Session<'_> {
 
     fn is_state(&mut self, sql: &str, tag: &str, reply: Option<Reply>) {
         if let ControlFlow::Continue(rows) = self.rows(sql, tag, (1, 2), reply) {
-            let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
+            let told: Vec<String> = rows
+                .first()
+                .into_iter()
+                .flatten()
+                .skip(3)
+                .map(|v| v.clone().unwrap_or_default())
+                .collect();
             let own = self.own.report();
-            self.judge.check(told == own, &self.who, || format!("{sql}: the connection has {told:?}, the client has {own:?}"));
+            self.judge.check(told == own, &self.who, || {
+                format!("{sql}: the connection has {told:?}, the client has {own:?}")
+            });
         }
     }
 
-    /// All clients ask the same, and a rule lets the answer be used again: by those who have set the same, and nobody else.
+    /// All clients ask the same, and a rule lets the answer be used again: by those who have set
+    /// the same, and nobody else.
     async fn same(&mut self) -> Goes {
         let reply = self.query(SAME).await?;
         if let ControlFlow::Continue(rows) = self.rows(SAME, "same", (1, 2), reply) {
-            let told: Vec<String> = rows.first().into_iter().flatten().skip(3).map(|v| v.clone().unwrap_or_default()).collect();
+            let told: Vec<String> = rows
+                .first()
+                .into_iter()
+                .flatten()
+                .skip(3)
+                .map(|v| v.clone().unwrap_or_default())
+                .collect();
             let own = self.own.report();
-            self.judge
-                .check(told == own, &self.who, || format!("{SAME}: somebody else's answer {told:?}, the client has {own:?}"));
+            self.judge.check(told == own, &self.who, || {
+                format!("{SAME}: somebody else's answer {told:?}, the client has {own:?}")
+            });
         }
         Ok(())
     }
@@ -697,7 +850,8 @@ impl Session<'_> {
     /// An insert of this tag, however it is said.
     async fn insert_by(&mut self, sql: &str, tag: String) -> Goes {
         let alone = self.own.autocommit && !self.own.in_transaction;
-        self.judge.fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
+        self.judge
+            .fate(&tag, if alone { Fate::Unknown } else { Fate::Never });
         let reply = self.query(sql).await?;
         self.inserted(sql, tag, reply);
         Ok(())
@@ -733,9 +887,16 @@ impl Session<'_> {
         match self.ask("PREPARE", &payload, Due::Prepared).await? {
             Some(Reply::Prepared { id, params: 4 }) => {
                 let known = self.prepared.iter().any(|statement| statement.id == id);
-                self.judge.check(!known, &self.who, || format!("PREPARE: id {id} is given twice"));
+                self.judge.check(!known, &self.who, || {
+                    format!("PREPARE: id {id} is given twice")
+                });
                 let (schema, meant) = (self.own.schema.clone(), self.meaning());
-                self.prepared.push(Statement { id, schema, meant, types: None });
+                self.prepared.push(Statement {
+                    id,
+                    schema,
+                    meant,
+                    types: None,
+                });
             }
             Some(Reply::Err { code, message }) => self.complained("PREPARE", code, &message),
             other => self.judge.accuse(&self.who, &format!("PREPARE: {other:?}")),
@@ -745,7 +906,12 @@ impl Session<'_> {
 
     /// What decides how a statement is read.
     fn meaning(&self) -> [String; 4] {
-        [self.own.names.clone(), self.own.sql_mode.to_owned(), self.own.time_zone.clone(), self.own.role.to_owned()]
+        [
+            self.own.names.clone(),
+            self.own.sql_mode.to_owned(),
+            self.own.time_zone.clone(),
+            self.own.role.to_owned(),
+        ]
     }
 
     /// An execution of one of the prepared statements, with a cursor or without.
@@ -759,13 +925,24 @@ impl Session<'_> {
         let tag = self.tag();
         let now = self.meaning();
         let at = usize::try_from(self.chance.below(self.prepared.len() as u64)).unwrap_or(0);
-        let Some(statement) = self.prepared.get_mut(at) else { return Ok(None) };
-        // Where a connection is kept it may have to be prepared as things are now, and is the session's own there from then on.
-        self.drawn |= statement.meant != now && (self.own.in_transaction || !self.own.autocommit || self.keeps > 0);
+        let Some(statement) = self.prepared.get_mut(at) else {
+            return Ok(None);
+        };
+        // Where a connection is kept it may have to be prepared as things are now, and is the
+        // session's own there from then on.
+        self.drawn |= statement.meant != now
+            && (self.own.in_transaction || !self.own.autocommit || self.keeps > 0);
         let mut values: Vec<Option<String>> = vec![Some(tag.clone())];
         // VAR_STRING is 0xFD, LONGLONG is 8, TINY is 1.
         let same = statement.types.filter(|_| self.chance.percent(60));
-        let types = same.unwrap_or_else(|| [0xFD, *self.chance.one_of(&[8, 0xFD]), *self.chance.one_of(&[1, 8]), 0xFD]);
+        let types = same.unwrap_or_else(|| {
+            [
+                0xFD,
+                *self.chance.one_of(&[8, 0xFD]),
+                *self.chance.one_of(&[1, 8]),
+                0xFD,
+            ]
+        });
         let mut body = Vec::new();
         let mut nulls = 0u8;
         for (at, kind) in types.iter().enumerate() {
@@ -779,8 +956,11 @@ impl Session<'_> {
                 1 => body.push(u8::try_from(number).unwrap_or(0)),
                 8 => body.extend_from_slice(&number.to_le_bytes()),
                 _ => {
-                    let text =
-                        if at == 0 { tag.clone() } else { format!("{tag}:{}", "y".repeat(usize::try_from(number).unwrap_or(0))) };
+                    let text = if at == 0 {
+                        tag.clone()
+                    } else {
+                        format!("{tag}:{}", "y".repeat(usize::try_from(number).unwrap_or(0)))
+                    };
                     body.push(u8::try_from(text.len()).unwrap_or(0));
                     body.extend_from_slice(text.as_bytes());
                     if at > 0 {
@@ -805,19 +985,30 @@ impl Session<'_> {
         statement.types = Some(types);
         let (id, schema) = (statement.id, statement.schema.clone());
         let words = format!("EXECUTE {id} with {values:?}");
-        // Of a statement that was prepared without a schema, none of our servers' clients can see where it is.
+        // Of a statement that was prepared without a schema, none of our servers' clients can see
+        // where it is.
         values.extend([None, None, Some(schema).filter(|name| !name.is_empty())]);
         self.twin.begin("EXECUTE");
-        Ok(Some(Bound { id, tag, words, payload, values }))
+        Ok(Some(Bound {
+            id,
+            tag,
+            words,
+            payload,
+            values,
+        }))
     }
 
     async fn execute(&mut self) -> Goes {
-        let Some(bound) = self.bind(false).await? else { return Ok(()) };
+        let Some(bound) = self.bind(false).await? else {
+            return Ok(());
+        };
         let words = &bound.words;
         let reply = self.ask(words, &bound.payload, Due::Binary).await?;
         if let ControlFlow::Continue(rows) = self.rows(words, &bound.tag, (4, 5), reply) {
             let right = rows.len() == 1 && rows.first().is_some_and(|row| bound.is(row));
-            self.judge.check(right, &self.who, || format!("{words}: {rows:?} instead of {:?}", bound.values));
+            self.judge.check(right, &self.who, || {
+                format!("{words}: {rows:?} instead of {:?}", bound.values)
+            });
         }
         Ok(())
     }
@@ -826,28 +1017,40 @@ impl Session<'_> {
         if let Some(statement) = self.prepared.pop() {
             let mut payload = vec![0x19];
             payload.extend_from_slice(&statement.id.to_le_bytes());
-            self.judge.tell(&self.who, &format!("CLOSE {}", statement.id));
+            self.judge
+                .tell(&self.who, &format!("CLOSE {}", statement.id));
             // It has no answer; what is wrong shows with the next command.
             let _later = self.client.send(&payload).await;
         }
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, the character set.
+    /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, the
+    /// character set.
     async fn reset(&mut self) -> Goes {
         self.forget_pending();
         let reply = self.ask("COM_RESET_CONNECTION", &[0x1F], Due::Text).await?;
         match reply {
             Some(Reply::Ok) => {
-                let charset = if self.manners.mariadb && !self.through { self.charset } else { SERVERS_CHARSET };
-                self.forget(Own { role: self.own.role, ..Own::new(&self.own.schema, charset) });
+                let charset = if self.manners.mariadb && !self.through {
+                    self.charset
+                } else {
+                    SERVERS_CHARSET
+                };
+                self.forget(Own {
+                    role: self.own.role,
+                    ..Own::new(&self.own.schema, charset)
+                });
             }
-            // It was said before anything was asked, as to who had state at a server that was taken out of service.
+            // It was said before anything was asked, as to who had state at a server that was taken
+            // out of service.
             Some(Reply::Err { code, message }) if self.client.dismissed => {
                 self.complained("COM_RESET_CONNECTION", code, &message);
                 return Err(Over);
             }
-            other => self.judge.accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
+            other => self
+                .judge
+                .accuse(&self.who, &format!("COM_RESET_CONNECTION: {other:?}")),
         }
         Ok(())
     }
@@ -895,7 +1098,14 @@ impl Session<'_> {
         } else if self.chance.percent(50) {
             format!("SELECT '{tag}' FROM few")
         } else {
-            self.judge.fate(&tag, if self.own.autocommit && !self.own.in_transaction { Fate::Unknown } else { Fate::Never });
+            self.judge.fate(
+                &tag,
+                if self.own.autocommit && !self.own.in_transaction {
+                    Fate::Unknown
+                } else {
+                    Fate::Never
+                },
+            );
             format!("INSERT INTO log VALUES ('{tag}')")
         };
         self.judge.tell(&self.who, &format!("{sql}, and leaves"));
@@ -903,7 +1113,10 @@ impl Session<'_> {
         payload.extend_from_slice(sql.as_bytes());
         let _gone_anyway = self.client.send(&payload).await;
         for _ in 0..self.chance.below(20) {
-            let packet = self.rt.timeout(Duration::from_millis(100), self.client.packet()).await;
+            let packet = self
+                .rt
+                .timeout(Duration::from_millis(100), self.client.packet())
+                .await;
             if !matches!(packet, Ok(Ok(_))) {
                 break;
             }
@@ -921,8 +1134,15 @@ fn may_insert(words: &str) -> bool {
 
 /// Whether a server has to be asked what came of it.
 fn leaves_something(words: &str) -> bool {
-    ["CALL ", "INSERT INTO fires", "INSERT INTO hides", "SET @", "BEGIN", "SET autocommit"]
-        .iter()
-        .any(|begin| words.starts_with(begin))
+    [
+        "CALL ",
+        "INSERT INTO fires",
+        "INSERT INTO hides",
+        "SET @",
+        "BEGIN",
+        "SET autocommit",
+    ]
+    .iter()
+    .any(|begin| words.starts_with(begin))
         || words.contains(" INTO @")
 }

@@ -14,7 +14,10 @@ pub(crate) use filing::{FILE_HEADER, LOAD, NO_FIT, NO_TABLE, line};
 use crate::belongings::{Answer, Ground, client};
 use crate::chance::Chance;
 use crate::judge::Judge;
-use crate::mind::{ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement, rows_of_cursor};
+use crate::mind::{
+    ADDED, Complaint, Cursor, Mind, SERVERS_CHARSET, STATE_COLUMNS, Said, no_statement,
+    rows_of_cursor,
+};
 use expiry::changes_password;
 use following::Following;
 use net::{Conn, NetError};
@@ -120,7 +123,13 @@ struct Order {
 impl Order {
     fn for_one_from(from: Address) -> Self {
         let no = || Cell::new(false);
-        Self { from, statement: no(), connection: no(), hang_up: no(), bell: Notify::default() }
+        Self {
+            from,
+            statement: no(),
+            connection: no(),
+            hang_up: no(),
+            bell: Notify::default(),
+        }
     }
 }
 
@@ -133,14 +142,26 @@ impl Server {
         nature: Nature,
         mut chance: Chance,
     ) -> Rc<Self> {
-        let deprecate = if chance.percent(50) || nature.able { caps::DEPRECATE_EOF } else { 0 };
+        let deprecate = if chance.percent(50) || nature.able {
+            caps::DEPRECATE_EOF
+        } else {
+            0
+        };
         let packed = *chance.one_of(&[0, caps::COMPRESS, caps::ZSTD, caps::COMPRESS | caps::ZSTD]);
         let server = Rc::new(Self {
             name,
-            ground: RefCell::new(Ground { detaches: chance.percent(50), ..Ground::default() }),
+            ground: RefCell::new(Ground {
+                detaches: chance.percent(50),
+                ..Ground::default()
+            }),
             rt: rt.clone(),
             judge: judge.clone(),
-            caps: if nature.bulk { OFFERED & !caps::LONG_PASSWORD | caps::MARIADB_BULK } else { OFFERED } | deprecate | packed,
+            caps: if nature.bulk {
+                OFFERED & !caps::LONG_PASSWORD | caps::MARIADB_BULK
+            } else {
+                OFFERED
+            } | deprecate
+                | packed,
             fickle: nature.fickle,
             late: nature.late,
             couriers: Cell::new(0),
@@ -154,7 +175,9 @@ impl Server {
             mirrors: name == MIRROR,
             at,
         });
-        let listener = rt.listen(&server.at, ListenOptions::default()).expect("an address of the world is free");
+        let listener = rt
+            .listen(&server.at, ListenOptions::default())
+            .expect("an address of the world is free");
         let host = server.clone();
         rt.spawn(async move {
             while let Ok(socket) = listener.accept().await {
@@ -185,7 +208,9 @@ impl Server {
                         server.orders.borrow_mut().remove(&id);
                         server.ground.borrow_mut().leave(id);
                     }
-                    server.couriers.set(server.couriers.get() - u32::from(guest.is_courier));
+                    server
+                        .couriers
+                        .set(server.couriers.get() - u32::from(guest.is_courier));
                     server.judge.closed(seen);
                     if guest.user.is_empty() {
                         // Nobody knows what it was for: it may have been about to say KILL.
@@ -197,7 +222,8 @@ impl Server {
         server
     }
 
-    /// It dies: transactions that are open are lost, the log stays. The world resets its connections, and those that come later are numbered anew.
+    /// It dies: transactions that are open are lost, the log stays. The world resets its
+    /// connections, and those that come later are numbered anew.
     pub(crate) fn crash(&self) {
         self.ground.borrow_mut().crash();
         self.orders.borrow_mut().clear();
@@ -205,7 +231,8 @@ impl Server {
         self.life.set(self.life.get() + 1);
     }
 
-    /// Another takes its place, and its address. Connections that are there hear nothing any more, not even an end; those that come are numbered anew.
+    /// Another takes its place, and its address. Connections that are there hear nothing any more,
+    /// not even an end; those that come are numbered anew.
     pub(crate) fn supplant(&self) {
         self.crash();
         self.supplanted.set(self.life.get());
@@ -256,25 +283,34 @@ fn written(complaint: &Complaint) -> ok::Err<'_> {
     if let Ok(five) = wire::errors::state_of(complaint.0).as_bytes().try_into() {
         state = five;
     }
-    ok::Err { code: complaint.0, state, message: complaint.1.as_bytes() }
+    ok::Err {
+        code: complaint.0,
+        state,
+        message: complaint.1.as_bytes(),
+    }
 }
 
 impl Guest {
     async fn serve(&mut self, socket: Socket) -> Result<(), NetError> {
         let mut conn = Conn::new(socket);
-        let Some((caps, mut mind)) = self.log_in(&mut conn).await? else { return Ok(()) };
+        let Some((caps, mut mind)) = self.log_in(&mut conn).await? else {
+            return Ok(());
+        };
         if let Some(algorithm) = Algorithm::agreed(caps) {
             conn.compress(algorithm, 1);
         }
         loop {
-            let Some(packet) = self.next_command(&mut conn).await? else { return Ok(()) };
+            let Some(packet) = self.next_command(&mut conn).await? else {
+                return Ok(());
+            };
             let command = Command::read(packet.payload(), caps)?;
             if matches!(command, Command::Quit) {
                 return Ok(());
             }
             // What was said to an idle connection hits nothing.
             self.order.statement.set(false);
-            let slow = matches!(&command, Command::Query(query) if query.sql.ends_with(b"FROM slow"));
+            let slow =
+                matches!(&command, Command::Query(query) if query.sql.ends_with(b"FROM slow"));
             let interrupted = self.work(&conn, slow).await;
             if self.life < self.server.supplanted.get() {
                 return std::future::pending().await;
@@ -301,12 +337,16 @@ impl Guest {
                 && !mind.sandbox
             {
                 let text = String::from_utf8_lossy(query.sql).into_owned();
-                if self.load(&mut conn, &mut mind, &text, caps, packet.seq).await? {
+                if self
+                    .load(&mut conn, &mut mind, &text, caps, packet.seq)
+                    .await?
+                {
                     continue;
                 }
                 return Ok(());
             }
-            let of_kill = |text: &[u8]| text.starts_with(b"KILL ") || text.starts_with(LISTED.as_bytes());
+            let of_kill =
+                |text: &[u8]| text.starts_with(b"KILL ") || text.starts_with(LISTED.as_bytes());
             let ours = matches!(&command, Command::Query(query) if of_kill(query.sql));
             let whim = if ours { Whim::None } else { self.server.whim() };
             if whim == Whim::Ignore {
@@ -333,14 +373,20 @@ impl Guest {
     }
 
     fn tell(&self, words: &str) {
-        self.server.judge.tell(&format!("server {} connection {}", self.server.name, self.id), words);
+        self.server.judge.tell(
+            &format!("server {} connection {}", self.server.name, self.id),
+            words,
+        );
     }
 
-    /// Takes its time; whether it was told to stop meanwhile. A server notices that a client has left only when it has the answer; the judge is
-    /// told at once.
+    /// Takes its time; whether it was told to stop meanwhile. A server notices that a client has
+    /// left only when it has the answer; the judge is told at once.
     async fn work(&self, conn: &Conn, slow: bool) -> bool {
-        let more =
-            if slow { Duration::from_micros(self.server.chance.borrow_mut().between(2_000, 60_000)) } else { Duration::ZERO };
+        let more = if slow {
+            Duration::from_micros(self.server.chance.borrow_mut().between(2_000, 60_000))
+        } else {
+            Duration::ZERO
+        };
         let delay = self.server.delay() + more;
         if delay.is_zero() {
             return false;
@@ -368,19 +414,39 @@ impl Guest {
         // He has no place among those that are counted.
         self.server.judge.overlook(self.seen);
         let orders = self.server.orders.borrow();
-        let row = |id: u32| Some(vec![Some(id.to_string()), Some(orders.get(&id)?.from.to_string())]);
-        let ids = sql.split_once(" IN (").and_then(|(_, ids)| ids.split_once(')')).map_or("", |(ids, _)| ids);
-        let rows = ids.split(", ").filter_map(|id| row(id.parse().ok()?)).collect();
-        Ok(Said::Answer(Answer { columns: 2, rows, ..Answer::default() }))
+        let row = |id: u32| {
+            Some(vec![
+                Some(id.to_string()),
+                Some(orders.get(&id)?.from.to_string()),
+            ])
+        };
+        let ids = sql
+            .split_once(" IN (")
+            .and_then(|(_, ids)| ids.split_once(')'))
+            .map_or("", |(ids, _)| ids);
+        let rows = ids
+            .split(", ")
+            .filter_map(|id| row(id.parse().ok()?))
+            .collect();
+        Ok(Said::Answer(Answer {
+            columns: 2,
+            rows,
+            ..Answer::default()
+        }))
     }
 
     /// KILL, of another connection.
     fn kill(&self, sql: &str) -> Result<Said, Complaint> {
         let mut words = sql.split_whitespace().skip(1);
         let statement_only = words.next() == Some("QUERY");
-        let number = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        let number = words
+            .next()
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0);
         let orders = self.server.orders.borrow();
-        let Some(order) = orders.get(&number) else { return Err(Complaint(1094, format!("Unknown thread id: {number}"))) };
+        let Some(order) = orders.get(&number) else {
+            return Err(Complaint(1094, format!("Unknown thread id: {number}")));
+        };
         if statement_only {
             order.statement.set(true)
         } else {
@@ -419,7 +485,9 @@ impl Guest {
             self.server.couriers.set(self.server.couriers.get() + 1);
         }
         if auth::native_verify(&stage2, &nonce, &login.auth_response).is_none() {
-            self.server.judge.accuse(&who, "a login with a wrong password");
+            self.server
+                .judge
+                .accuse(&who, "a login with a wrong password");
             written(&Complaint(1045, "Access denied".to_owned())).write(&mut payload);
             conn.reply(&payload).await?;
             return Ok(None);
@@ -431,23 +499,40 @@ impl Guest {
             conn.reply(&payload).await?;
             return Ok(None);
         }
-        if let Some(Err(complaint)) = login.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name)) {
+        if let Some(Err(complaint)) = login
+            .database
+            .as_deref()
+            .map(|name| self.server.ground.borrow().knows_schema(name))
+        {
             written(&complaint).write(&mut payload);
             conn.reply(&payload).await?;
             return Ok(None);
         }
         self.user.clone_from(&login.user);
         self.several = caps::has(caps, caps::MULTI_STATEMENTS);
-        ok::Ok { status: status::AUTOCOMMIT, ..ok::Ok::default() }.write(&mut payload, caps);
+        ok::Ok {
+            status: status::AUTOCOMMIT,
+            ..ok::Ok::default()
+        }
+        .write(&mut payload, caps);
         conn.reply(&payload).await?;
-        self.server.judge.tell(&who, &format!("{} is connection {}", login.user, self.id));
+        self.server
+            .judge
+            .tell(&who, &format!("{} is connection {}", login.user, self.id));
         let sandbox = expired.unwrap_or(false);
         let mut mind = Mind::new(login.database.as_deref(), login.charset);
         mind.sandbox = sandbox;
         Ok(Some((caps, mind)))
     }
 
-    fn answer(&mut self, mind: &mut Mind, command: &Command<'_>, caps: Caps, seq: u8, out: &mut Vec<u8>) -> Result<(), NetError> {
+    fn answer(
+        &mut self,
+        mind: &mut Mind,
+        command: &Command<'_>,
+        caps: Caps,
+        seq: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NetError> {
         if let Some(complaint) = self.wants_another_password(command, mind) {
             Writer::new(out, seq, caps, flags(mind)).err(&written(&complaint));
             return Ok(());
@@ -456,7 +541,11 @@ impl Guest {
             Command::Query(query) => {
                 let text = String::from_utf8_lossy(query.sql);
                 self.hears(&text, mind);
-                let parts: Vec<&str> = text.split(';').map(str::trim).filter(|part| !part.is_empty()).collect();
+                let parts: Vec<&str> = text
+                    .split(';')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .collect();
                 if parts.len() < 2 || !self.several {
                     self.query(&text, mind)
                 } else {
@@ -469,7 +558,8 @@ impl Guest {
                 return Ok(());
             }
             Command::InitDb(name) => {
-                let said = mind.use_schema(&String::from_utf8_lossy(name), &self.server.ground.borrow());
+                let said =
+                    mind.use_schema(&String::from_utf8_lossy(name), &self.server.ground.borrow());
                 mind.has.row_count = if said.is_ok() { 0 } else { -1 };
                 said
             }
@@ -486,17 +576,23 @@ impl Guest {
             }
             Command::ChangeUser(body) => {
                 let change = ChangeUser::read(body, caps)?;
-                let proven = auth::native_verify(&auth::native_stage2(PASSWORD.as_bytes()), &self.nonce, &change.auth_response);
+                let proven = auth::native_verify(
+                    &auth::native_stage2(PASSWORD.as_bytes()),
+                    &self.nonce,
+                    &change.auth_response,
+                );
                 let who = format!("server {}", self.server.name);
-                self.server.judge.check(proven.is_some() && change.user == self.user, &who, || {
-                    format!(
-                        "connection {} of {} is to be {}'s, with the password: {}",
-                        self.id,
-                        self.user,
-                        change.user,
-                        proven.is_some()
-                    )
-                });
+                self.server
+                    .judge
+                    .check(proven.is_some() && change.user == self.user, &who, || {
+                        format!(
+                            "connection {} of {} is to be {}'s, with the password: {}",
+                            self.id,
+                            self.user,
+                            change.user,
+                            proven.is_some()
+                        )
+                    });
                 let sandbox = match self.is_expired(&change.user, caps) {
                     Ok(sandbox) => sandbox,
                     Err(complaint) => {
@@ -504,15 +600,20 @@ impl Guest {
                         return Ok(());
                     }
                 };
-                if let Some(Err(complaint)) =
-                    change.database.as_deref().map(|name| self.server.ground.borrow().knows_schema(name))
+                if let Some(Err(complaint)) = change
+                    .database
+                    .as_deref()
+                    .map(|name| self.server.ground.borrow().knows_schema(name))
                 {
                     Writer::new(out, seq, caps, 0).err(&written(&complaint));
                     return Ok(());
                 }
                 mind.has.let_go(&mut self.server.ground.borrow_mut());
                 self.server.ground.borrow_mut().leave(self.id);
-                mind.log_in(change.database.as_deref(), change.charset.unwrap_or(SERVERS_CHARSET));
+                mind.log_in(
+                    change.database.as_deref(),
+                    change.charset.unwrap_or(SERVERS_CHARSET),
+                );
                 mind.sandbox = sandbox;
                 self.had.insert("a reset by login");
                 Ok(Said::Ok)
@@ -523,14 +624,20 @@ impl Guest {
                 let mut writer = Writer::new(out, seq, caps, flags(mind));
                 match prepared {
                     Ok(id) if mind.inserts(id) => writer.prepared(id, 2, &[]),
-                    Ok(id) => writer.prepared(id, 4, &echo_columns(self.server.ground.borrow().added)),
+                    Ok(id) => {
+                        writer.prepared(id, 4, &echo_columns(self.server.ground.borrow().added))
+                    }
                     Err(complaint) => writer.err(&written(&complaint)),
                 }
                 return Ok(());
             }
-            Command::Execute(Execute { id, .. }) | Command::BulkExecute { id, .. } if mind.inserts(*id) => {
+            Command::Execute(Execute { id, .. }) | Command::BulkExecute { id, .. }
+                if mind.inserts(*id) =>
+            {
                 mind.has.begin("EXECUTE");
-                let said = self.disturbs(mind, &id.to_string()).map_or_else(|| self.insert_rows(command, caps, mind), Err);
+                let said = self
+                    .disturbs(mind, &id.to_string())
+                    .map_or_else(|| self.insert_rows(command, caps, mind), Err);
                 if let Err(complaint) = &said {
                     mind.has.fail(complaint);
                 }
@@ -555,7 +662,8 @@ impl Guest {
                 match mind.prepared_in(execute.id) {
                     Ok(schema) => {
                         let parts = Parts::read(execute, 4, caps)?;
-                        // It was not told types by anybody else: they have to come with every first execution.
+                        // It was not told types by anybody else: they have to come with every first
+                        // execution.
                         let values = parts.decode(4, None, |_| None)?;
                         let tag = if let Some(Value::Bytes(tag)) = values.first() {
                             String::from_utf8_lossy(tag)
@@ -569,9 +677,19 @@ impl Guest {
                             self.echo(&mut writer, &schema, &values, added);
                         } else {
                             let mut values: Vec<_> = values.iter().take(4).map(in_words).collect();
-                            values.extend([Some(self.id.to_string()), Some(self.server.name.to_owned()), Some(schema)]);
+                            values.extend([
+                                Some(self.id.to_string()),
+                                Some(self.server.name.to_owned()),
+                                Some(schema),
+                            ]);
                             values.resize(values.len() + added, Some(ADDED.to_owned()));
-                            mind.cursors.insert(execute.id, Cursor { values, left: rows_of_cursor(&tag) });
+                            mind.cursors.insert(
+                                execute.id,
+                                Cursor {
+                                    values,
+                                    left: rows_of_cursor(&tag),
+                                },
+                            );
                             writer.status |= status::CURSOR_EXISTS;
                             writer.columns(&echo_columns(added));
                             if caps::has(caps, caps::DEPRECATE_EOF) {
@@ -587,15 +705,24 @@ impl Guest {
                 let mut writer = Writer::new(out, seq, caps, flags(mind) | status::CURSOR_EXISTS);
                 mind.has.row_count = -1;
                 let Some(cursor) = mind.cursors.get_mut(id) else {
-                    writer.err(&written(&Complaint(1421, format!("The statement ({id}) has no open cursor."))));
+                    writer.err(&written(&Complaint(
+                        1421,
+                        format!("The statement ({id}) has no open cursor."),
+                    )));
                     return Ok(());
                 };
                 let row: Vec<_> = cursor
                     .values
                     .iter()
-                    .map(|value| value.as_ref().map_or(Value::Null, |value| Value::Bytes(value.as_bytes())))
+                    .map(|value| {
+                        value
+                            .as_ref()
+                            .map_or(Value::Null, |value| Value::Bytes(value.as_bytes()))
+                    })
                     .collect();
-                let columns: Vec<_> = (0..row.len()).map(|n| Column::text(n.to_string())).collect();
+                let columns: Vec<_> = (0..row.len())
+                    .map(|n| Column::text(n.to_string()))
+                    .collect();
                 for _ in 0..cursor.left.min(*rows) {
                     writer.binary_row(&columns, &row);
                 }
@@ -630,8 +757,13 @@ impl Guest {
         } else if text.starts_with("SET last_insert_id") {
             self.server.judge.hit("an insert id brought", 1);
         }
-        let slot = text.strip_prefix("EXECUTE ").and_then(|rest| rest.split(' ').next());
-        if let Some(complaint) = slot.filter(|name| name.starts_with("millrace_")).and_then(|name| self.disturbs(mind, name)) {
+        let slot = text
+            .strip_prefix("EXECUTE ")
+            .and_then(|rest| rest.split(' ').next());
+        if let Some(complaint) = slot
+            .filter(|name| name.starts_with("millrace_"))
+            .and_then(|name| self.disturbs(mind, name))
+        {
             mind.has.begin(text);
             mind.has.fail(&complaint);
             return Err(complaint);
@@ -643,10 +775,15 @@ impl Guest {
         if text.starts_with(LISTED) {
             return self.listed(text);
         }
-        if text.starts_with("KILL ") { self.kill(text) } else { mind.query(text, self.id, &mut self.server.ground.borrow_mut()) }
+        if text.starts_with("KILL ") {
+            self.kill(text)
+        } else {
+            mind.query(text, self.id, &mut self.server.ground.borrow_mut())
+        }
     }
 
-    /// Somebody alters the table of a prepared statement, or its server loses it. Who is alone with a server has to live with that.
+    /// Somebody alters the table of a prepared statement, or its server loses it. Who is alone with
+    /// a server has to live with that.
     fn disturbs(&self, mind: &mut Mind, which: &str) -> Option<Complaint> {
         let mut chance = self.server.chance.borrow_mut();
         if chance.percent(5) {
@@ -655,21 +792,35 @@ impl Guest {
         if !mind.executes(which) || self.is_courier || !chance.percent(20) {
             return None;
         }
-        self.server.judge.hit("a statement that was to be prepared anew", 1);
+        self.server
+            .judge
+            .hit("a statement that was to be prepared anew", 1);
         mind.forget(which);
         Some(if chance.percent(50) {
-            Complaint(1615, "Prepared statement needs to be re-prepared".to_owned())
+            Complaint(
+                1615,
+                "Prepared statement needs to be re-prepared".to_owned(),
+            )
         } else {
             no_statement(which, "EXECUTE")
         })
     }
 
     /// Several statements in one text, up to the first that fails.
-    fn each(&mut self, parts: &[&str], mind: &mut Mind, mut writer: Writer<'_>) -> Result<(), NetError> {
+    fn each(
+        &mut self,
+        parts: &[&str],
+        mind: &mut Mind,
+        mut writer: Writer<'_>,
+    ) -> Result<(), NetError> {
         for (at, part) in parts.iter().enumerate() {
             let said = self.query(part, mind);
             let failed = said.is_err();
-            let more = if at + 1 < parts.len() { status::MORE_RESULTS } else { 0 };
+            let more = if at + 1 < parts.len() {
+                status::MORE_RESULTS
+            } else {
+                0
+            };
             writer.status = flags(mind) | more;
             self.say(said, mind, &mut writer);
             if failed {
@@ -684,34 +835,58 @@ impl Guest {
         match said {
             Ok(Said::Ok) => writer.ok(&ok::Ok::default()),
             Ok(Said::Schema(name)) => {
-                let mut changes = vec![1, u8::try_from(name.len() + 1).unwrap_or(0), u8::try_from(name.len()).unwrap_or(0)];
+                let mut changes = vec![
+                    1,
+                    u8::try_from(name.len() + 1).unwrap_or(0),
+                    u8::try_from(name.len()).unwrap_or(0),
+                ];
                 changes.extend_from_slice(name.as_bytes());
-                writer.ok(&ok::Ok { changes: &changes, ..ok::Ok::default() });
+                writer.ok(&ok::Ok {
+                    changes: &changes,
+                    ..ok::Ok::default()
+                });
             }
-            Ok(Said::Rows { tag, rows, large, .. }) => {
+            Ok(Said::Rows {
+                tag, rows, large, ..
+            }) => {
                 let id = self.id.to_string();
-                let filler = if large { "x".repeat(100) } else { String::new() };
+                let filler = if large {
+                    "x".repeat(100)
+                } else {
+                    String::new()
+                };
                 writer.columns(&["tag", "connection", "server", "filler"].map(Column::text));
                 for _ in 0..rows {
-                    writer.text_row([tag.as_str(), &id, self.server.name, &filler].map(|value| Some(value.as_bytes())));
+                    writer.text_row(
+                        [tag.as_str(), &id, self.server.name, &filler]
+                            .map(|value| Some(value.as_bytes())),
+                    );
                 }
                 writer.end(0);
             }
             Ok(Said::Named { values, schema }) => {
                 let own = [self.id.to_string(), self.server.name.to_owned(), schema].map(Some);
                 let row: Vec<_> = values.into_iter().chain(own).collect();
-                writer.columns(&(0..row.len()).map(|n| Column::text(n.to_string())).collect::<Vec<_>>());
+                writer.columns(
+                    &(0..row.len())
+                        .map(|n| Column::text(n.to_string()))
+                        .collect::<Vec<_>>(),
+                );
                 writer.text_row(row.iter().map(|value| value.as_ref().map(String::as_bytes)));
                 writer.end(0);
             }
             Ok(Said::Lines { tag, lines }) => {
                 let id = self.id.to_string();
                 writer.columns(&["tag", "connection", "server", "lines"].map(Column::text));
-                writer.text_row([tag.as_str(), &id, self.server.name, &lines].map(|value| Some(value.as_bytes())));
+                writer.text_row(
+                    [tag.as_str(), &id, self.server.name, &lines]
+                        .map(|value| Some(value.as_bytes())),
+                );
                 writer.end(0);
             }
             Ok(Said::State { tag }) => {
-                let mut columns: Vec<Column> = ["tag", "connection", "server"].map(Column::text).into();
+                let mut columns: Vec<Column> =
+                    ["tag", "connection", "server"].map(Column::text).into();
                 columns.extend(STATE_COLUMNS.map(Column::text));
                 writer.columns(&columns);
                 let mut row = vec![tag, self.id.to_string(), self.server.name.to_owned()];
@@ -721,17 +896,33 @@ impl Guest {
             }
             Ok(Said::Answer(answer)) if answer.columns == 0 => {
                 let mut changes = Vec::new();
-                if let Some((name, value)) = answer.changed.as_ref().filter(|_| mind.tells_changes()) {
-                    let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
+                if let Some((name, value)) =
+                    answer.changed.as_ref().filter(|_| mind.tells_changes())
+                {
+                    let text = |text: &str| {
+                        [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat()
+                    };
                     let both = [text(name), text(value)].concat();
                     let state: &[u8] = if answer.unnamed { b"\x02\x011" } else { b"" };
-                    changes = [&[0, u8::try_from(both.len()).unwrap_or(0)], &both[..], state].concat();
+                    changes = [
+                        &[0, u8::try_from(both.len()).unwrap_or(0)],
+                        &both[..],
+                        state,
+                    ]
+                    .concat();
                 }
                 let (affected, insert_id) = (answer.affected, answer.insert_id);
-                writer.ok(&ok::Ok { affected, insert_id, changes: &changes, ..ok::Ok::default() });
+                writer.ok(&ok::Ok {
+                    affected,
+                    insert_id,
+                    changes: &changes,
+                    ..ok::Ok::default()
+                });
             }
             Ok(Said::Answer(answer)) => {
-                let columns: Vec<Column> = (0..answer.columns).map(|n| Column::text(n.to_string())).collect();
+                let columns: Vec<Column> = (0..answer.columns)
+                    .map(|n| Column::text(n.to_string()))
+                    .collect();
                 writer.columns(&columns);
                 for row in &answer.rows {
                     writer.text_row(row.iter().map(|value| value.as_ref().map(String::as_bytes)));
@@ -748,20 +939,35 @@ impl Guest {
         self.comes(client(text), mind);
         self.is_copy(text, mind);
         if self.server.must_not_hear(text, mind.only_reads()) {
-            let words = format!("{text} on connection {}, of a server that only reads", self.id);
-            self.server.judge.accuse(&format!("server {}", self.server.name), &words);
+            let words = format!(
+                "{text} on connection {}, of a server that only reads",
+                self.id
+            );
+            self.server
+                .judge
+                .accuse(&format!("server {}", self.server.name), &words);
         }
         let tag = text.split('\'').nth(1).unwrap_or_default();
         // What we bring there for it comes before its schema.
-        let counts = !(self.server.mirrors || mind.sandbox || is_of_lock(text) || text.starts_with("SET "));
+        let counts =
+            !(self.server.mirrors || mind.sandbox || is_of_lock(text) || text.starts_with("SET "));
         if counts && let Some(schema) = self.server.judge.schema_of(tag) {
-            self.server.judge.check(mind.schema == schema, &format!("server {}", self.server.name), || {
-                format!("{text} on connection {}, in schema {:?}, and its client is in {schema:?}", self.id, mind.schema)
-            });
+            self.server.judge.check(
+                mind.schema == schema,
+                &format!("server {}", self.server.name),
+                || {
+                    format!(
+                        "{text} on connection {}, in schema {:?}, and its client is in {schema:?}",
+                        self.id, mind.schema
+                    )
+                },
+            );
         }
         if let Some((whose, what)) = mind.has.of_somebody_else(text) {
             let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
-            self.server.judge.accuse(&format!("server {}", self.server.name), &words);
+            self.server
+                .judge
+                .accuse(&format!("server {}", self.server.name), &words);
         }
     }
 
@@ -769,14 +975,27 @@ impl Guest {
     fn comes(&mut self, client: Option<&str>, mind: &Mind) {
         let Some(client) = client else { return };
         if self.last.as_deref().is_some_and(|last| last != client) {
-            let words = || format!("{client} on connection {}, where {:?} has a cursor", self.id, self.last);
+            let words = || {
+                format!(
+                    "{client} on connection {}, where {:?} has a cursor",
+                    self.id, self.last
+                )
+            };
             let who = format!("server {}", self.server.name);
-            self.server.judge.check(mind.cursors.is_empty(), &who, words);
+            self.server
+                .judge
+                .check(mind.cursors.is_empty(), &who, words);
             self.server.judge.check(!self.said_expired, &who, || {
-                format!("{client} on connection {}, where {:?} was told of an expired password", self.id, self.last)
+                format!(
+                    "{client} on connection {}, where {:?} was told of an expired password",
+                    self.id, self.last
+                )
             });
             self.server.judge.check(!self.is_courier, &who, || {
-                format!("{client} on connection {}, which was to be {:?}'s alone", self.id, self.last)
+                format!(
+                    "{client} on connection {}, which was to be {:?}'s alone",
+                    self.id, self.last
+                )
             });
             self.server.judge.hit("handed on", 1);
             for what in std::mem::take(&mut self.had) {
@@ -791,7 +1010,9 @@ impl Guest {
         let id = self.id.to_string();
         writer.columns(&columns);
         let mut row: Vec<Value<'_>> = values.iter().take(4).copied().collect();
-        row.extend([id.as_str(), self.server.name, schema].map(|text| Value::Bytes(text.as_bytes())));
+        row.extend(
+            [id.as_str(), self.server.name, schema].map(|text| Value::Bytes(text.as_bytes())),
+        );
         row.resize(columns.len(), Value::Bytes(ADDED.as_bytes()));
         // The columns are text: numbers come back in words.
         writer.binary_row(&columns, &row);
@@ -801,7 +1022,9 @@ impl Guest {
 
 /// Whether it is about a lock, which a server keeps for all of its schemas.
 fn is_of_lock(text: &str) -> bool {
-    ["SELECT GET_LOCK(", "SELECT RELEASE_LOCK("].iter().any(|begin| text.starts_with(begin))
+    ["SELECT GET_LOCK(", "SELECT RELEASE_LOCK("]
+        .iter()
+        .any(|begin| text.starts_with(begin))
 }
 
 /// A command in a few words.
@@ -823,7 +1046,9 @@ fn in_words(value: &Value<'_>) -> Option<String> {
 }
 
 fn echo_columns(added: usize) -> Vec<Column> {
-    let mut columns: Vec<Column> = ["tag", "a", "b", "c", "connection", "server", "schema"].map(Column::text).into();
+    let mut columns: Vec<Column> = ["tag", "a", "b", "c", "connection", "server", "schema"]
+        .map(Column::text)
+        .into();
     columns.extend((0..added).map(|n| Column::text(format!("added{n}"))));
     columns
 }

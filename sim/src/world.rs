@@ -6,7 +6,10 @@ use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
 use crate::server::{COURIER, MIRROR, Nature, PASSWORD, SLEEPER, Server, judge_copies};
 use bridge::{Ask, Counter, Counts, Report, ToCore};
-use config::{HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users, Variables};
+use config::{
+    HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users,
+    Variables,
+};
 use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
 use rt::{Address, Rt, mailbox};
@@ -58,11 +61,13 @@ pub struct World {
     pub operator: bool,
     /// How much more often than in one of a hundred stories somebody says KILL.
     pub kills: u64,
-    /// Reads go to the replica by what they are, not by rules, but so many milliseconds after a write of their session.
+    /// Reads go to the replica by what they are, not by rules, but so many milliseconds after a
+    /// write of their session.
     pub split: Option<u32>,
     /// The replica is behind its source by no more than this.
     pub lag: Duration,
-    /// Sessions have a schema, and what is in the log may be answered from the cache until it is written.
+    /// Sessions have a schema, and what is in the log may be answered from the cache until it is
+    /// written.
     pub cached: bool,
     /// Statements are copied to a server that freezes and crashes in all weathers.
     pub mirror: bool,
@@ -112,25 +117,49 @@ impl World {
         let cores = u32::try_from(chance.between(1, 3)).unwrap_or(1);
         let depth = *chance.one_of(&[0, 2, 3, 16]);
         let users = if chance.percent(75) { 1 } else { 2 };
-        let bytes_per_second = if chance.percent(30) { chance.between(50_000, 2_000_000) } else { 0 };
+        let bytes_per_second = if chance.percent(30) {
+            chance.between(50_000, 2_000_000)
+        } else {
+            0
+        };
         if chance.percent(50) {
             faults.slow = Duration::from_micros(chance.between(10, 500));
             faults.shuffle = true;
         }
         let courier = chance.percent(30);
         // They keep theirs as long as they stay, and others need some, too.
-        let connections = if courier { connections.max(COURIERS_MAX + 1) } else { connections };
+        let connections = if courier {
+            connections.max(COURIERS_MAX + 1)
+        } else {
+            connections
+        };
         let mariadb = seed % 3 == 1;
-        let pace = if chance.percent(25) { *chance.one_of(&[1, 2, 5, 20]) } else { 0 };
+        let pace = if chance.percent(25) {
+            *chance.one_of(&[1, 2, 5, 20])
+        } else {
+            0
+        };
         let operator = chance.percent(35);
         let mut chance = Chance::new(seed, 20);
         let behind = *chance.one_of(&[0, 1, 5, 30, 200]);
-        let split = if chance.percent(40) { Some(if chance.percent(60) { behind } else { 0 }) } else { None };
+        let split = if chance.percent(40) {
+            Some(if chance.percent(60) { behind } else { 0 })
+        } else {
+            None
+        };
         let mut later = Chance::new(seed, 21);
-        let missing = if later.percent(40) { *later.one_of(&MISSING) } else { [None; 2] };
+        let missing = if later.percent(40) {
+            *later.one_of(&MISSING)
+        } else {
+            [None; 2]
+        };
         let expires = later.percent(30) && !courier;
         // They keep those on which a server wants a new password, and others need some, too.
-        let connections = if expires { connections.max(SLEEPERS_MAX + 1) } else { connections };
+        let connections = if expires {
+            connections.max(SLEEPERS_MAX + 1)
+        } else {
+            connections
+        };
         Self {
             seed,
             weather,
@@ -166,14 +195,26 @@ impl World {
         matches!(self.weather, Weather::Stormy | Weather::Disastrous)
     }
 
-    /// An end is heard of up to so long after it was. A server that is frozen hears of it when it thaws.
+    /// An end is heard of up to so long after it was. A server that is frozen hears of it when it
+    /// thaws.
     fn late(&self) -> Duration {
-        let frozen = if self.weather == Weather::Disastrous { FROZEN_MAX } else { Duration::ZERO };
-        4 * self.faults.latency_max + 2 * self.faults.stall_max + 500 * self.faults.slow + Duration::from_millis(50) + frozen
+        let frozen = if self.weather == Weather::Disastrous {
+            FROZEN_MAX
+        } else {
+            Duration::ZERO
+        };
+        4 * self.faults.latency_max
+            + 2 * self.faults.stall_max
+            + 500 * self.faults.slow
+            + Duration::from_millis(50)
+            + frozen
     }
 }
 
-const LIMITS: Limits = Limits { time_max: Duration::from_secs(4 * 3600), turns_max: 20_000_000 };
+const LIMITS: Limits = Limits {
+    time_max: Duration::from_secs(4 * 3600),
+    turns_max: 20_000_000,
+};
 /// Cores listen after so long.
 const BEGINNING: Duration = Duration::from_millis(100);
 /// So many clients have connections of their own, where some have.
@@ -181,25 +222,33 @@ const COURIERS_MAX: u32 = 2;
 /// Of so many clients the password may expire.
 const SLEEPERS_MAX: u32 = 2;
 /// What two servers may lack.
-const MISSING: [[Option<&str>; 2]; 4] =
-    [[None, Some("red")], [Some("blue"), None], [Some("blue"), Some("red")], [Some("red"), Some("red")]];
+const MISSING: [[Option<&str>; 2]; 4] = [
+    [None, Some("red")],
+    [Some("blue"), None],
+    [Some("blue"), Some("red")],
+    [Some("red"), Some("red")],
+];
 /// After the last fault: so long until nothing has an excuse any more.
 const BREATH: Duration = Duration::from_secs(2);
 /// So many clients come then.
 const NEWCOMERS: u64 = 3;
 /// So long a server is frozen at most.
 const FROZEN_MAX: Duration = Duration::from_secs(5);
-/// After the last client: so long until nothing is left. A server that was shunned is back, and a lost connect is given up.
+/// After the last client: so long until nothing is left. A server that was shunned is back, and a
+/// lost connect is given up.
 const SETTLE: Duration = Duration::from_secs(150);
 
 /// Runs a world to its end.
 ///
 /// # Panics
-/// The world never ends: it reaches the limits of virtual time or of turns, or nothing can ever happen.
+/// The world never ends: it reaches the limits of virtual time or of turns, or nothing can ever
+/// happen.
 #[must_use]
 pub fn run(world: &World) -> Verdict {
     let world = world.clone();
-    rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move { play(rt, &world).await })
+    rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move {
+        play(rt, &world).await
+    })
 }
 
 /// Two servers, the cores before them, and who looks on.
@@ -227,10 +276,36 @@ impl Stage {
         rt.on_panic(move |words| panicked.accuse("core", &format!("a task panicked: {words}")));
         judge.tell("world", &format!("{world:?}"));
         let fickle = world.weather == Weather::Fickle;
-        let nature = Nature { fickle, able: world.courier, bulk: world.mariadb, late: world.late() };
-        let master = Server::start(rt, &judge, "a", address("10.0.0.1:3306"), nature, Chance::new(world.seed, 10));
-        let replica = Server::start(rt, &judge, "b", address("10.0.0.2:3306"), nature, Chance::new(world.seed, 11));
-        let mirror = Server::start(rt, &judge, MIRROR, address("10.0.0.3:3306"), nature, Chance::new(world.seed, 12));
+        let nature = Nature {
+            fickle,
+            able: world.courier,
+            bulk: world.mariadb,
+            late: world.late(),
+        };
+        let master = Server::start(
+            rt,
+            &judge,
+            "a",
+            address("10.0.0.1:3306"),
+            nature,
+            Chance::new(world.seed, 10),
+        );
+        let replica = Server::start(
+            rt,
+            &judge,
+            "b",
+            address("10.0.0.2:3306"),
+            nature,
+            Chance::new(world.seed, 11),
+        );
+        let mirror = Server::start(
+            rt,
+            &judge,
+            MIRROR,
+            address("10.0.0.3:3306"),
+            nature,
+            Chance::new(world.seed, 12),
+        );
         replica.follow(&master, world.lag, world.split.is_some());
         for (server, missing) in [&master, &replica].into_iter().zip(world.missing) {
             server.ground.borrow_mut().missing = missing;
@@ -240,7 +315,21 @@ impl Stage {
         let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);
         // They begin to listen.
         rt.sleep(BEGINNING).await;
-        (Self { rt: rt.clone(), judge, master, replica, mirror, proxy }, Cores { tells, ended, noted })
+        (
+            Self {
+                rt: rt.clone(),
+                judge,
+                master,
+                replica,
+                mirror,
+                proxy,
+            },
+            Cores {
+                tells,
+                ended,
+                noted,
+            },
+        )
     }
 
     /// A client without anything particular.
@@ -250,17 +339,31 @@ impl Stage {
 
     /// One of this user, with these capabilities beside others.
     pub(crate) async fn enter_as(&self, user: &str, more: wire::caps::Caps) -> Client {
-        let entered = Client::log_in(&self.rt, &self.proxy, user, None, 45, more, &mut Chance::new(1, 1)).await;
+        let entered = Client::log_in(
+            &self.rt,
+            &self.proxy,
+            user,
+            None,
+            45,
+            more,
+            &mut Chance::new(1, 1),
+        )
+        .await;
         entered.unwrap_or_else(|refused| panic!("a client of a scene is let in: {refused}"))
     }
 }
 
 /// Plays a plot in a world to its end.
-pub(crate) fn perform<F: Future<Output = ()>>(world: &World, plot: impl FnOnce(Stage) -> F) -> Verdict {
+pub(crate) fn perform<F: Future<Output = ()>>(
+    world: &World,
+    plot: impl FnOnce(Stage) -> F,
+) -> Verdict {
     rt::sim::run_with(world.seed, world.faults.clone(), LIMITS, |rt| async move {
         let (stage, cores) = Stage::set(&rt, world).await;
         plot(stage.clone()).await;
-        if let Some(Report::Global(counts)) = ask_all(&rt, &stage.judge, &cores.tells, Ask::Global).await {
+        if let Some(Report::Global(counts)) =
+            ask_all(&rt, &stage.judge, &cores.tells, Ask::Global).await
+        {
             stage.judge.between.set(between(&counts));
         }
         stage.judge.verdict(world.seed)
@@ -269,15 +372,31 @@ pub(crate) fn perform<F: Future<Output = ()>>(world: &World, plot: impl FnOnce(S
 
 async fn play(rt: Rt, world: &World) -> Verdict {
     let (stage, cores) = Stage::set(&rt, world).await;
-    let Stage { judge, master, replica, mirror, proxy, .. } = stage;
-    let Cores { tells, ended: cores_ended, noted } = cores;
+    let Stage {
+        judge,
+        master,
+        replica,
+        mirror,
+        proxy,
+        ..
+    } = stage;
+    let Cores {
+        tells,
+        ended: cores_ended,
+        noted,
+    } = cores;
     let chance = |who: u64| Chance::new(world.seed, who);
 
     // Clients, and what happens to the servers meanwhile.
     let lives = clients(&rt, &judge, world, &proxy, 0..world.clients);
     let (done, all_online) = rt::local::oneshot();
     if world.operator {
-        let operator = Operator { rt: rt.clone(), judge: judge.clone(), world: world.clone(), tells: tells.clone() };
+        let operator = Operator {
+            rt: rt.clone(),
+            judge: judge.clone(),
+            world: world.clone(),
+            tells: tells.clone(),
+        };
         rt.spawn(async move {
             operator.work(Chance::new(operator.world.seed, 4)).await;
             let _nobody = done.send(());
@@ -307,24 +426,45 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     let _or_nobody_is_there = all_online.await;
     let _or_there_is_none = recovered.await;
 
-    // Nothing breaks any more: newcomers are served as if nothing had been, everything comes to rest, and so is who comes after that.
+    // Nothing breaks any more: newcomers are served as if nothing had been, everything comes to
+    // rest, and so is who comes after that.
     let hand = rt.sim_faults().expect("this is the simulated world");
-    hand.set(Faults { slow: world.faults.slow, shuffle: world.faults.shuffle, ..Faults::perfect() });
+    hand.set(Faults {
+        slow: world.faults.slow,
+        shuffle: world.faults.shuffle,
+        ..Faults::perfect()
+    });
     if world.rough() {
         rt.sleep(BREATH).await;
         judge.rough.set(false);
         judge.tell("world", "nothing breaks any more");
-        for life in clients(&rt, &judge, world, &proxy, world.clients + 1..world.clients + 1 + NEWCOMERS) {
+        for life in clients(
+            &rt,
+            &judge,
+            world,
+            &proxy,
+            world.clients + 1..world.clients + 1 + NEWCOMERS,
+        ) {
             let _panicked_or_over = life.await;
         }
     }
     rt.sleep(SETTLE).await;
-    programme::live(rt.clone(), judge.clone(), proxy, world.clients, Manners::of(world, false), chance(3)).await;
+    programme::live(
+        rt.clone(),
+        judge.clone(),
+        proxy,
+        world.clients,
+        Manners::of(world, false),
+        chance(3),
+    )
+    .await;
     rt.sleep(SETTLE).await;
     judge_rest(&rt, &judge, &tells, world.connections).await;
     for server in [&master, &replica] {
         let left = server.couriers.get();
-        judge.check(left == 0, server.name, || format!("{left} connections are left of clients who had them to themselves"));
+        judge.check(left == 0, server.name, || {
+            format!("{left} connections are left of clients who had them to themselves")
+        });
     }
 
     // It ends when it is told to.
@@ -333,7 +473,9 @@ async fn play(rt: Rt, world: &World) -> Verdict {
         let done = Box::new(move |()| drop(stop.try_send(ToCore::Stop)));
         let _full = tell.try_send(ToCore::Drain { done });
         let ended = rt.timeout(Duration::from_secs(10), core_ended).await;
-        judge.check(ended.is_ok(), "core", || "does not end when it is told to".to_owned());
+        judge.check(ended.is_ok(), "core", || {
+            "does not end when it is told to".to_owned()
+        });
     }
     for server in [&master, &replica] {
         judge.judge_connections(server.name, world.connections, world.late());
@@ -342,7 +484,9 @@ async fn play(rt: Rt, world: &World) -> Verdict {
     judge.judge_connections(mirror.name, world.connections, world.late() + FROZEN_MAX);
     judge_copies(&judge, &mirror.ground.borrow().log);
     judge.judge_log(&master.ground.borrow().log);
-    judge.check(replica.ground.borrow().log.is_empty(), "log", || "something was written to the replica".to_owned());
+    judge.check(replica.ground.borrow().log.is_empty(), "log", || {
+        "something was written to the replica".to_owned()
+    });
     while let Some(words) = noted.try_recv() {
         judge.tell("core noted", &words);
     }
@@ -364,8 +508,14 @@ fn clients(
         let sleeper = world.expires && number - first < SLEEPERS_MAX.into();
         let mut manners = Manners::of(world, courier);
         manners.sleeper = sleeper;
-        let life =
-            programme::live(rt.clone(), judge.clone(), proxy.clone(), number, manners, Chance::new(world.seed, 100 + number));
+        let life = programme::live(
+            rt.clone(),
+            judge.clone(),
+            proxy.clone(),
+            number,
+            manners,
+            Chance::new(world.seed, 100 + number),
+        );
         rt.spawn(async move {
             life.await;
             let _nobody = done.send(());
@@ -387,7 +537,10 @@ fn start_cores(
     let snapshot = Arc::new(snapshot(world, 1, [Status::Online; 2]));
     let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
     let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
-    let all = tells.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
+    let all = tells.iter().zip(hands).map(|(control, hand)| worker::Peer {
+        control: control.clone(),
+        hand,
+    });
     let all: Vec<_> = all.collect();
     let mut ended = Vec::new();
     for ((index, mailbox), from_peers) in (0..world.cores).zip(letters).zip(handed) {
@@ -400,7 +553,10 @@ fn start_cores(
             cache: cache.clone(),
             listen: vec![proxy.clone()],
             acceptor: None,
-            peers: (0..world.cores).zip(&all).map(|(other, peer)| (other != index).then(|| peer.clone())).collect(),
+            peers: (0..world.cores)
+                .zip(&all)
+                .map(|(other, peer)| (other != index).then(|| peer.clone()))
+                .collect(),
             from_peers,
             mailbox,
             // The judge is of this thread, the core's note of any.
@@ -429,7 +585,8 @@ fn chance_of(chance: &mut Chance, most: Duration) -> Duration {
 async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: Chance) {
     let hand = rt.sim_faults().expect("this is the simulated world");
     for _ in 0..chance.between(1, 4) {
-        rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+        rt.sleep(Duration::from_millis(chance.between(5, 400)))
+            .await;
         let server = chance.one_of(servers);
         if chance.percent(40) {
             judge.tell("world", &format!("server {} freezes", server.name));
@@ -442,7 +599,8 @@ async fn disasters(rt: &Rt, judge: &Judge, servers: &[Rc<Server>], mut chance: C
         judge.tell("world", &format!("server {} crashes", server.name));
         server.crash();
         hand.crash(&server.at);
-        rt.sleep(Duration::from_millis(chance.between(1, 3000))).await;
+        rt.sleep(Duration::from_millis(chance.between(1, 3000)))
+            .await;
         hand.restore(&server.at);
         judge.tell("world", &format!("server {} is back", server.name));
     }
@@ -454,18 +612,28 @@ async fn expire(rt: Rt, judge: Rc<Judge>, mut chance: Chance) {
         judge.expire();
     }
     for _ in 0..chance.between(1, 4) {
-        rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+        rt.sleep(Duration::from_millis(chance.between(5, 400)))
+            .await;
         judge.expire();
     }
 }
 
 /// What all cores say of this together.
-async fn ask_all(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], what: Ask) -> Option<Report> {
+async fn ask_all(
+    rt: &Rt,
+    judge: &Judge,
+    tells: &[mailbox::Sender<ToCore>],
+    what: Ask,
+) -> Option<Report> {
     let mut merged: Option<Report> = None;
     for tell in tells {
         let (answer, answered) = mailbox::channel(1);
         let reply = Box::new(move |report| drop(answer.try_send(report)));
-        let _full = tell.try_send(ToCore::Ask { what, reset: false, reply });
+        let _full = tell.try_send(ToCore::Ask {
+            what,
+            reset: false,
+            reply,
+        });
         let Ok(Some(report)) = rt.timeout(Duration::from_secs(1), answered.recv()).await else {
             judge.accuse("core", &format!("{what:?} is not answered"));
             continue;
@@ -492,7 +660,9 @@ fn between(counts: &Counts) -> [u64; 4] {
 /// What the cores say of themselves when all clients have left.
 async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], max: u32) {
     for what in [Ask::Global, Ask::Pool, Ask::Processes] {
-        let Some(report) = ask_all(rt, judge, tells, what).await else { continue };
+        let Some(report) = ask_all(rt, judge, tells, what).await else {
+            continue;
+        };
         match report {
             Report::Global(counts) => {
                 judge.between.set(between(&counts));
@@ -503,19 +673,30 @@ async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], m
                     Counter::StmtClientActiveTotal,
                 ] {
                     let n = counts.value(counter);
-                    judge.check(n == 0, "core", || format!("{counter:?} is {n} when all have left"));
+                    judge.check(n == 0, "core", || {
+                        format!("{counter:?} is {n} when all have left")
+                    });
                 }
             }
             Report::Pool(rows) => {
                 for row in rows {
-                    judge.check(row.used == 0, "core", || format!("{} connections to {} are still used", row.used, row.host));
-                    judge.check(row.free <= u64::from(max), "core", || format!("{} idle connections to {}", row.free, row.host));
+                    judge.check(row.used == 0, "core", || {
+                        format!("{} connections to {} are still used", row.used, row.host)
+                    });
+                    judge.check(row.free <= u64::from(max), "core", || {
+                        format!("{} idle connections to {}", row.free, row.host)
+                    });
                 }
             }
             Report::Processes(rows) => {
-                judge.check(rows.is_empty(), "core", || format!("{} sessions are left: {rows:?}", rows.len()));
+                judge.check(rows.is_empty(), "core", || {
+                    format!("{} sessions are left: {rows:?}", rows.len())
+                });
             }
-            _ => judge.accuse("core", &format!("{what:?} was answered with something else")),
+            _ => judge.accuse(
+                "core",
+                &format!("{what:?} was answered with something else"),
+            ),
         }
     }
 }
@@ -536,21 +717,37 @@ impl Operator {
     async fn work(&self, mut chance: Chance) {
         let mut generation = 1;
         for _ in 0..chance.between(1, 3) {
-            self.rt.sleep(Duration::from_millis(chance.between(5, 400))).await;
+            self.rt
+                .sleep(Duration::from_millis(chance.between(5, 400)))
+                .await;
             // Of OFFLINE_HARD sessions are told as of a server that is gone.
             let hard = self.world.rough() && chance.percent(50);
-            let status = if hard { Status::OfflineHard } else { Status::OfflineSoft };
+            let status = if hard {
+                Status::OfflineHard
+            } else {
+                Status::OfflineSoft
+            };
             let at = usize::from(chance.percent(50));
             let mut all = [Status::Online; 2];
             all[at] = status;
             let server = ["a", "b"][at];
             generation += 1;
-            self.load(snapshot(&self.world, generation, all), &format!("server {server} is to be {}", status.name())).await;
+            self.load(
+                snapshot(&self.world, generation, all),
+                &format!("server {server} is to be {}", status.name()),
+            )
+            .await;
             let offline = self.judge.goes_offline(server, hard);
-            self.rt.sleep(Duration::from_millis(chance.between(1, 3000))).await;
+            self.rt
+                .sleep(Duration::from_millis(chance.between(1, 3000)))
+                .await;
             self.judge.comes_online(offline);
             generation += 1;
-            self.load(snapshot(&self.world, generation, [Status::Online; 2]), &format!("server {server} is to be ONLINE")).await;
+            self.load(
+                snapshot(&self.world, generation, [Status::Online; 2]),
+                &format!("server {server} is to be ONLINE"),
+            )
+            .await;
         }
     }
 
@@ -561,9 +758,18 @@ impl Operator {
         for tell in &self.tells {
             let (answer, answered) = mailbox::channel(1);
             let done = Box::new(move |()| drop(answer.try_send(())));
-            let _full = tell.try_send(ToCore::Load { snapshot: snapshot.clone(), done });
-            let loaded = self.rt.timeout(Duration::from_secs(1), answered.recv()).await;
-            self.judge.check(matches!(loaded, Ok(Some(()))), "core", || format!("{words}: not loaded within a second"));
+            let _full = tell.try_send(ToCore::Load {
+                snapshot: snapshot.clone(),
+                done,
+            });
+            let loaded = self
+                .rt
+                .timeout(Duration::from_secs(1), answered.recv())
+                .await;
+            self.judge
+                .check(matches!(loaded, Ok(Some(()))), "core", || {
+                    format!("{words}: not loaded within a second")
+                });
         }
     }
 }
@@ -571,28 +777,62 @@ impl Operator {
 /// Two servers, two hostgroups, and the two classic rules.
 fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     let bytes_per_second = world.bytes_per_second.to_string();
-    let pace = if world.pace == 0 { "1000000".to_owned() } else { world.pace.to_string() };
+    let pace = if world.pace == 0 {
+        "1000000".to_owned()
+    } else {
+        world.pace.to_string()
+    };
     let begins = match (world.seed >> 7 & 1, world.seed >> 8 & 1) {
         (1, _) if world.expires => "DO 0",
         (_, 1) => "SET div_precision_increment=5",
         _ => "",
     };
     let settings = [
-        ("mysql-throttle_connections_per_sec_to_hostgroup", pace.as_str()),
-        ("mysql-throttle_max_bytes_per_second_to_client", bytes_per_second.as_str()),
+        (
+            "mysql-throttle_connections_per_sec_to_hostgroup",
+            pace.as_str(),
+        ),
+        (
+            "mysql-throttle_max_bytes_per_second_to_client",
+            bytes_per_second.as_str(),
+        ),
         ("mysql-have_ssl", "false"),
-        ("mysql-server_version", if world.mariadb { "10.11.6-MariaDB" } else { "8.0.11" }),
-        ("mysql-reset_connection_algorithm", if world.seed >> 5 & 1 == 1 { "1" } else { "2" }),
+        (
+            "mysql-server_version",
+            if world.mariadb {
+                "10.11.6-MariaDB"
+            } else {
+                "8.0.11"
+            },
+        ),
+        (
+            "mysql-reset_connection_algorithm",
+            if world.seed >> 5 & 1 == 1 { "1" } else { "2" },
+        ),
         ("mysql-enable_load_data_local_infile", "true"),
         ("mysql-query_cache_soft_ttl_pct", "50"),
-        ("mysql-default_authentication_plugin", "mysql_native_password"),
+        (
+            "mysql-default_authentication_plugin",
+            "mysql_native_password",
+        ),
         ("mysql-init_connect", begins),
         // Waiting for others is no error here, however long they take.
         ("mysql-connect_timeout_server_max", "300000"),
-        ("mysql-server_compression_algorithm", if world.seed >> 4 & 1 == 1 { "zstd" } else { "zlib" }),
+        (
+            "mysql-server_compression_algorithm",
+            if world.seed >> 4 & 1 == 1 {
+                "zstd"
+            } else {
+                "zlib"
+            },
+        ),
     ];
     let (variables, _) = Variables::build(settings).expect("settings of this file");
-    let user = |name: &str| UserRow { username: name.to_owned(), password: Some(PASSWORD.to_owned()), ..UserRow::default() };
+    let user = |name: &str| UserRow {
+        username: name.to_owned(),
+        password: Some(PASSWORD.to_owned()),
+        ..UserRow::default()
+    };
     let server = |hostgroup_id, hostname: &str, status: Status| ServerRow {
         hostgroup_id,
         status: status.name().to_owned(),
@@ -610,7 +850,10 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         apply: 1,
         ..RuleRow::default()
     };
-    let courier = UserRow { fast_forward: 1, ..user(COURIER) };
+    let courier = UserRow {
+        fast_forward: 1,
+        ..user(COURIER)
+    };
     let all = [user("miller"), user("baker"), courier, user(SLEEPER)];
     let users = Users::build(all, &variables).expect("users of this file");
     let settings = |hostgroup_id, hostgroup_settings| HostgroupAttributesRow {
@@ -619,9 +862,19 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         ..HostgroupAttributesRow::default()
     };
     let pipelining = settings(1, format!(r#"{{"pipelining":{}}}"#, world.depth));
-    let split = world.split.map(|ms| settings(0, format!(r#"{{"read_hostgroup":1,"read_after_write_ms":{ms}}}"#)));
-    let servers = [server(0, "10.0.0.1", statuses[0]), server(1, "10.0.0.2", statuses[1]), server(2, "10.0.0.3", Status::Online)];
-    let servers = Servers::build(servers, [pipelining].into_iter().chain(split), []).expect("servers of this file");
+    let split = world.split.map(|ms| {
+        settings(
+            0,
+            format!(r#"{{"read_hostgroup":1,"read_after_write_ms":{ms}}}"#),
+        )
+    });
+    let servers = [
+        server(0, "10.0.0.1", statuses[0]),
+        server(1, "10.0.0.2", statuses[1]),
+        server(2, "10.0.0.3", Status::Online),
+    ];
+    let servers = Servers::build(servers, [pipelining].into_iter().chain(split), [])
+        .expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
         match_pattern: Some(format!("^{}$", programme::SAME)),
@@ -632,7 +885,11 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     };
     let mut rules = vec![cached];
     if world.mirror {
-        let attributes = if world.seed >> 6 & 1 == 1 { r#"{"mirror_compare":true}"# } else { "" };
+        let attributes = if world.seed >> 6 & 1 == 1 {
+            r#"{"mirror_compare":true}"#
+        } else {
+            ""
+        };
         rules.push(RuleRow {
             match_digest: None,
             match_pattern: Some(".".to_owned()),
@@ -653,7 +910,10 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
             ..rule(4, "", 0)
         };
         // Before those that end here.
-        rules.push(RuleRow { rule_id: 0, ..lines });
+        rules.push(RuleRow {
+            rule_id: 0,
+            ..lines
+        });
     }
     if world.split.is_none() {
         rules.extend([rule(1, "^SELECT.*FOR UPDATE", 0), rule(3, "^SELECT", 1)]);

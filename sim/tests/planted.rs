@@ -1,11 +1,14 @@
-//! Bugs planted in the pool and in sessions (feature `planted`) are seen by the oracles: `cargo test -p sim --features planted`.
+//! Bugs planted in the pool and in sessions (feature `planted`) are seen by the oracles: `cargo
+//! test -p sim --features planted`.
 #![cfg(feature = "planted")]
 
 use backend::Hold;
 use backend::planted::{
-    ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD, FORGET_LEFT, FORGET_LENT, FORGET_ROLE,
-    FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON, HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY,
-    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
+    FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
+    HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
+    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS,
+    TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -20,7 +23,10 @@ fn assert_said(weather: Weather, words: &[&str]) {
     let mut told = Vec::new();
     for seed in 0..SEEDS {
         told.extend(run(&World::with(seed, weather)).violations);
-        if words.iter().all(|words| told.iter().any(|line: &String| line.contains(words))) {
+        if words
+            .iter()
+            .all(|words| told.iter().any(|line: &String| line.contains(words)))
+        {
             println!("seen after {} worlds", seed + 1);
             return;
         }
@@ -44,7 +50,10 @@ fn assert_missed(hold: Hold, words: &[&str]) {
 
 #[test]
 fn a_connection_that_is_released_in_its_transaction_is_seen() {
-    assert_missed(Hold::Transaction, &["the transaction moved", "the connection has", "log: "]);
+    assert_missed(
+        Hold::Transaction,
+        &["the transaction moved", "the connection has", "log: "],
+    );
 }
 
 #[test]
@@ -139,7 +148,11 @@ fn what_is_kept_from_who_one_was_before_is_seen() {
 
 #[test]
 fn a_statement_behind_one_that_failed_is_seen() {
-    assert_seen(&GO_ON, Calm, &["is there 1 times, and its client was told Never"]);
+    assert_seen(
+        &GO_ON,
+        Calm,
+        &["is there 1 times, and its client was told Never"],
+    );
 }
 
 #[test]
@@ -161,8 +174,13 @@ fn warnings_of_another_session_are_seen() {
 #[test]
 fn a_statement_that_is_ended_for_another_is_seen() {
     KILL_ANOTHER.set(true);
-    let worlds = (0..SEEDS).map(|seed| World { kills: 4, ..World::with(seed, Calm) });
-    let seen = worlds.flat_map(|world| run(&world).violations).any(|told| told.contains("Query execution was interrupted"));
+    let worlds = (0..SEEDS).map(|seed| World {
+        kills: 4,
+        ..World::with(seed, Calm)
+    });
+    let seen = worlds
+        .flat_map(|world| run(&world).violations)
+        .any(|told| told.contains("Query execution was interrupted"));
     KILL_ANOTHER.set(false);
     assert!(seen, "{SEEDS} worlds have not shown it");
 }
@@ -172,7 +190,11 @@ fn a_kill_that_hits_whoever_has_the_number_by_now_is_seen() {
     KILL_ANYBODY.set(true);
     let told = sim::scene::a_successor_has_the_number().violations;
     KILL_ANYBODY.set(false);
-    assert!(told.iter().any(|told| told.contains("c1-2") || told.contains("COMMIT")), "{told:#?}");
+    assert!(
+        told.iter()
+            .any(|told| told.contains("c1-2") || told.contains("COMMIT")),
+        "{told:#?}"
+    );
 }
 
 #[test]
@@ -192,7 +214,11 @@ fn rows_in_bulk_that_are_read_by_other_types_are_seen() {
 
 #[test]
 fn a_connection_that_outlives_its_only_client_is_seen() {
-    assert_seen(&KEEP_THROUGH, Calm, &["are left of clients who had them to themselves"]);
+    assert_seen(
+        &KEEP_THROUGH,
+        Calm,
+        &["are left of clients who had them to themselves"],
+    );
 }
 
 #[test]
@@ -207,7 +233,11 @@ fn an_offline_server_that_is_given_work_is_seen() {
 
 #[test]
 fn a_connection_that_outlives_the_end_of_service_is_seen() {
-    assert_seen(&STAY_THERE, Fickle, &["was open although it was OFFLINE_HARD"]);
+    assert_seen(
+        &STAY_THERE,
+        Fickle,
+        &["was open although it was OFFLINE_HARD"],
+    );
 }
 
 #[test]
@@ -217,7 +247,11 @@ fn a_reader_that_lacks_what_its_session_has_written_is_seen() {
 
 #[test]
 fn an_answer_from_before_a_write_is_seen() {
-    assert_seen(&FORGET_TABLES, Calm, &["FROM red.log", "is missing on server a"]);
+    assert_seen(
+        &FORGET_TABLES,
+        Calm,
+        &["FROM red.log", "is missing on server a"],
+    );
 }
 
 #[test]
@@ -232,7 +266,11 @@ fn a_copy_of_what_is_of_its_connection_is_seen() {
 
 #[test]
 fn a_transaction_that_begins_on_a_reader_is_seen() {
-    assert_seen(&BEGIN_THERE, Calm, &["BEGIN on connection", "of a server that only reads"]);
+    assert_seen(
+        &BEGIN_THERE,
+        Calm,
+        &["BEGIN on connection", "of a server that only reads"],
+    );
 }
 
 #[test]
@@ -257,7 +295,9 @@ fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
 
 #[test]
 fn without_them_nothing_is_seen() {
-    let told: Vec<_> = (0..20).flat_map(|seed| run(&World::with(seed, Calm)).violations).collect();
+    let told: Vec<_> = (0..20)
+        .flat_map(|seed| run(&World::with(seed, Calm)).violations)
+        .collect();
     assert!(told.is_empty(), "{told:#?}");
 }
 

@@ -7,7 +7,8 @@ use std::panic::catch_unwind;
 
 /// How many seeds there are of each weather.
 const SEEDS: u64 = 50;
-/// How often, at least: a connection went from one client to another, and what it had had before it did.
+/// How often, at least: a connection went from one client to another, and what it had had before it
+/// did.
 const HITS: [(&str, u64); 35] = [
     ("a copy", 500),
     ("a copy in the state of its session", 50),
@@ -58,32 +59,55 @@ fn hold(weather: Weather, first: u64) {
                 answered += verdict.answered;
                 excused += verdict.excused;
                 committed += verdict.committed;
-                between.iter_mut().zip(verdict.between).for_each(|(sum, n)| *sum += n);
-                verdict.hits.iter().for_each(|(what, times)| *hits.entry(what).or_default() += times);
+                between
+                    .iter_mut()
+                    .zip(verdict.between)
+                    .for_each(|(sum, n)| *sum += n);
+                verdict
+                    .hits
+                    .iter()
+                    .for_each(|(what, times)| *hits.entry(what).or_default() += times);
                 if let Some(violation) = verdict.violations.first() {
                     failing.push(format!("{weather:?} {seed}: {violation}"));
                 }
             }
-            Err(_) => failing.push(format!("{weather:?} {seed}: it never ends, or the world broke")),
+            Err(_) => failing.push(format!(
+                "{weather:?} {seed}: it never ends, or the world broke"
+            )),
         }
     }
     let [shared, lent, handed, _waited] = between;
-    println!("{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed");
+    println!(
+        "{weather:?}: {answered} answered, {excused} excused by faults, {committed} committed"
+    );
     println!("{shared} answered in lanes, {lent} connections lent, {handed} clients handed over");
     println!("{hits:?}");
     for (what, least) in HITS {
         let times = hits.get(what).copied().unwrap_or_default();
         assert!(times >= least, "{what}: {times} times");
     }
-    assert!(shared > SEEDS && lent > SEEDS && handed > SEEDS / 2, "{shared}, {lent}, {handed}");
+    assert!(
+        shared > SEEDS && lent > SEEDS && handed > SEEDS / 2,
+        "{shared}, {lent}, {handed}"
+    );
     assert!(
         failing.is_empty(),
         "cargo run -p sim -- --weather {} SEED\n{}",
         format!("{weather:?}").to_lowercase(),
         failing.join("\n")
     );
-    assert!(answered > SEEDS * 20 && committed > SEEDS, "{answered} answered, {committed} committed");
-    assert!((excused > 0) == matches!(weather, Weather::Fickle | Weather::Stormy | Weather::Disastrous), "{excused} excused");
+    assert!(
+        answered > SEEDS * 20 && committed > SEEDS,
+        "{answered} answered, {committed} committed"
+    );
+    assert!(
+        (excused > 0)
+            == matches!(
+                weather,
+                Weather::Fickle | Weather::Stormy | Weather::Disastrous
+            ),
+        "{excused} excused"
+    );
 }
 
 #[test]
@@ -120,16 +144,25 @@ fn a_seed_is_a_story() {
     assert_ne!(run(&World::of(3)).story, run(&World::of(7)).story);
 }
 
-/// Seeds that were found to fail, each of which told of a mistake that is repaired. What they play changes with what is built; they are cheap.
+/// Seeds that were found to fail, each of which told of a mistake that is repaired. What they play
+/// changes with what is built; they are cheap.
 #[test]
 fn worlds_that_failed_once_hold() {
     for (seed, kills) in [
-        // A session with names of its own, and a variable that is not there yet, comes to a server that wants a new password.
+        // A session with names of its own, and a variable that is not there yet, comes to a server
+        // that wants a new password.
         (12_100_625, 0),
         // A fast-forward user has written, and becomes somebody whose reads are split.
         (13_501_006, 4),
     ] {
-        let verdict = run(&World { kills, ..World::of(seed) });
-        assert!(verdict.violations.is_empty(), "{seed}: {:#?}", verdict.violations);
+        let verdict = run(&World {
+            kills,
+            ..World::of(seed)
+        });
+        assert!(
+            verdict.violations.is_empty(),
+            "{seed}: {:#?}",
+            verdict.violations
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: what the house style asks and a machine can see. `cargo test` runs the same rules.
+//! `cargo xtask tidy`: what the house style asks and a machine can see. `cargo test` runs the same
+//! rules.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -28,6 +29,15 @@ fn tidy() -> ExitCode {
     for complaint in &complaints {
         println!("{complaint}");
     }
-    println!("tidy: {} files, {} rules, {} complaints", tree.len(), rules::RULES.len(), complaints.len());
-    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "tidy: {} files, {} rules, {} complaints",
+        tree.len(),
+        rules::RULES.len(),
+        complaints.len()
+    );
+    if complaints.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

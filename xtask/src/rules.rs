@@ -27,11 +27,17 @@ pub struct Complaint {
 
 impl Complaint {
     fn file(path: &str, words: impl Into<String>) -> Self {
-        Self { at: path.to_owned(), words: words.into() }
+        Self {
+            at: path.to_owned(),
+            words: words.into(),
+        }
     }
 
     fn line(path: &str, index: usize, words: impl Into<String>) -> Self {
-        Self { at: format!("{path}:{}", index + 1), words: words.into() }
+        Self {
+            at: format!("{path}:{}", index + 1),
+            words: words.into(),
+        }
     }
 }
 
@@ -51,17 +57,50 @@ pub struct Rule {
 
 /// All rules.
 pub const RULES: &[Rule] = &[
-    Rule { asks: "a Rust file opens with a //! line that lets a reader decide to stay", check: opening::check },
-    Rule { asks: "a Rust file is short enough for one noun", check: length::check },
-    Rule { asks: "a crate depends only on those that its folder may know", check: dependencies::check },
-    Rule { asks: "a crate takes the workspace's lints, and each library a sentence of reason", check: manifest::check },
-    Rule { asks: "unsafe code lives in io/rt and nowhere else", check: unsafety::check },
-    Rule { asks: "nothing is left unfinished with a note in the code", check: unfinished::check },
-    Rule { asks: "every page under docs/ is linked from another, and no link is dead", check: documents::check },
-    Rule { asks: "one noun per idea: the lexicon's words, and none that it replaces", check: lexicon::check },
-    Rule { asks: "an acceptance case that a test names exists, and those that are due are named", check: acceptance::check },
-    Rule { asks: "a counter that is declared is counted", check: counters::check },
-    Rule { asks: "the tree stands alone: no registry's host, no path out of it", check: hosts::check },
+    Rule {
+        asks: "a Rust file opens with a //! line that lets a reader decide to stay",
+        check: opening::check,
+    },
+    Rule {
+        asks: "a Rust file is short enough for one noun",
+        check: length::check,
+    },
+    Rule {
+        asks: "a crate depends only on those that its folder may know",
+        check: dependencies::check,
+    },
+    Rule {
+        asks: "a crate takes the workspace's lints, and each library a sentence of reason",
+        check: manifest::check,
+    },
+    Rule {
+        asks: "unsafe code lives in io/rt and nowhere else",
+        check: unsafety::check,
+    },
+    Rule {
+        asks: "nothing is left unfinished with a note in the code",
+        check: unfinished::check,
+    },
+    Rule {
+        asks: "every page under docs/ is linked from another, and no link is dead",
+        check: documents::check,
+    },
+    Rule {
+        asks: "one noun per idea: the lexicon's words, and none that it replaces",
+        check: lexicon::check,
+    },
+    Rule {
+        asks: "an acceptance case that a test names exists, and those that are due are named",
+        check: acceptance::check,
+    },
+    Rule {
+        asks: "a counter that is declared is counted",
+        check: counters::check,
+    },
+    Rule {
+        asks: "the tree stands alone: no registry's host, no path out of it",
+        check: hosts::check,
+    },
 ];
 
 /// Everything that any rule does not like.
@@ -71,13 +110,19 @@ pub fn check_all(tree: &Tree) -> Vec<Complaint> {
 
 /// The rules as a list for people.
 pub fn describe() -> String {
-    RULES.iter().map(|rule| format!("  - {}\n", rule.asks)).collect()
+    RULES
+        .iter()
+        .map(|rule| format!("  - {}\n", rule.asks))
+        .collect()
 }
 
 /// Words of a check for the tests: the places, then the sentences.
 #[cfg(test)]
 fn places(check: fn(&Tree) -> Vec<Complaint>, files: &[(&str, &str)]) -> Vec<String> {
-    check(&Tree::of(files)).into_iter().map(|complaint| complaint.at).collect()
+    check(&Tree::of(files))
+        .into_iter()
+        .map(|complaint| complaint.at)
+        .collect()
 }
 
 #[cfg(test)]

@@ -98,14 +98,23 @@ pub(crate) async fn live(ledger: Arc<Ledger>, vendor: Vendor, port: u16, number:
     let mut chance = Chance::new(seed, number.into());
     let mut tags = 0;
     while !ledger.over.load(Ordering::SeqCst) {
-        if let Err(Over::Refused(code)) = session(&ledger, vendor, port, number, &mut chance, &mut tags).await {
+        if let Err(Over::Refused(code)) =
+            session(&ledger, vendor, port, number, &mut chance, &mut tags).await
+        {
             ledger.accuse(format!("client {number}: error {code} where none can be"));
         }
         tokio::time::sleep(Duration::from_millis(chance.below(60))).await;
     }
 }
 
-async fn session(ledger: &Ledger, vendor: Vendor, port: u16, number: u32, chance: &mut Chance, tags: &mut u64) -> Goes {
+async fn session(
+    ledger: &Ledger,
+    vendor: Vendor,
+    port: u16,
+    number: u32,
+    chance: &mut Chance,
+    tags: &mut u64,
+) -> Goes {
     let calm = !ledger.rough.load(Ordering::SeqCst);
     let schema = match chance.below(3) {
         0 => None,
@@ -114,8 +123,9 @@ async fn session(ledger: &Ledger, vendor: Vendor, port: u16, number: u32, chance
     };
     let opts = conformance::library::options(port)
         .db_name(schema.clone())
-        // Its answers are packed. What it sends is not: where its buffer has a little less room left than a text needs that does not get shorter, mysql_common
-        // sends a frame without its end, and a session ends (error 1157).
+        // Its answers are packed. What it sends is not: where its buffer has a little less room
+        // left than a text needs that does not get shorter, mysql_common sends a frame without its
+        // end, and a session ends (error 1157).
         .compression((chance.below(4) == 0).then(Compression::none));
     let who = format!("client {number}");
     let conn = match tokio::time::timeout(PATIENCE, Conn::new(opts)).await {
@@ -126,7 +136,11 @@ async fn session(ledger: &Ledger, vendor: Vendor, port: u16, number: u32, chance
             return Err(Over::Excused);
         }
     };
-    let nothing = Defaults { mode: String::new(), length: 0, collation: String::new() };
+    let nothing = Defaults {
+        mode: String::new(),
+        length: 0,
+        collation: String::new(),
+    };
     let own = Own {
         schema,
         zone: "SYSTEM".to_owned(),
@@ -168,9 +182,12 @@ fn judged(ledger: &Ledger, calm: bool, who: &str, words: &str, error: &Error) ->
         Error::Server(error) => error.code,
         _ => 0,
     };
-    // A lost connection, none in time, a shutdown, killed, OFFLINE_HARD; waits for a lock are nobody's fault.
-    // 1235: the connection that knew the warnings is gone.
-    let faults = [0, 1053, 1152, 1158, 1159, 1160, 1161, 1235, 1317, 1927, 1040, 2002, 2003, 2006, 2013, 9001, 3169];
+    // A lost connection, none in time, a shutdown, killed, OFFLINE_HARD; waits for a lock are
+    // nobody's fault. 1235: the connection that knew the warnings is gone.
+    let faults = [
+        0, 1053, 1152, 1158, 1159, 1160, 1161, 1235, 1317, 1927, 1040, 2002, 2003, 2006, 2013,
+        9001, 3169,
+    ];
     if matches!(code, 1205 | 1213) {
         return Over::Refused(code);
     }
@@ -209,10 +226,16 @@ impl Session<'_> {
     }
 
     async fn learn_defaults(&mut self) -> Goes {
-        let rows = self.rows("SELECT @@sql_mode, @@group_concat_max_len, @@collation_connection").await?;
+        let rows = self
+            .rows("SELECT @@sql_mode, @@group_concat_max_len, @@collation_connection")
+            .await?;
         let row = rows.into_iter().next().unwrap_or_default();
         let at = |n: usize| row.get(n).cloned().flatten().unwrap_or_default();
-        self.defaults = Defaults { mode: at(0), length: at(1).parse().unwrap_or(0), collation: at(2) };
+        self.defaults = Defaults {
+            mode: at(0),
+            length: at(1).parse().unwrap_or(0),
+            collation: at(2),
+        };
         self.begin_anew(self.own.schema.clone());
         Ok(())
     }
@@ -253,7 +276,9 @@ impl Session<'_> {
             83 if depth == 0 => self.reset().await,
             84 if depth == 0 => self.change_user().await,
             85..=89 if depth < 3 && !self.in_transaction => Box::pin(self.transaction(depth)).await,
-            90 | 91 if depth < 3 && self.temporary.is_none() => Box::pin(self.with_temporary_table(depth)).await,
+            90 | 91 if depth < 3 && self.temporary.is_none() => {
+                Box::pin(self.with_temporary_table(depth)).await
+            }
             92 if depth == 0 => Box::pin(self.with_lock(depth)).await,
             93 if depth == 0 => self.with_locked_table().await,
             94 => self.sleep().await,
@@ -298,7 +323,13 @@ impl Session<'_> {
     fn failed(&mut self, words: &str, error: &Error) -> Over {
         let before: Vec<&str> = self.said.iter().map(String::as_str).collect();
         let words = format!("{words}, after {}", before.join("\n            "));
-        judged(self.ledger, self.calm, &format!("{} (session {})", self.who, self.conn.id()), &words, error)
+        judged(
+            self.ledger,
+            self.calm,
+            &format!("{} (session {})", self.who, self.conn.id()),
+            &words,
+            error,
+        )
     }
 
     async fn rows(&mut self, sql: &str) -> Goes<Vec<Vec<Text>>> {
@@ -306,7 +337,10 @@ impl Session<'_> {
         match tokio::time::timeout(PATIENCE, self.conn.query::<Row, _>(sql)).await {
             Ok(Ok(rows)) => {
                 self.ledger.answered.fetch_add(1, Ordering::Relaxed);
-                Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect())
+                Ok(rows
+                    .into_iter()
+                    .map(|row| row.unwrap().into_iter().map(text).collect())
+                    .collect())
             }
             Ok(Err(error)) => Err(self.failed(sql, &error)),
             Err(_) => {
@@ -321,7 +355,9 @@ impl Session<'_> {
     }
 
     fn expect_rows(&self, sql: &str, found: &[Vec<Text>], wanted: &[Vec<Text>]) {
-        self.check(found == wanted, || format!("{sql}: {found:?} instead of {wanted:?}"));
+        self.check(found == wanted, || {
+            format!("{sql}: {found:?} instead of {wanted:?}")
+        });
     }
 
     async fn few(&mut self) -> Goes {
@@ -336,26 +372,50 @@ impl Session<'_> {
 
     async fn big(&mut self) -> Goes {
         let (tag, n) = (self.tag(), 1 + self.chance.below(1000));
-        let sql = format!("SELECT '{tag}', REPEAT('x', 100) FROM conf.numbers a, conf.numbers b LIMIT {n}");
+        let sql = format!(
+            "SELECT '{tag}', REPEAT('x', 100) FROM conf.numbers a, conf.numbers b LIMIT {n}"
+        );
         let rows = self.rows(&sql).await?;
-        let right = rows.len() as u64 == n && rows.iter().all(|row| row.first() == Some(&Some(tag.clone())));
-        self.check(right, || format!("{sql}: {} rows, {:?} is the last", rows.len(), rows.last()));
+        let right = rows.len() as u64 == n
+            && rows
+                .iter()
+                .all(|row| row.first() == Some(&Some(tag.clone())));
+        self.check(right, || {
+            format!("{sql}: {} rows, {:?} is the last", rows.len(), rows.last())
+        });
         Ok(())
     }
 
     /// What the connection has is what this client has set, and nobody else.
     async fn report(&mut self, on_writer: bool) -> Goes {
         let tag = self.tag();
-        let isolation = if self.vendor == Vendor::MariaDb { "tx_isolation" } else { "transaction_isolation" };
-        let id = if self.chance.below(3) == 0 { "LAST_INSERT_ID()" } else { "'-'" };
-        let writer = if on_writer { " FROM conf.one LOCK IN SHARE MODE" } else { "" };
+        let isolation = if self.vendor == Vendor::MariaDb {
+            "tx_isolation"
+        } else {
+            "transaction_isolation"
+        };
+        let id = if self.chance.below(3) == 0 {
+            "LAST_INSERT_ID()"
+        } else {
+            "'-'"
+        };
+        let writer = if on_writer {
+            " FROM conf.one LOCK IN SHARE MODE"
+        } else {
+            ""
+        };
         let sql = format!(
             "SELECT '{tag}', DATABASE(), @@time_zone, @@sql_mode, @@group_concat_max_len, @@collation_connection, @@{isolation}, @a, @b, {id}{writer}"
         );
         let rows = self.rows(&sql).await?;
         let mut row = rows.into_iter().next().unwrap_or_default();
         let own = &self.own;
-        let mut wanted = vec![Some(tag), own.schema.clone(), Some(own.zone.clone()), Some(own.mode.clone())];
+        let mut wanted = vec![
+            Some(tag),
+            own.schema.clone(),
+            Some(own.zone.clone()),
+            Some(own.mode.clone()),
+        ];
         wanted.extend([
             Some(own.length.to_string()),
             own.collation.clone(),
@@ -363,7 +423,11 @@ impl Session<'_> {
             own.a.clone(),
             own.b.clone(),
         ]);
-        wanted.push(Some(if id == "'-'" { "-".to_owned() } else { own.insert_id.to_string() }));
+        wanted.push(Some(if id == "'-'" {
+            "-".to_owned()
+        } else {
+            own.insert_id.to_string()
+        }));
         if own.collation.is_none()
             && let Some(collation) = row.get_mut(5)
         {
@@ -372,7 +436,9 @@ impl Session<'_> {
                 *wanted = None;
             }
         }
-        self.check(row == wanted, || format!("{sql}: the connection has {row:?}, the client has {wanted:?}"));
+        self.check(row == wanted, || {
+            format!("{sql}: the connection has {row:?}, the client has {wanted:?}")
+        });
         Ok(())
     }
 
@@ -389,20 +455,29 @@ impl Session<'_> {
                 "SYSTEM".clone_into(&mut self.own.zone);
             }
             2 => {
-                let mode = self.chance.one_of(&["", "ANSI_QUOTES", "STRICT_ALL_TABLES", "NO_ZERO_DATE"]);
+                let mode =
+                    self.chance
+                        .one_of(&["", "ANSI_QUOTES", "STRICT_ALL_TABLES", "NO_ZERO_DATE"]);
                 self.run(&format!("SET sql_mode = '{mode}'")).await?;
                 mode.clone_into(&mut self.own.mode);
             }
             3 => {
-                self.run(&format!("SET SESSION group_concat_max_len = {}, @a = '{tag}'", 2000 + n)).await?;
+                self.run(&format!(
+                    "SET SESSION group_concat_max_len = {}, @a = '{tag}'",
+                    2000 + n
+                ))
+                .await?;
                 (self.own.length, self.own.a) = (2000 + n, Some(tag));
             }
             4 => {
-                self.run("SET group_concat_max_len = @@group_concat_max_len + 1").await?;
+                self.run("SET group_concat_max_len = @@group_concat_max_len + 1")
+                    .await?;
                 self.own.length += 1;
             }
             5 => {
-                let names = self.chance.one_of(&["latin1", "utf8mb4", "utf8mb3", "binary"]);
+                let names = self
+                    .chance
+                    .one_of(&["latin1", "utf8mb4", "utf8mb3", "binary"]);
                 self.run(&format!("SET NAMES {names}")).await?;
                 self.own.collation = None;
             }
@@ -416,7 +491,8 @@ impl Session<'_> {
                     ("SERIALIZABLE", "SERIALIZABLE"),
                     ("REPEATABLE READ", "REPEATABLE-READ"),
                 ][usize::try_from(n % 3).unwrap_or(0)];
-                self.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {said}")).await?;
+                self.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {said}"))
+                    .await?;
                 shown.clone_into(&mut self.own.isolation);
             }
             8 => {
@@ -455,9 +531,18 @@ impl Session<'_> {
     async fn insert(&mut self) -> Goes {
         let tag = self.tag();
         let sql = format!("INSERT INTO conf.log VALUES ('{tag}')");
-        self.ledger.fate(&tag, if self.in_transaction { Fate::Never } else { Fate::Unknown });
+        self.ledger.fate(
+            &tag,
+            if self.in_transaction {
+                Fate::Never
+            } else {
+                Fate::Unknown
+            },
+        );
         self.run(&sql).await?;
-        self.check(self.conn.affected_rows() == 1, || format!("{sql}: {} rows", self.conn.affected_rows()));
+        self.check(self.conn.affected_rows() == 1, || {
+            format!("{sql}: {} rows", self.conn.affected_rows())
+        });
         if self.in_transaction {
             self.pending.push(tag.clone());
         } else {
@@ -474,7 +559,8 @@ impl Session<'_> {
 
     async fn insert_id(&mut self) -> Goes {
         let tag = self.tag();
-        self.run(&format!("INSERT INTO conf.ids (tag) VALUES ('{tag}')")).await?;
+        self.run(&format!("INSERT INTO conf.ids (tag) VALUES ('{tag}')"))
+            .await?;
         let id = self.conn.last_insert_id().unwrap_or_default();
         self.check(id > 0, || "an insert without an id".to_owned());
         self.own.insert_id = id;
@@ -495,44 +581,70 @@ impl Session<'_> {
 
     async fn counts(&mut self) -> Goes {
         let n = 1 + self.chance.below(9);
-        self.run(&format!("SELECT id FROM conf.numbers LIMIT {n}")).await?;
+        self.run(&format!("SELECT id FROM conf.numbers LIMIT {n}"))
+            .await?;
         let rows = self.rows("SELECT FOUND_ROWS()").await?;
         self.expect_rows("FOUND_ROWS()", &rows, &[vec![Some(n.to_string())]]);
         let values = vec!["('-')"; usize::try_from(n).unwrap_or(1)].join(", ");
-        self.run(&format!("INSERT INTO conf.ids (tag) VALUES {values}")).await?;
+        self.run(&format!("INSERT INTO conf.ids (tag) VALUES {values}"))
+            .await?;
         self.own.insert_id = self.conn.last_insert_id().unwrap_or_default();
         let rows = self.rows("SELECT ROW_COUNT()").await?;
         self.expect_rows("ROW_COUNT()", &rows, &[vec![Some(n.to_string())]]);
         let rows = self.rows("SELECT CONNECTION_ID()").await?;
-        self.expect_rows("CONNECTION_ID()", &rows, &[vec![Some(self.conn.id().to_string())]]);
+        self.expect_rows(
+            "CONNECTION_ID()",
+            &rows,
+            &[vec![Some(self.conn.id().to_string())]],
+        );
         Ok(())
     }
 
     async fn warnings(&mut self) -> Goes {
         let tag = self.tag();
         let rows = self.rows(&format!("SELECT '{tag}' + 0")).await?;
-        self.check(self.conn.get_warnings() == 1, || format!("{} warnings about {tag}: {rows:?}", self.conn.get_warnings()));
+        self.check(self.conn.get_warnings() == 1, || {
+            format!(
+                "{} warnings about {tag}: {rows:?}",
+                self.conn.get_warnings()
+            )
+        });
         if self.chance.below(2) == 0 {
             tokio::time::sleep(Duration::from_millis(self.chance.below(10))).await;
         }
         self.diagnosed("SHOW WARNINGS", &format!("'{tag}'")).await
     }
 
-    /// What the server says of the last statement. Who is kept for nothing else may lose it with the connection.
+    /// What the server says of the last statement. Who is kept for nothing else may lose it with
+    /// the connection.
     async fn diagnosed(&mut self, sql: &str, of: &str) -> Goes {
         let rows = self.rows(sql).await?;
-        let told = rows.first().and_then(|row| row.get(2)).cloned().flatten().unwrap_or_default();
+        let told = rows
+            .first()
+            .and_then(|row| row.get(2))
+            .cloned()
+            .flatten()
+            .unwrap_or_default();
         let lost = rows.is_empty() && !self.calm;
-        self.check(lost || rows.len() == 1 && told.contains(of), || format!("{sql}: {rows:?} of {of}"));
+        self.check(lost || rows.len() == 1 && told.contains(of), || {
+            format!("{sql}: {rows:?} of {of}")
+        });
         Ok(())
     }
 
     async fn error(&mut self) -> Goes {
         let tag = self.tag().replace('-', "_");
         self.note("an error");
-        match tokio::time::timeout(PATIENCE, self.conn.query_drop(format!("SELECT * FROM conf.no_{tag}"))).await {
+        match tokio::time::timeout(
+            PATIENCE,
+            self.conn.query_drop(format!("SELECT * FROM conf.no_{tag}")),
+        )
+        .await
+        {
             Ok(Err(Error::Server(error))) if error.code == 1146 => {
-                self.check(error.message.contains(&tag), || format!("somebody else's error: {error}, not of {tag}"));
+                self.check(error.message.contains(&tag), || {
+                    format!("somebody else's error: {error}, not of {tag}")
+                });
             }
             Ok(Err(error)) => return Err(self.failed("no table", &error)),
             other => self.accuse(&format!("no error of no_{tag}: {other:?}")),
@@ -542,14 +654,23 @@ impl Session<'_> {
 
     async fn prepared(&mut self) -> Goes {
         let (tag, n) = (self.tag(), self.chance.below(1000));
-        let sql = self
-            .chance
-            .one_of(&["SELECT ?, ?, @@time_zone, @a", "SELECT ?, ?, @@time_zone, @a FROM conf.one LOCK IN SHARE MODE"]);
+        let sql = self.chance.one_of(&[
+            "SELECT ?, ?, @@time_zone, @a",
+            "SELECT ?, ?, @@time_zone, @a FROM conf.one LOCK IN SHARE MODE",
+        ]);
         self.note(&format!("prepared: {sql}"));
         match tokio::time::timeout(PATIENCE, self.conn.exec::<Row, _, _>(sql, (&tag, n))).await {
             Ok(Ok(rows)) => {
-                let rows: Vec<Vec<Text>> = rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect();
-                let wanted = [vec![Some(tag), Some(n.to_string()), Some(self.own.zone.clone()), self.own.a.clone()]];
+                let rows: Vec<Vec<Text>> = rows
+                    .into_iter()
+                    .map(|row| row.unwrap().into_iter().map(text).collect())
+                    .collect();
+                let wanted = [vec![
+                    Some(tag),
+                    Some(n.to_string()),
+                    Some(self.own.zone.clone()),
+                    self.own.a.clone(),
+                ]];
                 self.expect_rows(sql, &rows, &wanted);
                 Ok(())
             }
@@ -563,12 +684,17 @@ impl Session<'_> {
 
     async fn prepared_in_sql(&mut self) -> Goes {
         let tag = self.tag();
-        self.run(&format!("PREPARE mine FROM 'SELECT ''{tag}'', @a'")).await?;
+        self.run(&format!("PREPARE mine FROM 'SELECT ''{tag}'', @a'"))
+            .await?;
         if self.chance.below(2) == 0 {
             self.few().await?;
         }
         let rows = self.rows("EXECUTE mine").await?;
-        self.expect_rows("EXECUTE mine", &rows, &[vec![Some(tag), self.own.a.clone()]]);
+        self.expect_rows(
+            "EXECUTE mine",
+            &rows,
+            &[vec![Some(tag), self.own.a.clone()]],
+        );
         self.run("DEALLOCATE PREPARE mine").await
     }
 
@@ -607,7 +733,12 @@ impl Session<'_> {
         let sql = "SELECT n, DATABASE(), @@time_zone, @@sql_mode FROM conf.same";
         let rows = self.rows(sql).await?;
         let own = &self.own;
-        let wanted = vec![Some("1".to_owned()), own.schema.clone(), Some(own.zone.clone()), Some(own.mode.clone())];
+        let wanted = vec![
+            Some("1".to_owned()),
+            own.schema.clone(),
+            Some(own.zone.clone()),
+            Some(own.mode.clone()),
+        ];
         self.expect_rows(sql, &rows, &[wanted]);
         Ok(())
     }
@@ -628,7 +759,8 @@ impl Session<'_> {
 
     async fn trigger(&mut self) -> Goes {
         let tag = self.tag();
-        self.run(&format!("INSERT INTO conf.fires VALUES ('{tag}')")).await?;
+        self.run(&format!("INSERT INTO conf.fires VALUES ('{tag}')"))
+            .await?;
         self.own.b = Some(tag);
         self.report(self.chance.0.is_multiple_of(2)).await
     }
@@ -650,8 +782,10 @@ impl Session<'_> {
     }
 
     async fn change_user(&mut self) -> Goes {
-        let (user, password) = [("app", "secret"), ("other", "geheim")][usize::try_from(self.chance.below(2)).unwrap_or(0)];
-        let schema = ["conf", "conf2"][usize::try_from(self.chance.below(2)).unwrap_or(0)].to_owned();
+        let (user, password) = [("app", "secret"), ("other", "geheim")]
+            [usize::try_from(self.chance.below(2)).unwrap_or(0)];
+        let schema =
+            ["conf", "conf2"][usize::try_from(self.chance.below(2)).unwrap_or(0)].to_owned();
         let opts = ChangeUserOpts::new()
             .with_user(Some(user.to_owned()))
             .with_pass(Some(password.to_owned()))
@@ -707,16 +841,24 @@ impl Session<'_> {
     }
 
     async fn with_temporary_table(&mut self, depth: u32) -> Goes {
-        self.run("CREATE TEMPORARY TABLE conf.mine (tag VARCHAR(40)) ENGINE=MEMORY").await?;
+        self.run("CREATE TEMPORARY TABLE conf.mine (tag VARCHAR(40)) ENGINE=MEMORY")
+            .await?;
         self.temporary = Some(0);
         for _ in 0..self.chance.below(4) {
             let tag = self.tag();
-            self.run(&format!("INSERT INTO conf.mine VALUES ('{tag}')")).await?;
+            self.run(&format!("INSERT INTO conf.mine VALUES ('{tag}')"))
+                .await?;
             self.temporary = self.temporary.map(|n| n + 1);
             self.step(depth + 1).await?;
-            let rows = self.rows("SELECT COUNT(*), MAX(tag LIKE 'c%') FROM conf.mine").await?;
+            let rows = self
+                .rows("SELECT COUNT(*), MAX(tag LIKE 'c%') FROM conf.mine")
+                .await?;
             let n = self.temporary.map(|n| n.to_string());
-            self.expect_rows("its temporary table", &rows, &[vec![n, Some("1".to_owned())]]);
+            self.expect_rows(
+                "its temporary table",
+                &rows,
+                &[vec![n, Some("1".to_owned())]],
+            );
         }
         self.run("DROP TEMPORARY TABLE conf.mine").await?;
         self.temporary = None;
@@ -747,7 +889,8 @@ impl Session<'_> {
         // Somebody may have gone before he had cleaned up.
         self.run("DELETE FROM conf.locked").await?;
         let tag = self.tag();
-        self.run(&format!("INSERT INTO conf.locked VALUES ('{tag}')")).await?;
+        self.run(&format!("INSERT INTO conf.locked VALUES ('{tag}')"))
+            .await?;
         let sql = "SELECT tag FROM conf.locked";
         let rows = self.rows(sql).await?;
         self.expect_rows(sql, &rows, &[vec![Some(tag)]]);
@@ -760,7 +903,10 @@ impl Session<'_> {
         let tag = self.tag();
         let sql = format!("SELECT '{tag}', SLEEP(0.1)");
         let rows = self.rows(&sql).await?;
-        self.check(rows.first().and_then(|row| row.first()) == Some(&Some(tag)), || format!("{sql}: {rows:?}"));
+        self.check(
+            rows.first().and_then(|row| row.first()) == Some(&Some(tag)),
+            || format!("{sql}: {rows:?}"),
+        );
         Ok(())
     }
 
@@ -768,7 +914,9 @@ impl Session<'_> {
     async fn leave(&mut self) -> Goes {
         let tag = self.tag();
         let sql = match self.chance.below(3) {
-            0 => format!("SELECT '{tag}', REPEAT('x', 1000) FROM conf.numbers a, conf.numbers b LIMIT 5000"),
+            0 => format!(
+                "SELECT '{tag}', REPEAT('x', 1000) FROM conf.numbers a, conf.numbers b LIMIT 5000"
+            ),
             1 => format!("SELECT '{tag}', SLEEP(0.2)"),
             _ => {
                 self.ledger.fate(&tag, Fate::Unknown);

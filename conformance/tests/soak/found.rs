@@ -14,7 +14,9 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 
 fn says(client: &mut Raw, sql: &str, wanted: &str) -> Outcome {
     let found = asked(client, sql)?.concat().join(" ");
-    expect(found == wanted, || format!("{sql}: {found:?} instead of {wanted:?}"))
+    expect(found == wanted, || {
+        format!("{sql}: {found:?} instead of {wanted:?}")
+    })
 }
 
 fn each(driver: Driver, story: fn(&mut Raw) -> Outcome) -> Outcome {
@@ -31,12 +33,26 @@ fn each(driver: Driver, story: fn(&mut Raw) -> Outcome) -> Outcome {
 pub(crate) fn diagnostics(driver: Driver) -> Outcome {
     each(driver, |client| {
         for _ in 0..3 {
-            expect(client.ask("INSERT INTO conf.no_such_table VALUES (1)").is_err(), || "no error".to_owned())?;
+            expect(
+                client
+                    .ask("INSERT INTO conf.no_such_table VALUES (1)")
+                    .is_err(),
+                || "no error".to_owned(),
+            )?;
             asked(client, "SELECT CAST('second' AS SIGNED)")?;
             let warned = asked(client, "SHOW WARNINGS")?.concat().join(" ");
-            expect(warned.contains("'second'") && !warned.contains("no_such"), || format!("warned of {warned}"))?;
-            // And a statement without any ends those of another connection, also for who gets that connection again.
-            expect(client.ask("INSERT INTO conf.no_such_table VALUES (1)").is_err(), || "no error".to_owned())?;
+            expect(
+                warned.contains("'second'") && !warned.contains("no_such"),
+                || format!("warned of {warned}"),
+            )?;
+            // And a statement without any ends those of another connection, also for who gets that
+            // connection again.
+            expect(
+                client
+                    .ask("INSERT INTO conf.no_such_table VALUES (1)")
+                    .is_err(),
+                || "no error".to_owned(),
+            )?;
             says(client, "SELECT COUNT(*) FROM conf.one", "1")?;
             says(client, "SHOW WARNINGS", "")?;
             says(client, "SHOW ERRORS", "")?;
@@ -45,7 +61,8 @@ pub(crate) fn diagnostics(driver: Driver) -> Outcome {
     })
 }
 
-/// What a SET by an expression has made of a variable is not lost when a statement is prepared anew, as it meant before.
+/// What a SET by an expression has made of a variable is not lost when a statement is prepared
+/// anew, as it meant before.
 pub(crate) fn expressions(driver: Driver) -> Outcome {
     use conformance::raw::Raw;
     let server = start(conformance::servers::Vendor::MariaDb)?;
@@ -58,25 +75,38 @@ pub(crate) fn expressions(driver: Driver) -> Outcome {
     for id in known.lines().skip(1) {
         server.root(&format!("KILL {id}"))?;
     }
-    for sql in ["SET group_concat_max_len = 2000", "USE conf2", "BEGIN", "SET group_concat_max_len = @@group_concat_max_len + 7"]
-    {
+    for sql in [
+        "SET group_concat_max_len = 2000",
+        "USE conf2",
+        "BEGIN",
+        "SET group_concat_max_len = @@group_concat_max_len + 7",
+    ] {
         client.query(sql)?;
     }
     // Its parameter is NULL.
     client.execute(0, 0, b"\x01\x01\x06\x00")?;
-    for sql in ["SELECT @@group_concat_max_len", "COMMIT", "SELECT @@group_concat_max_len"] {
+    for sql in [
+        "SELECT @@group_concat_max_len",
+        "COMMIT",
+        "SELECT @@group_concat_max_len",
+    ] {
         let said = client.query(sql)?;
-        expect(sql == "COMMIT" || said.contains("2007"), || format!("{sql}: {said}"))?;
+        expect(sql == "COMMIT" || said.contains("2007"), || {
+            format!("{sql}: {said}")
+        })?;
     }
     Ok(())
 }
 
-/// The id of an insert is known from its answer, also when its connection is taken away before anybody has asked.
+/// The id of an insert is known from its answer, also when its connection is taken away before
+/// anybody has asked.
 pub(crate) fn insert_ids(driver: Driver) -> Outcome {
     let server = start(conformance::servers::Vendor::MariaDb)?;
     let proxy = Proxy::start(driver, &wish(&server))?;
     // The connection of the insert is not left for a client that is silent.
-    proxy.admin("SET mysql-auto_increment_delay_multiplex_timeout_ms = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    proxy.admin(
+        "SET mysql-auto_increment_delay_multiplex_timeout_ms = 0; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
     let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     for id in ["1", "2", "3"] {
         asked(&mut client, "INSERT INTO conf.ids (tag) VALUES ('x')")?;
@@ -106,18 +136,31 @@ pub(crate) fn user_locks(driver: Driver) -> Outcome {
         says(client, "SELECT RELEASE_LOCK('of the reader')", "1")?;
         asked(client, "ROLLBACK")?;
         says(client, "SELECT COUNT(*) FROM conf.log", "0")?;
-        says(client, "SELECT IS_FREE_LOCK('of the reader') + IS_FREE_LOCK('of the writer')", "2")
+        says(
+            client,
+            "SELECT IS_FREE_LOCK('of the reader') + IS_FREE_LOCK('of the writer')",
+            "2",
+        )
     })
 }
 
-/// A lock on the reader, and a transaction on the writer: what also reads rows belongs to the transaction.
+/// A lock on the reader, and a transaction on the writer: what also reads rows belongs to the
+/// transaction.
 pub(crate) fn user_locks_beside_a_transaction(driver: Driver) -> Outcome {
     each(driver, |client| {
         says(client, "SELECT GET_LOCK('beside', 0)", "1")?;
         asked(client, "BEGIN")?;
         asked(client, "INSERT INTO conf.log VALUES ('mine')")?;
-        says(client, "SELECT tag, RELEASE_LOCK('no lock') IS NULL FROM conf.log WHERE tag = 'mine' FOR UPDATE", "mine 1")?;
-        says(client, "SELECT RELEASE_LOCK('no lock') IS NULL, (SELECT COUNT(*) FROM conf.log)", "1 1")?;
+        says(
+            client,
+            "SELECT tag, RELEASE_LOCK('no lock') IS NULL FROM conf.log WHERE tag = 'mine' FOR UPDATE",
+            "mine 1",
+        )?;
+        says(
+            client,
+            "SELECT RELEASE_LOCK('no lock') IS NULL, (SELECT COUNT(*) FROM conf.log)",
+            "1 1",
+        )?;
         says(client, "SELECT RELEASE_LOCK('beside')", "1")?;
         asked(client, "ROLLBACK").map(drop)
     })

@@ -1,4 +1,5 @@
-//! What all sessions of a soak were told: promises to be kept, errors that a fault explains, and what must not have happened.
+//! What all sessions of a soak were told: promises to be kept, errors that a fault explains, and
+//! what must not have happened.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -31,7 +32,10 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn fate(&self, tag: &str, fate: Fate) {
-        self.fates.lock().expect("nobody panics with it").insert(tag.to_owned(), fate);
+        self.fates
+            .lock()
+            .expect("nobody panics with it")
+            .insert(tag.to_owned(), fate);
     }
 
     pub(crate) fn accuse(&self, words: String) {
@@ -44,8 +48,17 @@ impl Ledger {
 
     /// An error that a fault explains, counted by its words without numbers.
     pub(crate) fn excuse(&self, words: &str) {
-        let words = words.chars().filter(|c| !c.is_ascii_digit()).take(70).collect();
-        *self.excuses.lock().expect("nobody panics with it").entry(words).or_default() += 1;
+        let words = words
+            .chars()
+            .filter(|c| !c.is_ascii_digit())
+            .take(70)
+            .collect();
+        *self
+            .excuses
+            .lock()
+            .expect("nobody panics with it")
+            .entry(words)
+            .or_default() += 1;
     }
 
     /// The common lock is given to somebody. Who had it before may be gone without having said so.
@@ -55,10 +68,15 @@ impl Ledger {
 
     /// Was it this one's all the time?
     pub(crate) fn unlock(&self, who: &str) -> bool {
-        self.locked_by.lock().expect("nobody panics with it").take_if(|by| by == who).is_some()
+        self.locked_by
+            .lock()
+            .expect("nobody panics with it")
+            .take_if(|by| by == who)
+            .is_some()
     }
 
-    /// What was acknowledged is there once, what was rolled back is not, anything else at most once.
+    /// What was acknowledged is there once, what was rolled back is not, anything else at most
+    /// once.
     pub(crate) fn judge(&self, there: &HashMap<String, u64>) {
         for (tag, fate) in self.fates.lock().expect("nobody panics with it").iter() {
             let n = there.get(tag).copied().unwrap_or(0);
@@ -68,7 +86,9 @@ impl Ledger {
                 Fate::Never => n == 0,
             };
             if !right {
-                self.accuse(format!("{tag} is there {n} times, and its client was told {fate:?}"));
+                self.accuse(format!(
+                    "{tag} is there {n} times, and its client was told {fate:?}"
+                ));
             }
         }
     }
@@ -77,12 +97,22 @@ impl Ledger {
     pub(crate) fn close(&self) -> Result<String, String> {
         let excuses = self.excuses.lock().expect("nobody panics with it");
         let fates = self.fates.lock().expect("nobody panics with it");
-        let acknowledged = fates.values().filter(|fate| **fate == Fate::Acknowledged).count();
-        let mut words = format!("{} answered, {acknowledged} writes acknowledged", self.answered.load(Ordering::Relaxed));
+        let acknowledged = fates
+            .values()
+            .filter(|fate| **fate == Fate::Acknowledged)
+            .count();
+        let mut words = format!(
+            "{} answered, {acknowledged} writes acknowledged",
+            self.answered.load(Ordering::Relaxed)
+        );
         for (excuse, n) in excuses.iter() {
             words.push_str(&format!("\n    {n} times excused: {excuse}"));
         }
         let violations = self.violations.lock().expect("nobody panics with it");
-        if violations.is_empty() { Ok(words) } else { Err(format!("{}\n{words}", violations.join("\n"))) }
+        if violations.is_empty() {
+            Ok(words)
+        } else {
+            Err(format!("{}\n{words}", violations.join("\n")))
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! Many clients that use all that a session can hold, over few connections to real servers, while servers die, hang and come back,
-//! clients vanish or are killed, and operators load other configurations. Each client knows what its session has to be.
+//! Many clients that use all that a session can hold, over few connections to real servers, while
+//! servers die, hang and come back, clients vanish or are killed, and operators load other
+//! configurations. Each client knows what its session has to be.
 //!
-//! `make soak MINUTES=30` goes on for so long (`MILLRACE_SOAK_MINUTES`); `make test` plays a few seconds of it.
+//! `make soak MINUTES=30` goes on for so long (`MILLRACE_SOAK_MINUTES`); `make test` plays a few
+//! seconds of it.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -29,23 +31,50 @@ const CONNECTIONS: u32 = 10;
 fn main() {
     trials::run(&[
         ("the_clients_know_what_servers_do", direct),
-        ("warnings_are_those_of_the_last_statement_wherever_it_ran", found::diagnostics),
-        ("what_an_expression_has_set_outlives_a_preparation", found::expressions),
+        (
+            "warnings_are_those_of_the_last_statement_wherever_it_ran",
+            found::diagnostics,
+        ),
+        (
+            "what_an_expression_has_set_outlives_a_preparation",
+            found::expressions,
+        ),
         ("an_inserts_id_outlives_its_connection", found::insert_ids),
-        ("a_statement_that_reads_rows_stays_in_its_transaction_whatever_it_releases", found::user_locks_beside_a_transaction),
-        ("a_user_lock_is_released_where_it_was_taken", found::user_locks),
-        ("sessions_keep_their_state_over_few_connections", undisturbed),
+        (
+            "a_statement_that_reads_rows_stays_in_its_transaction_whatever_it_releases",
+            found::user_locks_beside_a_transaction,
+        ),
+        (
+            "a_user_lock_is_released_where_it_was_taken",
+            found::user_locks,
+        ),
+        (
+            "sessions_keep_their_state_over_few_connections",
+            undisturbed,
+        ),
         ("sessions_keep_their_state_whatever_breaks", disturbed),
     ])
 }
 
-/// A long soak is on every server that is here, or on the one that `MILLRACE_SOAK_VENDOR` names (`mariadb`, `mysql`); a short one takes another for each
-/// driver. MariaDB always is, or nothing of this programme runs.
+/// A long soak is on every server that is here, or on the one that `MILLRACE_SOAK_VENDOR` names
+/// (`mariadb`, `mysql`); a short one takes another for each driver. MariaDB always is, or nothing
+/// of this programme runs.
 fn vendors(driver: Driver) -> Vec<Vendor> {
     let wanted = std::env::var("MILLRACE_SOAK_VENDOR").ok();
-    let here = |vendor: &Vendor| vendor.programs().is_ok() && wanted.as_ref().is_none_or(|name| **name == vendor.to_string());
-    let all: Vec<Vendor> = [Vendor::MariaDb, Vendor::MySql].into_iter().filter(here).collect();
-    assert!(!all.is_empty(), "MILLRACE_SOAK_VENDOR names no server that is here: {wanted:?}");
+    let here = |vendor: &Vendor| {
+        vendor.programs().is_ok()
+            && wanted
+                .as_ref()
+                .is_none_or(|name| **name == vendor.to_string())
+    };
+    let all: Vec<Vendor> = [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(here)
+        .collect();
+    assert!(
+        !all.is_empty(),
+        "MILLRACE_SOAK_VENDOR names no server that is here: {wanted:?}"
+    );
     match driver {
         _ if minutes().is_some() => all,
         Driver::Uring => all.into_iter().take(1).collect(),
@@ -61,7 +90,9 @@ fn direct(driver: Driver) -> Result<(), String> {
         let crowd = gather(&ledger, vendor, server.port, 1);
         std::thread::sleep(calm_time());
         ledger.over.store(true, Ordering::SeqCst);
-        crowd.join().map_err(|_| "the clients panicked".to_owned())??;
+        crowd
+            .join()
+            .map_err(|_| "the clients panicked".to_owned())??;
         judge(&server, &ledger)?;
         println!("{vendor} directly: {}", ledger.close()?);
     }
@@ -69,20 +100,28 @@ fn direct(driver: Driver) -> Result<(), String> {
 }
 
 fn undisturbed(driver: Driver) -> Result<(), String> {
-    vendors(driver).into_iter().try_for_each(|vendor| soak(driver, vendor, false))
+    vendors(driver)
+        .into_iter()
+        .try_for_each(|vendor| soak(driver, vendor, false))
 }
 
 fn disturbed(driver: Driver) -> Result<(), String> {
-    vendors(driver).into_iter().try_for_each(|vendor| soak(driver, vendor, true))
+    vendors(driver)
+        .into_iter()
+        .try_for_each(|vendor| soak(driver, vendor, true))
 }
 
 fn minutes() -> Option<f64> {
-    std::env::var("MILLRACE_SOAK_MINUTES").ok().and_then(|words| words.parse().ok())
+    std::env::var("MILLRACE_SOAK_MINUTES")
+        .ok()
+        .and_then(|words| words.parse().ok())
 }
 
 /// How long things break.
 fn rough_time() -> Duration {
-    minutes().map_or(Duration::from_secs(4), |minutes| Duration::from_secs_f64(minutes * 60.0))
+    minutes().map_or(Duration::from_secs(4), |minutes| {
+        Duration::from_secs_f64(minutes * 60.0)
+    })
 }
 
 /// How long nothing does.
@@ -104,11 +143,15 @@ CREATE TRIGGER conf.fired BEFORE INSERT ON conf.fires FOR EACH ROW BEGIN SET @b 
 DELIMITER ;
 ";
 
-/// Reads go to hostgroup 1, all else to 0: the same server, so that each client knows what it must find.
+/// Reads go to hostgroup 1, all else to 0: the same server, so that each client knows what it must
+/// find.
 fn wish(server: &Server) -> Wish {
     let mut wish = Wish::in_front_of(server);
     let place = |hostgroup| {
-        format!("{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = {CONNECTIONS} }}", server.port)
+        format!(
+            "{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = {CONNECTIONS} }}",
+            server.port
+        )
     };
     wish.servers = format!("{},\n{}", place(0), place(1));
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
@@ -116,13 +159,20 @@ fn wish(server: &Server) -> Wish {
                   { rule_id = 2, active = 1, match_digest = \"^SELECT.*LOCK IN SHARE MODE\", destination_hostgroup = 0, apply = 1 },\n\
                   { rule_id = 3, active = 1, match_digest = \"^SELECT\", destination_hostgroup = 1, apply = 1 }"
         .to_owned();
-    wish.variables.push_str("    shun_recovery_time_sec = 1\n    connect_timeout_server_max = 30000\n");
+    wish.variables
+        .push_str("    shun_recovery_time_sec = 1\n    connect_timeout_server_max = 30000\n");
     wish
 }
 
 fn start(vendor: Vendor) -> Result<Server, String> {
     // What is acknowledged outlives kill -9.
-    let server = Server::start_with(vendor, &["--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=1"])?;
+    let server = Server::start_with(
+        vendor,
+        &[
+            "--innodb-flush-log-at-trx-commit=2",
+            "--innodb-doublewrite=1",
+        ],
+    )?;
     server.root(by_hand::CREATE_USER)?;
     server.root(FIXTURE)?;
     Ok(server)
@@ -131,7 +181,9 @@ fn start(vendor: Vendor) -> Result<Server, String> {
 fn soak(driver: Driver, vendor: Vendor, rough: bool) -> Result<(), String> {
     let mut server = start(vendor)?;
     let mut proxy = Proxy::start(driver, &wish(&server))?;
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.subsec_nanos().into());
+    let seed = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(1, |since| since.subsec_nanos().into());
     let ledger = Arc::new(Ledger::default());
     ledger.rough.store(rough, Ordering::SeqCst);
     let crowd = gather(&ledger, vendor, proxy.port, seed);
@@ -145,11 +197,15 @@ fn soak(driver: Driver, vendor: Vendor, rough: bool) -> Result<(), String> {
     }
     std::thread::sleep(calm_time());
     ledger.over.store(true, Ordering::SeqCst);
-    crowd.join().map_err(|_| "the clients panicked".to_owned())??;
+    crowd
+        .join()
+        .map_err(|_| "the clients panicked".to_owned())??;
     expect(proxy.runs(), || format!("Millrace ended:\n{}", proxy.log()))?;
     at_rest(&server, &proxy)?;
     judge(&server, &ledger)?;
-    let words = ledger.close().map_err(|words| format!("{words}\n{}", proxy.log()))?;
+    let words = ledger
+        .close()
+        .map_err(|words| format!("{words}\n{}", proxy.log()))?;
     println!("{vendor} {driver}: {words}");
     Ok(())
 }
@@ -157,19 +213,29 @@ fn soak(driver: Driver, vendor: Vendor, rough: bool) -> Result<(), String> {
 fn judge(server: &Server, ledger: &Ledger) -> Result<(), String> {
     let said = server.root("SELECT tag, COUNT(*) FROM conf.log GROUP BY tag")?;
     let lines = said.lines().filter_map(|line| line.split_once('\t'));
-    let there: HashMap<String, u64> = lines.filter_map(|(tag, n)| Some((tag.to_owned(), n.parse().ok()?))).collect();
+    let there: HashMap<String, u64> = lines
+        .filter_map(|(tag, n)| Some((tag.to_owned(), n.parse().ok()?)))
+        .collect();
     ledger.judge(&there);
     Ok(())
 }
 
-fn gather(ledger: &Arc<Ledger>, vendor: Vendor, port: u16, seed: u64) -> JoinHandle<Result<(), String>> {
+fn gather(
+    ledger: &Arc<Ledger>,
+    vendor: Vendor,
+    port: u16,
+    seed: u64,
+) -> JoinHandle<Result<(), String>> {
     let ledger = ledger.clone();
     std::thread::spawn(move || crowd(&ledger, vendor, port, seed))
 }
 
 /// All clients, until it is over.
 fn crowd(ledger: &Arc<Ledger>, vendor: Vendor, port: u16, seed: u64) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let mut set = JoinSet::new();
         for number in 0..CLIENTS {
@@ -184,12 +250,43 @@ fn crowd(ledger: &Arc<Ledger>, vendor: Vendor, port: u16, seed: u64) -> Result<(
 
 /// When all have left, nothing of them is left.
 fn at_rest(server: &Server, proxy: &Proxy) -> Result<(), String> {
-    let global = |name: &str| format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'");
-    soon("0", || Ok(proxy.admin(&global("Client_Connections_connected"))?.trim().to_owned()))?;
-    soon("0", || Ok(proxy.admin("SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool")?.trim().to_owned()))?;
-    soon("0", || Ok(proxy.admin(&global("Millrace_tasks_panicked"))?.trim().to_owned()))?;
+    let global = |name: &str| {
+        format!("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'")
+    };
+    soon("0", || {
+        Ok(proxy
+            .admin(&global("Client_Connections_connected"))?
+            .trim()
+            .to_owned())
+    })?;
+    soon("0", || {
+        Ok(proxy
+            .admin("SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool")?
+            .trim()
+            .to_owned())
+    })?;
+    soon("0", || {
+        Ok(proxy
+            .admin(&global("Millrace_tasks_panicked"))?
+            .trim()
+            .to_owned())
+    })?;
     let left = "SELECT COUNT(*) FROM information_schema.innodb_trx";
-    soon("0", || Ok(server.root(left)?.lines().last().unwrap_or_default().to_owned()))?;
+    soon("0", || {
+        Ok(server
+            .root(left)?
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned())
+    })?;
     let idle = "SELECT COUNT(*) > 20 FROM information_schema.processlist WHERE user = 'app'";
-    soon("0", || Ok(server.root(idle)?.lines().last().unwrap_or_default().to_owned()))
+    soon("0", || {
+        Ok(server
+            .root(idle)?
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned())
+    })
 }

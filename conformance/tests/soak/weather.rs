@@ -45,7 +45,9 @@ pub(crate) fn break_things(
                 let on = chance.below(2);
                 load(
                     proxy,
-                    &format!("UPDATE mysql_query_rules SET active = {on} WHERE rule_id = 1; LOAD MYSQL QUERY RULES TO RUNTIME"),
+                    &format!(
+                        "UPDATE mysql_query_rules SET active = {on} WHERE rule_id = 1; LOAD MYSQL QUERY RULES TO RUNTIME"
+                    ),
                 )?;
             }
             18 => {
@@ -60,15 +62,26 @@ pub(crate) fn break_things(
                     _ => (name[2], ["0", "0", "2000000"]),
                 };
                 let value = values[usize::try_from(chance.below(3)).unwrap_or(0)];
-                load(proxy, &format!("SET {name} = {value}; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+                load(
+                    proxy,
+                    &format!("SET {name} = {value}; LOAD MYSQL VARIABLES TO RUNTIME"),
+                )?;
             }
             _ => {
                 let age = ["0", "1000"][usize::try_from(chance.below(2)).unwrap_or(0)];
-                load(proxy, &format!("SET mysql-connection_max_age_ms = {age}; LOAD MYSQL VARIABLES TO RUNTIME"))?;
+                load(
+                    proxy,
+                    &format!(
+                        "SET mysql-connection_max_age_ms = {age}; LOAD MYSQL VARIABLES TO RUNTIME"
+                    ),
+                )?;
             }
         }
     }
-    load(proxy, "UPDATE mysql_servers SET status = 'ONLINE', max_connections = 10; LOAD MYSQL SERVERS TO RUNTIME")
+    load(
+        proxy,
+        "UPDATE mysql_servers SET status = 'ONLINE', max_connections = 10; LOAD MYSQL SERVERS TO RUNTIME",
+    )
 }
 
 fn pause(chance: &mut Chance, most_ms: u64) {
@@ -76,15 +89,28 @@ fn pause(chance: &mut Chance, most_ms: u64) {
 }
 
 fn load(proxy: &Proxy, sql: &str) -> Result<(), String> {
-    proxy.admin(sql).map(drop).map_err(|error| format!("{sql}: {error}\n{}", proxy.log()))
+    proxy
+        .admin(sql)
+        .map(drop)
+        .map_err(|error| format!("{sql}: {error}\n{}", proxy.log()))
 }
 
 /// Some connection of the proxy, busy or idle, ends at the server.
 fn kill_on_server(server: &Server, chance: &mut Chance) {
-    let Ok(said) = server.root("SELECT id FROM information_schema.processlist WHERE user = 'app'") else { return };
+    let Ok(said) = server.root("SELECT id FROM information_schema.processlist WHERE user = 'app'")
+    else {
+        return;
+    };
     let ids: Vec<&str> = said.lines().skip(1).collect();
-    let Some(id) = ids.get(usize::try_from(chance.below(ids.len().max(1) as u64)).unwrap_or(0)) else { return };
-    let what = if chance.below(2) == 0 { "QUERY" } else { "CONNECTION" };
+    let Some(id) = ids.get(usize::try_from(chance.below(ids.len().max(1) as u64)).unwrap_or(0))
+    else {
+        return;
+    };
+    let what = if chance.below(2) == 0 {
+        "QUERY"
+    } else {
+        "CONNECTION"
+    };
     let _gone_meanwhile = server.root(&format!("KILL {what} {id}"));
 }
 
@@ -92,7 +118,11 @@ fn kill_session(proxy: &Proxy, chance: &mut Chance) -> Result<(), String> {
     let said = proxy.admin("SELECT SessionID FROM stats_mysql_processlist WHERE user = 'app'")?;
     let ids: Vec<&str> = said.lines().collect();
     if let Some(id) = ids.get(usize::try_from(chance.below(ids.len().max(1) as u64)).unwrap_or(0)) {
-        let what = if chance.below(4) > 0 { "QUERY" } else { "CONNECTION" };
+        let what = if chance.below(4) > 0 {
+            "QUERY"
+        } else {
+            "CONNECTION"
+        };
         let _gone_meanwhile = proxy.admin(&format!("KILL {what} {id}"));
     }
     Ok(())
@@ -102,7 +132,9 @@ fn kill_session(proxy: &Proxy, chance: &mut Chance) -> Result<(), String> {
 fn vanish(proxy: &Proxy, chance: &mut Chance, vanishing: &mut Vec<Raw>) {
     vanishing.clear();
     for _ in 0..chance.below(6) {
-        let Ok(mut client) = Raw::log_in(proxy.port) else { continue };
+        let Ok(mut client) = Raw::log_in(proxy.port) else {
+            continue;
+        };
         let begun = [
             "BEGIN",
             "SET @a = 'leaked'",
@@ -130,18 +162,29 @@ fn vanish(proxy: &Proxy, chance: &mut Chance, vanishing: &mut Vec<Raw>) {
 }
 
 fn offline(proxy: &Proxy, chance: &mut Chance) -> Result<(), String> {
-    let (group, how) = (chance.below(2), ["OFFLINE_SOFT", "OFFLINE_HARD"][usize::try_from(chance.below(2)).unwrap_or(0)]);
+    let (group, how) = (
+        chance.below(2),
+        ["OFFLINE_SOFT", "OFFLINE_HARD"][usize::try_from(chance.below(2)).unwrap_or(0)],
+    );
     load(
         proxy,
-        &format!("UPDATE mysql_servers SET status = '{how}' WHERE hostgroup_id = {group}; LOAD MYSQL SERVERS TO RUNTIME"),
+        &format!(
+            "UPDATE mysql_servers SET status = '{how}' WHERE hostgroup_id = {group}; LOAD MYSQL SERVERS TO RUNTIME"
+        ),
     )?;
     pause(chance, 800);
-    load(proxy, "UPDATE mysql_servers SET status = 'ONLINE'; LOAD MYSQL SERVERS TO RUNTIME")
+    load(
+        proxy,
+        "UPDATE mysql_servers SET status = 'ONLINE'; LOAD MYSQL SERVERS TO RUNTIME",
+    )
 }
 
 fn limit(proxy: &Proxy, chance: &mut Chance) -> Result<(), String> {
     let max = 4 + chance.below(10);
-    load(proxy, &format!("UPDATE mysql_servers SET max_connections = {max}; LOAD MYSQL SERVERS TO RUNTIME"))
+    load(
+        proxy,
+        &format!("UPDATE mysql_servers SET max_connections = {max}; LOAD MYSQL SERVERS TO RUNTIME"),
+    )
 }
 
 fn pipelining(proxy: &Proxy, chance: &mut Chance) -> Result<(), String> {

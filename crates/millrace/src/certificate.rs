@@ -20,11 +20,15 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Reads them; makes them first where there are none. A file of the operator's is never written over.
+    /// Reads them; makes them first where there are none. A file of the operator's is never written
+    /// over.
     pub(crate) fn in_folder(datadir: &Path) -> Result<Self, String> {
         let at = |name: &str| datadir.join(name);
         let said = |name: &str, error: io::Error| format!("{}: {error}", at(name).display());
-        let there: Vec<_> = [CA, KEY, CERTIFICATE].into_iter().filter(|name| is_taken(&at(name))).collect();
+        let there: Vec<_> = [CA, KEY, CERTIFICATE]
+            .into_iter()
+            .filter(|name| is_taken(&at(name)))
+            .collect();
         if there.is_empty() {
             let made = SelfSigned::generate()?;
             // One of before would say that all were written.
@@ -60,8 +64,9 @@ impl Pair {
 
     /// Both belong together and can be used.
     pub(crate) fn acceptor(&self) -> Result<Acceptor, String> {
-        Acceptor::asking(&self.certificate, &self.key, &self.authorities)
-            .map_err(|error| format!("{CERTIFICATE}, {KEY} and {CA} in the data directory cannot be used: {error}"))
+        Acceptor::asking(&self.certificate, &self.key, &self.authorities).map_err(|error| {
+            format!("{CERTIFICATE}, {KEY} and {CA} in the data directory cannot be used: {error}")
+        })
     }
 }
 
@@ -80,7 +85,8 @@ fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Gives them their names, where they do not have them yet: the certificate last, whose other name says that all were written.
+/// Gives them their names, where they do not have them yet: the certificate last, whose other name
+/// says that all were written.
 fn finish(datadir: &Path) -> Result<(), String> {
     for name in [KEY, CA, CERTIFICATE] {
         let (from, to) = (unfinished(datadir, name), datadir.join(name));
@@ -92,7 +98,12 @@ fn finish(datadir: &Path) -> Result<(), String> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -105,15 +116,20 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("millrace-certificate-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir().join(format!(
+                "millrace-certificate-{name}-{}",
+                std::process::id()
+            ));
             fs::remove_dir_all(&path).ok();
             fs::create_dir_all(&path).unwrap();
             Self(path)
         }
 
         fn names(&self) -> Vec<String> {
-            let mut names: Vec<_> =
-                fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<_> = fs::read_dir(&self.0)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
             names.sort_unstable();
             names
         }
@@ -138,7 +154,10 @@ mod tests {
         let folder = Folder::new("link");
         std::os::unix::fs::symlink("not-mounted-yet.pem", folder.0.join(CERTIFICATE)).unwrap();
         let refused = Pair::in_folder(&folder.0).err().unwrap();
-        assert!(refused.contains(&format!("has {CERTIFICATE}, but")), "{refused}");
+        assert!(
+            refused.contains(&format!("has {CERTIFICATE}, but")),
+            "{refused}"
+        );
         fs::write(folder.0.join(KEY), "mine").unwrap();
         assert!(Pair::in_folder(&folder.0).is_err());
         assert_eq!(folder.names(), [CERTIFICATE, KEY]);
@@ -147,7 +166,10 @@ mod tests {
         fs::write(folder.0.join(KEY), "key").unwrap();
         fs::write(folder.0.join(CERTIFICATE), "certificate").unwrap();
         let pair = Pair::in_folder(&folder.0).unwrap();
-        assert_eq!((&*pair.certificate, &*pair.key, &*pair.authorities), (&b"certificate"[..], &b"key"[..], &b""[..]));
+        assert_eq!(
+            (&*pair.certificate, &*pair.key, &*pair.authorities),
+            (&b"certificate"[..], &b"key"[..], &b""[..])
+        );
     }
 
     #[test]
@@ -172,12 +194,23 @@ mod tests {
         // All written, and some named.
         for named in [&[KEY][..], &[KEY, CA]] {
             let folder = Folder::new("named");
-            for (name, pem) in [(CA, &made.authorities), (KEY, &made.key), (CERTIFICATE, &made.certificate)] {
-                let to = if named.contains(&name) { folder.0.join(name) } else { unfinished(&folder.0, name) };
+            for (name, pem) in [
+                (CA, &made.authorities),
+                (KEY, &made.key),
+                (CERTIFICATE, &made.certificate),
+            ] {
+                let to = if named.contains(&name) {
+                    folder.0.join(name)
+                } else {
+                    unfinished(&folder.0, name)
+                };
                 fs::write(to, pem).unwrap();
             }
             let pair = Pair::in_folder(&folder.0).unwrap();
-            assert_eq!((pair.certificate, pair.key), (made.certificate.clone(), made.key.clone()));
+            assert_eq!(
+                (pair.certificate, pair.key),
+                (made.certificate.clone(), made.key.clone())
+            );
             assert_eq!(folder.names(), [CA, CERTIFICATE, KEY]);
         }
     }

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
-/// A SQL-aware proxy for MySQL: routes, rewrites, refuses and measures every statement, live, over SQL.
+/// A SQL-aware proxy for MySQL: routes, rewrites, refuses and measures every statement, live, over
+/// SQL.
 #[derive(Parser, Debug, Clone)]
 #[command(
     name = "millrace",
@@ -15,11 +16,19 @@ saved on the admin port counts (SAVE … TO DISK).\n\
 Clients connect to port 6033, operators to port 6032:  mysql -u admin -padmin -h 127.0.0.1 -P 6032"
 )]
 pub(crate) struct Flags {
-    /// Configuration file: proxysql.cnf as it is, or millrace.toml [default: /etc/millrace.toml or /etc/proxysql.cnf, whichever exists]
+    /// Configuration file: proxysql.cnf as it is, or millrace.toml [default: /etc/millrace.toml or
+    /// /etc/proxysql.cnf, whichever exists]
     #[arg(short = 'c', long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Directory of the databases, certificates, log and process id [default: `datadir` of the configuration file, else /var/lib/millrace]
-    #[arg(short = 'D', short_alias = 'd', long, visible_alias = "directory", value_name = "DIR")]
+    /// Directory of the databases, certificates, log and process id [default: `datadir` of the
+    /// configuration file, else /var/lib/millrace]
+    #[arg(
+        short = 'D',
+        short_alias = 'd',
+        long,
+        visible_alias = "directory",
+        value_name = "DIR"
+    )]
     pub(crate) datadir: Option<PathBuf>,
     /// Stay in the foreground and write the log to standard error
     #[arg(short = 'f', long)]

@@ -16,18 +16,30 @@ pub(crate) struct Owned(#[expect(dead_code, reason = "the lock is what counts")]
 pub(crate) fn take(datadir: &Path) -> Result<Owned, String> {
     let shown = datadir.display();
     if datadir.exists() && !datadir.is_dir() {
-        return Err(format!("the data directory {shown} is not a directory: choose another with -D"));
+        return Err(format!(
+            "the data directory {shown} is not a directory: choose another with -D"
+        ));
     }
     if !datadir.is_dir() {
         // For its owner, and for a group that may read the events log: there are passwords in it.
-        let made =
-            fs::create_dir_all(datadir.parent().unwrap_or(datadir)).and_then(|()| DirBuilder::new().mode(0o750).create(datadir));
+        let made = fs::create_dir_all(datadir.parent().unwrap_or(datadir))
+            .and_then(|()| DirBuilder::new().mode(0o750).create(datadir));
         made.map_err(|error| format!("the data directory {shown} cannot be made: {error}"))?;
     }
     let path = datadir.join("millrace.lock");
-    let unusable =
-        |error: io::Error| format!("the data directory {shown} cannot be written by this user: {}: {error}", path.display());
-    let mut file = File::options().create(true).read(true).write(true).truncate(false).open(&path).map_err(unusable)?;
+    let unusable = |error: io::Error| {
+        format!(
+            "the data directory {shown} cannot be written by this user: {}: {error}",
+            path.display()
+        )
+    };
+    let mut file = File::options()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -39,7 +51,9 @@ pub(crate) fn take(datadir: &Path) -> Result<Owned, String> {
         }
         Err(TryLockError::Error(error)) => return Err(unusable(error)),
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(unusable)?;
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(unusable)?;
     Ok(Owned(file))
 }
 
@@ -54,13 +68,23 @@ mod tests {
         let owned = take(&folder).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o750);
         let refused = take(&folder).unwrap_err();
-        assert!(refused.contains(&format!("another Millrace (process {})", std::process::id())), "{refused}");
+        assert!(
+            refused.contains(&format!(
+                "another Millrace (process {})",
+                std::process::id()
+            )),
+            "{refused}"
+        );
         drop(owned);
         drop(take(&folder).unwrap());
         let file = folder.join("file");
         fs::write(&file, "").unwrap();
         assert!(take(&file).unwrap_err().contains("is not a directory"));
-        assert!(take(&file.join("below")).unwrap_err().contains("cannot be made"));
+        assert!(
+            take(&file.join("below"))
+                .unwrap_err()
+                .contains("cannot be made")
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

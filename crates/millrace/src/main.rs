@@ -46,7 +46,8 @@ fn show_events(files: &[PathBuf]) -> Result<(), String> {
         let shown = if path.as_os_str() == "-" {
             events::show(io::stdin().lock(), &mut out)
         } else {
-            let file = File::open(path).map_err(|error| Unshown::Because(format!("cannot be read: {error}")));
+            let file = File::open(path)
+                .map_err(|error| Unshown::Because(format!("cannot be read: {error}")));
             file.and_then(|file| events::show(file, &mut out))
         };
         match shown {

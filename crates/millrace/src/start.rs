@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 const MAILBOX_LEN: usize = 1024;
 /// Pieces of the events log that wait at most, besides their bound in bytes.
 const LETTERS_LEN: usize = 16 << 10;
-/// So soon after an answer a script on the admin port sends its next statement: its client needs 10 to 30 µs for it, and is to be woken.
+/// So soon after an answer a script on the admin port sends its next statement: its client needs 10
+/// to 30 µs for it, and is to be woken.
 const OPERATORS_WATCHED: Duration = Duration::from_micros(100);
 /// How long the end waits for cores, and for the disk.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -58,16 +59,25 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
     let config = configuration(flags)?;
     let settings = match &config {
         Some(path) => {
-            let file = admin::file::File::read(path).map_err(|refusal| vec![refusal.to_string()])?;
+            let file =
+                admin::file::File::read(path).map_err(|refusal| vec![refusal.to_string()])?;
             file.process().map_err(said)?
         }
         None => admin::file::Settings::default(),
     };
     let from_file = settings.datadir.map(PathBuf::from);
-    let datadir = flags.datadir.clone().or(from_file).unwrap_or_else(|| PathBuf::from("/var/lib/millrace"));
+    let datadir = flags
+        .datadir
+        .clone()
+        .or(from_file)
+        .unwrap_or_else(|| PathBuf::from("/var/lib/millrace"));
     let owned = folder::take(&datadir).map_err(|words| vec![words])?;
-    let errorlog = settings.errorlog.map_or_else(|| datadir.join("millrace.log"), PathBuf::from);
-    let pidfile = settings.pidfile.map_or_else(|| datadir.join("millrace.pid"), PathBuf::from);
+    let errorlog = settings
+        .errorlog
+        .map_or_else(|| datadir.join("millrace.log"), PathBuf::from);
+    let pidfile = settings
+        .pidfile
+        .map_or_else(|| datadir.join("millrace.pid"), PathBuf::from);
     if !flags.foreground {
         // The process that stays takes it.
         drop(owned);
@@ -79,7 +89,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
         Log::stderr().map_err(|error| vec![format!("standard error: {error}")])?
     };
     for name in &settings.without_effect {
-        log.line(&format!("the configuration file sets {name}, which has no effect here"));
+        log.line(&format!(
+            "the configuration file sets {name}, which has no effect here"
+        ));
     }
     let ended = serve(flags, config, &datadir, &pidfile, log.clone());
     log.finish(LAST_LINES);
@@ -87,22 +99,36 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
 }
 
 fn said(refusals: Vec<config::Refusal>) -> Reasons {
-    refusals.into_iter().map(|refusal| refusal.to_string()).collect()
+    refusals
+        .into_iter()
+        .map(|refusal| refusal.to_string())
+        .collect()
 }
 
 fn configuration(flags: &Flags) -> Result<Option<PathBuf>, Reasons> {
     match &flags.config {
         Some(path) if path.exists() => Ok(Some(path.clone())),
-        Some(path) => Err(vec![format!("the configuration file {} does not exist", path.display())]),
-        None => Ok(["/etc/millrace.toml", "/etc/proxysql.cnf"].into_iter().map(PathBuf::from).find(|path| path.exists())),
+        Some(path) => Err(vec![format!(
+            "the configuration file {} does not exist",
+            path.display()
+        )]),
+        None => Ok(["/etc/millrace.toml", "/etc/proxysql.cnf"]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|path| path.exists())),
     }
 }
 
 /// Starts the same again behind the terminal, and waits until it serves or has failed.
 fn put_behind(errorlog: &Path, pidfile: &Path) -> Result<(), Reasons> {
     use std::os::unix::process::CommandExt;
-    let one = |error: std::io::Error| vec![format!("cannot start in the background: {error}; use -f")];
-    let log = fs::OpenOptions::new().create(true).append(true).open(errorlog).map_err(one)?;
+    let one =
+        |error: std::io::Error| vec![format!("cannot start in the background: {error}; use -f")];
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(errorlog)
+        .map_err(one)?;
     // One of before would look like success.
     let _none = fs::remove_file(pidfile);
     let mut child = Command::new(std::env::current_exe().map_err(one)?)
@@ -118,17 +144,29 @@ fn put_behind(errorlog: &Path, pidfile: &Path) -> Result<(), Reasons> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
         if let Some(status) = child.try_wait().map_err(one)? {
-            return Err(vec![format!("it ended at once ({status}); {} has the reason", errorlog.display())]);
+            return Err(vec![format!(
+                "it ended at once ({status}); {} has the reason",
+                errorlog.display()
+            )]);
         }
         if pidfile.exists() {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(50));
     }
-    Err(vec![format!("it does not serve after a minute; see {}", errorlog.display())])
+    Err(vec![format!(
+        "it does not serve after a minute; see {}",
+        errorlog.display()
+    )])
 }
 
-fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path, log: Log) -> Result<(), Reasons> {
+fn serve(
+    flags: &Flags,
+    config: Option<PathBuf>,
+    datadir: &Path,
+    pidfile: &Path,
+    log: Log,
+) -> Result<(), Reasons> {
     let (events, happens) = mpsc::channel();
     watch_signals(events.clone())?;
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
@@ -139,13 +177,19 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
         (_, true) => Start::Reload,
         _ => Start::Usual,
     };
-    let options = Options { datadir: Some(datadir.to_owned()), config, start };
+    let options = Options {
+        datadir: Some(datadir.to_owned()),
+        config,
+        start,
+    };
     let mut admin = Admin::open(&options).map_err(said)?;
     for notice in admin.notices() {
         log.line(&notice.to_string());
     }
     for refused in admin.refused() {
-        log.line(&format!("not in force, repair it on the admin port: {refused}"));
+        log.line(&format!(
+            "not in force, repair it on the admin port: {refused}"
+        ));
     }
     let snapshot = admin.snapshot().clone();
     let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
@@ -154,22 +198,42 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
     let (driver, why) = rt::choose(flags.io_driver);
     log.line(&format!("io driver {driver}: {why}"));
     let (letters, unread) = mailbox::channel(LETTERS_LEN);
-    let mut threads = Threads { events: events.clone(), letters: letters.clone(), running: Vec::new() };
+    let mut threads = Threads {
+        events: events.clone(),
+        letters: letters.clone(),
+        running: Vec::new(),
+    };
     threads.start_events(unread, datadir, &log)?;
     let wish = snapshot.variables.events_log();
     // If no file can be begun, the log says so, and it is tried again.
-    drop(letters.try_send(Letter::Use { wish, anyway: true, done: Box::new(drop) }));
+    drop(letters.try_send(Letter::Use {
+        wish,
+        anyway: true,
+        done: Box::new(drop),
+    }));
     // It may be a server of the cores', and whoever hears the admin may ask it.
-    let embedded = flags.sqlite3_server.then(|| Embedded::new(&snapshot, acceptor.clone()));
+    let embedded = flags
+        .sqlite3_server
+        .then(|| Embedded::new(&snapshot, acceptor.clone()));
     if let Some(embedded) = embedded.clone() {
         threads.start_sqlite(&snapshot, datadir, embedded)?;
     }
     let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
     let undelivered = admin.undelivered();
-    let deadline_ms = Arc::new(AtomicU64::new(snapshot.variables.mysql_shutdown_deadline_ms));
+    let deadline_ms = Arc::new(AtomicU64::new(
+        snapshot.variables.mysql_shutdown_deadline_ms,
+    ));
     let shared = (acceptor, embedded, deadline_ms.clone());
-    threads.start_admin(admin, &snapshot.variables, cores.clone(), datadir, &log, shared)?;
-    fs::write(pidfile, format!("{}\n", std::process::id())).map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
+    threads.start_admin(
+        admin,
+        &snapshot.variables,
+        cores.clone(),
+        datadir,
+        &log,
+        shared,
+    )?;
+    fs::write(pidfile, format!("{}\n", std::process::id()))
+        .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
     greet(flags, &snapshot.variables, &log);
     let ended = until_the_end(&events, &happens, &cores, &letters, &log, || {
         Duration::from_millis(deadline_ms.load(Ordering::Relaxed)) + LAST_WORDS
@@ -187,8 +251,8 @@ fn serve(flags: &Flags, config: Option<PathBuf>, datadir: &Path, pidfile: &Path,
 }
 
 fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), Reasons> {
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(|error| vec![format!("signals cannot be watched: {error}")])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| vec![format!("signals cannot be watched: {error}")])?;
     let watch = move || {
         for signal in signals.forever() {
             if events.send(Event::Signal(signal)).is_err() {
@@ -196,7 +260,11 @@ fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), Reasons> {
             }
         }
     };
-    thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(|error| vec![error.to_string()])
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch)
+        .map(drop)
+        .map_err(|error| vec![error.to_string()])
 }
 
 /// The threads of the proxy. Each tells when it ends.
@@ -222,10 +290,13 @@ impl Threads {
         let (events, options) = (self.events.clone(), options.into());
         let (called, failed) = (name.clone(), tell.clone());
         let body = move || {
-            // A defect outside of all sessions would end this thread without a word: its sessions gone, its mailbox unread.
+            // A defect outside of all sessions would end this thread without a word: its sessions
+            // gone, its mailbox unread.
             let run = AssertUnwindSafe(|| rt::run_with(options, |rt| main(rt, Ready(tell))));
             let ended = match catch_unwind(run) {
-                Ok(ended) => ended.map_err(|error| error.to_string()).and_then(|ended| ended),
+                Ok(ended) => ended
+                    .map_err(|error| error.to_string())
+                    .and_then(|ended| ended),
                 Err(_said_already) => Err("a defect ended it".to_owned()),
             };
             // Heard if it was not ready yet.
@@ -233,9 +304,15 @@ impl Threads {
             // Nobody listens any more when the process ends anyway.
             let _late = events.send(Event::Ended(called, ended));
         };
-        let thread = thread::Builder::new().name(name).spawn(body).map_err(|error| vec![error.to_string()])?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(body)
+            .map_err(|error| vec![error.to_string()])?;
         self.running.push(thread);
-        ready.recv().unwrap_or_else(|_gone| Err("it ended before it was ready".into())).map_err(|error| vec![error])
+        ready
+            .recv()
+            .unwrap_or_else(|_gone| Err("it ended before it was ready".into()))
+            .map_err(|error| vec![error])
     }
 
     fn start_cores(
@@ -251,17 +328,33 @@ impl Threads {
         listen.iter().try_for_each(nobody_listens)?;
         let registry = Registry::new();
         let cache = cache::Cache::new(RandomState::new().hash_one(0));
-        let (mailboxes, letters): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
-        let (hands, handed): (Vec<_>, Vec<_>) = (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
-        let all = mailboxes.iter().zip(hands).map(|(control, hand)| worker::Peer { control: control.clone(), hand });
+        let (mailboxes, letters): (Vec<_>, Vec<_>) =
+            (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
+        let (hands, handed): (Vec<_>, Vec<_>) =
+            (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
+        let all = mailboxes
+            .iter()
+            .zip(hands)
+            .map(|(control, hand)| worker::Peer {
+                control: control.clone(),
+                hand,
+            });
         let all: Vec<_> = all.collect();
         let snapshots = admin.for_cores(mailboxes.len());
-        for (((index, mailbox), from_peers), snapshot) in (0..cores).zip(letters).zip(handed).zip(snapshots) {
-            let others = (0..cores).zip(&all).map(|(other, peer)| (other != index).then(|| peer.clone()));
+        for (((index, mailbox), from_peers), snapshot) in
+            (0..cores).zip(letters).zip(handed).zip(snapshots)
+        {
+            let others = (0..cores)
+                .zip(&all)
+                .map(|(other, peer)| (other != index).then(|| peer.clone()));
             let peers = others.collect();
             let lines = log.clone();
             // A Unix socket has one owner; the kernel spreads TCP over all.
-            let own = listen.iter().filter(|at| index == 0 || matches!(at, Address::Tcp(_))).cloned().collect();
+            let own = listen
+                .iter()
+                .filter(|at| index == 0 || matches!(at, Address::Tcp(_)))
+                .cloned()
+                .collect();
             let (registry, acceptor) = (registry.clone(), acceptor.clone());
             let cache = cache.clone();
             let letters = self.letters.clone();
@@ -281,14 +374,21 @@ impl Threads {
                     mailbox,
                     note: Arc::new(move |words: &str| lines.line(words)),
                     events: Arc::new(move |events| {
-                        match letters.try_send(Letter::Write(events)).map_err(SendError::into_inner) {
+                        match letters
+                            .try_send(Letter::Write(events))
+                            .map_err(SendError::into_inner)
+                        {
                             Err(Letter::Write(back)) => Err(back),
                             _ => Ok(()),
                         }
                     }),
                     ready: Box::new(move |()| ready.say()),
                 };
-                async move { worker::run(rt, setup).await.map_err(|error| error.to_string()) }
+                async move {
+                    worker::run(rt, setup)
+                        .await
+                        .map_err(|error| error.to_string())
+                }
             })?;
         }
         Ok(mailboxes)
@@ -308,10 +408,15 @@ impl Threads {
         let events = self.events.clone();
         let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
-        let (tls, users) = embedded.map(|embedded| (embedded.tls, embedded.users)).unzip();
+        let (tls, users) = embedded
+            .map(|embedded| (embedded.tls, embedded.users))
+            .unzip();
         let hooks = Hooks {
             in_force: Box::new(move |snapshot| {
-                deadline_ms.store(snapshot.variables.mysql_shutdown_deadline_ms, Ordering::Relaxed);
+                deadline_ms.store(
+                    snapshot.variables.mysql_shutdown_deadline_ms,
+                    Ordering::Relaxed,
+                );
                 if let Some(users) = &users {
                     users.replace(known_by(&snapshot.users));
                 }
@@ -323,19 +428,40 @@ impl Threads {
                 Ok(()) => drop(next.try_send(Letter::Next(told))),
                 Err(error) => told(Err(error.to_string())),
             }),
-            log_events: Box::new(move |wish, done| drop(wishes.try_send(Letter::Use { wish, anyway: false, done }))),
+            log_events: Box::new(move |wish, done| {
+                drop(wishes.try_send(Letter::Use {
+                    wish,
+                    anyway: false,
+                    done,
+                }))
+            }),
             reload_tls: Box::new(move || {
                 let pair = Pair::in_folder(&folder)?;
                 let acceptor = pair.acceptor()?;
                 if let Some(tls) = &tls {
                     tls.offer(acceptor.clone());
                 }
-                let Pair { certificate, key, authorities } = pair;
-                Ok(Some(Renewed { acceptor, certificate: certificate.into(), key: key.into(), authorities: authorities.into() }))
+                let Pair {
+                    certificate,
+                    key,
+                    authorities,
+                } = pair;
+                Ok(Some(Renewed {
+                    acceptor,
+                    certificate: certificate.into(),
+                    key: key.into(),
+                    authorities: authorities.into(),
+                }))
             }),
         };
-        let options = ListenOptions { unix_mode: admin::socket_mode(variables), ..ListenOptions::default() };
-        let watchful = rt::Options { watch: OPERATORS_WATCHED, ..rt::Driver::Epoll.into() };
+        let options = ListenOptions {
+            unix_mode: admin::socket_mode(variables),
+            ..ListenOptions::default()
+        };
+        let watchful = rt::Options {
+            watch: OPERATORS_WATCHED,
+            ..rt::Driver::Epoll.into()
+        };
         self.start("admin".into(), watchful, move |rt, ready| async move {
             let listeners = listen_all(&rt, &listen, options)?;
             ready.say();
@@ -345,7 +471,12 @@ impl Threads {
     }
 
     /// The thread that writes the events log. It may wait for the disk as long as it takes.
-    fn start_events(&mut self, letters: Receiver<Letter>, datadir: &Path, log: &Log) -> Result<(), Reasons> {
+    fn start_events(
+        &mut self,
+        letters: Receiver<Letter>,
+        datadir: &Path,
+        log: &Log,
+    ) -> Result<(), Reasons> {
         let (folder, lines) = (datadir.to_owned(), log.clone());
         self.start("events".into(), rt::Driver::Epoll, move |_rt, ready| {
             ready.say();
@@ -357,18 +488,30 @@ impl Threads {
         })
     }
 
-    fn start_sqlite(&mut self, snapshot: &Snapshot, datadir: &Path, embedded: Embedded) -> Result<(), Reasons> {
-        let listen = addresses(&snapshot.variables.sqliteserver_mysql_ifaces, "127.0.0.1:6030")?;
+    fn start_sqlite(
+        &mut self,
+        snapshot: &Snapshot,
+        datadir: &Path,
+        embedded: Embedded,
+    ) -> Result<(), Reasons> {
+        let listen = addresses(
+            &snapshot.variables.sqliteserver_mysql_ifaces,
+            "127.0.0.1:6030",
+        )?;
         let version = snapshot.variables.mysql_server_version.to_string();
         admin::keep_private(&datadir.join(sqlite::FILE));
         let mut server = sqlite::Server::new(datadir, embedded.users, version);
         server.set_tls(embedded.tls);
-        self.start("sqlite".into(), rt::Driver::Epoll, move |rt, ready| async move {
-            let listeners = listen_all(&rt, &listen, ListenOptions::default())?;
-            ready.say();
-            server.serve(rt, listeners).await;
-            Ok(())
-        })
+        self.start(
+            "sqlite".into(),
+            rt::Driver::Epoll,
+            move |rt, ready| async move {
+                let listeners = listen_all(&rt, &listen, ListenOptions::default())?;
+                ready.say();
+                server.serve(rt, listeners).await;
+                Ok(())
+            },
+        )
     }
 }
 
@@ -383,11 +526,15 @@ impl Embedded {
     fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
         let tls = sqlite::Tls::default();
         tls.offer(acceptor);
-        Self { tls, users: sqlite::Users::new(known_by(&snapshot.users)) }
+        Self {
+            tls,
+            users: sqlite::Users::new(known_by(&snapshot.users)),
+        }
     }
 }
 
-/// The passwords of these. Users whose password is only known as a hash cannot come in to the embedded server: there is nothing to compare with.
+/// The passwords of these. Users whose password is only known as a hash cannot come in to the
+/// embedded server: there is nothing to compare with.
 fn known_by(users: &Arc<config::Users>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
     let users = users.clone();
     move |name| match &users.frontend(name)?.password {
@@ -411,16 +558,22 @@ fn addresses(list: &str, usual: &str) -> Result<Vec<Address>, Reasons> {
     let list = if list.trim().is_empty() { usual } else { list };
     let mut found = Vec::new();
     for text in config::interfaces(list) {
-        found.push(text.parse().map_err(|error| vec![format!("'{text}' is not an address: {error}")])?);
+        found.push(
+            text.parse()
+                .map_err(|error| vec![format!("'{text}' is not an address: {error}")])?,
+        );
     }
     Ok(found)
 }
 
-/// Cores share their ports, so the kernel would let another process share them too, and spread the clients over both.
+/// Cores share their ports, so the kernel would let another process share them too, and spread the
+/// clients over both.
 fn nobody_listens(at: &Address) -> Result<(), Reasons> {
     let Address::Tcp(at) = at else { return Ok(()) };
     match std::net::TcpListener::bind(at) {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(vec![in_use(at, &error)]),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            Err(vec![in_use(at, &error)])
+        }
         // Anything else, the core will say.
         _ => Ok(()),
     }
@@ -430,7 +583,11 @@ fn in_use(at: impl std::fmt::Display, error: &std::io::Error) -> String {
     format!("cannot listen on {at}: {error}: another process listens there (`ss -ltnp` names it)")
 }
 
-fn listen_all(rt: &Rt, addresses: &[Address], options: ListenOptions) -> Result<Vec<Listener>, String> {
+fn listen_all(
+    rt: &Rt,
+    addresses: &[Address],
+    options: ListenOptions,
+) -> Result<Vec<Listener>, String> {
     let open = |at: &Address| {
         rt.listen(at, options).map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => in_use(at, &error),
@@ -443,7 +600,12 @@ fn listen_all(rt: &Rt, addresses: &[Address], options: ListenOptions) -> Result<
 fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     let traffic = addresses(&variables.mysql_interfaces, "0.0.0.0:6033").unwrap_or_default();
     let operators = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032").unwrap_or_default();
-    let list = |all: &[Address]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let list = |all: &[Address]| {
+        all.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     log.line(&format!(
         "Millrace {} serves clients on {} and operators on {}",
         env!("CARGO_PKG_VERSION"),
@@ -452,7 +614,15 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     ));
     if flags.sqlite3_server {
         let port = |all: &[Address], usual| {
-            all.iter().find_map(|a| if let Address::Tcp(a) = a { Some(a.port()) } else { None }).unwrap_or(usual)
+            all.iter()
+                .find_map(|a| {
+                    if let Address::Tcp(a) = a {
+                        Some(a.port())
+                    } else {
+                        None
+                    }
+                })
+                .unwrap_or(usual)
         };
         let (traffic, operators) = (port(&traffic, 6033), port(&operators, 6032));
         eprintln!(
@@ -463,11 +633,13 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     }
 }
 
-/// What the events log still lacks is written, if cores and disk are quick. Half of the time is the disk's, however long a core takes.
+/// What the events log still lacks is written, if cores and disk are quick. Half of the time is the
+/// disk's, however long a core takes.
 fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within: Duration) {
     let began = Instant::now();
-    let wait =
-        |heard: &mpsc::Receiver<()>, within| heard.recv_timeout((began + within).saturating_duration_since(Instant::now()));
+    let wait = |heard: &mpsc::Receiver<()>, within| {
+        heard.recv_timeout((began + within).saturating_duration_since(Instant::now()))
+    };
     let (tell, heard) = mpsc::channel();
     for core in cores {
         let tell = tell.clone();
@@ -487,7 +659,8 @@ fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within
     let _late = wait(&heard, within);
 }
 
-/// Waits for what ends the proxy. The first wish to end drains, for as long as that may take; the second ends at once.
+/// Waits for what ends the proxy. The first wish to end drains, for as long as that may take; the
+/// second ends at once.
 fn until_the_end(
     events: &mpsc::Sender<Event>,
     happens: &mpsc::Receiver<Event>,
@@ -496,7 +669,8 @@ fn until_the_end(
     log: &Log,
     may_take: impl Fn() -> Duration,
 ) -> Result<(), Reasons> {
-    let (mut draining, mut left, mut untold): (Option<Instant>, _, Vec<_>) = (None, cores.len(), Vec::new());
+    let (mut draining, mut left, mut untold): (Option<Instant>, _, Vec<_>) =
+        (None, cores.len(), Vec::new());
     loop {
         let patience = match draining.map(|until| until.saturating_duration_since(Instant::now())) {
             None => Duration::MAX,
@@ -504,7 +678,9 @@ fn until_the_end(
             Some(left) => left.min(TOLD_AGAIN),
         };
         match happens.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout) if draining.is_some_and(|until| Instant::now() >= until) => {
+            Err(RecvTimeoutError::Timeout)
+                if draining.is_some_and(|until| Instant::now() >= until) =>
+            {
                 log.line(&format!("{left} cores have not drained in time: ending"));
                 return Ok(());
             }
@@ -522,9 +698,16 @@ fn until_the_end(
             }
             Ok(Event::Signal(_) | Event::Shutdown(false)) => {
                 draining = Some(Instant::now() + may_take());
-                untold = cores.iter().filter(|core| !drains(core, events)).cloned().collect();
+                untold = cores
+                    .iter()
+                    .filter(|core| !drains(core, events))
+                    .cloned()
+                    .collect();
                 if !untold.is_empty() {
-                    log.line(&format!("{} cores do not listen yet; a second signal ends at once", untold.len()));
+                    log.line(&format!(
+                        "{} cores do not listen yet; a second signal ends at once",
+                        untold.len()
+                    ));
                 }
             }
             Ok(Event::Ended(name, Err(error))) => return Err(vec![format!("{name}: {error}")]),
@@ -543,7 +726,10 @@ fn until_the_end(
 /// Whether a core could be told to drain.
 fn drains(core: &Sender<ToCore>, events: &mpsc::Sender<Event>) -> bool {
     let tell = events.clone();
-    core.try_send(ToCore::Drain { done: Box::new(move |()| drop(tell.send(Event::Drained))) }).is_ok()
+    core.try_send(ToCore::Drain {
+        done: Box::new(move |()| drop(tell.send(Event::Drained))),
+    })
+    .is_ok()
 }
 
 #[cfg(test)]
@@ -555,8 +741,14 @@ mod tests {
     fn a_thread_that_a_defect_ends_says_so_before_it_is_ready_and_later() {
         let (events, happens) = mpsc::channel();
         let (letters, _unread) = mailbox::channel(1);
-        let mut threads = Threads { events, letters, running: Vec::new() };
-        let begun = threads.start("early".into(), rt::Driver::Epoll, |_rt, _ready| async { panic!("a defect") });
+        let mut threads = Threads {
+            events,
+            letters,
+            running: Vec::new(),
+        };
+        let begun = threads.start("early".into(), rt::Driver::Epoll, |_rt, _ready| async {
+            panic!("a defect")
+        });
         assert_eq!(begun, Err(vec!["a defect ended it".to_owned()]));
         let begun = threads.start("late".into(), rt::Driver::Epoll, |_rt, ready| async {
             ready.say();
@@ -569,8 +761,16 @@ mod tests {
         };
         let mut both = [0, 1].map(ended);
         both.sort_unstable();
-        assert_eq!(both, ["early: a defect ended it", "late: a defect ended it"]);
-        assert!(threads.running.into_iter().all(|thread| thread.join().is_ok()));
+        assert_eq!(
+            both,
+            ["early: a defect ended it", "late: a defect ended it"]
+        );
+        assert!(
+            threads
+                .running
+                .into_iter()
+                .all(|thread| thread.join().is_ok())
+        );
     }
 
     #[test]
@@ -581,14 +781,19 @@ mod tests {
         let writes = written.clone();
         let disk = thread::spawn(move || {
             rt::run(rt::Driver::Epoll, |_rt| async move {
-                let Some(Letter::Done(done)) = unread.recv().await else { panic!("something else") };
+                let Some(Letter::Done(done)) = unread.recv().await else {
+                    panic!("something else")
+                };
                 thread::sleep(Duration::from_millis(20));
                 writes.store(true, Ordering::SeqCst);
                 done(());
             })
         });
         write_what_is_left(&[silent], &letters, Duration::from_secs(4));
-        assert!(written.load(Ordering::SeqCst), "the end has not waited for the disk");
+        assert!(
+            written.load(Ordering::SeqCst),
+            "the end has not waited for the disk"
+        );
         disk.join().unwrap().unwrap();
     }
 
@@ -604,7 +809,11 @@ mod tests {
             events.send(Event::Shutdown(false)).unwrap();
             let core = thread::spawn(move || {
                 // The first does nothing any more, the second for a while.
-                thread::sleep(Duration::from_millis(if may_take == 500 { 2000 } else { 300 }));
+                thread::sleep(Duration::from_millis(if may_take == 500 {
+                    2000
+                } else {
+                    300
+                }));
                 rt::run(rt::Driver::Epoll, |_rt| async move {
                     drop(unread.recv().await);
                     if let Some(ToCore::Drain { done }) = unread.recv().await {
@@ -613,8 +822,15 @@ mod tests {
                 })
             });
             let began = Instant::now();
-            until_the_end(&events, &happens, &[full], &letters, &log, || Duration::from_millis(may_take)).unwrap();
-            assert!(began.elapsed() < Duration::from_secs(50), "{:?}", began.elapsed());
+            until_the_end(&events, &happens, &[full], &letters, &log, || {
+                Duration::from_millis(may_take)
+            })
+            .unwrap();
+            assert!(
+                began.elapsed() < Duration::from_secs(50),
+                "{:?}",
+                began.elapsed()
+            );
             core.join().unwrap().unwrap();
             log.finish(LAST_LINES);
             let said = fs::read_to_string(&path).unwrap();

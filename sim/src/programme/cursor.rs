@@ -13,7 +13,9 @@ const FETCH: u8 = 0x1C;
 impl Session<'_> {
     /// A cursor, some of its rows or all, and other things meanwhile.
     pub(super) async fn with_cursor(&mut self) -> Goes {
-        let Some(bound) = self.bind(true).await? else { return Ok(()) };
+        let Some(bound) = self.bind(true).await? else {
+            return Ok(());
+        };
         // Whoever ends it in the middle ends the session.
         self.keeps += 1;
         self.with_rows(bound).await?;
@@ -28,7 +30,9 @@ impl Session<'_> {
                 self.complained(&bound.words, code, &message);
                 return Ok(());
             }
-            other => self.judge.accuse(&self.who, &format!("{}: {other:?}", bound.words)),
+            other => self
+                .judge
+                .accuse(&self.who, &format!("{}: {other:?}", bound.words)),
         }
         // Tables may get others, of which an open cursor does not know.
         let columns = self.client.columns;
@@ -38,25 +42,44 @@ impl Session<'_> {
                 self.few().await?;
             }
             if self.chance.percent(30) {
-                self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await;
+                self.rt
+                    .sleep(Duration::from_micros(self.chance.below(20_000)))
+                    .await;
             }
             if self.chance.percent(10) {
                 return self.drop_cursor(bound.id, columns).await;
             }
             let n = u32::try_from(self.chance.between(1, 4)).unwrap_or(1);
-            let Some(rows) = self.fetch((bound.id, columns), n, None).await? else { return Ok(()) };
+            let Some(rows) = self.fetch((bound.id, columns), n, None).await? else {
+                return Ok(());
+            };
             let right = rows.len() == left.min(n) as usize && rows.iter().all(|row| bound.is(row));
-            self.judge.check(right, &self.who, || format!("FETCH {n} of {left}: {rows:?} instead of {:?}", bound.values));
+            self.judge.check(right, &self.who, || {
+                format!(
+                    "FETCH {n} of {left}: {rows:?} instead of {:?}",
+                    bound.values
+                )
+            });
             let over = self.client.status & LAST_ROW_SENT != 0;
-            self.judge.check(over == (n > left), &self.who, || format!("FETCH {n} of {left}: it is over: {over}"));
+            self.judge.check(over == (n > left), &self.who, || {
+                format!("FETCH {n} of {left}: it is over: {over}")
+            });
             if over {
-                return self.fetch((bound.id, columns), 1, Some(1421)).await.map(drop);
+                return self
+                    .fetch((bound.id, columns), 1, Some(1421))
+                    .await
+                    .map(drop);
             }
             left = left.saturating_sub(n);
         }
     }
 
-    async fn fetch(&mut self, (id, columns): (u32, usize), n: u32, wanted: Option<u16>) -> Goes<Option<Vec<crate::client::Row>>> {
+    async fn fetch(
+        &mut self,
+        (id, columns): (u32, usize),
+        n: u32,
+        wanted: Option<u16>,
+    ) -> Goes<Option<Vec<crate::client::Row>>> {
         let words = format!("FETCH {n} of {id}");
         let payload = [&[FETCH][..], &id.to_le_bytes(), &n.to_le_bytes()].concat();
         match self.ask(&words, &payload, Due::Fetched { columns }).await? {
@@ -105,7 +128,11 @@ impl Session<'_> {
 
     /// The statement again, without a cursor.
     async fn execute_that(&mut self, id: u32) -> Goes {
-        if let Some(at) = self.prepared.iter().position(|statement| statement.id == id) {
+        if let Some(at) = self
+            .prepared
+            .iter()
+            .position(|statement| statement.id == id)
+        {
             let others = self.prepared.split_off(at + 1);
             let before: Vec<_> = self.prepared.drain(..at).collect();
             let done = self.execute().await;

@@ -12,18 +12,35 @@ pub(super) enum Fire {
 }
 
 impl Session<'_> {
-    /// Runs statements while somebody says KILL. Afterwards nothing is ended any more, or everything.
+    /// Runs statements while somebody says KILL. Afterwards nothing is ended any more, or
+    /// everything.
     pub(super) async fn under_fire(&mut self) -> Goes {
-        let fire = if self.chance.percent(70) { Fire::Statement } else { Fire::Session };
-        let what = if fire == Fire::Statement { "KILL QUERY" } else { "KILL" };
+        let fire = if self.chance.percent(70) {
+            Fire::Statement
+        } else {
+            Fire::Session
+        };
+        let what = if fire == Fire::Statement {
+            "KILL QUERY"
+        } else {
+            "KILL"
+        };
         let sql = format!("{what} {}", self.client.number);
         let (done, said) = rt::local::oneshot();
-        let (rt, proxy, user, mut chance) = (self.rt.clone(), self.proxy.clone(), self.user, self.chance.clone());
+        let (rt, proxy, user, mut chance) = (
+            self.rt.clone(),
+            self.proxy.clone(),
+            self.user,
+            self.chance.clone(),
+        );
         self.chance.next();
         self.rt.spawn(async move {
             rt.sleep(Duration::from_micros(chance.below(40_000))).await;
             let reply = match Client::log_in(&rt, &proxy, user, None, 8, 0, &mut chance).await {
-                Ok(mut client) => client.ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text).await.ok(),
+                Ok(mut client) => client
+                    .ask(&[b"\x03", sql.as_bytes()].concat(), Due::Text)
+                    .await
+                    .ok(),
                 Err(_) => None,
             };
             let _nobody = done.send(reply);
@@ -36,18 +53,28 @@ impl Session<'_> {
             Ok(Some(Some(Reply::Ok))) => {}
             // The session was over before.
             Ok(Some(Some(Reply::Err { code: 1094, .. }))) if went.is_err() => {}
-            // So it was if a connection broke right behind its last answer, of which it has not heard.
-            Ok(Some(Some(Reply::Err { code: 1094, message }))) => {
+            // So it was if a connection broke right behind its last answer, of which it has not
+            // heard.
+            Ok(Some(Some(Reply::Err {
+                code: 1094,
+                message,
+            }))) => {
                 self.told = true;
                 self.judge.excuse(&self.who, &format!("{what}: {message}"));
             }
             Ok(Some(Some(Reply::Err { code, message }))) => self.complained(what, code, &message),
             Ok(Some(Some(other))) => self.judge.accuse(&self.who, &format!("{what}: {other:?}")),
             Ok(_) => self.judge.excuse(&self.who, &format!("{what}: no answer")),
-            Err(_) => self.judge.accuse(&self.who, &format!("{what}: never answered")),
+            Err(_) => self
+                .judge
+                .accuse(&self.who, &format!("{what}: never answered")),
         }
         went?;
-        if fire == Fire::Session { Err(Over) } else { Ok(()) }
+        if fire == Fire::Session {
+            Err(Over)
+        } else {
+            Ok(())
+        }
     }
 
     async fn run_under_fire(&mut self) -> Goes {

@@ -1,4 +1,5 @@
-//! PREPARE, EXECUTE and DEALLOCATE PREPARE: names that are each session's own, wherever its statements run.
+//! PREPARE, EXECUTE and DEALLOCATE PREPARE: names that are each session's own, wherever its
+//! statements run.
 
 use super::{Goes, Over, Session};
 use crate::client::Reply;
@@ -52,7 +53,10 @@ impl Session<'_> {
         let tag = self.tag();
         let (text, means) = match self.chance.below(8) {
             0..=2 => ("SELECT ?, ? FROM named".to_owned(), Some(Means::Both)),
-            3 | 4 => (format!("SELECT ''{tag}'', ? FROM named"), Some(Means::Tag(tag))),
+            3 | 4 => (
+                format!("SELECT ''{tag}'', ? FROM named"),
+                Some(Means::Tag(tag)),
+            ),
             5 | 6 => (NAMED_INSERT.to_owned(), Some(Means::Insert)),
             _ => ("SELEKT ?".to_owned(), None),
         };
@@ -66,8 +70,16 @@ impl Session<'_> {
         // Whatever comes of it, the name means nothing any more that it has meant.
         self.named.remove(name);
         match (self.query(&sql).await?, means) {
-            (Some(Reply::Ok), Some(means)) => drop(self.named.insert(name, (means, self.own.schema.clone()))),
-            (Some(Reply::Err { code: 1064, message }), None) => self.twin.fail(&Complaint(1064, message)),
+            (Some(Reply::Ok), Some(means)) => {
+                drop(self.named.insert(name, (means, self.own.schema.clone())))
+            }
+            (
+                Some(Reply::Err {
+                    code: 1064,
+                    message,
+                }),
+                None,
+            ) => self.twin.fail(&Complaint(1064, message)),
             (Some(Reply::Err { code, message }), _) => {
                 self.complained(&sql, code, &message);
                 if self.refused.is_some() {
@@ -85,7 +97,10 @@ impl Session<'_> {
         let sql = format!("DEALLOCATE PREPARE {name}");
         match self.query(&sql).await? {
             Some(Reply::Ok) if self.named.remove(name).is_some() => {}
-            Some(Reply::Err { code: 1243, message }) if !self.named.contains_key(name) => {
+            Some(Reply::Err {
+                code: 1243,
+                message,
+            }) if !self.named.contains_key(name) => {
                 self.is_unknown(&sql, no_statement(name, "DEALLOCATE PREPARE"), &message);
             }
             Some(Reply::Err { code, message }) => {
@@ -107,7 +122,10 @@ impl Session<'_> {
         let sql = format!("DEALLOCATE PREPARE {name}");
         match self.query(&sql).await? {
             Some(Reply::Ok) => Ok(()),
-            Some(Reply::Err { code: 1243, message }) => {
+            Some(Reply::Err {
+                code: 1243,
+                message,
+            }) => {
                 self.is_unknown(&sql, no_statement(name, "DEALLOCATE PREPARE"), &message);
                 Ok(())
             }
@@ -130,7 +148,10 @@ impl Session<'_> {
         let Some((means, schema)) = self.named.get(name).cloned() else {
             let sql = format!("EXECUTE {name} USING @t");
             match self.query(&sql).await? {
-                Some(Reply::Err { code: 1243, message }) => self.is_unknown(&sql, no_statement(name, "EXECUTE"), &message),
+                Some(Reply::Err {
+                    code: 1243,
+                    message,
+                }) => self.is_unknown(&sql, no_statement(name, "EXECUTE"), &message),
                 Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
                 other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
             }
@@ -139,7 +160,10 @@ impl Session<'_> {
         if self.chance.percent(8) {
             let sql = format!("EXECUTE {name} USING @t, @t, @t");
             match self.query(&sql).await? {
-                Some(Reply::Err { code: 1210, message }) => self.twin.fail(&Complaint(1210, message)),
+                Some(Reply::Err {
+                    code: 1210,
+                    message,
+                }) => self.twin.fail(&Complaint(1210, message)),
                 Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
                 other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
             }
@@ -147,7 +171,11 @@ impl Session<'_> {
         }
         let a = self.twin.user.get("a").cloned().flatten();
         let (given, first) = match means {
-            Means::Insert => return self.insert_by(&format!("EXECUTE {name} USING @t"), tag).await,
+            Means::Insert => {
+                return self
+                    .insert_by(&format!("EXECUTE {name} USING @t"), tag)
+                    .await;
+            }
             Means::Both => ("@t, @a", tag),
             Means::Tag(tag) => ("@a", tag),
         };
@@ -157,29 +185,38 @@ impl Session<'_> {
             self.own.use_tables();
         }
         if let ControlFlow::Continue(rows) = self.rows(&sql, &first, (2, 3), reply) {
-            // Of one that was prepared without a schema, none of our servers' clients can see where it is.
+            // Of one that was prepared without a schema, none of our servers' clients can see where
+            // it is.
             let right = |row: &Vec<Option<String>>| {
-                row.len() == 5 && row.get(1) == Some(&a) && (schema.is_empty() || row.get(4) == Some(&Some(schema.clone())))
+                row.len() == 5
+                    && row.get(1) == Some(&a)
+                    && (schema.is_empty() || row.get(4) == Some(&Some(schema.clone())))
             };
-            self.judge.check(rows.len() == 1 && rows.iter().all(right), &self.who, || {
-                format!("{sql}: {rows:?} instead of {first}, {a:?} in {schema}")
-            });
+            self.judge
+                .check(rows.len() == 1 && rows.iter().all(right), &self.who, || {
+                    format!("{sql}: {rows:?} instead of {first}, {a:?} in {schema}")
+                });
         }
         Ok(())
     }
 
     /// The server says that there is no such name.
     fn is_unknown(&mut self, sql: &str, wanted: Complaint, message: &str) {
-        self.judge.check(wanted.1 == message, &self.who, || format!("{sql}: {message} instead of {}", wanted.1));
+        self.judge.check(wanted.1 == message, &self.who, || {
+            format!("{sql}: {message} instead of {}", wanted.1)
+        });
         self.twin.fail(&wanted);
     }
 
     /// `SET @name='text'`, and whether it was done.
     async fn set_variable(&mut self, name: &str, text: &str) -> Goes<bool> {
         let mut done = false;
-        self.run(&format!("SET @{name}='{text}'"), false, |_| done = true).await?;
+        self.run(&format!("SET @{name}='{text}'"), false, |_| done = true)
+            .await?;
         if done {
-            self.twin.user.insert(name.to_owned(), Some(text.to_owned()));
+            self.twin
+                .user
+                .insert(name.to_owned(), Some(text.to_owned()));
         }
         Ok(done)
     }

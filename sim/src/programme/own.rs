@@ -42,7 +42,11 @@ impl Own {
 
     /// What the open transaction is, or the next one will be.
     pub(super) fn level(&self) -> (&'static str, &'static str) {
-        if self.in_transaction { self.now } else { self.next.unwrap_or((self.isolation, self.access)) }
+        if self.in_transaction {
+            self.now
+        } else {
+            self.next.unwrap_or((self.isolation, self.access))
+        }
     }
 
     pub(super) fn begin(&mut self) {
@@ -66,7 +70,11 @@ impl Own {
     /// A statement has used tables: it was a transaction, or the first of one.
     pub(super) fn use_tables(&mut self) {
         if !self.in_transaction {
-            if self.autocommit { self.next = None } else { self.begin() }
+            if self.autocommit {
+                self.next = None
+            } else {
+                self.begin()
+            }
         }
     }
 
@@ -79,7 +87,13 @@ impl Own {
 
     /// What a copy of its statements finds: autocommit on, and no transaction.
     pub(super) fn of_copy(&self) -> [String; 10] {
-        Self { autocommit: true, in_transaction: false, next: None, ..self.clone() }.report()
+        Self {
+            autocommit: true,
+            in_transaction: false,
+            next: None,
+            ..self.clone()
+        }
+        .report()
     }
 
     pub(super) fn report(&self) -> [String; 10] {
@@ -103,31 +117,91 @@ impl Session<'_> {
         match self.chance.below(20) {
             _ if self.own.next.is_some() => self.run("BEGIN", true, Own::begin).await,
             16 | 17 => {
-                let (words, role) =
-                    *self.chance.one_of(&[("reader", "reader"), ("writer", "writer"), ("NONE", NO_ROLE), ("DEFAULT", NO_ROLE)]);
-                self.run(&format!("SET ROLE {words}"), false, |own| own.role = role).await
+                let (words, role) = *self.chance.one_of(&[
+                    ("reader", "reader"),
+                    ("writer", "writer"),
+                    ("NONE", NO_ROLE),
+                    ("DEFAULT", NO_ROLE),
+                ]);
+                self.run(&format!("SET ROLE {words}"), false, |own| own.role = role)
+                    .await
             }
             18 | 19 => self.announce().await,
             12 => {
-                self.run("SET SESSION transaction_isolation='READ-COMMITTED'", false, |own| own.isolation = "READ-COMMITTED")
+                self.run(
+                    "SET SESSION transaction_isolation='READ-COMMITTED'",
+                    false,
+                    |own| own.isolation = "READ-COMMITTED",
+                )
+                .await
+            }
+            13 => {
+                self.run(
+                    "SET SESSION transaction_isolation = DEFAULT",
+                    false,
+                    |own| own.isolation = "REPEATABLE-READ",
+                )
+                .await
+            }
+            14 => {
+                self.run("SET SESSION transaction_read_only=1", false, |own| {
+                    own.access = "READ ONLY"
+                })
+                .await
+            }
+            15 => {
+                self.run("SET transaction_read_only=OFF", false, |own| {
+                    own.access = "READ WRITE"
+                })
+                .await
+            }
+            0 => {
+                self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'")
                     .await
             }
-            13 => self.run("SET SESSION transaction_isolation = DEFAULT", false, |own| own.isolation = "REPEATABLE-READ").await,
-            14 => self.run("SET SESSION transaction_read_only=1", false, |own| own.access = "READ ONLY").await,
-            15 => self.run("SET transaction_read_only=OFF", false, |own| own.access = "READ WRITE").await,
-            0 => self.run("SET sql_mode='ANSI'", false, |own| own.sql_mode = "'ANSI'").await,
-            1 => self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| own.sql_mode = "'STRICT_ALL_TABLES'").await,
-            2 => self.run("SET @@sql_mode=DEFAULT", false, |own| own.sql_mode = "'default'").await,
-            3 => self.run("SET time_zone='+01:00'", false, |own| own.time_zone = "'+01:00'".to_owned()).await,
-            4 => self.run("SET time_zone=DEFAULT", false, |own| own.time_zone = "'default'".to_owned()).await,
+            1 => {
+                self.run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'", false, |own| {
+                    own.sql_mode = "'STRICT_ALL_TABLES'"
+                })
+                .await
+            }
+            2 => {
+                self.run("SET @@sql_mode=DEFAULT", false, |own| {
+                    own.sql_mode = "'default'"
+                })
+                .await
+            }
+            3 => {
+                self.run("SET time_zone='+01:00'", false, |own| {
+                    own.time_zone = "'+01:00'".to_owned()
+                })
+                .await
+            }
+            4 => {
+                self.run("SET time_zone=DEFAULT", false, |own| {
+                    own.time_zone = "'default'".to_owned()
+                })
+                .await
+            }
             5 => {
-                let change = |own: &mut Own| (own.time_zone, own.sql_mode) = ("'+02:00'".to_owned(), "'ANSI'");
-                self.run("SET time_zone='+02:00', sql_mode='ANSI'", false, change).await
+                let change = |own: &mut Own| {
+                    (own.time_zone, own.sql_mode) = ("'+02:00'".to_owned(), "'ANSI'")
+                };
+                self.run("SET time_zone='+02:00', sql_mode='ANSI'", false, change)
+                    .await
             }
             6 => {
-                self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin", false, |own| own.names = "utf8mb4/utf8mb4_bin".to_owned()).await
+                self.run("SET NAMES utf8mb4 COLLATE utf8mb4_bin", false, |own| {
+                    own.names = "utf8mb4/utf8mb4_bin".to_owned()
+                })
+                .await
             }
-            7 => self.run("SET NAMES latin1", false, |own| own.names = "latin1/latin1_swedish_ci".to_owned()).await,
+            7 => {
+                self.run("SET NAMES latin1", false, |own| {
+                    own.names = "latin1/latin1_swedish_ci".to_owned()
+                })
+                .await
+            }
             8 => {
                 let (level, isolation) = *self.chance.one_of(&[
                     ("READ COMMITTED", "READ-COMMITTED"),
@@ -139,9 +213,15 @@ impl Session<'_> {
             }
             9 => {
                 let access = *self.chance.one_of(&["READ ONLY", "READ WRITE"]);
-                self.run(&format!("SET SESSION TRANSACTION {access}"), false, |own| own.access = access).await
+                self.run(&format!("SET SESSION TRANSACTION {access}"), false, |own| {
+                    own.access = access
+                })
+                .await
             }
-            10 if self.own.autocommit => self.run("SET autocommit=0", false, |own| own.autocommit = false).await,
+            10 if self.own.autocommit => {
+                self.run("SET autocommit=0", false, |own| own.autocommit = false)
+                    .await
+            }
             // Only from off to on does it commit.
             _ if self.own.autocommit => self.run("SET autocommit=1", false, |_| ()).await,
             _ => {
@@ -154,7 +234,8 @@ impl Session<'_> {
         }
     }
 
-    /// SET TRANSACTION: what it says is of the next transaction only, and nothing can be said of one that is open.
+    /// SET TRANSACTION: what it says is of the next transaction only, and nothing can be said of
+    /// one that is open.
     async fn announce(&mut self) -> Goes {
         let (words, isolation) = *self.chance.one_of(&[
             ("ISOLATION LEVEL READ COMMITTED", Some("READ-COMMITTED")),
@@ -164,7 +245,10 @@ impl Session<'_> {
         let sql = format!("SET TRANSACTION {words}");
         if self.own.in_transaction {
             match self.query(&sql).await? {
-                Some(Reply::Err { code: 1568, message }) => self.twin.fail(&Complaint(1568, message)),
+                Some(Reply::Err {
+                    code: 1568,
+                    message,
+                }) => self.twin.fail(&Complaint(1568, message)),
                 Some(Reply::Err { code, message }) => self.complained(&sql, code, &message),
                 other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
             }
@@ -185,15 +269,23 @@ impl Session<'_> {
         let name = *self.chance.one_of(&SCHEMAS);
         if self.chance.percent(50) {
             let mut done = false;
-            self.run(&format!("USE {name}"), false, |_| done = true).await?;
+            self.run(&format!("USE {name}"), false, |_| done = true)
+                .await?;
             return self.has_used(name, done);
         }
         let mut payload = vec![0x02];
         payload.extend_from_slice(name.as_bytes());
-        match self.ask(&format!("COM_INIT_DB {name}"), &payload, Due::Text).await? {
+        match self
+            .ask(&format!("COM_INIT_DB {name}"), &payload, Due::Text)
+            .await?
+        {
             Some(Reply::Ok) => return self.has_used(name, true),
-            Some(Reply::Err { code, message }) => self.complained(&format!("COM_INIT_DB {name}"), code, &message),
-            other => self.judge.accuse(&self.who, &format!("COM_INIT_DB: {other:?}")),
+            Some(Reply::Err { code, message }) => {
+                self.complained(&format!("COM_INIT_DB {name}"), code, &message)
+            }
+            other => self
+                .judge
+                .accuse(&self.who, &format!("COM_INIT_DB: {other:?}")),
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! START TRANSACTION READ ONLY, where reads have servers of their own: what is in it, what ends it, and what must not be done there.
+//! START TRANSACTION READ ONLY, where reads have servers of their own: what is in it, what ends it,
+//! and what must not be done there.
 
 use super::{Goes, Over, Own, Session};
 use crate::client::Reply;
@@ -32,12 +33,23 @@ impl Session<'_> {
                 8 => self.state(true).await?,
                 9 => self.execute().await?,
                 10 => self.use_schema().await?,
-                11 => self.refused(&format!("INSERT INTO log VALUES ('{tag}')"), 1792).await?,
-                // On a reader it would be left behind. Without readers, or right behind a write, the transaction is at the writer.
-                12 if !self.pinned && !self.drawn && self.spot.as_ref().is_some_and(|(server, _)| server == "b") => {
-                    self.refused(&format!("CREATE TEMPORARY TABLE t1 /* '{tag}' */"), 1235).await?
+                11 => {
+                    self.refused(&format!("INSERT INTO log VALUES ('{tag}')"), 1792)
+                        .await?
                 }
-                13 if self.has_belongings => self.agree(&format!("SELECT '{tag}', LAST_INSERT_ID()")).await?,
+                // On a reader it would be left behind. Without readers, or right behind a write,
+                // the transaction is at the writer.
+                12 if !self.pinned
+                    && !self.drawn
+                    && self.spot.as_ref().is_some_and(|(server, _)| server == "b") =>
+                {
+                    self.refused(&format!("CREATE TEMPORARY TABLE t1 /* '{tag}' */"), 1235)
+                        .await?
+                }
+                13 if self.has_belongings => {
+                    self.agree(&format!("SELECT '{tag}', LAST_INSERT_ID()"))
+                        .await?
+                }
                 14 if self.has_belongings => {
                     self.few().await?;
                     if self.twin.found.is_some() {
@@ -51,7 +63,11 @@ impl Session<'_> {
                     self.agree(&format!("SELECT RELEASE_LOCK('{tag}')")).await?;
                     self.keeps -= 1;
                 }
-                _ => self.rt.sleep(Duration::from_micros(self.chance.below(20_000))).await,
+                _ => {
+                    self.rt
+                        .sleep(Duration::from_micros(self.chance.below(20_000)))
+                        .await
+                }
             }
         }
         match self.chance.below(10) {
@@ -72,7 +88,8 @@ impl Session<'_> {
             }
             8 => {
                 let tag = self.tag();
-                self.ends_by(&format!("LOCK TABLES log WRITE /* '{tag}' */"), Own::end).await?;
+                self.ends_by(&format!("LOCK TABLES log WRITE /* '{tag}' */"), Own::end)
+                    .await?;
                 if !self.own.in_transaction {
                     self.reading = false;
                     self.keeps += 1;
@@ -90,11 +107,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// It ends the transaction by itself. What else its connection has may be a reason against that: whether it was done.
+    /// It ends the transaction by itself. What else its connection has may be a reason against
+    /// that: whether it was done.
     async fn ends_by(&mut self, sql: &str, change: impl FnOnce(&mut Own)) -> Goes<bool> {
         let reply = self.query(sql).await?;
         match reply {
-            Some(Reply::Err { code: 1235, message }) if self.pinned || !self.prepared.is_empty() => {
+            Some(Reply::Err {
+                code: 1235,
+                message,
+            }) if self.pinned || !self.prepared.is_empty() => {
                 self.twin.fail(&Complaint(1235, message));
                 return Ok(false);
             }
@@ -114,9 +135,14 @@ impl Session<'_> {
             self.judge.fate(line, Fate::Never);
         }
         match self.query(sql).await? {
-            Some(Reply::Err { code, message }) if code == error => self.twin.fail(&Complaint(code, message)),
+            Some(Reply::Err { code, message }) if code == error => {
+                self.twin.fail(&Complaint(code, message))
+            }
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
-            other => self.judge.accuse(&self.who, &format!("{sql}: {other:?} instead of error {error}")),
+            other => self.judge.accuse(
+                &self.who,
+                &format!("{sql}: {other:?} instead of error {error}"),
+            ),
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Savepoints: as long as nothing ends the transaction, or, with autocommit off, the wait for one, they are where they were made.
+//! Savepoints: as long as nothing ends the transaction, or, with autocommit off, the wait for one,
+//! they are where they were made.
 
 use super::{Goes, Session};
 use crate::client::Reply;
@@ -7,7 +8,8 @@ use crate::mind::Complaint;
 const NAMES: [&str; 2] = ["s1", "s2"];
 
 impl Session<'_> {
-    /// Makes one, goes back to one, or lets one go, whether there is one of that name or not; then again, with something between.
+    /// Makes one, goes back to one, or lets one go, whether there is one of that name or not; then
+    /// again, with something between.
     pub(super) async fn savepoint(&mut self) -> Goes {
         for _ in 0..self.chance.between(1, 5) {
             self.with_savepoint().await?;
@@ -30,7 +32,8 @@ impl Session<'_> {
         let (sql, at) = match (self.chance.below(10), known) {
             (0..=3, _) => {
                 let mut done = false;
-                self.run(&format!("SAVEPOINT {name}"), false, |_| done = true).await?;
+                self.run(&format!("SAVEPOINT {name}"), false, |_| done = true)
+                    .await?;
                 if done && (self.own.in_transaction || !self.own.autocommit) {
                     self.savepoints.retain(|(known, _)| *known != name);
                     self.savepoints.push((name, self.pending.len()));
@@ -45,13 +48,23 @@ impl Session<'_> {
             (Some(Reply::Ok), Some(at)) => {
                 if back {
                     let (_, pending) = self.savepoints[at];
-                    self.judge.hit("rows taken back to a savepoint", self.pending.len().saturating_sub(pending) as u64);
-                    // What becomes of these is as it was said when they were inserted: never committed.
+                    self.judge.hit(
+                        "rows taken back to a savepoint",
+                        self.pending.len().saturating_sub(pending) as u64,
+                    );
+                    // What becomes of these is as it was said when they were inserted: never
+                    // committed.
                     self.pending.truncate(pending);
                 }
                 self.savepoints.truncate(if back { at + 1 } else { at });
             }
-            (Some(Reply::Err { code: 1305, message }), None) => self.twin.fail(&Complaint(1305, message)),
+            (
+                Some(Reply::Err {
+                    code: 1305,
+                    message,
+                }),
+                None,
+            ) => self.twin.fail(&Complaint(1305, message)),
             (Some(Reply::Err { code, message }), _) => self.complained(&sql, code, &message),
             (other, _) => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }

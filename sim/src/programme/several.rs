@@ -30,10 +30,22 @@ impl Session<'_> {
             parts.push(match self.chance.below(16) {
                 0..=2 => (format!("SELECT '{tag}' FROM few"), Part::Few(tag)),
                 3 | 4 => (format!("SELECT '{tag}' FROM state"), Part::State(tag)),
-                5..=7 => (format!("INSERT INTO log VALUES ('{tag}')"), Part::Insert(tag)),
-                8 => ("SET time_zone='+03:00'".to_owned(), Part::Run(false, |own| "'+03:00'".clone_into(&mut own.time_zone))),
-                9 => ("SET sql_mode=DEFAULT".to_owned(), Part::Run(false, |own| own.sql_mode = "'default'")),
-                10 => (format!("USE {}", SCHEMAS[1]), Part::Run(false, |own| SCHEMAS[1].clone_into(&mut own.schema))),
+                5..=7 => (
+                    format!("INSERT INTO log VALUES ('{tag}')"),
+                    Part::Insert(tag),
+                ),
+                8 => (
+                    "SET time_zone='+03:00'".to_owned(),
+                    Part::Run(false, |own| "'+03:00'".clone_into(&mut own.time_zone)),
+                ),
+                9 => (
+                    "SET sql_mode=DEFAULT".to_owned(),
+                    Part::Run(false, |own| own.sql_mode = "'default'"),
+                ),
+                10 => (
+                    format!("USE {}", SCHEMAS[1]),
+                    Part::Run(false, |own| SCHEMAS[1].clone_into(&mut own.schema)),
+                ),
                 11 if !open => {
                     open = true;
                     ("BEGIN".to_owned(), Part::Run(true, Own::begin))
@@ -53,8 +65,13 @@ impl Session<'_> {
             // What cannot be taken apart is sent as it is: where the first statement belongs.
             self.pinned = true;
             let tag = self.tag();
-            parts =
-                vec![(format!("INSERT INTO log VALUES ('{tag}')"), Part::Insert(tag)), ("SELEKT 1".to_owned(), Part::Mistake)];
+            parts = vec![
+                (
+                    format!("INSERT INTO log VALUES ('{tag}')"),
+                    Part::Insert(tag),
+                ),
+                ("SELEKT 1".to_owned(), Part::Mistake),
+            ];
         }
         self.pinned |= parts.iter().any(|(_, part)| matches!(part, Part::Agree));
         self.all_at_once(parts).await
@@ -64,16 +81,25 @@ impl Session<'_> {
         for (_, part) in &parts {
             match part {
                 Part::Insert(tag) => self.judge.fate(tag, Fate::Unknown),
-                Part::Run(true, _) => self.pending.iter().for_each(|tag| self.judge.fate(tag, Fate::Unknown)),
+                Part::Run(true, _) => self
+                    .pending
+                    .iter()
+                    .for_each(|tag| self.judge.fate(tag, Fate::Unknown)),
                 _ => {}
             }
         }
         self.judge.hit("several statements in one text", 1);
-        let whole = parts.iter().map(|(sql, _)| sql.as_str()).collect::<Vec<_>>().join("; ");
+        let whole = parts
+            .iter()
+            .map(|(sql, _)| sql.as_str())
+            .collect::<Vec<_>>()
+            .join("; ");
         self.judge.tell(&self.who, &whole);
         self.asked = self.rt.now();
         let last = parts.len() - 1;
-        let ends = parts.iter().any(|(_, part)| matches!(part, Part::Run(true, _)));
+        let ends = parts
+            .iter()
+            .any(|(_, part)| matches!(part, Part::Run(true, _)));
         let mut failed = false;
         for (at, (sql, part)) in parts.into_iter().enumerate() {
             if failed {
@@ -84,15 +110,21 @@ impl Session<'_> {
             }
             self.twin.begin(&sql);
             let wanted = match part {
-                Part::Agree => self.twin.say(&mut self.ground, self.client.number, &sql, |_| None),
+                Part::Agree => self
+                    .twin
+                    .say(&mut self.ground, self.client.number, &sql, |_| None),
                 _ => None,
             };
             let words = format!("{sql} (statement {at})");
             let answer = if at == 0 {
                 let payload = [b"\x03", whole.as_bytes()].concat();
-                self.rt.timeout(super::PATIENCE, self.client.ask(&payload, Due::Text)).await
+                self.rt
+                    .timeout(super::PATIENCE, self.client.ask(&payload, Due::Text))
+                    .await
             } else {
-                self.rt.timeout(super::PATIENCE, self.client.hear(Due::Text)).await
+                self.rt
+                    .timeout(super::PATIENCE, self.client.hear(Due::Text))
+                    .await
             };
             let Ok(reply) = self.heard(&words, answer) else {
                 if ends {
@@ -103,17 +135,26 @@ impl Session<'_> {
             };
             failed = matches!(reply, Some(Reply::Err { .. }));
             let more = self.client.more();
-            self.judge.check(failed || more == (at < last), &self.who, || format!("{words}: more is to come: {more}"));
+            self.judge
+                .check(failed || more == (at < last), &self.who, || {
+                    format!("{words}: more is to come: {more}")
+                });
             match part {
                 Part::Few(tag) => self.is_plain(&sql, &tag, 1 + tag.len() % 3, reply),
                 Part::State(tag) => self.is_state(&sql, &tag, reply),
                 Part::Insert(tag) => self.inserted(&sql, tag, reply),
                 Part::Run(ends, change) => {
-                    let pending = if ends { std::mem::take(&mut self.pending) } else { Vec::new() };
+                    let pending = if ends {
+                        std::mem::take(&mut self.pending)
+                    } else {
+                        Vec::new()
+                    };
                     self.ran(&sql, (ends, pending), change, reply);
                     self.announced &= sql != "COMMIT" || self.own.in_transaction;
                 }
-                Part::Agree => self.agrees(&sql, wanted.expect("a statement of this language"), reply)?,
+                Part::Agree => {
+                    self.agrees(&sql, wanted.expect("a statement of this language"), reply)?
+                }
                 Part::Mistake => self.is_mistake(&sql, reply),
             }
         }
@@ -133,7 +174,10 @@ impl Session<'_> {
 
     pub(super) fn is_mistake(&mut self, sql: &str, reply: Option<Reply>) {
         match reply {
-            Some(Reply::Err { code: 1064, message }) => self.twin.fail(&Complaint(1064, message)),
+            Some(Reply::Err {
+                code: 1064,
+                message,
+            }) => self.twin.fail(&Complaint(1064, message)),
             Some(Reply::Err { code, message }) => self.complained(sql, code, &message),
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }

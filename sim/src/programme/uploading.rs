@@ -14,17 +14,31 @@ impl Session<'_> {
         if self.chance.percent(12) {
             return self.leave_uploading(&tag, &pieces).await;
         }
-        let table = *self.chance.one_of(&["log", "log", "log", "log", "picky", "nowhere"]);
+        let table = *self
+            .chance
+            .one_of(&["log", "log", "log", "log", "picky", "nowhere"]);
         let sql = format!("{LOAD}'{tag}' INTO TABLE {table}");
         let line = line(&tag, &pieces.concat());
         let alone = self.own.autocommit && !self.own.in_transaction;
-        self.judge.fate(&line, if alone && table == "log" { Fate::Unknown } else { Fate::Never });
+        self.judge.fate(
+            &line,
+            if alone && table == "log" {
+                Fate::Unknown
+            } else {
+                Fate::Never
+            },
+        );
         if self.chance.percent(30) {
-            self.client.rest = Some((self.chance.between(1, 10), Duration::from_micros(self.chance.below(5_000))));
+            self.client.rest = Some((
+                self.chance.between(1, 10),
+                Duration::from_micros(self.chance.below(5_000)),
+            ));
         }
         self.client.file = (tag, pieces);
         self.twin.begin(&sql);
-        let reply = self.ask(&sql, &[b"\x03", sql.as_bytes()].concat(), Due::Filed).await?;
+        let reply = self
+            .ask(&sql, &[b"\x03", sql.as_bytes()].concat(), Due::Filed)
+            .await?;
         self.client.rest = None;
         match (table, reply) {
             ("log", Some(Reply::Ok)) if alone => {
@@ -35,8 +49,20 @@ impl Session<'_> {
                 self.own.use_tables();
                 self.pending.push(line);
             }
-            ("picky", Some(Reply::Err { code: code @ NO_FIT, message }))
-            | ("nowhere", Some(Reply::Err { code: code @ NO_TABLE, message })) => {
+            (
+                "picky",
+                Some(Reply::Err {
+                    code: code @ NO_FIT,
+                    message,
+                }),
+            )
+            | (
+                "nowhere",
+                Some(Reply::Err {
+                    code: code @ NO_TABLE,
+                    message,
+                }),
+            ) => {
                 self.twin.fail(&Complaint(code, message));
             }
             (_, Some(Reply::Err { code, message })) => {
@@ -66,7 +92,9 @@ impl Session<'_> {
                 })
                 .collect()
         };
-        let lens: Vec<u64> = (0..self.chance.below(12)).map(|_| self.chance.below(most)).collect();
+        let lens: Vec<u64> = (0..self.chance.below(12))
+            .map(|_| self.chance.below(most))
+            .collect();
         lens.into_iter().map(&mut piece).collect()
     }
 
@@ -76,7 +104,10 @@ impl Session<'_> {
         self.judge.tell(&self.who, &format!("{sql}, and leaves"));
         self.judge.fate(&line(tag, &pieces.concat()), Fate::Never);
         let _gone_anyway = self.client.send(&[b"\x03", sql.as_bytes()].concat()).await;
-        let asked = self.rt.timeout(Duration::from_millis(100), self.client.packet()).await;
+        let asked = self
+            .rt
+            .timeout(Duration::from_millis(100), self.client.packet())
+            .await;
         if matches!(asked, Ok(Ok(_))) {
             let n = usize::try_from(self.chance.below(12)).unwrap_or(0);
             for piece in pieces.iter().take(n) {

@@ -1,4 +1,5 @@
-//! Rows that a prepared INSERT brings: one by COM_STMT_EXECUTE, many by MariaDB's COM_STMT_BULK_EXECUTE, which are there all or none.
+//! Rows that a prepared INSERT brings: one by COM_STMT_EXECUTE, many by MariaDB's
+//! COM_STMT_BULK_EXECUTE, which are there all or none.
 
 use super::Guest;
 use crate::belongings::{Answer, client};
@@ -17,17 +18,26 @@ pub(crate) fn row(tag: &str, number: &str) -> String {
 
 impl Guest {
     /// The execution of an INSERT with two parameters.
-    pub(super) fn insert_rows(&mut self, command: &Command<'_>, caps: Caps, mind: &mut Mind) -> Result<Said, Complaint> {
+    pub(super) fn insert_rows(
+        &mut self,
+        command: &Command<'_>,
+        caps: Caps,
+        mind: &mut Mind,
+    ) -> Result<Said, Complaint> {
         let rows = match command {
-            Command::Execute(execute) => {
-                Parts::read(execute, 2, caps).and_then(|parts| Ok(vec![one(&parts.decode(2, None, |_| None)?)]))
+            Command::Execute(execute) => Parts::read(execute, 2, caps)
+                .and_then(|parts| Ok(vec![one(&parts.decode(2, None, |_| None)?)])),
+            Command::BulkExecute { flags, params, .. } => {
+                Bulk::read(*flags, params, 2).and_then(|bulk| many(&bulk))
             }
-            Command::BulkExecute { flags, params, .. } => Bulk::read(*flags, params, 2).and_then(|bulk| many(&bulk)),
             _ => Ok(Vec::new()),
         };
         let rows = rows.map_err(|malformed| {
             // Whoever it is from, it comes by way of the proxy.
-            self.server.judge.accuse(&format!("server {}", self.server.name), &format!("rows that nobody can read: {malformed}"));
+            self.server.judge.accuse(
+                &format!("server {}", self.server.name),
+                &format!("rows that nobody can read: {malformed}"),
+            );
             Complaint(1210, malformed.to_string())
         })?;
         if let Some((tag, _)) = rows.first() {
@@ -40,7 +50,10 @@ impl Guest {
         let lines = rows.iter().map(|(tag, number)| row(tag, number)).collect();
         mind.insert_all(lines, &mut self.server.ground.borrow_mut().log);
         mind.has.row_count = i64::try_from(affected).unwrap_or(0);
-        Ok(Said::Answer(Answer { affected, ..Answer::default() }))
+        Ok(Said::Answer(Answer {
+            affected,
+            ..Answer::default()
+        }))
     }
 }
 

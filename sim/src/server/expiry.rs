@@ -1,4 +1,5 @@
-//! A password that has expired: who can handle that is let in, and heard of nothing but a new one; others are not let in.
+//! A password that has expired: who can handle that is let in, and heard of nothing but a new one;
+//! others are not let in.
 
 use super::{Guest, SLEEPER};
 use crate::mind::{Complaint, Mind, Said};
@@ -24,7 +25,11 @@ impl Guest {
     }
 
     /// What is said to anything but a new password, where one is wanted.
-    pub(super) fn wants_another_password(&mut self, command: &Command<'_>, mind: &mut Mind) -> Option<Complaint> {
+    pub(super) fn wants_another_password(
+        &mut self,
+        command: &Command<'_>,
+        mind: &mut Mind,
+    ) -> Option<Complaint> {
         let text = match command {
             Command::Query(query) => String::from_utf8_lossy(query.sql).into_owned(),
             Command::Ping | Command::Close(_) => return None,
@@ -35,7 +40,9 @@ impl Guest {
         }
         self.hears(&text, mind);
         self.said_expired = true;
-        self.server.judge.hit("a server that wants a new password", 1);
+        self.server
+            .judge
+            .hit("a server that wants a new password", 1);
         let words = "You must reset your password using ALTER USER statement before executing this statement.";
         let complaint = Complaint(1820, words.to_owned());
         mind.has.begin(&text);

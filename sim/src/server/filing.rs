@@ -1,4 +1,5 @@
-//! LOAD DATA LOCAL INFILE, as servers do it: they ask for the file and read it to its end, whatever they think of it.
+//! LOAD DATA LOCAL INFILE, as servers do it: they ask for the file and read it to its end, whatever
+//! they think of it.
 //!
 //! ```text
 //! LOAD DATA LOCAL INFILE 'tag' INTO TABLE log        one line in the log: the tag, and what the file was
@@ -24,7 +25,9 @@ pub(crate) const NO_FIT: u16 = 1366;
 
 /// What a file leaves in the log: it is another if a byte is another, missing or there twice.
 pub(crate) fn line(tag: &str, file: &[u8]) -> String {
-    let fnv = file.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3));
+    let fnv = file.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    });
     format!("{tag} {} bytes {fnv:016x}", file.len())
 }
 
@@ -40,21 +43,39 @@ impl Guest {
     ) -> Result<bool, NetError> {
         self.hears(text, mind);
         mind.has.begin(text);
-        let (tag, table) = (text.split('\'').nth(1).unwrap_or_default(), text.rsplit(' ').next().unwrap_or_default());
+        let (tag, table) = (
+            text.split('\'').nth(1).unwrap_or_default(),
+            text.rsplit(' ').next().unwrap_or_default(),
+        );
         let mut last = seq;
         let mut said = Ok(());
         if table == "nowhere" {
-            said = Err(Complaint(NO_TABLE, "Table 'nowhere' doesn't exist".to_owned()));
+            said = Err(Complaint(
+                NO_TABLE,
+                "Table 'nowhere' doesn't exist".to_owned(),
+            ));
         } else {
             let mut asks = Vec::new();
-            packet::append(&mut asks, &mut seq.wrapping_add(1), &[&[FILE_HEADER], tag.as_bytes()].concat());
+            packet::append(
+                &mut asks,
+                &mut seq.wrapping_add(1),
+                &[&[FILE_HEADER], tag.as_bytes()].concat(),
+            );
             conn.send(asks).await?;
-            let Some(file) = self.take_file(conn, &mut last).await? else { return Ok(false) };
+            let Some(file) = self.take_file(conn, &mut last).await? else {
+                return Ok(false);
+            };
             self.server.judge.hit("a file", 1);
             if self.order.statement.take() {
-                said = Err(Complaint(1317, "Query execution was interrupted".to_owned()));
+                said = Err(Complaint(
+                    1317,
+                    "Query execution was interrupted".to_owned(),
+                ));
             } else if table == "picky" {
-                said = Err(Complaint(NO_FIT, format!("Incorrect string value in {tag}")));
+                said = Err(Complaint(
+                    NO_FIT,
+                    format!("Incorrect string value in {tag}"),
+                ));
             } else {
                 mind.insert(line(tag, &file), &mut self.server.ground.borrow_mut().log);
                 self.server.date();
@@ -65,7 +86,10 @@ impl Guest {
         match said {
             Ok(()) => {
                 mind.has.row_count = 1;
-                writer.ok(&ok::Ok { affected: 1, ..ok::Ok::default() });
+                writer.ok(&ok::Ok {
+                    affected: 1,
+                    ..ok::Ok::default()
+                });
             }
             Err(complaint) => {
                 mind.has.fail(&complaint);
@@ -93,7 +117,9 @@ impl Guest {
             let due = last.wrapping_add(1);
             let in_order = conn.compression().is_some() || packet.seq == due;
             let who = format!("server {}", self.server.name);
-            self.server.judge.check(in_order, &who, || format!("packet {} of a file, where {due} is due", packet.seq));
+            self.server.judge.check(in_order, &who, || {
+                format!("packet {} of a file, where {due} is due", packet.seq)
+            });
             *last = packet.seq;
             if packet.payload().is_empty() {
                 return Ok(Some(file));

@@ -46,7 +46,11 @@ impl Server {
     /// How long it bears silence on a connection.
     fn patience(&self) -> Duration {
         let mut chance = self.chance.borrow_mut();
-        if self.is_moody() && chance.percent(20) { Duration::from_micros(chance.below(40_000)) } else { FOREVER }
+        if self.is_moody() && chance.percent(20) {
+            Duration::from_micros(chance.below(40_000))
+        } else {
+            FOREVER
+        }
     }
 
     /// Whether it stops reading here.
@@ -87,7 +91,8 @@ impl Guest {
         }
     }
 
-    /// If it was killed, which is asked for only where nobody goes on: the other side closes it, too.
+    /// If it was killed, which is asked for only where nobody goes on: the other side closes it,
+    /// too.
     pub(super) async fn must_be_left(&self, conn: &mut Conn) {
         if self.order.hang_up.get() {
             return;
@@ -95,8 +100,11 @@ impl Guest {
         let end = async { while conn.recv().await.is_ok_and(|chunk| !chunk.is_empty()) {} };
         let ended = self.server.rt.timeout(self.server.late, end).await;
         let who = format!("server {}", self.server.name);
-        self.server
-            .judge
-            .check(ended.is_ok(), &who, || format!("connection {} is killed, and somebody goes on with it", self.id));
+        self.server.judge.check(ended.is_ok(), &who, || {
+            format!(
+                "connection {} is killed, and somebody goes on with it",
+                self.id
+            )
+        });
     }
 }

@@ -10,10 +10,15 @@ const LIST: &str = "xtask/acceptance.txt";
 const KINDS: &[&str] = &[".rs", ".txt", ".scenario"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
-    let Some(list) = tree.text(LIST) else { return Vec::new() };
+    let Some(list) = tree.text(LIST) else {
+        return Vec::new();
+    };
     let (cases, mut found) = read_list(list);
     let mut named = BTreeSet::new();
-    for (path, text) in tree.files().filter(|(path, _)| KINDS.iter().any(|kind| path.ends_with(kind))) {
+    for (path, text) in tree
+        .files()
+        .filter(|(path, _)| KINDS.iter().any(|kind| path.ends_with(kind)))
+    {
         if path.starts_with("xtask/") {
             continue;
         }
@@ -21,13 +26,21 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
             for number in numbers_in_comment(line) {
                 named.insert(number);
                 if !cases.contains_key(&number) {
-                    found.push(Complaint::line(path, index, format!("names A{number}, which {LIST} does not have")));
+                    found.push(Complaint::line(
+                        path,
+                        index,
+                        format!("names A{number}, which {LIST} does not have"),
+                    ));
                 }
             }
         }
     }
-    let unnamed = cases.iter().filter(|(number, due)| **due && !named.contains(number));
-    found.extend(unnamed.map(|(number, _)| Complaint::file(LIST, format!("A{number} is due, and no test names it"))));
+    let unnamed = cases
+        .iter()
+        .filter(|(number, due)| **due && !named.contains(number));
+    found.extend(unnamed.map(|(number, _)| {
+        Complaint::file(LIST, format!("A{number} is due, and no test names it"))
+    }));
     found
 }
 
@@ -42,19 +55,27 @@ fn read_list(list: &str) -> (BTreeMap<u32, bool>, Vec<Complaint>) {
         let mut words = line.split_whitespace();
         let range = words.next().and_then(|word| {
             let (first, last) = word.split_once('-').unwrap_or((word, word));
-            Some((first.strip_prefix('A')?.parse::<u32>().ok()?, last.strip_prefix('A')?.parse::<u32>().ok()?))
+            Some((
+                first.strip_prefix('A')?.parse::<u32>().ok()?,
+                last.strip_prefix('A')?.parse::<u32>().ok()?,
+            ))
         });
         match (range, words.next()) {
             (Some((first, last)), Some(state @ ("due" | "later"))) => {
                 cases.extend((first..=last).map(|number| (number, state == "due")));
             }
-            _ => found.push(Complaint::line(LIST, index, "is not `A1 due|later words` or `A1-A9 later words`")),
+            _ => found.push(Complaint::line(
+                LIST,
+                index,
+                "is not `A1 due|later words` or `A1-A9 later words`",
+            )),
         }
     }
     (cases, found)
 }
 
-/// The `A12` of a comment: `/// A12, A13: …` or, in data, `# A12: …`. Elsewhere A12 may be anything.
+/// The `A12` of a comment: `/// A12, A13: …` or, in data, `# A12: …`. Elsewhere A12 may be
+/// anything.
 fn numbers_in_comment(line: &str) -> Vec<u32> {
     let line = line.trim_start();
     if !line.starts_with("//") && !line.starts_with('#') {
@@ -75,13 +96,19 @@ mod tests {
     fn a_case_that_does_not_exist_and_a_due_one_without_a_test_are_refused() {
         let files = [
             (LIST, "# list\nA1 due one\nA2 due two\nA3-A9 later more\n"),
-            ("crates/a/tests/a.rs", "//! x\n/// A1, A4: proven\nfn a() {}\n/// A12: unheard of\nlet a = A99;\n"),
+            (
+                "crates/a/tests/a.rs",
+                "//! x\n/// A1, A4: proven\nfn a() {}\n/// A12: unheard of\nlet a = A99;\n",
+            ),
         ];
         assert_eq!(places(check, &files), ["crates/a/tests/a.rs:4", LIST]);
     }
 
     #[test]
     fn a_line_of_the_list_that_cannot_be_read_is_refused() {
-        assert_eq!(places(check, &[(LIST, "A1 soon one\n")]), ["xtask/acceptance.txt:1"]);
+        assert_eq!(
+            places(check, &[(LIST, "A1 soon one\n")]),
+            ["xtask/acceptance.txt:1"]
+        );
     }
 }

@@ -22,7 +22,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     for (path, text) in tree.files() {
         for (index, line) in text.lines().enumerate() {
             if let Some((banned, what)) = BANNED.iter().find(|(banned, _)| line.contains(banned)) {
-                found.push(Complaint::line(path, index, format!("names {banned}, {what}")));
+                found.push(Complaint::line(
+                    path,
+                    index,
+                    format!("names {banned}, {what}"),
+                ));
             }
         }
     }
@@ -38,7 +42,11 @@ mod tests {
     fn a_registry_host_or_a_path_out_of_the_tree_is_refused() {
         let lock = format!("{{\n\"resolved\": \"https://{}/x\"\n}}", BANNED[3].0);
         let path = format!("cat {}/DESIGN.md", BANNED[8].0);
-        let files = [("package-lock.json", lock.as_str()), ("run.sh", path.as_str()), ("ok.sh", "cat docs/testing.md")];
+        let files = [
+            ("package-lock.json", lock.as_str()),
+            ("run.sh", path.as_str()),
+            ("ok.sh", "cat docs/testing.md"),
+        ];
         assert_eq!(places(check, &files), ["package-lock.json:2", "run.sh:1"]);
     }
 }

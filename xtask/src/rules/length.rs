@@ -9,8 +9,14 @@ const MAIN_LINES_MAX: usize = 1000;
 
 /// Longer files, each with its reason.
 const LISTS: &[(&str, &str)] = &[
-    ("crates/pure/wire/src/collations.rs", "a table: every collation that MySQL and MariaDB know"),
-    ("crates/pure/config/src/variables/registry.rs", "a registry: one declaration per variable"),
+    (
+        "crates/pure/wire/src/collations.rs",
+        "a table: every collation that MySQL and MariaDB know",
+    ),
+    (
+        "crates/pure/config/src/variables/registry.rs",
+        "a registry: one declaration per variable",
+    ),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
@@ -19,7 +25,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     for (path, text) in tree.ending(".rs") {
         let lines = text.lines().count();
         if lines > LINES_MAX && !LISTS.iter().any(|(list, _)| *list == path) {
-            let words = format!("has {lines} lines, more than {LINES_MAX}: give its second noun a file of its own");
+            let words = format!(
+                "has {lines} lines, more than {LINES_MAX}: give its second noun a file of its own"
+            );
             found.push(Complaint::file(path, words));
         }
         if path.starts_with("crates/millrace/src/") {
@@ -27,7 +35,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         }
     }
     if main > MAIN_LINES_MAX {
-        let words = format!("has {main} lines, more than {MAIN_LINES_MAX}: what decides belongs into a crate");
+        let words = format!(
+            "has {main} lines, more than {MAIN_LINES_MAX}: what decides belongs into a crate"
+        );
         found.push(Complaint::file("crates/millrace/src", words));
     }
     found
@@ -41,14 +51,21 @@ mod tests {
     #[test]
     fn a_long_file_is_refused_unless_it_is_a_list() {
         let long = "//! x\n".repeat(1001);
-        let files = [(LISTS[0].0, long.as_str()), ("b.rs", long.as_str()), ("c.rs", "//! x\n")];
+        let files = [
+            (LISTS[0].0, long.as_str()),
+            ("b.rs", long.as_str()),
+            ("c.rs", "//! x\n"),
+        ];
         assert_eq!(places(check, &files), ["b.rs"]);
     }
 
     #[test]
     fn main_is_refused_when_its_files_together_are_long() {
         let half = "//! x\n".repeat(600);
-        let files = [("crates/millrace/src/main.rs", half.as_str()), ("crates/millrace/src/signals.rs", half.as_str())];
+        let files = [
+            ("crates/millrace/src/main.rs", half.as_str()),
+            ("crates/millrace/src/signals.rs", half.as_str()),
+        ];
         assert_eq!(places(check, &files), ["crates/millrace/src"]);
     }
 }

@@ -16,11 +16,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
             found.extend(libraries_without_a_reason(path, text));
         }
         found.extend(targets_that_nobody_builds(tree, path, &manifest));
-        // A package that is a workspace of its own (the fuzz targets, which need another compiler) has nothing to take.
+        // A package that is a workspace of its own (the fuzz targets, which need another compiler)
+        // has nothing to take.
         if manifest.contains_key("package") && !manifest.contains_key("workspace") {
-            let lints = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+            let lints = manifest
+                .get("lints")
+                .and_then(|lints| lints.get("workspace"));
             if lints.and_then(toml::Value::as_bool) != Some(true) {
-                found.push(Complaint::file(path, "does not take the workspace's lints ([lints] workspace = true)"));
+                found.push(Complaint::file(
+                    path,
+                    "does not take the workspace's lints ([lints] workspace = true)",
+                ));
             }
         }
     }
@@ -30,12 +36,25 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
 /// A fuzz target without a `[[bin]]` is never compiled, and nobody notices.
 fn targets_that_nobody_builds(tree: &Tree, path: &str, manifest: &Table) -> Vec<Complaint> {
     let folder = path.trim_end_matches("Cargo.toml");
-    let bins = manifest.get("bin").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
-    let built: Vec<_> = bins.iter().filter_map(|bin| bin.get("path").and_then(toml::Value::as_str)).collect();
-    let targets = tree.ending(".rs").filter(|(file, _)| file.starts_with(&format!("{folder}fuzz_targets/")));
+    let bins = manifest
+        .get("bin")
+        .and_then(toml::Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let built: Vec<_> = bins
+        .iter()
+        .filter_map(|bin| bin.get("path").and_then(toml::Value::as_str))
+        .collect();
+    let targets = tree
+        .ending(".rs")
+        .filter(|(file, _)| file.starts_with(&format!("{folder}fuzz_targets/")));
     targets
         .filter(|(file, _)| !built.contains(&file.trim_start_matches(folder)))
-        .map(|(file, _)| Complaint::file(file, format!("is a fuzz target without a [[bin]] in {path}")))
+        .map(|(file, _)| {
+            Complaint::file(
+                file,
+                format!("is a fuzz target without a [[bin]] in {path}"),
+            )
+        })
         .collect()
 }
 
@@ -54,9 +73,18 @@ fn libraries_without_a_reason(path: &str, text: &str) -> Vec<Complaint> {
             reason = false;
         } else if line.starts_with('#') {
             reason = true;
-        } else if inside && !reason && line.contains('=') && !line.contains("path =") && !line.contains(" # ") {
+        } else if inside
+            && !reason
+            && line.contains('=')
+            && !line.contains("path =")
+            && !line.contains(" # ")
+        {
             let name = line.split('=').next().unwrap_or(line).trim();
-            found.push(Complaint::line(path, index, format!("the library {name} has no sentence of reason above it")));
+            found.push(Complaint::line(
+                path,
+                index,
+                format!("the library {name} has no sentence of reason above it"),
+            ));
         }
     }
     found
@@ -70,7 +98,11 @@ mod tests {
     #[test]
     fn a_fuzz_target_that_is_not_built_is_refused() {
         let manifest = "[package]\nname = \"fuzz\"\n[workspace]\n[[bin]]\nname = \"a\"\npath = \"fuzz_targets/a.rs\"\n";
-        let files = [("fuzz/Cargo.toml", manifest), ("fuzz/fuzz_targets/a.rs", ""), ("fuzz/fuzz_targets/b.rs", "")];
+        let files = [
+            ("fuzz/Cargo.toml", manifest),
+            ("fuzz/fuzz_targets/a.rs", ""),
+            ("fuzz/fuzz_targets/b.rs", ""),
+        ];
         assert_eq!(places(check, &files), ["fuzz/fuzz_targets/b.rs"]);
     }
 
@@ -84,6 +116,9 @@ mod tests {
     fn a_crate_without_the_lints_of_the_workspace_is_refused() {
         let bare = "[package]\nname = \"x\"\n";
         let good = "[package]\nname = \"y\"\n[lints]\nworkspace = true\n";
-        assert_eq!(places(check, &[("x/Cargo.toml", bare), ("y/Cargo.toml", good)]), ["x/Cargo.toml"]);
+        assert_eq!(
+            places(check, &[("x/Cargo.toml", bare), ("y/Cargo.toml", good)]),
+            ["x/Cargo.toml"]
+        );
     }
 }

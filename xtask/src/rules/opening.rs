@@ -6,7 +6,12 @@ use crate::tree::Tree;
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     tree.ending(".rs")
         .filter(|(_, text)| !text.lines().next().unwrap_or_default().starts_with("//! "))
-        .map(|(path, _)| Complaint::file(path, "does not open with a //! line that says what it is for"))
+        .map(|(path, _)| {
+            Complaint::file(
+                path,
+                "does not open with a //! line that says what it is for",
+            )
+        })
         .collect()
 }
 
@@ -17,7 +22,11 @@ mod tests {
 
     #[test]
     fn a_file_without_an_opening_is_refused() {
-        let files = [("a.rs", "//! What it is.\nfn a() {}\n"), ("b.rs", "fn b() {}\n//! Too late.\n"), ("c.rs", "")];
+        let files = [
+            ("a.rs", "//! What it is.\nfn a() {}\n"),
+            ("b.rs", "fn b() {}\n//! Too late.\n"),
+            ("c.rs", ""),
+        ];
         assert_eq!(places(check, &files), ["b.rs", "c.rs"]);
     }
 }

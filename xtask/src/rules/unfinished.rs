@@ -12,15 +12,24 @@ const MARKS: &[&str] = &[
     concat!("unimpl", "emented!("),
     concat!("to", "do!("),
 ];
-const KINDS: &[&str] = &[".rs", ".toml", ".sh", ".py", ".js", ".go", ".java", ".md", "Makefile", ".ci/run"];
+const KINDS: &[&str] = &[
+    ".rs", ".toml", ".sh", ".py", ".js", ".go", ".java", ".md", "Makefile", ".ci/run",
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut found = Vec::new();
-    for (path, text) in tree.files().filter(|(path, _)| KINDS.iter().any(|kind| path.ends_with(kind))) {
+    for (path, text) in tree
+        .files()
+        .filter(|(path, _)| KINDS.iter().any(|kind| path.ends_with(kind)))
+    {
         // The manifest names the lint that bans one of them.
         for (index, line) in text.lines().enumerate() {
             if let Some(mark) = MARKS.iter().find(|mark| line.contains(**mark)) {
-                found.push(Complaint::line(path, index, format!("says {mark}: finish it, or open an issue")));
+                found.push(Complaint::line(
+                    path,
+                    index,
+                    format!("says {mark}: finish it, or open an issue"),
+                ));
             }
         }
     }
@@ -36,7 +45,12 @@ mod tests {
     fn a_note_about_unfinished_work_is_refused() {
         let note = format!("//! x\n// {}: later\n", MARKS[0]);
         let call = format!("//! x\nfn a() {{ {}) }}\n", MARKS[5]);
-        let files = [("a.rs", note.as_str()), ("b.rs", call.as_str()), ("c.rs", "//! Done.\n"), ("d.bin", note.as_str())];
+        let files = [
+            ("a.rs", note.as_str()),
+            ("b.rs", call.as_str()),
+            ("c.rs", "//! Done.\n"),
+            ("d.bin", note.as_str()),
+        ];
         assert_eq!(places(check, &files), ["a.rs:2", "b.rs:2"]);
     }
 }

@@ -15,24 +15,48 @@ fn is_known(pair: &str) -> bool {
     DEFAULTS.contains(&pair) || pair.ends_with(':')
 }
 
-/// Who may connect at a Unix socket of the admin port, as permission bits: only its owner while a password is one that everybody knows.
+/// Who may connect at a Unix socket of the admin port, as permission bits: only its owner while a
+/// password is one that everybody knows.
 pub fn socket_mode(variables: &Variables) -> u32 {
-    let lists = [&variables.admin_admin_credentials, &variables.admin_stats_credentials];
-    if lists.iter().any(|list| list.split(';').map(str::trim).any(is_known)) { 0o700 } else { 0o777 }
+    let lists = [
+        &variables.admin_admin_credentials,
+        &variables.admin_stats_credentials,
+    ];
+    if lists
+        .iter()
+        .any(|list| list.split(';').map(str::trim).any(is_known))
+    {
+        0o700
+    } else {
+        0o777
+    }
 }
 
 /// `user:password` pairs of a list separated by `;`.
 fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
-    list.split(';').map(str::trim).filter_map(|pair| pair.split_once(':'))
+    list.split(';')
+        .map(str::trim)
+        .filter_map(|pair| pair.split_once(':'))
 }
 
 /// What a login of `user` needs.
 pub(crate) fn entry(variables: &Variables, user: &str, peer: &Address) -> Entry {
-    let password = |list| credentials(list).find(|(name, _)| *name == user).map(|(_, password)| password.to_owned());
-    match (password(&variables.admin_admin_credentials), password(&variables.admin_stats_credentials)) {
-        (Some(_), _) if user == "admin" && !is_local(peer) => {
-            Entry::Refuse(Refused::new(Code { number: 1040, state: "42000" }, format!("User '{user}' can only connect locally")))
-        }
+    let password = |list| {
+        credentials(list)
+            .find(|(name, _)| *name == user)
+            .map(|(_, password)| password.to_owned())
+    };
+    match (
+        password(&variables.admin_admin_credentials),
+        password(&variables.admin_stats_credentials),
+    ) {
+        (Some(_), _) if user == "admin" && !is_local(peer) => Entry::Refuse(Refused::new(
+            Code {
+                number: 1040,
+                state: "42000",
+            },
+            format!("User '{user}' can only connect locally"),
+        )),
         (Some(password), _) | (None, Some(password)) => Entry::Password(password),
         (None, None) => Entry::Nobody,
     }
@@ -44,16 +68,25 @@ pub(crate) fn view(variables: &Variables, user: &str) -> View {
     if is_admin { View::Admin } else { View::Stats }
 }
 
-/// Refuses to listen where others can come, with a password that they know: where the next start will listen.
+/// Refuses to listen where others can come, with a password that they know: where the next start
+/// will listen.
 pub(crate) fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
-    let all: Vec<_> = interfaces(&variables.admin_mysql_ifaces).filter_map(|at| at.parse().ok()).collect();
+    let all: Vec<_> = interfaces(&variables.admin_mysql_ifaces)
+        .filter_map(|at| at.parse().ok())
+        .collect();
     check_for(variables, &all, "admin-mysql_ifaces listens")
 }
 
-/// What other proxies with these settings would not find: the user that they log in to each other with is one of the administrators.
+/// What other proxies with these settings would not find: the user that they log in to each other
+/// with is one of the administrators.
 pub(crate) fn check_cluster(variables: &Variables) -> Option<Refusal> {
-    let wanted = (&*variables.admin_cluster_username, &*variables.admin_cluster_password);
-    if wanted.0.is_empty() || credentials(&variables.admin_admin_credentials).any(|pair| pair == wanted) {
+    let wanted = (
+        &*variables.admin_cluster_username,
+        &*variables.admin_cluster_password,
+    );
+    if wanted.0.is_empty()
+        || credentials(&variables.admin_admin_credentials).any(|pair| pair == wanted)
+    {
         return None;
     }
     let words = format!(
@@ -61,18 +94,30 @@ pub(crate) fn check_cluster(variables: &Variables) -> Option<Refusal> {
          variables cannot come in here",
         wanted.0
     );
-    Some(Refusal { table: "global_variables", row: String::new(), column: "admin-cluster_username", words })
+    Some(Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "admin-cluster_username",
+        words,
+    })
 }
 
 /// As [`check`], for where this process listens already.
 pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Vec<Refusal>> {
-    check_for(variables, open, "the admin port listens, until the next start,")
+    check_for(
+        variables,
+        open,
+        "the admin port listens, until the next start,",
+    )
 }
 
-/// For a start with what was saved, which must not fail: where to listen instead, if others could come with a password that everybody
-/// knows, and what is wrong. The credentials stay as they are, be it that they let nobody in.
+/// For a start with what was saved, which must not fail: where to listen instead, if others could
+/// come with a password that everybody knows, and what is wrong. The credentials stay as they are,
+/// be it that they let nobody in.
 pub(crate) fn closed(variables: &Variables) -> (Option<String>, Vec<Refusal>) {
-    let Err(refused) = check(variables) else { return (None, Vec::new()) };
+    let Err(refused) = check(variables) else {
+        return (None, Vec::new());
+    };
     let here = on_this_machine(&variables.admin_mysql_ifaces);
     let mut is_open = false;
     let told = refused.into_iter().map(|refusal| {
@@ -107,11 +152,21 @@ fn on_this_machine(list: &str) -> String {
 
 const NOBODY: &str = "names nobody";
 
-fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Result<(), Vec<Refusal>> {
+fn check_for(
+    variables: &Variables,
+    all: &[Address],
+    who_listens: &str,
+) -> Result<(), Vec<Refusal>> {
     let open: Vec<_> = all.iter().filter(|address| !is_local(address)).collect();
     let lists = [
-        ("admin-admin_credentials", &variables.admin_admin_credentials),
-        ("admin-stats_credentials", &variables.admin_stats_credentials),
+        (
+            "admin-admin_credentials",
+            &variables.admin_admin_credentials,
+        ),
+        (
+            "admin-stats_credentials",
+            &variables.admin_stats_credentials,
+        ),
     ];
     let mut refused = Vec::new();
     for (column, list) in lists {
@@ -122,14 +177,28 @@ fn check_for(variables: &Variables, all: &[Address], who_listens: &str) -> Resul
                 "has a password that everybody knows for '{user}', while {who_listens} on {at}, where others can reach \
                  it: choose another password, or listen on 127.0.0.1"
             );
-            refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
+            refused.push(Refusal {
+                table: "global_variables",
+                row: column.into(),
+                column,
+                words,
+            });
         }
         if credentials(list).next().is_none() && column == "admin-admin_credentials" {
             let words = format!("{NOBODY}: it must be user:password, separated by ';'");
-            refused.push(Refusal { table: "global_variables", row: column.into(), column, words });
+            refused.push(Refusal {
+                table: "global_variables",
+                row: column.into(),
+                column,
+                words,
+            });
         }
     }
-    if refused.is_empty() { Ok(()) } else { Err(refused) }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(refused)
+    }
 }
 
 #[cfg(test)]
@@ -146,18 +215,27 @@ mod tests {
         let local: Address = "127.0.0.1:1".parse().unwrap();
         let far: Address = "192.0.2.1:1".parse().unwrap();
         assert!(entry(&variables, "admin", &local) == Entry::Password("a".into()));
-        assert!(entry(&variables, "admin", &"/tmp/x".parse().unwrap()) == Entry::Password("a".into()));
+        assert!(
+            entry(&variables, "admin", &"/tmp/x".parse().unwrap()) == Entry::Password("a".into())
+        );
         assert!(matches!(entry(&variables, "admin", &far), Entry::Refuse(_)));
         assert!(entry(&variables, "radmin", &far) == Entry::Password("r".into()));
         assert!(entry(&variables, "stats", &far) == Entry::Password("stats".into()));
         assert!(entry(&variables, "nosuch", &local) == Entry::Nobody);
-        assert_eq!((view(&variables, "radmin"), view(&variables, "stats")), (View::Admin, View::Stats));
+        assert_eq!(
+            (view(&variables, "radmin"), view(&variables, "stats")),
+            (View::Admin, View::Stats)
+        );
     }
 
     #[test]
     fn a_socket_is_its_owners_while_a_password_is_known() {
-        let mode =
-            |admin, stats| socket_mode(&variables(&[("admin-admin_credentials", admin), ("admin-stats_credentials", stats)]));
+        let mode = |admin, stats| {
+            socket_mode(&variables(&[
+                ("admin-admin_credentials", admin),
+                ("admin-stats_credentials", stats),
+            ]))
+        };
         assert_eq!(socket_mode(&Variables::default()), 0o700);
         assert_eq!(mode("admin:admin", "s:x"), 0o700);
         assert_eq!(mode("a:x; b:", "s:x"), 0o700);
@@ -175,35 +253,66 @@ mod tests {
             "admin-admin_credentials has a password that everybody knows for 'admin', while admin-mysql_ifaces listens on \
              0.0.0.0:6032, where others can reach it: choose another password, or listen on 127.0.0.1"
         );
-        let closed = [open[0], ("admin-admin_credentials", "a:x"), ("admin-stats_credentials", "s:y")];
+        let closed = [
+            open[0],
+            ("admin-admin_credentials", "a:x"),
+            ("admin-stats_credentials", "s:y"),
+        ];
         assert_eq!(check(&variables(&closed)), Ok(()));
     }
 
     #[test]
     fn a_known_password_is_refused_where_the_port_is_open_although_the_next_start_closes_it() {
         let local = [("admin-mysql_ifaces", "127.0.0.1:6032")];
-        let open = |at: &str| check_at(&variables(&local), &["127.0.0.1:6032".parse().unwrap(), at.parse().unwrap()]);
+        let open = |at: &str| {
+            check_at(
+                &variables(&local),
+                &["127.0.0.1:6032".parse().unwrap(), at.parse().unwrap()],
+            )
+        };
         assert_eq!(open("/tmp/admin.sock"), Ok(()));
         let refused = open("0.0.0.0:6032").unwrap_err();
-        assert!(refused[0].to_string().contains("listens, until the next start, on 0.0.0.0:6032, where others"), "{refused:?}");
+        assert!(
+            refused[0]
+                .to_string()
+                .contains("listens, until the next start, on 0.0.0.0:6032, where others"),
+            "{refused:?}"
+        );
     }
 
     #[test]
     fn where_a_start_listens_instead_are_the_same_ports_of_this_machine() {
         for (wanted, here) in [
             ("0.0.0.0:6032", Some("127.0.0.1:6032")),
-            ("192.0.2.1:7032; [::]:7032;/tmp/a.sock;127.0.0.1:7032;[::1]:8032", Some("127.0.0.1:7032;/tmp/a.sock;[::1]:8032")),
+            (
+                "192.0.2.1:7032; [::]:7032;/tmp/a.sock;127.0.0.1:7032;[::1]:8032",
+                Some("127.0.0.1:7032;/tmp/a.sock;[::1]:8032"),
+            ),
             ("127.0.0.1:6032;/tmp/a.sock", None),
         ] {
             let (instead, refused) = closed(&variables(&[("admin-mysql_ifaces", wanted)]));
-            assert_eq!((instead.as_deref(), refused.len()), (here, if here.is_some() { 2 } else { 0 }), "{wanted}");
-            assert!(
-                refused.iter().all(|refusal| refusal.words.ends_with(&format!("until then it listens on {}", here.unwrap())))
+            assert_eq!(
+                (instead.as_deref(), refused.len()),
+                (here, if here.is_some() { 2 } else { 0 }),
+                "{wanted}"
             );
+            assert!(refused.iter().all(|refusal| {
+                refusal
+                    .words
+                    .ends_with(&format!("until then it listens on {}", here.unwrap()))
+            }));
         }
-        let nobody = [("admin-admin_credentials", "root"), ("admin-stats_credentials", "")];
+        let nobody = [
+            ("admin-admin_credentials", "root"),
+            ("admin-stats_credentials", ""),
+        ];
         let (instead, refused) = closed(&variables(&nobody));
         assert_eq!((instead, refused.len()), (None, 1), "{refused:?}");
-        assert!(refused[0].to_string().contains("until then no administrator can come in"), "{refused:?}");
+        assert!(
+            refused[0]
+                .to_string()
+                .contains("until then no administrator can come in"),
+            "{refused:?}"
+        );
     }
 }

@@ -67,14 +67,20 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// The operator has it. Dropped before, what was taken from the cores for it is kept for whoever asks next.
+    /// The operator has it. Dropped before, what was taken from the cores for it is kept for
+    /// whoever asks next.
     pub(crate) fn delivered(self) {
         self.taken.into_iter().for_each(Taken::delivered);
     }
 }
 
 impl Shared {
-    pub(crate) async fn answer(&self, asker: &Asker, text: &str, values: &[Value]) -> Result<Answered, Said> {
+    pub(crate) async fn answer(
+        &self,
+        asker: &Asker,
+        text: &str,
+        values: &[Value],
+    ) -> Result<Answered, Said> {
         let mut taken = Vec::new();
         let reply = self.reply(asker, text, values, &mut taken).await?;
         if matches!(reply, Reply::Done { .. }) {
@@ -84,14 +90,23 @@ impl Shared {
         Ok(Answered { reply, taken })
     }
 
-    async fn reply(&self, asker: &Asker, text: &str, values: &[Value], taken: &mut Vec<Taken>) -> Result<Reply, Said> {
+    async fn reply(
+        &self,
+        asker: &Asker,
+        text: &str,
+        values: &[Value],
+        taken: &mut Vec<Taken>,
+    ) -> Result<Reply, Said> {
         is_short_enough(asker, text)?;
         match commands::parse(text, asker.view) {
             Command::Sql(sql) => self.sql(asker, &sql, values, taken).await,
             Command::Query(sql) => {
                 let sql = first_of(&sql);
                 self.refresh(asker.view, sql, taken).await?;
-                Ok(self.engine(asker.view).borrow().query(sql, values, |name| self.place(asker, name))?)
+                Ok(self
+                    .engine(asker.view)
+                    .borrow()
+                    .query(sql, values, |name| self.place(asker, name))?)
             }
             Command::Blank => Err(Said::Sql("not an error".into())),
             Command::Accept => Ok(Reply::done()),
@@ -102,10 +117,19 @@ impl Shared {
             Command::LoadConfig(module) => self.load_config(module),
             Command::LoadUser(name) => self.load_user(&name).await,
             Command::WriteConfig { path, select } => self.write_config(&path, select),
-            Command::ShowConfig => Ok(Reply::Rows(Grid::one("Data", file::saved(self.engine.borrow().conn())?))),
+            Command::ShowConfig => Ok(Reply::Rows(Grid::one(
+                "Data",
+                file::saved(self.engine.borrow().conn())?,
+            ))),
             Command::Checksum(subject) => self.checksum(asker, &subject).await,
             Command::ClusterNode { uuid, ifaces } => {
-                self.cluster.greeted(asker.id, (&asker.host, asker.port), &uuid, &ifaces, self.now_s());
+                self.cluster.greeted(
+                    asker.id,
+                    (&asker.host, asker.port),
+                    &uuid,
+                    &ifaces,
+                    self.now_s(),
+                );
                 Ok(Reply::done())
             }
             Command::ClusterPull(name) => Ok(Reply::Rows(self.give(&name).await?)),
@@ -114,10 +138,14 @@ impl Shared {
                 self.cores.flush_client_hosts().await?;
                 Ok(Reply::done())
             }
-            Command::FlushCache(which) => {
-                Ok(Reply::Done { affected: self.cores.flush_cache(&which).await?, info: String::new() })
-            }
-            Command::Kill { session, statement_only } => match self.cores.kill(session, statement_only).await? {
+            Command::FlushCache(which) => Ok(Reply::Done {
+                affected: self.cores.flush_cache(&which).await?,
+                info: String::new(),
+            }),
+            Command::Kill {
+                session,
+                statement_only,
+            } => match self.cores.kill(session, statement_only).await? {
                 true => Ok(Reply::done()),
                 false => Err(Said::Sql(format!("Unknown thread id: {session}"))),
             },
@@ -133,19 +161,30 @@ impl Shared {
                 self.cores.take(Ask::Digests).await?.delivered();
                 Ok(Reply::done())
             }
-            Command::DollarProbe => Err(Said::Coded(1054, "42S22", "Unknown column '$$' in 'field list'".into())),
+            Command::DollarProbe => Err(Said::Coded(
+                1054,
+                "42S22",
+                "Unknown column '$$' in 'field list'".into(),
+            )),
             Command::NotAvailable(why) => Err(Said::Sql(why.into())),
         }
     }
 
-    async fn sql(&self, asker: &Asker, sql: &str, values: &[Value], taken: &mut Vec<Taken>) -> Result<Reply, Said> {
+    async fn sql(
+        &self,
+        asker: &Asker,
+        sql: &str,
+        values: &[Value],
+        taken: &mut Vec<Taken>,
+    ) -> Result<Reply, Said> {
         let sql = first_of(sql);
         let named = self.refresh(asker.view, sql, taken).await?;
         let engine = self.engine(asker.view).borrow();
         let before = engine.conn().total_changes();
         let reply = engine.run(sql, values);
         if engine.conn().total_changes() != before {
-            // What an operator wrote into a table of ours does not stay there, be it that the statement failed in the end.
+            // What an operator wrote into a table of ours does not stay there, be it that the
+            // statement failed in the end.
             for table in &named {
                 self.filled.borrow_mut().remove(&table.name);
             }
@@ -160,10 +199,16 @@ impl Shared {
     pub(crate) fn describe(&self, asker: &Asker, text: &str) -> Result<(usize, Vec<String>), Said> {
         is_short_enough(asker, text)?;
         match commands::parse(text, asker.view) {
-            Command::Sql(sql) => Ok(self.engine(asker.view).borrow().describe(first_of(&sql), |_| false)?),
+            Command::Sql(sql) => Ok(self
+                .engine(asker.view)
+                .borrow()
+                .describe(first_of(&sql), |_| false)?),
             Command::Query(sql) => {
                 let is_ours = |name: &str| self.place(asker, name).is_some();
-                Ok(self.engine(asker.view).borrow().describe(first_of(&sql), is_ours)?)
+                Ok(self
+                    .engine(asker.view)
+                    .borrow()
+                    .describe(first_of(&sql), is_ours)?)
             }
             _ => Ok((0, Vec::new())),
         }
@@ -181,22 +226,55 @@ impl Shared {
     }
 
     pub(crate) fn use_schema(&self, schema: &str) -> Result<(), Said> {
-        let known = [Schema::Main, Schema::Disk, Schema::Stats, Schema::Monitor, Schema::StatsHistory];
-        // ProxySQL takes every name; drivers that are told `admin` or `information_schema` must not fail.
-        let fine = known.iter().any(|known| known.name().eq_ignore_ascii_case(schema))
-            || ["", "admin", "information_schema", "mysql"].contains(&schema.to_ascii_lowercase().as_str());
-        if fine { Ok(()) } else { Err(Said::Coded(1049, "42000", format!("Unknown database '{schema}'"))) }
+        let known = [
+            Schema::Main,
+            Schema::Disk,
+            Schema::Stats,
+            Schema::Monitor,
+            Schema::StatsHistory,
+        ];
+        // ProxySQL takes every name; drivers that are told `admin` or `information_schema` must not
+        // fail.
+        let fine = known
+            .iter()
+            .any(|known| known.name().eq_ignore_ascii_case(schema))
+            || ["", "admin", "information_schema", "mysql"]
+                .contains(&schema.to_ascii_lowercase().as_str());
+        if fine {
+            Ok(())
+        } else {
+            Err(Said::Coded(
+                1049,
+                "42000",
+                format!("Unknown database '{schema}'"),
+            ))
+        }
     }
 
     // Reading
 
-    /// Fills the tables that a statement names from what is in force and from the cores; which those are.
-    async fn refresh(&self, view: View, sql: &str, taken: &mut Vec<Taken>) -> Result<Vec<TableCopy>, Said> {
-        let mut named: Vec<TableCopy> = self.engine(view).borrow().filled_tables_in(sql).into_iter().cloned().collect();
+    /// Fills the tables that a statement names from what is in force and from the cores; which
+    /// those are.
+    async fn refresh(
+        &self,
+        view: View,
+        sql: &str,
+        taken: &mut Vec<Taken>,
+    ) -> Result<Vec<TableCopy>, Said> {
+        let mut named: Vec<TableCopy> = self
+            .engine(view)
+            .borrow()
+            .filled_tables_in(sql)
+            .into_iter()
+            .cloned()
+            .collect();
         if named.iter().any(|copy| copy.role == Role::Reset) {
-            // Nobody would see what was counted if the statement is refused, asks for columns, or has the name in a text.
+            // Nobody would see what was counted if the statement is refused, asks for columns, or
+            // has the name in a text.
             let read = self.engine(view).borrow().tables_read_by(sql)?;
-            named.retain(|copy| copy.role != Role::Reset || read.contains(&copy.name.to_ascii_lowercase()));
+            named.retain(|copy| {
+                copy.role != Role::Reset || read.contains(&copy.name.to_ascii_lowercase())
+            });
         }
         for copy in &named {
             self.fill(view, copy, taken).await?;
@@ -227,35 +305,59 @@ impl Shared {
                 let process = self.process(engine.conn());
                 let snapshot = self.snapshot.borrow();
                 engine.transaction(|conn| match (report, observe) {
-                    (Some(Report::Digests(rows)), Observe::DigestLatency) => observe::digest_latency(conn, &name, rows),
-                    (Some(Report::Commands(rows)), Observe::CommandLatency) => observe::command_latency(conn, &name, rows),
-                    (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, &name, rows),
-                    (Some(Report::Global(counts)), Observe::Memory) => observe::memory(conn, &name, &process, counts),
-                    (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
-                    (None, Observe::PeerChecksums | Observe::PeerClients | Observe::PeerMetrics | Observe::PeerStatus) => {
-                        self.fill_peers(conn, &name, observe, view)
+                    (Some(Report::Digests(rows)), Observe::DigestLatency) => {
+                        observe::digest_latency(conn, &name, rows)
                     }
+                    (Some(Report::Commands(rows)), Observe::CommandLatency) => {
+                        observe::command_latency(conn, &name, rows)
+                    }
+                    (Some(Report::Processes(rows)), Observe::Holds) => {
+                        observe::holds(conn, &name, rows)
+                    }
+                    (Some(Report::Global(counts)), Observe::Memory) => {
+                        observe::memory(conn, &name, &process, counts)
+                    }
+                    (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
+                    (
+                        None,
+                        Observe::PeerChecksums
+                        | Observe::PeerClients
+                        | Observe::PeerMetrics
+                        | Observe::PeerStatus,
+                    ) => self.fill_peers(conn, &name, observe, view),
                     (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
-                    (None, Observe::StatsVariables) => observe::stats_variables(conn, &name, &snapshot),
+                    (None, Observe::StatsVariables) => {
+                        observe::stats_variables(conn, &name, &snapshot)
+                    }
                     (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
                 })?;
             }
             (Kind::Checksums, _) => self.fill_checksums().await?,
             (_, Role::Runtime) => {
                 self.confirmed(&copy.name)?;
-                let pool = if copy.table.name == "mysql_servers" { Some(self.cores.ask(Ask::Pool).await?) } else { None };
+                let pool = if copy.table.name == "mysql_servers" {
+                    Some(self.cores.ask(Ask::Pool).await?)
+                } else {
+                    None
+                };
                 // While that was awaited, another configuration may have come.
                 let generation = self.confirmed(&copy.name)?;
                 let is_large = matches!(
                     copy.table.name,
-                    "mysql_users" | "mysql_query_rules_fast_routing" | "mysql_firewall_whitelist_rules"
+                    "mysql_users"
+                        | "mysql_query_rules_fast_routing"
+                        | "mysql_firewall_whitelist_rules"
                 );
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }
                 let snapshot = self.snapshot.borrow();
-                self.engine.borrow().transaction(|conn| observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref()))?;
-                self.filled.borrow_mut().insert(copy.name.clone(), generation);
+                self.engine.borrow().transaction(|conn| {
+                    observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref())
+                })?;
+                self.filled
+                    .borrow_mut()
+                    .insert(copy.name.clone(), generation);
             }
             _ => {}
         }
@@ -276,7 +378,10 @@ impl Shared {
     }
 
     fn process(&self, conn: &rusqlite::Connection) -> Process {
-        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or_default();
+        let pragma = |name: &str| {
+            conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                .unwrap_or_default()
+        };
         Process {
             uptime_s: (self.rt.now() - self.started).as_secs(),
             cores: self.cores.len(),
@@ -301,8 +406,12 @@ impl Shared {
             // Passwords are among them, and all of them are an administrator's.
             _ if view == View::Stats => door::hello::usual(name).map(str::to_owned),
             _ => {
-                let found = config::REGISTRY.iter().find(|variable| variable.name.eq_ignore_ascii_case(name));
-                found.and_then(|variable| self.in_memory(variable.name)).or_else(|| door::hello::usual(name).map(str::to_owned))
+                let found = config::REGISTRY
+                    .iter()
+                    .find(|variable| variable.name.eq_ignore_ascii_case(name));
+                found
+                    .and_then(|variable| self.in_memory(variable.name))
+                    .or_else(|| door::hello::usual(name).map(str::to_owned))
             }
         };
         let values: Vec<_> = asked.iter().map(|asked| value(&asked.name)).collect();
@@ -324,22 +433,45 @@ impl Shared {
     fn set(&self, view: View, assignment: &Assignment) -> Result<Reply, Said> {
         let Assignment { name, value } = assignment;
         // A comment behind the value ends with its line, and must not hide which variable is meant.
-        let sql =
-            |name: &str| format!("UPDATE global_variables SET variable_value={value}\nWHERE variable_name={}", literal(name));
+        let sql = |name: &str| {
+            format!(
+                "UPDATE global_variables SET variable_value={value}\nWHERE variable_name={}",
+                literal(name)
+            )
+        };
         if view == View::Stats {
             return Ok(self.stats.borrow().run(&sql(name), &[])?);
         }
-        let Some(known) = config::REGISTRY.iter().find(|variable| variable.name.eq_ignore_ascii_case(name)) else {
-            return Ok(Reply::Done { affected: 0, info: format!("ERROR: Unknown global variable: '{name}'.") });
+        let Some(known) = config::REGISTRY
+            .iter()
+            .find(|variable| variable.name.eq_ignore_ascii_case(name))
+        else {
+            return Ok(Reply::Done {
+                affected: 0,
+                info: format!("ERROR: Unknown global variable: '{name}'."),
+            });
         };
         let engine = self.engine.borrow();
-        let whole = engine.conn().unchecked_transaction().map_err(SqlError::from)?;
+        let whole = engine
+            .conn()
+            .unchecked_transaction()
+            .map_err(SqlError::from)?;
         let reply = engine.run(&sql(known.name), &[])?;
-        if let Reply::Done { affected: changed @ 2.., .. } = reply {
-            return Err(Said::Sql(format!("SET is for one variable, and this would change {changed}: nothing was changed")));
+        if let Reply::Done {
+            affected: changed @ 2..,
+            ..
+        } = reply
+        {
+            return Err(Said::Sql(format!(
+                "SET is for one variable, and this would change {changed}: nothing was changed"
+            )));
         }
         whole.commit().map_err(SqlError::from)?;
-        let module = Module::ALL.iter().find(|module| module.prefix().is_some_and(|prefix| known.name.starts_with(prefix)));
+        let module = Module::ALL.iter().find(|module| {
+            module
+                .prefix()
+                .is_some_and(|prefix| known.name.starts_with(prefix))
+        });
         if let Some(module) = module.filter(|_| cluster::is_shared(known.name)) {
             self.cluster.edited(*module);
         }
@@ -350,7 +482,8 @@ impl Shared {
         let affected = match (from, to) {
             (Layer::Disk, _) => {
                 let affected = layers::from_disk(&self.engine.borrow(), module)?;
-                self.cluster.edits_are_done(module, self.cluster.edited(module), false);
+                self.cluster
+                    .edits_are_done(module, self.cluster.edited(module), false);
                 affected
             }
             (_, Layer::Disk) => {
@@ -359,51 +492,79 @@ impl Shared {
             }
             (Layer::Runtime, _) => {
                 layers::from_runtime(&self.engine.borrow(), module, &self.snapshot.borrow())?;
-                self.cluster.edits_are_done(module, self.cluster.edits_of(module), true);
+                self.cluster
+                    .edits_are_done(module, self.cluster.edits_of(module), true);
                 0
             }
-            (Layer::Memory, _) => return Ok(Reply::Done { affected: 0, info: self.load(module).await? }),
+            (Layer::Memory, _) => {
+                return Ok(Reply::Done {
+                    affected: 0,
+                    info: self.load(module).await?,
+                });
+            }
         };
-        Ok(Reply::Done { affected, info: String::new() })
+        Ok(Reply::Done {
+            affected,
+            info: String::new(),
+        })
     }
 
     /// Everything can be saved; what will not be in force after a start is said.
     pub(crate) fn save(&self, module: Module) -> Result<Reply, Said> {
         let engine = self.engine.borrow();
         let mark = self.cluster.mark(module);
-        let mark = mark.as_ref().map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
+        let mark = mark
+            .as_ref()
+            .map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
         let affected = layers::to_disk(&engine, module, mark)?;
-        let unusable = module.prefix().map(|prefix| build::unusable_variables(engine.conn(), prefix)).transpose()?;
+        let unusable = module
+            .prefix()
+            .map(|prefix| build::unusable_variables(engine.conn(), prefix))
+            .transpose()?;
         let words: Vec<_> = unusable.iter().flatten().map(ToString::to_string).collect();
-        let info =
-            if words.is_empty() { String::new() } else { format!("saved, but not in force after a start: {}", words.join("; ")) };
+        let info = if words.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "saved, but not in force after a start: {}",
+                words.join("; ")
+            )
+        };
         if !info.is_empty() {
             (self.hooks.log)(&format!("SAVE {} TO DISK: {info}", module.words()));
         }
         Ok(Reply::Done { affected, info })
     }
 
-    /// What there is to say about it: what was taken and does less than it says, or only at the next start.
+    /// What there is to say about it: what was taken and does less than it says, or only at the
+    /// next start.
     async fn load(&self, module: Module) -> Result<String, Said> {
         let _alone = self.alone().await;
         self.refuse_lost_edit(module)?;
         let edits = self.cluster.edits_of(module);
         let now = self.snapshot.borrow().clone();
-        let asked = module.prefix().map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix)).transpose()?;
+        let asked = module
+            .prefix()
+            .map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix))
+            .transpose()?;
         let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
         notices.extend(self.cluster.told_apart(module, &next));
-        notices.extend(next.variables.waiting_for_a_start(&self.snapshot.borrow().variables));
+        notices.extend(
+            next.variables
+                .waiting_for_a_start(&self.snapshot.borrow().variables),
+        );
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
         }
         if let (Some(prefix), Some(asked)) = (module.prefix(), asked) {
-            // Memory shows values as they are in force: `1` for a truth has become `true`. What was set meanwhile waits for its own LOAD.
-            self.engine
-                .borrow()
-                .transaction(|conn| layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect()))?;
+            // Memory shows values as they are in force: `1` for a truth has become `true`. What was
+            // set meanwhile waits for its own LOAD.
+            self.engine.borrow().transaction(|conn| {
+                layers::keep_as_in_force(conn, prefix, &next, &asked.into_iter().collect())
+            })?;
         }
         // What is edited from the reading of memory on waits for its own LOAD.
         self.cluster.edits_are_done(module, edits, true);
@@ -411,17 +572,32 @@ impl Shared {
         Ok(notices.join("; "))
     }
 
-    /// Once: a script that says DELETE, INSERT and LOAD would else put half of it into force everywhere.
+    /// Once: a script that says DELETE, INSERT and LOAD would else put half of it into force
+    /// everywhere.
     fn refuse_lost_edit(&self, module: Module) -> Result<(), Said> {
-        let Some(words) = self.cluster.lost_edit(module, self.rt.now()) else { return Ok(()) };
-        (self.hooks.log)(&format!("LOAD {} TO RUNTIME is refused: {words}", module.words()));
+        let Some(words) = self.cluster.lost_edit(module, self.rt.now()) else {
+            return Ok(());
+        };
+        (self.hooks.log)(&format!(
+            "LOAD {} TO RUNTIME is refused: {words}",
+            module.words()
+        ));
         Err(Said::Sql(words))
     }
 
-    /// A module that was made, and checked, into force; `theirs`: as another proxy has it. `ends_events`: nothing is logged from then on.
-    pub(crate) async fn enter(&self, module: Module, next: Snapshot, theirs: Option<Sum>, ends_events: bool) -> Result<(), Said> {
+    /// A module that was made, and checked, into force; `theirs`: as another proxy has it.
+    /// `ends_events`: nothing is logged from then on.
+    pub(crate) async fn enter(
+        &self,
+        module: Module,
+        next: Snapshot,
+        theirs: Option<Sum>,
+        ends_events: bool,
+    ) -> Result<(), Said> {
         if module == Module::AdminVariables {
-            self.engine.borrow_mut().set_read_only(next.variables.admin_read_only)?;
+            self.engine
+                .borrow_mut()
+                .set_read_only(next.variables.admin_read_only)?;
         }
         let put = self.put_in_force(module, next, theirs).await;
         if ends_events {
@@ -433,13 +609,19 @@ impl Shared {
     }
 
     /// What a LOAD of the module would put into force, and what there is to say about it.
-    pub(crate) async fn build(&self, module: Module, now: Snapshot) -> Result<(Snapshot, Vec<Refusal>), Said> {
+    pub(crate) async fn build(
+        &self,
+        module: Module,
+        now: Snapshot,
+    ) -> Result<(Snapshot, Vec<Refusal>), Said> {
         let refused = |refused: Vec<Refusal>| because(module.words(), &refused);
         let read = build::read(&self.engine.borrow(), &now, module).map_err(refused)?;
         drop(now);
         let helpers = self.aside.helpers();
         let built = self.aside.done(move || read.build(&helpers)).await;
-        let built = built.ok_or("a defect ended the LOAD; the log has it")?.map_err(refused)?;
+        let built = built
+            .ok_or("a defect ended the LOAD; the log has it")?
+            .map_err(refused)?;
         if module == Module::AdminVariables {
             // The addresses of the next start have been looked at; these are open until then.
             access::check_at(&built.0.variables, &self.open_at).map_err(refused)?;
@@ -458,10 +640,18 @@ impl Shared {
             (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
         }
         self.put_in_force(Module::Users, next, None).await?;
-        Ok(Reply::Done { affected: 0, info: notices.join("; ") })
+        Ok(Reply::Done {
+            affected: 0,
+            info: notices.join("; "),
+        })
     }
 
-    async fn put_in_force(&self, module: Module, next: Snapshot, theirs: Option<Sum>) -> Result<(), Said> {
+    async fn put_in_force(
+        &self,
+        module: Module,
+        next: Snapshot,
+        theirs: Option<Sum>,
+    ) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
         self.cluster.loaded(module, theirs, &next, self.now_s());
@@ -474,17 +664,25 @@ impl Shared {
         }
         let others = match untold {
             0 => "the others work by an older one until they come to it".to_owned(),
-            _ => format!("{untold} could not even be told, and work by an older one until it is loaded again"),
+            _ => format!(
+                "{untold} could not even be told, and work by an older one until it is loaded again"
+            ),
         };
-        Err(Said::Sql(format!("only {confirmed} of {all} cores have confirmed generation {generation} in time; {others}")))
+        Err(Said::Sql(format!(
+            "only {confirmed} of {all} cores have confirmed generation {generation} in time; {others}"
+        )))
     }
 
     fn load_config(&self, module: Module) -> Result<Reply, Said> {
         let file = self.config_file()?;
         let loaded = file::into_memory(&self.engine.borrow(), &file, &[module]);
         let affected = loaded.map_err(|refused| because(module.words(), &refused))?;
-        self.cluster.edits_are_done(module, self.cluster.edited(module), false);
-        Ok(Reply::Done { affected, info: String::new() })
+        self.cluster
+            .edits_are_done(module, self.cluster.edited(module), false);
+        Ok(Reply::Done {
+            affected,
+            info: String::new(),
+        })
     }
 
     fn write_config(&self, path: &str, select: bool) -> Result<Reply, Said> {
@@ -495,18 +693,37 @@ impl Shared {
         if let Err(error) = private::write(Path::new(path), &text) {
             let twice = if select { "" } else { "ProxySQL Admin Error: " };
             // ProxySQL's words for the most common.
-            let why = if error.kind() == io::ErrorKind::NotFound { String::new() } else { format!(": {error}") };
+            let why = if error.kind() == io::ErrorKind::NotFound {
+                String::new()
+            } else {
+                format!(": {error}")
+            };
             return Err(Said::Sql(format!("{twice}Cannot open file {path}{why}")));
         }
         let affected = if select { text.len() as u64 } else { 0 };
-        Ok(Reply::Done { affected, info: format!("File {path} is saved.") })
+        Ok(Reply::Done {
+            affected,
+            info: format!("File {path} is saved."),
+        })
     }
 
     async fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
         match verb {
             Verb::Start => return Err(Said::Sql("ProxySQL already started".into())),
-            Verb::Pause => self.accept(Clients::Paused, "ProxySQL MySQL module is already paused, impossible to pause").await?,
-            Verb::Resume => self.accept(Clients::Welcome, "ProxySQL MySQL module is not paused, impossible to resume").await?,
+            Verb::Pause => {
+                self.accept(
+                    Clients::Paused,
+                    "ProxySQL MySQL module is already paused, impossible to pause",
+                )
+                .await?
+            }
+            Verb::Resume => {
+                self.accept(
+                    Clients::Welcome,
+                    "ProxySQL MySQL module is not paused, impossible to resume",
+                )
+                .await?
+            }
             Verb::Shutdown => (self.hooks.shutdown)(false),
             Verb::Kill => (self.hooks.shutdown)(true),
             Verb::ReadOnly => self.engine.borrow_mut().set_read_only(true)?,
@@ -527,7 +744,10 @@ impl Shared {
         self.clients.set(Clients::PartlyWelcome);
         let untold = self.cores.accept(wanted == Clients::Welcome).await;
         if untold > 0 {
-            return Err(Said::Sql(format!("{untold} of {} cores could not be told; try again", self.cores.len())));
+            return Err(Said::Sql(format!(
+                "{untold} of {} cores could not be told; try again",
+                self.cores.len()
+            )));
         }
         self.clients.set(wanted);
         Ok(())
@@ -535,7 +755,9 @@ impl Shared {
 
     async fn reload_tls(&self) -> Result<(), Said> {
         let _alone = self.alone().await;
-        let Some(renewed) = (self.hooks.reload_tls)()? else { return Ok(()) };
+        let Some(renewed) = (self.hooks.reload_tls)()? else {
+            return Ok(());
+        };
         let untold = self.cores.reload_tls(&renewed).await;
         *self.acceptor.borrow_mut() = Some(renewed.acceptor);
         match untold {
@@ -551,18 +773,29 @@ impl Shared {
 
     async fn checksum(&self, asker: &Asker, subject: &Subject) -> Result<Reply, Said> {
         match subject {
-            Subject::Global if asker.view == View::Stats => {
-                Err(Said::Sql("GLOBAL_CHECKSUM() is an administrator's: it is made of passwords, too".into()))
-            }
+            Subject::Global if asker.view == View::Stats => Err(Said::Sql(
+                "GLOBAL_CHECKSUM() is an administrator's: it is made of passwords, too".into(),
+            )),
             Subject::Global => {
                 self.cluster.seen(asker.id, self.now_s());
-                Ok(Reply::Rows(Grid::one("CHECKSUM", self.global_checksum().await?.to_string())))
+                Ok(Reply::Rows(Grid::one(
+                    "CHECKSUM",
+                    self.global_checksum().await?.to_string(),
+                )))
             }
             Subject::Table { words, table, disk } => {
                 let schema = if *disk { "disk" } else { "main" };
-                let condition = if *table == "global_variables" { "WHERE variable_name LIKE 'mysql-%'" } else { "" };
-                let checksum =
-                    checksum_of(&self.engine.borrow().run(&format!("SELECT * FROM {schema}.{table} {condition}"), &[])?);
+                let condition = if *table == "global_variables" {
+                    "WHERE variable_name LIKE 'mysql-%'"
+                } else {
+                    ""
+                };
+                let checksum = checksum_of(
+                    &self
+                        .engine
+                        .borrow()
+                        .run(&format!("SELECT * FROM {schema}.{table} {condition}"), &[])?,
+                );
                 let mut grid = Grid::new(["table", "checksum"]);
                 grid.push_row([Some(*words), Some(&checksum)]);
                 Ok(Reply::Rows(grid))
@@ -571,33 +804,47 @@ impl Shared {
     }
 
     fn explain_route(&self, question: &Question) -> Result<Reply, Said> {
-        Ok(Reply::Rows(route::explain(&self.snapshot.borrow(), question, self.rt.random())?))
+        Ok(Reply::Rows(route::explain(
+            &self.snapshot.borrow(),
+            question,
+            self.rt.random(),
+        )?))
     }
 }
 
 /// Without CLIENT_MULTI_STATEMENTS the first counts, as with ProxySQL.
 fn first_of(sql: &str) -> &str {
-    if sql.contains(';') { door::split::statements(sql).next().unwrap_or(sql) } else { sql }
+    if sql.contains(';') {
+        door::split::statements(sql).next().unwrap_or(sql)
+    } else {
+        sql
+    }
 }
 
 /// Before anything is made of a text that may be as long as a packet.
 fn is_short_enough(asker: &Asker, text: &str) -> Result<(), Said> {
     let max = STATS_VALUE_BYTES as usize;
     match asker.view {
-        View::Stats if text.len() > max => {
-            Err(Said::Sql(format!("the statement is too long: one of a statistics user has at most {max} bytes")))
-        }
+        View::Stats if text.len() > max => Err(Said::Sql(format!(
+            "the statement is too long: one of a statistics user has at most {max} bytes"
+        ))),
         _ => Ok(()),
     }
 }
 
-/// ProxySQL's form of a checksum: of nothing it is `0x00`. The same for the same rows, in whatever order they come.
+/// ProxySQL's form of a checksum: of nothing it is `0x00`. The same for the same rows, in whatever
+/// order they come.
 fn checksum_of(reply: &Reply) -> String {
-    let Reply::Rows(grid) = reply else { return "0x00".into() };
+    let Reply::Rows(grid) = reply else {
+        return "0x00".into();
+    };
     if grid.is_empty() {
         return "0x00".into();
     }
-    let mut rows: Vec<String> = grid.rows().map(|row| row.into_iter().map(|cell| format!("{cell:?}\n")).collect()).collect();
+    let mut rows: Vec<String> = grid
+        .rows()
+        .map(|row| row.into_iter().map(|cell| format!("{cell:?}\n")).collect())
+        .collect();
     rows.sort_unstable();
     let text = rows.concat();
     format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0))
@@ -606,5 +853,8 @@ fn checksum_of(reply: &Reply) -> String {
 /// All reasons in one error; nothing has changed.
 pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
     let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
-    Said::Sql(format!("{words} not loaded, nothing was changed: {}", reasons.join("; ")))
+    Said::Sql(format!(
+        "{words} not loaded, nothing was changed: {}",
+        reasons.join("; ")
+    ))
 }

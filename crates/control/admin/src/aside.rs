@@ -1,7 +1,9 @@
-//! Work that takes long, on a thread of its own that gives way: twenty thousand expressions take a second to compile and a while to be freed.
+//! Work that takes long, on a thread of its own that gives way: twenty thousand expressions take a
+//! second to compile and a while to be freed.
 //!
-//! Operators are answered meanwhile. And whoever waits for the processor, a core most of all, gets it between two steps of the work:
-//! the kernel alone would let him wait for the end of a time slice, which is several milliseconds.
+//! Operators are answered meanwhile. And whoever waits for the processor, a core most of all, gets
+//! it between two steps of the work: the kernel alone would let him wait for the end of a time
+//! slice, which is several milliseconds.
 
 use crate::cores::Part;
 use config::{Help, Rules, Step};
@@ -25,10 +27,12 @@ pub(crate) fn give_way() {
     thread::yield_now();
 }
 
-/// No more threads than this work on a LOAD: it shall be soon done, and leave processors for the cores.
+/// No more threads than this work on a LOAD: it shall be soon done, and leave processors for the
+/// cores.
 const THREADS_MAX: usize = 4;
 
-/// Threads that come for the steps of one work, beside the one whose work it is, and go when they are done.
+/// Threads that come for the steps of one work, beside the one whose work it is, and go when they
+/// are done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Helpers {
     /// With the one whose work it is.
@@ -52,7 +56,11 @@ impl Help for Helpers {
         thread::scope(|scope| {
             for _ in 0..helpers {
                 // Without it, the others do what there is.
-                drop(thread::Builder::new().name("helper".into()).spawn_scoped(scope, work));
+                drop(
+                    thread::Builder::new()
+                        .name("helper".into())
+                        .spawn_scoped(scope, work),
+                );
             }
             work();
         });
@@ -65,7 +73,8 @@ impl Aside {
         let (give, take) = mpsc::channel::<Work>();
         let body = move || {
             for work in take {
-                // Whoever waits for what comes of it hears that nothing does; the thread is there for the next.
+                // Whoever waits for what comes of it hears that nothing does; the thread is there
+                // for the next.
                 let _told_by_the_hook = catch_unwind(AssertUnwindSafe(work));
             }
         };
@@ -77,13 +86,18 @@ impl Aside {
     pub(crate) fn helpers(&self) -> Helpers {
         let threads = match self {
             Self::Here => 1,
-            Self::Thread(_) => thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX),
+            Self::Thread(_) => thread::available_parallelism()
+                .map_or(1, usize::from)
+                .min(THREADS_MAX),
         };
         Helpers { threads }
     }
 
     /// Does it, and says what came of it; `None` if it panicked.
-    pub(crate) async fn done<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(crate) async fn done<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let (tell, told) = mailbox::channel(1);
         self.later(move || drop(tell.try_send(work())));
         told.recv().await
@@ -125,7 +139,9 @@ mod tests {
             let aside = Aside::thread().unwrap();
             let here = thread::current().id();
             let elsewhere = aside.done(move || thread::current().id() != here).await;
-            let failed = aside.done(|| -> u8 { panic!("as it should in this test") }).await;
+            let failed = aside
+                .done(|| -> u8 { panic!("as it should in this test") })
+                .await;
             (elsewhere, failed, aside.done(|| 7).await)
         });
         assert_eq!(answers.unwrap(), (Some(true), None, Some(7)));

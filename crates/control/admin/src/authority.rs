@@ -1,7 +1,8 @@
 //! What SQLite may do while it understands a statement.
 //!
-//! Many a PRAGMA is carried out when it is prepared, also behind EXPLAIN, in COM_STMT_PREPARE, and behind a `;` of a text of which only the
-//! beginning is run. So SQLite itself is told what may not be: looking at the words of a text is for better words only.
+//! Many a PRAGMA is carried out when it is prepared, also behind EXPLAIN, in COM_STMT_PREPARE, and
+//! behind a `;` of a text of which only the beginning is run. So SQLite itself is told what may not
+//! be: looking at the words of a text is for better words only.
 
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -10,10 +11,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// They tell something and change nothing, whatever their argument.
-pub(crate) const HARMLESS: &[&str] =
-    &["table_info", "table_list", "index_list", "index_info", "database_list", "compile_options", "function_list"];
-/// So do these, which nobody has to say: ALTER TABLE looks through the rows with the checks, and functions with the names of PRAGMAs need the others.
-const HARMLESS_INSIDE: &[&str] = &["table_xinfo", "index_xinfo", "foreign_key_list", "quick_check", "integrity_check"];
+pub(crate) const HARMLESS: &[&str] = &[
+    "table_info",
+    "table_list",
+    "index_list",
+    "index_info",
+    "database_list",
+    "compile_options",
+    "function_list",
+];
+/// So do these, which nobody has to say: ALTER TABLE looks through the rows with the checks, and
+/// functions with the names of PRAGMAs need the others.
+const HARMLESS_INSIDE: &[&str] = &[
+    "table_xinfo",
+    "index_xinfo",
+    "foreign_key_list",
+    "quick_check",
+    "integrity_check",
+];
 /// These do so without an argument.
 const READ: &[&str] = &["page_count", "page_size", "data_version", "query_only"];
 
@@ -25,7 +40,8 @@ pub(crate) struct Ours(Arc<AtomicBool>, Arc<Mutex<Option<Tables>>>);
 pub(crate) type Tables = BTreeSet<String>;
 
 impl Ours {
-    /// From now on, on this connection, only statements of ours set anything or reach for other files.
+    /// From now on, on this connection, only statements of ours set anything or reach for other
+    /// files.
     pub(crate) fn watch(&self, conn: &Connection) {
         let (ours, noted) = (self.0.clone(), self.1.clone());
         conn.authorizer(Some(move |asked: AuthContext<'_>| {
@@ -61,9 +77,13 @@ impl Ours {
 }
 
 fn may_be_anybodys(action: &AuthAction<'_>) -> bool {
-    let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_one_of =
+        |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     match action {
-        AuthAction::Pragma { pragma_name, pragma_value } => {
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } => {
             is_one_of(HARMLESS, pragma_name)
                 || is_one_of(HARMLESS_INSIDE, pragma_name)
                 || (pragma_value.is_none() && is_one_of(READ, pragma_name))
@@ -84,8 +104,19 @@ mod tests {
         for view in [View::Stats, View::Admin] {
             let mut engine = Engine::open(None, view).unwrap();
             engine.set_read_only(true).unwrap();
-            let pragma = |name: &str| engine.conn().pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
-            for set in ["query_only=0", "query_only(0)", "main.query_only = off", "hard_heap_limit=1", "locking_mode=EXCLUSIVE"] {
+            let pragma = |name: &str| {
+                engine
+                    .conn()
+                    .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                    .unwrap()
+            };
+            for set in [
+                "query_only=0",
+                "query_only(0)",
+                "main.query_only = off",
+                "hard_heap_limit=1",
+                "locking_mode=EXCLUSIVE",
+            ] {
                 for text in [
                     format!("PRAGMA {set}"),
                     format!("EXPLAIN PRAGMA {set}"),
@@ -99,10 +130,16 @@ mod tests {
                     assert_eq!(pragma("query_only"), 1, "{text}");
                 }
             }
-            for file in ["ATTACH '/tmp/x' AS x", "ATTACH 'a' || 'b' AS x", "VACUUM INTO '/tmp/x'", "DETACH stats_history"] {
+            for file in [
+                "ATTACH '/tmp/x' AS x",
+                "ATTACH 'a' || 'b' AS x",
+                "VACUUM INTO '/tmp/x'",
+                "DETACH stats_history",
+            ] {
                 assert!(engine.query(file, &[], |_| None).is_err(), "{file}");
             }
-            let write = "INSERT INTO stats_history.history_mysql_query_digest (hostgroup) VALUES (1)";
+            let write =
+                "INSERT INTO stats_history.history_mysql_query_digest (hostgroup) VALUES (1)";
             assert!(engine.run(write, &[]).unwrap_err().0.contains("readonly"));
         }
     }
@@ -121,11 +158,15 @@ mod tests {
             "ALTER TABLE own ADD COLUMN b NOT NULL DEFAULT 1 CHECK (b > 0)",
             "DROP TABLE own",
         ] {
-            engine.run(text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"));
+            engine
+                .run(text, &[])
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
         }
         engine.set_read_only(true).unwrap();
         assert!(engine.run("CREATE TABLE own (a)", &[]).is_err());
-        engine.writing(|conn| Ok(conn.execute_batch("CREATE TABLE own (a)")?)).unwrap();
+        engine
+            .writing(|conn| Ok(conn.execute_batch("CREATE TABLE own (a)")?))
+            .unwrap();
         engine.set_read_only(false).unwrap();
         engine.run("INSERT INTO own VALUES (1)", &[]).unwrap();
     }

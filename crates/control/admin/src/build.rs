@@ -5,10 +5,13 @@ use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
 use config::{
-    Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, Help, HostgroupAttributesRow,
-    Refusal, ServerRow, SslParamsRow,
+    Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
+    Help, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow,
 };
-use config::{Proxies, ProxyRow, RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users, Variable, Variables};
+use config::{
+    Proxies, ProxyRow, RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users,
+    Variable, Variables,
+};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -33,13 +36,18 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
     read(engine, now, module)?.build(&Alone)
 }
 
-/// What counts at the start where what was saved cannot be understood: nobody is let past a firewall that may have been on.
-const IF_UNREADABLE: &[(&str, &str)] = &[("mysql-firewall_whitelist_enabled", "true"), ("mysql-automatic_detect_sqli", "true")];
+/// What counts at the start where what was saved cannot be understood: nobody is let past a
+/// firewall that may have been on.
+const IF_UNREADABLE: &[(&str, &str)] = &[
+    ("mysql-firewall_whitelist_enabled", "true"),
+    ("mysql-automatic_detect_sqli", "true"),
+];
 /// Of these no default counts: everybody knows it.
 const CREDENTIALS: [&str; 2] = ["admin-admin_credentials", "admin-stats_credentials"];
 
-/// For the start: what memory has of a module, if it can be in force, and what cannot be. Of variables, each counts for itself. Unless all of
-/// it `must` be, the admin port is put into force as far as it is safe: whoever was saved as an administrator is one, and nobody else.
+/// For the start: what memory has of a module, if it can be in force, and what cannot be. Of
+/// variables, each counts for itself. Unless all of it `must` be, the admin port is put into force
+/// as far as it is safe: whoever was saved as an administrator is one, and nobody else.
 pub(crate) fn at_start(
     engine: &Engine,
     now: &Snapshot,
@@ -48,16 +56,31 @@ pub(crate) fn at_start(
 ) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
     let mut refused = Vec::new();
     let built = match module.prefix() {
-        None => self::module(engine, now, module)
-            .or_else(|refused| if must || module != Module::Rules { Err(refused) } else { unchecked(engine, now, refused) }),
+        None => self::module(engine, now, module).or_else(|refused| {
+            if must || module != Module::Rules {
+                Err(refused)
+            } else {
+                unchecked(engine, now, refused)
+            }
+        }),
         Some(prefix) => saved_variables(engine.conn(), prefix)
             .map_err(|error| vec![sql_refusal("global_variables", error)])
             .and_then(|pairs| {
-                let (usable, unusable) = if must { usable(pairs) } else { safe(pairs, prefix) };
+                let (usable, unusable) = if must {
+                    usable(pairs)
+                } else {
+                    safe(pairs, prefix)
+                };
                 refused = unusable;
-                let next = Snapshot { generation: now.generation + 1, ..now.clone() };
+                let next = Snapshot {
+                    generation: now.generation + 1,
+                    ..now.clone()
+                };
                 let family = if must { prefix } else { "" };
-                making(next, move |next, help| checked_variables(usable, family, next, help)).build(&Alone)
+                making(next, move |next, help| {
+                    checked_variables(usable, family, next, help)
+                })
+                .build(&Alone)
             }),
     };
     match built {
@@ -66,16 +89,29 @@ pub(crate) fn at_start(
     }
 }
 
-/// The rules that were saved, without [`Variables::mysql_query_rewrite_check`]: what an older version took is no reason to serve without any rule. What is wrong with them is said.
+/// The rules that were saved, without [`Variables::mysql_query_rewrite_check`]: what an older
+/// version took is no reason to serve without any rule. What is wrong with them is said.
 fn unchecked(engine: &Engine, now: &Snapshot, refused: Vec<Refusal>) -> Built {
     let mut variables = Variables::clone(&now.variables);
     variables.mysql_query_rewrite_check = false;
-    let lenient = Snapshot { variables: Arc::new(variables), ..now.clone() };
-    let Ok((next, mut notices)) = module(engine, &lenient, Module::Rules) else { return Err(refused) };
-    notices.extend(
-        refused.into_iter().map(|refusal| Refusal { words: format!("{} (a LOAD would be refused)", refusal.words), ..refusal }),
-    );
-    Ok((Snapshot { variables: now.variables.clone(), ..next }, notices))
+    let lenient = Snapshot {
+        variables: Arc::new(variables),
+        ..now.clone()
+    };
+    let Ok((next, mut notices)) = module(engine, &lenient, Module::Rules) else {
+        return Err(refused);
+    };
+    notices.extend(refused.into_iter().map(|refusal| Refusal {
+        words: format!("{} (a LOAD would be refused)", refusal.words),
+        ..refusal
+    }));
+    Ok((
+        Snapshot {
+            variables: now.variables.clone(),
+            ..next
+        },
+        notices,
+    ))
 }
 
 pub(crate) type Pairs = Vec<(String, String)>;
@@ -86,26 +122,45 @@ fn usable(pairs: Vec<(String, Vec<u8>)>) -> (Pairs, Vec<Refusal>) {
     for (name, bytes) in pairs {
         let (why, value) = match String::from_utf8(bytes) {
             Ok(value) => (Variables::build([(&name, &value)]).err(), value),
-            Err(error) => (Some(not_utf8(&name)), String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            Err(error) => (
+                Some(not_utf8(&name)),
+                String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            ),
         };
         let Some(why) = why else {
             usable.push((name, value));
             continue;
         };
         let credentials = CREDENTIALS.contains(&name.as_str()).then_some(value);
-        let instead = IF_UNREADABLE.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let instead = IF_UNREADABLE
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value);
         refused.extend(why.into_iter().map(|refusal| match instead {
-            Some(value) => Refusal { words: format!("{}; until then it is {value}", refusal.words), ..refusal },
+            Some(value) => Refusal {
+                words: format!("{}; until then it is {value}", refusal.words),
+                ..refusal
+            },
             None => refusal,
         }));
-        usable.extend(instead.map(str::to_owned).or(credentials).map(|value| (name, value)));
+        usable.extend(
+            instead
+                .map(str::to_owned)
+                .or(credentials)
+                .map(|value| (name, value)),
+        );
     }
     (usable, refused)
 }
 
 fn not_utf8(name: &str) -> Vec<Refusal> {
     let column = Variable::named(name).map_or("", |known| known.name);
-    vec![Refusal { table: "global_variables", row: name.into(), column, words: "must be a text in UTF-8".into() }]
+    vec![Refusal {
+        table: "global_variables",
+        row: name.into(),
+        column,
+        words: "must be a text in UTF-8".into(),
+    }]
 }
 
 /// The same, and of the admin port's only what lets nobody in who knows no more than the defaults.
@@ -122,24 +177,37 @@ fn safe(pairs: Vec<(String, Vec<u8>)>, prefix: &str) -> (Pairs, Vec<Refusal>) {
 }
 
 /// Why variables in memory would not be in force after a start.
-pub(crate) fn unusable_variables(conn: &Connection, prefix: &str) -> Result<Vec<Refusal>, SqlError> {
+pub(crate) fn unusable_variables(
+    conn: &Connection,
+    prefix: &str,
+) -> Result<Vec<Refusal>, SqlError> {
     Ok(safe(saved_variables(conn, prefix)?, prefix).1)
 }
 
 /// Reads what a snapshot is made of that differs from `now` in one module.
 pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Read, Vec<Refusal>> {
     let conn = engine.conn();
-    let next = Snapshot { generation: now.generation + 1, ..now.clone() };
+    let next = Snapshot {
+        generation: now.generation + 1,
+        ..now.clone()
+    };
     let refused = not_yet(conn, module);
     let read = match module {
         Module::Servers => servers(conn, next),
-        Module::Users => rows::read::<UserRow>(conn, "").map(|rows| making(next, |next, help| users(next, rows, help))),
+        Module::Users => rows::read::<UserRow>(conn, "")
+            .map(|rows| making(next, |next, help| users(next, rows, help))),
         Module::Rules => all_rules(conn, next),
         Module::Firewall => firewall(conn, next),
-        Module::ProxysqlServers => rows::read::<ProxyRow>(conn, "").map(|rows| making(next, |next, _| proxies(next, rows))),
+        Module::ProxysqlServers => {
+            rows::read::<ProxyRow>(conn, "").map(|rows| making(next, |next, _| proxies(next, rows)))
+        }
         other => match other.prefix() {
             Some(prefix) => read_variables(conn, prefix)
-                .map(|pairs| making(next, move |next, help| checked_variables(pairs, prefix, next, help)))
+                .map(|pairs| {
+                    making(next, move |next, help| {
+                        checked_variables(pairs, prefix, next, help)
+                    })
+                })
                 .map_err(|error| vec![sql_refusal("global_variables", error)]),
             None => Ok(making(next, |_, _| Ok(Vec::new()))),
         },
@@ -147,7 +215,10 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
     match read {
         Ok(read) if refused.is_empty() => Ok(read),
         // What the rows themselves have against it is said as well.
-        Ok(read) => Err(refused.into_iter().chain(read.build(&Alone).err().unwrap_or_default()).collect()),
+        Ok(read) => Err(refused
+            .into_iter()
+            .chain(read.build(&Alone).err().unwrap_or_default())
+            .collect()),
         Err(more) => Err(refused.into_iter().chain(more).collect()),
     }
 }
@@ -174,8 +245,15 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
             words: format!("'{name}' is not there"),
         }]);
     }
-    let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
-    let others = now.users.rows().into_iter().filter(|row| row.username != name);
+    let mut next = Snapshot {
+        generation: now.generation + 1,
+        ..now.clone()
+    };
+    let others = now
+        .users
+        .rows()
+        .into_iter()
+        .filter(|row| row.username != name);
     let before = unseen(now);
     let mut notices = users(&mut next, others.chain(mine).collect(), &Alone)?;
     // What is so for others has been said when they were loaded.
@@ -187,17 +265,38 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
 fn not_yet(conn: &Connection, module: Module) -> Vec<Refusal> {
     let mut refused = Vec::new();
     for table in module.tables() {
-        let Kind::Declared { runtime: Runtime::NotYet { unless, does }, .. } = table.kind else { continue };
+        let Kind::Declared {
+            runtime: Runtime::NotYet { unless, does },
+            ..
+        } = table.kind
+        else {
+            continue;
+        };
         let harmless = if unless.is_empty() { "0" } else { unless };
-        let count =
-            conn.query_row(&format!("SELECT count(*) FROM main.{} WHERE NOT ({harmless})", table.name), [], |row| row.get(0));
+        let count = conn.query_row(
+            &format!(
+                "SELECT count(*) FROM main.{} WHERE NOT ({harmless})",
+                table.name
+            ),
+            [],
+            |row| row.get(0),
+        );
         let words = match count {
             Ok(0) => continue,
-            Ok(1) => format!("has 1 row, but this version {does} yet; without it, the rest can be loaded"),
-            Ok(count) => format!("has {count} rows, but this version {does} yet; without them, the rest can be loaded"),
+            Ok(1) => format!(
+                "has 1 row, but this version {does} yet; without it, the rest can be loaded"
+            ),
+            Ok(count) => format!(
+                "has {count} rows, but this version {does} yet; without them, the rest can be loaded"
+            ),
             Err(error) => SqlError::from(error).0,
         };
-        refused.push(Refusal { table: table.name, row: String::new(), column: "", words });
+        refused.push(Refusal {
+            table: table.name,
+            row: String::new(),
+            column: "",
+            words,
+        });
     }
     refused
 }
@@ -210,7 +309,11 @@ fn together<A, B, C>(
 ) -> Result<(A, B, C), Vec<Refusal>> {
     match (a, b, c) {
         (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
-        (a, b, c) => Err([a.err(), b.err(), c.err()].into_iter().flatten().flatten().collect()),
+        (a, b, c) => Err([a.err(), b.err(), c.err()]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect()),
     }
 }
 
@@ -220,7 +323,9 @@ fn servers(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         rows::read::<HostgroupAttributesRow>(conn, ""),
         rows::read::<SslParamsRow>(conn, ""),
     )?;
-    Ok(making(next, move |next, _| all_servers(next, servers, attributes, ssl)))
+    Ok(making(next, move |next, _| {
+        all_servers(next, servers, attributes, ssl)
+    }))
 }
 
 pub(crate) fn all_servers(
@@ -252,9 +357,14 @@ pub(crate) fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) ->
 }
 
 fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
-    let (rules, fast, rewrites) =
-        together(rows::read::<RuleRow>(conn, ""), rows::read::<FastRoutingRow>(conn, ""), rows::read::<RewriteRow>(conn, ""))?;
-    Ok(making(next, move |next, help| rules_and_rewrites(next, rules, fast, rewrites, help)))
+    let (rules, fast, rewrites) = together(
+        rows::read::<RuleRow>(conn, ""),
+        rows::read::<FastRoutingRow>(conn, ""),
+        rows::read::<RewriteRow>(conn, ""),
+    )?;
+    Ok(making(next, move |next, help| {
+        rules_and_rewrites(next, rules, fast, rewrites, help)
+    }))
 }
 
 pub(crate) fn rules_and_rewrites(
@@ -265,7 +375,11 @@ pub(crate) fn rules_and_rewrites(
     help: &dyn Help,
 ) -> Outcome {
     let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
-    let (rules, rewrites, ()) = together(rules, Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check), Ok(()))?;
+    let (rules, rewrites, ()) = together(
+        rules,
+        Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check),
+        Ok(()),
+    )?;
     let notices = rules.notices().to_vec();
     (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
     Ok(notices)
@@ -273,9 +387,15 @@ pub(crate) fn rules_and_rewrites(
 
 pub(crate) fn proxies(next: &mut Snapshot, rows: Vec<ProxyRow>) -> Outcome {
     next.proxies = Arc::new(Proxies::build(rows)?);
-    let is_alone = next.proxies.rows().is_empty() || !next.variables.admin_cluster_username.is_empty();
+    let is_alone =
+        next.proxies.rows().is_empty() || !next.variables.admin_cluster_username.is_empty();
     let words = "is empty: no other proxy is asked for anything".into();
-    let notice = Refusal { table: "global_variables", row: String::new(), column: "admin-cluster_username", words };
+    let notice = Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "admin-cluster_username",
+        words,
+    };
     Ok(if is_alone { Vec::new() } else { vec![notice] })
 }
 
@@ -285,7 +405,9 @@ fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
         rows::read::<FirewallRuleRow>(conn, ""),
         rows::read::<FirewallFingerprintRow>(conn, ""),
     )?;
-    Ok(making(next, move |next, help| whole_firewall(next, users, rules, fingerprints, help)))
+    Ok(making(next, move |next, help| {
+        whole_firewall(next, users, rules, fingerprints, help)
+    }))
 }
 
 pub(crate) fn whole_firewall(
@@ -297,17 +419,28 @@ pub(crate) fn whole_firewall(
 ) -> Outcome {
     let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
     next.firewall = Arc::new(firewall);
-    Ok([everybody_is_refused(next), others_are_counted(next), unseen(next)].concat())
+    Ok([
+        everybody_is_refused(next),
+        others_are_counted(next),
+        unseen(next),
+    ]
+    .concat())
 }
 
 /// A firewall that nobody has told anything is easily switched on.
 fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
-    let is_empty = next.firewall.user_rows().next().is_none() && next.firewall.rule_rows().next().is_none();
+    let is_empty =
+        next.firewall.user_rows().next().is_none() && next.firewall.rule_rows().next().is_none();
     if !next.variables.mysql_firewall_whitelist_enabled || !is_empty {
         return Vec::new();
     }
     let words = "is true, and the firewall has neither users nor rules in force: every statement of every user is refused".into();
-    Vec::from([Refusal { table: "global_variables", row: String::new(), column: "mysql-firewall_whitelist_enabled", words }])
+    Vec::from([Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "mysql-firewall_whitelist_enabled",
+        words,
+    }])
 }
 
 /// Options with which the statistics have other digests than the rules of the firewall.
@@ -323,7 +456,12 @@ fn others_are_counted(next: &Snapshot) -> Vec<Refusal> {
             "is {is}: the digests of the statistics are not those of the firewall, for which it is always {always}, and rules made of them may allow \
              nothing; LEARN MYSQL FIREWALL, stats_mysql_firewall and EXPLAIN ROUTE have the firewall's"
         );
-        (is != always).then(|| Refusal { table: "global_variables", row: String::new(), column, words })
+        (is != always).then(|| Refusal {
+            table: "global_variables",
+            row: String::new(),
+            column,
+            words,
+        })
     };
     let names = [
         "mysql-query_digests_grouping_limit",
@@ -342,19 +480,34 @@ fn of_user(name: &str) -> String {
 
 /// Users of the firewall whose statements nobody looks at.
 fn unseen(next: &Snapshot) -> Vec<Refusal> {
-    let forwarded = |row: &FirewallUserRow| next.users.frontend(&row.username).is_some_and(|user| user.fast_forward);
-    let rows = next.firewall.user_rows().filter(|row| !row.mode.eq_ignore_ascii_case("OFF") && forwarded(row));
+    let forwarded = |row: &FirewallUserRow| {
+        next.users
+            .frontend(&row.username)
+            .is_some_and(|user| user.fast_forward)
+    };
+    let rows = next
+        .firewall
+        .user_rows()
+        .filter(|row| !row.mode.eq_ignore_ascii_case("OFF") && forwarded(row));
     let told = rows.map(|row| Refusal {
         table: "mysql_firewall_whitelist_users",
         row: of_user(&row.username),
         column: "mode",
-        words: format!("is {}, but the user has fast_forward = 1: the firewall sees none of its statements", row.mode),
+        words: format!(
+            "is {}, but the user has fast_forward = 1: the firewall sees none of its statements",
+            row.mode
+        ),
     });
     told.collect()
 }
 
 /// The same, if others cannot come in on the admin port by what everybody knows.
-pub(crate) fn checked_variables(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dyn Help) -> Outcome {
+pub(crate) fn checked_variables(
+    pairs: Pairs,
+    prefix: &str,
+    next: &mut Snapshot,
+    help: &dyn Help,
+) -> Outcome {
     let mut notices = variables(pairs, next, help)?;
     if prefix == "admin-" {
         access::check(&next.variables)?;
@@ -373,7 +526,13 @@ fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Outcome {
     if old.mysql_query_processor_regex != next.variables.mysql_query_processor_regex {
         let fast: Vec<_> = next.rules.fast().rows().collect();
         let rules = next.rules.rows().cloned();
-        next.rules = Arc::new(Rules::build_with_help(&next.rules, rules, fast, &next.variables, help)?);
+        next.rules = Arc::new(Rules::build_with_help(
+            &next.rules,
+            rules,
+            fast,
+            &next.variables,
+            help,
+        )?);
     }
     if !old.mysql_query_rewrite_check && next.variables.mysql_query_rewrite_check {
         next.rewrites = Arc::new(Rewrites::build(next.rewrites.rows().cloned(), true)?);
@@ -393,7 +552,10 @@ pub(crate) fn read_variables(conn: &Connection, prefix: &str) -> Result<Pairs, S
         Ok(value) => Ok((name, value)),
         Err(_) => Err(SqlError(format!("{name} must be a text in UTF-8"))),
     };
-    saved_variables(conn, prefix)?.into_iter().map(text).collect()
+    saved_variables(conn, prefix)?
+        .into_iter()
+        .map(text)
+        .collect()
 }
 
 /// The same, as bytes: a value that is no text takes no other with it.
@@ -402,7 +564,14 @@ fn saved_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, Vec<u
         "SELECT variable_name, CAST(variable_value AS TEXT) FROM main.global_variables \
          WHERE substr(variable_name, 1, length(?1)) = ?1 ORDER BY 1",
     )?;
-    let bytes = |row: &rusqlite::Row<'_>, at| Ok::<_, rusqlite::Error>(row.get_ref(at)?.as_bytes()?.to_vec());
-    let pairs = select.query_map([prefix], |row| Ok((String::from_utf8_lossy(&bytes(row, 0)?).into_owned(), bytes(row, 1)?)))?;
+    let bytes = |row: &rusqlite::Row<'_>, at| {
+        Ok::<_, rusqlite::Error>(row.get_ref(at)?.as_bytes()?.to_vec())
+    };
+    let pairs = select.query_map([prefix], |row| {
+        Ok((
+            String::from_utf8_lossy(&bytes(row, 0)?).into_owned(),
+            bytes(row, 1)?,
+        ))
+    })?;
     Ok(pairs.collect::<Result<_, _>>()?)
 }

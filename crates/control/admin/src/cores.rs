@@ -1,4 +1,5 @@
-//! The data cores as the admin port sees them: messages go out, answers come back or do not come in time.
+//! The data cores as the admin port sees them: messages go out, answers come back or do not come in
+//! time.
 
 use crate::aside::{Aside, give_way};
 use crate::shared::Renewed;
@@ -45,8 +46,24 @@ impl std::fmt::Display for Silent {
 pub(crate) type Part = Arc<dyn Any + Send + Sync>;
 
 fn parts(snapshot: &Snapshot) -> [Part; 6] {
-    let Snapshot { generation: _, variables, users, servers, rules, rewrites, firewall, proxies: _ } = snapshot;
-    [variables.clone(), users.clone(), servers.clone(), rules.clone(), rewrites.clone(), firewall.clone()]
+    let Snapshot {
+        generation: _,
+        variables,
+        users,
+        servers,
+        rules,
+        rewrites,
+        firewall,
+        proxies: _,
+    } = snapshot;
+    [
+        variables.clone(),
+        users.clone(),
+        servers.clone(),
+        rules.clone(),
+        rewrites.clone(),
+        firewall.clone(),
+    ]
 }
 
 /// What rules are copied, and the copies.
@@ -56,8 +73,9 @@ type Copies = (Option<Arc<Rules>>, Vec<Arc<Rules>>);
 pub(crate) struct Cores {
     rt: Rt,
     senders: Vec<Sender<ToCore>>,
-    /// Of what the cores were given, what may still be in use. Whoever drops such a part last frees it, a million users or twenty thousand
-    /// expressions; that shall not be a core, which has sessions that wait.
+    /// Of what the cores were given, what may still be in use. Whoever drops such a part last frees
+    /// it, a million users or twenty thousand expressions; that shall not be a core, which has
+    /// sessions that wait.
     given: RefCell<Vec<Part>>,
     /// The rules that the cores have, each its own, and what these are copies of.
     copies: RefCell<Copies>,
@@ -69,19 +87,45 @@ pub(crate) struct Cores {
 
 impl Cores {
     /// `copies`: the rules of this snapshot that each core has, if it has been given one.
-    pub(crate) fn new(rt: Rt, senders: Vec<Sender<ToCore>>, snapshot: &Snapshot, copies: Vec<Arc<Rules>>, kept: Kept) -> Self {
+    pub(crate) fn new(
+        rt: Rt,
+        senders: Vec<Sender<ToCore>>,
+        snapshot: &Snapshot,
+        copies: Vec<Arc<Rules>>,
+        kept: Kept,
+    ) -> Self {
         let of = (copies.len() == senders.len()).then(|| snapshot.rules.clone());
-        let (given, copies, behind) = (RefCell::default(), RefCell::new((of, copies)), RefCell::default());
-        let cores = Self { rt, senders, given, copies, behind, kept: Rc::new(kept) };
+        let (given, copies, behind) = (
+            RefCell::default(),
+            RefCell::new((of, copies)),
+            RefCell::default(),
+        );
+        let cores = Self {
+            rt,
+            senders,
+            given,
+            copies,
+            behind,
+            kept: Rc::new(kept),
+        };
         cores.note(snapshot);
-        cores.copies.borrow().1.iter().for_each(|rules| cores.note_part(rules.clone()));
+        cores
+            .copies
+            .borrow()
+            .1
+            .iter()
+            .for_each(|rules| cores.note_part(rules.clone()));
         cores
     }
 
     /// How many sets of rules are not freed yet.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
-        self.given.borrow().iter().filter(|part| part.is::<Rules>()).count()
+        self.given
+            .borrow()
+            .iter()
+            .filter(|part| part.is::<Rules>())
+            .count()
     }
 
     /// Has freed what nobody works under any more.
@@ -92,7 +136,9 @@ impl Cores {
 
     /// From now on this is to be freed when nobody uses it any more.
     fn note(&self, snapshot: &Snapshot) {
-        parts(snapshot).into_iter().for_each(|part| self.note_part(part));
+        parts(snapshot)
+            .into_iter()
+            .for_each(|part| self.note_part(part));
     }
 
     fn note_part(&self, part: Part) {
@@ -102,23 +148,38 @@ impl Cores {
         }
     }
 
-    /// A snapshot for each core, with rules of its own: made anew if they are others than those it has.
+    /// A snapshot for each core, with rules of its own: made anew if they are others than those it
+    /// has.
     async fn for_cores(&self, snapshot: &Snapshot, aside: &Aside) -> Vec<Arc<Snapshot>> {
         let (of, mut rules) = self.copies.borrow().clone();
         if !of.is_some_and(|of| Arc::ptr_eq(&of, &snapshot.rules)) {
             let (of, count) = (snapshot.rules.clone(), self.senders.len());
-            let copies = move || (0..count).map(|_| Arc::new(of.for_core(&give_way))).collect();
+            let copies = move || {
+                (0..count)
+                    .map(|_| Arc::new(of.for_core(&give_way)))
+                    .collect()
+            };
             rules = match aside.done(copies).await {
                 Some(rules) => rules,
-                // A defect, which the log has: all cores share the one that was made, until the next LOAD.
+                // A defect, which the log has: all cores share the one that was made, until the
+                // next LOAD.
                 None => {
                     let shared = Arc::new(snapshot.clone());
                     return vec![shared; count];
                 }
             };
-            self.copies.replace((Some(snapshot.rules.clone()), rules.clone()));
+            self.copies
+                .replace((Some(snapshot.rules.clone()), rules.clone()));
         }
-        rules.into_iter().map(|rules| Arc::new(Snapshot { rules, ..snapshot.clone() })).collect()
+        rules
+            .into_iter()
+            .map(|rules| {
+                Arc::new(Snapshot {
+                    rules,
+                    ..snapshot.clone()
+                })
+            })
+            .collect()
     }
 
     /// How many.
@@ -126,15 +187,18 @@ impl Cores {
         self.senders.len()
     }
 
-    /// Leaves each core its message, again and again where a mailbox is full; how many could not be told until then.
+    /// Leaves each core its message, again and again where a mailbox is full; how many could not be
+    /// told until then.
     async fn tell(&self, messages: Vec<ToCore>, until: Instant) -> usize {
         let mut full: Vec<_> = self.senders.iter().zip(messages).collect();
         loop {
-            let again = full.into_iter().filter_map(|(sender, message)| match sender.try_send(message) {
-                Err(SendError::Full(message)) => Some((sender, message)),
-                // Of a core that has ended nothing more is to be had.
-                Ok(()) | Err(SendError::Closed(_)) => None,
-            });
+            let again =
+                full.into_iter()
+                    .filter_map(|(sender, message)| match sender.try_send(message) {
+                        Err(SendError::Full(message)) => Some((sender, message)),
+                        // Of a core that has ended nothing more is to be had.
+                        Ok(()) | Err(SendError::Closed(_)) => None,
+                    });
             full = again.collect();
             if full.is_empty() || self.rt.now() >= until {
                 return full.len();
@@ -143,8 +207,12 @@ impl Cores {
         }
     }
 
-    /// Sends each core a message that answers, and gathers the answers that come in time; and how many could not be told.
-    async fn gather<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> (Vec<T>, usize) {
+    /// Sends each core a message that answers, and gathers the answers that come in time; and how
+    /// many could not be told.
+    async fn gather<T: Send + 'static>(
+        &self,
+        message: impl Fn(bridge::Reply<T>) -> ToCore,
+    ) -> (Vec<T>, usize) {
         let (answers, arrived) = mailbox::channel(self.senders.len().max(1));
         let with_reply = |_: &Sender<ToCore>| {
             let answers = answers.clone();
@@ -163,7 +231,8 @@ impl Cores {
         (all, untold)
     }
 
-    /// Puts a configuration into force; how many cores have confirmed it, and how many could not be told of it.
+    /// Puts a configuration into force; how many cores have confirmed it, and how many could not be
+    /// told of it.
     pub(crate) async fn load(&self, snapshot: &Snapshot, aside: &Aside) -> (usize, usize) {
         let behind = Arc::new(AtomicUsize::new(self.senders.len()));
         self.behind.replace(behind.clone());
@@ -187,25 +256,45 @@ impl Cores {
         (confirmed.len(), untold)
     }
 
-    /// How many cores still work by an older configuration than the latest. One that was late has caught up when it confirms.
+    /// How many cores still work by an older configuration than the latest. One that was late has
+    /// caught up when it confirms.
     pub(crate) fn behind(&self) -> usize {
         self.behind.borrow().load(Ordering::Relaxed)
     }
 
     /// The answers of all cores, or how many there are.
-    async fn everybody<T: Send + 'static>(&self, message: impl Fn(bridge::Reply<T>) -> ToCore) -> Result<Vec<T>, Silent> {
+    async fn everybody<T: Send + 'static>(
+        &self,
+        message: impl Fn(bridge::Reply<T>) -> ToCore,
+    ) -> Result<Vec<T>, Silent> {
         let (answers, all) = (self.gather(message).await.0, self.senders.len());
-        if answers.len() == all { Ok(answers) } else { Err(Silent { answered: answers.len(), all }) }
+        if answers.len() == all {
+            Ok(answers)
+        } else {
+            Err(Silent {
+                answered: answers.len(),
+                all,
+            })
+        }
     }
 
     /// What all cores report, joined, with what was counted before and nobody has had.
     pub(crate) async fn ask(&self, what: Ask) -> Result<Report, Silent> {
-        let reports = self.everybody(|reply| ToCore::Ask { what, reset: false, reply }).await?;
+        let reports = self
+            .everybody(|reply| ToCore::Ask {
+                what,
+                reset: false,
+                reply,
+            })
+            .await?;
         let joined = reports.into_iter().reduce(|mut all, report| {
             all.merge(report);
             all
         });
-        let mut report = joined.ok_or(Silent { answered: 0, all: 0 })?;
+        let mut report = joined.ok_or(Silent {
+            answered: 0,
+            all: 0,
+        })?;
         self.kept.add_to(what, &mut report);
         Ok(report)
     }
@@ -213,13 +302,22 @@ impl Cores {
     /// The same, and they count anew.
     pub(crate) async fn take(&self, what: Ask) -> Result<Taken, Silent> {
         // Nobody is asked unless everybody listens.
-        self.everybody(|reply| ToCore::Ask { what: Ask::Rules, reset: false, reply }).await?;
+        self.everybody(|reply| ToCore::Ask {
+            what: Ask::Rules,
+            reset: false,
+            reply,
+        })
+        .await?;
         let all = self.senders.len();
         let (answers, arrived) = mailbox::channel::<Report>(all.max(1));
         let with_reply = |_: &Sender<ToCore>| {
             let answers = answers.clone();
             let reply = Box::new(move |report| drop(answers.try_send(report)));
-            ToCore::Ask { what, reset: true, reply }
+            ToCore::Ask {
+                what,
+                reset: true,
+                reply,
+            }
         };
         let messages = self.senders.iter().map(with_reply).collect();
         drop(answers);
@@ -245,7 +343,10 @@ impl Cores {
         let taken = self.rt.timeout(until - self.rt.now(), told).await;
         match taken {
             Ok(Some(taken)) if answered.get() == all => Ok(taken.and_before()),
-            _ => Err(Silent { answered: answered.get(), all }),
+            _ => Err(Silent {
+                answered: answered.get(),
+                all,
+            }),
         }
     }
 
@@ -262,27 +363,46 @@ impl Cores {
 
     /// Ends a session, or only what it runs; whether there was one.
     pub(crate) async fn kill(&self, session: u32, statement_only: bool) -> Result<bool, Silent> {
-        let message = |reply| ToCore::Kill { session, statement_only, owner: None, reply };
+        let message = |reply| ToCore::Kill {
+            session,
+            statement_only,
+            owner: None,
+            reply,
+        };
         let (answers, _untold) = self.gather(message).await;
         match answers.contains(&Killed::Done) {
-            false if answers.len() < self.senders.len() => Err(Silent { answered: answers.len(), all: self.senders.len() }),
+            false if answers.len() < self.senders.len() => Err(Silent {
+                answered: answers.len(),
+                all: self.senders.len(),
+            }),
             killed => Ok(killed),
         }
     }
 
     /// Drops results from the cache; how many.
     pub(crate) async fn flush_cache(&self, which: &FlushCache) -> Result<u64, Silent> {
-        Ok(self.everybody(|reply| ToCore::FlushCache { which: which.clone(), reply }).await?.into_iter().sum())
+        Ok(self
+            .everybody(|reply| ToCore::FlushCache {
+                which: which.clone(),
+                reply,
+            })
+            .await?
+            .into_iter()
+            .sum())
     }
 
     /// Has them hand over what waits for the events log.
     pub(crate) async fn hand_over_events(&self) -> Result<(), Silent> {
-        self.everybody(|done| ToCore::HandOverEvents { done }).await.map(drop)
+        self.everybody(|done| ToCore::HandOverEvents { done })
+            .await
+            .map(drop)
     }
 
     /// Has them forget who has failed to log in.
     pub(crate) async fn flush_client_hosts(&self) -> Result<(), Silent> {
-        self.everybody(|done| ToCore::FlushClientHosts { done }).await.map(drop)
+        self.everybody(|done| ToCore::FlushClientHosts { done })
+            .await
+            .map(drop)
     }
 
     /// Has them use another certificate; how many could not be told.
@@ -292,17 +412,27 @@ impl Cores {
             key: renewed.key.clone(),
             authorities: renewed.authorities.clone(),
         };
-        self.tell(self.senders.iter().map(message).collect(), self.rt.now() + ANSWER).await
+        self.tell(
+            self.senders.iter().map(message).collect(),
+            self.rt.now() + ANSWER,
+        )
+        .await
     }
 
     /// Stops or resumes accepting clients; how many cores could not be told.
     pub(crate) async fn accept(&self, accept: bool) -> usize {
-        let messages = self.senders.iter().map(|_| ToCore::Accept(accept)).collect();
+        let messages = self
+            .senders
+            .iter()
+            .map(|_| ToCore::Accept(accept))
+            .collect();
         self.tell(messages, self.rt.now() + ANSWER).await
     }
 }
 
 /// Whether this is this machine.
 pub(crate) fn is_local(address: &Address) -> bool {
-    address.ip().is_none_or(|ip| ip.to_canonical().is_loopback())
+    address
+        .ip()
+        .is_none_or(|ip| ip.to_canonical().is_loopback())
 }

@@ -17,21 +17,31 @@ const HISTORY: &str = "stats_history.history_mysql_query_digest";
 const NO_DIGESTS: &str = "a defect: the cores have answered something else than digests";
 
 impl Shared {
-    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused here in the same words.
+    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused
+    /// here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
         let now = self.snapshot.borrow().clone();
         let (next, _) = self.build(Module::Rules, now.clone()).await?;
         let (next, _) = self.build(Module::Firewall, next).await?;
-        let Report::Digests(digests) = self.cores.ask(Ask::Digests).await? else { return Err(NO_DIGESTS.into()) };
-        let replayed = self.aside.done(move || route::replay(&now, &next, &digests, all, &give_way)).await;
-        Ok(Reply::Rows(replayed.ok_or("a defect ended the replay; the log has it")?))
+        let Report::Digests(digests) = self.cores.ask(Ask::Digests).await? else {
+            return Err(NO_DIGESTS.into());
+        };
+        let replayed = self
+            .aside
+            .done(move || route::replay(&now, &next, &digests, all, &give_way))
+            .await;
+        Ok(Reply::Rows(
+            replayed.ok_or("a defect ended the replay; the log has it")?,
+        ))
     }
 
-    /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew. What cannot be written is
-    /// written with the next that can.
+    /// `SAVE MYSQL DIGEST TO DISK`: what was counted goes to the history, and the cores begin anew.
+    /// What cannot be written is written with the next that can.
     pub(crate) async fn keep_digests(&self) -> Result<Reply, Said> {
         let taken = self.cores.take(Ask::Digests).await?;
-        let Report::Digests(digests) = taken.report() else { return Err(NO_DIGESTS.into()) };
+        let Report::Digests(digests) = taken.report() else {
+            return Err(NO_DIGESTS.into());
+        };
         let now = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
         let kept = self.engine.borrow().transaction(|conn| {
             let mut insert = observe::Into::append(conn, HISTORY, 15)?;
@@ -46,15 +56,25 @@ impl Shared {
         let count = digests.len();
         if let Err(error) = kept {
             let (waiting, lost) = taken.put_back();
-            let also = if lost > 0 { format!("; {lost} others are lost, there were too many") } else { String::new() };
-            return Err(Said::Sql(format!("{error}: {waiting} digests wait for the next attempt{also}")));
+            let also = if lost > 0 {
+                format!("; {lost} others are lost, there were too many")
+            } else {
+                String::new()
+            };
+            return Err(Said::Sql(format!(
+                "{error}: {waiting} digests wait for the next attempt{also}"
+            )));
         }
         taken.delivered();
-        Ok(Reply::Done { affected: count as u64, info: String::new() })
+        Ok(Reply::Done {
+            affected: count as u64,
+            info: String::new(),
+        })
     }
 
     /// What is done from time to time: snapshots that are in force no more are taken apart; every
-    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept, and every `admin-stats_mysql_query_cache` a sample of the cache.
+    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept, and every
+    /// `admin-stats_mysql_query_cache` a sample of the cache.
     pub(crate) async fn housekeeping(self: Rc<Self>) {
         let (mut kept, mut sampled) = (self.rt.now(), self.rt.now());
         loop {
@@ -65,7 +85,9 @@ impl Shared {
                 && let Err(said) = self.keep_digests().await
             {
                 let every = variables.admin_stats_mysql_query_digest_to_disk;
-                (self.hooks.log)(&format!("the digests of the last {every} seconds were not kept: {said:?}"));
+                (self.hooks.log)(&format!(
+                    "the digests of the last {every} seconds were not kept: {said:?}"
+                ));
             }
             if self.is_time(&mut sampled, variables.admin_stats_mysql_query_cache)
                 && let Err(said) = self.sample_query_cache().await
@@ -88,7 +110,9 @@ impl Shared {
     pub(crate) async fn sample_query_cache(&self) -> Result<(), Said> {
         if let Report::Global(counts) = self.cores.ask(Ask::Global).await? {
             let now_s = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
-            self.engine.borrow().transaction(|conn| samples::query_cache(conn, now_s, &counts))?;
+            self.engine
+                .borrow()
+                .transaction(|conn| samples::query_cache(conn, now_s, &counts))?;
         }
         Ok(())
     }

@@ -23,24 +23,39 @@ impl Shared {
     ///
     /// # Errors
     /// There can be no such file: nothing was changed.
-    pub(crate) async fn events_after(&self, module: Module, next: &Snapshot) -> Result<Consequence, Said> {
+    pub(crate) async fn events_after(
+        &self,
+        module: Module,
+        next: &Snapshot,
+    ) -> Result<Consequence, Said> {
         let wish = next.variables.events_log();
         let is_other = wish != self.snapshot.borrow().variables.events_log();
         if is_other && wish.is_some() {
             let begun = self.log_events(wish.clone()).await;
             if begun.is_err() {
-                // It may come to what it was told when nobody waits any more: what is in force is told behind it.
+                // It may come to what it was told when nobody waits any more: what is in force is
+                // told behind it.
                 let as_before = self.snapshot.borrow().variables.events_log();
                 (self.hooks.log_events)(as_before, Box::new(|_done| {}));
             }
-            begun.map_err(|words| format!("{} not loaded, nothing was changed: {words}", module.words()))?;
+            begun.map_err(|words| {
+                format!(
+                    "{} not loaded, nothing was changed: {words}",
+                    module.words()
+                )
+            })?;
         }
-        let wanted =
-            next.variables.mysql_eventslog_default_log == 1 || next.rules.chain().iter().any(|rule| rule.log == Some(true));
+        let wanted = next.variables.mysql_eventslog_default_log == 1
+            || next.rules.chain().iter().any(|rule| rule.log == Some(true));
         let is_about_it = matches!(module, Module::Rules | Module::MysqlVariables);
-        let notice = (is_about_it && wanted && wish.is_none())
-            .then(|| "statements are to be logged, and are not while mysql-eventslog_filename is empty".to_owned());
-        Ok(Consequence { ends: is_other && wish.is_none(), notice })
+        let notice = (is_about_it && wanted && wish.is_none()).then(|| {
+            "statements are to be logged, and are not while mysql-eventslog_filename is empty"
+                .to_owned()
+        });
+        Ok(Consequence {
+            ends: is_other && wish.is_none(),
+            notice,
+        })
     }
 
     /// `PROXYSQL FLUSH LOGS`. What was counted before is in the files of before.
@@ -62,7 +77,10 @@ impl Shared {
         match self.rt.timeout(ANSWER, arrived.recv()).await {
             Ok(Some(answer)) => answer,
             Ok(None) => Err("the events log does not listen".into()),
-            Err(_late) => Err(format!("the events log has not answered within {} seconds: its disk is slow", ANSWER.as_secs())),
+            Err(_late) => Err(format!(
+                "the events log has not answered within {} seconds: its disk is slow",
+                ANSWER.as_secs()
+            )),
         }
     }
 }

@@ -8,7 +8,11 @@ pub(crate) fn info(row: &ProcessRow, level: u64) -> String {
     if level == 0 {
         return String::new();
     }
-    let attributes: Map<String, Value> = row.attributes.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let attributes: Map<String, Value> = row
+        .attributes
+        .iter()
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect();
     let backends: Vec<Value> = row
         .held
         .iter()
@@ -32,7 +36,11 @@ pub(crate) fn info(row: &ProcessRow, level: u64) -> String {
         "default_schema": row.schema,
         "backends": backends,
     });
-    if level == 1 { all.to_string() } else { format!("{all:#}") }
+    if level == 1 {
+        all.to_string()
+    } else {
+        format!("{all:#}")
+    }
 }
 
 #[cfg(test)]
@@ -60,7 +68,11 @@ mod tests {
             held: Vec::new(),
         };
         assert_eq!(info(&row, 0), "");
-        assert!(info(&row, 1).contains(r#""connection_attributes":{"program_name":"a \"shop\"\n"}"#), "{}", info(&row, 1));
+        assert!(
+            info(&row, 1).contains(r#""connection_attributes":{"program_name":"a \"shop\"\n"}"#),
+            "{}",
+            info(&row, 1)
+        );
         assert!(info(&row, 2).contains("\n  \"session_id\": 12"));
     }
 }

@@ -1,4 +1,5 @@
-//! What ProxySQL 2.7.1 answered, replayed: the same, or a difference that is named here and in docs/compatibility.md.
+//! What ProxySQL 2.7.1 answered, replayed: the same, or a difference that is named here and in
+//! docs/compatibility.md.
 
 use crate::answer::Said;
 use crate::engine::{Reply, View};
@@ -12,19 +13,59 @@ const COMMANDS: &str = include_str!("../tests/golden/commands_and_errors.txt");
 const SHOWS: &str = include_str!("../tests/golden/show_and_select.txt");
 const STATS_USER: &str = include_str!("../tests/golden/stats_user.txt");
 
-/// Statements that are answered differently on purpose: what ours begins with, and why. Each has its line in
-/// docs/compatibility.md.
+/// Statements that are answered differently on purpose: what ours begins with, and why. Each has
+/// its line in docs/compatibility.md.
 const DIFFERENT: &[(&str, &str, &str)] = &[
-    ("SHOW TABLES LIKE '%rules%'", "columns [\"tables\"]\nrows 6\nmysql_firewall", "lists of tables are always sorted"),
-    ("SHOW TABLES FROM stats LIKE '%digest%'", "columns [\"tables\"]\nrows 2", "a schema may be named together with a pattern"),
-    ("SHOW GLOBAL VARIABLES LIKE 'mysql-max%'", "columns [\"Variable_name\", \"Value\"]\nrows 6", "GLOBAL is understood"),
-    ("SHOW ALL VARIABLES", "columns [\"Variable_name\", \"Value\"]\nrows 2", "variables of our own"),
-    ("SHOW VARIABLES", "columns [\"Variable_name\", \"Value\"]\nrows 2", "variables of our own"),
-    ("show variables", "columns [\"Variable_name\", \"Value\"]\nrows 2", "variables of our own"),
-    ("SHOW MYSQL VARIABLES", "columns [\"Variable_name\", \"Value\"]\nrows 1", "variables of our own"),
-    ("SAVE MYSQL VARIABLES TO DISK", "OK affected=1", "variables of our own"),
-    ("SHOW MYSQL STATUS", "columns [\"Variable_name\", \"Value\"]\nrows 1", "counters of our own"),
-    ("SHOW PROMETHEUS METRICS", "ERROR 1045 28000 ProxySQL Admin Error: metrics for Prometheus are not", "not yet"),
+    (
+        "SHOW TABLES LIKE '%rules%'",
+        "columns [\"tables\"]\nrows 6\nmysql_firewall",
+        "lists of tables are always sorted",
+    ),
+    (
+        "SHOW TABLES FROM stats LIKE '%digest%'",
+        "columns [\"tables\"]\nrows 2",
+        "a schema may be named together with a pattern",
+    ),
+    (
+        "SHOW GLOBAL VARIABLES LIKE 'mysql-max%'",
+        "columns [\"Variable_name\", \"Value\"]\nrows 6",
+        "GLOBAL is understood",
+    ),
+    (
+        "SHOW ALL VARIABLES",
+        "columns [\"Variable_name\", \"Value\"]\nrows 2",
+        "variables of our own",
+    ),
+    (
+        "SHOW VARIABLES",
+        "columns [\"Variable_name\", \"Value\"]\nrows 2",
+        "variables of our own",
+    ),
+    (
+        "show variables",
+        "columns [\"Variable_name\", \"Value\"]\nrows 2",
+        "variables of our own",
+    ),
+    (
+        "SHOW MYSQL VARIABLES",
+        "columns [\"Variable_name\", \"Value\"]\nrows 1",
+        "variables of our own",
+    ),
+    (
+        "SAVE MYSQL VARIABLES TO DISK",
+        "OK affected=1",
+        "variables of our own",
+    ),
+    (
+        "SHOW MYSQL STATUS",
+        "columns [\"Variable_name\", \"Value\"]\nrows 1",
+        "counters of our own",
+    ),
+    (
+        "SHOW PROMETHEUS METRICS",
+        "ERROR 1045 28000 ProxySQL Admin Error: metrics for Prometheus are not",
+        "not yet",
+    ),
     (
         "SHOW CHARSET",
         "columns [\"Charset\", \"Default collation\"]\nrows 41",
@@ -35,7 +76,11 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
         "columns [\"Id\", \"Collation\", \"Charset\", \"Default\"]\nrows 1309",
         "the collations of MySQL 8 and MariaDB",
     ),
-    ("SHOW COLUMNS FROM mysql_servers", "columns [\"Field\"", "as SHOW FIELDS, which dump tools need"),
+    (
+        "SHOW COLUMNS FROM mysql_servers",
+        "columns [\"Field\"",
+        "as SHOW FIELDS, which dump tools need",
+    ),
     (
         "SELECT CONCAT(@@version, ' ', @@version_comment)",
         "columns [\":version || ' Admin Module'\"]",
@@ -46,22 +91,86 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
         "columns [\"@@global.mysql-max_connections\"]\nrows 1\n10000",
         "a scope is understood",
     ),
-    ("USE nosuch", "ERROR 1049 28000 ProxySQL Admin Error: Unknown database 'nosuch'", "an unknown schema is an error"),
-    ("SHOW WARNINGS", "columns [\"Level\", \"Code\", \"Message\"]\nrows 0", "graphical tools ask it"),
-    ("SHOW ERRORS", "columns [\"Level\", \"Code\", \"Message\"]\nrows 0", "graphical tools ask it"),
-    ("SHOW FULL TABLES FROM main", "columns [\"Tables_in_main\", \"Table_type\"]", "graphical tools ask it"),
-    ("SHOW TABLE STATUS", "columns [\"Name\", \"Engine\"", "graphical tools ask it"),
-    ("SHOW STATUS", "columns [\"Variable_name\", \"Value\"]\nrows 1", "graphical tools ask it"),
-    ("SHOW GLOBAL STATUS", "columns [\"Variable_name\", \"Value\"]\nrows 1", "graphical tools ask it"),
-    ("SHOW ENGINES", "columns [\"Engine\"", "graphical tools ask it"),
-    ("SHOW INDEX FROM mysql_servers", "columns [\"Table\"", "graphical tools ask it"),
-    ("DESCRIBE mysql_servers", "columns [\"Field\"", "graphical tools ask it"),
-    ("DESC mysql_servers", "columns [\"Field\"", "graphical tools ask it"),
-    ("KILL QUERY 999999", "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id", "as on the traffic port"),
-    ("KILL 999999", "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id", "as on the traffic port"),
-    (";", "ERROR 1045 28000 ProxySQL Admin Error: not an error", "a lone ; is an empty statement"),
-    ("SELECT CONFIG INTO OUTFILE DATADIR/out.cnf", "OK affected=7", "other comments in the file"),
-    ("SELECT CONFIG FILE", "columns [\"Data\"]\nrows 1\n# Written by Millrace", "other comments in the file"),
+    (
+        "USE nosuch",
+        "ERROR 1049 28000 ProxySQL Admin Error: Unknown database 'nosuch'",
+        "an unknown schema is an error",
+    ),
+    (
+        "SHOW WARNINGS",
+        "columns [\"Level\", \"Code\", \"Message\"]\nrows 0",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW ERRORS",
+        "columns [\"Level\", \"Code\", \"Message\"]\nrows 0",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW FULL TABLES FROM main",
+        "columns [\"Tables_in_main\", \"Table_type\"]",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW TABLE STATUS",
+        "columns [\"Name\", \"Engine\"",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW STATUS",
+        "columns [\"Variable_name\", \"Value\"]\nrows 1",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW GLOBAL STATUS",
+        "columns [\"Variable_name\", \"Value\"]\nrows 1",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW ENGINES",
+        "columns [\"Engine\"",
+        "graphical tools ask it",
+    ),
+    (
+        "SHOW INDEX FROM mysql_servers",
+        "columns [\"Table\"",
+        "graphical tools ask it",
+    ),
+    (
+        "DESCRIBE mysql_servers",
+        "columns [\"Field\"",
+        "graphical tools ask it",
+    ),
+    (
+        "DESC mysql_servers",
+        "columns [\"Field\"",
+        "graphical tools ask it",
+    ),
+    (
+        "KILL QUERY 999999",
+        "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id",
+        "as on the traffic port",
+    ),
+    (
+        "KILL 999999",
+        "ERROR 1045 28000 ProxySQL Admin Error: Unknown thread id",
+        "as on the traffic port",
+    ),
+    (
+        ";",
+        "ERROR 1045 28000 ProxySQL Admin Error: not an error",
+        "a lone ; is an empty statement",
+    ),
+    (
+        "SELECT CONFIG INTO OUTFILE DATADIR/out.cnf",
+        "OK affected=7",
+        "other comments in the file",
+    ),
+    (
+        "SELECT CONFIG FILE",
+        "columns [\"Data\"]\nrows 1\n# Written by Millrace",
+        "other comments in the file",
+    ),
     (
         "LOAD MYSQL VARIABLES TO RUNTIME",
         "OK affected=0 mysql-threads takes effect at the next start",
@@ -112,14 +221,46 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
         "ERROR 1045 28000 ProxySQL Admin Error: ATTACH is not allowed",
         "other files are out of reach",
     ),
-    ("CHECKSUM MYSQL VARIABLES", "columns [\"table\", \"checksum\"]\nrows 1\nMYSQL VARIABLES\t0x", "another value"),
-    ("VACUUM", "OK affected=0", "affected rows are those of the statement itself"),
-    ("PROXYSQL STOP", "ERROR 1045 28000 ProxySQL Admin Error: PROXYSQL STOP is not available", "not yet"),
-    ("SELECT 1", "columns [\"1\"]", "ProxySQL hangs after PROXYSQL STOP"),
-    ("PROXYSQL START", "ERROR 1045 28000 ProxySQL Admin Error: ProxySQL already started", "it was not stopped"),
-    ("SELECT CONCAT('a','b')", "columns [\"CONCAT('a','b')\"]\nrows 1\nab", "a newer SQLite"),
-    ("SELECT IF(1,2,3)", "columns [\"IF(1,2,3)\"]\nrows 1\n2", "a newer SQLite"),
-    ("SELECT sqlite_version()", "columns [\"sqlite_version()\"]\nrows 1\n3.", "a newer SQLite"),
+    (
+        "CHECKSUM MYSQL VARIABLES",
+        "columns [\"table\", \"checksum\"]\nrows 1\nMYSQL VARIABLES\t0x",
+        "another value",
+    ),
+    (
+        "VACUUM",
+        "OK affected=0",
+        "affected rows are those of the statement itself",
+    ),
+    (
+        "PROXYSQL STOP",
+        "ERROR 1045 28000 ProxySQL Admin Error: PROXYSQL STOP is not available",
+        "not yet",
+    ),
+    (
+        "SELECT 1",
+        "columns [\"1\"]",
+        "ProxySQL hangs after PROXYSQL STOP",
+    ),
+    (
+        "PROXYSQL START",
+        "ERROR 1045 28000 ProxySQL Admin Error: ProxySQL already started",
+        "it was not stopped",
+    ),
+    (
+        "SELECT CONCAT('a','b')",
+        "columns [\"CONCAT('a','b')\"]\nrows 1\nab",
+        "a newer SQLite",
+    ),
+    (
+        "SELECT IF(1,2,3)",
+        "columns [\"IF(1,2,3)\"]\nrows 1\n2",
+        "a newer SQLite",
+    ),
+    (
+        "SELECT sqlite_version()",
+        "columns [\"sqlite_version()\"]\nrows 1\n3.",
+        "a newer SQLite",
+    ),
     (
         "SELECT * FROM stats_mysql_global LIMIT 2",
         "columns [\"Variable_Name\", \"Variable_Value\"]\nrows 2\nProxySQL_Uptime\t",
@@ -142,7 +283,10 @@ fn recordings(text: &str) -> Vec<Recorded<'_>> {
     let mut all: Vec<Recorded<'_>> = Vec::new();
     for line in text.lines() {
         if let Some(sql) = line.strip_prefix(">>> ") {
-            all.push(Recorded { sql, lines: Vec::new() });
+            all.push(Recorded {
+                sql,
+                lines: Vec::new(),
+            });
         } else if line.starts_with("---") {
             break;
         } else if let Some(last) = all.last_mut() {
@@ -150,11 +294,9 @@ fn recordings(text: &str) -> Vec<Recorded<'_>> {
         }
     }
     for recorded in &mut all {
-        while recorded
-            .lines
-            .last()
-            .is_some_and(|line| line.is_empty() || line.starts_with("(connection") || line.starts_with("!!!"))
-        {
+        while recorded.lines.last().is_some_and(|line| {
+            line.is_empty() || line.starts_with("(connection") || line.starts_with("!!!")
+        }) {
             recorded.lines.pop();
         }
     }
@@ -163,7 +305,11 @@ fn recordings(text: &str) -> Vec<Recorded<'_>> {
 
 /// Whether a row of a list of tables is one of a table that ProxySQL does not have.
 fn is_ours(row: &[String]) -> bool {
-    let name = row.first().map_or("", String::as_str).trim_start_matches("runtime_").trim_end_matches("_reset");
+    let name = row
+        .first()
+        .map_or("", String::as_str)
+        .trim_start_matches("runtime_")
+        .trim_end_matches("_reset");
     row.len() == 1 && tables::all().any(|table| table.is_ours() && table.name == name)
 }
 
@@ -176,9 +322,17 @@ fn shown(said: &Result<Reply, Said>, recorded: &Recorded<'_>) -> String {
             let _ = write!(out, "OK affected={affected} {info}");
         }
         Ok(Reply::Rows(grid)) => {
-            let rows: Vec<_> = grid.texts().into_iter().filter(|row| !is_ours(row)).collect();
+            let rows: Vec<_> = grid
+                .texts()
+                .into_iter()
+                .filter(|row| !is_ours(row))
+                .collect();
             let _ = write!(out, "columns {:?}\nrows {}\n", grid.names, rows.len());
-            let cut = if recorded.lines.last() == Some(&"...") { 25 } else { usize::MAX };
+            let cut = if recorded.lines.last() == Some(&"...") {
+                25
+            } else {
+                usize::MAX
+            };
             for row in rows.iter().take(cut) {
                 out += &row.join("\t").replace('\n', "\\n");
                 out.push('\n');
@@ -198,10 +352,13 @@ fn wanted(recorded: &Recorded<'_>) -> String {
     let first = recorded.lines.first().copied().unwrap_or_default();
     if let Some(rest) = first.strip_prefix("OK affected=") {
         let affected = rest.split(' ').next().unwrap_or_default();
-        let info =
-            rest.split_once("message=b").map_or("", |(_, rest)| rest.rsplit_once(" warnings").map_or("", |(info, _)| info));
+        let info = rest.split_once("message=b").map_or("", |(_, rest)| {
+            rest.rsplit_once(" warnings").map_or("", |(info, _)| info)
+        });
         let info: String = info[1..info.len() - 1].chars().skip(1).collect();
-        return format!("OK affected={affected} {info}").trim_end().to_owned();
+        return format!("OK affected={affected} {info}")
+            .trim_end()
+            .to_owned();
     }
     if let Some(rest) = first.strip_prefix("ERROR (") {
         let (code, rest) = rest.split_once(", ").unwrap();
@@ -236,7 +393,13 @@ fn split_python(list: &str) -> Vec<String> {
     all
 }
 
-async fn replay(bench: &Bench, view: View, text: &str, datadir: &str, used: &mut BTreeSet<&str>) -> Vec<String> {
+async fn replay(
+    bench: &Bench,
+    view: View,
+    text: &str,
+    datadir: &str,
+    used: &mut BTreeSet<&str>,
+) -> Vec<String> {
     let mut differences = Vec::new();
     for recorded in recordings(text) {
         let sql = recorded.sql.replace("DATADIR", datadir);
@@ -245,10 +408,16 @@ async fn replay(bench: &Bench, view: View, text: &str, datadir: &str, used: &mut
         if ours == theirs {
             continue;
         }
-        if let Some((sql, ..)) = DIFFERENT.iter().find(|(sql, begin, _)| *sql == recorded.sql && ours.starts_with(begin)) {
+        if let Some((sql, ..)) = DIFFERENT
+            .iter()
+            .find(|(sql, begin, _)| *sql == recorded.sql && ours.starts_with(begin))
+        {
             used.insert(sql);
         } else {
-            differences.push(format!("{}\n  theirs: {theirs}\n  ours:   {ours}", recorded.sql));
+            differences.push(format!(
+                "{}\n  theirs: {theirs}\n  ours:   {ours}",
+                recorded.sql
+            ));
         }
     }
     differences
@@ -263,27 +432,50 @@ fn statements_are_answered_as_they_were_recorded() {
     let text = "admin_variables={ mysql_ifaces=\"127.0.0.1:18032\" refresh_interval=2000 }\n\
                 mysql_variables={ interfaces=\"127.0.0.1:18033\" threads=2 monitor_enabled=true max_allowed_packet=67108864 }";
     std::fs::write(&config, text).unwrap();
-    let options = Options { datadir: Some(directory.0.clone()), config: Some(config), ..Options::default() };
+    let options = Options {
+        datadir: Some(directory.0.clone()),
+        config: Some(config),
+        ..Options::default()
+    };
     testing::with(options, |bench| async move {
         let mut used = BTreeSet::new();
         let mut differences = replay(&bench, View::Admin, SHOWS, &datadir, &mut used).await;
         differences.extend(replay(&bench, View::Admin, COMMANDS, &datadir, &mut used).await);
         differences.extend(replay(&bench, View::Stats, STATS_USER, &datadir, &mut used).await);
-        differences
-            .extend(DIFFERENT.iter().filter(|(sql, ..)| !used.contains(sql)).map(|(sql, ..)| format!("{sql} is no different")));
-        assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+        differences.extend(
+            DIFFERENT
+                .iter()
+                .filter(|(sql, ..)| !used.contains(sql))
+                .map(|(sql, ..)| format!("{sql} is no different")),
+        );
+        assert!(
+            differences.is_empty(),
+            "{} differences:\n{}",
+            differences.len(),
+            differences.join("\n")
+        );
     });
 }
 
-/// A38: the tables are declared as ProxySQL declares them, byte for byte; in two `runtime_` tables it breaks lines elsewhere.
+/// A38: the tables are declared as ProxySQL declares them, byte for byte; in two `runtime_` tables
+/// it breaks lines elsewhere.
 #[test]
 fn tables_are_declared_as_they_were_recorded() {
     const RECORDED: &[(&str, &str)] = &[
         ("main", include_str!("../tests/golden/show_create_main.sql")),
         ("disk", include_str!("../tests/golden/show_create_disk.sql")),
-        ("stats", include_str!("../tests/golden/show_create_stats.sql")),
-        ("monitor", include_str!("../tests/golden/show_create_monitor.sql")),
-        ("stats_history", include_str!("../tests/golden/show_create_stats_history.sql")),
+        (
+            "stats",
+            include_str!("../tests/golden/show_create_stats.sql"),
+        ),
+        (
+            "monitor",
+            include_str!("../tests/golden/show_create_monitor.sql"),
+        ),
+        (
+            "stats_history",
+            include_str!("../tests/golden/show_create_stats_history.sql"),
+        ),
     ];
     testing::with(Options::default(), |bench| async move {
         let mut count = 0;
@@ -294,8 +486,12 @@ fn tables_are_declared_as_they_were_recorded() {
                 let table = head.split(' ').next().unwrap();
                 let ddl = ddl.trim_end().strip_suffix(';').unwrap();
                 let ours = &bench.rows(&format!("SHOW CREATE TABLE {table}")).await[0];
-                if table == "main.runtime_mysql_query_rules" || table == "main.runtime_mysql_users" {
-                    assert_eq!(ours[1].split_whitespace().collect::<String>(), ddl.split_whitespace().collect::<String>());
+                if table == "main.runtime_mysql_query_rules" || table == "main.runtime_mysql_users"
+                {
+                    assert_eq!(
+                        ours[1].split_whitespace().collect::<String>(),
+                        ddl.split_whitespace().collect::<String>()
+                    );
                 } else {
                     assert_eq!(ours[1], ddl, "{table}");
                 }
@@ -306,7 +502,13 @@ fn tables_are_declared_as_they_were_recorded() {
             ours.retain(|row| !is_ours(row));
             assert_eq!(ours, listed, "{schema}");
         }
-        assert_eq!(count, tables::copies().iter().filter(|copy| !copy.table.is_ours()).count());
+        assert_eq!(
+            count,
+            tables::copies()
+                .iter()
+                .filter(|copy| !copy.table.is_ours())
+                .count()
+        );
     });
 }
 
@@ -318,13 +520,27 @@ fn variables_and_their_defaults_are_those_of_proxysql() {
         let mut other = Vec::new();
         for line in recorded.lines().skip(1) {
             let (name, value) = line.split_once('\t').unwrap_or((line, ""));
-            let found = ours.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name} is missing"));
+            let found = ours
+                .iter()
+                .find(|row| row[0] == name)
+                .unwrap_or_else(|| panic!("{name} is missing"));
             if found[1] != value {
                 other.push(name);
             }
         }
         // The recorded process had other ports, threads and limits than the defaults.
-        let set = ["admin-mysql_ifaces", "mysql-interfaces", "mysql-threads", "mysql-max_connections"];
-        assert_eq!(other.into_iter().filter(|name| !set.contains(name)).collect::<Vec<_>>(), [""; 0]);
+        let set = [
+            "admin-mysql_ifaces",
+            "mysql-interfaces",
+            "mysql-threads",
+            "mysql-max_connections",
+        ];
+        assert_eq!(
+            other
+                .into_iter()
+                .filter(|name| !set.contains(name))
+                .collect::<Vec<_>>(),
+            [""; 0]
+        );
     });
 }

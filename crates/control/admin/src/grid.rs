@@ -13,7 +13,11 @@ pub struct Grid {
 impl Grid {
     /// Without rows.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        Self { names: names.into_iter().map(Into::into).collect(), bytes: Vec::new(), ends: Vec::new() }
+        Self {
+            names: names.into_iter().map(Into::into).collect(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// One row of one column.
@@ -78,8 +82,15 @@ impl Grid {
     /// For tests and messages: every cell as text.
     #[must_use]
     pub fn texts(&self) -> Vec<Vec<String>> {
-        let text = |cell: Option<&[u8]>| cell.map_or_else(|| "NULL".into(), |text| String::from_utf8_lossy(text).into_owned());
-        self.rows().map(|row| row.into_iter().map(text).collect()).collect()
+        let text = |cell: Option<&[u8]>| {
+            cell.map_or_else(
+                || "NULL".into(),
+                |text| String::from_utf8_lossy(text).into_owned(),
+            )
+        };
+        self.rows()
+            .map(|row| row.into_iter().map(text).collect())
+            .collect()
     }
 }
 
@@ -94,6 +105,9 @@ mod tests {
         grid.push(Some(b""));
         grid.push_display(2.5);
         assert_eq!(grid.len(), 2);
-        assert_eq!(grid.rows().collect::<Vec<_>>(), [[Some(&b"1"[..]), None], [Some(&b""[..]), Some(b"2.5")]]);
+        assert_eq!(
+            grid.rows().collect::<Vec<_>>(),
+            [[Some(&b"1"[..]), None], [Some(&b""[..]), Some(b"2.5")]]
+        );
     }
 }

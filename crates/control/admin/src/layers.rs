@@ -1,4 +1,5 @@
-//! Rows between disk and memory, and from what is in force back to memory. Each move happens as a whole or not at all.
+//! Rows between disk and memory, and from what is in force back to memory. Each move happens as a
+//! whole or not at all.
 
 use crate::engine::{Engine, SqlError};
 use crate::rows;
@@ -12,8 +13,13 @@ pub(crate) fn from_disk(engine: &Engine, module: Module) -> Result<u64, SqlError
     engine.transaction(|conn| copy(conn, module, "disk", "main"))
 }
 
-/// From memory to disk: `SAVE … TO DISK`; and what a start goes on from if it finds the module as it is in force now. When it returns, it is there for good.
-pub(crate) fn to_disk(engine: &Engine, module: Module, mark: Option<Mark<'_>>) -> Result<u64, SqlError> {
+/// From memory to disk: `SAVE … TO DISK`; and what a start goes on from if it finds the module as
+/// it is in force now. When it returns, it is there for good.
+pub(crate) fn to_disk(
+    engine: &Engine,
+    module: Module,
+    mark: Option<Mark<'_>>,
+) -> Result<u64, SqlError> {
     engine.transaction(|conn| {
         let moved = copy(conn, module, "main", "disk")?;
         keep_mark(conn, mark)?;
@@ -21,8 +27,8 @@ pub(crate) fn to_disk(engine: &Engine, module: Module, mark: Option<Mark<'_>>) -
     })
 }
 
-/// What is in force of a module, to disk, with its mark: tables that something works by, and variables that are `wanted`. What stands in memory is not
-/// looked at.
+/// What is in force of a module, to disk, with its mark: tables that something works by, and
+/// variables that are `wanted`. What stands in memory is not looked at.
 pub(crate) fn in_force_to_disk(
     engine: &Engine,
     module: Module,
@@ -50,26 +56,44 @@ pub(crate) type Mark<'a> = (&'a str, i64, i64, &'a str);
 /// What was kept when the module of this name was saved: version, epoch and checksum.
 pub(crate) fn saved_mark(conn: &Connection, name: &str) -> Option<(i64, i64, String)> {
     let sql = "SELECT version, epoch, checksum FROM disk.saved_checksums_values WHERE name = ?1";
-    conn.query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).ok()
+    conn.query_row(sql, [name], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })
+    .ok()
 }
 
 /// All modules from memory to disk.
 pub(crate) fn all_to_disk(engine: &Engine) -> Result<(), SqlError> {
-    engine.transaction(|conn| Module::ALL.iter().try_for_each(|module| copy(conn, *module, "main", "disk").map(drop)))
+    engine.transaction(|conn| {
+        Module::ALL
+            .iter()
+            .try_for_each(|module| copy(conn, *module, "main", "disk").map(drop))
+    })
 }
 
 /// All modules from disk to memory.
 pub(crate) fn all_from_disk(engine: &Engine) -> Result<(), SqlError> {
-    engine.transaction(|conn| Module::ALL.iter().try_for_each(|module| copy(conn, *module, "disk", "main").map(drop)))
+    engine.transaction(|conn| {
+        Module::ALL
+            .iter()
+            .try_for_each(|module| copy(conn, *module, "disk", "main").map(drop))
+    })
 }
 
 /// How many variables were moved; other rows are not told, as ProxySQL does not.
 fn copy(conn: &Connection, module: Module, from: &str, to: &str) -> Result<u64, SqlError> {
     if let Some(prefix) = module.prefix() {
-        let which = format!("WHERE substr(variable_name, 1, {}) = '{prefix}'", prefix.len());
+        let which = format!(
+            "WHERE substr(variable_name, 1, {}) = '{prefix}'",
+            prefix.len()
+        );
         conn.execute(&format!("DELETE FROM {to}.global_variables {which}"), [])?;
-        let moved =
-            conn.execute(&format!("INSERT INTO {to}.global_variables SELECT * FROM {from}.global_variables {which}"), [])?;
+        let moved = conn.execute(
+            &format!(
+                "INSERT INTO {to}.global_variables SELECT * FROM {from}.global_variables {which}"
+            ),
+            [],
+        )?;
         if to == "main" {
             // A database of an older version does not know all of them.
             add_defaults(conn)?;
@@ -78,7 +102,10 @@ fn copy(conn: &Connection, module: Module, from: &str, to: &str) -> Result<u64, 
     }
     for table in module.tables() {
         if matches!(table.kind, Kind::Declared { disk: true, .. }) {
-            conn.execute_batch(&format!("DELETE FROM {to}.{0}; INSERT INTO {to}.{0} SELECT * FROM {from}.{0};", table.name))?;
+            conn.execute_batch(&format!(
+                "DELETE FROM {to}.{0}; INSERT INTO {to}.{0} SELECT * FROM {from}.{0};",
+                table.name
+            ))?;
         }
     }
     Ok(0)
@@ -94,12 +121,22 @@ pub(crate) fn add_defaults(conn: &Connection) -> Result<(), SqlError> {
 }
 
 /// What is in force, to memory: `SAVE … FROM RUNTIME`.
-pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot) -> Result<(), SqlError> {
+pub(crate) fn from_runtime(
+    engine: &Engine,
+    module: Module,
+    snapshot: &Snapshot,
+) -> Result<(), SqlError> {
     engine.transaction(|conn| {
         keep(conn, module, snapshot, |_| true)?;
         // Nothing of these is ever in force.
         for table in module.tables() {
-            if matches!(table.kind, Kind::Declared { runtime: Runtime::NotYet { .. }, .. }) {
+            if matches!(
+                table.kind,
+                Kind::Declared {
+                    runtime: Runtime::NotYet { .. },
+                    ..
+                }
+            ) {
                 conn.execute(&format!("DELETE FROM main.{}", table.name), [])?;
             }
         }
@@ -107,7 +144,8 @@ pub(crate) fn from_runtime(engine: &Engine, module: Module, snapshot: &Snapshot)
     })
 }
 
-/// What is in force of a module, to memory; of variables those that are `wanted`. Tables that nothing works by stay as they are.
+/// What is in force of a module, to memory; of variables those that are `wanted`. Tables that
+/// nothing works by stay as they are.
 pub(crate) fn keep(
     conn: &Connection,
     module: Module,
@@ -127,21 +165,66 @@ fn keep_in(
     match module {
         Module::Servers => {
             rows::replace_in(conn, schema, "mysql_servers", snapshot.servers.rows())?;
-            rows::replace_in(conn, schema, "mysql_hostgroup_attributes", snapshot.servers.attributes_rows())?;
-            rows::replace_in(conn, schema, "mysql_servers_ssl_params", snapshot.servers.ssl_params_rows())?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_hostgroup_attributes",
+                snapshot.servers.attributes_rows(),
+            )?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_servers_ssl_params",
+                snapshot.servers.ssl_params_rows(),
+            )?;
         }
         Module::Users => rows::replace_in(conn, schema, "mysql_users", snapshot.users.rows())?,
         Module::Rules => {
-            rows::replace_in(conn, schema, "mysql_query_rules", snapshot.rules.rows().cloned())?;
-            rows::replace_in(conn, schema, "mysql_query_rules_fast_routing", snapshot.rules.fast().rows())?;
-            rows::replace_in(conn, schema, "mysql_query_rewrite", snapshot.rewrites.rows().cloned())?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_query_rules",
+                snapshot.rules.rows().cloned(),
+            )?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_query_rules_fast_routing",
+                snapshot.rules.fast().rows(),
+            )?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_query_rewrite",
+                snapshot.rewrites.rows().cloned(),
+            )?;
         }
         Module::Firewall => {
-            rows::replace_in(conn, schema, "mysql_firewall_whitelist_users", snapshot.firewall.user_rows())?;
-            rows::replace_in(conn, schema, "mysql_firewall_whitelist_rules", snapshot.firewall.rule_rows())?;
-            rows::replace_in(conn, schema, "mysql_firewall_whitelist_sqli_fingerprints", snapshot.firewall.fingerprint_rows())?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_firewall_whitelist_users",
+                snapshot.firewall.user_rows(),
+            )?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_firewall_whitelist_rules",
+                snapshot.firewall.rule_rows(),
+            )?;
+            rows::replace_in(
+                conn,
+                schema,
+                "mysql_firewall_whitelist_sqli_fingerprints",
+                snapshot.firewall.fingerprint_rows(),
+            )?;
         }
-        Module::ProxysqlServers => rows::replace_in(conn, schema, "proxysql_servers", snapshot.proxies.rows().to_vec())?,
+        Module::ProxysqlServers => rows::replace_in(
+            conn,
+            schema,
+            "proxysql_servers",
+            snapshot.proxies.rows().to_vec(),
+        )?,
         _ => {}
     }
     match module.prefix() {
@@ -157,11 +240,15 @@ pub(crate) fn keep_as_in_force(
     snapshot: &Snapshot,
     asked: &BTreeMap<String, String>,
 ) -> Result<(), SqlError> {
-    let sql =
-        "UPDATE main.global_variables SET variable_value = ?2 WHERE variable_name = ?1 AND CAST(variable_value AS TEXT) IS ?3";
+    let sql = "UPDATE main.global_variables SET variable_value = ?2 WHERE variable_name = ?1 AND CAST(variable_value AS TEXT) IS ?3";
     let mut update = conn.prepare(sql)?;
     let mut insert = conn.prepare("INSERT OR IGNORE INTO main.global_variables VALUES (?1, ?2)")?;
-    for (name, value) in snapshot.variables.pairs().iter().filter(|(name, _)| name.starts_with(prefix)) {
+    for (name, value) in snapshot
+        .variables
+        .pairs()
+        .iter()
+        .filter(|(name, _)| name.starts_with(prefix))
+    {
         match asked.get(*name) {
             Some(before) => update.execute([name, value.as_str(), before])?,
             None => insert.execute([name, value.as_str()])?,
@@ -178,7 +265,9 @@ fn keep_variables(
     snapshot: &Snapshot,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<(), SqlError> {
-    let mut insert = conn.prepare(&format!("INSERT OR REPLACE INTO {schema}.global_variables VALUES (?1, ?2)"))?;
+    let mut insert = conn.prepare(&format!(
+        "INSERT OR REPLACE INTO {schema}.global_variables VALUES (?1, ?2)"
+    ))?;
     for (name, value) in snapshot.variables.pairs() {
         if name.starts_with(prefix) && wanted(name) {
             insert.execute([name, &value])?;
@@ -202,11 +291,23 @@ mod tests {
         let snapshot = Snapshot::default();
         keep_as_in_force(&conn, "mysql-", &snapshot, &asked.into()).unwrap();
         let value = |name: &str| -> String {
-            conn.query_row("SELECT variable_value FROM global_variables WHERE variable_name = ?1", [name], |row| row.get(0))
-                .unwrap()
+            conn.query_row(
+                "SELECT variable_value FROM global_variables WHERE variable_name = ?1",
+                [name],
+                |row| row.get(0),
+            )
+            .unwrap()
         };
         assert_eq!(value("mysql-multiplexing"), "true", "as it is in force");
-        assert_eq!(value("mysql-max_connections"), "77", "set by somebody else since");
-        assert_eq!(value("mysql-threads"), "4", "what was not there is there now");
+        assert_eq!(
+            value("mysql-max_connections"),
+            "77",
+            "set by somebody else since"
+        );
+        assert_eq!(
+            value("mysql-threads"),
+            "4",
+            "what was not there is there now"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! LEARN MYSQL FIREWALL: rules of the firewall, in memory, for statements that are known to have run.
+//! LEARN MYSQL FIREWALL: rules of the firewall, in memory, for statements that are known to have
+//! run.
 
 use crate::answer::Said;
 use crate::commands::{Lesson, Source};
@@ -57,9 +58,22 @@ impl Sights {
 }
 
 impl Known {
-    fn of([user, client, schema]: [&str; 3], digest: u64, (counted, text): (u64, &str), flag: Option<u32>) -> Self {
+    fn of(
+        [user, client, schema]: [&str; 3],
+        digest: u64,
+        (counted, text): (u64, &str),
+        flag: Option<u32>,
+    ) -> Self {
         let [user, client, schema, text] = [user, client, schema, text].map(str::to_owned);
-        Self { user, client, schema, digest, flag, counted, text }
+        Self {
+            user,
+            client,
+            schema,
+            digest,
+            flag,
+            counted,
+            text,
+        }
     }
 
     fn key(&self) -> Key {
@@ -72,7 +86,8 @@ impl Known {
 }
 
 impl Shared {
-    /// What was learned is in memory, to be looked at before it is loaded. Rows that are there, active or not, stay as they are.
+    /// What was learned is in memory, to be looked at before it is loaded. Rows that are there,
+    /// active or not, stay as they are.
     pub(crate) async fn learn_firewall(&self, lesson: &Lesson) -> Result<Reply, Said> {
         let guarded = guarded(self.engine.borrow().conn(), lesson.user.as_deref())?;
         if guarded.is_empty() {
@@ -122,7 +137,9 @@ impl Shared {
         }
         let mut info = format!("{added} rules added in memory");
         if doubtful > 0 {
-            info += &format!("; the flagIN of {doubtful} statements depends on more than their digest and may be another");
+            info += &format!(
+                "; the flagIN of {doubtful} statements depends on more than their digest and may be another"
+            );
         }
         if !hidden.is_empty() {
             info += &format!(
@@ -131,7 +148,10 @@ impl Shared {
             );
         }
         if !partly.is_empty() {
-            info += &format!("; of {} statements that is so with some of their texts, which stay refused", partly.len());
+            info += &format!(
+                "; of {} statements that is so with some of their texts, which stay refused",
+                partly.len()
+            );
         }
         if !alike.is_empty() {
             info += &format!(
@@ -147,14 +167,21 @@ impl Shared {
                 unsure.len()
             );
         }
-        let not_learned = seen.not_learned.iter().filter(|(user, ..)| guarded.contains_key(user)).count();
+        let not_learned = seen
+            .not_learned
+            .iter()
+            .filter(|(user, ..)| guarded.contains_key(user))
+            .count();
         if not_learned > 0 {
             info += &format!(
                 "; left out: {not_learned} digests of the history, because their texts were cut or mysql-query_digests options are not the usual \
                  ones: the firewall has others for them"
             );
         }
-        Ok(Reply::Done { affected: added, info })
+        Ok(Reply::Done {
+            affected: added,
+            info,
+        })
     }
 
     /// What was seen, by whatever source; and what is known of what digests do not show.
@@ -163,7 +190,12 @@ impl Shared {
         let mut seen = Seen::default();
         if let Report::Digests(rows) = self.cores.ask(Ask::Digests).await? {
             for row in rows {
-                let one = Known::of([&*row.user, &*row.client_address, &*row.schema], row.guarded, (row.digest, &row.text), None);
+                let one = Known::of(
+                    [&*row.user, &*row.client_address, &*row.schema],
+                    row.guarded,
+                    (row.digest, &row.text),
+                    None,
+                );
                 seen.sights.add(&one, row.shown);
                 seen.guarded.insert(one.counted(), row.guarded);
                 if row.alike {
@@ -175,10 +207,15 @@ impl Shared {
             }
         }
         if let Report::Alarms(rows) = self.cores.ask(Ask::Alarms).await? {
-            let is_unshown =
-                |action| [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown].iter().any(|one| one.name() == action);
+            let is_unshown = |action| {
+                [plan::Action::DetectedUnshown, plan::Action::BlockedUnshown]
+                    .iter()
+                    .any(|one| one.name() == action)
+            };
             for row in rows {
-                let is_shown = [plan::Action::Detected, plan::Action::Blocked].iter().any(|one| one.name() == row.action);
+                let is_shown = [plan::Action::Detected, plan::Action::Blocked]
+                    .iter()
+                    .any(|one| one.name() == row.action);
                 if !is_shown && !is_unshown(row.action) {
                     continue;
                 }
@@ -186,7 +223,9 @@ impl Shared {
                 let one = Known::of(whose, row.digest, (row.digest, &row.text), Some(row.flag));
                 seen.sights.add(&one, Some(is_shown));
                 let blocked = row.action == plan::Action::Blocked.name();
-                if from(Source::Detected) && !blocked && row.action != plan::Action::BlockedUnshown.name()
+                if from(Source::Detected)
+                    && !blocked
+                    && row.action != plan::Action::BlockedUnshown.name()
                     || blocked && asked == Some(Source::Blocked)
                 {
                     seen.known.insert(one);
@@ -194,7 +233,12 @@ impl Shared {
             }
         }
         if from(Source::History) {
-            let are_usual = self.snapshot.borrow().variables.digest_options().are_as_whole();
+            let are_usual = self
+                .snapshot
+                .borrow()
+                .variables
+                .digest_options()
+                .are_as_whole();
             history(self.engine.borrow().conn(), &mut seen, are_usual)?;
         }
         Ok(seen)
@@ -204,8 +248,8 @@ impl Shared {
 /// Texts of the history that are as long were cut, or may have been.
 const CUT: usize = 2048;
 
-/// The history has the digests of the statistics. Which ones the firewall has for them is known of those that the statistics have now. `are_usual`: the others may be
-/// the same.
+/// The history has the digests of the statistics. Which ones the firewall has for them is known of
+/// those that the statistics have now. `are_usual`: the others may be the same.
 fn history(conn: &Connection, seen: &mut Seen, are_usual: bool) -> Result<(), SqlError> {
     let mut select = conn.prepare(
         "SELECT DISTINCT username, client_address, schemaname, digest, digest_text FROM stats_history.history_mysql_query_digest",
@@ -216,8 +260,18 @@ fn history(conn: &Connection, seen: &mut Seen, are_usual: bool) -> Result<(), Sq
     })?;
     for row in rows {
         let ([user, client, schema], digest, text) = row?;
-        let Ok(counted) = u64::from_str_radix(digest.trim_start_matches("0x"), 16) else { continue };
-        let mut one = Known { user, client, schema, digest: counted, flag: None, counted, text };
+        let Ok(counted) = u64::from_str_radix(digest.trim_start_matches("0x"), 16) else {
+            continue;
+        };
+        let mut one = Known {
+            user,
+            client,
+            schema,
+            digest: counted,
+            flag: None,
+            counted,
+            text,
+        };
         match seen.guarded.get(&one.key()) {
             Some(guarded) => one.digest = *guarded,
             None if are_usual && one.text.len() < CUT => drop(seen.only_history.insert(one.key())),
@@ -231,11 +285,18 @@ fn history(conn: &Connection, seen: &mut Seen, are_usual: bool) -> Result<(), Sq
     Ok(())
 }
 
-/// The users whose statements are to be learned, and the addresses of their rows. A user who is named need have no row: the firewall
-/// then looks for his rules under the empty address.
-fn guarded(conn: &Connection, named: Option<&str>) -> Result<BTreeMap<String, BTreeSet<String>>, SqlError> {
-    let mut select = conn.prepare("SELECT username, client_address FROM main.mysql_firewall_whitelist_users WHERE active = 1")?;
-    let rows = select.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+/// The users whose statements are to be learned, and the addresses of their rows. A user who is
+/// named need have no row: the firewall then looks for his rules under the empty address.
+fn guarded(
+    conn: &Connection,
+    named: Option<&str>,
+) -> Result<BTreeMap<String, BTreeSet<String>>, SqlError> {
+    let mut select = conn.prepare(
+        "SELECT username, client_address FROM main.mysql_firewall_whitelist_users WHERE active = 1",
+    )?;
+    let rows = select.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
     let mut guarded: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in rows {
         let (user, address) = row?;
@@ -244,7 +305,9 @@ fn guarded(conn: &Connection, named: Option<&str>) -> Result<BTreeMap<String, BT
         }
     }
     if let Some(named) = named {
-        guarded.entry(named.to_owned()).or_insert_with(|| BTreeSet::from([String::new()]));
+        guarded
+            .entry(named.to_owned())
+            .or_insert_with(|| BTreeSet::from([String::new()]));
     }
     Ok(guarded)
 }
@@ -253,14 +316,21 @@ fn guarded(conn: &Connection, named: Option<&str>) -> Result<BTreeMap<String, BT
 fn rows_for<'a>(addresses: &'a BTreeSet<String>, client: &'a str) -> impl Iterator<Item = &'a str> {
     // Where it came from is not known: from any of them.
     let all = client.is_empty().then_some(addresses);
-    let one = if addresses.contains(client) { client } else { "" };
+    let one = if addresses.contains(client) {
+        client
+    } else {
+        ""
+    };
     let one = (!client.is_empty()).then_some(one);
     all.into_iter().flatten().map(String::as_str).chain(one)
 }
 
 /// The flag with which the rules in force end for it, and whether its digest alone tells.
 fn flag(snapshot: &Snapshot, known: &Known) -> (u32, bool) {
-    let digest = plan::Digest { hash: known.counted, text: known.text.as_bytes() };
+    let digest = plan::Digest {
+        hash: known.counted,
+        text: known.text.as_bytes(),
+    };
     route::flag_at_end(snapshot, &known.user, &known.schema, &known.client, digest)
 }
 
@@ -281,9 +351,18 @@ mod tests {
         let reports = |ask: Ask, _: bool| match ask {
             Ask::Digests => Some(Report::Digests(vec![
                 digest("u", "", 1, "SELECT ?"),
-                bridge::DigestRow { shown: Some(false), ..digest("u", "", 2, "SELECT a FROM t") },
-                bridge::DigestRow { shown: None, ..digest("u", "", 3, "SELECT b FROM t") },
-                bridge::DigestRow { shown: Some(false), ..digest("v", "", 4, "SELECT c FROM t") },
+                bridge::DigestRow {
+                    shown: Some(false),
+                    ..digest("u", "", 2, "SELECT a FROM t")
+                },
+                bridge::DigestRow {
+                    shown: None,
+                    ..digest("u", "", 3, "SELECT b FROM t")
+                },
+                bridge::DigestRow {
+                    shown: Some(false),
+                    ..digest("v", "", 4, "SELECT c FROM t")
+                },
             ])),
             Ask::Alarms => Some(Report::Alarms(vec![
                 alarm(5, "detected_unshown"),
@@ -306,16 +385,38 @@ mod tests {
                     "left out: {n} statements of whose texts a server may read what their digests do not show, so that no rule allows them"
                 )
             };
-            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL FROM HISTORY").await.unwrap();
+            let learned = bench
+                .ask(View::Admin, "LEARN MYSQL FIREWALL FROM HISTORY")
+                .await
+                .unwrap();
             // The statistics know more of it.
-            assert_eq!(learned, Reply::Done { affected: 0, info: format!("0 rules added in memory; {}", left_out(1)) });
-            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
+            assert_eq!(
+                learned,
+                Reply::Done {
+                    affected: 0,
+                    info: format!("0 rules added in memory; {}", left_out(1))
+                }
+            );
+            let learned = bench
+                .ask(View::Admin, "LEARN MYSQL FIREWALL")
+                .await
+                .unwrap();
             let words = format!(
                 "3 rules added in memory; {}; of 2 statements that is so with some of their texts, which stay refused",
                 left_out(2)
             );
-            assert_eq!(learned, Reply::Done { affected: 3, info: words });
-            let rules = bench.rows("SELECT digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await.concat().join(" ");
+            assert_eq!(
+                learned,
+                Reply::Done {
+                    affected: 3,
+                    info: words
+                }
+            );
+            let rules = bench
+                .rows("SELECT digest FROM mysql_firewall_whitelist_rules ORDER BY digest")
+                .await
+                .concat()
+                .join(" ");
             assert_eq!(rules.replace("0x000000000000000", "#"), "#1 #3 #6");
         });
     }
@@ -324,8 +425,15 @@ mod tests {
     fn what_the_statistics_do_not_tell_apart_is_learned_as_the_firewall_has_it_and_that_is_said() {
         let reports = |ask: Ask, _: bool| match ask {
             Ask::Digests => Some(Report::Digests(vec![
-                bridge::DigestRow { guarded: 0x11, alike: true, ..digest("u", "", 1, "select ? from t_?") },
-                bridge::DigestRow { guarded: 0x12, ..digest("u", "", 2, "SELECT a FROM t") },
+                bridge::DigestRow {
+                    guarded: 0x11,
+                    alike: true,
+                    ..digest("u", "", 1, "select ? from t_?")
+                },
+                bridge::DigestRow {
+                    guarded: 0x12,
+                    ..digest("u", "", 2, "SELECT a FROM t")
+                },
             ])),
             Ask::Alarms => Some(Report::Alarms(vec![alarm(0x13, "detected")])),
             _ => None,
@@ -352,8 +460,14 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let rules = async || {
-                let rows = bench.rows("SELECT flagIN, digest FROM mysql_firewall_whitelist_rules ORDER BY digest").await;
-                rows.into_iter().map(|row| row.join(" ").replace("0x00000000000000", "#")).collect::<Vec<_>>()
+                let rows = bench
+                    .rows(
+                        "SELECT flagIN, digest FROM mysql_firewall_whitelist_rules ORDER BY digest",
+                    )
+                    .await;
+                rows.into_iter()
+                    .map(|row| row.join(" ").replace("0x00000000000000", "#"))
+                    .collect::<Vec<_>>()
             };
             let alike = "; 1 digests of the statistics may be those of statements that the firewall tells apart: of each, one is allowed, and \
                          others stay refused until FROM DETECTED has learned them";
@@ -365,20 +479,37 @@ mod tests {
                      ones: the firewall has others for them"
                 )
             };
-            assert_eq!(info("LEARN MYSQL FIREWALL FROM DIGESTS").await, format!("2 rules added in memory{alike}"));
+            assert_eq!(
+                info("LEARN MYSQL FIREWALL FROM DIGESTS").await,
+                format!("2 rules added in memory{alike}")
+            );
             // Rules are asked with the digest of the statistics.
             assert_eq!(rules().await, ["0 #11", "7 #12"]);
-            assert_eq!(info("LEARN MYSQL FIREWALL FROM DETECTED").await, "1 rules added in memory");
-            assert_eq!(info("LEARN MYSQL FIREWALL FROM HISTORY").await, format!("1 rules added in memory{unsure}{}", left(1)));
+            assert_eq!(
+                info("LEARN MYSQL FIREWALL FROM DETECTED").await,
+                "1 rules added in memory"
+            );
+            assert_eq!(
+                info("LEARN MYSQL FIREWALL FROM HISTORY").await,
+                format!("1 rules added in memory{unsure}{}", left(1))
+            );
             assert_eq!(rules().await, ["0 #03", "0 #11", "7 #12", "9 #13"]);
             bench.script("DELETE FROM mysql_firewall_whitelist_rules; SET mysql-query_digests_lowercase = 'true'; LOAD MYSQL VARIABLES TO RUNTIME").await;
-            assert_eq!(info("LEARN MYSQL FIREWALL FROM HISTORY").await, format!("1 rules added in memory{}", left(2)));
+            assert_eq!(
+                info("LEARN MYSQL FIREWALL FROM HISTORY").await,
+                format!("1 rules added in memory{}", left(2))
+            );
             assert_eq!(rules().await, ["7 #12"]);
             // What would be allowed is replayed by the same digests.
             bench.script("SET mysql-firewall_whitelist_enabled = 'true'; LOAD MYSQL VARIABLES TO RUNTIME").await;
-            bench.script("UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'").await;
+            bench
+                .script("UPDATE mysql_firewall_whitelist_users SET mode = 'PROTECTING'")
+                .await;
             let told = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await;
-            let told: Vec<_> = told.iter().map(|row| (row[9].as_str(), row[11].contains("blocked"))).collect();
+            let told: Vec<_> = told
+                .iter()
+                .map(|row| (row[9].as_str(), row[11].contains("blocked")))
+                .collect();
             assert_eq!(told, [("no", true), ("yes", false)]);
         });
     }
@@ -386,7 +517,10 @@ mod tests {
     #[test]
     fn it_is_said_that_a_flag_of_an_earlier_statement_may_lead_elsewhere() {
         let reports = |ask: Ask, _: bool| match ask {
-            Ask::Digests => Some(Report::Digests(vec![digest("u", "", 1, "SELECT ?"), digest("v", "", 2, "SELECT b")])),
+            Ask::Digests => Some(Report::Digests(vec![
+                digest("u", "", 1, "SELECT ?"),
+                digest("v", "", 2, "SELECT b"),
+            ])),
             _ => None,
         };
         testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
@@ -398,11 +532,24 @@ mod tests {
                 )
                 .await;
             let rows = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await;
-            assert_eq!(rows.iter().map(|row| (&*row[2], &*row[9])).collect::<Vec<_>>(), [("u", "no"), ("v", "yes")]);
-            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
-            let words =
-                "2 rules added in memory; the flagIN of 1 statements depends on more than their digest and may be another";
-            assert_eq!(learned, Reply::Done { affected: 2, info: words.into() });
+            assert_eq!(
+                rows.iter()
+                    .map(|row| (&*row[2], &*row[9]))
+                    .collect::<Vec<_>>(),
+                [("u", "no"), ("v", "yes")]
+            );
+            let learned = bench
+                .ask(View::Admin, "LEARN MYSQL FIREWALL")
+                .await
+                .unwrap();
+            let words = "2 rules added in memory; the flagIN of 1 statements depends on more than their digest and may be another";
+            assert_eq!(
+                learned,
+                Reply::Done {
+                    affected: 2,
+                    info: words.into()
+                }
+            );
         });
     }
 
@@ -415,11 +562,20 @@ mod tests {
                 digest("u", "10.9.9.9", 3, "SELECT b"),
                 digest("v", "", 4, "SELECT c"),
             ])),
-            Ask::Alarms => Some(Report::Alarms(vec![alarm(5, "detected"), alarm(6, "blocked"), alarm(7, "injection")])),
+            Ask::Alarms => Some(Report::Alarms(vec![
+                alarm(5, "detected"),
+                alarm(6, "blocked"),
+                alarm(7, "injection"),
+            ])),
             _ => None,
         };
         testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
-            assert!(bench.refused("LEARN MYSQL FIREWALL").await.contains("has no active row"));
+            assert!(
+                bench
+                    .refused("LEARN MYSQL FIREWALL")
+                    .await
+                    .contains("has no active row")
+            );
             bench
                 .script(
                     "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'u', '', 'DETECTING', ''), (1, 'u', '10.0.0.1', 'OFF', ''), \
@@ -433,19 +589,37 @@ mod tests {
                 .await;
             let rules = async |bench: &testing::Bench| {
                 let sql = "SELECT username, client_address, schemaname, flagIN, digest FROM mysql_firewall_whitelist_rules ORDER BY digest, 2";
-                bench.rows(sql).await.into_iter().map(|row| row.join(" ").replace("0x000000000000000", "#")).collect::<Vec<_>>()
+                bench
+                    .rows(sql)
+                    .await
+                    .into_iter()
+                    .map(|row| row.join(" ").replace("0x000000000000000", "#"))
+                    .collect::<Vec<_>>()
             };
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM DETECTED").await, 1);
             assert_eq!(rules(&bench).await, ["u 10.0.0.1 t 9 #5"]);
             // What was refused is learned only if that is said.
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM BLOCKED").await, 1);
-            assert_eq!(rules(&bench).await, ["u 10.0.0.1 t 9 #5", "u 10.0.0.1 t 9 #6"]);
-            bench.run("DELETE FROM mysql_firewall_whitelist_rules WHERE digest LIKE '%6'").await;
+            assert_eq!(
+                rules(&bench).await,
+                ["u 10.0.0.1 t 9 #5", "u 10.0.0.1 t 9 #6"]
+            );
+            bench
+                .run("DELETE FROM mysql_firewall_whitelist_rules WHERE digest LIKE '%6'")
+                .await;
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FROM HISTORY").await, 2);
-            let learned = bench.ask(View::Admin, "LEARN MYSQL FIREWALL").await.unwrap();
-            let words =
-                "4 rules added in memory; the flagIN of 2 statements depends on more than their digest and may be another";
-            assert_eq!(learned, Reply::Done { affected: 4, info: words.into() });
+            let learned = bench
+                .ask(View::Admin, "LEARN MYSQL FIREWALL")
+                .await
+                .unwrap();
+            let words = "4 rules added in memory; the flagIN of 2 statements depends on more than their digest and may be another";
+            assert_eq!(
+                learned,
+                Reply::Done {
+                    affected: 4,
+                    info: words.into()
+                }
+            );
             assert_eq!(
                 rules(&bench).await,
                 [
@@ -459,12 +633,19 @@ mod tests {
                 ]
             );
             // Again, there is nothing new; what an operator has switched off stays off.
-            bench.run("UPDATE mysql_firewall_whitelist_rules SET active = 0 WHERE digest LIKE '%5'").await;
+            bench
+                .run("UPDATE mysql_firewall_whitelist_rules SET active = 0 WHERE digest LIKE '%5'")
+                .await;
             assert_eq!(bench.run("LEARN MYSQL FIREWALL").await, 0);
             assert_eq!(bench.run("LEARN MYSQL FIREWALL FOR v").await, 1);
             assert_eq!(rules(&bench).await[4], "v  s 0 #4");
             bench.run("LOAD MYSQL FIREWALL TO RUNTIME").await;
-            assert_eq!(bench.rows("SELECT COUNT(*) FROM runtime_mysql_firewall_whitelist_rules").await, [["7"]]);
+            assert_eq!(
+                bench
+                    .rows("SELECT COUNT(*) FROM runtime_mysql_firewall_whitelist_rules")
+                    .await,
+                [["7"]]
+            );
         });
     }
 }

@@ -1,4 +1,5 @@
-//! The admin port: ProxySQL's tables and commands over SQLite, and the way from rows to what is in force.
+//! The admin port: ProxySQL's tables and commands over SQLite, and the way from rows to what is in
+//! force.
 //!
 //! | to see | read |
 //! |---|---|

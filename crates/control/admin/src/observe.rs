@@ -4,9 +4,13 @@ use crate::engine::{SqlError, View};
 use crate::extended;
 use crate::rows::{self, Mapped};
 use bridge::{
-    Ask, CommandRow, Counter, Counts, DigestRow, HostgroupPoolRow, HostgroupRow, Latency, ProcessRow, Report, ServerState, Width,
+    Ask, CommandRow, Counter, Counts, DigestRow, HostgroupPoolRow, HostgroupRow, Latency,
+    ProcessRow, Report, ServerState, Width,
 };
-use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
+use config::{
+    FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
+    HostgroupAttributesRow,
+};
 use config::{ProxyRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
@@ -16,7 +20,10 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
         Observe::Nothing | Observe::Variables | Observe::StatsVariables => return None,
-        Observe::PeerChecksums | Observe::PeerClients | Observe::PeerMetrics | Observe::PeerStatus => return None,
+        Observe::PeerChecksums
+        | Observe::PeerClients
+        | Observe::PeerMetrics
+        | Observe::PeerStatus => return None,
         Observe::Global | Observe::Memory => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes | Observe::Holds => Ask::Processes,
@@ -49,7 +56,8 @@ pub(crate) struct Process {
     pub(crate) cluster: [(&'static str, u64); 4],
 }
 
-/// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are there, and 0.
+/// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are
+/// there, and 0.
 const NOT_COUNTED: &[&str] = &[
     "mysql_backend_buffers_bytes",
     "mysql_frontend_buffers_bytes",
@@ -97,9 +105,15 @@ impl<'c> Into<'c> {
     }
 
     /// Rows are added to those that are there.
-    pub(crate) fn append(conn: &'c Connection, table: &str, width: usize) -> Result<Self, SqlError> {
+    pub(crate) fn append(
+        conn: &'c Connection,
+        table: &str,
+        width: usize,
+    ) -> Result<Self, SqlError> {
         let marks = vec!["?"; width].join(", ");
-        Ok(Self { insert: conn.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))? })
+        Ok(Self {
+            insert: conn.prepare(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))?,
+        })
     }
 
     pub(crate) fn row(&mut self, values: &[&dyn ToSql]) -> Result<(), SqlError> {
@@ -128,10 +142,15 @@ pub(crate) fn report(
                 ("ProxySQL_Uptime", process.uptime_s),
                 ("MySQL_Thread_Workers", process.cores as u64),
                 ("Servers_table_version", process.generation),
-                ("SQLite3_memory_bytes", process.sqlite_bytes.max(0).cast_unsigned()),
+                (
+                    "SQLite3_memory_bytes",
+                    process.sqlite_bytes.max(0).cast_unsigned(),
+                ),
                 ("Millrace_rows_lost", process.rows_lost),
             ];
-            let counted = Counter::ALL.iter().map(|counter| (counter.name(), counts.value(*counter)));
+            let counted = Counter::ALL
+                .iter()
+                .map(|counter| (counter.name(), counts.value(*counter)));
             let own_more = own[1..].iter().chain(&process.cluster).copied();
             for (name, value) in own[..1].iter().copied().chain(counted).chain(own_more) {
                 into.row(&[&name, &value.to_string()])?;
@@ -145,7 +164,9 @@ pub(crate) fn report(
         Report::Pool(pool) => {
             let mut into = Into::table(conn, table, 14)?;
             let mut pool: Vec<_> = pool.iter().collect();
-            pool.sort_by(|a, b| (a.hostgroup, &a.host, a.port).cmp(&(b.hostgroup, &b.host, b.port)));
+            pool.sort_by(|a, b| {
+                (a.hostgroup, &a.host, a.port).cmp(&(b.hostgroup, &b.host, b.port))
+            });
             for row in pool {
                 #[rustfmt::skip]
                 into.row(&[
@@ -169,7 +190,9 @@ pub(crate) fn report(
         }
         Report::Digests(digests) => {
             let mut into = Into::table(conn, table, 14)?;
-            digests.iter().try_for_each(|row| digest_row(row, |values| into.row(values)))?;
+            digests
+                .iter()
+                .try_for_each(|row| digest_row(row, |values| into.row(values)))?;
         }
         Report::Rules(hits) => {
             let mut into = Into::table(conn, table, 2)?;
@@ -202,7 +225,11 @@ pub(crate) fn report(
             for user in known {
                 let at = counted.binary_search_by(|row| (*row.username).cmp(&user.username));
                 let connections = at.map_or(0, |at| counted[at].connections);
-                into.row(&[&&*user.username, &signed(connections), &user.max_connections])?;
+                into.row(&[
+                    &&*user.username,
+                    &signed(connections),
+                    &user.max_connections,
+                ])?;
             }
         }
         Report::Errors(errors) => {
@@ -218,7 +245,11 @@ pub(crate) fn report(
         Report::ClientHosts(hosts) => {
             let mut into = Into::table(conn, table, 3)?;
             for row in hosts {
-                into.row(&[&row.address.to_string(), &signed(row.errors), &signed(row.last_s)])?;
+                into.row(&[
+                    &row.address.to_string(),
+                    &signed(row.errors),
+                    &signed(row.last_s),
+                ])?;
             }
         }
         Report::QueryCache(results) => {
@@ -235,7 +266,10 @@ pub(crate) fn report(
         Report::FreeConnections(free) => {
             let mut into = Into::table(conn, table, 13)?;
             for row in free {
-                let info = format!("{{\"thread_id\":{},\"queries\":{}}}", row.server_thread_id, row.queries);
+                let info = format!(
+                    "{{\"thread_id\":{},\"queries\":{}}}",
+                    row.server_thread_id, row.queries
+                );
                 #[rustfmt::skip]
                 into.row(&[
                     &(row.server_thread_id), &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &"", &"", &"", &"",
@@ -291,7 +325,10 @@ pub(crate) fn report(
 }
 
 /// The columns of `stats_mysql_query_digest`.
-pub(crate) fn digest_row(row: &DigestRow, put: impl FnOnce(&[&dyn ToSql]) -> Result<(), SqlError>) -> Result<(), SqlError> {
+pub(crate) fn digest_row(
+    row: &DigestRow,
+    put: impl FnOnce(&[&dyn ToSql]) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
     #[rustfmt::skip]
     let put = put(&[
         &row.hostgroup, &&*row.schema, &&*row.user, &&*row.client_address, &format!("0x{:016X}", row.digest), &&*row.text,
@@ -303,14 +340,23 @@ pub(crate) fn digest_row(row: &DigestRow, put: impl FnOnce(&[&dyn ToSql]) -> Res
 
 /// Quantiles, the longest, and each bucket as `[longest, how many]`.
 fn spread<W: Width>(latency: &Latency<W>, max_us: u64) -> (Vec<i64>, String) {
-    let mut numbers: Vec<_> = [500, 900, 990, 999].map(|part| signed(latency.quantile(part).min(max_us))).into();
+    let mut numbers: Vec<_> = [500, 900, 990, 999]
+        .map(|part| signed(latency.quantile(part).min(max_us)))
+        .into();
     numbers.push(signed(max_us));
-    let buckets: Vec<_> = latency.buckets().map(|(bound, count)| format!("[{bound},{count}]")).collect();
+    let buckets: Vec<_> = latency
+        .buckets()
+        .map(|(bound, count)| format!("[{bound},{count}]"))
+        .collect();
     (numbers, format!("[{}]", buckets.join(",")))
 }
 
 /// Fills `stats_mysql_session_holds`.
-pub(crate) fn holds(conn: &Connection, table: &str, sessions: &[ProcessRow]) -> Result<(), SqlError> {
+pub(crate) fn holds(
+    conn: &Connection,
+    table: &str,
+    sessions: &[ProcessRow],
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 8)?;
     for session in sessions {
         for held in &session.held {
@@ -327,14 +373,24 @@ pub(crate) fn holds(conn: &Connection, table: &str, sessions: &[ProcessRow]) -> 
 }
 
 /// Fills `stats_mysql_query_digest_latency`.
-pub(crate) fn digest_latency(conn: &Connection, table: &str, digests: &[DigestRow]) -> Result<(), SqlError> {
+pub(crate) fn digest_latency(
+    conn: &Connection,
+    table: &str,
+    digests: &[DigestRow],
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 13)?;
     for row in digests {
         let (numbers, histogram) = spread(&row.latency, row.max_time_us);
         let digest = format!("0x{:016X}", row.digest);
-        let (schema, user, client, text) = (&&*row.schema, &&*row.user, &&*row.client_address, &&*row.text);
+        let (schema, user, client, text) = (
+            &&*row.schema,
+            &&*row.user,
+            &&*row.client_address,
+            &&*row.text,
+        );
         let count = signed(row.count);
-        let mut values: Vec<&dyn ToSql> = vec![&row.hostgroup, schema, user, client, &digest, text, &count];
+        let mut values: Vec<&dyn ToSql> =
+            vec![&row.hostgroup, schema, user, client, &digest, text, &count];
         values.extend(numbers.iter().map(|number| number as &dyn ToSql));
         values.push(&histogram);
         into.row(&values)?;
@@ -343,15 +399,31 @@ pub(crate) fn digest_latency(conn: &Connection, table: &str, digests: &[DigestRo
 }
 
 /// Fills `stats_mysql_hostgroup_latency`.
-fn hostgroup_latency(conn: &Connection, table: &str, groups: &[HostgroupRow]) -> Result<(), SqlError> {
+fn hostgroup_latency(
+    conn: &Connection,
+    table: &str,
+    groups: &[HostgroupRow],
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 8)?;
     let mut groups: Vec<_> = groups.iter().collect();
     groups.sort_unstable_by_key(|row| row.hostgroup);
-    groups.iter().try_for_each(|row| spread_row(&mut into, &row.hostgroup, row.count, &row.latency, row.max_us))
+    groups.iter().try_for_each(|row| {
+        spread_row(
+            &mut into,
+            &row.hostgroup,
+            row.count,
+            &row.latency,
+            row.max_us,
+        )
+    })
 }
 
 /// Fills `stats_mysql_hostgroup_pool`.
-fn hostgroup_pool(conn: &Connection, table: &str, groups: &[HostgroupPoolRow]) -> Result<(), SqlError> {
+fn hostgroup_pool(
+    conn: &Connection,
+    table: &str,
+    groups: &[HostgroupPoolRow],
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 7)?;
     let mut groups: Vec<_> = groups.iter().collect();
     groups.sort_unstable_by_key(|row| row.hostgroup);
@@ -367,10 +439,16 @@ fn hostgroup_pool(conn: &Connection, table: &str, groups: &[HostgroupPoolRow]) -
 }
 
 /// Fills `stats_mysql_command_latency`.
-pub(crate) fn command_latency(conn: &Connection, table: &str, commands: &[CommandRow]) -> Result<(), SqlError> {
+pub(crate) fn command_latency(
+    conn: &Connection,
+    table: &str,
+    commands: &[CommandRow],
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 8)?;
     let counted = commands.iter().filter(|row| row.count > 0);
-    counted.into_iter().try_for_each(|row| spread_row(&mut into, &row.command, row.count, &row.latency, row.max_us))
+    counted.into_iter().try_for_each(|row| {
+        spread_row(&mut into, &row.command, row.count, &row.latency, row.max_us)
+    })
 }
 
 /// A row of what it is about, and how its times are spread.
@@ -390,25 +468,46 @@ fn spread_row<W: Width>(
 }
 
 /// Fills `stats_memory_metrics`.
-pub(crate) fn memory(conn: &Connection, table: &str, process: &Process, counts: &Counts) -> Result<(), SqlError> {
+pub(crate) fn memory(
+    conn: &Connection,
+    table: &str,
+    process: &Process,
+    counts: &Counts,
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 2)?;
     into.row(&[&"SQLite3_memory_bytes", &process.sqlite_bytes.to_string()])?;
-    into.row(&[&"query_digest_memory", &counts.value(Counter::DigestsBytes).to_string()])
+    into.row(&[
+        &"query_digest_memory",
+        &counts.value(Counter::DigestsBytes).to_string(),
+    ])
 }
 
 /// Fills the statistics user's `global_variables`.
-pub(crate) fn stats_variables(conn: &Connection, table: &str, snapshot: &Snapshot) -> Result<(), SqlError> {
+pub(crate) fn stats_variables(
+    conn: &Connection,
+    table: &str,
+    snapshot: &Snapshot,
+) -> Result<(), SqlError> {
     let value = snapshot.variables.mysql_max_allowed_packet.to_string();
     Into::table(conn, table, 2)?.row(&[&"mysql-max_allowed_packet", &value])
 }
 
 /// Fills `stats_millrace_variables`. Who may only read statistics does not learn passwords.
-pub(crate) fn variables(conn: &Connection, table: &str, snapshot: &Snapshot, view: View) -> Result<(), SqlError> {
+pub(crate) fn variables(
+    conn: &Connection,
+    table: &str,
+    snapshot: &Snapshot,
+    view: View,
+) -> Result<(), SqlError> {
     let mut into = Into::table(conn, table, 5)?;
     for variable in config::REGISTRY {
-        let secret = view == View::Stats && (variable.name.ends_with("_credentials") || variable.name.ends_with("_password"));
+        let secret = view == View::Stats
+            && (variable.name.ends_with("_credentials") || variable.name.ends_with("_password"));
         let shown = |text: String| if secret { "***".into() } else { text };
-        let (value, default) = (shown(variable.text(&snapshot.variables)), shown(variable.default.into()));
+        let (value, default) = (
+            shown(variable.text(&snapshot.variables)),
+            shown(variable.default.into()),
+        );
         let effect = match variable.effect {
             config::Effect::Live => "at LOAD",
             config::Effect::Restart => "at the next start",
@@ -421,11 +520,18 @@ pub(crate) fn variables(conn: &Connection, table: &str, snapshot: &Snapshot, vie
 }
 
 /// Fills a `runtime_` table from what is in force; `pool` tells how the servers are.
-pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool: Option<&Report>) -> Result<(), SqlError> {
+pub(crate) fn runtime(
+    conn: &Connection,
+    table: &str,
+    snapshot: &Snapshot,
+    pool: Option<&Report>,
+) -> Result<(), SqlError> {
     let name = format!("runtime_{table}");
     match table {
         ServerRow::TABLE => rows::replace(conn, &name, seen(snapshot.servers.rows(), pool)),
-        HostgroupAttributesRow::TABLE => rows::replace(conn, &name, snapshot.servers.attributes_rows()),
+        HostgroupAttributesRow::TABLE => {
+            rows::replace(conn, &name, snapshot.servers.attributes_rows())
+        }
         SslParamsRow::TABLE => rows::replace(conn, &name, snapshot.servers.ssl_params_rows()),
         UserRow::TABLE => rows::replace(conn, &name, snapshot.users.rows()),
         RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
@@ -434,10 +540,16 @@ pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool:
         ProxyRow::TABLE => rows::replace(conn, &name, snapshot.proxies.rows().to_vec()),
         FirewallUserRow::TABLE => rows::replace(conn, &name, snapshot.firewall.user_rows()),
         FirewallRuleRow::TABLE => rows::replace(conn, &name, snapshot.firewall.rule_rows()),
-        FirewallFingerprintRow::TABLE => rows::replace(conn, &name, snapshot.firewall.fingerprint_rows()),
+        FirewallFingerprintRow::TABLE => {
+            rows::replace(conn, &name, snapshot.firewall.fingerprint_rows())
+        }
         "global_variables" => {
             let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;
-            snapshot.variables.pairs().iter().try_for_each(|(name, value)| into.row(&[name, value]))
+            snapshot
+                .variables
+                .pairs()
+                .iter()
+                .try_for_each(|(name, value)| into.row(&[name, value]))
         }
         // Nothing of the others is ever in force.
         _ => {
@@ -449,12 +561,18 @@ pub(crate) fn runtime(conn: &Connection, table: &str, snapshot: &Snapshot, pool:
 
 /// The operator's word of a server, unless the cores have set it aside.
 fn seen(mut servers: Vec<ServerRow>, pool: Option<&Report>) -> Vec<ServerRow> {
-    let Some(Report::Pool(pool)) = pool else { return servers };
+    let Some(Report::Pool(pool)) = pool else {
+        return servers;
+    };
     for server in &mut servers {
         let found = pool.iter().find(|row| {
-            i64::from(row.hostgroup) == server.hostgroup_id && *row.host == *server.hostname && i64::from(row.port) == server.port
+            i64::from(row.hostgroup) == server.hostgroup_id
+                && *row.host == *server.hostname
+                && i64::from(row.port) == server.port
         });
-        if let Some(row) = found.filter(|row| row.state == ServerState::Shunned || server.status == "SHUNNED") {
+        if let Some(row) =
+            found.filter(|row| row.state == ServerState::Shunned || server.status == "SHUNNED")
+        {
             server.status = row.state.name().into();
         }
     }

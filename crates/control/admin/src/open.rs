@@ -49,25 +49,36 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Opens the databases and builds the first snapshot. An error means that nothing can be begun with this: a database
-    /// that cannot be opened, a file that cannot be read or honoured, an open port with a known password.
+    /// Opens the databases and builds the first snapshot. An error means that nothing can be begun
+    /// with this: a database that cannot be opened, a file that cannot be read or honoured, an open
+    /// port with a known password.
     ///
-    /// What was saved earlier and cannot be honoured is no error: the proxy begins without that module, or without that value of a
-    /// variable, so that the operator can come in and repair it, with the credentials that were saved. See [`Admin::refused`].
+    /// What was saved earlier and cannot be honoured is no error: the proxy begins without that
+    /// module, or without that value of a variable, so that the operator can come in and repair it,
+    /// with the credentials that were saved. See [`Admin::refused`].
     pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
         let one = |error| vec![sql_refusal("", error)];
         if options.start == Start::Initial {
             // What cannot be honoured changes nothing.
             if options.datadir.is_some() {
-                Self::open(&Options { datadir: None, ..options.clone() })?;
+                Self::open(&Options {
+                    datadir: None,
+                    ..options.clone()
+                })?;
             }
-            set_aside(options).map_err(|error| vec![plain(format!("cannot set the old {DISK_FILE} aside: {error}"))])?;
+            set_aside(options).map_err(|error| {
+                vec![plain(format!(
+                    "cannot set the old {DISK_FILE} aside: {error}"
+                ))]
+            })?;
         }
         let engine = Engine::open(options.datadir.as_deref(), View::Admin).map_err(one)?;
         let stats = Engine::open(options.datadir.as_deref(), View::Stats).map_err(one)?;
         let saved: i64 = engine
             .conn()
-            .query_row("SELECT count(*) FROM disk.global_variables", [], |row| row.get(0))
+            .query_row("SELECT count(*) FROM disk.global_variables", [], |row| {
+                row.get(0)
+            })
             .map_err(|error| one(error.into()))?;
         let is_first = saved == 0;
         layers::add_defaults(engine.conn()).map_err(one)?;
@@ -92,7 +103,8 @@ impl Admin {
         };
         admin.notices.extend(readable_by_others(options));
         let has_access = admin.build_all(reads);
-        // Without what was saved of the admin port the defaults would let in everybody who knows them.
+        // Without what was saved of the admin port the defaults would let in everybody who knows
+        // them.
         if !has_access || (reads && !admin.refused.is_empty()) {
             return Err(admin.refused);
         }
@@ -102,12 +114,18 @@ impl Admin {
         Ok(admin)
     }
 
-    /// The variables first: the others are built under them. Whether those of the admin port are in force, as far as they can be unless
-    /// all `must` be.
+    /// The variables first: the others are built under them. Whether those of the admin port are in
+    /// force, as far as they can be unless all `must` be.
     fn build_all(&mut self, must: bool) -> bool {
         let mut has_access = true;
-        let variables = Module::ALL.iter().filter(|module| module.prefix().is_some());
-        for module in variables.chain(Module::ALL.iter().filter(|module| module.prefix().is_none())) {
+        let variables = Module::ALL
+            .iter()
+            .filter(|module| module.prefix().is_some());
+        for module in variables.chain(
+            Module::ALL
+                .iter()
+                .filter(|module| module.prefix().is_none()),
+        ) {
             let (built, refused) = build::at_start(&self.engine, &self.snapshot, *module, must);
             self.refused.extend(refused);
             if let Some((next, notices)) = built {
@@ -134,12 +152,15 @@ impl Admin {
 
     /// The same for each of so many cores: see [`Snapshot::for_core`].
     pub fn for_cores(&mut self, cores: usize) -> Vec<Arc<Snapshot>> {
-        let all: Vec<_> = (0..cores).map(|_| Arc::new(self.snapshot.for_core())).collect();
+        let all: Vec<_> = (0..cores)
+            .map(|_| Arc::new(self.snapshot.for_core()))
+            .collect();
         self.copies = all.iter().map(|snapshot| snapshot.rules.clone()).collect();
         all
     }
 
-    /// Says, from any thread, how many rows of statistics were taken from the cores and wait for a reader, or for a disk that can be written.
+    /// Says, from any thread, how many rows of statistics were taken from the cores and wait for a
+    /// reader, or for a disk that can be written.
     pub fn undelivered(&self) -> impl Fn() -> usize + Send + 'static {
         let rows = self.undelivered.clone();
         move || rows.load(Ordering::Relaxed)
@@ -159,12 +180,19 @@ impl Admin {
 }
 
 fn plain(words: String) -> Refusal {
-    Refusal { table: "", row: String::new(), column: "", words }
+    Refusal {
+        table: "",
+        row: String::new(),
+        column: "",
+        words,
+    }
 }
 
 /// Databases that could not be kept from others: they belong to somebody else.
 fn readable_by_others(options: &Options) -> impl Iterator<Item = Refusal> + '_ {
-    let all = [DISK_FILE, HISTORY_FILE].into_iter().filter_map(|name| Some(options.datadir.as_ref()?.join(name)));
+    let all = [DISK_FILE, HISTORY_FILE]
+        .into_iter()
+        .filter_map(|name| Some(options.datadir.as_ref()?.join(name)));
     all.filter(|path| others_may(path)).map(|path| {
         let shown = path.display();
         plain(format!(
@@ -175,7 +203,9 @@ fn readable_by_others(options: &Options) -> impl Iterator<Item = Refusal> + '_ {
 
 /// Renames the database of before; never over another one.
 fn set_aside(options: &Options) -> std::io::Result<()> {
-    let Some(datadir) = &options.datadir else { return Ok(()) };
+    let Some(datadir) = &options.datadir else {
+        return Ok(());
+    };
     let old = datadir.join(DISK_FILE);
     if !old.exists() {
         return Ok(());
@@ -187,7 +217,8 @@ fn set_aside(options: &Options) -> std::io::Result<()> {
         if !new.exists() {
             std::fs::rename(&old, &new)?;
             // A journal of a write that was cut off belongs to its database.
-            let journal = |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
+            let journal =
+                |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
             return match std::fs::rename(journal(&old), journal(&new)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),

@@ -10,7 +10,8 @@ const PRIVATE: u32 = 0o600;
 /// As many links in a row as Linux follows.
 const LINKS_MAX: usize = 40;
 
-/// Writes the file. What stood there before stays until all of it is written, unless the place allows nothing but to write over it.
+/// Writes the file. What stood there before stays until all of it is written, unless the place
+/// allows nothing but to write over it.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = meant(path);
     let before = fs::metadata(&path).ok();
@@ -24,13 +25,18 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// Makes the file of a SQLite database if it is not there, and takes from all but its owner what they may do with it and with what SQLite has
-/// left beside it; new files beside it SQLite makes like it. What fails here, SQLite says better, or [`others_may`].
+/// Makes the file of a SQLite database if it is not there, and takes from all but its owner what
+/// they may do with it and with what SQLite has left beside it; new files beside it SQLite makes
+/// like it. What fails here, SQLite says better, or [`others_may`].
 ///
 /// A file that is there is not opened: closing it would end SQLite's locks on it.
 pub fn keep_private(database: &Path) {
     let path = meant(database);
-    let _there = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path);
+    let _there = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(PRIVATE)
+        .open(&path);
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let mut path = path.clone().into_os_string();
         path.push(suffix);
@@ -49,14 +55,19 @@ pub(crate) fn others_may(path: &Path) -> bool {
 fn meant(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
-        let Ok(target) = fs::read_link(&path) else { break };
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
         path = path.parent().unwrap_or_else(|| Path::new("")).join(target);
     }
     path
 }
 
 fn is_the_places_fault(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    matches!(
+        error.kind(),
+        ErrorKind::ResourceBusy | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 /// Where the text is until it is whole: a name that nobody else uses.
@@ -69,18 +80,28 @@ fn replace(path: &Path, text: &str, before: Option<&fs::Metadata>) -> io::Result
     let beside = beside(path);
     // A crash may have left one behind.
     let _none = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(PRIVATE)
+        .open(&beside)?;
     if let Some(before) = before {
         // Only root may give files away; to others the file is their own.
         let _kept = fchown(&file, Some(before.uid()), Some(before.gid()));
     }
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _gone = fs::remove_file(&beside);
         return written;
     }
     // It is there. A folder that cannot be synced makes it no less so.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
     let _synced = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -111,8 +132,19 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         // EBUSY, EACCES, EPERM, EROFS; not ENOSPC, ENOENT.
-        for (number, is) in [(16, true), (13, true), (1, true), (30, true), (28, false), (2, false)] {
-            assert_eq!(is_the_places_fault(&io::Error::from_raw_os_error(number)), is, "{number}");
+        for (number, is) in [
+            (16, true),
+            (13, true),
+            (1, true),
+            (30, true),
+            (28, false),
+            (2, false),
+        ] {
+            assert_eq!(
+                is_the_places_fault(&io::Error::from_raw_os_error(number)),
+                is,
+                "{number}"
+            );
         }
     }
 
@@ -132,7 +164,8 @@ mod tests {
     #[test]
     fn a_link_to_a_file_that_is_not_there_yet_stays_a_link_and_files_of_others_stay() {
         let directory = Directory::new("private-link");
-        let [file, link, others] = ["c.cnf", "link.cnf", "c.cnf.tmp"].map(|name| directory.0.join(name));
+        let [file, link, others] =
+            ["c.cnf", "link.cnf", "c.cnf.tmp"].map(|name| directory.0.join(name));
         symlink("c.cnf", &link).unwrap();
         fs::write(&others, "somebody's").unwrap();
         write(&link, "new").unwrap();

@@ -1,4 +1,5 @@
-//! EXPLAIN ROUTE: the plan of a statement, with every rule that was looked at; and what rules in memory would change.
+//! EXPLAIN ROUTE: the plan of a statement, with every rule that was looked at; and what rules in
+//! memory would change.
 
 use crate::commands::Question;
 use crate::grid::Grid;
@@ -8,38 +9,72 @@ use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Statement};
 use sql::template::Read;
 use std::borrow::Cow;
 
-/// The steps to the decision, as rows. Of several statements each is decided as behind those before it.
-pub(crate) fn explain(snapshot: &Snapshot, question: &Question, random: u64) -> Result<Grid, String> {
+/// The steps to the decision, as rows. Of several statements each is decided as behind those before
+/// it.
+pub(crate) fn explain(
+    snapshot: &Snapshot,
+    question: &Question,
+    random: u64,
+) -> Result<Grid, String> {
     let nobody = anybody();
     let user = match &question.user {
         Some(name) => {
             let known = snapshot.users.frontend(name);
-            known.ok_or_else(|| format!("user '{name}' is not in runtime_mysql_users, or is no frontend user"))?.as_ref()
+            known
+                .ok_or_else(|| {
+                    format!("user '{name}' is not in runtime_mysql_users, or is no frontend user")
+                })?
+                .as_ref()
         }
         None => &nobody,
     };
-    let schema = question.schema.as_deref().or(user.default_schema.as_deref());
+    let schema = question
+        .schema
+        .as_deref()
+        .or(user.default_schema.as_deref());
     let mut schema = Cow::Borrowed(schema.unwrap_or(&snapshot.variables.mysql_default_schema));
-    let (proxy_addr, proxy_port) = question.listener.as_ref().map_or(("", 0), |(address, port)| (address.as_str(), *port));
+    let (proxy_addr, proxy_port) = question
+        .listener
+        .as_ref()
+        .map_or(("", 0), |(address, port)| (address.as_str(), *port));
     let sql = question.sql.as_bytes();
-    let several = if user.fast_forward { None } else { sql::split(sql, LEXING) };
+    let several = if user.fast_forward {
+        None
+    } else {
+        sql::split(sql, LEXING)
+    };
     let parts = several.unwrap_or_else(|| std::iter::once(0..sql.len()).collect());
     let (mut next_flag_in, mut in_transaction) = (question.flag, None);
     let mut grid = Grid::new(COLUMNS);
     for (at, part) in (1..).zip(&parts) {
         let text = &sql[part.clone()];
         if parts.len() > 1 {
-            before(&mut grid, "statement", format!("{at} of {}: {}", parts.len(), String::from_utf8_lossy(text)));
+            before(
+                &mut grid,
+                "statement",
+                format!("{at} of {}: {}", parts.len(), String::from_utf8_lossy(text)),
+            );
         }
         let class = LEXING.class(text);
         if let Some(name) = &class.use_db {
             schema = name.to_string().into();
         }
         let client_addr = question.client.as_deref().unwrap_or_default();
-        let facts = SessionFacts { client_addr, proxy_addr, proxy_port, next_flag_in, in_transaction, ..somebody(user, &schema) };
+        let facts = SessionFacts {
+            client_addr,
+            proxy_addr,
+            proxy_port,
+            next_flag_in,
+            in_transaction,
+            ..somebody(user, &schema)
+        };
         let plan = one(&mut grid, snapshot, &facts, text, random);
         if matches!(plan.answer, Some(plan::Answer::Refuse(_))) && at < parts.len() {
-            before(&mut grid, "statement", "an error ends the text: what stands behind is not reached".to_owned());
+            before(
+                &mut grid,
+                "statement",
+                "an error ends the text: what stands behind is not reached".to_owned(),
+            );
             break;
         }
         next_flag_in = plan.next_flag_in.or(next_flag_in);
@@ -61,19 +96,41 @@ fn before(grid: &mut Grid, what: &str, told: String) {
 }
 
 /// One statement of a session of which these are the facts.
-fn one(grid: &mut Grid, snapshot: &Snapshot, facts: &SessionFacts<'_>, sql: &[u8], random: u64) -> Plan {
+fn one(
+    grid: &mut Grid,
+    snapshot: &Snapshot,
+    facts: &SessionFacts<'_>,
+    sql: &[u8],
+    random: u64,
+) -> Plan {
     let (user, schema) = (facts.user, facts.schema);
     let options = snapshot.variables.digest_options();
     let (mut text, mut shown) = (Vec::new(), Vec::new());
-    let rewritten = |sql: &[u8]| snapshot.rewrites.find(&user.username, schema, sql, Read::PLAIN).filter(|_| !user.fast_forward);
+    let rewritten = |sql: &[u8]| {
+        snapshot
+            .rewrites
+            .find(&user.username, schema, sql, Read::PLAIN)
+            .filter(|_| !user.fast_forward)
+    };
     let mut template = |sql: &[u8]| {
         let (rewrite_id, made) = rewritten(sql)?;
-        before(grid, "rewrite", format!("template {rewrite_id}: {}", String::from_utf8_lossy(&made.text)));
+        before(
+            grid,
+            "rewrite",
+            format!(
+                "template {rewrite_id}: {}",
+                String::from_utf8_lossy(&made.text)
+            ),
+        );
         Some(made.text)
     };
     let mut asked = Cow::Borrowed(sql);
     asked = template(&asked).map_or(asked, Cow::Owned);
-    let inside = if user.fast_forward { Inside::Nothing } else { inside(&asked, LEXING) };
+    let inside = if user.fast_forward {
+        Inside::Nothing
+    } else {
+        inside(&asked, LEXING)
+    };
     if let Inside::Followed { text, prepared } = &inside {
         // Of what is executed at once, none counts.
         let made = if *prepared { template(text) } else { None };
@@ -86,7 +143,10 @@ fn one(grid: &mut Grid, snapshot: &Snapshot, facts: &SessionFacts<'_>, sql: &[u8
     let digested = sql::digest_with_comment(asked, LEXING, &options, &mut text);
     let statement = Statement {
         text: asked,
-        digest: snapshot.needs_digests().then_some(Digest { hash: digested.hash, text: &text }),
+        digest: snapshot.needs_digests().then_some(Digest {
+            hash: digested.hash,
+            text: &text,
+        }),
         comment: digested.comment.and_then(|range| asked.get(range)),
         prepared: None,
         guarded: Guarded::Text,
@@ -97,10 +157,25 @@ fn one(grid: &mut Grid, snapshot: &Snapshot, facts: &SessionFacts<'_>, sql: &[u8
     }
     if let Inside::Kept(text) = &inside {
         let hash = sql::digest(text, &options, &mut shown);
-        let digest = snapshot.needs_digests().then_some(Digest { hash, text: &shown });
-        let within = Statement { text, digest, comment: None, prepared: None, guarded: Guarded::Text };
-        let told = plan::plan(snapshot, facts, &within, random).shown(&snapshot.rules).to_string();
-        grid.push_row([None, None, Some("inside".into()), Some(format!("by itself: {told}"))]);
+        let digest = snapshot
+            .needs_digests()
+            .then_some(Digest { hash, text: &shown });
+        let within = Statement {
+            text,
+            digest,
+            comment: None,
+            prepared: None,
+            guarded: Guarded::Text,
+        };
+        let told = plan::plan(snapshot, facts, &within, random)
+            .shown(&snapshot.rules)
+            .to_string();
+        grid.push_row([
+            None,
+            None,
+            Some("inside".into()),
+            Some(format!("by itself: {told}")),
+        ]);
     }
     explained.plan
 }
@@ -123,7 +198,10 @@ impl Inside {
     fn words(&self) -> Option<String> {
         Some(match self {
             Self::Nothing => return None,
-            Self::Followed { text, .. } => format!("goes as the text that it holds: {}", String::from_utf8_lossy(text)),
+            Self::Followed { text, .. } => format!(
+                "goes as the text that it holds: {}",
+                String::from_utf8_lossy(text)
+            ),
             Self::Kept(text) => format!(
                 "goes by its own words, and its connection stays with the session; of the text that it holds only error_msg and the firewall are obeyed: {}",
                 String::from_utf8_lossy(text)
@@ -137,7 +215,11 @@ fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
     use sql::dynamic::{Dynamic, Source};
     let (source, prepared) = match sql::dynamic::dynamic(sql, lexing, false) {
         Some(Dynamic::Prepare { source, .. }) => (source, true),
-        Some(Dynamic::Immediate { source: Source::Text(text), computes: true, .. }) => return Inside::Kept(text.into_owned()),
+        Some(Dynamic::Immediate {
+            source: Source::Text(text),
+            computes: true,
+            ..
+        }) => return Inside::Kept(text.into_owned()),
         Some(Dynamic::Immediate { computes: true, .. }) => (None, false),
         Some(Dynamic::Immediate { source, .. }) => (Some(source), false),
         Some(Dynamic::Execute { computes: true, .. }) => return Inside::Nothing,
@@ -173,11 +255,32 @@ struct Replayed {
 impl Replayed {
     fn of(snapshot: &Snapshot, facts: &SessionFacts<'_>, row: &DigestRow) -> Self {
         let text = row.text.as_bytes();
-        let found = snapshot.rewrites.find(&facts.user.username, facts.schema, text, Read::PLAIN);
-        let shaped = |digest| (sql::Shape { digest, is_shown: row.shown.unwrap_or(true) }, row.shown.is_some() && !row.alike);
+        let found = snapshot
+            .rewrites
+            .find(&facts.user.username, facts.schema, text, Read::PLAIN);
+        let shaped = |digest| {
+            (
+                sql::Shape {
+                    digest,
+                    is_shown: row.shown.unwrap_or(true),
+                },
+                row.shown.is_some() && !row.alike,
+            )
+        };
         let Some((rewrite_id, made)) = found.filter(|_| !facts.user.fast_forward) else {
-            let replay = plan::replay(snapshot, facts, Digest { hash: row.digest, text }, shaped(row.guarded));
-            return Self { template: None, replay };
+            let replay = plan::replay(
+                snapshot,
+                facts,
+                Digest {
+                    hash: row.digest,
+                    text,
+                },
+                shaped(row.guarded),
+            );
+            return Self {
+                template: None,
+                replay,
+            };
         };
         let mut text = Vec::new();
         let hash = sql::digest(&made.text, &snapshot.variables.digest_options(), &mut text);
@@ -185,7 +288,10 @@ impl Replayed {
         let mut replay = plan::replay(snapshot, facts, Digest { hash, text: &text }, shaped(whole));
         // Whether a statement fits depends on its values, too.
         replay.certain = false;
-        Self { template: Some((rewrite_id, made.text.into())), replay }
+        Self {
+            template: Some((rewrite_id, made.text.into())),
+            replay,
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -196,14 +302,24 @@ impl Replayed {
     fn shown(&self, snapshot: &Snapshot) -> String {
         let decided = self.replay.plan.shown(&snapshot.rules);
         match &self.template {
-            Some((rewrite_id, text)) => format!("{decided}; template {rewrite_id}: {}", String::from_utf8_lossy(text)),
+            Some((rewrite_id, text)) => format!(
+                "{decided}; template {rewrite_id}: {}",
+                String::from_utf8_lossy(text)
+            ),
             None => decided.to_string(),
         }
     }
 }
 
-/// Where known digests go under two rule sets: those that would go elsewhere, or `all`. `pause` is called between two of them.
-pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all: bool, pause: &dyn Fn()) -> Grid {
+/// Where known digests go under two rule sets: those that would go elsewhere, or `all`. `pause` is
+/// called between two of them.
+pub(crate) fn replay(
+    now: &Snapshot,
+    next: &Snapshot,
+    digests: &[DigestRow],
+    all: bool,
+    pause: &dyn Fn(),
+) -> Grid {
     let columns = [
         "hostgroup",
         "schemaname",
@@ -225,12 +341,21 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
         let user = match now.users.frontend(&row.user) {
             Some(user) => user.as_ref(),
             None => {
-                unknown = User { username: row.user.as_ref().into(), ..anybody() };
+                unknown = User {
+                    username: row.user.as_ref().into(),
+                    ..anybody()
+                };
                 &unknown
             }
         };
-        let facts = SessionFacts { client_addr: &row.client_address, ..somebody(user, &row.schema) };
-        let (before, after) = (Replayed::of(now, &facts, row), Replayed::of(next, &facts, row));
+        let facts = SessionFacts {
+            client_addr: &row.client_address,
+            ..somebody(user, &row.schema)
+        };
+        let (before, after) = (
+            Replayed::of(now, &facts, row),
+            Replayed::of(next, &facts, row),
+        );
         let changes = !before.is_same(&after);
         if !changes && !all {
             continue;
@@ -254,17 +379,34 @@ pub(crate) fn replay(now: &Snapshot, next: &Snapshot, digests: &[DigestRow], all
     grid
 }
 
-/// The flag with which the chain ends for a digest, and whether that can be said without the statement's literals.
-pub(crate) fn flag_at_end(snapshot: &Snapshot, user: &str, schema: &str, client: &str, digest: Digest<'_>) -> (u32, bool) {
+/// The flag with which the chain ends for a digest, and whether that can be said without the
+/// statement's literals.
+pub(crate) fn flag_at_end(
+    snapshot: &Snapshot,
+    user: &str,
+    schema: &str,
+    client: &str,
+    digest: Digest<'_>,
+) -> (u32, bool) {
     let unknown;
     let user = match snapshot.users.frontend(user) {
         Some(user) => user.as_ref(),
         None => {
-            unknown = User { username: user.into(), ..anybody() };
+            unknown = User {
+                username: user.into(),
+                ..anybody()
+            };
             &unknown
         }
     };
-    plan::flag_at_end(snapshot, &SessionFacts { client_addr: client, ..somebody(user, schema) }, digest)
+    plan::flag_at_end(
+        snapshot,
+        &SessionFacts {
+            client_addr: client,
+            ..somebody(user, schema)
+        },
+        digest,
+    )
 }
 
 /// A session that has done nothing yet.
@@ -280,7 +422,10 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         next_flag_in: None,
         autocommit: true,
         // As for a session that has not set its sql_mode.
-        split: plan::SplitFacts { ansi_quotes: plan::AnsiQuotes::Asked, ..plan::SplitFacts::NONE },
+        split: plan::SplitFacts {
+            ansi_quotes: plan::AnsiQuotes::Asked,
+            ..plan::SplitFacts::NONE
+        },
     }
 }
 

@@ -1,9 +1,15 @@
 //! Between SQLite's rows and the plain rows of `config`: one line a column.
 
-#![allow(non_snake_case, reason = "columns are written flagIN, and fields are called like their columns")]
+#![allow(
+    non_snake_case,
+    reason = "columns are written flagIN, and fields are called like their columns"
+)]
 
 use crate::engine::SqlError;
-use config::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow};
+use config::{
+    FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
+    HostgroupAttributesRow,
+};
 use config::{ProxyRow, Refusal, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow};
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, Row};
@@ -113,15 +119,32 @@ mapped! { SslParamsRow is "mysql_servers_ssl_params" by 3:
 /// All rows of a table in `main`, in the order of their keys; what is no row of ours is refused.
 pub(crate) fn read<T: Mapped>(conn: &Connection, only: &str) -> Result<Vec<T>, Vec<Refusal>> {
     let mut wrong = Vec::new();
-    let rows = read_into(conn, only, &mut wrong).map_err(|error| vec![sql_refusal(T::TABLE, error)])?;
-    if wrong.is_empty() { Ok(rows) } else { Err(wrong) }
+    let rows =
+        read_into(conn, only, &mut wrong).map_err(|error| vec![sql_refusal(T::TABLE, error)])?;
+    if wrong.is_empty() {
+        Ok(rows)
+    } else {
+        Err(wrong)
+    }
 }
 
-fn read_into<T: Mapped>(conn: &Connection, only: &str, wrong: &mut Vec<Refusal>) -> Result<Vec<T>, SqlError> {
+fn read_into<T: Mapped>(
+    conn: &Connection,
+    only: &str,
+    wrong: &mut Vec<Refusal>,
+) -> Result<Vec<T>, SqlError> {
     // Quoted, for `Default` and the like; our own names all.
-    let columns: Vec<_> = T::COLUMNS.iter().map(|column| format!("\"{column}\"")).collect();
+    let columns: Vec<_> = T::COLUMNS
+        .iter()
+        .map(|column| format!("\"{column}\""))
+        .collect();
     let order = &["1", "2", "3"][..T::COLUMNS.len().min(3)];
-    let sql = format!("SELECT {} FROM main.{} {only} ORDER BY {}", columns.join(", "), T::TABLE, order.join(", "));
+    let sql = format!(
+        "SELECT {} FROM main.{} {only} ORDER BY {}",
+        columns.join(", "),
+        T::TABLE,
+        order.join(", ")
+    );
     let mut select = conn.prepare(&sql)?;
     let mut found = select.query([])?;
     let mut rows = Vec::new();
@@ -135,7 +158,11 @@ fn read_into<T: Mapped>(conn: &Connection, only: &str, wrong: &mut Vec<Refusal>)
 }
 
 /// Makes `table` in `main` hold these rows and no others.
-pub(crate) fn replace<T: Mapped>(conn: &Connection, table: &str, rows: impl IntoIterator<Item = T>) -> Result<(), SqlError> {
+pub(crate) fn replace<T: Mapped>(
+    conn: &Connection,
+    table: &str,
+    rows: impl IntoIterator<Item = T>,
+) -> Result<(), SqlError> {
     replace_in(conn, "main", table, rows)
 }
 
@@ -157,12 +184,18 @@ pub(crate) fn replace_in<T: Mapped>(
 
 /// A cell, and what parts it from the next.
 fn json(cell: &impl serde::Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(&mut *out, cell).expect("memory takes every byte, and a text or a number has its form");
+    serde_json::to_writer(&mut *out, cell)
+        .expect("memory takes every byte, and a text or a number has its form");
     out.push(b',');
 }
 
 pub(crate) fn sql_refusal(table: &'static str, error: SqlError) -> Refusal {
-    Refusal { table, row: String::new(), column: "", words: error.0 }
+    Refusal {
+        table,
+        row: String::new(),
+        column: "",
+        words: error.0,
+    }
 }
 
 struct Cell<'r> {
@@ -181,7 +214,12 @@ impl Cell<'_> {
             Err(_) => self.columns[at].to_owned(),
         };
         let row = (0..self.keys).map(key).collect::<Vec<_>>().join(", ");
-        self.wrong.push(Refusal { table: self.table, row, column, words });
+        self.wrong.push(Refusal {
+            table: self.table,
+            row,
+            column,
+            words,
+        });
     }
 
     fn int(&mut self, at: usize, column: &'static str) -> rusqlite::Result<i64> {
@@ -205,7 +243,11 @@ impl Cell<'_> {
         Ok(self.text_or_null(at, column)?.unwrap_or_default())
     }
 
-    fn text_or_null(&mut self, at: usize, column: &'static str) -> rusqlite::Result<Option<String>> {
+    fn text_or_null(
+        &mut self,
+        at: usize,
+        column: &'static str,
+    ) -> rusqlite::Result<Option<String>> {
         Ok(match self.row.get_ref(at)? {
             ValueRef::Null => None,
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
@@ -225,7 +267,9 @@ fn shown(value: ValueRef<'_>) -> String {
         ValueRef::Null => "NULL".into(),
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
     }
 }
 
@@ -239,7 +283,9 @@ mod tests {
     #[test]
     fn the_columns_of_rows_are_the_columns_of_their_tables() {
         fn check<T: Mapped>(engine: &Engine) {
-            let (_, columns) = engine.describe(&format!("SELECT * FROM {}", T::TABLE), |_| false).unwrap();
+            let (_, columns) = engine
+                .describe(&format!("SELECT * FROM {}", T::TABLE), |_| false)
+                .unwrap();
             assert_eq!(columns, T::COLUMNS, "{}", T::TABLE);
             assert!(tables::all().any(|table| table.name == T::TABLE));
         }
@@ -260,7 +306,12 @@ mod tests {
     #[test]
     fn a_text_in_a_column_of_numbers_is_refused_by_name() {
         let engine = Engine::open(None, View::Admin).unwrap();
-        engine.run("INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('abc', 'h')", &[]).unwrap();
+        engine
+            .run(
+                "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('abc', 'h')",
+                &[],
+            )
+            .unwrap();
         let refused = read::<ServerRow>(engine.conn(), "").unwrap_err();
         let words = "mysql_servers (hostgroup_id abc, hostname h, port 3306): hostgroup_id must be a whole number; 'abc' is not";
         assert_eq!(refused[0].to_string(), words);
@@ -278,11 +329,22 @@ mod tests {
         rule.write_json(&mut line);
         assert!(!line.contains(&b'\n'), "one line");
         assert_eq!(RuleRow::read_json(&line).unwrap(), rule);
-        let proxy = ProxyRow { hostname: "a".into(), ..ProxyRow::default() };
+        let proxy = ProxyRow {
+            hostname: "a".into(),
+            ..ProxyRow::default()
+        };
         let mut line = Vec::new();
         proxy.write_json(&mut line);
         assert_eq!(line, br#"["a",6032,0,""]"#);
-        for wrong in ["", "{}", "[]", r#"["a",6032,0]"#, r#"["a",6032,0,"",1]"#, r#"["a","b",0,""]"#, r#"[null,6032,0,""]"#] {
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            r#"["a",6032,0]"#,
+            r#"["a",6032,0,"",1]"#,
+            r#"["a","b",0,""]"#,
+            r#"[null,6032,0,""]"#,
+        ] {
             assert!(ProxyRow::read_json(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
@@ -290,7 +352,13 @@ mod tests {
     #[test]
     fn rows_written_are_rows_read() {
         let engine = Engine::open(None, View::Admin).unwrap();
-        let rule = RuleRow { rule_id: 7, active: 1, match_pattern: Some("x".into()), apply: 1, ..RuleRow::default() };
+        let rule = RuleRow {
+            rule_id: 7,
+            active: 1,
+            match_pattern: Some("x".into()),
+            apply: 1,
+            ..RuleRow::default()
+        };
         replace(engine.conn(), "mysql_query_rules", [rule.clone()]).unwrap();
         assert_eq!(read::<RuleRow>(engine.conn(), "").unwrap(), [rule]);
     }

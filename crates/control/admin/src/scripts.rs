@@ -19,8 +19,14 @@ fn tls_towards_servers_is_set_up_as_the_tutorial_says() {
             )
             .await;
         let shown = bench.rows("select hostgroup_id,hostname,port,status,max_connections,use_ssl from mysql_servers").await;
-        assert_eq!(shown[0], ["0", "172.16.1.103", "3306", "ONLINE", "3000", "1"]);
-        assert_eq!(bench.rows("SELECT use_ssl FROM disk.mysql_servers").await, [["1"], ["1"]]);
+        assert_eq!(
+            shown[0],
+            ["0", "172.16.1.103", "3306", "ONLINE", "3000", "1"]
+        );
+        assert_eq!(
+            bench.rows("SELECT use_ssl FROM disk.mysql_servers").await,
+            [["1"], ["1"]]
+        );
         let directory = Directory::new("tls");
         let file = |name: &str| {
             let path = directory.0.join(name);
@@ -41,8 +47,19 @@ fn tls_towards_servers_is_set_up_as_the_tutorial_says() {
         assert_eq!(shown[3], ["mysql-ssl_p2s_cipher", "ECDHE-RSA-AES256-SHA"]);
         let loaded = bench.loaded.borrow();
         let snapshot = loaded.last().unwrap();
-        assert_eq!(&*snapshot.variables.mysql_ssl_p2s_cipher, "ECDHE-RSA-AES256-SHA");
-        assert!(snapshot.servers.hostgroup(0).unwrap().servers.iter().all(|server| server.use_ssl));
+        assert_eq!(
+            &*snapshot.variables.mysql_ssl_p2s_cipher,
+            "ECDHE-RSA-AES256-SHA"
+        );
+        assert!(
+            snapshot
+                .servers
+                .hostgroup(0)
+                .unwrap()
+                .servers
+                .iter()
+                .all(|server| server.use_ssl)
+        );
     });
 }
 
@@ -59,14 +76,20 @@ fn the_legacy_sharding_script_loads() {
         }
         bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
         assert_eq!(
-            bench.rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules").await,
+            bench
+                .rows("SELECT count(*), min(rule_id), max(rule_id) FROM runtime_mysql_query_rules")
+                .await,
             [["201", "1", "201"]]
         );
-        assert_eq!(bench.loaded.borrow().last().unwrap().rules.chain().len(), 201);
+        assert_eq!(
+            bench.loaded.borrow().last().unwrap().rules.chain().len(),
+            201
+        );
     });
 }
 
-/// A40, A44: 50,000 fast routing rows, then 200,000 by INSERT … SELECT with columns in another case.
+/// A40, A44: 50,000 fast routing rows, then 200,000 by INSERT … SELECT with columns in another
+/// case.
 #[test]
 fn two_hundred_thousand_fast_routing_rows_load() {
     testing::with(Options::default(), |bench| async move {
@@ -83,9 +106,29 @@ fn two_hundred_thousand_fast_routing_rows_load() {
                  LOAD MYSQL QUERY RULES TO RUNTIME;",
             )
             .await;
-        assert_eq!(bench.rows("SELECT COUNT(*) FROM mysql_query_rules_fast_routing").await, [["200000"]]);
-        assert_eq!(bench.rows("SELECT COUNT(*) FROM runtime_mysql_query_rules_fast_routing").await, [["200000"]]);
-        assert_eq!(bench.loaded.borrow().last().unwrap().rules.fast().hostgroup("sbtest", "shard_60000", 3), Some(1));
+        assert_eq!(
+            bench
+                .rows("SELECT COUNT(*) FROM mysql_query_rules_fast_routing")
+                .await,
+            [["200000"]]
+        );
+        assert_eq!(
+            bench
+                .rows("SELECT COUNT(*) FROM runtime_mysql_query_rules_fast_routing")
+                .await,
+            [["200000"]]
+        );
+        assert_eq!(
+            bench
+                .loaded
+                .borrow()
+                .last()
+                .unwrap()
+                .rules
+                .fast()
+                .hostgroup("sbtest", "shard_60000", 3),
+            Some(1)
+        );
     });
 }
 
@@ -108,7 +151,12 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
              servers by read_only yet; without it, the rest can be loaded; mysql_servers (hostgroup_id x, hostname b, port 3306): \
              hostgroup_id must be a whole number; 'x' is not"
         );
-        assert_eq!(bench.rows("SELECT hostname FROM runtime_mysql_servers").await, [["a"]]);
+        assert_eq!(
+            bench
+                .rows("SELECT hostname FROM runtime_mysql_servers")
+                .await,
+            [["a"]]
+        );
         assert_eq!(bench.loaded.borrow().len(), 1);
         bench.script("DELETE FROM mysql_replication_hostgroups; DELETE FROM mysql_servers WHERE hostname='b'; LOAD MYSQL SERVERS TO RUNTIME;").await;
         assert_eq!(bench.loaded.borrow().last().unwrap().generation, 3);
@@ -119,7 +167,11 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
 fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
     testing::with(Options::default(), |bench| async move {
         for (module, insert, delete) in [
-            ("SCHEDULER", "INSERT INTO scheduler (interval_ms, filename) VALUES (1000, '/bin/x')", "DELETE FROM scheduler"),
+            (
+                "SCHEDULER",
+                "INSERT INTO scheduler (interval_ms, filename) VALUES (1000, '/bin/x')",
+                "DELETE FROM scheduler",
+            ),
             (
                 "RESTAPI",
                 "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')",
@@ -146,8 +198,18 @@ fn a_checksum_is_that_of_the_rows() {
                 "mysql_servers (hostgroup_id, hostname, port)",
                 ("(0, 'a', 3306)", "(0, 'a', 3307)"),
             ),
-            ("MYSQL USERS", "MYSQL USERS", "mysql_users (username, backend, frontend)", ("('u', 0, 1)", "('u', 1, 0)")),
-            ("MYSQL QUERY RULES", "MYSQL QUERY RULES", "mysql_query_rules (rule_id, flagIN)", ("(1, 5)", "(2, 6)")),
+            (
+                "MYSQL USERS",
+                "MYSQL USERS",
+                "mysql_users (username, backend, frontend)",
+                ("('u', 0, 1)", "('u', 1, 0)"),
+            ),
+            (
+                "MYSQL QUERY RULES",
+                "MYSQL QUERY RULES",
+                "mysql_query_rules (rule_id, flagIN)",
+                ("(1, 5)", "(2, 6)"),
+            ),
             (
                 "MYSQL REPLICATION HOSTGROUPS",
                 "MYSQL SERVERS",
@@ -158,7 +220,9 @@ fn a_checksum_is_that_of_the_rows() {
             let name = table.split(' ').next().unwrap();
             let empty = of(subject).await;
             assert_eq!(empty, of(&format!("DISK {subject}")).await, "{subject}");
-            bench.run(&format!("INSERT INTO {table} VALUES {one}, {other}")).await;
+            bench
+                .run(&format!("INSERT INTO {table} VALUES {one}, {other}"))
+                .await;
             let both = of(subject).await;
             assert!(both != empty && both.starts_with("0x"), "{subject}: {both}");
             assert_eq!(of(&format!("MEMORY {subject}")).await, both);
@@ -167,20 +231,29 @@ fn a_checksum_is_that_of_the_rows() {
             assert_eq!(of(&format!("DISK {subject}")).await, both);
             bench.run(&format!("DELETE FROM {name}")).await;
             assert_eq!(of(subject).await, empty);
-            bench.run(&format!("INSERT INTO {table} VALUES {one}")).await;
+            bench
+                .run(&format!("INSERT INTO {table} VALUES {one}"))
+                .await;
             assert_ne!(of(subject).await, both);
             // In whatever order they were written.
             bench.run(&format!("DELETE FROM {name}")).await;
-            bench.run(&format!("INSERT INTO {table} VALUES {other}, {one}")).await;
+            bench
+                .run(&format!("INSERT INTO {table} VALUES {other}, {one}"))
+                .await;
             assert_eq!(of(subject).await, both, "{subject}");
-            bench.script(&format!("DELETE FROM {name}; SAVE {module} TO DISK")).await;
+            bench
+                .script(&format!("DELETE FROM {name}; SAVE {module} TO DISK"))
+                .await;
         }
         let before = of("MYSQL VARIABLES").await;
         bench.run("SET mysql-max_connections = 4321").await;
         assert_ne!(of("MYSQL VARIABLES").await, before);
         assert_eq!(of("DISK MYSQL VARIABLES").await, before);
         bench.run("SAVE MYSQL VARIABLES TO DISK").await;
-        assert_eq!(of("DISK MYSQL VARIABLES").await, of("MYSQL VARIABLES").await);
+        assert_eq!(
+            of("DISK MYSQL VARIABLES").await,
+            of("MYSQL VARIABLES").await
+        );
     });
 }
 
@@ -190,13 +263,32 @@ fn one_user_can_be_loaded_alone_and_users_come_back_as_two_rows() {
         bench
             .script("INSERT INTO mysql_users (username, password) VALUES ('a', '1'), ('b', '2'); LOAD MYSQL USERS TO RUNTIME;")
             .await;
-        bench.script("UPDATE mysql_users SET password = password || 'x'; LOAD MYSQL USER b TO RUNTIME;").await;
+        bench
+            .script(
+                "UPDATE mysql_users SET password = password || 'x'; LOAD MYSQL USER b TO RUNTIME;",
+            )
+            .await;
         let passwords = "SELECT DISTINCT username, password FROM runtime_mysql_users ORDER BY 1";
         assert_eq!(bench.rows(passwords).await, [["a", "1"], ["b", "2x"]]);
-        assert!(bench.refused("LOAD MYSQL USER nosuch TO RUNTIME").await.contains("'nosuch' is not there"));
+        assert!(
+            bench
+                .refused("LOAD MYSQL USER nosuch TO RUNTIME")
+                .await
+                .contains("'nosuch' is not there")
+        );
         bench.run("SAVE MYSQL USERS TO MEMORY").await;
-        let rows = bench.rows("SELECT username, backend, frontend FROM mysql_users ORDER BY 1, 2").await;
-        assert_eq!(rows, [["a", "0", "1"], ["a", "1", "0"], ["b", "0", "1"], ["b", "1", "0"]]);
+        let rows = bench
+            .rows("SELECT username, backend, frontend FROM mysql_users ORDER BY 1, 2")
+            .await;
+        assert_eq!(
+            rows,
+            [
+                ["a", "0", "1"],
+                ["a", "1", "0"],
+                ["b", "0", "1"],
+                ["b", "1", "0"]
+            ]
+        );
     });
 }
 
@@ -204,18 +296,40 @@ fn one_user_can_be_loaded_alone_and_users_come_back_as_two_rows() {
 fn variables_go_up_and_down_the_layers() {
     testing::with(Options::default(), |bench| async move {
         let value = async |schema: &str| {
-            let sql = format!("SELECT variable_value FROM {schema}global_variables WHERE variable_name='mysql-max_connections'");
+            let sql = format!(
+                "SELECT variable_value FROM {schema}global_variables WHERE variable_name='mysql-max_connections'"
+            );
             bench.rows(&sql).await.concat().concat()
         };
         bench.script("SET mysql-max_connections=77; SET mysql-multiplexing=0; SAVE MYSQL VARIABLES TO DISK;").await;
-        assert_eq!((value("").await, value("disk.").await, value("runtime_").await), ("77".into(), "77".into(), "10000".into()));
+        assert_eq!(
+            (
+                value("").await,
+                value("disk.").await,
+                value("runtime_").await
+            ),
+            ("77".into(), "77".into(), "10000".into())
+        );
         bench.run("SAVE MYSQL VARIABLES FROM RUNTIME").await;
         assert_eq!(value("").await, "10000");
-        bench.script("LOAD MYSQL VARIABLES FROM DISK; LOAD MYSQL VARIABLES TO RUNTIME;").await;
-        assert_eq!((value("").await, value("runtime_").await), ("77".into(), "77".into()));
+        bench
+            .script("LOAD MYSQL VARIABLES FROM DISK; LOAD MYSQL VARIABLES TO RUNTIME;")
+            .await;
+        assert_eq!(
+            (value("").await, value("runtime_").await),
+            ("77".into(), "77".into())
+        );
         // A truth is spelled as it is in force.
         assert_eq!(bench.rows("SELECT @@mysql-multiplexing").await, [["false"]]);
-        assert!(!bench.loaded.borrow().last().unwrap().variables.mysql_multiplexing);
+        assert!(
+            !bench
+                .loaded
+                .borrow()
+                .last()
+                .unwrap()
+                .variables
+                .mysql_multiplexing
+        );
     });
 }
 
@@ -265,21 +379,51 @@ fn statistics_are_those_of_the_cores_and_a_reset_asks_for_zero() {
         _ => None,
     };
     testing::with_reports(Options::default(), Box::new(reports), |bench| async move {
-        assert_eq!(bench.rows("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'").await, [["42"]]);
-        let digest = bench.rows("SELECT hostgroup, digest, digest_text, count_star FROM stats_mysql_query_digest").await;
+        assert_eq!(
+            bench
+                .rows(
+                    "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'"
+                )
+                .await,
+            [["42"]]
+        );
+        let digest = bench
+            .rows("SELECT hostgroup, digest, digest_text, count_star FROM stats_mysql_query_digest")
+            .await;
         assert_eq!(digest, [["-1", "0x00000000000000AB", "SELECT ?", "1"]]);
-        assert_eq!(bench.rows("SELECT count_star FROM stats.stats_mysql_query_digest_reset").await, [["2"]]);
-        let pool = bench.rows("SELECT * FROM `stats_mysql_connection_pool`").await;
-        assert_eq!(pool, [["1", "a", "3306", "SHUNNED", "1", "2", "3", "4", "5", "6", "0", "7", "8", "9"]]);
+        assert_eq!(
+            bench
+                .rows("SELECT count_star FROM stats.stats_mysql_query_digest_reset")
+                .await,
+            [["2"]]
+        );
+        let pool = bench
+            .rows("SELECT * FROM `stats_mysql_connection_pool`")
+            .await;
+        assert_eq!(
+            pool,
+            [[
+                "1", "a", "3306", "SHUNNED", "1", "2", "3", "4", "5", "6", "0", "7", "8", "9"
+            ]]
+        );
         bench
             .script(
                 "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES (1, 'a'), (1, 'b'); LOAD MYSQL SERVERS TO RUNTIME;",
             )
             .await;
-        let servers = bench.rows("SELECT hostname, status FROM runtime_mysql_servers ORDER BY 1").await;
+        let servers = bench
+            .rows("SELECT hostname, status FROM runtime_mysql_servers ORDER BY 1")
+            .await;
         assert_eq!(servers, [["a", "SHUNNED"], ["b", "ONLINE"]]);
-        let stats = bench.ask(View::Stats, "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'").await;
-        let Ok(Reply::Rows(grid)) = stats else { panic!("{stats:?}") };
+        let stats = bench
+            .ask(
+                View::Stats,
+                "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name='Questions'",
+            )
+            .await;
+        let Ok(Reply::Rows(grid)) = stats else {
+            panic!("{stats:?}")
+        };
         assert_eq!(grid.texts(), [["42"]]);
     });
 }
@@ -294,25 +438,58 @@ fn a_route_is_explained_with_the_rules_in_force() {
                  (1, 1, '^SELECT.*FOR UPDATE', 10, 1), (2, 1, '^SELECT', 20, 1); LOAD MYSQL QUERY RULES TO RUNTIME;",
             )
             .await;
-        let steps = bench.rows("EXPLAIN ROUTE 'SELECT * FROM t WHERE a = ''x''' AS app IN shop").await;
+        let steps = bench
+            .rows("EXPLAIN ROUTE 'SELECT * FROM t WHERE a = ''x''' AS app IN shop")
+            .await;
         let mut text = String::new();
         for step in &steps {
             let _ = writeln!(text, "{}", step.join(" | "));
         }
-        assert!(text.contains("| 1 |") && text.contains("| 2 |") && text.lines().last().unwrap().contains("20"), "{text}");
-        assert!(bench.refused("EXPLAIN ROUTE 'SELECT 1' AS nobody").await.contains("'nobody'"));
-        // A statement that holds another goes where that goes; one that cannot be followed goes by its own words.
+        assert!(
+            text.contains("| 1 |")
+                && text.contains("| 2 |")
+                && text.lines().last().unwrap().contains("20"),
+            "{text}"
+        );
+        assert!(
+            bench
+                .refused("EXPLAIN ROUTE 'SELECT 1' AS nobody")
+                .await
+                .contains("'nobody'")
+        );
+        // A statement that holds another goes where that goes; one that cannot be followed goes by
+        // its own words.
         for (sql, inside, last) in [
-            ("PREPARE s FROM ''SELECT a FROM t WHERE b = ?''", "SELECT a FROM t WHERE b = ?", "hostgroup 20"),
-            ("EXECUTE IMMEDIATE ''SELECT 1 FOR UPDATE''", "SELECT 1 FOR UPDATE", "hostgroup 10"),
-            ("PREPARE s FROM ''SELECT FOUND_ROWS()''", "its own words", "by itself: hostgroup 20"),
+            (
+                "PREPARE s FROM ''SELECT a FROM t WHERE b = ?''",
+                "SELECT a FROM t WHERE b = ?",
+                "hostgroup 20",
+            ),
+            (
+                "EXECUTE IMMEDIATE ''SELECT 1 FOR UPDATE''",
+                "SELECT 1 FOR UPDATE",
+                "hostgroup 10",
+            ),
+            (
+                "PREPARE s FROM ''SELECT FOUND_ROWS()''",
+                "its own words",
+                "by itself: hostgroup 20",
+            ),
             ("PREPARE s FROM @q", "in @q", "hostgroup 10"),
             ("PREPARE s FROM CONCAT(1)", "only a server", "hostgroup 10"),
             ("EXECUTE s USING @a", "prepared as 's'", "hostgroup 10"),
         ] {
-            let steps = bench.rows(&format!("EXPLAIN ROUTE '{sql}' AS app IN shop")).await;
-            assert!(steps[0][2] == "inside" && steps[0][3].contains(inside), "{sql}: {steps:?}");
-            assert!(steps.last().unwrap()[3].starts_with(last), "{sql}: {steps:?}");
+            let steps = bench
+                .rows(&format!("EXPLAIN ROUTE '{sql}' AS app IN shop"))
+                .await;
+            assert!(
+                steps[0][2] == "inside" && steps[0][3].contains(inside),
+                "{sql}: {steps:?}"
+            );
+            assert!(
+                steps.last().unwrap()[3].starts_with(last),
+                "{sql}: {steps:?}"
+            );
         }
         // Several are decided each by itself, as behind those before them.
         let each = |sql: &str| {
@@ -338,9 +515,21 @@ fn a_route_is_explained_with_the_rules_in_force() {
                 "hostgroup 20, by rule 2"
             ]
         );
-        assert_eq!(each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[3], "hostgroup 10, where the transaction is open");
-        assert_eq!(each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[7], "hostgroup 20, by rule 2");
-        assert!(!bench.rows("EXPLAIN ROUTE 'DEALLOCATE PREPARE s' AS app").await.iter().any(|step| step[2] == "inside"));
+        assert_eq!(
+            each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[3],
+            "hostgroup 10, where the transaction is open"
+        );
+        assert_eq!(
+            each("BEGIN; SELECT 1; COMMIT; SELECT 1").await[7],
+            "hostgroup 20, by rule 2"
+        );
+        assert!(
+            !bench
+                .rows("EXPLAIN ROUTE 'DEALLOCATE PREPARE s' AS app")
+                .await
+                .iter()
+                .any(|step| step[2] == "inside")
+        );
     });
 }
 
@@ -350,13 +539,21 @@ fn a_snapshot_is_taken_apart_here_once_no_core_works_under_it() {
         for _ in 0..3 {
             bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
         }
-        assert_eq!(bench.shared.cores.in_use(), 4, "this core keeps all of its copies, and one is what they are copies of");
+        assert_eq!(
+            bench.shared.cores.in_use(),
+            4,
+            "this core keeps all of its copies, and one is what they are copies of"
+        );
         bench.loaded.borrow_mut().drain(..2);
         bench.shared.cores.sweep(&bench.shared.aside);
         assert_eq!(bench.shared.cores.in_use(), 2);
         bench.run("LOAD MYSQL USERS TO RUNTIME").await;
         bench.run("LOAD MYSQL VARIABLES TO RUNTIME").await;
-        assert_eq!(bench.shared.cores.in_use(), 2, "rules that stay are not copied again");
+        assert_eq!(
+            bench.shared.cores.in_use(),
+            2,
+            "rules that stay are not copied again"
+        );
     });
 }
 
@@ -383,7 +580,9 @@ fn the_rewriting_script_loads_as_it_is_printed() {
 }
 
 /// A core that has seen these digests, once.
-fn digests(rows: &'static [(&'static str, u64, &'static str, u64)]) -> Box<dyn Fn(Ask, bool) -> Option<Report>> {
+fn digests(
+    rows: &'static [(&'static str, u64, &'static str, u64)],
+) -> Box<dyn Fn(Ask, bool) -> Option<Report>> {
     let forgotten = std::cell::Cell::new(false);
     Box::new(move |ask, reset| {
         let seen = |(user, digest, text, time_us): &(&str, u64, &str, u64)| {
@@ -411,7 +610,11 @@ fn digests(rows: &'static [(&'static str, u64, &'static str, u64)]) -> Box<dyn F
             }
         };
         (ask == Ask::Digests).then(|| {
-            let rows = if forgotten.get() { Vec::new() } else { rows.iter().map(seen).collect() };
+            let rows = if forgotten.get() {
+                Vec::new()
+            } else {
+                rows.iter().map(seen).collect()
+            };
             forgotten.set(forgotten.get() || reset);
             Report::Digests(rows)
         })
@@ -420,8 +623,11 @@ fn digests(rows: &'static [(&'static str, u64, &'static str, u64)]) -> Box<dyn F
 
 #[test]
 fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
-    let seen =
-        digests(&[("app", 1, "SELECT a FROM t WHERE id=?", 7), ("app", 2, "UPDATE t SET a=?", 9), ("app", 3, "SHOW TABLES", 1)]);
+    let seen = digests(&[
+        ("app", 1, "SELECT a FROM t WHERE id=?", 7),
+        ("app", 2, "UPDATE t SET a=?", 9),
+        ("app", 3, "SHOW TABLES", 1),
+    ]);
     testing::with_reports(Options::default(), seen, |bench| async move {
         bench
             .script(
@@ -437,13 +643,32 @@ fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
                  INSERT INTO mysql_query_rules (rule_id, active, match_pattern, error_msg, apply) VALUES (2, 1, '^UPDATE .* WHERE 1=1', 'no', 1);",
             )
             .await;
-        let columns = |row: &Vec<String>| row[4..6].iter().chain(&row[8..]).cloned().collect::<Vec<_>>().join(" | ");
-        let changed: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.iter().map(columns).collect();
+        let columns = |row: &Vec<String>| {
+            row[4..6]
+                .iter()
+                .chain(&row[8..])
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" | ")
+        };
+        let changed: Vec<_> = bench
+            .rows("EXPLAIN ROUTE AGAINST DIGESTS")
+            .await
+            .iter()
+            .map(columns)
+            .collect();
         assert_eq!(
             changed,
-            ["0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | yes | hostgroup 20, by rule 1 | hostgroup 30, by rule 1"]
+            [
+                "0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | yes | hostgroup 20, by rule 1 | hostgroup 30, by rule 1"
+            ]
         );
-        let all: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await.iter().map(columns).collect();
+        let all: Vec<_> = bench
+            .rows("EXPLAIN ROUTE AGAINST DIGESTS ALL")
+            .await
+            .iter()
+            .map(columns)
+            .collect();
         assert_eq!(
             all[1],
             "0x0000000000000002 | UPDATE t SET a=? | no | no | hostgroup 10, the user's default | hostgroup 10, the user's default",
@@ -458,16 +683,30 @@ fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
                  (5, 1, 'SELECT a FROM t WHERE id = ?', 'SELECT a FROM fast WHERE id = ?');",
             )
             .await;
-        let changed: Vec<_> = bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.iter().map(columns).collect();
+        let changed: Vec<_> = bench
+            .rows("EXPLAIN ROUTE AGAINST DIGESTS")
+            .await
+            .iter()
+            .map(columns)
+            .collect();
         assert_eq!(
             changed,
-            ["0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | no | hostgroup 20, by rule 1 | \
-             hostgroup 20, by rule 1; template 5: SELECT a FROM fast WHERE id =  ? "]
+            [
+                "0x0000000000000001 | SELECT a FROM t WHERE id=? | yes | no | hostgroup 20, by rule 1 | \
+             hostgroup 20, by rule 1; template 5: SELECT a FROM fast WHERE id =  ? "
+            ]
         );
         bench.run("LOAD MYSQL QUERY RULES TO RUNTIME").await;
         assert!(bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.is_empty());
-        bench.run("UPDATE mysql_query_rules SET match_digest = '(' WHERE rule_id = 1").await;
-        assert!(bench.refused("EXPLAIN ROUTE AGAINST DIGESTS").await.contains("missing closing parenthesis"));
+        bench
+            .run("UPDATE mysql_query_rules SET match_digest = '(' WHERE rule_id = 1")
+            .await;
+        assert!(
+            bench
+                .refused("EXPLAIN ROUTE AGAINST DIGESTS")
+                .await
+                .contains("missing closing parenthesis")
+        );
     });
 }
 
@@ -475,25 +714,61 @@ fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
 fn digests_go_to_the_history_and_are_counted_anew() {
     let seen = digests(&[("app", 1, "SELECT ?", 7), ("web", 1, "SELECT ?", 9000)]);
     testing::with_reports(Options::default(), seen, |bench| async move {
-        let spread = bench.rows("SELECT username, p50_us, max_us, histogram FROM stats_mysql_query_digest_latency").await;
-        assert_eq!(spread, [["app", "7", "7", "[[7,1]]"], ["web", "9000", "9000", "[[12287,1]]"]]);
+        let spread = bench
+            .rows(
+                "SELECT username, p50_us, max_us, histogram FROM stats_mysql_query_digest_latency",
+            )
+            .await;
+        assert_eq!(
+            spread,
+            [
+                ["app", "7", "7", "[[7,1]]"],
+                ["web", "9000", "9000", "[[12287,1]]"]
+            ]
+        );
         assert_eq!(bench.run("SAVE MYSQL DIGEST TO DISK").await, 2);
-        let kept =
-            "SELECT username, digest, digest_text, max_time FROM history_mysql_query_digest WHERE dump_time > 1000000 ORDER BY 1";
+        let kept = "SELECT username, digest, digest_text, max_time FROM history_mysql_query_digest WHERE dump_time > 1000000 ORDER BY 1";
         let digest = "0x0000000000000001";
-        assert_eq!(bench.rows(kept).await, [["app", digest, "SELECT ?", "7"], ["web", digest, "SELECT ?", "9000"]]);
-        assert!(bench.rows("SELECT * FROM stats_mysql_query_digest").await.is_empty());
+        assert_eq!(
+            bench.rows(kept).await,
+            [
+                ["app", digest, "SELECT ?", "7"],
+                ["web", digest, "SELECT ?", "9000"]
+            ]
+        );
+        assert!(
+            bench
+                .rows("SELECT * FROM stats_mysql_query_digest")
+                .await
+                .is_empty()
+        );
         assert_eq!(bench.run("SAVE MYSQL DIGEST TO DISK").await, 0);
     });
 }
 
 #[test]
 fn a_truncated_digest_table_is_empty() {
-    testing::with_reports(Options::default(), digests(&[("app", 1, "SELECT ?", 7)]), |bench| async move {
-        assert_eq!(bench.rows("SELECT count(*) FROM stats_mysql_query_digest").await, [["1"]]);
-        bench.run("TRUNCATE TABLE stats.stats_mysql_query_digest").await;
-        assert_eq!(bench.rows("SELECT count(*) FROM stats_mysql_query_digest").await, [["0"]]);
-    });
+    testing::with_reports(
+        Options::default(),
+        digests(&[("app", 1, "SELECT ?", 7)]),
+        |bench| async move {
+            assert_eq!(
+                bench
+                    .rows("SELECT count(*) FROM stats_mysql_query_digest")
+                    .await,
+                [["1"]]
+            );
+            bench
+                .run("TRUNCATE TABLE stats.stats_mysql_query_digest")
+                .await;
+            assert_eq!(
+                bench
+                    .rows("SELECT count(*) FROM stats_mysql_query_digest")
+                    .await,
+                [["0"]]
+            );
+        },
+    );
 }
 
 #[test]
@@ -501,14 +776,25 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
     let directory = Directory::new("start");
     let config = directory.0.join("proxysql.cnf");
     let write = |limit: u32| {
-        let text =
-            format!("mysql_variables={{ max_connections={limit} }} mysql_servers=({{ address=\"h{limit}\" hostgroup=1 }})");
+        let text = format!(
+            "mysql_variables={{ max_connections={limit} }} mysql_servers=({{ address=\"h{limit}\" hostgroup=1 }})"
+        );
         std::fs::write(&config, text).unwrap();
     };
     let start = |start: Start| {
-        let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), start };
+        let options = Options {
+            datadir: Some(directory.0.clone()),
+            config: Some(config.clone()),
+            start,
+        };
         let admin = Admin::open(&options).unwrap();
-        let servers: Vec<_> = admin.snapshot().servers.rows().into_iter().map(|row| row.hostname).collect();
+        let servers: Vec<_> = admin
+            .snapshot()
+            .servers
+            .rows()
+            .into_iter()
+            .map(|row| row.hostname)
+            .collect();
         (admin.snapshot().variables.mysql_max_connections, servers)
     };
     write(1);
@@ -519,9 +805,18 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
     // What is refused sets nothing aside, however often it is tried.
     std::fs::write(&config, "mysql_variables={ threads=0 }").unwrap();
     for _ in 0..2 {
-        let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), start: Start::Initial };
+        let options = Options {
+            datadir: Some(directory.0.clone()),
+            config: Some(config.clone()),
+            start: Start::Initial,
+        };
         let refused = Admin::open(&options).err().unwrap();
-        assert!(refused[0].to_string().contains("mysql-threads must be from 1"), "{refused:?}");
+        assert!(
+            refused[0]
+                .to_string()
+                .contains("mysql-threads must be from 1"),
+            "{refused:?}"
+        );
         assert!(!directory.0.join("proxysql.db.bak.1").exists());
     }
     assert_eq!(start(Start::Usual), (2, vec!["h1".into(), "h2".into()]));
@@ -535,13 +830,27 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
 fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
     let directory = Directory::new("refused-start");
     let config = directory.0.join("proxysql.cnf");
-    let options = Options { datadir: Some(directory.0.clone()), config: Some(config.clone()), ..Options::default() };
-    std::fs::write(&config, "scheduler=({ id=1 interval_ms=1000 filename=\"x\" })").unwrap();
+    let options = Options {
+        datadir: Some(directory.0.clone()),
+        config: Some(config.clone()),
+        ..Options::default()
+    };
+    std::fs::write(
+        &config,
+        "scheduler=({ id=1 interval_ms=1000 filename=\"x\" })",
+    )
+    .unwrap();
     let refused = Admin::open(&options).err().unwrap();
-    assert!(refused[0].to_string().starts_with("scheduler: has 1 row"), "{refused:?}");
+    assert!(
+        refused[0].to_string().starts_with("scheduler: has 1 row"),
+        "{refused:?}"
+    );
     std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" }").unwrap();
     let refused = Admin::open(&options).err().unwrap();
-    assert!(refused[0].to_string().contains("everybody knows"), "{refused:?}");
+    assert!(
+        refused[0].to_string().contains("everybody knows"),
+        "{refused:?}"
+    );
     std::fs::write(
         &config,
         "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" admin_credentials=\"a:b\" stats_credentials=\"s:t\" }",
@@ -553,7 +862,10 @@ fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
 #[test]
 fn what_was_saved_and_cannot_be_honoured_leaves_that_module_out_and_the_operator_can_come_in() {
     let directory = Directory::new("left-out");
-    let options = Options { datadir: Some(directory.0.clone()), ..Options::default() };
+    let options = Options {
+        datadir: Some(directory.0.clone()),
+        ..Options::default()
+    };
     testing::with(options.clone(), |bench| async move {
         bench
             .script(

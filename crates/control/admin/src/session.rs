@@ -21,7 +21,8 @@ pub(crate) struct Session {
 
 /// What stands before every error, as scripts look for it.
 const PREFIX: &str = "ProxySQL Admin Error: ";
-/// SQLite knows no backslash in strings: clients that are told so double their quotes instead of escaping them.
+/// SQLite knows no backslash in strings: clients that are told so double their quotes instead of
+/// escaping them.
 const STATUS: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES;
 /// Bytes of a statistics user's prepared statements, of which a program has a few dozen.
 const STATS_KEPT_BYTES: usize = 4 << 20;
@@ -32,9 +33,21 @@ const UTF8: u16 = 33;
 
 impl Session {
     pub(crate) fn new(shared: Rc<Shared>, who: Who, view: View) -> Self {
-        let host = who.peer.ip().map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
+        let host = who
+            .peer
+            .ip()
+            .map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
         let port = who.peer.port();
-        Self { shared, asker: Asker { id: who.id, user: who.user, host, port, view } }
+        Self {
+            shared,
+            asker: Asker {
+                id: who.id,
+                user: who.user,
+                host,
+                port,
+                view,
+            },
+        }
     }
 
     async fn say(&self, said: Result<Answered, Said>, out: &mut Out<'_>) -> io::Result<()> {
@@ -51,13 +64,24 @@ impl Session {
     async fn tell(&self, reply: &Reply, out: &mut Out<'_>) -> io::Result<()> {
         match reply {
             Reply::Done { affected, info } => {
-                out.ok(&Done { affected: *affected, insert_id: 0, info: info.clone() }, STATUS).await
+                out.ok(
+                    &Done {
+                        affected: *affected,
+                        insert_id: 0,
+                        info: info.clone(),
+                    },
+                    STATUS,
+                )
+                .await
             }
             Reply::Rows(grid) => {
                 let _until_it_is_read = self.shared.hold(self.asker.view, grid.bytes_held());
                 out.columns(grid.names.iter().map(|name| column(name)).collect(), STATUS);
                 for row in grid.rows() {
-                    let values: Vec<_> = row.into_iter().map(|cell| cell.map_or(Value::Null, Value::Bytes)).collect();
+                    let values: Vec<_> = row
+                        .into_iter()
+                        .map(|cell| cell.map_or(Value::Null, Value::Bytes))
+                        .collect();
                     out.row(&values);
                     out.room().await?;
                 }
@@ -68,13 +92,20 @@ impl Session {
 }
 
 fn column(name: &str) -> Column {
-    Column { charset: UTF8, length: 15, flags: NOT_NULL_FLAG, ..Column::text(name) }
+    Column {
+        charset: UTF8,
+        length: 15,
+        flags: NOT_NULL_FLAG,
+        ..Column::text(name)
+    }
 }
 
 fn refused(said: Said) -> Refused {
     match said {
         Said::Sql(words) => Refused::new(ACCESS_DENIED, format!("{PREFIX}{words}")),
-        Said::Coded(number, state, words) => Refused::new(Code { number, state }, format!("{PREFIX}{words}")),
+        Said::Coded(number, state, words) => {
+            Refused::new(Code { number, state }, format!("{PREFIX}{words}"))
+        }
     }
 }
 
@@ -90,19 +121,36 @@ impl Answer for Session {
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
         let (params, names) = self.shared.describe(&self.asker, sql).map_err(refused)?;
-        let params = u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
-        Ok(Prepared { params, columns: names.iter().map(|name| column(name)).collect() })
+        let params =
+            u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
+        Ok(Prepared {
+            params,
+            columns: names.iter().map(|name| column(name)).collect(),
+        })
     }
 
     fn command_bytes_max(&self) -> usize {
-        if self.asker.view == View::Stats { STATS_COMMAND_BYTES } else { usize::MAX }
+        if self.asker.view == View::Stats {
+            STATS_COMMAND_BYTES
+        } else {
+            usize::MAX
+        }
     }
 
     fn kept_bytes_max(&self) -> usize {
-        if self.asker.view == View::Stats { STATS_KEPT_BYTES } else { usize::MAX }
+        if self.asker.view == View::Stats {
+            STATS_KEPT_BYTES
+        } else {
+            usize::MAX
+        }
     }
 
-    async fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> io::Result<()> {
+    async fn execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         let values: Vec<_> = values.iter().map(sqlite).collect();
         let said = self.shared.answer(&self.asker, sql, &values).await;
         self.say(said, out).await
@@ -122,7 +170,11 @@ impl Answer for Session {
 
     fn statistics(&self) -> String {
         let uptime = self.shared.rt.now() - self.shared.started;
-        format!("Uptime: {}  Threads: {}", uptime.as_secs(), self.shared.cores.len())
+        format!(
+            "Uptime: {}  Threads: {}",
+            uptime.as_secs(),
+            self.shared.cores.len()
+        )
     }
 }
 
@@ -130,7 +182,8 @@ fn sqlite(value: &Value<'_>) -> Sqlite {
     match value {
         Value::Null => Sqlite::Null,
         Value::Int(number) => Sqlite::Integer(*number),
-        Value::Uint(number) => i64::try_from(*number).map_or_else(|_| Sqlite::Text(number.to_string()), Sqlite::Integer),
+        Value::Uint(number) => i64::try_from(*number)
+            .map_or_else(|_| Sqlite::Text(number.to_string()), Sqlite::Integer),
         Value::Float(number) => Sqlite::Real(f64::from(*number)),
         Value::Double(number) => Sqlite::Real(*number),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {

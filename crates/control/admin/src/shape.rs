@@ -1,8 +1,11 @@
-//! `INSERT INTO t (a, b) VALUES ('x', 1)`: what many such statements have in common, and the values of this one.
+//! `INSERT INTO t (a, b) VALUES ('x', 1)`: what many such statements have in common, and the values
+//! of this one.
 //!
-//! A script fills a table with tens of thousands of INSERTs that differ in their literals only. SQLite takes longer to understand one than to do it,
-//! so what they have in common is prepared once. Only the plainest is taken apart: one row, and of literals strings in single quotes, whole numbers
-//! and NULL, which are the same to SQLite as values of `?`. Everything else it gets as it is.
+//! A script fills a table with tens of thousands of INSERTs that differ in their literals only.
+//! SQLite takes longer to understand one than to do it, so what they have in common is prepared
+//! once. Only the plainest is taken apart: one row, and of literals strings in single quotes, whole
+//! numbers and NULL, which are the same to SQLite as values of `?`. Everything else it gets as it
+//! is.
 
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -48,7 +51,10 @@ impl<'a> Shape<'a> {
         }
         let mut text = Text { sql, at: 0 };
         text.head()?;
-        let mut shape = Self { text: String::with_capacity(text.at + 32), values: Vec::with_capacity(16) };
+        let mut shape = Self {
+            text: String::with_capacity(text.at + 32),
+            values: Vec::with_capacity(16),
+        };
         shape.text.push_str(&sql[..text.at]);
         loop {
             shape.values.push(text.literal()?);
@@ -81,7 +87,10 @@ impl<'a> Text<'a> {
 
     fn skip(&mut self, is: impl Fn(u8) -> bool) {
         let rest = &self.sql.as_bytes()[self.at..];
-        self.at += rest.iter().position(|byte| !is(*byte)).unwrap_or(rest.len());
+        self.at += rest
+            .iter()
+            .position(|byte| !is(*byte))
+            .unwrap_or(rest.len());
     }
 
     fn skip_blanks(&mut self) {
@@ -100,7 +109,9 @@ impl<'a> Text<'a> {
     fn word(&mut self) -> &'a str {
         self.skip_blanks();
         let from = self.at;
-        self.skip(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80 || byte == b'$');
+        self.skip(|byte| {
+            byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80 || byte == b'$'
+        });
         &self.sql[from..self.at]
     }
 
@@ -183,7 +194,11 @@ impl<'a> Text<'a> {
             self.at += 1;
             if self.next() != Some(b'\'') {
                 let inside = &self.sql[from..to];
-                return Some(if is_plain { inside.into() } else { inside.replace("''", "'").into() });
+                return Some(if is_plain {
+                    inside.into()
+                } else {
+                    inside.replace("''", "'").into()
+                });
             }
             self.at += 1;
             is_plain = false;
@@ -199,10 +214,20 @@ mod tests {
 
     #[test]
     fn statements_that_differ_in_plain_literals_have_one_shape() {
-        let shape = Shape::of("INSERT INTO t (a, b) VALUES ('it''s', -7, NULL,'a\\' , 007 ) ").unwrap();
+        let shape =
+            Shape::of("INSERT INTO t (a, b) VALUES ('it''s', -7, NULL,'a\\' , 007 ) ").unwrap();
         assert_eq!(shape.text, "INSERT INTO t (a, b) VALUES (?,?,?,?,?)");
         let text = |text: &'static str| Literal::Text(text.into());
-        assert_eq!(shape.values, [text("it's"), Literal::Whole(-7), Literal::Null, text("a\\"), Literal::Whole(7)]);
+        assert_eq!(
+            shape.values,
+            [
+                text("it's"),
+                Literal::Whole(-7),
+                Literal::Null,
+                text("a\\"),
+                Literal::Whole(7)
+            ]
+        );
         for plain in [
             "replace into main.t values(1)",
             "INSERT OR IGNORE INTO `a b`.\"c\"(`d`,\"e\")\nVALUES\t('',null)",
@@ -255,7 +280,9 @@ mod tests {
 
     /// All that can be seen of some tables.
     fn seen(engine: &Engine) -> Vec<Reply> {
-        let own: Vec<String> = ('a'..='g').map(|column| format!("{column}, typeof({column})")).collect();
+        let own: Vec<String> = ('a'..='g')
+            .map(|column| format!("{column}, typeof({column})"))
+            .collect();
         let tables = [
             format!("SELECT {} FROM own ORDER BY rowid", own.join(", ")),
             "SELECT *, typeof(flagIN), typeof(username), typeof(comment) FROM mysql_query_rules_fast_routing ORDER BY 1, 2, 3"
@@ -264,7 +291,10 @@ mod tests {
             "SELECT * FROM mysql_query_rules ORDER BY 1".into(),
             "SELECT * FROM global_variables ORDER BY 1".into(),
         ];
-        tables.iter().map(|sql| engine.run(sql, &[]).unwrap()).collect()
+        tables
+            .iter()
+            .map(|sql| engine.run(sql, &[]).unwrap())
+            .collect()
     }
 
     /// Two engines get the same statements, one of them as they are.
@@ -318,9 +348,18 @@ mod tests {
                 5,
             ),
             ("insert into main.mysql_query_rules_fast_routing values", 5),
-            ("INSERT OR IGNORE INTO mysql_servers (hostgroup_id, hostname, port, status) VALUES ", 4),
-            ("INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ", 3),
-            ("INSERT INTO mysql_query_rules (rule_id, active, match_digest, apply) VALUES ", 4),
+            (
+                "INSERT OR IGNORE INTO mysql_servers (hostgroup_id, hostname, port, status) VALUES ",
+                4,
+            ),
+            (
+                "INSERT INTO mysql_servers (hostgroup_id, hostname, weight) VALUES ",
+                3,
+            ),
+            (
+                "INSERT INTO mysql_query_rules (rule_id, active, match_digest, apply) VALUES ",
+                4,
+            ),
             ("INSERT INTO mysql_query_rules (match_digest) VALUES ", 1),
             ("INSERT INTO nowhere (a) VALUES ", 1),
             ("INSERT INTO own (nothing) VALUES ", 1),
@@ -333,28 +372,47 @@ mod tests {
             engine
                 .run("CREATE TABLE own (a INTEGER, b VARCHAR(10), c REAL, d NUMERIC, e BLOB, f, g INTEGER PRIMARY KEY)", &[])
                 .unwrap();
-            engine.run("CREATE UNIQUE INDEX one ON own (a, b)", &[]).unwrap();
+            engine
+                .run("CREATE UNIQUE INDEX one ON own (a, b)", &[])
+                .unwrap();
         }
         let mut seed = 1_u64;
         let mut random = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % n
         };
         let (mut shaped, mut refused) = (0, 0);
         for n in 0..20_000 {
             let (head, columns) = HEADS[random(HEADS.len())];
-            let values: Vec<_> = (0..columns).map(|_| LITERALS[random(LITERALS.len())]).collect();
-            let sql = format!("{head}({})", values.join(if n % 2 == 0 { "," } else { " , " }));
+            let values: Vec<_> = (0..columns)
+                .map(|_| LITERALS[random(LITERALS.len())])
+                .collect();
+            let sql = format!(
+                "{head}({})",
+                values.join(if n % 2 == 0 { "," } else { " , " })
+            );
             shaped += usize::from(Shape::of(&sql).is_some());
-            let (taken_apart, as_is) = (engines[0].run(&sql, &[]), engines[1].run_as_it_is(&sql, &[]));
+            let (taken_apart, as_is) = (
+                engines[0].run(&sql, &[]),
+                engines[1].run_as_it_is(&sql, &[]),
+            );
             assert_eq!(taken_apart, as_is, "{sql}");
             refused += usize::from(as_is.is_err());
-            assert!(n % 500 != 499 || seen(&engines[0]) == seen(&engines[1]), "after {sql}");
+            assert!(
+                n % 500 != 499 || seen(&engines[0]) == seen(&engines[1]),
+                "after {sql}"
+            );
         }
         // A table of the same name with other columns; and nothing may be written.
-        for before in
-            ["DROP TABLE own", "CREATE TABLE own (a INTEGER)", "CREATE TABLE more (a)", "ALTER TABLE own ADD COLUMN z", "PRAGMA"]
-        {
+        for before in [
+            "DROP TABLE own",
+            "CREATE TABLE own (a INTEGER)",
+            "CREATE TABLE more (a)",
+            "ALTER TABLE own ADD COLUMN z",
+            "PRAGMA",
+        ] {
             for engine in &mut engines {
                 if before == "PRAGMA" {
                     engine.set_read_only(true).unwrap();
@@ -364,22 +422,41 @@ mod tests {
             }
             for (head, columns) in HEADS {
                 let sql = format!("{head}({})", vec!["'77'"; *columns].join(","));
-                assert_eq!(engines[0].run(&sql, &[]), engines[1].run_as_it_is(&sql, &[]), "{sql} after {before}");
+                assert_eq!(
+                    engines[0].run(&sql, &[]),
+                    engines[1].run_as_it_is(&sql, &[]),
+                    "{sql} after {before}"
+                );
             }
         }
-        assert!(shaped > 5_000 && refused > 2_000 && refused < 18_000, "{shaped} taken apart, {refused} refused");
+        assert!(
+            shaped > 5_000 && refused > 2_000 && refused < 18_000,
+            "{shaped} taken apart, {refused} refused"
+        );
     }
     #[test]
     fn what_is_prepared_does_not_keep_a_file_that_is_opened_anew() {
         let folder = Directory::new("shape");
         let engine = Engine::open(Some(&folder.0), View::Admin).unwrap();
         let insert = |n: u32| {
-            engine.run(&format!("INSERT INTO disk.mysql_users (username, password) VALUES ('user{n}', '')"), &[]).unwrap()
+            engine
+                .run(
+                    &format!(
+                        "INSERT INTO disk.mysql_users (username, password) VALUES ('user{n}', '')"
+                    ),
+                    &[],
+                )
+                .unwrap()
         };
         insert(1);
         engine.reopen_disk().unwrap();
         insert(2);
-        let Reply::Rows(users) = engine.run("SELECT username FROM disk.mysql_users ORDER BY 1", &[]).unwrap() else { panic!() };
+        let Reply::Rows(users) = engine
+            .run("SELECT username FROM disk.mysql_users ORDER BY 1", &[])
+            .unwrap()
+        else {
+            panic!()
+        };
         assert_eq!(users.texts(), [["user1"], ["user2"]]);
     }
 }

@@ -33,11 +33,13 @@ pub struct Hooks {
     pub shutdown: Box<dyn Fn(bool) + Send>,
     /// `PROXYSQL FLUSH LOGS`: the log is opened anew, and the next file of the events log begun.
     pub flush_logs: Box<dyn Fn(Told) + Send>,
-    /// Statements are logged like this from now on, or not at all. If no file can be begun, that is said, and all stays as it was.
+    /// Statements are logged like this from now on, or not at all. If no file can be begun, that is
+    /// said, and all stays as it was.
     pub log_events: Box<dyn Fn(Option<EventsLog>, Told) + Send>,
     /// A LOAD: this is in force from now on.
     pub in_force: Box<dyn Fn(&Snapshot) + Send>,
-    /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody else has been told.
+    /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody
+    /// else has been told.
     pub reload_tls: Box<dyn Fn() -> Result<Option<Renewed>, String> + Send>,
 }
 
@@ -101,13 +103,19 @@ pub(crate) struct Shared {
 
 impl Admin {
     /// Serves the admin port until it is dropped: run it on an executor thread of its own.
-    pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, cores: Vec<Sender<ToCore>>, hooks: Hooks) {
+    pub async fn serve(
+        self,
+        rt: Rt,
+        listeners: Vec<Listener>,
+        cores: Vec<Sender<ToCore>>,
+        hooks: Hooks,
+    ) {
         let mut shared = self.share(rt.clone(), cores, hooks);
         match Aside::thread() {
             Ok(aside) => shared.aside = aside,
-            Err(error) => {
-                (shared.hooks.log)(&format!("long work on the admin port holds up its operators: no thread for it: {error}"))
-            }
+            Err(error) => (shared.hooks.log)(&format!(
+                "long work on the admin port holds up its operators: no thread for it: {error}"
+            )),
         }
         shared.open_at = listeners.iter().map(Listener::local).collect();
         let shared = Rc::new(shared);
@@ -125,7 +133,13 @@ impl Admin {
         let shared = Shared {
             started: rt.now(),
             cluster: Cluster::begin(&rt, &self.engine),
-            cores: Cores::new(rt.clone(), cores, &self.snapshot, self.copies, Kept::counted_by(self.undelivered)),
+            cores: Cores::new(
+                rt.clone(),
+                cores,
+                &self.snapshot,
+                self.copies,
+                Kept::counted_by(self.undelivered),
+            ),
             aside: Aside::Here,
             rt,
             engine: RefCell::new(self.engine),
@@ -153,7 +167,8 @@ impl Shared {
         }
     }
 
-    /// Counts an answer for as long as it waits to be read: those of statistics users have a bound together.
+    /// Counts an answer for as long as it waits to be read: those of statistics users have a bound
+    /// together.
     pub(crate) fn hold(&self, view: View, bytes: usize) -> Held {
         let held = self.engine(view).borrow().held().clone();
         held.fetch_add(bytes, Ordering::Relaxed);
@@ -170,7 +185,10 @@ impl Shared {
 
     /// The configuration file, read anew.
     pub(crate) fn config_file(&self) -> Result<file::File, String> {
-        let path = self.config.as_ref().ok_or("there is no configuration file")?;
+        let path = self
+            .config
+            .as_ref()
+            .ok_or("there is no configuration file")?;
         file::File::read(path).map_err(|refusal| refusal.to_string())
     }
 }
@@ -204,12 +222,21 @@ impl Host for Port {
     type Session = Session;
 
     fn server_version(&self) -> String {
-        self.0.snapshot.borrow().variables.mysql_server_version.to_string()
+        self.0
+            .snapshot
+            .borrow()
+            .variables
+            .mysql_server_version
+            .to_string()
     }
 
     fn acceptor(&self) -> Option<Acceptor> {
         let wanted = self.0.snapshot.borrow().variables.mysql_have_ssl;
-        if wanted { self.0.acceptor.borrow().clone() } else { None }
+        if wanted {
+            self.0.acceptor.borrow().clone()
+        } else {
+            None
+        }
     }
 
     fn prefix(&self) -> &'static str {

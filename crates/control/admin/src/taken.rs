@@ -1,5 +1,5 @@
-//! What the cores have counted and given away, so that they count anew: until somebody has it, it is kept here, and a read that fails
-//! loses nothing.
+//! What the cores have counted and given away, so that they count anew: until somebody has it, it
+//! is kept here, and a read that fails loses nothing.
 
 use bridge::{Ask, Report};
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,10 @@ pub(crate) struct Kept {
 impl Kept {
     /// `rows` will say how many rows wait.
     pub(crate) fn counted_by(rows: Arc<AtomicUsize>) -> Self {
-        Self { rows, ..Self::default() }
+        Self {
+            rows,
+            ..Self::default()
+        }
     }
 
     /// Rows that were too many to be kept, since the start.
@@ -63,7 +66,8 @@ impl Kept {
     }
 }
 
-/// What cores have given away. Dropped before it is [`Taken::delivered`], it is kept for whoever asks next.
+/// What cores have given away. Dropped before it is [`Taken::delivered`], it is kept for whoever
+/// asks next.
 pub(crate) struct Taken {
     kept: Rc<Kept>,
     what: Ask,
@@ -72,7 +76,11 @@ pub(crate) struct Taken {
 
 impl Taken {
     pub(crate) fn new(kept: Rc<Kept>, what: Ask, report: Report) -> Self {
-        Self { kept, what, report: Some(report) }
+        Self {
+            kept,
+            what,
+            report: Some(report),
+        }
     }
 
     /// Another core's.
@@ -91,7 +99,9 @@ impl Taken {
     }
 
     pub(crate) fn report(&self) -> &Report {
-        self.report.as_ref().expect("it goes when this is delivered or dropped")
+        self.report
+            .as_ref()
+            .expect("it goes when this is delivered or dropped")
     }
 
     /// Somebody has it.
@@ -99,9 +109,12 @@ impl Taken {
         self.report = None;
     }
 
-    /// Nobody will have it now: how many rows wait for whoever asks next, and how many were too many.
+    /// Nobody will have it now: how many rows wait for whoever asks next, and how many were too
+    /// many.
     pub(crate) fn put_back(mut self) -> (usize, usize) {
-        let Some(report) = self.report.take() else { return (0, 0) };
+        let Some(report) = self.report.take() else {
+            return (0, 0);
+        };
         let all = report.rows();
         let lost = self.kept.put(self.what, report);
         (all - lost, lost)
@@ -130,7 +143,8 @@ mod tests {
         Box::new(move |what, reset| {
             let n = given.get() + u64::from(reset && what == Ask::Digests);
             given.set(n);
-            (what == Ask::Digests && reset).then(|| Report::Digests(vec![digest_row("u", "", n, "SELECT ?")]))
+            (what == Ask::Digests && reset)
+                .then(|| Report::Digests(vec![digest_row("u", "", n, "SELECT ?")]))
         })
     }
 
@@ -164,12 +178,24 @@ mod tests {
     #[test]
     fn what_is_truncated_and_what_is_inserted_is_had() {
         testing::with_reports(crate::Options::default(), one_more(), |bench| async move {
-            drop(bench.shared.answer(&bench.asker(View::Admin), READ, &[]).await);
-            bench.run("TRUNCATE TABLE stats.stats_mysql_query_digest").await;
+            drop(
+                bench
+                    .shared
+                    .answer(&bench.asker(View::Admin), READ, &[])
+                    .await,
+            );
+            bench
+                .run("TRUNCATE TABLE stats.stats_mysql_query_digest")
+                .await;
             assert_eq!(bench.rows(READ).await, [["1", "1"]]);
             bench.script("CREATE TABLE mine (n INT)").await;
             let insert = "INSERT INTO mine SELECT count_star FROM stats_mysql_query_digest_reset";
-            drop(bench.shared.answer(&bench.asker(View::Admin), insert, &[]).await);
+            drop(
+                bench
+                    .shared
+                    .answer(&bench.asker(View::Admin), insert, &[])
+                    .await,
+            );
             assert_eq!(bench.rows(READ).await, [["1", "1"]]);
             assert_eq!(bench.rows("SELECT sum(n) FROM mine").await, [["1"]]);
         });
@@ -183,12 +209,22 @@ mod tests {
             |rt, unread| {
                 Box::pin(async move {
                     while let Some(message) = unread.recv().await {
-                        let bridge::ToCore::Ask { what, reset, reply } = message else { continue };
+                        let bridge::ToCore::Ask { what, reset, reply } = message else {
+                            continue;
+                        };
                         if reset {
                             rt.sleep(Duration::from_secs(7)).await;
                         }
-                        let rows = if reset { vec![digest_row("v", "", 7, "SELECT ?")] } else { Vec::new() };
-                        reply(if what == Ask::Digests { Report::Digests(rows) } else { Report::Rules(Vec::new()) });
+                        let rows = if reset {
+                            vec![digest_row("v", "", 7, "SELECT ?")]
+                        } else {
+                            Vec::new()
+                        };
+                        reply(if what == Ask::Digests {
+                            Report::Digests(rows)
+                        } else {
+                            Report::Rules(Vec::new())
+                        });
                     }
                 })
             },
@@ -196,7 +232,12 @@ mod tests {
             |bench| async move {
                 assert!(bench.refused(READ).await.contains("only 1 of 2 cores"));
                 bench.shared.rt.sleep(Duration::from_secs(10)).await;
-                assert_eq!(bench.rows("SELECT sum(count_star) FROM stats_mysql_query_digest").await, [["2"]]);
+                assert_eq!(
+                    bench
+                        .rows("SELECT sum(count_star) FROM stats_mysql_query_digest")
+                        .await,
+                    [["2"]]
+                );
             },
         );
     }
@@ -204,17 +245,29 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_in_bytes_and_what_is_too_much_is_counted() {
         let reports: testing::Reports = Box::new(|what, reset| {
-            let row = |n: u64| bridge::DigestRow { last_seen: n, ..digest_row("u", "", n, &"x".repeat(1 << 20)) };
+            let row = |n: u64| bridge::DigestRow {
+                last_seen: n,
+                ..digest_row("u", "", n, &"x".repeat(1 << 20))
+            };
             (what == Ask::Digests && reset).then(|| Report::Digests((0..100).map(row).collect()))
         });
         testing::with_reports(crate::Options::default(), reports, |bench| async move {
-            drop(bench.shared.answer(&bench.asker(View::Admin), READ, &[]).await);
-            let kept = bench.rows("SELECT count(*), min(last_seen) FROM stats_mysql_query_digest").await;
+            drop(
+                bench
+                    .shared
+                    .answer(&bench.asker(View::Admin), READ, &[])
+                    .await,
+            );
+            let kept = bench
+                .rows("SELECT count(*), min(last_seen) FROM stats_mysql_query_digest")
+                .await;
             assert_eq!(kept, [["63", "37"]], "the last ones");
             let lost = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_rows_lost'";
             assert_eq!(bench.rows(lost).await, [["37"]]);
             assert_eq!(bench.shared.cores.waiting(), 63);
-            bench.run("TRUNCATE TABLE stats.stats_mysql_query_digest").await;
+            bench
+                .run("TRUNCATE TABLE stats.stats_mysql_query_digest")
+                .await;
             assert_eq!(bench.shared.cores.waiting(), 0);
         });
     }
@@ -238,8 +291,13 @@ mod tests {
             latency_us: used,
         };
         let mut now = Report::Pool(vec![server("a", 2, 5, 3), server("b", 1, 1, 1)]);
-        now.and_before(Report::Pool(vec![server("a", 9, 7, 9), server("gone", 1, 1, 1)]));
-        let Report::Pool(rows) = now else { panic!("a pool") };
+        now.and_before(Report::Pool(vec![
+            server("a", 9, 7, 9),
+            server("gone", 1, 1, 1),
+        ]));
+        let Report::Pool(rows) = now else {
+            panic!("a pool")
+        };
         assert_eq!(rows, [server("a", 2, 12, 9), server("b", 1, 1, 1)]);
         let core = |sessions, n| CoreRow {
             core: 0,
@@ -254,7 +312,16 @@ mod tests {
         };
         let mut now = Report::Cores(vec![core(3, 10)]);
         now.and_before(Report::Cores(vec![core(8, 4)]));
-        let Report::Cores(rows) = now else { panic!("cores") };
-        assert_eq!(rows, [CoreRow { longest_us: 10, longest_cpu_us: 10, ..core(3, 14) }]);
+        let Report::Cores(rows) = now else {
+            panic!("cores")
+        };
+        assert_eq!(
+            rows,
+            [CoreRow {
+                longest_us: 10,
+                longest_cpu_us: 10,
+                ..core(3, 14)
+            }]
+        );
     }
 }

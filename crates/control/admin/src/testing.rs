@@ -1,4 +1,5 @@
-//! For tests: an admin side in memory (or in a directory) with one core that does nothing but answer.
+//! For tests: an admin side in memory (or in a directory) with one core that does nothing but
+//! answer.
 
 use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
@@ -16,7 +17,8 @@ pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("millrace-admin-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("millrace-admin-{name}-{}", std::process::id()));
         std::fs::remove_dir_all(&path).ok();
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -63,7 +65,13 @@ pub(crate) fn digest_row(user: &str, client_address: &str, digest: u64, text: &s
 }
 
 /// A statement that the firewall noticed once.
-pub(crate) fn alarm_row(user: &str, schema: &str, flag: u32, digest: u64, action: &'static str) -> AlarmRow {
+pub(crate) fn alarm_row(
+    user: &str,
+    schema: &str,
+    flag: u32,
+    digest: u64,
+    action: &'static str,
+) -> AlarmRow {
     AlarmRow {
         user: user.into(),
         client_address: "10.0.0.1".into(),
@@ -85,7 +93,11 @@ pub(crate) fn with<F: Future<Output = ()>>(options: Options, test: impl FnOnce(B
 }
 
 /// The same, with a core that reports something.
-pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Reports, test: impl FnOnce(Bench) -> F) {
+pub(crate) fn with_reports<F: Future<Output = ()>>(
+    options: Options,
+    reports: Reports,
+    test: impl FnOnce(Bench) -> F,
+) {
     let admin = Admin::open(&options).unwrap_or_else(|refused| panic!("{refused:?}"));
     let main = |rt: Rt| async move {
         let (sender, receiver) = mailbox::channel(16);
@@ -98,7 +110,10 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(options: Options, reports: Re
 }
 
 /// The same in virtual time, with a second core that listens and never says a word.
-pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(reports: Reports, test: impl FnOnce(Bench) -> F) {
+pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(
+    reports: Reports,
+    test: impl FnOnce(Bench) -> F,
+) {
     with_a_second_core(
         1000,
         |_rt, unread| {
@@ -119,9 +134,13 @@ pub(crate) fn with_a_second_core<F: Future<Output = ()>>(
     reports: Reports,
     test: impl FnOnce(Bench) -> F,
 ) {
-    let limits = rt::sim::Limits { time_max: std::time::Duration::from_secs(3600), turns_max: 1_000_000 };
+    let limits = rt::sim::Limits {
+        time_max: std::time::Duration::from_secs(3600),
+        turns_max: 1_000_000,
+    };
     rt::sim::run_with(1, rt::sim::Faults::perfect(), limits, |rt| async move {
-        let admin = Admin::open(&Options::default()).unwrap_or_else(|refused| panic!("{refused:?}"));
+        let admin =
+            Admin::open(&Options::default()).unwrap_or_else(|refused| panic!("{refused:?}"));
         let (sender, receiver) = mailbox::channel(16);
         let (to_second, unread) = mailbox::channel(mailbox_len);
         let loaded = Rc::new(RefCell::new(Vec::new()));
@@ -132,14 +151,20 @@ pub(crate) fn with_a_second_core<F: Future<Output = ()>>(
     });
 }
 
-async fn core(messages: mailbox::Receiver<ToCore>, loaded: Rc<RefCell<Vec<config::Snapshot>>>, reports: Reports) {
+async fn core(
+    messages: mailbox::Receiver<ToCore>,
+    loaded: Rc<RefCell<Vec<config::Snapshot>>>,
+    reports: Reports,
+) {
     while let Some(message) = messages.recv().await {
         match message {
             ToCore::Load { snapshot, done } => {
                 loaded.borrow_mut().push((*snapshot).clone());
                 done(());
             }
-            ToCore::Ask { what, reset, reply } => reply(reports(what, reset).unwrap_or_else(|| empty(what))),
+            ToCore::Ask { what, reset, reply } => {
+                reply(reports(what, reset).unwrap_or_else(|| empty(what)))
+            }
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } | ToCore::KillUser { reply, .. } => reply(0),
             ToCore::FlushClientHosts { done } | ToCore::HandOverEvents { done } => done(()),
@@ -185,8 +210,18 @@ impl Bench {
     }
 
     pub(crate) fn asker(&self, view: View) -> Asker {
-        let user = if view == View::Admin { "admin" } else { "stats" };
-        Asker { id: 1, user: user.into(), host: "127.0.0.1".into(), port: 1, view }
+        let user = if view == View::Admin {
+            "admin"
+        } else {
+            "stats"
+        };
+        Asker {
+            id: 1,
+            user: user.into(),
+            host: "127.0.0.1".into(),
+            port: 1,
+            view,
+        }
     }
 
     /// It must be done.

@@ -1,4 +1,5 @@
-//! What stands behind a door: somebody who knows the passwords, and one who answers for each client.
+//! What stands behind a door: somebody who knows the passwords, and one who answers for each
+//! client.
 
 use crate::Out;
 use net::tls::Acceptor;
@@ -67,10 +68,12 @@ pub trait Answer: 'static {
     /// Flags of the next OK: see [`wire::status`].
     fn status(&self) -> u16;
 
-    /// One statement in text. Exactly one answer goes to `out`; an error says that the client is gone.
+    /// One statement in text. Exactly one answer goes to `out`; an error says that the client is
+    /// gone.
     fn query(&mut self, sql: &str, out: &mut Out<'_>) -> impl Future<Output = io::Result<()>>;
 
-    /// How many parameters a statement has, and which columns it will answer as far as that is known.
+    /// How many parameters a statement has, and which columns it will answer as far as that is
+    /// known.
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Prepared, Refused>>;
 
     /// Bytes of one command of this client, at most; [`crate::Limits`] may allow less.
@@ -78,13 +81,19 @@ pub trait Answer: 'static {
         usize::MAX
     }
 
-    /// Bytes that are kept of this client's prepared statements and of parameters that come in pieces, at most; [`crate::Limits`] may allow less.
+    /// Bytes that are kept of this client's prepared statements and of parameters that come in
+    /// pieces, at most; [`crate::Limits`] may allow less.
     fn kept_bytes_max(&self) -> usize {
         usize::MAX
     }
 
     /// One statement with the values of its parameters.
-    fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> impl Future<Output = io::Result<()>>;
+    fn execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        out: &mut Out<'_>,
+    ) -> impl Future<Output = io::Result<()>>;
 
     /// COM_INIT_DB.
     fn use_schema(&mut self, schema: &str) -> Result<(), Refused>;
@@ -123,14 +132,27 @@ impl Refused {
     /// With a number that [`wire::errors`] names.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let mut state = *b"HY000";
-        state.iter_mut().zip(code.state.bytes()).for_each(|(to, from)| *to = from);
-        Self { code: code.number, state, message: message.into() }
+        state
+            .iter_mut()
+            .zip(code.state.bytes())
+            .for_each(|(to, from)| *to = from);
+        Self {
+            code: code.number,
+            state,
+            message: message.into(),
+        }
     }
 }
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ERROR {} ({}): {}", self.code, String::from_utf8_lossy(&self.state), self.message)
+        write!(
+            f,
+            "ERROR {} ({}): {}",
+            self.code,
+            String::from_utf8_lossy(&self.state),
+            self.message
+        )
     }
 }
 

@@ -1,28 +1,35 @@
-//! `information_schema` for those who answer from SQLite: dump tools and graphical clients look there before anything else.
+//! `information_schema` for those who answer from SQLite: dump tools and graphical clients look
+//! there before anything else.
 //!
-//! SQLite has no views over several databases, so the names are replaced in the statement by what they stand for.
+//! SQLite has no views over several databases, so the names are replaced in the statement by what
+//! they stand for.
 
 use crate::split;
 
 /// Schemas as the client sees them and as SQLite calls them.
 pub type Schemas<'s> = &'s [(&'s str, &'s str)];
 
-/// The statement with the tables of `information_schema` replaced, if it names any that are known. One that asks for
-/// others (partitions, routines, …) is answered by nothing: there are none.
+/// The statement with the tables of `information_schema` replaced, if it names any that are known.
+/// One that asks for others (partitions, routines, …) is answered by nothing: there are none.
 #[must_use]
 pub fn replace(sql: &str, schemas: Schemas<'_>) -> Option<String> {
     const PREFIX: &str = "information_schema.";
     const EMPTY: &str = "SELECT NULL AS Data WHERE 0";
     // Letters keep their places: only ASCII changes, and what is quoted or a comment is blank.
     let lower = split::bare(sql).to_ascii_lowercase();
-    if ["from performance_schema.", "from mysql."].iter().any(|name| lower.contains(name)) {
+    if ["from performance_schema.", "from mysql."]
+        .iter()
+        .any(|name| lower.contains(name))
+    {
         return Some(EMPTY.into());
     }
     let mut out = String::new();
     let mut rest = 0;
     while let Some(at) = find(&lower, PREFIX, rest) {
         let name_at = at + PREFIX.len();
-        let len = lower[name_at..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(lower.len() - name_at);
+        let len = lower[name_at..]
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(lower.len() - name_at);
         let Some(table) = table(&lower[name_at..name_at + len], schemas) else {
             return Some(EMPTY.into());
         };
@@ -48,16 +55,23 @@ fn find(text: &str, what: &str, from: usize) -> Option<usize> {
 /// Whether an alias follows: a word that is no keyword.
 fn has_alias(rest: &str) -> bool {
     const KEYWORDS: &[&str] = &[
-        "where", "order", "group", "limit", "join", "left", "inner", "right", "natural", "cross", "on", "using", "union",
-        "having",
+        "where", "order", "group", "limit", "join", "left", "inner", "right", "natural", "cross",
+        "on", "using", "union", "having",
     ];
-    let word: String = rest.trim_start().chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let word: String = rest
+        .trim_start()
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .collect();
     !word.is_empty() && !KEYWORDS.contains(&word.as_str())
 }
 
 fn table(name: &str, schemas: Schemas<'_>) -> Option<String> {
     let each = |select: &dyn Fn(&str, &str) -> String| {
-        let selects: Vec<_> = schemas.iter().map(|(shown, schema)| select(shown, schema)).collect();
+        let selects: Vec<_> = schemas
+            .iter()
+            .map(|(shown, schema)| select(shown, schema))
+            .collect();
         format!("({})", selects.join(" UNION ALL "))
     };
     Some(match name {
@@ -100,11 +114,28 @@ mod tests {
     #[test]
     fn names_are_replaced_and_what_is_not_there_is_nothing() {
         let one: Schemas<'_> = &[("main", "main")];
-        let replaced = replace("SELECT table_name FROM INFORMATION_SCHEMA.TABLES WHERE table_schema = 'main'", one).unwrap();
-        assert!(replaced.starts_with("SELECT table_name FROM (SELECT 'def'"), "{replaced}");
-        assert!(replaced.ends_with(") AS \"TABLES\" WHERE table_schema = 'main'"), "{replaced}");
-        assert!(replace("SELECT * FROM information_schema.tables t", one).unwrap().ends_with(") t"));
-        assert_eq!(replace("SELECT * FROM information_schema.routines", one).unwrap(), "SELECT NULL AS Data WHERE 0");
+        let replaced = replace(
+            "SELECT table_name FROM INFORMATION_SCHEMA.TABLES WHERE table_schema = 'main'",
+            one,
+        )
+        .unwrap();
+        assert!(
+            replaced.starts_with("SELECT table_name FROM (SELECT 'def'"),
+            "{replaced}"
+        );
+        assert!(
+            replaced.ends_with(") AS \"TABLES\" WHERE table_schema = 'main'"),
+            "{replaced}"
+        );
+        assert!(
+            replace("SELECT * FROM information_schema.tables t", one)
+                .unwrap()
+                .ends_with(") t")
+        );
+        assert_eq!(
+            replace("SELECT * FROM information_schema.routines", one).unwrap(),
+            "SELECT NULL AS Data WHERE 0"
+        );
         assert_eq!(replace("SELECT 1", one), None);
     }
 
@@ -120,7 +151,14 @@ mod tests {
         ] {
             assert_eq!(replace(text, one), None, "{text}");
         }
-        let replaced = replace("SELECT 'ä information_schema.x', 1 FROM information_schema.tables", one).unwrap();
-        assert!(replaced.starts_with("SELECT 'ä information_schema.x', 1 FROM (SELECT 'def'"), "{replaced}");
+        let replaced = replace(
+            "SELECT 'ä information_schema.x', 1 FROM information_schema.tables",
+            one,
+        )
+        .unwrap();
+        assert!(
+            replaced.starts_with("SELECT 'ä information_schema.x', 1 FROM (SELECT 'def'"),
+            "{replaced}"
+        );
     }
 }

@@ -20,7 +20,9 @@ impl From<NetError> for Broken {
     fn from(error: NetError) -> Self {
         match error {
             NetError::TooLarge { .. } => Self::TooLarge,
-            NetError::Closed | NetError::Io(_) | NetError::Malformed(_) | NetError::Tls(_) => Self::Gone,
+            NetError::Closed | NetError::Io(_) | NetError::Malformed(_) | NetError::Tls(_) => {
+                Self::Gone
+            }
         }
     }
 }
@@ -43,7 +45,12 @@ pub(crate) struct Conn {
 
 impl Conn {
     pub(crate) fn new(socket: Socket, rt: Rt, patience: Duration) -> Self {
-        Self { net: Net::new(socket), rt, patience, seq: 0 }
+        Self {
+            net: Net::new(socket),
+            rt,
+            patience,
+            seq: 0,
+        }
     }
 
     pub(crate) fn peer(&self) -> Address {
@@ -52,7 +59,12 @@ impl Conn {
 
     /// What was too large is read to its end, and dropped; the answer is next.
     pub(crate) async fn skip(&mut self) -> Result<(), Broken> {
-        self.seq = self.net.skip(&std::cell::Cell::new(0)).await?.1.wrapping_add(1);
+        self.seq = self
+            .net
+            .skip(&std::cell::Cell::new(0))
+            .await?
+            .1
+            .wrapping_add(1);
         Ok(())
     }
 
@@ -75,7 +87,8 @@ impl Conn {
         self.send_framed(out).await
     }
 
-    /// Sends packets that have their headers; waits while the client does not read, but not for ever.
+    /// Sends packets that have their headers; waits while the client does not read, but not for
+    /// ever.
     pub(crate) async fn send_framed(&mut self, packets: Vec<u8>) -> io::Result<()> {
         let sent = self.rt.timeout(self.patience, self.net.send(packets)).await;
         let sent = sent.map_err(|_late| io::Error::from(io::ErrorKind::TimedOut))?;

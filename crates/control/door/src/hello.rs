@@ -1,4 +1,5 @@
-//! What drivers ask before their user says anything: `SELECT @@x, @@session.y AS z`, with the values of a plain server.
+//! What drivers ask before their user says anything: `SELECT @@x, @@session.y AS z`, with the
+//! values of a plain server.
 
 /// One `@@variable` of a select list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +15,10 @@ pub struct Asked {
 pub fn variables_asked(sql: &str) -> Option<Vec<Asked>> {
     let sql = strip_comments(sql);
     let sql = sql.trim().trim_end_matches(';').trim_end();
-    let list = sql.get(..6).filter(|word| word.eq_ignore_ascii_case("select")).map(|_| sql[6..].trim_start())?;
+    let list = sql
+        .get(..6)
+        .filter(|word| word.eq_ignore_ascii_case("select"))
+        .map(|_| sql[6..].trim_start())?;
     let list = strip_limit(list);
     list.split(',').map(|item| asked(item.trim())).collect()
 }
@@ -25,7 +29,9 @@ fn strip_comments(sql: &str) -> String {
     while let Some(at) = rest.find("/*") {
         out.push_str(&rest[..at]);
         out.push(' ');
-        rest = rest[at..].find("*/").map_or("", |end| &rest[at + end + 2..]);
+        rest = rest[at..]
+            .find("*/")
+            .map_or("", |end| &rest[at + end + 2..]);
     }
     out.push_str(rest);
     out
@@ -34,8 +40,13 @@ fn strip_comments(sql: &str) -> String {
 fn strip_limit(list: &str) -> &str {
     let words: Vec<_> = list.split_whitespace().collect();
     match words[..] {
-        [.., limit, count] if limit.eq_ignore_ascii_case("limit") && count.parse::<u32>().is_ok() => {
-            let at = list.to_ascii_lowercase().rfind("limit").unwrap_or(list.len());
+        [.., limit, count]
+            if limit.eq_ignore_ascii_case("limit") && count.parse::<u32>().is_ok() =>
+        {
+            let at = list
+                .to_ascii_lowercase()
+                .rfind("limit")
+                .unwrap_or(list.len());
             list[..at].trim_end()
         }
         _ => list,
@@ -50,8 +61,12 @@ fn asked(item: &str) -> Option<Asked> {
         _ => return None,
     };
     let name = expression.strip_prefix("@@")?.to_ascii_lowercase();
-    let scope = ["session.", "global.", "local."].into_iter().find(|scope| name.starts_with(scope));
-    let name = name[scope.map_or(0, str::len)..].trim_matches('`').to_owned();
+    let scope = ["session.", "global.", "local."]
+        .into_iter()
+        .find(|scope| name.starts_with(scope));
+    let name = name[scope.map_or(0, str::len)..]
+        .trim_matches('`')
+        .to_owned();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let label = label.trim_matches(['`', '\'', '"']).to_owned();
     (!name.is_empty() && name.chars().all(plain)).then_some(Asked { name, label })
@@ -110,20 +125,37 @@ mod tests {
     use super::*;
 
     fn names(sql: &str) -> Option<Vec<String>> {
-        variables_asked(sql).map(|all| all.into_iter().map(|asked| format!("{}={}", asked.label, asked.name)).collect())
+        variables_asked(sql).map(|all| {
+            all.into_iter()
+                .map(|asked| format!("{}={}", asked.label, asked.name))
+                .collect()
+        })
     }
 
     #[test]
     fn lists_of_variables_are_understood_and_nothing_else() {
-        assert_eq!(names("select @@version_comment limit 1").unwrap(), ["@@version_comment=version_comment"]);
+        assert_eq!(
+            names("select @@version_comment limit 1").unwrap(),
+            ["@@version_comment=version_comment"]
+        );
         assert_eq!(
             names("/* driver 8.0 */SELECT  @@session.auto_increment_increment AS a, @@`sql_mode` b,@@GLOBAL.Read_Only;").unwrap(),
             ["a=auto_increment_increment", "b=sql_mode", "@@GLOBAL.Read_Only=read_only"]
         );
-        assert_eq!(names("SELECT @@mysql-max_connections").unwrap(), ["@@mysql-max_connections=mysql-max_connections"]);
-        for other in
-            ["SELECT 1", "SELECT @@a, 1", "SELECT @a", "SELECT @@a+1", "SELECT @@", "SHOW @@a", "SELECT @@a FROM t", "sel"]
-        {
+        assert_eq!(
+            names("SELECT @@mysql-max_connections").unwrap(),
+            ["@@mysql-max_connections=mysql-max_connections"]
+        );
+        for other in [
+            "SELECT 1",
+            "SELECT @@a, 1",
+            "SELECT @a",
+            "SELECT @@a+1",
+            "SELECT @@",
+            "SHOW @@a",
+            "SELECT @@a FROM t",
+            "sel",
+        ] {
             assert_eq!(names(other), None, "{other}");
         }
     }

@@ -1,7 +1,8 @@
-//! A MySQL front door for control threads that answer SQL themselves: the admin port and the embedded SQLite server.
+//! A MySQL front door for control threads that answer SQL themselves: the admin port and the
+//! embedded SQLite server.
 //!
-//! The door knows the protocol and its limits; what is behind it is a [`Host`] that knows passwords and makes an
-//! [`Answer`] for each client. Nothing here is on the way of the proxied traffic.
+//! The door knows the protocol and its limits; what is behind it is a [`Host`] that knows passwords
+//! and makes an [`Answer`] for each client. Nothing here is on the way of the proxied traffic.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -11,7 +11,8 @@ use wire::ok;
 use wire::resultset::UTF8MB4;
 use wire::status;
 
-/// What a door offers, besides TLS where there is a certificate. No compression, no session tracking.
+/// What a door offers, besides TLS where there is a certificate. No compression, no session
+/// tracking.
 pub(crate) const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
     | caps::LONG_FLAG
@@ -40,7 +41,12 @@ pub(crate) enum Outcome {
 }
 
 /// Greets, and lets the client prove who it is. The final OK is not sent yet.
-pub(crate) async fn greet<H: Host>(host: &H, conn: &mut Conn, id: u32, rt: &Rt) -> Result<Outcome, Broken> {
+pub(crate) async fn greet<H: Host>(
+    host: &H,
+    conn: &mut Conn,
+    id: u32,
+    rt: &Rt,
+) -> Result<Outcome, Broken> {
     let nonce = fresh(rt);
     let acceptor = host.acceptor();
     let greeting = Greeting {
@@ -56,18 +62,38 @@ pub(crate) async fn greet<H: Host>(host: &H, conn: &mut Conn, id: u32, rt: &Rt) 
     let mut payload = conn.payload(LOGIN_BYTES_MAX).await?;
     if is_ssl_request(&payload) {
         let Some(acceptor) = acceptor else {
-            return refuse(conn, &Refused::new(errors::HANDSHAKE, "This port does not speak TLS")).await;
+            return refuse(
+                conn,
+                &Refused::new(errors::HANDSHAKE, "This port does not speak TLS"),
+            )
+            .await;
         };
         conn.accept_tls(&acceptor).await?;
         payload = conn.payload(LOGIN_BYTES_MAX).await?;
     }
     let mut login = match Login::read(&payload) {
         Ok(login) => login,
-        Err(malformed) => return refuse(conn, &Refused::new(errors::HANDSHAKE, malformed.to_string())).await,
+        Err(malformed) => {
+            return refuse(
+                conn,
+                &Refused::new(errors::HANDSHAKE, malformed.to_string()),
+            )
+            .await;
+        }
     };
     login.caps &= OFFERED;
     let plugin = login.auth_plugin.clone();
-    if prove(host, conn, &login.user, plugin.as_deref(), &login.auth_response, nonce, rt).await? {
+    if prove(
+        host,
+        conn,
+        &login.user,
+        plugin.as_deref(),
+        &login.auth_response,
+        nonce,
+        rt,
+    )
+    .await?
+    {
         Ok(Outcome::In(login))
     } else {
         Ok(Outcome::Refused)
@@ -94,29 +120,45 @@ pub(crate) async fn prove<H: Host>(
         }
     };
     // Nobody has a password that nobody knows: the exchange looks the same.
-    let wanted = password.clone().unwrap_or_else(|| format!("{:x}{:x}", rt.random(), rt.random()));
+    let wanted = password
+        .clone()
+        .unwrap_or_else(|| format!("{:x}{:x}", rt.random(), rt.random()));
     let known = Plugin::by_name(plugin.unwrap_or(Plugin::MysqlNative.name()));
     let mut given = response.to_vec();
     let mut right = known.is_some_and(|plugin| is_right(plugin, &wanted, &nonce, &given));
     let mut used = known.unwrap_or(Plugin::MysqlNative);
     if !right && !wanted.is_empty() && (known.is_none() || given.len() != proof_len(used)) {
-        // Its proof was for another plugin or another nonce: ask again, with a plugin that both know.
-        used = if known == Some(Plugin::CachingSha2) { Plugin::CachingSha2 } else { Plugin::MysqlNative };
+        // Its proof was for another plugin or another nonce: ask again, with a plugin that both
+        // know.
+        used = if known == Some(Plugin::CachingSha2) {
+            Plugin::CachingSha2
+        } else {
+            Plugin::MysqlNative
+        };
         let nonce = fresh(rt);
-        let switch = AuthSwitch { plugin: used.name().into(), data: nonce.to_vec() };
+        let switch = AuthSwitch {
+            plugin: used.name().into(),
+            data: nonce.to_vec(),
+        };
         conn.send(|out| switch.write(out)).await?;
         given = conn.payload(LOGIN_BYTES_MAX).await?;
         right = is_right(used, &wanted, &nonce, &given);
     }
     if !right || password.is_none() {
-        let host_name = peer.ip().map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
+        let host_name = peer
+            .ip()
+            .map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
         let using = if given.is_empty() { "NO" } else { "YES" };
-        let words = format!("{}Access denied for user '{user}'@'{host_name}' (using password: {using})", host.prefix());
+        let words = format!(
+            "{}Access denied for user '{user}'@'{host_name}' (using password: {using})",
+            host.prefix()
+        );
         refuse(conn, &Refused::new(errors::ACCESS_DENIED, words)).await?;
         return Ok(false);
     }
     if used == Plugin::CachingSha2 && !wanted.is_empty() {
-        conn.send(|out| write_auth_more(out, &[auth::FAST_OK])).await?;
+        conn.send(|out| write_auth_more(out, &[auth::FAST_OK]))
+            .await?;
     }
     Ok(true)
 }
@@ -135,15 +177,23 @@ fn is_right(plugin: Plugin, password: &str, nonce: &Nonce, given: &[u8]) -> bool
         return matches!(given, [] | [0]);
     }
     match plugin {
-        Plugin::MysqlNative => auth::native_verify(&auth::native_stage2(password.as_bytes()), nonce, given).is_some(),
-        Plugin::CachingSha2 => auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, given),
+        Plugin::MysqlNative => {
+            auth::native_verify(&auth::native_stage2(password.as_bytes()), nonce, given).is_some()
+        }
+        Plugin::CachingSha2 => {
+            auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, given)
+        }
         // The password itself is not asked for on a port without TLS.
         Plugin::ClearPassword | Plugin::Sha256 | Plugin::Ed25519 => false,
     }
 }
 
 async fn refuse(conn: &mut Conn, refused: &Refused) -> Result<Outcome, Broken> {
-    let err = ok::Err { code: refused.code, state: refused.state, message: refused.message.as_bytes() };
+    let err = ok::Err {
+        code: refused.code,
+        state: refused.state,
+        message: refused.message.as_bytes(),
+    };
     conn.send(|out| err.write(out)).await?;
     Ok(Outcome::Refused)
 }

@@ -45,7 +45,12 @@ pub struct Door<H: Host> {
 impl<H: Host> Door<H> {
     /// A door that leads to `host`.
     pub fn new(host: Rc<H>, limits: Limits) -> Rc<Self> {
-        Rc::new(Self { host, limits, inside: Cell::new(0), last_id: Cell::new(0) })
+        Rc::new(Self {
+            host,
+            limits,
+            inside: Cell::new(0),
+            last_id: Cell::new(0),
+        })
     }
 
     /// How many clients are inside.
@@ -69,7 +74,11 @@ impl<H: Host> Door<H> {
         if self.inside.get() >= self.limits.connections_max {
             rt.spawn(async move {
                 let refused = Refused::new(errors::TOO_MANY_CONNECTIONS, "Too many connections");
-                let err = ok::Err { code: refused.code, state: refused.state, message: refused.message.as_bytes() };
+                let err = ok::Err {
+                    code: refused.code,
+                    state: refused.state,
+                    message: refused.message.as_bytes(),
+                };
                 let mut out = Vec::new();
                 packet::append_with(&mut out, &mut 0, |out| err.write(out));
                 let _ = rt2.timeout(Duration::from_secs(1), socket.send(out)).await;

@@ -1,4 +1,5 @@
-//! Where an answer goes: written row by row, sent in batches, so that a long result never sits in memory.
+//! Where an answer goes: written row by row, sent in batches, so that a long result never sits in
+//! memory.
 
 use crate::conn::Conn;
 use crate::{Prepared, Refused};
@@ -37,7 +38,15 @@ pub struct Out<'c> {
 
 impl<'c> Out<'c> {
     pub(crate) fn new(conn: &'c mut Conn, caps: Caps, binary: bool) -> Self {
-        Self { conn, buf: Vec::new(), caps, columns: Vec::new(), binary, more: false, failed: false }
+        Self {
+            conn,
+            buf: Vec::new(),
+            caps,
+            columns: Vec::new(),
+            binary,
+            more: false,
+            failed: false,
+        }
     }
 
     pub(crate) fn more(&mut self, more: bool) {
@@ -49,8 +58,17 @@ impl<'c> Out<'c> {
     }
 
     fn write(&mut self, status: u16, write: impl FnOnce(&mut Writer<'_>, &[Column])) {
-        let status = if self.more { status | status::MORE_RESULTS } else { status };
-        let mut writer = Writer::new(&mut self.buf, self.conn.seq.wrapping_sub(1), self.caps, status);
+        let status = if self.more {
+            status | status::MORE_RESULTS
+        } else {
+            status
+        };
+        let mut writer = Writer::new(
+            &mut self.buf,
+            self.conn.seq.wrapping_sub(1),
+            self.caps,
+            status,
+        );
         write(&mut writer, &self.columns);
         self.conn.seq = writer.seq;
     }
@@ -64,7 +82,12 @@ impl<'c> Out<'c> {
 
     /// The whole answer: it is done.
     pub async fn ok(&mut self, done: &Done, status: u16) -> io::Result<()> {
-        let ok = ok::Ok { affected: done.affected, insert_id: done.insert_id, info: done.info.as_bytes(), ..ok::Ok::default() };
+        let ok = ok::Ok {
+            affected: done.affected,
+            insert_id: done.insert_id,
+            info: done.info.as_bytes(),
+            ..ok::Ok::default()
+        };
         self.write(status, |w, _| w.ok(&ok));
         self.send().await
     }
@@ -72,7 +95,11 @@ impl<'c> Out<'c> {
     /// The whole answer, or the end of one: it went wrong.
     pub async fn err(&mut self, refused: &Refused) -> io::Result<()> {
         self.failed = true;
-        let err = ok::Err { code: refused.code, state: refused.state, message: refused.message.as_bytes() };
+        let err = ok::Err {
+            code: refused.code,
+            state: refused.state,
+            message: refused.message.as_bytes(),
+        };
         self.write(0, |w, _| w.err(&err));
         self.send().await
     }
@@ -90,7 +117,8 @@ impl<'c> Out<'c> {
             if binary {
                 w.binary_row(columns, values);
             } else {
-                let texts: Vec<Option<std::borrow::Cow<'_, [u8]>>> = values.iter().map(text).collect();
+                let texts: Vec<Option<std::borrow::Cow<'_, [u8]>>> =
+                    values.iter().map(text).collect();
                 w.text_row(texts.iter().map(|text| text.as_deref()));
             }
         });
@@ -98,7 +126,11 @@ impl<'c> Out<'c> {
 
     /// Sends what is written if that is much, and waits while the client does not read.
     pub async fn room(&mut self) -> io::Result<()> {
-        if self.buf.len() < BATCH_BYTES { Ok(()) } else { self.send().await }
+        if self.buf.len() < BATCH_BYTES {
+            Ok(())
+        } else {
+            self.send().await
+        }
     }
 
     /// The rows are complete.
@@ -108,19 +140,36 @@ impl<'c> Out<'c> {
     }
 
     /// A whole result.
-    pub async fn rows(&mut self, columns: Vec<Column>, rows: &[Vec<Option<String>>], status: u16) -> io::Result<()> {
+    pub async fn rows(
+        &mut self,
+        columns: Vec<Column>,
+        rows: &[Vec<Option<String>>],
+        status: u16,
+    ) -> io::Result<()> {
         self.columns(columns, status);
         for row in rows {
-            let values: Vec<_> =
-                row.iter().map(|cell| cell.as_ref().map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))).collect();
+            let values: Vec<_> = row
+                .iter()
+                .map(|cell| {
+                    cell.as_ref()
+                        .map_or(Value::Null, |text| Value::Bytes(text.as_bytes()))
+                })
+                .collect();
             self.row(&values);
             self.room().await?;
         }
         self.end(status).await
     }
 
-    pub(crate) async fn prepared(&mut self, id: u32, prepared: &Prepared, status: u16) -> io::Result<()> {
-        self.write(status, |w, _| w.prepared(id, prepared.params, &prepared.columns));
+    pub(crate) async fn prepared(
+        &mut self,
+        id: u32,
+        prepared: &Prepared,
+        status: u16,
+    ) -> io::Result<()> {
+        self.write(status, |w, _| {
+            w.prepared(id, prepared.params, &prepared.columns)
+        });
         self.send().await
     }
 

@@ -12,22 +12,55 @@ use wire::command::{Command, SET_OPTION_MULTI_STATEMENTS_ON};
 use wire::errors;
 use wire::handshake::ChangeUser;
 
-pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, rt: &Rt) -> Result<(), Broken> {
-    let mut conn = Conn::new(socket, rt.clone(), Duration::from_millis(door.limits.read_ms_max));
-    let in_time = rt.timeout(Duration::from_millis(door.limits.login_ms_max), login::greet(&*door.host, &mut conn, id, rt));
-    let Ok(Outcome::In(login)) = in_time.await.unwrap_or(Err(Broken::Gone)) else { return Ok(()) };
+pub(crate) async fn live<H: Host>(
+    door: &Rc<Door<H>>,
+    socket: Socket,
+    id: u32,
+    rt: &Rt,
+) -> Result<(), Broken> {
+    let mut conn = Conn::new(
+        socket,
+        rt.clone(),
+        Duration::from_millis(door.limits.read_ms_max),
+    );
+    let in_time = rt.timeout(
+        Duration::from_millis(door.limits.login_ms_max),
+        login::greet(&*door.host, &mut conn, id, rt),
+    );
+    let Ok(Outcome::In(login)) = in_time.await.unwrap_or(Err(Broken::Gone)) else {
+        return Ok(());
+    };
     let caps = login.caps;
-    let who = Who { id, user: login.user, schema: login.database, peer: conn.peer(), caps };
-    let Some(answer) = begin(door, who, &mut conn).await? else { return Ok(()) };
-    let mut session = Session { door: door.clone(), answer, caps, id, statements: Statements::default() };
+    let who = Who {
+        id,
+        user: login.user,
+        schema: login.database,
+        peer: conn.peer(),
+        caps,
+    };
+    let Some(answer) = begin(door, who, &mut conn).await? else {
+        return Ok(());
+    };
+    let mut session = Session {
+        door: door.clone(),
+        answer,
+        caps,
+        id,
+        statements: Statements::default(),
+    };
     loop {
-        let max = door.limits.packet_bytes_max.min(session.answer.command_bytes_max());
+        let max = door
+            .limits
+            .packet_bytes_max
+            .min(session.answer.command_bytes_max());
         let payload = match conn.payload(max).await {
             Ok(payload) => payload,
             Err(Broken::TooLarge) => {
                 conn.skip().await?;
                 let words = format!("Got a packet bigger than {max} bytes");
-                Out::new(&mut conn, caps, false).err(&Refused::new(errors::PACKET_TOO_LARGE, words)).await?;
+                Out::new(&mut conn, caps, false)
+                    .err(&Refused::new(errors::PACKET_TOO_LARGE, words))
+                    .await?;
                 continue;
             }
             Err(broken) => return Err(broken),
@@ -41,12 +74,18 @@ pub(crate) async fn live<H: Host>(door: &Rc<Door<H>>, socket: Socket, id: u32, r
 }
 
 /// Makes the answerer and lets the client in, or tells it why not.
-async fn begin<H: Host>(door: &Rc<Door<H>>, who: Who, conn: &mut Conn) -> Result<Option<H::Session>, Broken> {
+async fn begin<H: Host>(
+    door: &Rc<Door<H>>,
+    who: Who,
+    conn: &mut Conn,
+) -> Result<Option<H::Session>, Broken> {
     let caps = who.caps;
     match door.host.session(who) {
         Ok(answer) => {
             let status = answer.status();
-            Out::new(conn, caps, false).ok(&Done::default(), status).await?;
+            Out::new(conn, caps, false)
+                .ok(&Done::default(), status)
+                .await?;
             Ok(Some(answer))
         }
         Err(refused) => {
@@ -70,7 +109,12 @@ impl<H: Host> Session<H> {
         let command = match Command::read(payload, self.caps) {
             Ok(command) => command,
             Err(malformed) => {
-                Out::new(conn, self.caps, false).err(&Refused::new(errors::UNKNOWN_COMMAND, malformed.to_string())).await?;
+                Out::new(conn, self.caps, false)
+                    .err(&Refused::new(
+                        errors::UNKNOWN_COMMAND,
+                        malformed.to_string(),
+                    ))
+                    .await?;
                 return Ok(false);
             }
         };
@@ -83,10 +127,12 @@ impl<H: Host> Session<H> {
                 let outcome = self.answer.use_schema(&String::from_utf8_lossy(schema));
                 self.done(outcome, out).await?;
             }
-            Command::FieldList { table, .. } => match self.answer.fields(&String::from_utf8_lossy(table)) {
-                Ok(columns) => out.fields(&columns, self.answer.status()).await?,
-                Err(refused) => out.err(&refused).await?,
-            },
+            Command::FieldList { table, .. } => {
+                match self.answer.fields(&String::from_utf8_lossy(table)) {
+                    Ok(columns) => out.fields(&columns, self.answer.status()).await?,
+                    Err(refused) => out.err(&refused).await?,
+                }
+            }
             Command::Statistics => out.line(&self.answer.statistics()).await?,
             Command::SetOption(option) => {
                 if option == SET_OPTION_MULTI_STATEMENTS_ON {
@@ -104,7 +150,10 @@ impl<H: Host> Session<H> {
             }
             Command::ChangeUser(body) => return self.change_user(body, conn, rt).await,
             Command::Prepare(sql) => self.prepare(sql, out).await?,
-            Command::Execute(execute) => self.execute(&execute, Out::new(conn, self.caps, true)).await?,
+            Command::Execute(execute) => {
+                self.execute(&execute, Out::new(conn, self.caps, true))
+                    .await?
+            }
             Command::SendLongData { id, param, data } => {
                 self.statements.keep_long(id, param, data, self.bounds());
             }
@@ -122,7 +171,11 @@ impl<H: Host> Session<H> {
             | Command::RegisterSlave(_)
             | Command::Unknown(_) => {
                 let name = wire::command::name(payload.first().copied().unwrap_or_default());
-                out.err(&Refused::new(errors::UNKNOWN_COMMAND, format!("This port does not know the command '{name}'"))).await?;
+                out.err(&Refused::new(
+                    errors::UNKNOWN_COMMAND,
+                    format!("This port does not know the command '{name}'"),
+                ))
+                .await?;
             }
         }
         Ok(true)
@@ -161,7 +214,10 @@ impl<H: Host> Session<H> {
 
     fn bounds(&self) -> Bounds {
         let limits = &self.door.limits;
-        Bounds { statements: limits.statements_max, bytes: limits.packet_bytes_max.min(self.answer.kept_bytes_max()) }
+        Bounds {
+            statements: limits.statements_max,
+            bytes: limits.packet_bytes_max.min(self.answer.kept_bytes_max()),
+        }
     }
 
     async fn prepare(&mut self, sql: &[u8], mut out: Out<'_>) -> Result<(), Broken> {
@@ -170,7 +226,10 @@ impl<H: Host> Session<H> {
             return Ok(());
         };
         let kept = match self.answer.prepare(sql).await {
-            Ok(prepared) => self.statements.keep(sql, prepared.params, self.bounds()).map(|id| (id, prepared)),
+            Ok(prepared) => self
+                .statements
+                .keep(sql, prepared.params, self.bounds())
+                .map(|id| (id, prepared)),
             Err(refused) => Err(refused),
         };
         match kept {
@@ -180,7 +239,11 @@ impl<H: Host> Session<H> {
         Ok(())
     }
 
-    async fn execute(&mut self, execute: &wire::command::Execute<'_>, mut out: Out<'_>) -> Result<(), Broken> {
+    async fn execute(
+        &mut self,
+        execute: &wire::command::Execute<'_>,
+        mut out: Out<'_>,
+    ) -> Result<(), Broken> {
         let (values, statement) = match self.statements.bind(execute, self.caps) {
             Ok(bound) => bound,
             Err(refused) => {
@@ -188,7 +251,9 @@ impl<H: Host> Session<H> {
                 return Ok(());
             }
         };
-        self.answer.execute(&statement.sql, &values, &mut out).await?;
+        self.answer
+            .execute(&statement.sql, &values, &mut out)
+            .await?;
         self.statements.forget_long(execute.id);
         Ok(())
     }
@@ -204,7 +269,17 @@ impl<H: Host> Session<H> {
         };
         // Whatever it proves with is bound to a nonce that it may have forgotten: it is asked anew.
         let plugin = change.auth_plugin.as_deref();
-        if !login::prove(&*self.door.host, conn, &change.user, plugin, &[], login::fresh(rt), rt).await? {
+        if !login::prove(
+            &*self.door.host,
+            conn,
+            &change.user,
+            plugin,
+            &[],
+            login::fresh(rt),
+            rt,
+        )
+        .await?
+        {
             return Ok(false);
         }
         let who = Who {
@@ -214,7 +289,9 @@ impl<H: Host> Session<H> {
             peer: conn.peer(),
             caps: self.caps & (OFFERED | caps::MULTI_STATEMENTS),
         };
-        let Some(answer) = begin(&self.door, who, conn).await? else { return Ok(false) };
+        let Some(answer) = begin(&self.door, who, conn).await? else {
+            return Ok(false);
+        };
         self.answer = answer;
         self.statements = Statements::default();
         Ok(true)

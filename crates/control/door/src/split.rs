@@ -1,6 +1,8 @@
-//! Several statements in one text, as SQLite reads them: a backslash escapes nothing, and a trigger has a body.
+//! Several statements in one text, as SQLite reads them: a backslash escapes nothing, and a trigger
+//! has a body.
 
-/// The statements of `sql`, without the `;` between them; what is only blank or comment is left out.
+/// The statements of `sql`, without the `;` between them; what is only blank or comment is left
+/// out.
 pub fn statements(sql: &str) -> impl Iterator<Item = &str> {
     let mut rest = sql;
     std::iter::from_fn(move || {
@@ -22,7 +24,8 @@ pub(crate) fn bare(sql: &str) -> String {
     while out.len() < sql.len() {
         let at = out.len();
         let (token, len) = token(&sql[at..]);
-        let is_hidden = matches!(token, Token::Blank) || sql[at..].starts_with(['\'', '"', '`', '[']);
+        let is_hidden =
+            matches!(token, Token::Blank) || sql[at..].starts_with(['\'', '"', '`', '[']);
         if is_hidden {
             out.extend(std::iter::repeat_n(' ', len));
         } else {
@@ -43,8 +46,17 @@ enum Token<'a> {
 /// The first token of a text that is not empty, and its length.
 fn token(sql: &str) -> (Token<'_>, usize) {
     let bytes = sql.as_bytes();
-    let to = |end: &str, from: usize| sql[from..].find(end).map_or(sql.len(), |at| from + at + end.len());
-    let run = |is: fn(u8) -> bool| bytes.iter().position(|byte| !is(*byte)).unwrap_or(bytes.len());
+    let to = |end: &str, from: usize| {
+        sql[from..]
+            .find(end)
+            .map_or(sql.len(), |at| from + at + end.len())
+    };
+    let run = |is: fn(u8) -> bool| {
+        bytes
+            .iter()
+            .position(|byte| !is(*byte))
+            .unwrap_or(bytes.len())
+    };
     match bytes[0] {
         b';' => (Token::Semicolon, 1),
         b'\'' => (Token::Other, to("'", 1)),
@@ -53,7 +65,9 @@ fn token(sql: &str) -> (Token<'_>, usize) {
         b'[' => (Token::Other, to("]", 1)),
         b'-' if bytes.starts_with(b"--") => (Token::Blank, to("\n", 2)),
         b'/' if bytes.starts_with(b"/*") => (Token::Blank, to("*/", 2)),
-        byte if byte.is_ascii_whitespace() => (Token::Blank, run(|byte| byte.is_ascii_whitespace())),
+        byte if byte.is_ascii_whitespace() => {
+            (Token::Blank, run(|byte| byte.is_ascii_whitespace()))
+        }
         byte if is_word(byte) => {
             let len = run(is_word);
             (Token::Word(&sql[..len]), len)
@@ -69,7 +83,9 @@ fn is_word(byte: u8) -> bool {
 fn is_blank(sql: &str) -> bool {
     let mut rest = sql;
     while !rest.is_empty() {
-        let (Token::Blank, len) = token(rest) else { return false };
+        let (Token::Blank, len) = token(rest) else {
+            return false;
+        };
         rest = &rest[len..];
     }
     true
@@ -116,7 +132,10 @@ mod tests {
             split("SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */;;  ; DELETE"),
             ["SELECT ';', \";\", `;`, [;] -- ;\n, 1 /* ; */", "DELETE"]
         );
-        assert_eq!(split("SELECT 'a\\'; SELECT 'it''s;'"), ["SELECT 'a\\'", "SELECT 'it''s;'"]);
+        assert_eq!(
+            split("SELECT 'a\\'; SELECT 'it''s;'"),
+            ["SELECT 'a\\'", "SELECT 'it''s;'"]
+        );
         assert_eq!(split(" ; -- nothing"), [""; 0]);
         assert_eq!(split("SELECT 'open; SELECT 2"), ["SELECT 'open; SELECT 2"]);
         assert_eq!(split("SELECT 'ä'; SELECT ü"), ["SELECT 'ä'", "SELECT ü"]);
@@ -124,8 +143,12 @@ mod tests {
 
     #[test]
     fn a_trigger_is_one_statement() {
-        let trigger = "CREATE TEMP TRIGGER t AFTER INSERT ON x BEGIN DELETE FROM y; UPDATE z SET a=1; END";
-        assert_eq!(split(&format!("{trigger}; SELECT 1")), [trigger, "SELECT 1"]);
+        let trigger =
+            "CREATE TEMP TRIGGER t AFTER INSERT ON x BEGIN DELETE FROM y; UPDATE z SET a=1; END";
+        assert_eq!(
+            split(&format!("{trigger}; SELECT 1")),
+            [trigger, "SELECT 1"]
+        );
         assert_eq!(split("CREATE TABLE end(a); SELECT 1").len(), 2);
     }
 }

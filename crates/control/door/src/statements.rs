@@ -32,7 +32,8 @@ pub(crate) struct Statement {
     params: u16,
     /// Types of the parameters, as they came with an earlier execution.
     types: Option<Vec<u8>>,
-    /// What COM_STMT_SEND_LONG_DATA brought; an answer of its own it has not, so what is wrong with it is told later.
+    /// What COM_STMT_SEND_LONG_DATA brought; an answer of its own it has not, so what is wrong with
+    /// it is told later.
     long: HashMap<u16, Vec<u8>>,
     long_bytes: usize,
     too_long: bool,
@@ -44,35 +45,59 @@ impl Statements {
         if self.by_id.len() >= max.statements {
             return Err(Refused::new(
                 errors::UNKNOWN_ERROR,
-                format!("More than {} prepared statements; close some", max.statements),
+                format!(
+                    "More than {} prepared statements; close some",
+                    max.statements
+                ),
             ));
         }
         if self.held + sql.len() > max.bytes {
-            let words = format!("Prepared statements of more than {} bytes; close some", max.bytes);
+            let words = format!(
+                "Prepared statements of more than {} bytes; close some",
+                max.bytes
+            );
             return Err(Refused::new(errors::UNKNOWN_ERROR, words));
         }
         self.last = self.last.wrapping_add(1).max(1);
         self.close(self.last);
         self.held += sql.len();
-        let statement =
-            Statement { sql: sql.to_owned(), params, types: None, long: HashMap::new(), long_bytes: 0, too_long: false };
+        let statement = Statement {
+            sql: sql.to_owned(),
+            params,
+            types: None,
+            long: HashMap::new(),
+            long_bytes: 0,
+            too_long: false,
+        };
         self.by_id.insert(self.last, statement);
         Ok(self.last)
     }
 
     fn find(&mut self, id: u32) -> Result<&mut Statement, Refused> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
-        let unknown = || Refused { code: 1243, state: *b"HY000", message: format!("Unknown prepared statement handler ({id})") };
+        let unknown = || Refused {
+            code: 1243,
+            state: *b"HY000",
+            message: format!("Unknown prepared statement handler ({id})"),
+        };
         self.by_id.get_mut(&id).ok_or_else(unknown)
     }
 
     /// The values of an execution's parameters, and the statement.
-    pub(crate) fn bind<'v>(&'v mut self, execute: &Execute<'v>, caps: Caps) -> Result<(Vec<Value<'v>>, &'v Statement), Refused> {
+    pub(crate) fn bind<'v>(
+        &'v mut self,
+        execute: &Execute<'v>,
+        caps: Caps,
+    ) -> Result<(Vec<Value<'v>>, &'v Statement), Refused> {
         let statement = self.find(execute.id)?;
         if statement.too_long {
-            return Err(Refused::new(errors::PACKET_TOO_LARGE, "A parameter that was sent in pieces is too large"));
+            return Err(Refused::new(
+                errors::PACKET_TOO_LARGE,
+                "A parameter that was sent in pieces is too large",
+            ));
         }
-        let malformed = |malformed: wire::Malformed| Refused::new(errors::UNKNOWN_ERROR, malformed.to_string());
+        let malformed =
+            |malformed: wire::Malformed| Refused::new(errors::UNKNOWN_ERROR, malformed.to_string());
         let params = usize::from(statement.params);
         let parts = Parts::read(execute, params, caps).map_err(malformed)?;
         if let Some(types) = parts.plain_types(params).filter(|_| params > 0) {
@@ -82,19 +107,35 @@ impl Statements {
         if params == 0 {
             return Ok((Vec::new(), statement));
         }
-        let long = |i: usize| u16::try_from(i).ok().and_then(|i| statement.long.get(&i)).map(Vec::as_slice);
-        let values = parts.decode(params, statement.types.as_deref(), long).map_err(malformed)?;
+        let long = |i: usize| {
+            u16::try_from(i)
+                .ok()
+                .and_then(|i| statement.long.get(&i))
+                .map(Vec::as_slice)
+        };
+        let values = parts
+            .decode(params, statement.types.as_deref(), long)
+            .map_err(malformed)?;
         Ok((values, statement))
     }
 
     pub(crate) fn keep_long(&mut self, id: u32, param: u16, data: &[u8], max: Bounds) {
         let held = self.held;
         let Ok(statement) = self.find(id) else { return };
-        let more = data.len() + if statement.long.contains_key(&param) { 0 } else { PER_PARAM };
+        let more = data.len()
+            + if statement.long.contains_key(&param) {
+                0
+            } else {
+                PER_PARAM
+            };
         if held + more > max.bytes || param >= statement.params {
             statement.too_long = true;
         } else {
-            statement.long.entry(param).or_default().extend_from_slice(data);
+            statement
+                .long
+                .entry(param)
+                .or_default()
+                .extend_from_slice(data);
             statement.long_bytes += more;
             self.held += more;
         }
@@ -125,25 +166,49 @@ mod tests {
     use super::*;
 
     fn bind(statements: &mut Statements, id: u32) -> Result<usize, u16> {
-        let body = [&id.to_le_bytes()[..], &[0], &1_u32.to_le_bytes(), &[0, 1, 0xfd, 0]].concat();
+        let body = [
+            &id.to_le_bytes()[..],
+            &[0],
+            &1_u32.to_le_bytes(),
+            &[0, 1, 0xfd, 0],
+        ]
+        .concat();
         let payload = [&[0x17][..], &body].concat();
-        let Ok(wire::command::Command::Execute(execute)) = wire::command::Command::read(&payload, Caps::default()) else {
+        let Ok(wire::command::Command::Execute(execute)) =
+            wire::command::Command::read(&payload, Caps::default())
+        else {
             panic!("it is one")
         };
-        statements.bind(&execute, Caps::default()).map(|(values, _)| values.len()).map_err(|refused| refused.code)
+        statements
+            .bind(&execute, Caps::default())
+            .map(|(values, _)| values.len())
+            .map_err(|refused| refused.code)
     }
 
     #[test]
     fn what_is_kept_for_one_client_has_a_bound_over_all_his_statements() {
-        let max = Bounds { statements: 10, bytes: 1000 };
+        let max = Bounds {
+            statements: 10,
+            bytes: 1000,
+        };
         let mut statements = Statements::default();
         let first = statements.keep(&"x".repeat(300), 1, max).unwrap();
         let second = statements.keep(&"x".repeat(300), 1, max).unwrap();
-        assert!(statements.keep(&"x".repeat(500), 0, max).unwrap_err().message.ends_with("close some"));
+        assert!(
+            statements
+                .keep(&"x".repeat(500), 0, max)
+                .unwrap_err()
+                .message
+                .ends_with("close some")
+        );
         statements.keep_long(first, 0, &[0; 200], max);
         assert_eq!(bind(&mut statements, first), Ok(1));
         statements.keep_long(second, 0, &[0; 200], max);
-        assert_eq!(bind(&mut statements, second), Err(errors::PACKET_TOO_LARGE.number), "both together are too much");
+        assert_eq!(
+            bind(&mut statements, second),
+            Err(errors::PACKET_TOO_LARGE.number),
+            "both together are too much"
+        );
         statements.reset(second).unwrap();
         statements.forget_long(first);
         statements.keep_long(second, 0, &[0; 200], max);
@@ -156,7 +221,10 @@ mod tests {
 
     #[test]
     fn empty_pieces_count_too() {
-        let max = Bounds { statements: 10, bytes: 1000 };
+        let max = Bounds {
+            statements: 10,
+            bytes: 1000,
+        };
         let mut statements = Statements::default();
         let id = statements.keep("", 100, max).unwrap();
         (0..100).for_each(|param| statements.keep_long(id, param, &[], max));

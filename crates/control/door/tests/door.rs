@@ -48,7 +48,10 @@ impl Host for Parrot {
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Repeats, Refused> {
-        Ok(Repeats { schema: who.schema.unwrap_or_default(), is_short: false })
+        Ok(Repeats {
+            schema: who.schema.unwrap_or_default(),
+            is_short: false,
+        })
     }
 }
 
@@ -64,7 +67,17 @@ impl Answer for Repeats {
                 self.is_short = true;
                 out.ok(&Done::default(), self.status()).await
             }
-            "done" => out.ok(&Done { affected: 3, insert_id: 4, info: "words".into() }, self.status()).await,
+            "done" => {
+                out.ok(
+                    &Done {
+                        affected: 3,
+                        insert_id: 4,
+                        info: "words".into(),
+                    },
+                    self.status(),
+                )
+                .await
+            }
             "many" => {
                 out.columns(vec![Column::integer("n")], self.status());
                 for n in 0..100_000 {
@@ -73,7 +86,14 @@ impl Answer for Repeats {
                 }
                 out.end(self.status()).await
             }
-            other => out.rows(vec![Column::text("said")], &[vec![Some(other.into())], vec![None]], self.status()).await,
+            other => {
+                out.rows(
+                    vec![Column::text("said")],
+                    &[vec![Some(other.into())], vec![None]],
+                    self.status(),
+                )
+                .await
+            }
         }
     }
 
@@ -83,12 +103,25 @@ impl Answer for Repeats {
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
         let params = sql.matches('?').count() as u16;
-        Ok(Prepared { params, columns: vec![Column::text("said")] })
+        Ok(Prepared {
+            params,
+            columns: vec![Column::text("said")],
+        })
     }
 
-    async fn execute(&mut self, _: &str, values: &[Value<'_>], out: &mut Out<'_>) -> io::Result<()> {
+    async fn execute(
+        &mut self,
+        _: &str,
+        values: &[Value<'_>],
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         let said: Vec<_> = values.iter().map(ToString::to_string).collect();
-        out.rows(vec![Column::text("said")], &[vec![Some(said.join("|"))]], self.status()).await
+        out.rows(
+            vec![Column::text("said")],
+            &[vec![Some(said.join("|"))]],
+            self.status(),
+        )
+        .await
     }
 
     fn use_schema(&mut self, schema: &str) -> Result<(), Refused> {
@@ -111,7 +144,9 @@ impl Answer for Repeats {
 
 fn with<F: Future<Output = ()>>(limits: Limits, test: impl FnOnce(Rt, Address) -> F) {
     let main = |rt: Rt| async move {
-        let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
+        let listener = rt
+            .listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default())
+            .unwrap();
         let at = listener.local();
         rt.spawn(Door::new(Rc::new(Parrot { acceptor: None }), limits).serve(rt.clone(), listener));
         test(rt, at).await;
@@ -120,13 +155,19 @@ fn with<F: Future<Output = ()>>(limits: Limits, test: impl FnOnce(Rt, Address) -
 }
 
 async fn enter(rt: &Rt, at: &Address) -> Client {
-    Client::login(rt, at, "poll", "secret", Plugin::MysqlNative, 0).await.unwrap_or_else(|refused| panic!("{refused:?}"))
+    Client::login(rt, at, "poll", "secret", Plugin::MysqlNative, 0)
+        .await
+        .unwrap_or_else(|refused| panic!("{refused:?}"))
 }
 
 #[test]
 fn clients_of_both_plugins_come_in_with_the_right_password_only() {
     with(Limits::default(), |rt, at| async move {
-        for plugin in [Plugin::MysqlNative, Plugin::CachingSha2, Plugin::ClearPassword] {
+        for plugin in [
+            Plugin::MysqlNative,
+            Plugin::CachingSha2,
+            Plugin::ClearPassword,
+        ] {
             for (user, password, comes_in) in [
                 ("poll", "secret", true),
                 ("poll", "wrong", false),
@@ -135,19 +176,25 @@ fn clients_of_both_plugins_come_in_with_the_right_password_only() {
                 ("nobody", "", false),
                 ("open", "", true),
             ] {
-                let outcome = Client::login(&rt, &at, user, password, plugin, 0).await.map(drop);
+                let outcome = Client::login(&rt, &at, user, password, plugin, 0)
+                    .await
+                    .map(drop);
                 match outcome {
                     Ok(()) => assert!(comes_in, "{plugin:?} {user} {password}"),
                     Err((code, words)) => {
                         assert!(
-                            !comes_in && code == 1045 && words.starts_with("Access denied for user"),
+                            !comes_in
+                                && code == 1045
+                                && words.starts_with("Access denied for user"),
                             "{plugin:?} {user}: {words}"
                         );
                     }
                 }
             }
         }
-        let refused = Client::login(&rt, &at, "far", "", Plugin::MysqlNative, 0).await.map(drop);
+        let refused = Client::login(&rt, &at, "far", "", Plugin::MysqlNative, 0)
+            .await
+            .map(drop);
         assert_eq!(refused, Err((1040, "not from there".into())));
     });
 }
@@ -157,7 +204,15 @@ fn a_command_gets_its_answer() {
     with(Limits::default(), |rt, at| async move {
         let client = enter(&rt, &at).await;
         assert_eq!(client.query("hello").await.texts(), [["hello"], ["NULL"]]);
-        assert_eq!(client.query("done").await, Got::Ok { affected: 3, insert_id: 4, status: 2, info: "words".into() });
+        assert_eq!(
+            client.query("done").await,
+            Got::Ok {
+                affected: 3,
+                insert_id: 4,
+                status: 2,
+                info: "words".into()
+            }
+        );
         assert_eq!(client.query("fail").await, Got::Err(1064, "no".into()));
         assert_eq!(client.query("one; two").await.texts()[0], ["one; two"]);
         assert_eq!(client.query("many").await.texts().len(), 100_000);
@@ -181,7 +236,15 @@ fn a_command_gets_its_answer() {
 #[test]
 fn several_statements_are_answered_one_by_one_until_one_fails() {
     with(Limits::default(), |rt, at| async move {
-        let client = Client::login(&rt, &at, "poll", "secret", Plugin::CachingSha2, caps::MULTI_STATEMENTS).await;
+        let client = Client::login(
+            &rt,
+            &at,
+            "poll",
+            "secret",
+            Plugin::CachingSha2,
+            caps::MULTI_STATEMENTS,
+        )
+        .await;
         let client = client.unwrap_or_else(|refused| panic!("{refused:?}"));
         let first = client.query("one; done ;fail; four").await;
         assert_eq!(first.texts()[0], ["one"]);
@@ -191,39 +254,66 @@ fn several_statements_are_answered_one_by_one_until_one_fails() {
         assert_eq!(client.answer(false).await.code(), 1064);
         // Nothing of the fourth: the next answer is that of the next command.
         let last = client.query("again;").await;
-        assert_eq!((last.texts()[0].clone(), last.status()), (vec!["again".into()], status::AUTOCOMMIT));
+        assert_eq!(
+            (last.texts()[0].clone(), last.status()),
+            (vec!["again".into()], status::AUTOCOMMIT)
+        );
         assert!(matches!(client.query("fail").await, Got::Err(..)));
     });
 }
 
 #[test]
 fn prepared_statements_take_their_parameters_in_one_piece_or_in_many() {
-    with(Limits { statements_max: 2, ..Limits::default() }, |rt, at| async move {
-        let client = enter(&rt, &at).await;
-        let (id, columns, params) = client.prepare("SELECT ?, ?, ?").await.unwrap();
-        assert_eq!((columns, params), (1, 3));
-        let got = client.execute(id, &[Some("a"), None, Some("c")]).await;
-        assert!(matches!(&got, Got::Rows { rows, .. } if rows[0][0].as_ref().unwrap().ends_with(b"\x08a|NULL|c")), "{got:?}");
-        // A piece of the third parameter, and another.
-        for piece in [&b"long"[..], b"er"] {
-            client.command(0x18, &[&id.to_le_bytes()[..], &2u16.to_le_bytes(), piece].concat()).await;
-        }
-        let mut body = id.to_le_bytes().to_vec();
-        body.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1, 0xFD, 0, 0xFD, 0, 0xFD, 0, 1, b'x', 1, b'y']);
-        client.command(0x17, &body).await;
-        let got = client.answer(true).await;
-        assert!(matches!(&got, Got::Rows { rows, .. } if rows[0][0].as_ref().unwrap().ends_with(b"x|y|longer")), "{got:?}");
-        assert!(client.prepare("SELECT 2").await.is_ok());
-        assert!(client.prepare("SELECT 3").await.is_err());
-        client.command(0x19, &id.to_le_bytes()).await;
-        assert_eq!(client.execute(id, &[]).await.code(), 1243);
-        assert!(client.prepare("SELECT 3").await.is_ok());
-    });
+    with(
+        Limits {
+            statements_max: 2,
+            ..Limits::default()
+        },
+        |rt, at| async move {
+            let client = enter(&rt, &at).await;
+            let (id, columns, params) = client.prepare("SELECT ?, ?, ?").await.unwrap();
+            assert_eq!((columns, params), (1, 3));
+            let got = client.execute(id, &[Some("a"), None, Some("c")]).await;
+            assert!(
+                matches!(&got, Got::Rows { rows, .. } if rows[0][0].as_ref().unwrap().ends_with(b"\x08a|NULL|c")),
+                "{got:?}"
+            );
+            // A piece of the third parameter, and another.
+            for piece in [&b"long"[..], b"er"] {
+                client
+                    .command(
+                        0x18,
+                        &[&id.to_le_bytes()[..], &2u16.to_le_bytes(), piece].concat(),
+                    )
+                    .await;
+            }
+            let mut body = id.to_le_bytes().to_vec();
+            body.extend_from_slice(&[
+                0, 1, 0, 0, 0, 0, 1, 0xFD, 0, 0xFD, 0, 0xFD, 0, 1, b'x', 1, b'y',
+            ]);
+            client.command(0x17, &body).await;
+            let got = client.answer(true).await;
+            assert!(
+                matches!(&got, Got::Rows { rows, .. } if rows[0][0].as_ref().unwrap().ends_with(b"x|y|longer")),
+                "{got:?}"
+            );
+            assert!(client.prepare("SELECT 2").await.is_ok());
+            assert!(client.prepare("SELECT 3").await.is_err());
+            client.command(0x19, &id.to_le_bytes()).await;
+            assert_eq!(client.execute(id, &[]).await.code(), 1243);
+            assert!(client.prepare("SELECT 3").await.is_ok());
+        },
+    );
 }
 
 #[test]
 fn what_is_too_much_is_refused_and_others_go_on() {
-    let limits = Limits { connections_max: 3, packet_bytes_max: 1000, login_ms_max: 100, ..Limits::default() };
+    let limits = Limits {
+        connections_max: 3,
+        packet_bytes_max: 1000,
+        login_ms_max: 100,
+        ..Limits::default()
+    };
     with(limits, |rt, at| async move {
         let good = enter(&rt, &at).await;
         let large = enter(&rt, &at).await;
@@ -240,7 +330,9 @@ fn what_is_too_much_is_refused_and_others_go_on() {
         silent.packet().await.unwrap();
         let other = Client::raw(&rt, &at).await;
         other.packet().await.unwrap();
-        let refused = Client::login(&rt, &at, "poll", "secret", Plugin::MysqlNative, 0).await.map(drop);
+        let refused = Client::login(&rt, &at, "poll", "secret", Plugin::MysqlNative, 0)
+            .await
+            .map(drop);
         assert_eq!(refused, Err((1040, "Too many connections".into())));
         assert_eq!(silent.packet().await, None);
         rt.sleep(Duration::from_millis(50)).await;
@@ -270,28 +362,42 @@ fn one_who_does_not_read_does_not_stop_the_others() {
 
 #[test]
 fn one_who_never_reads_is_sent_away_in_the_end() {
-    with(Limits { connections_max: 1, read_ms_max: 300, ..Limits::default() }, |rt, at| async move {
-        let silent = enter(&rt, &at).await;
-        for _ in 0..50 {
-            silent.command(3, b"many").await;
-        }
-        // There is one place.
-        while Client::login(&rt, &at, "poll", "secret", Plugin::MysqlNative, 0).await.is_err() {
-            rt.sleep(Duration::from_millis(20)).await;
-        }
-        drop(silent);
-    });
+    with(
+        Limits {
+            connections_max: 1,
+            read_ms_max: 300,
+            ..Limits::default()
+        },
+        |rt, at| async move {
+            let silent = enter(&rt, &at).await;
+            for _ in 0..50 {
+                silent.command(3, b"many").await;
+            }
+            // There is one place.
+            while Client::login(&rt, &at, "poll", "secret", Plugin::MysqlNative, 0)
+                .await
+                .is_err()
+            {
+                rt.sleep(Duration::from_millis(20)).await;
+            }
+            drop(silent);
+        },
+    );
 }
 
 #[test]
 fn another_user_can_take_over_a_connection() {
     with(Limits::default(), |rt, at| async move {
         let client = enter(&rt, &at).await;
-        client.command(0x11, b"open\0\0shop\0\x2d\0mysql_native_password\0").await;
+        client
+            .command(0x11, b"open\0\0shop\0\x2d\0mysql_native_password\0")
+            .await;
         assert!(matches!(client.answer(false).await, Got::Ok { .. }));
         client.command(0x09, b"").await;
         assert_eq!(client.packet().await.unwrap(), b"Schema: shop");
-        client.command(0x11, b"nobody\0\0\0\x2d\0mysql_native_password\0").await;
+        client
+            .command(0x11, b"nobody\0\0\0\x2d\0mysql_native_password\0")
+            .await;
         // It is asked for a proof, and has none.
         assert_eq!(client.packet().await.unwrap()[0], 0xFE);
         client.send(|out| out.extend_from_slice(&[1; 20])).await;
@@ -306,12 +412,20 @@ fn clients_that_want_tls_get_it() {
     let made = SelfSigned::generate().unwrap();
     let acceptor = Acceptor::new(&made.certificate, &made.key).unwrap();
     let main = |rt: Rt| async move {
-        let listener = rt.listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default()).unwrap();
+        let listener = rt
+            .listen(&"127.0.0.1:0".parse().unwrap(), ListenOptions::default())
+            .unwrap();
         let at = listener.local();
-        let host = Rc::new(Parrot { acceptor: Some(acceptor) });
+        let host = Rc::new(Parrot {
+            acceptor: Some(acceptor),
+        });
         rt.spawn(Door::new(host, Limits::default()).serve(rt.clone(), listener));
         let connector = Connector::new(&Settings::default()).unwrap();
-        for (password, tls) in [("secret", Some(&connector)), ("secret", None), ("wrong", Some(&connector))] {
+        for (password, tls) in [
+            ("secret", Some(&connector)),
+            ("secret", None),
+            ("wrong", Some(&connector)),
+        ] {
             let mut conn = net::Conn::new(rt.connect(&at).await.unwrap());
             let secret = net::Secret::Clear(password.into());
             let account = net::Account {

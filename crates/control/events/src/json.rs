@@ -33,7 +33,9 @@ pub(crate) fn append(event: &Event<'_>, out: &mut Vec<u8>) {
     let text = |bytes| String::from_utf8_lossy(bytes);
     let server = event.server.map(|(_, server)| text(server));
     let line = Line {
-        hostgroup_id: event.server.map_or(-1, |(hostgroup, _)| i64::try_from(hostgroup).unwrap_or(i64::MAX)),
+        hostgroup_id: event.server.map_or(-1, |(hostgroup, _)| {
+            i64::try_from(hostgroup).unwrap_or(i64::MAX)
+        }),
         thread_id: event.session,
         event: &event.kind.name(),
         username: &text(event.user),
@@ -52,7 +54,8 @@ pub(crate) fn append(event: &Event<'_>, out: &mut Vec<u8>) {
         digest: &format!("0x{:016X}", event.digest),
         client_stmt_id: event.has_statement_id().then_some(event.statement_id),
     };
-    serde_json::to_writer(&mut *out, &line).expect("texts and numbers are JSON, and memory is written");
+    serde_json::to_writer(&mut *out, &line)
+        .expect("texts and numbers are JSON, and memory is written");
     out.push(b'\n');
 }
 
@@ -93,10 +96,19 @@ mod tests {
         );
         assert_eq!(String::from_utf8(out.clone()).unwrap(), wanted);
         out.clear();
-        append(&Event { kind: EventKind::Query, server: None, ..event }, &mut out);
+        append(
+            &Event {
+                kind: EventKind::Query,
+                server: None,
+                ..event
+            },
+            &mut out,
+        );
         let line = String::from_utf8(out).unwrap();
         assert!(
-            line.starts_with(r#"{"hostgroup_id":-1,"#) && !line.contains(r#""server""#) && !line.contains("stmt_id"),
+            line.starts_with(r#"{"hostgroup_id":-1,"#)
+                && !line.contains(r#""server""#)
+                && !line.contains("stmt_id"),
             "{line}"
         );
     }

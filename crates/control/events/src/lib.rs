@@ -1,4 +1,5 @@
-//! The events log: statements, written to files by a thread that may wait for a disk (docs/features/events-log.md); and lines for an operator.
+//! The events log: statements, written to files by a thread that may wait for a disk
+//! (docs/features/events-log.md); and lines for an operator.
 #![forbid(unsafe_code)]
 
 mod file;

@@ -1,7 +1,9 @@
-//! Lines for an operator: time, thread, words; to standard error, or to a file that can be reopened.
+//! Lines for an operator: time, thread, words; to standard error, or to a file that can be
+//! reopened.
 //!
-//! A core must not wait for whoever reads them. A file takes a line at once; a pipe, a terminal or a socket may be full for as long as nobody
-//! reads: a thread of its own writes there, and what it has no room for is dropped and counted.
+//! A core must not wait for whoever reads them. A file takes a line at once; a pipe, a terminal or
+//! a socket may be full for as long as nobody reads: a thread of its own writes there, and what it
+//! has no room for is dropped and counted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -29,7 +31,10 @@ pub struct Log {
 #[derive(Clone)]
 enum To {
     File(Arc<Mutex<File>>),
-    Thread { letters: SyncSender<Letter>, lost: Arc<AtomicU64> },
+    Thread {
+        letters: SyncSender<Letter>,
+        lost: Arc<AtomicU64>,
+    },
 }
 
 enum Letter {
@@ -41,12 +46,18 @@ enum Letter {
 impl Log {
     /// To standard error.
     pub fn stderr() -> io::Result<Self> {
-        Ok(Self { path: None, to: to(File::from(io::stderr().as_fd().try_clone_to_owned()?))? })
+        Ok(Self {
+            path: None,
+            to: to(File::from(io::stderr().as_fd().try_clone_to_owned()?))?,
+        })
     }
 
     /// To a file, which is appended to.
     pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: Some(path.to_owned()), to: to(appended(path)?)? })
+        Ok(Self {
+            path: Some(path.to_owned()),
+            to: to(appended(path)?)?,
+        })
     }
 
     /// After the file was moved away.
@@ -64,7 +75,10 @@ impl Log {
         match &self.to {
             // A full disk must not stop the traffic, and there is nobody else to tell.
             To::File(file) => {
-                let _unwritable = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+                let _unwritable = file
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .write_all(line.as_bytes());
             }
             To::Thread { letters, lost } => {
                 if let Err(TrySendError::Full(_)) = letters.try_send(Letter::Line(line)) {
@@ -104,7 +118,9 @@ fn to(file: File) -> io::Result<To> {
     let (letters, unread) = sync_channel(WAITING_MAX);
     let lost = Arc::new(AtomicU64::new(0));
     let counted = lost.clone();
-    thread::Builder::new().name("log".into()).spawn(move || write(file, &unread, &counted))?;
+    thread::Builder::new()
+        .name("log".into())
+        .spawn(move || write(file, &unread, &counted))?;
     Ok(To::Thread { letters, lost })
 }
 
@@ -116,14 +132,20 @@ fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64) {
         }
         let lost = lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            let _unwritable = writeln!(file, "{} [log] {lost} lines were dropped here: nobody has read the log", now());
+            let _unwritable = writeln!(
+                file,
+                "{} [log] {lost} lines were dropped here: nobody has read the log",
+                now()
+            );
         }
     }
 }
 
 /// UTC, as `2026-01-31 23:59:59.123`.
 fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let mut words = bridge::utc(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     words.truncate(words.len() - 3);
     words
@@ -138,13 +160,18 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_pipe_that_is_not_read_and_its_reader_is_told_what_is_missing() {
         let (reads, writes) = io::pipe().unwrap();
-        let log = Log { path: None, to: to(File::from(OwnedFd::from(writes))).unwrap() };
+        let log = Log {
+            path: None,
+            to: to(File::from(OwnedFd::from(writes))).unwrap(),
+        };
         // More than the pipe and the mailbox hold.
         let words = "x".repeat(200);
         (0..WAITING_MAX + 5_000).for_each(|n| log.line(&format!("{n} {words}")));
         let mut lines = BufReader::new(reads).lines().map(Result::unwrap);
         assert!(lines.next().unwrap().contains("] 0 x"));
-        let told = lines.find(|line| line.contains("lines were dropped here")).unwrap();
+        let told = lines
+            .find(|line| line.contains("lines were dropped here"))
+            .unwrap();
         assert!(told.contains(" [log] "), "{told}");
         // All the others are there, in order.
         log.line("the last");
@@ -156,7 +183,10 @@ mod tests {
     fn the_end_waits_for_a_pipe_that_is_read_slowly() {
         let (reads, writes) = io::pipe().unwrap();
         let mut behind = writes.try_clone().unwrap();
-        let log = Log { path: None, to: to(File::from(OwnedFd::from(writes))).unwrap() };
+        let log = Log {
+            path: None,
+            to: to(File::from(OwnedFd::from(writes))).unwrap(),
+        };
         let words = "x".repeat(200);
         let all = WAITING_MAX + 5_000;
         (0..all).for_each(|_| log.line(&words));
@@ -177,8 +207,18 @@ mod tests {
         let lines = reader.join().unwrap();
         assert_eq!(lines.last().unwrap(), "finished");
         let written = lines.iter().filter(|line| line.ends_with(&words)).count();
-        let dropped = |line: &String| line.split_once(" lines were dropped")?.0.rsplit(' ').next()?.parse::<usize>().ok();
-        assert_eq!(written + lines.iter().filter_map(dropped).sum::<usize>(), all);
+        let dropped = |line: &String| {
+            line.split_once(" lines were dropped")?
+                .0
+                .rsplit(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        };
+        assert_eq!(
+            written + lines.iter().filter_map(dropped).sum::<usize>(),
+            all
+        );
         assert!(written >= WAITING_MAX, "{written}");
     }
 
@@ -188,9 +228,16 @@ mod tests {
         let (letters, unread) = sync_channel(1);
         letters.send(Letter::Written(channel().0)).unwrap();
         drop(letters);
-        write(File::from(OwnedFd::from(writes)), &unread, &AtomicU64::new(3));
+        write(
+            File::from(OwnedFd::from(writes)),
+            &unread,
+            &AtomicU64::new(3),
+        );
         let said: Vec<_> = BufReader::new(reads).lines().map(Result::unwrap).collect();
-        assert!(said.len() == 1 && said[0].contains("[log] 3 lines were dropped here"), "{said:?}");
+        assert!(
+            said.len() == 1 && said[0].contains("[log] 3 lines were dropped here"),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -199,12 +246,22 @@ mod tests {
         let moved = path.with_extension("moved");
         let log = Log::file(&path).unwrap();
         log.line("first");
-        assert!(std::fs::read_to_string(&path).unwrap().ends_with("] first\n"));
+        assert!(
+            std::fs::read_to_string(&path)
+                .unwrap()
+                .ends_with("] first\n")
+        );
         std::fs::rename(&path, &moved).unwrap();
         log.reopen().unwrap();
         log.line("second");
-        assert!(std::fs::read_to_string(&path).unwrap().ends_with("] second\n"));
+        assert!(
+            std::fs::read_to_string(&path)
+                .unwrap()
+                .ends_with("] second\n")
+        );
         assert_eq!(std::fs::read_to_string(&moved).unwrap().lines().count(), 1);
-        [path, moved].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        [path, moved]
+            .iter()
+            .for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }

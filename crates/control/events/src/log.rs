@@ -1,4 +1,5 @@
-//! The log's thread: what cores hand over goes into the file that is open. Whatever fails is told once, and tried again.
+//! The log's thread: what cores hand over goes into the file that is open. Whatever fails is told
+//! once, and tried again.
 
 use crate::file::Open;
 use crate::json;
@@ -48,7 +49,15 @@ pub struct Log {
 impl Log {
     /// `folder`: where names without `/` in front are. `note` takes a line for an operator.
     pub fn new(folder: PathBuf, note: impl Fn(&str) + 'static) -> Self {
-        Self { folder, note: Box::new(note), wish: None, open: None, failing: None, tried: None, buffer: Vec::new() }
+        Self {
+            folder,
+            note: Box::new(note),
+            wish: None,
+            open: None,
+            failing: None,
+            tried: None,
+            buffer: Vec::new(),
+        }
     }
 
     /// Does what it is told, until nobody is left who could tell.
@@ -63,13 +72,17 @@ impl Log {
         }
     }
 
-    /// What comes when there is no log any more was answered under a configuration of before: it is no loss.
+    /// What comes when there is no log any more was answered under a configuration of before: it is
+    /// no loss.
     fn take(&mut self, events: Events) {
         let fate = match self.wish {
             None => Fate::default(),
             Some(_) => {
                 let lost = self.write(&events.bytes, events.records);
-                Fate { written: events.records - lost, lost }
+                Fate {
+                    written: events.records - lost,
+                    lost,
+                }
             }
         };
         (events.done)(fate);
@@ -80,7 +93,10 @@ impl Log {
             (self.wish, self.open, self.failing) = (None, None, None);
             return Ok(());
         };
-        let same_file = self.wish.as_ref().is_some_and(|old| old.name == new.name && old.form == new.form);
+        let same_file = self
+            .wish
+            .as_ref()
+            .is_some_and(|old| old.name == new.name && old.form == new.form);
         if same_file && self.open.is_some() {
             self.wish = wish;
             return Ok(());
@@ -102,7 +118,9 @@ impl Log {
 
     /// What is open stays open if there can be no other.
     fn next(&mut self) -> Result<(), String> {
-        let Some(wish) = &self.wish else { return Ok(()) };
+        let Some(wish) = &self.wish else {
+            return Ok(());
+        };
         let next = Open::next(&self.folder, &wish.name);
         match next {
             Ok(open) => {
@@ -112,7 +130,10 @@ impl Log {
             Err(words) => {
                 let first = self.tried.replace(Instant::now()).is_none();
                 match &self.open {
-                    Some(open) if first => (self.note)(&format!("the events log goes on in {}: {words}", open.path.display())),
+                    Some(open) if first => (self.note)(&format!(
+                        "the events log goes on in {}: {words}",
+                        open.path.display()
+                    )),
                     Some(_) => {}
                     None => self.failed(&words),
                 }
@@ -133,7 +154,9 @@ impl Log {
             Some(so_far) if lost > 0 => *so_far += lost,
             None => {}
             Some(so_far) => {
-                (self.note)(&format!("the events log is written again; {so_far} statements are not in it"));
+                (self.note)(&format!(
+                    "the events log is written again; {so_far} statements are not in it"
+                ));
                 self.failing = None;
             }
         }
@@ -150,12 +173,17 @@ impl Log {
                 // One that is full is better than none.
                 let _told = self.next();
             }
-            let Some(open) = &mut self.open else { return left };
+            let Some(open) = &mut self.open else {
+                return left;
+            };
             // As many as go into this file, and at least one: none is in two files.
             let (mut taken, mut len) = (0, 0);
             buffer.clear();
             while taken < left && (taken == 0 || open.len + (buffer.len() as u64) < bytes_max) {
-                let Ok(Some((event, one))) = Event::read(rest.get(len..).unwrap_or_default()) else { break };
+                let Ok(Some((event, one))) = Event::read(rest.get(len..).unwrap_or_default())
+                else {
+                    break;
+                };
                 if form == EventsForm::Json {
                     json::append(&event, buffer);
                 } else {
@@ -168,7 +196,11 @@ impl Log {
                 return left;
             }
             if let Err(failed) = open.write(buffer) {
-                let words = format!("{} cannot be written: {}", open.path.display(), failed.error);
+                let words = format!(
+                    "{} cannot be written: {}",
+                    open.path.display(),
+                    failed.error
+                );
                 if !failed.is_whole {
                     self.open = None;
                 }
@@ -211,11 +243,14 @@ mod tests {
 
     impl Bench {
         fn new(words: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("millrace-events-{words}-{}", std::process::id()));
+            let folder = std::env::temp_dir()
+                .join(format!("millrace-events-{words}-{}", std::process::id()));
             fs::create_dir_all(&folder).unwrap();
             let notes = Rc::new(RefCell::new(Vec::new()));
             let heard = notes.clone();
-            let log = Log::new(folder.clone(), move |words| heard.borrow_mut().push(words.to_owned()));
+            let log = Log::new(folder.clone(), move |words| {
+                heard.borrow_mut().push(words.to_owned())
+            });
             Self { folder, log, notes }
         }
 
@@ -227,7 +262,14 @@ mod tests {
         }
 
         fn begin(&mut self, name: &str, bytes_max: u64, form: EventsForm) -> Result<(), String> {
-            self.log.work_like(Some(EventsLog { name: name.into(), bytes_max, form }), false)
+            self.log.work_like(
+                Some(EventsLog {
+                    name: name.into(),
+                    bytes_max,
+                    form,
+                }),
+                false,
+            )
         }
 
         /// How many of these are lost.
@@ -292,7 +334,13 @@ mod tests {
         fs::write(bench.folder.join("ev.00000041"), "of before").unwrap();
         fs::write(bench.folder.join("ev.00000099.gz"), "of somebody else").unwrap();
         let four = ["one", "two", "three", "four"];
-        bench.begin("ev", records(&four).0.len() as u64 / 2 - 3, EventsForm::Binary).unwrap();
+        bench
+            .begin(
+                "ev",
+                records(&four).0.len() as u64 / 2 - 3,
+                EventsForm::Binary,
+            )
+            .unwrap();
         assert_eq!(bench.write(&four), 0);
         assert_eq!(bench.texts(42), ["one", "two"]);
         assert_eq!(bench.texts(43), ["three", "four"]);
@@ -312,7 +360,10 @@ mod tests {
         bench.write(&["three"]);
         assert_eq!(bench.texts(1), ["one", "two"]);
         let json = String::from_utf8(bench.file(2)).unwrap();
-        assert!(json.contains(r#""query":"three""#) && json.ends_with("}\n"), "{json}");
+        assert!(
+            json.contains(r#""query":"three""#) && json.ends_with("}\n"),
+            "{json}"
+        );
     }
 
     #[test]
@@ -321,13 +372,25 @@ mod tests {
         let folder = bench.folder.display().to_string();
         fs::write(bench.folder.join("file"), "").unwrap();
         for (name, words) in [
-            ("logs/", "that is a directory, and not the beginning of a file's name".to_owned()),
-            ("..", "that is a directory, and not the beginning of a file's name".to_owned()),
-            ("nosuch/ev", format!("the directory {folder}/nosuch does not exist")),
+            (
+                "logs/",
+                "that is a directory, and not the beginning of a file's name".to_owned(),
+            ),
+            (
+                "..",
+                "that is a directory, and not the beginning of a file's name".to_owned(),
+            ),
+            (
+                "nosuch/ev",
+                format!("the directory {folder}/nosuch does not exist"),
+            ),
             ("file/ev", format!("{folder}/file is not a directory")),
         ] {
             let refused = bench.begin(name, 1000, EventsForm::Binary).unwrap_err();
-            assert_eq!(refused, format!("mysql-eventslog_filename = '{name}': {words}"));
+            assert_eq!(
+                refused,
+                format!("mysql-eventslog_filename = '{name}': {words}")
+            );
         }
         assert_eq!(bench.write(&["one"]), 0);
         assert_eq!(bench.texts(1), ["one"]);
@@ -337,7 +400,11 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_counted_told_once_and_tried_again() {
         let mut bench = Bench::new("missing");
-        let wish = EventsLog { name: "later/ev".into(), bytes_max: 1000, form: EventsForm::Binary };
+        let wish = EventsLog {
+            name: "later/ev".into(),
+            bytes_max: 1000,
+            form: EventsForm::Binary,
+        };
         assert!(bench.log.work_like(Some(wish), true).is_err());
         assert_eq!(bench.write(&["one", "two"]), 2);
         assert_eq!(bench.write(&["one", "two"]), 2);
@@ -346,8 +413,14 @@ mod tests {
         bench.log.next().unwrap();
         assert_eq!(bench.write(&["one", "two"]), 0);
         let told = bench.notes.borrow().last().cloned().unwrap();
-        assert_eq!(told, "the events log is written again; 4 statements are not in it");
-        assert_eq!(texts(&fs::read(bench.folder.join("later/ev.00000001")).unwrap()), ["one", "two"]);
+        assert_eq!(
+            told,
+            "the events log is written again; 4 statements are not in it"
+        );
+        assert_eq!(
+            texts(&fs::read(bench.folder.join("later/ev.00000001")).unwrap()),
+            ["one", "two"]
+        );
     }
 
     #[test]
@@ -377,13 +450,29 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let fate = |log: &mut Log| {
             let (tell, (bytes, records)) = (tell.clone(), records(&["one", "two"]));
-            log.take(Events { bytes, records, done: Box::new(move |fate| tell.send(fate).unwrap()) });
+            log.take(Events {
+                bytes,
+                records,
+                done: Box::new(move |fate| tell.send(fate).unwrap()),
+            });
             told.recv().unwrap()
         };
-        assert_eq!(fate(&mut bench.log), Fate { written: 2, lost: 0 });
+        assert_eq!(
+            fate(&mut bench.log),
+            Fate {
+                written: 2,
+                lost: 0
+            }
+        );
         bench.log.open = None;
         fs::remove_dir_all(&bench.folder).unwrap();
-        assert_eq!(fate(&mut bench.log), Fate { written: 0, lost: 2 });
+        assert_eq!(
+            fate(&mut bench.log),
+            Fate {
+                written: 0,
+                lost: 2
+            }
+        );
         bench.log.work_like(None, false).unwrap();
         assert_eq!(fate(&mut bench.log), Fate::default());
     }

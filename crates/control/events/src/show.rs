@@ -34,19 +34,27 @@ fn unwritten(error: io::Error) -> Unshown {
     }
 }
 
-/// Writes the statements of a file, ours or ProxySQL's, as lines of JSON. A file of lines is given as it is.
+/// Writes the statements of a file, ours or ProxySQL's, as lines of JSON. A file of lines is given
+/// as it is.
 ///
 /// # Errors
-/// It cannot be read or written, or it ends in the middle of a record, or is something else. What came before has been written.
+/// It cannot be read or written, or it ends in the middle of a record, or is something else. What
+/// came before has been written.
 pub fn show(mut file: impl Read, mut out: impl Write) -> Result<(), Unshown> {
     let unread = |error: io::Error| format!("cannot be read: {error}");
     let (mut bytes, mut lines) = (Vec::new(), Vec::new());
     let (mut at, mut records) = (0_u64, 0_u64);
     loop {
-        let is_end = (&mut file).take(PIECE_LEN as u64).read_to_end(&mut bytes).map_err(unread)? == 0;
+        let is_end = (&mut file)
+            .take(PIECE_LEN as u64)
+            .read_to_end(&mut bytes)
+            .map_err(unread)?
+            == 0;
         if at == 0 && is_lines(&bytes) {
             out.write_all(&bytes).map_err(unwritten)?;
-            return io::copy(&mut file, &mut out).and_then(|_| out.flush()).map_err(unwritten);
+            return io::copy(&mut file, &mut out)
+                .and_then(|_| out.flush())
+                .map_err(unwritten);
         }
         let mut begin = 0;
         let malformed = loop {
@@ -68,7 +76,11 @@ pub fn show(mut file: impl Read, mut out: impl Write) -> Result<(), Unshown> {
         }
         if is_end {
             out.flush().map_err(unwritten)?;
-            return if bytes.is_empty() { Ok(()) } else { Err(format!("record {} at byte {at} is cut off", records + 1).into()) };
+            return if bytes.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("record {} at byte {at} is cut off", records + 1).into())
+            };
         }
     }
 }
@@ -105,7 +117,10 @@ mod tests {
         }
         assert_eq!(shown(&bytes), (Ok(()), 5));
         let last = bytes.len() - record(5).len();
-        assert_eq!(shown(&bytes[..bytes.len() - 1]), (Err(format!("record 5 at byte {last} is cut off").into()), 4));
+        assert_eq!(
+            shown(&bytes[..bytes.len() - 1]),
+            (Err(format!("record 5 at byte {last} is cut off").into()), 4)
+        );
         assert_eq!(shown(b""), (Ok(()), 0));
     }
 
@@ -113,8 +128,13 @@ mod tests {
     fn lines_are_given_as_they_are_and_nonsense_is_told() {
         assert_eq!(shown(b"{\"hostgroup_id\":1}\n{}\n"), (Ok(()), 2));
         let (told, lines) = shown(b"\x7fELF and so on and on and on");
-        let Err(Unshown::Because(words)) = told else { panic!("{told:?}") };
-        assert_eq!((words.starts_with("record 1 at byte 0 is none"), lines), (true, 0));
+        let Err(Unshown::Because(words)) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (words.starts_with("record 1 at byte 0 is none"), lines),
+            (true, 0)
+        );
     }
 
     /// 0x7b and 0x22 are `{` and `"`.

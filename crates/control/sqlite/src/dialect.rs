@@ -1,4 +1,5 @@
-//! What MySQL's clients say and SQLite does not understand: a text becomes one value, or is left to SQLite.
+//! What MySQL's clients say and SQLite does not understand: a text becomes one value, or is left to
+//! SQLite.
 
 use sql::set::{self, Scope, Setting, Value};
 
@@ -35,7 +36,8 @@ pub(crate) enum Said {
 
 /// Nothing that is understood by its words has so many; a text of 64 MiB may.
 const WORDS_MAX: usize = 1000;
-/// PRAGMAs that tell something and change nothing, whatever their argument. ALTER TABLE looks through the rows with the last.
+/// PRAGMAs that tell something and change nothing, whatever their argument. ALTER TABLE looks
+/// through the rows with the last.
 pub(crate) const HARMLESS: &[&str] = &[
     "table_info",
     "table_xinfo",
@@ -54,7 +56,11 @@ pub(crate) fn parse(text: &str) -> Said {
     let words: Vec<&str> = bare.split_whitespace().take(WORDS_MAX).collect();
     let [first, ..] = words[..] else {
         // `/*!40101 SET … */` is how dumps say what only MySQL should do.
-        return if text.starts_with("/*!") { Said::Accept } else { Said::Blank };
+        return if text.starts_with("/*!") {
+            Said::Accept
+        } else {
+            Said::Blank
+        };
     };
     let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
     let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
@@ -65,8 +71,12 @@ pub(crate) fn parse(text: &str) -> Said {
         ("ROLLBACK", [_] | [_, "WORK"] | [_, "AND", ..]) => Said::Rollback,
         ("USE", [_, _]) => Said::Use(name(words[1]).to_owned()),
         ("LOCK" | "UNLOCK", [_, "TABLE" | "TABLES", ..]) | ("FLUSH", _) => Said::Accept,
-        ("ATTACH" | "DETACH", _) => Said::Refuse("other files than the server's own cannot be used"),
-        ("VACUUM", _) if upper.contains(&"INTO") => Said::Refuse("other files than the server's own cannot be used"),
+        ("ATTACH" | "DETACH", _) => {
+            Said::Refuse("other files than the server's own cannot be used")
+        }
+        ("VACUUM", _) if upper.contains(&"INTO") => {
+            Said::Refuse("other files than the server's own cannot be used")
+        }
         ("PRAGMA", _) => pragma(&words, text),
         ("KILL", _) => Said::Refuse("connections of this server cannot be killed"),
         ("TRUNCATE", [_, "TABLE", _]) => Said::Sql(format!("DELETE FROM {}", words[2])),
@@ -84,14 +94,22 @@ fn select(text: &str) -> Said {
         return Said::Variables(asked);
     }
     let short = if text.len() <= 4096 { text } else { "" };
-    let compact: String = short.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
-    let seconds =
-        compact.strip_prefix("SELECTSLEEP(").and_then(|rest| rest.strip_suffix(')')).and_then(|number| number.parse().ok());
+    let compact: String = short
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect::<String>()
+        .to_ascii_uppercase();
+    let seconds = compact
+        .strip_prefix("SELECTSLEEP(")
+        .and_then(|rest| rest.strip_suffix(')'))
+        .and_then(|number| number.parse().ok());
     if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0) {
         return Said::Sleep(seconds);
     }
     match compact.as_str() {
-        "SELECTCURRENT_USER" | "SELECTCURRENT_USER()" => return Said::Sql("SELECT user() AS 'CURRENT_USER()'".into()),
+        "SELECTCURRENT_USER" | "SELECTCURRENT_USER()" => {
+            return Said::Sql("SELECT user() AS 'CURRENT_USER()'".into());
+        }
         "SELECTNOW()" => return Said::Sql("SELECT datetime('now') AS 'NOW()'".into()),
         _ => {}
     }
@@ -101,7 +119,10 @@ fn select(text: &str) -> Said {
     // Everything that reads in a transaction of SQLite is safe from writers until it ends.
     for lock in [" FOR UPDATE", " LOCK IN SHARE MODE", " FOR SHARE"] {
         let at = text.len().saturating_sub(lock.len());
-        if text.get(at..).is_some_and(|tail| tail.eq_ignore_ascii_case(lock)) {
+        if text
+            .get(at..)
+            .is_some_and(|tail| tail.eq_ignore_ascii_case(lock))
+        {
             return Said::Sql(text[..at].to_owned());
         }
     }
@@ -116,19 +137,29 @@ fn set_statement(text: &str) -> Said {
     let written = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim();
-        let inside = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
+        let inside = text
+            .strip_prefix(['\'', '"'])
+            .and_then(|text| text.strip_suffix(['\'', '"']));
         inside.unwrap_or(text).to_owned()
     };
     for setting in settings {
         match setting {
             Setting::Variable(assignment) => match (assignment.scope, assignment.value) {
-                (Scope::User, _) => return Said::Refuse("user variables are not known to this server"),
+                (Scope::User, _) => {
+                    return Said::Refuse("user variables are not known to this server");
+                }
                 (Scope::Global | Scope::Persist | Scope::PersistOnly, _) | (_, Value::Default) => {}
-                (_, Value::Literal(value) | Value::Expression(value)) => values.push((assignment.name, written(value))),
+                (_, Value::Literal(value) | Value::Expression(value)) => {
+                    values.push((assignment.name, written(value)))
+                }
             },
             Setting::Names { charset, .. } | Setting::CharacterSet(charset) => {
                 let charset = charset.unwrap_or_else(|| "utf8mb4".into());
-                for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+                for name in [
+                    "character_set_client",
+                    "character_set_connection",
+                    "character_set_results",
+                ] {
                     values.push((name.into(), charset.clone()));
                 }
             }
@@ -140,18 +171,31 @@ fn set_statement(text: &str) -> Said {
 }
 
 fn pragma(words: &[&str], text: &str) -> Said {
-    let name = words.get(1).map_or("", |word| word.split(['(', '=']).next().unwrap_or_default());
-    let is_harmless = HARMLESS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name)) && !text.contains('=');
-    if is_harmless { Said::Sql(text.to_owned()) } else { Said::Refuse("this PRAGMA is not allowed") }
+    let name = words
+        .get(1)
+        .map_or("", |word| word.split(['(', '=']).next().unwrap_or_default());
+    let is_harmless = HARMLESS
+        .iter()
+        .any(|harmless| harmless.eq_ignore_ascii_case(name))
+        && !text.contains('=');
+    if is_harmless {
+        Said::Sql(text.to_owned())
+    } else {
+        Said::Refuse("this PRAGMA is not allowed")
+    }
 }
 
 fn show(words: &[&str], upper: &[&str]) -> Said {
     let sql = |sql: &str| Said::Sql(sql.to_owned());
     match upper {
-        [_, "DATABASES" | "SCHEMAS", ..] => sql("SELECT 'information_schema' AS \"Database\" UNION ALL SELECT 'main'"),
-        [_, "FULL", "TABLES", rest @ ..] => {
-            tables(rest, words, ", CASE type WHEN 'view' THEN 'VIEW' ELSE 'BASE TABLE' END AS Table_type")
+        [_, "DATABASES" | "SCHEMAS", ..] => {
+            sql("SELECT 'information_schema' AS \"Database\" UNION ALL SELECT 'main'")
         }
+        [_, "FULL", "TABLES", rest @ ..] => tables(
+            rest,
+            words,
+            ", CASE type WHEN 'view' THEN 'VIEW' ELSE 'BASE TABLE' END AS Table_type",
+        ),
         [_, "TABLES", rest @ ..] => tables(rest, words, ""),
         [_, "CREATE", "TABLE", _] => {
             let name = literal(name(words[3]));
@@ -167,27 +211,45 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
         [_, "VARIABLES", rest @ ..] | [_, "SESSION" | "GLOBAL", "VARIABLES", rest @ ..] => {
             let pattern = match rest {
                 ["LIKE", ..] => words.last().map(|pattern| unquote(pattern)),
-                ["WHERE", ..] => words.last().map(|pattern| unquote(pattern.rsplit('=').next().unwrap_or_default())),
+                ["WHERE", ..] => words
+                    .last()
+                    .map(|pattern| unquote(pattern.rsplit('=').next().unwrap_or_default())),
                 _ => None,
             };
             Said::ShowVariables(pattern)
         }
         [_, "TABLE", "STATUS", rest @ ..] => table_status(rest, words),
-        [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => Said::Empty(&["Variable_name", "Value"]),
+        [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => {
+            Said::Empty(&["Variable_name", "Value"])
+        }
         [_, "WARNINGS" | "ERRORS", ..] => Said::Empty(&["Level", "Code", "Message"]),
         [_, "COUNT(*)", "WARNINGS" | "ERRORS"] => sql("SELECT 0 AS '@@session.warning_count'"),
         [_, "ENGINES"] => sql(
             "SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'SQLite inside of Millrace' AS Comment, 'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints",
         ),
-        [_, "COLLATION", ..] => Said::Empty(&["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen"]),
+        [_, "COLLATION", ..] => Said::Empty(&[
+            "Collation",
+            "Charset",
+            "Id",
+            "Default",
+            "Compiled",
+            "Sortlen",
+        ]),
         [_, "CHARSET", ..] | [_, "CHARACTER", "SET", ..] => {
             Said::Empty(&["Charset", "Description", "Default collation", "Maxlen"])
         }
-        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => {
-            Said::Empty(&["Id", "User", "Host", "db", "Command", "Time", "State", "Info"])
-        }
-        [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&["Table", "Non_unique", "Key_name", "Seq_in_index", "Column_name"]),
-        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..] | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
+        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => Said::Empty(&[
+            "Id", "User", "Host", "db", "Command", "Time", "State", "Info",
+        ]),
+        [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&[
+            "Table",
+            "Non_unique",
+            "Key_name",
+            "Seq_in_index",
+            "Column_name",
+        ]),
+        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..]
+        | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
         _ => Said::Refuse("this SHOW is not known to this server"),
     }
 }
@@ -207,7 +269,10 @@ fn tables(rest: &[&str], words: &[&str], more: &str) -> Said {
         rest => (rest, tail),
     };
     if let ["LIKE", ..] = rest {
-        sql += &format!(" AND name LIKE {} ESCAPE '\\'", literal(&unquote(&tail[1..].join(" "))));
+        sql += &format!(
+            " AND name LIKE {} ESCAPE '\\'",
+            literal(&unquote(&tail[1..].join(" ")))
+        );
     }
     Said::Sql(sql + " ORDER BY name")
 }
@@ -221,7 +286,10 @@ fn table_status(rest: &[&str], words: &[&str]) -> Said {
         .to_owned();
     if let [.., "LIKE", _] = rest {
         let pattern = words.last().map_or("", |pattern| *pattern);
-        sql += &format!(" WHERE TABLE_NAME LIKE {} ESCAPE '\\'", literal(&unquote(pattern)));
+        sql += &format!(
+            " WHERE TABLE_NAME LIKE {} ESCAPE '\\'",
+            literal(&unquote(pattern))
+        );
     }
     Said::Sql(door::catalog::replace(&sql, &[("main", "main")]).unwrap_or(sql))
 }
@@ -251,7 +319,11 @@ pub(crate) fn literal(text: &str) -> String {
 
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let at = text.to_ascii_uppercase().find(word).unwrap_or(text.len());
-    format!("{}{by}{}", &text[..at], &text[(at + word.len()).min(text.len())..])
+    format!(
+        "{}{by}{}",
+        &text[..at],
+        &text[(at + word.len()).min(text.len())..]
+    )
 }
 
 /// The text without comments in front and behind; those in between do not hide the first words.
@@ -278,22 +350,43 @@ mod tests {
     fn what_clients_say_at_their_start_is_understood() {
         assert_eq!(
             parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin").set_names(),
-            ["character_set_client", "character_set_connection", "character_set_results"]
+            [
+                "character_set_client",
+                "character_set_connection",
+                "character_set_results"
+            ]
         );
-        assert_eq!(parse("set autocommit=0;"), Said::Set(vec![("autocommit".into(), "0".into())]));
+        assert_eq!(
+            parse("set autocommit=0;"),
+            Said::Set(vec![("autocommit".into(), "0".into())])
+        );
         assert_eq!(
             parse("SET sql_mode='STRICT_TRANS_TABLES'"),
             Said::Set(vec![("sql_mode".into(), "STRICT_TRANS_TABLES".into())])
         );
-        assert_eq!(parse("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), Said::Set(vec![]));
+        assert_eq!(
+            parse("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"),
+            Said::Set(vec![])
+        );
         assert!(matches!(parse("SET @a=1"), Said::Refuse(_)));
-        assert!(matches!(parse("/* c */ select @@tx_isolation"), Said::Variables(_)));
-        for begin in ["BEGIN", "start transaction", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "/* x */ begin work"] {
+        assert!(matches!(
+            parse("/* c */ select @@tx_isolation"),
+            Said::Variables(_)
+        ));
+        for begin in [
+            "BEGIN",
+            "start transaction",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            "/* x */ begin work",
+        ] {
             assert_eq!(parse(begin), Said::Begin, "{begin}");
         }
         assert_eq!(parse("COMMIT AND NO CHAIN"), Said::Commit);
         assert_eq!(parse("rollback"), Said::Rollback);
-        assert_eq!(parse("ROLLBACK TO SAVEPOINT a"), Said::Sql("ROLLBACK TO SAVEPOINT a".into()));
+        assert_eq!(
+            parse("ROLLBACK TO SAVEPOINT a"),
+            Said::Sql("ROLLBACK TO SAVEPOINT a".into())
+        );
         assert_eq!(parse("USE `main`"), Said::Use("main".into()));
         assert_eq!(parse("SELECT SLEEP(0.5)"), Said::Sleep(0.5));
         assert_eq!(parse(" -- nothing"), Said::Blank);
@@ -304,7 +397,9 @@ mod tests {
     fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
         let mut text = String::new();
         for _ in 0..seed % 12 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             text += pieces[(seed >> 33) as usize % pieces.len()];
         }
         text
@@ -365,10 +460,19 @@ mod tests {
 
     #[test]
     fn what_only_mysql_writes_becomes_sqlite() {
-        assert_eq!(parse("SELECT a FROM t WHERE id=1 for update"), Said::Sql("SELECT a FROM t WHERE id=1".into()));
-        assert_eq!(parse("INSERT IGNORE INTO t VALUES (1)"), Said::Sql("INSERT OR IGNORE INTO t VALUES (1)".into()));
+        assert_eq!(
+            parse("SELECT a FROM t WHERE id=1 for update"),
+            Said::Sql("SELECT a FROM t WHERE id=1".into())
+        );
+        assert_eq!(
+            parse("INSERT IGNORE INTO t VALUES (1)"),
+            Said::Sql("INSERT OR IGNORE INTO t VALUES (1)".into())
+        );
         assert_eq!(parse("truncate table t"), Said::Sql("DELETE FROM t".into()));
-        assert_eq!(parse("WITH x AS (SELECT 1) SELECT * FROM x"), Said::Sql("WITH x AS (SELECT 1) SELECT * FROM x".into()));
+        assert_eq!(
+            parse("WITH x AS (SELECT 1) SELECT * FROM x"),
+            Said::Sql("WITH x AS (SELECT 1) SELECT * FROM x".into())
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The embedded SQLite backend: SQLite's dialect over the MySQL protocol, so that a first query works with nothing installed.
+//! The embedded SQLite backend: SQLite's dialect over the MySQL protocol, so that a first query
+//! works with nothing installed.
 //!
-//! Each client has an SQLite connection of its own on one file in WAL mode: transactions are isolated, readers do not wait.
-//! What MySQL clients say at their start (`dialect.rs`) is answered; everything else is SQLite's own language.
+//! Each client has an SQLite connection of its own on one file in WAL mode: transactions are
+//! isolated, readers do not wait. What MySQL clients say at their start (`dialect.rs`) is answered;
+//! everything else is SQLite's own language.
 #![forbid(unsafe_code)]
 
 mod dialect;
@@ -30,7 +32,8 @@ pub struct Server {
     tls: Tls,
 }
 
-/// Tells the password of a user; `None` if there is nobody of this name, or nothing to compare with.
+/// Tells the password of a user; `None` if there is nobody of this name, or nothing to compare
+/// with.
 type Knows = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// Who may come in: others can, while it serves.
@@ -49,7 +52,11 @@ impl Users {
     }
 
     fn password(&self, name: &str) -> Option<String> {
-        let knows = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let knows = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         knows(name)
     }
 }
@@ -71,14 +78,22 @@ impl Tls {
     }
 
     fn acceptor(&self) -> Option<Acceptor> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl Server {
     /// On the file in `datadir`, for these users. `version` is what the greeting says.
     pub fn new(datadir: &Path, users: Users, version: impl Into<String>) -> Self {
-        Self { file: datadir.join(FILE), users, version: version.into(), tls: Tls::default() }
+        Self {
+            file: datadir.join(FILE),
+            users,
+            version: version.into(),
+            tls: Tls::default(),
+        }
     }
 
     /// Offers TLS with the certificate that is, or will be, in there.
@@ -86,15 +101,25 @@ impl Server {
         self.tls = tls;
     }
 
-    /// Makes the file if it is missing, and runs statements that prepare it, such as a table with a greeting.
+    /// Makes the file if it is missing, and runs statements that prepare it, such as a table with a
+    /// greeting.
     pub fn prepare(&self, statements: &str) -> Result<(), String> {
-        let conn = session::open(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
-        conn.execute_batch(statements).map_err(|error| format!("{}: {error}", self.file.display()))
+        let conn = session::open(&self.file)
+            .map_err(|error| format!("{}: {error}", self.file.display()))?;
+        conn.execute_batch(statements)
+            .map_err(|error| format!("{}: {error}", self.file.display()))
     }
 
-    /// Serves until it is dropped: run it on an executor thread of its own, since SQLite computes in that thread.
+    /// Serves until it is dropped: run it on an executor thread of its own, since SQLite computes
+    /// in that thread.
     pub async fn serve(self, rt: Rt, listeners: Vec<Listener>) {
-        let door = Door::new(Rc::new(Embedded { server: self, rt: rt.clone() }), Limits::default());
+        let door = Door::new(
+            Rc::new(Embedded {
+                server: self,
+                rt: rt.clone(),
+            }),
+            Limits::default(),
+        );
         for listener in listeners {
             rt.spawn(door.clone().serve(rt.clone(), listener));
         }
@@ -119,10 +144,18 @@ impl Host for Embedded {
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
-        self.server.users.password(user).map_or(Entry::Nobody, Entry::Password)
+        self.server
+            .users
+            .password(user)
+            .map_or(Entry::Nobody, Entry::Password)
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {
-        Session::begin(&self.server.file, &self.server.version, who, self.rt.clone())
+        Session::begin(
+            &self.server.file,
+            &self.server.version,
+            who,
+            self.rt.clone(),
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! SQLite's rows as MySQL's: a column's type is what its declaration says and its first rows confirm.
+//! SQLite's rows as MySQL's: a column's type is what its declaration says and its first rows
+//! confirm.
 
 use rusqlite::types::{Value as Sqlite, ValueRef};
 use wire::execute::Value;
@@ -46,7 +47,15 @@ pub(crate) fn column(name: &str, declared: Option<&str>, seen: Seen) -> Column {
         _ => Column::text(name),
     };
     // Clients that lay out columns by their length would waste space on a megabyte.
-    if column.kind == Type::VAR_STRING { Column { charset: UTF8MB4, length: 65_535, ..column } } else { column }
+    if column.kind == Type::VAR_STRING {
+        Column {
+            charset: UTF8MB4,
+            length: 65_535,
+            ..column
+        }
+    } else {
+        column
+    }
 }
 
 /// A value for the wire.
@@ -62,7 +71,9 @@ pub(crate) fn value(value: ValueRef<'_>) -> Value<'_> {
 /// Whether a value can be sent in a column of this type.
 pub(crate) fn fits(column: &Column, value: ValueRef<'_>) -> bool {
     match value {
-        ValueRef::Text(_) | ValueRef::Blob(_) => !matches!(column.kind, Type::LONGLONG | Type::DOUBLE),
+        ValueRef::Text(_) | ValueRef::Blob(_) => {
+            !matches!(column.kind, Type::LONGLONG | Type::DOUBLE)
+        }
         ValueRef::Real(_) => column.kind != Type::LONGLONG,
         ValueRef::Null | ValueRef::Integer(_) => true,
     }
@@ -73,7 +84,9 @@ pub(crate) fn parameter(value: &Value<'_>) -> Sqlite {
     match value {
         Value::Null => Sqlite::Null,
         Value::Int(number) => Sqlite::Integer(*number),
-        Value::Uint(number) => i64::try_from(*number).map_or_else(|_| Sqlite::Real(*number as f64), Sqlite::Integer),
+        Value::Uint(number) => {
+            i64::try_from(*number).map_or_else(|_| Sqlite::Real(*number as f64), Sqlite::Integer)
+        }
         Value::Float(number) => Sqlite::Real(f64::from(*number)),
         Value::Double(number) => Sqlite::Real(*number),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
@@ -100,9 +113,18 @@ mod tests {
         assert_eq!(kind("VARCHAR(10)", &[ValueRef::Null]), Type::VAR_STRING);
         assert_eq!(kind("BLOB", &[]), Type::BLOB);
         assert_eq!(kind("DOUBLE", &[ValueRef::Integer(1)]), Type::DOUBLE);
-        assert_eq!(kind("", &[ValueRef::Integer(1), ValueRef::Null]), Type::LONGLONG);
-        assert_eq!(kind("INTEGER", &[ValueRef::Integer(1), ValueRef::Real(0.5)]), Type::DOUBLE);
-        assert_eq!(kind("INTEGER", &[ValueRef::Integer(1), ValueRef::Text(b"x")]), Type::VAR_STRING);
+        assert_eq!(
+            kind("", &[ValueRef::Integer(1), ValueRef::Null]),
+            Type::LONGLONG
+        );
+        assert_eq!(
+            kind("INTEGER", &[ValueRef::Integer(1), ValueRef::Real(0.5)]),
+            Type::DOUBLE
+        );
+        assert_eq!(
+            kind("INTEGER", &[ValueRef::Integer(1), ValueRef::Text(b"x")]),
+            Type::VAR_STRING
+        );
         assert_eq!(kind("TEXT", &[ValueRef::Blob(b"x")]), Type::BLOB);
     }
 }

@@ -1,4 +1,5 @@
-//! One client of the embedded server: an SQLite connection of its own, and the state that MySQL's protocol shows of it.
+//! One client of the embedded server: an SQLite connection of its own, and the state that MySQL's
+//! protocol shows of it.
 
 use crate::dialect::{self, Said};
 use crate::errors::{self, Remedy};
@@ -25,7 +26,14 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long SQLite may compute without letting others have the thread.
 const STRETCH: Duration = Duration::from_secs(5);
 /// Schemas that clients may name: there is one, and these are asked for by habit.
-const SCHEMAS: &[&str] = &["main", "information_schema", "mysql", "performance_schema", "sys", "test"];
+const SCHEMAS: &[&str] = &[
+    "main",
+    "information_schema",
+    "mysql",
+    "performance_schema",
+    "sys",
+    "test",
+];
 /// What SQLite's own extensions read of a file, besides [`dialect::HARMLESS`].
 const READ: &[&str] = &["page_size", "data_version"];
 /// SQLite asks whether it may go on after so many of its instructions.
@@ -33,7 +41,10 @@ const OPS: i32 = 10_000;
 
 /// Opens the file with the settings that all clients have.
 pub(crate) fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let conn = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    let conn = Connection::open_with_flags(
+        file,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    )?;
     // Waiting is done by the session: inside of SQLite it would stop the whole thread.
     conn.busy_timeout(Duration::ZERO)?;
     // Fails while another client is just making the file; it has made the same setting then.
@@ -41,21 +52,30 @@ pub(crate) fn open(file: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "cache_size", -512)?;
-    // SQLite carries out many a PRAGMA when it is prepared: it is asked itself what may be, besides the words of the dialect.
-    conn.authorizer(Some(
-        |asked: AuthContext<'_>| {
-            if is_allowed(&asked.action) { Authorization::Allow } else { Authorization::Deny }
-        },
-    ));
+    // SQLite carries out many a PRAGMA when it is prepared: it is asked itself what may be, besides
+    // the words of the dialect.
+    conn.authorizer(Some(|asked: AuthContext<'_>| {
+        if is_allowed(&asked.action) {
+            Authorization::Allow
+        } else {
+            Authorization::Deny
+        }
+    }));
     Ok(conn)
 }
 
-/// What clients may have SQLite do: not what reaches for other files, or changes how the file is used by all.
+/// What clients may have SQLite do: not what reaches for other files, or changes how the file is
+/// used by all.
 fn is_allowed(action: &AuthAction<'_>) -> bool {
-    let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_one_of =
+        |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     match action {
-        AuthAction::Pragma { pragma_name, pragma_value } => {
-            is_one_of(dialect::HARMLESS, pragma_name) || (pragma_value.is_none() && is_one_of(READ, pragma_name))
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } => {
+            is_one_of(dialect::HARMLESS, pragma_name)
+                || (pragma_value.is_none() && is_one_of(READ, pragma_name))
         }
         // VACUUM works in a file without a name. What is no literal arrives as Unknown.
         AuthAction::Attach { filename } => filename.is_empty(),
@@ -93,12 +113,25 @@ impl Session {
         let conn = open(file).and_then(|conn| {
             functions::add(&conn, version, &who.user, who.id, &told)?;
             let until = until_ms.clone();
-            conn.progress_handler(OPS, Some(move || anchor.elapsed().as_millis() > u128::from(until.load(Ordering::Relaxed))));
+            conn.progress_handler(
+                OPS,
+                Some(move || {
+                    anchor.elapsed().as_millis() > u128::from(until.load(Ordering::Relaxed))
+                }),
+            );
             Ok(conn)
         });
         let conn = conn.map_err(|error| errors::refused(&error))?;
-        let mut session =
-            Self { conn, rt, version: version.to_owned(), autocommit: true, variables: BTreeMap::new(), told, until_ms, anchor };
+        let mut session = Self {
+            conn,
+            rt,
+            version: version.to_owned(),
+            autocommit: true,
+            variables: BTreeMap::new(),
+            told,
+            until_ms,
+            anchor,
+        };
         if let Some(schema) = &who.schema {
             session.use_schema(schema)?;
         }
@@ -119,7 +152,15 @@ impl Session {
             }
             Said::Begin => {
                 // MySQL ends the transaction that is open.
-                self.plain(if self.conn.is_autocommit() { &["BEGIN"] } else { &["COMMIT", "BEGIN"] }, out).await
+                self.plain(
+                    if self.conn.is_autocommit() {
+                        &["BEGIN"]
+                    } else {
+                        &["COMMIT", "BEGIN"]
+                    },
+                    out,
+                )
+                .await
             }
             Said::Commit | Said::Rollback if self.conn.is_autocommit() => self.done(out).await,
             Said::Commit => self.plain(&["COMMIT"], out).await,
@@ -129,20 +170,45 @@ impl Session {
                 Err(refused) => out.err(&refused).await,
             },
             Said::Variables(asked) => {
-                let columns = asked.iter().map(|asked| Column::text(&asked.label)).collect();
-                let row = asked.iter().map(|asked| self.variable(&asked.name)).collect();
+                let columns = asked
+                    .iter()
+                    .map(|asked| Column::text(&asked.label))
+                    .collect();
+                let row = asked
+                    .iter()
+                    .map(|asked| self.variable(&asked.name))
+                    .collect();
                 out.rows(columns, &[row], self.status()).await
             }
             Said::ShowVariables(pattern) => {
                 let found = self.show_variables(pattern.as_deref());
-                out.rows(vec![Column::text("Variable_name"), Column::text("Value")], &found, self.status()).await
+                out.rows(
+                    vec![Column::text("Variable_name"), Column::text("Value")],
+                    &found,
+                    self.status(),
+                )
+                .await
             }
             Said::Sleep(seconds) => {
-                self.rt.sleep(Duration::from_secs_f64(seconds.min(86_400.0))).await;
-                out.rows(vec![Column::integer("SLEEP")], &[vec![Some("0".into())]], self.status()).await
+                self.rt
+                    .sleep(Duration::from_secs_f64(seconds.min(86_400.0)))
+                    .await;
+                out.rows(
+                    vec![Column::integer("SLEEP")],
+                    &[vec![Some("0".into())]],
+                    self.status(),
+                )
+                .await
             }
             Said::Refuse(why) => out.err(&Refused::new(NOT_ALLOWED, why)).await,
-            Said::Empty(names) => out.rows(names.iter().map(|name| Column::text(*name)).collect(), &[], self.status()).await,
+            Said::Empty(names) => {
+                out.rows(
+                    names.iter().map(|name| Column::text(*name)).collect(),
+                    &[],
+                    self.status(),
+                )
+                .await
+            }
             Said::Sql(sql) => self.sql(&sql, values, out).await,
         }
     }
@@ -168,7 +234,9 @@ impl Session {
             self.begin_stretch();
             match self.conn.execute_batch(sql) {
                 Ok(()) => return Ok(()),
-                Err(error) if errors::remedy(&error) == Remedy::Wait && self.rt.now() < until => self.wait().await,
+                Err(error) if errors::remedy(&error) == Remedy::Wait && self.rt.now() < until => {
+                    self.wait().await
+                }
                 Err(error) => return Err(errors::refused(&error)),
             }
         }
@@ -181,7 +249,10 @@ impl Session {
 
     fn begin_stretch(&self) {
         let until = self.anchor.elapsed() + STRETCH;
-        self.until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.until_ms.store(
+            u64::try_from(until.as_millis()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
     }
 
     async fn sql(&mut self, sql: &str, values: &[Sqlite], out: &mut Out<'_>) -> io::Result<()> {
@@ -214,8 +285,16 @@ impl Session {
             Ok(statement) => statement,
             Err(error) => return Ok(Ended::Failed(error)),
         };
-        let names: Vec<(String, Option<String>)> =
-            statement.columns().iter().map(|column| (column.name().to_owned(), column.decl_type().map(str::to_owned))).collect();
+        let names: Vec<(String, Option<String>)> = statement
+            .columns()
+            .iter()
+            .map(|column| {
+                (
+                    column.name().to_owned(),
+                    column.decl_type().map(str::to_owned),
+                )
+            })
+            .collect();
         if names.is_empty() {
             return match statement.execute(params_from_iter(values)) {
                 Ok(affected) => {
@@ -235,7 +314,10 @@ impl Session {
         let mut seen = vec![Seen::default(); names.len()];
         let mut complete = false;
         while first.len() < LOOKED_AT {
-            match found.next().and_then(|row| row.map(|row| copied(row, &mut seen)).transpose()) {
+            match found
+                .next()
+                .and_then(|row| row.map(|row| copied(row, &mut seen)).transpose())
+            {
                 Ok(Some(row)) => first.push(row),
                 Ok(None) => {
                     complete = true;
@@ -244,8 +326,11 @@ impl Session {
                 Err(error) => return Ok(Ended::Failed(error)),
             }
         }
-        let columns: Vec<Column> =
-            names.iter().zip(seen).map(|((name, declared), seen)| rows::column(name, declared.as_deref(), seen)).collect();
+        let columns: Vec<Column> = names
+            .iter()
+            .zip(seen)
+            .map(|((name, declared), seen)| rows::column(name, declared.as_deref(), seen))
+            .collect();
         out.columns(columns.clone(), self.status());
         for row in first {
             let values: Vec<_> = row.iter().map(|value| rows::value(value.into())).collect();
@@ -278,18 +363,38 @@ impl Session {
 
     /// What a statement without rows did.
     fn did(&self, sql: &str, affected: u64, readonly: bool) -> Done {
-        let first = sql.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
-        let changes = !readonly && matches!(first.as_str(), "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "WITH");
+        let first = sql
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_ascii_uppercase();
+        let changes = !readonly
+            && matches!(
+                first.as_str(),
+                "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "WITH"
+            );
         let affected = if changes { affected } else { 0 };
         let inserts = matches!(first.as_str(), "INSERT" | "REPLACE") && affected > 0;
         // MySQL tells the first of several keys, SQLite the last.
         let last = self.conn.last_insert_rowid();
-        let insert_id = if inserts { last.saturating_sub(i64::try_from(affected).unwrap_or(1) - 1).max(0) } else { 0 };
+        let insert_id = if inserts {
+            last.saturating_sub(i64::try_from(affected).unwrap_or(1) - 1)
+                .max(0)
+        } else {
+            0
+        };
         if inserts {
             self.told.insert_id.store(insert_id, Ordering::Relaxed);
         }
-        self.told.affected.store(i64::try_from(affected).unwrap_or(i64::MAX), Ordering::Relaxed);
-        Done { affected, insert_id: insert_id.cast_unsigned(), info: String::new() }
+        self.told.affected.store(
+            i64::try_from(affected).unwrap_or(i64::MAX),
+            Ordering::Relaxed,
+        );
+        Done {
+            affected,
+            insert_id: insert_id.cast_unsigned(),
+            info: String::new(),
+        }
     }
 
     async fn set(&mut self, name: String, value: String) -> Result<(), Refused> {
@@ -315,7 +420,11 @@ impl Session {
             "version_comment" => "SQLite inside of Millrace".into(),
             "sql_mode" => "NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES".into(),
             "hostname" => "millrace".into(),
-            other => self.variables.get(other).cloned().or_else(|| door::hello::usual(other).map(str::to_owned))?,
+            other => self
+                .variables
+                .get(other)
+                .cloned()
+                .or_else(|| door::hello::usual(other).map(str::to_owned))?,
         })
     }
 
@@ -347,9 +456,16 @@ impl Session {
             "version_comment",
             "wait_timeout",
         ];
-        let matches =
-            |name: &&&str| pattern.is_none_or(|pattern| is_like(name.as_bytes(), pattern.to_ascii_lowercase().as_bytes()));
-        SHOWN.iter().filter(matches).map(|name| vec![Some((*name).to_owned()), self.variable(name)]).collect()
+        let matches = |name: &&&str| {
+            pattern.is_none_or(|pattern| {
+                is_like(name.as_bytes(), pattern.to_ascii_lowercase().as_bytes())
+            })
+        };
+        SHOWN
+            .iter()
+            .filter(matches)
+            .map(|name| vec![Some((*name).to_owned()), self.variable(name)])
+            .collect()
     }
 }
 
@@ -367,8 +483,17 @@ fn send(row: &Row<'_>, columns: &[Column], out: &mut Out<'_>) -> Result<(), Refu
     for (at, column) in columns.iter().enumerate() {
         let value: ValueRef<'_> = row.get_ref(at).map_err(|error| errors::refused(&error))?;
         if !rows::fits(column, value) {
-            let words = format!("column '{}' began with numbers, and other values follow: CAST it", column.name);
-            return Err(Refused::new(Code { number: 1366, state: "HY000" }, words));
+            let words = format!(
+                "column '{}' began with numbers, and other values follow: CAST it",
+                column.name
+            );
+            return Err(Refused::new(
+                Code {
+                    number: 1366,
+                    state: "HY000",
+                },
+                words,
+            ));
         }
         values.push(rows::value(value));
     }
@@ -376,8 +501,8 @@ fn send(row: &Row<'_>, columns: &[Column], out: &mut Out<'_>) -> Result<(), Refu
     Ok(())
 }
 
-/// LIKE of SQL, with `\` before a character that means itself. Each character of the pattern is looked at once per place
-/// where the text can be by then, so no pattern takes long.
+/// LIKE of SQL, with `\` before a character that means itself. Each character of the pattern is
+/// looked at once per place where the text can be by then, so no pattern takes long.
 fn is_like(text: &[u8], pattern: &[u8]) -> bool {
     // reached[n]: the pattern so far matches the first n characters.
     let mut reached = vec![false; text.len() + 1];
@@ -385,7 +510,10 @@ fn is_like(text: &[u8], pattern: &[u8]) -> bool {
     let mut pattern = pattern.iter();
     while let Some(c) = pattern.next() {
         if *c == b'%' {
-            let first = reached.iter().position(|reached| *reached).unwrap_or(reached.len());
+            let first = reached
+                .iter()
+                .position(|reached| *reached)
+                .unwrap_or(reached.len());
             reached[first..].fill(true);
             continue;
         }
@@ -406,7 +534,8 @@ fn is_like(text: &[u8], pattern: &[u8]) -> bool {
 
 impl Answer for Session {
     fn status(&self) -> u16 {
-        // SQLite knows no backslash in strings: clients that are told so double their quotes instead.
+        // SQLite knows no backslash in strings: clients that are told so double their quotes
+        // instead.
         let mut flags = status::NO_BACKSLASH_ESCAPES;
         if self.autocommit {
             flags |= status::AUTOCOMMIT;
@@ -422,25 +551,49 @@ impl Answer for Session {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
-        let Said::Sql(sql) = dialect::parse(sql) else { return Ok(Prepared::default()) };
-        let statement = self.conn.prepare_cached(&sql).map_err(|error| errors::refused(&error))?;
+        let Said::Sql(sql) = dialect::parse(sql) else {
+            return Ok(Prepared::default());
+        };
+        let statement = self
+            .conn
+            .prepare_cached(&sql)
+            .map_err(|error| errors::refused(&error))?;
         let params = u16::try_from(statement.parameter_count()).map_err(|_| {
-            Refused::new(Code { number: 1390, state: "HY000" }, "Prepared statement contains too many placeholders")
+            Refused::new(
+                Code {
+                    number: 1390,
+                    state: "HY000",
+                },
+                "Prepared statement contains too many placeholders",
+            )
         })?;
         let columns = statement.columns();
-        let columns = columns.iter().map(|column| rows::column(column.name(), column.decl_type(), Seen::default())).collect();
+        let columns = columns
+            .iter()
+            .map(|column| rows::column(column.name(), column.decl_type(), Seen::default()))
+            .collect();
         Ok(Prepared { params, columns })
     }
 
-    async fn execute(&mut self, sql: &str, values: &[Value<'_>], out: &mut Out<'_>) -> io::Result<()> {
+    async fn execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         let values: Vec<_> = values.iter().map(rows::parameter).collect();
         self.say(dialect::parse(sql), &values, out).await
     }
 
     fn use_schema(&mut self, schema: &str) -> Result<(), Refused> {
-        let known = SCHEMAS.iter().any(|known| known.eq_ignore_ascii_case(schema));
+        let known = SCHEMAS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(schema));
         if !known {
-            return Err(Refused::new(UNKNOWN_DATABASE, format!("Unknown database '{schema}'")));
+            return Err(Refused::new(
+                UNKNOWN_DATABASE,
+                format!("Unknown database '{schema}'"),
+            ));
         }
         self.told.use_schema(schema);
         Ok(())
@@ -448,11 +601,16 @@ impl Answer for Session {
 
     fn fields(&mut self, table: &str) -> Result<Vec<Column>, Refused> {
         let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
-        let statement = self.conn.prepare(&sql).map_err(|error| errors::refused(&error))?;
+        let statement = self
+            .conn
+            .prepare(&sql)
+            .map_err(|error| errors::refused(&error))?;
         let columns = statement.columns();
         Ok(columns
             .iter()
-            .map(|column| rows::column(column.name(), column.decl_type(), Seen::default()).of("main", table))
+            .map(|column| {
+                rows::column(column.name(), column.decl_type(), Seen::default()).of("main", table)
+            })
             .collect())
     }
 
@@ -475,7 +633,8 @@ mod tests {
 
     #[test]
     fn nothing_that_is_only_prepared_sets_anything_or_reaches_for_other_files() {
-        let folder = std::env::temp_dir().join(format!("millrace-sqlite-authority-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("millrace-sqlite-authority-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let conn = open(&folder.join("db")).unwrap();
         conn.execute_batch(
@@ -492,13 +651,33 @@ mod tests {
             format!("/**/ATTACH '{}' AS x", other.display()),
             format!("ATTACH '{}' || '' AS x", other.display()),
         ] {
-            assert!(conn.prepare(&text).and_then(|mut prepared| prepared.execute([])).is_err(), "{text}");
+            assert!(
+                conn.prepare(&text)
+                    .and_then(|mut prepared| prepared.execute([]))
+                    .is_err(),
+                "{text}"
+            );
             assert!(!other.exists(), "{text}");
         }
-        assert!(conn.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0)).unwrap() > 0);
-        conn.execute_batch("VACUUM; CREATE VIRTUAL TABLE words USING fts5(a); INSERT INTO words VALUES ('b')").unwrap();
-        conn.prepare("SELECT * FROM words WHERE words MATCH 'b'").unwrap().query([]).unwrap().next().unwrap().unwrap();
-        let keys: i64 = conn.query_row("SELECT * FROM pragma_table_info('t')", [], |row| row.get(0)).unwrap();
+        assert!(
+            conn.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))
+                .unwrap()
+                > 0
+        );
+        conn.execute_batch(
+            "VACUUM; CREATE VIRTUAL TABLE words USING fts5(a); INSERT INTO words VALUES ('b')",
+        )
+        .unwrap();
+        conn.prepare("SELECT * FROM words WHERE words MATCH 'b'")
+            .unwrap()
+            .query([])
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
+        let keys: i64 = conn
+            .query_row("SELECT * FROM pragma_table_info('t')", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(keys, 0);
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -514,9 +693,17 @@ mod tests {
             ("tx_isolation", "%isol", false),
             ("", "%", true),
             ("", "_", false),
-            ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%b", false),
+            (
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                "%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%b",
+                false,
+            ),
         ] {
-            assert_eq!(is_like(text.as_bytes(), pattern.as_bytes()), matches, "{text} {pattern}");
+            assert_eq!(
+                is_like(text.as_bytes(), pattern.as_bytes()),
+                matches,
+                "{text} {pattern}"
+            );
         }
     }
 }

@@ -18,16 +18,18 @@ use std::time::Duration;
 
 /// How often the first in line looks again by itself: permits of other cores ring no bell here.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// So much longer the first in another core's line must have waited than ours before we leave a server's room to it. Less would have
-/// connections closed here and opened there all the time.
+/// So much longer the first in another core's line must have waited than ours before we leave a
+/// server's room to it. Less would have connections closed here and opened there all the time.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
 /// The same where the connection itself can go there: nothing is closed and opened.
 pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
-/// Who was refused by servers that are full, or has tried in vain often enough, tries again after so long.
+/// Who was refused by servers that are full, or has tried in vain often enough, tries again after
+/// so long.
 const ASK_FULL_AGAIN: Duration = Duration::from_millis(100);
 
-/// A server answers the question for an insert's id within that, or a new connection is opened meanwhile.
+/// A server answers the question for an insert's id within that, or a new connection is opened
+/// meanwhile.
 const LEAVES_WITHIN: Duration = Duration::from_millis(5);
 
 /// What a place in the line is good for.
@@ -51,7 +53,9 @@ impl Taken {
     }
 
     pub(crate) fn place(&self) -> &Rc<Place> {
-        self.0.as_ref().expect("only keep() takes it, and consumes self")
+        self.0
+            .as_ref()
+            .expect("only keep() takes it, and consumes self")
     }
 
     /// It belongs to a connection from now on.
@@ -62,7 +66,8 @@ impl Taken {
     }
 }
 
-/// A copy that has a connection, or is about to: one of a limited number over all cores. Given back when dropped.
+/// A copy that has a connection, or is about to: one of a limited number over all cores. Given back
+/// when dropped.
 pub struct Spare(Arc<Permits>);
 
 impl std::fmt::Debug for Spare {
@@ -100,8 +105,16 @@ impl Pools {
     }
 
     /// The same, to this server.
-    pub(crate) fn at_once_to(&self, group: &Group, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
-        if want.new_connection || !group.queue.is_empty() || self.is_offered(group, want, self.rt.now()) {
+    pub(crate) fn at_once_to(
+        &self,
+        group: &Group,
+        place: &Rc<Place>,
+        want: &Want<'_>,
+    ) -> Option<Box<Backend>> {
+        if want.new_connection
+            || !group.queue.is_empty()
+            || self.is_offered(group, want, self.rt.now())
+        {
             return None;
         }
         let backend = self.take_from(place, want)?;
@@ -115,15 +128,19 @@ impl Pools {
         self.tally.up(Counter::MyhgmPoolGetOk);
     }
 
-    /// Waits until a copy may have a connection, because no client waits for one or will soon. What is taken then has to be taken at once, and the copy counts as one until
-    /// what this returns is dropped.
+    /// Waits until a copy may have a connection, because no client waits for one or will soon. What
+    /// is taken then has to be taken at once, and the copy counts as one until what this returns is
+    /// dropped.
     ///
     /// # Errors
     /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`.
     pub async fn until_spare(&self, want: &Want<'_>) -> Result<Spare, BackendFailed> {
         let (begun, group) = (self.rt.now(), self.group(want.hostgroup));
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
-        let copies = group.copies.get_or_init(|| self.registry.get(&format!("copies in hostgroup {}", want.hostgroup)));
+        let copies = group.copies.get_or_init(|| {
+            self.registry
+                .get(&format!("copies in hostgroup {}", want.hostgroup))
+        });
         loop {
             let spare = group.has_spare() && !group.paced.waits_for(&self.key_of(&group, want));
             if spare && copies.try_take(group.copies_max()) {
@@ -135,26 +152,36 @@ impl Pools {
             let waited = self.rt.now() - begun;
             if waited >= limit {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-                return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last: None });
+                return Err(BackendFailed::Timeout {
+                    hostgroup: want.hostgroup,
+                    waited_ms,
+                    last: None,
+                });
             }
             self.rt.sleep(LOOK_AGAIN.min(limit - waited)).await;
         }
     }
 
-    /// Other cores may have a connection idle that they can spare: what they send is idle here. Asked once in a while, however many copies wait.
+    /// Other cores may have a connection idle that they can spare: what they send is idle here.
+    /// Asked once in a while, however many copies wait.
     fn ask_for_spare(&self, group: &Group, want: &Want<'_>) {
         let now = self.rt.now();
-        let just_asked = group.asked_for_spare.get().is_some_and(|asked| now - asked < LOOK_AGAIN);
+        let just_asked = group
+            .asked_for_spare
+            .get()
+            .is_some_and(|asked| now - asked < LOOK_AGAIN);
         if !just_asked && group.queue.is_empty() && group.is_elsewhere() {
             group.asked_for_spare.set(Some(now));
             self.ask_to_spare(want);
         }
     }
 
-    /// A connection to a server of the hostgroup, for this session alone until it is released. Cancel-safe.
+    /// A connection to a server of the hostgroup, for this session alone until it is released.
+    /// Cancel-safe.
     ///
     /// # Errors
-    /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`; [`BackendFailed::Refused`] when the server refuses the user.
+    /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`;
+    /// [`BackendFailed::Refused`] when the server refuses the user.
     pub async fn acquire(&self, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
         self.tally.up(Counter::MyhgmPoolGet);
         let group = self.group(want.hostgroup);
@@ -167,7 +194,11 @@ impl Pools {
         result
     }
 
-    async fn open_or_wait(&self, group: &Group, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
+    async fn open_or_wait(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+    ) -> Result<Box<Backend>, BackendFailed> {
         let v = &want.snapshot.variables;
         let begun = self.rt.now();
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
@@ -175,13 +206,23 @@ impl Pools {
         let (mut attempts, mut waited) = (0, false);
         let mut full = false;
         loop {
-            // A server that takes connections and says nothing, or is down again and again, has room each time.
+            // A server that takes connections and says nothing, or is down again and again, has
+            // room each time.
             let in_time = attempts == 0 && !waited || self.rt.now() - begun < limit;
-            let got = if in_time { self.my_turn(group, want, begun, limit).await } else { None };
+            let got = if in_time {
+                self.my_turn(group, want, begun, limit).await
+            } else {
+                None
+            };
             let Some(got) = got else {
-                let waited_ms = u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
+                let waited_ms =
+                    u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
                 self.tell_in_vain(group, want, waited_ms, last.as_deref());
-                return Err(BackendFailed::Timeout { hostgroup: want.hostgroup, waited_ms, last });
+                return Err(BackendFailed::Timeout {
+                    hostgroup: want.hostgroup,
+                    waited_ms,
+                    last,
+                });
             };
             let (room, token) = match got {
                 Got::Idle(backend) => return Ok(backend),
@@ -197,7 +238,10 @@ impl Pools {
                 // Nobody has to be in its way for whom a connection is idle.
                 drop((room, token));
                 waited = true;
-                if let Some(backend) = self.wait_beside(group, want, begun, limit, ASK_FULL_AGAIN).await {
+                if let Some(backend) = self
+                    .wait_beside(group, want, begun, limit, ASK_FULL_AGAIN)
+                    .await
+                {
                     return Ok(backend);
                 }
                 continue;
@@ -205,7 +249,11 @@ impl Pools {
             if let Some(token) = token {
                 token.use_up(&self.rt);
             }
-            let key = Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client: room.place().client_of(want) };
+            let key = Key {
+                user: want.user.into(),
+                caps: want.caps & OF_CLIENT,
+                client: room.place().client_of(want),
+            };
             match Box::pin(self.open(room, want, key)).await {
                 // OFFLINE_HARD since it was begun.
                 Ok(backend) if backend.place().is_cut_off() => self.release(backend),
@@ -218,8 +266,13 @@ impl Pools {
                 }
             }
             attempts += 1;
-            let quick = attempts <= v.mysql_connect_retries_on_failure && !std::mem::take(&mut full);
-            let pause = if quick { Duration::from_millis(v.mysql_connect_retries_delay.max(1)) } else { ASK_FULL_AGAIN };
+            let quick =
+                attempts <= v.mysql_connect_retries_on_failure && !std::mem::take(&mut full);
+            let pause = if quick {
+                Duration::from_millis(v.mysql_connect_retries_delay.max(1))
+            } else {
+                ASK_FULL_AGAIN
+            };
             if let Some(backend) = self.wait_beside(group, want, begun, limit, pause).await {
                 return Ok(backend);
             }
@@ -229,7 +282,11 @@ impl Pools {
     /// Somebody has waited in vain: why, as far as it is known.
     fn tell_in_vain(&self, group: &Group, want: &Want<'_>, waited_ms: u64, last: Option<&str>) {
         let now = self.rt.now();
-        if group.told.get().is_some_and(|told| now - told < Duration::from_secs(1)) {
+        if group
+            .told
+            .get()
+            .is_some_and(|told| now - told < Duration::from_secs(1))
+        {
             return;
         }
         group.told.set(Some(now));
@@ -256,17 +313,27 @@ impl Pools {
             }
         };
         let (id, user) = (want.hostgroup, want.user);
-        self.note(&format!("user '{user}' got no connection to hostgroup {id} within {waited_ms} ms: {why}"));
+        self.note(&format!(
+            "user '{user}' got no connection to hostgroup {id} within {waited_ms} ms: {why}"
+        ));
     }
 
-    /// Waits in line, if there is one, until there is something for this session; none when the time is over.
-    async fn my_turn(&self, group: &Group, want: &Want<'_>, begun: Instant, limit: Duration) -> Option<Got> {
+    /// Waits in line, if there is one, until there is something for this session; none when the
+    /// time is over.
+    async fn my_turn(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        begun: Instant,
+        limit: Duration,
+    ) -> Option<Got> {
         if group.queue.is_empty() {
             if let Some(backend) = self.take_shared(group, want, begun) {
                 return Some(Got::Idle(backend));
             }
-            let one_could_leave =
-                !want.new_connection && !group.lingering.is_empty() && group.lingering.is_due(begun, &self.key_of(group, want));
+            let one_could_leave = !want.new_connection
+                && !group.lingering.is_empty()
+                && group.lingering.is_due(begun, &self.key_of(group, want));
             if !one_could_leave
                 && !self.must_slow_down(group, want, begun)
                 && let Some(got) = self.look(group, want, begun)
@@ -279,10 +346,13 @@ impl Pools {
         let mut told = None;
         let mut asked: Option<Instant> = None;
         let mut paced = None;
-        // Rather than opening a connection. Each who waits tells one: together they wait no longer than the first.
+        // Rather than opening a connection. Each who waits tells one: together they wait no longer
+        // than the first.
         let presses = !want.new_connection
             && !group.lingering.is_empty()
-            && group.lingering.press(self.rt.now(), &self.key_of(group, want));
+            && group
+                .lingering
+                .press(self.rt.now(), &self.key_of(group, want));
         let left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
             if turn.is_first() {
@@ -301,13 +371,18 @@ impl Pools {
                 if !slow && let Some(got) = self.look(group, want, begun) {
                     return Some(got);
                 }
-                // The other cores shall know how long we wait; servers may have come or gone since the last look.
+                // The other cores shall know how long we wait; servers may have come or gone since
+                // the last look.
                 drop(told.take());
                 if slow || self.must_slow_down(group, want, begun) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
-                    let place = paced.get_or_insert_with(|| self.stand_aside(group, want, begun, true));
-                    if let Some(backend) = self.wait_for_pace(group, want, place, begun + limit, &mut asked).await {
+                    let place =
+                        paced.get_or_insert_with(|| self.stand_aside(group, want, begun, true));
+                    if let Some(backend) = self
+                        .wait_for_pace(group, want, place, begun + limit, &mut asked)
+                        .await
+                    {
                         return Some(Got::Idle(backend));
                     }
                     turn = group.queue.join(begun);
@@ -328,15 +403,28 @@ impl Pools {
                 // Behind another in this line nobody looks at what was offered in that one.
                 self.pass_offer(group, place);
             }
-            let nap = if told.is_some() || paced.is_some() { left.min(LOOK_AGAIN) } else { left };
+            let nap = if told.is_some() || paced.is_some() {
+                left.min(LOOK_AGAIN)
+            } else {
+                left
+            };
             let _called_or_time_to_look = self.rt.timeout(nap, turn.called()).await;
         }
     }
 
-    /// Of connections that would serve. The servers of a hostgroup are alike in whether they are told of clients.
+    /// Of connections that would serve. The servers of a hostgroup are alike in whether they are
+    /// told of clients.
     pub(crate) fn key_of(&self, group: &Group, want: &Want<'_>) -> Key {
-        let client = group.places.borrow().first().and_then(|place| place.client_of(want));
-        Key { user: want.user.into(), caps: want.caps & OF_CLIENT, client }
+        let client = group
+            .places
+            .borrow()
+            .first()
+            .and_then(|place| place.client_of(want));
+        Key {
+            user: want.user.into(),
+            caps: want.caps & OF_CLIENT,
+            client,
+        }
     }
 
     /// Asks the other cores, unless that was a moment ago.
@@ -350,7 +438,11 @@ impl Pools {
 
     /// An idle one that is left to nobody who came before.
     fn take_shared(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Box<Backend>> {
-        if want.new_connection || self.is_offered(group, want, since) { None } else { self.take_idle(group, want, true) }
+        if want.new_connection || self.is_offered(group, want, since) {
+            None
+        } else {
+            self.take_idle(group, want, true)
+        }
     }
 
     fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {
@@ -374,19 +466,33 @@ impl Pools {
         self.gives_way(place, None, Duration::ZERO)
     }
 
-    /// Does somebody on another core wait so much longer for this server than whoever came to us at `since`?
-    pub(crate) fn gives_way(&self, place: &Place, since: Option<Instant>, longer: Duration) -> bool {
+    /// Does somebody on another core wait so much longer for this server than whoever came to us at
+    /// `since`?
+    pub(crate) fn gives_way(
+        &self,
+        place: &Place,
+        since: Option<Instant>,
+        longer: Duration,
+    ) -> bool {
         // One look at a counter is all that it costs while nobody waits.
         if place.room.of_server.wanted() == 0 {
             return false;
         }
-        place.room.of_server.waits_elsewhere(self.line).is_some_and(|other| {
-            since.is_none_or(|since| other.saturating_add(u64::try_from(longer.as_nanos()).unwrap_or(u64::MAX)) < since.as_ns())
-        })
+        place
+            .room
+            .of_server
+            .waits_elsewhere(self.line)
+            .is_some_and(|other| {
+                since.is_none_or(|since| {
+                    other.saturating_add(u64::try_from(longer.as_nanos()).unwrap_or(u64::MAX))
+                        < since.as_ns()
+                })
+            })
     }
 
-    /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody here is closed for it. One that said a moment ago that it takes no
-    /// more is among the last that are asked.
+    /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody
+    /// here is closed for it. One that said a moment ago that it takes no more is among the last
+    /// that are asked.
     fn permitted(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Taken> {
         let now = self.rt.now();
         let places = group.places.borrow();
@@ -396,7 +502,9 @@ impl Pools {
             .partition::<Vec<&Rc<Place>>, _>(|place| !place.comes_last(want.user, now));
         // What another has to give up is for those that have too few.
         let shares = Shares::to_give(&places, now);
-        let (short, well) = well.into_iter().partition(|place| shares.as_ref().is_some_and(|shares| shares.is_short(place)));
+        let (short, well) = well
+            .into_iter()
+            .partition(|place| shares.as_ref().is_some_and(|shares| shares.is_short(place)));
         for mut open in [short, well, full] {
             while !open.is_empty() {
                 let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
@@ -408,7 +516,8 @@ impl Pools {
                 if let Some(room) = Taken::of(place, max) {
                     return Some(room);
                 }
-                // One goes that is for somebody with another user or schema: its room is worth more than itself.
+                // One goes that is for somebody with another user or schema: its room is worth more
+                // than itself.
                 if place.make_room(&places, now, &self.tally)
                     && let Some(room) = Taken::of(place, max)
                 {
@@ -419,28 +528,41 @@ impl Pools {
         None
     }
 
-    /// Whether a server has just said that it takes no more: one at a time asks again, as often as one sleeps between.
+    /// Whether a server has just said that it takes no more: one at a time asks again, as often as
+    /// one sleeps between.
     fn has_just_been_asked(&self, place: &Place, want: &Want<'_>) -> bool {
         let now = self.rt.now();
         // Who asks here is being counted.
-        place.has_said_full(want.user, now, ASK_FULL_AGAIN) || place.opening.get() > 1 && place.said_to_be_full(want.user, now)
+        place.has_said_full(want.user, now, ASK_FULL_AGAIN)
+            || place.opening.get() > 1 && place.said_to_be_full(want.user, now)
     }
 
     /// Whether a server of the hostgroup has room, and has not just said that it takes no more.
     fn another_may_do(&self, group: &Group, want: &Want<'_>) -> bool {
         let now = self.rt.now();
         let places = group.places.borrow();
-        places.iter().any(|p| p.takes(now) && p.weight() > 0 && !p.is_full() && !p.said_to_be_full(want.user, now))
+        places.iter().any(|p| {
+            p.takes(now) && p.weight() > 0 && !p.is_full() && !p.said_to_be_full(want.user, now)
+        })
     }
 
-    /// An idle connection for this session: of the server that the weights choose, else of any; the one that needs least to be brought there.
-    /// `opens`: if there is none, one may be opened.
-    pub(crate) fn take_idle(&self, group: &Group, want: &Want<'_>, opens: bool) -> Option<Box<Backend>> {
+    /// An idle connection for this session: of the server that the weights choose, else of any; the
+    /// one that needs least to be brought there. `opens`: if there is none, one may be opened.
+    pub(crate) fn take_idle(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        opens: bool,
+    ) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
         let takes = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
         if let [only] = places.as_slice() {
-            return if takes(&only) { self.take_from(only, want) } else { None };
+            return if takes(&only) {
+                self.take_from(only, want)
+            } else {
+                None
+            };
         }
         let mut open: Vec<&Rc<Place>> = places.iter().filter(takes).collect();
         let chosen = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
@@ -448,11 +570,13 @@ impl Pools {
         if let Some(backend) = self.take_from(place, want) {
             return Some(backend);
         }
-        // Rather a new connection to the chosen server than always the old ones to another, while it has room, or another has some of its.
+        // Rather a new connection to the chosen server than always the old ones to another, while
+        // it has room, or another has some of its.
         if opens && place.may_have_more(&places, want.user, now) {
             return None;
         }
-        open.into_iter().find_map(|place| self.take_from(place, want))
+        open.into_iter()
+            .find_map(|place| self.take_from(place, want))
     }
 
     fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
@@ -462,7 +586,10 @@ impl Pools {
             let mut idle = place.idle.borrow_mut();
             let mut best: Option<usize> = None;
             for (at, backend) in idle.iter().enumerate().rev() {
-                if backend.key.caps != caps || backend.key.client != client || *backend.key.user != *want.user {
+                if backend.key.caps != caps
+                    || backend.key.client != client
+                    || *backend.key.user != *want.user
+                {
                     continue;
                 }
                 match fit(backend, want) {
@@ -495,7 +622,12 @@ enum Fit {
 }
 
 fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
-    match backend.need(want.state, want.user_variables, want.remembered, want.tracking) {
+    match backend.need(
+        want.state,
+        want.user_variables,
+        want.remembered,
+        want.tracking,
+    ) {
         Need::Nothing => Fit::Exact,
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,
@@ -507,11 +639,16 @@ struct Told(Vec<Arc<Permits>>, usize);
 
 impl Told {
     fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
-        // Only where it would take room that there is not: elsewhere others would close for it what nobody lacks. Where the hostgroup itself is full, any
-        // server of it makes some.
+        // Only where it would take room that there is not: elsewhere others would close for it what
+        // nobody lacks. Where the hostgroup itself is full, any server of it makes some.
         let places = group.places.borrow();
-        let makes_room = |p: &&Rc<Place>| p.is_group_full() || p.is_full() && p.takes(now) && p.weight() > 0;
-        let permits: Vec<_> = places.iter().filter(makes_room).map(|p| p.room.of_server.clone()).collect();
+        let makes_room =
+            |p: &&Rc<Place>| p.is_group_full() || p.is_full() && p.takes(now) && p.weight() > 0;
+        let permits: Vec<_> = places
+            .iter()
+            .filter(makes_room)
+            .map(|p| p.room.of_server.clone())
+            .collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());
         }

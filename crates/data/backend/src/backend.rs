@@ -12,7 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::command::{
-    COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF, SET_OPTION_MULTI_STATEMENTS_ON,
+    COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF,
+    SET_OPTION_MULTI_STATEMENTS_ON,
 };
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::{caps, packet};
@@ -35,7 +36,8 @@ pub(crate) struct Key {
 pub enum Unreported {
     /// All that there was is told.
     Nothing,
-    /// It will tell of a change that is none: MySQL does so after a PREPARE, EXECUTE or DEALLOCATE that has failed.
+    /// It will tell of a change that is none: MySQL does so after a PREPARE, EXECUTE or DEALLOCATE
+    /// that has failed.
     Noise,
     /// A statement has failed that may have changed something.
     Change,
@@ -50,7 +52,8 @@ pub enum Idle {
     Doubtful,
 }
 
-/// What a connection has in [`Backend::last_session`] after a statement of no session; a new one has 0.
+/// What a connection has in [`Backend::last_session`] after a statement of no session; a new one
+/// has 0.
 pub const NOBODY: u64 = u64::MAX;
 
 /// A connection to a server. Dropped, it is closed and its permit given back.
@@ -70,34 +73,41 @@ pub struct Backend {
     pub(crate) glimpse: Option<Vec<u8>>,
     /// What `LAST_INSERT_ID()` is there, if that is known: what a server was last asked or told.
     pub insert_id: Option<u64>,
-    /// Statements left before an insert's id is asked for, see `mysql-auto_increment_delay_multiplex`.
+    /// Statements left before an insert's id is asked for, see
+    /// `mysql-auto_increment_delay_multiplex`.
     pub insert_id_left: u64,
     /// When it is asked for at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
     pub insert_id_until: Option<Instant>,
     /// When the warnings of the last statement are asked for, see `mysql-handle_warnings_delay_ms`.
     pub warnings_until: Option<Instant>,
-    /// When it is asked for FOUND_ROWS() if its client is silent until then. Where that is only for SQL_CALC_FOUND_ROWS, it is kept.
+    /// When it is asked for FOUND_ROWS() if its client is silent until then. Where that is only for
+    /// SQL_CALC_FOUND_ROWS, it is kept.
     pub found_rows_until: Option<Instant>,
-    /// How many warnings the last statement of the session said that it left; `None` after an error, which does not say.
+    /// How many warnings the last statement of the session said that it left; `None` after an
+    /// error, which does not say.
     pub warned: Option<u16>,
     /// Until when [`Hold::Delay`] lasts.
     pub delayed_until: Option<Instant>,
     /// Whether its protocol state is known.
     pub idle: Idle,
-    /// The session that it served last. What the server remembers of a statement (warnings, ids, row counts) is that session's.
+    /// The session that it served last. What the server remembers of a statement (warnings, ids,
+    /// row counts) is that session's.
     pub last_session: u64,
-    /// The session whose writes may have taken numbers from sequences there last, since it was reset; 0 for none.
+    /// The session whose writes may have taken numbers from sequences there last, since it was
+    /// reset; 0 for none.
     pub drew: u64,
     /// The server may still show warnings, of whichever statement.
     pub warnings_left: bool,
     /// They may be another session's: no statement of this one has ended them.
     pub others_warnings: bool,
-    /// Number of the session's statement that was the last command there; none if one of ours came after it.
+    /// Number of the session's statement that was the last command there; none if one of ours came
+    /// after it.
     pub undisturbed: Option<u32>,
     /// Number of the statement of that session that FOUND_ROWS() is about there, if it is certain.
     pub finder: Option<u32>,
-    /// The server was told to end what was its last command, and may have been told too late: it hits what runs there next. Until another is answered
-    /// there it goes to nobody else, whatever held it in the meantime.
+    /// The server was told to end what was its last command, and may have been told too late: it
+    /// hits what runs there next. Until another is answered there it goes to nobody else, whatever
+    /// held it in the meantime.
     pub interrupted: bool,
     pub(crate) place: Rc<Place>,
     pub(crate) opened_as: OpenedAs,
@@ -127,7 +137,8 @@ pub struct Backend {
     pub reads_by_split: bool,
     /// How the server tells of every change in its session, if we have asked for that.
     pub(crate) tracking: Option<Arc<crate::track::Told>>,
-    /// It may have user variables that nobody knows of: a trigger has set them, and its statement has failed where the server does not tell.
+    /// It may have user variables that nobody knows of: a trigger has set them, and its statement
+    /// has failed where the server does not tell.
     pub strange_variables: bool,
     /// Something is prepared here otherwise than its session has meant it.
     pub(crate) meant_otherwise: bool,
@@ -155,7 +166,10 @@ impl Drop for Backend {
             self.place.end_use();
         }
         self.tally.down(Counter::ServerConnectionsConnected);
-        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub((self.prepared.len() + self.slots.len()) as u64));
+        self.tally.add(
+            Counter::StmtServerActiveTotal,
+            0u64.wrapping_sub((self.prepared.len() + self.slots.len()) as u64),
+        );
     }
 }
 
@@ -166,10 +180,12 @@ impl Backend {
         &self.place
     }
 
-    /// Our end, as the server was to see it: that of the client for whom it was opened, where servers are told by the PROXY protocol.
+    /// Our end, as the server was to see it: that of the client for whom it was opened, where
+    /// servers are told by the PROXY protocol.
     #[must_use]
     pub fn our_end(&self) -> Address {
-        self.told_client.map_or_else(|| self.conn.socket().local(), Address::Tcp)
+        self.told_client
+            .map_or_else(|| self.conn.socket().local(), Address::Tcp)
     }
 
     /// The statement has ended for which it was left in a schema that its session is not in.
@@ -202,8 +218,8 @@ impl Backend {
         &self.state
     }
 
-    /// Whether the default of a variable, by its name in a [`State`], is not what this connection began with: one that was set to its default is no more
-    /// as it was.
+    /// Whether the default of a variable, by its name in a [`State`], is not what this connection
+    /// began with: one that was set to its default is no more as it was.
     #[must_use]
     pub fn begins_otherwise(&self, name: &str) -> bool {
         self.ways.begins_otherwise(name)
@@ -221,16 +237,36 @@ impl Backend {
         self.lingers_until().into_iter().chain(delay).min()
     }
 
-    /// When it is asked for what it remembers of a statement (the id of an insert, warnings) and what programs have left, if nothing else keeps it and that
-    /// ends by itself.
+    /// When it is asked for what it remembers of a statement (the id of an insert, warnings) and
+    /// what programs have left, if nothing else keeps it and that ends by itself.
     #[must_use]
     pub fn lingers_until(&self) -> Option<Instant> {
         // Whether there still is a lock is asked then, too.
-        let lock = if self.doubts_locks() { Hold::UserLock } else { Hold::Unread };
+        let lock = if self.doubts_locks() {
+            Hold::UserLock
+        } else {
+            Hold::Unread
+        };
         let left = self.says_what_is_left();
-        let programs = if left.is_some() { [Hold::Procedure, Hold::Routine] } else { [Hold::Unread; 2] };
-        let found = if self.found_rows_until.is_some() { Hold::FoundRows } else { Hold::Unread };
-        if !self.holds.are_only(&[Hold::InsertId, Hold::Diagnostics, Hold::Unread, lock, found, programs[0], programs[1]]) {
+        let programs = if left.is_some() {
+            [Hold::Procedure, Hold::Routine]
+        } else {
+            [Hold::Unread; 2]
+        };
+        let found = if self.found_rows_until.is_some() {
+            Hold::FoundRows
+        } else {
+            Hold::Unread
+        };
+        if !self.holds.are_only(&[
+            Hold::InsertId,
+            Hold::Diagnostics,
+            Hold::Unread,
+            lock,
+            found,
+            programs[0],
+            programs[1],
+        ]) {
             return None;
         }
         let ends = [
@@ -271,12 +307,19 @@ impl Backend {
         self.queries += 1;
         bump(&self.place.numbers.queries, 1);
         bump(&self.place.numbers.sent, command.len() as u64);
-        self.tally.add(Counter::QueriesBackendsBytesSent, command.len() as u64);
+        self.tally
+            .add(Counter::QueriesBackendsBytesSent, command.len() as u64);
         if !self.closing.is_empty() {
             let closing = std::mem::take(&mut self.closing);
-            self.conn.send_commands(closing).await.map_err(BackendFailed::BrokeAfter)?;
+            self.conn
+                .send_commands(closing)
+                .await
+                .map_err(BackendFailed::BrokeAfter)?;
         }
-        self.conn.send_commands(command).await.map_err(BackendFailed::BrokeAfter)
+        self.conn
+            .send_commands(command)
+            .await
+            .map_err(BackendFailed::BrokeAfter)
     }
 
     /// Whoever has it keeps it as long as it is held; nobody else gets it.
@@ -299,7 +342,8 @@ impl Backend {
             seen.extend_from_slice(&chunk);
         }
         bump(&self.place.numbers.received, chunk.len() as u64);
-        self.tally.add(Counter::QueriesBackendsBytesRecv, chunk.len() as u64);
+        self.tally
+            .add(Counter::QueriesBackendsBytesRecv, chunk.len() as u64);
         Ok(chunk)
     }
 
@@ -308,45 +352,87 @@ impl Backend {
         self.glimpse = Some(Vec::new());
     }
 
-    /// A statement has ended that may have made or unmade something by name. `schema`: where its names are looked for, if not in the
-    /// current one. `executed`: by its id, so that its values are numbers and not their digits.
-    pub fn learn_owned(&mut self, class: &sql::Class<'_>, text: &[u8], schema: Option<&str>, ok: bool, executed: bool) {
-        let seen = self.glimpse.take().filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
-        let number = seen.as_ref().filter(|_| executed).and_then(|seen| wire::rows::read_executed_number(seen, self.hello.caps));
-        let digits = number.map(|number| number.map_or_else(|| "NULL".to_owned(), |number| number.to_string()));
+    /// A statement has ended that may have made or unmade something by name. `schema`: where its
+    /// names are looked for, if not in the current one. `executed`: by its id, so that its values
+    /// are numbers and not their digits.
+    pub fn learn_owned(
+        &mut self,
+        class: &sql::Class<'_>,
+        text: &[u8],
+        schema: Option<&str>,
+        ok: bool,
+        executed: bool,
+    ) {
+        let seen = self
+            .glimpse
+            .take()
+            .filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
+        let number = seen
+            .as_ref()
+            .filter(|_| executed)
+            .and_then(|seen| wire::rows::read_executed_number(seen, self.hello.caps));
+        let digits = number
+            .map(|number| number.map_or_else(|| "NULL".to_owned(), |number| number.to_string()));
         let seen = seen.filter(|_| !executed);
-        let rows = seen.and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok()).unwrap_or_default();
+        let rows = seen
+            .and_then(|seen| wire::rows::read(&seen, self.hello.caps).ok())
+            .unwrap_or_default();
         let value = match (rows.shapes.as_slice(), rows.rows.as_slice()) {
             // A MariaDB that answers in utf16 writes numbers in it, too.
-            ([_], [row]) => row.first().map(|value| crate::ask::without_zeros(value.as_deref().unwrap_or(b"NULL"))),
+            ([_], [row]) => row
+                .first()
+                .map(|value| crate::ask::without_zeros(value.as_deref().unwrap_or(b"NULL"))),
             _ => digits.map(String::into_bytes),
         };
         let limit = self.state.variable("sql_select_limit");
         let no_rows = limit.is_some_and(|limit| limit.parse().is_ok_and(|rows: i64| rows <= 0));
-        let answered = crate::own::LockAnswer { value: value.as_deref(), no_rows };
+        let answered = crate::own::LockAnswer {
+            value: value.as_deref(),
+            no_rows,
+        };
         let owned = self.owned.get_or_insert_default();
-        owned.learn(&mut self.holds, class, text, schema.unwrap_or(&self.state.schema), ok, answered);
+        owned.learn(
+            &mut self.holds,
+            class,
+            text,
+            schema.unwrap_or(&self.state.schema),
+            ok,
+            answered,
+        );
     }
 
     /// A response has ended after `used` of the bytes of the last chunk, of which there were `len`.
     pub fn ended(&mut self, used: usize, len: usize) {
-        self.idle = if used == len { Idle::Proven } else { Idle::Doubtful };
+        self.idle = if used == len {
+            Idle::Proven
+        } else {
+            Idle::Doubtful
+        };
         self.interrupted = false;
     }
 
     /// A command of our own whose response nobody reads: OK, or the server's error.
-    pub(crate) async fn command(&mut self, payload: &[u8], expect: Expect) -> Result<Response, BackendFailed> {
+    pub(crate) async fn command(
+        &mut self,
+        payload: &[u8],
+        expect: Expect,
+    ) -> Result<Response, BackendFailed> {
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
         packet::append(&mut framed, &mut 0, payload);
         self.send(Chunk::from(framed)).await?;
-        let mut response = Response::expect(expect, self.hello.caps).to_packet(packet::last_seq(payload.len()));
+        let mut response =
+            Response::expect(expect, self.hello.caps).to_packet(packet::last_seq(payload.len()));
         loop {
             let chunk = self.recv().await?;
-            match response.follow(&chunk).map_err(|malformed| BackendFailed::BrokeAfter(malformed.into()))? {
+            match response
+                .follow(&chunk)
+                .map_err(|malformed| BackendFailed::BrokeAfter(malformed.into()))?
+            {
                 Follow::More => {}
                 Follow::Ended { used } => {
                     self.ended(used, chunk.len());
-                    if response.warnings() > 0 || matches!(response.outcome(), Outcome::Err { .. }) {
+                    if response.warnings() > 0 || matches!(response.outcome(), Outcome::Err { .. })
+                    {
                         // No session's.
                         (self.warnings_left, self.others_warnings) = (true, true);
                     }
@@ -357,8 +443,15 @@ impl Backend {
         }
     }
 
-    /// What it takes until a statement of a session may run here: `remembered` as in [`crate::Want`].
-    pub(crate) fn need(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> Need {
+    /// What it takes until a statement of a session may run here: `remembered` as in
+    /// [`crate::Want`].
+    pub(crate) fn need(
+        &self,
+        want: &State,
+        sees: Sees,
+        remembered: Option<u64>,
+        tracking: Tracking,
+    ) -> Need {
         if self.strays && want.schema.is_empty() && !self.state.schema.is_empty() {
             return self.need_astray(want, sees, remembered, tracking);
         }
@@ -366,31 +459,65 @@ impl Backend {
         let free = self.holds.is_empty();
         #[cfg(feature = "planted")]
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
-        let foreign = free && remembered.is_some_and(|session| self.last_session != 0 && self.last_session != session);
-        // Also where the statement sees none: with a BEGIN, or an error, its session keeps the connection, and what is kept is taken for its own.
-        let foreign = Foreign { statement: foreign, variables: free, strange: free && self.strange_variables };
+        let foreign = free
+            && remembered
+                .is_some_and(|session| self.last_session != 0 && self.last_session != session);
+        // Also where the statement sees none: with a BEGIN, or an error, its session keeps the
+        // connection, and what is kept is taken for its own.
+        let foreign = Foreign {
+            statement: foreign,
+            variables: free,
+            strange: free && self.strange_variables,
+        };
         let brings = self.brings_variables(want, sees);
         let tracking = self.tracking_for(want, tracking);
         let ways = self.ways_for(tracking);
         let need = sync::whole_need(&self.state, want, brings, foreign, ways);
-        let need = if need == Need::Another { self.need_as_made(want, brings, foreign, ways) } else { need };
+        let need = if need == Need::Another {
+            self.need_as_made(want, brings, foreign, ways)
+        } else {
+            need
+        };
         self.with_tracking(need, tracking)
     }
 
     /// The same for a statement that means another schema, of a session that is in none.
     #[cold]
-    fn need_astray(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> Need {
-        let want = State { schema: self.state.schema.clone(), ..want.clone() };
+    fn need_astray(
+        &self,
+        want: &State,
+        sees: Sees,
+        remembered: Option<u64>,
+        tracking: Tracking,
+    ) -> Need {
+        let want = State {
+            schema: self.state.schema.clone(),
+            ..want.clone()
+        };
         self.need(&want, sees, remembered, tracking)
     }
 
-    /// The same where the server has no words for the session's character set, but has said what it makes of it.
+    /// The same where the server has no words for the session's character set, but has said what it
+    /// makes of it.
     #[cold]
-    fn need_as_made(&self, want: &State, brings_variables: bool, foreign: Foreign, ways: Ways) -> Need {
-        let crate::Names::Collation(id) = want.names else { return Need::Another };
+    fn need_as_made(
+        &self,
+        want: &State,
+        brings_variables: bool,
+        foreign: Foreign,
+        ways: Ways,
+    ) -> Need {
+        let crate::Names::Collation(id) = want.names else {
+            return Need::Another;
+        };
         let made = self.place.made_of.borrow();
-        let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else { return Need::Another };
-        let want = State { names: crate::Names::Written(words.clone()), ..want.clone() };
+        let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else {
+            return Need::Another;
+        };
+        let want = State {
+            names: crate::Names::Written(words.clone()),
+            ..want.clone()
+        };
         sync::whole_need(&self.state, &want, brings_variables, foreign, ways)
     }
 
@@ -405,14 +532,28 @@ impl Backend {
 
     /// Whether all that [`Backend::sync`] would do is done.
     #[must_use]
-    pub fn is_ready(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
+    pub fn is_ready(
+        &self,
+        want: &State,
+        sees: Sees,
+        remembered: Option<u64>,
+        tracking: Tracking,
+    ) -> bool {
         self.need(want, sees, remembered, tracking) == Need::Nothing
     }
 
     /// Whether [`Backend::sync`] would reset it.
     #[must_use]
-    pub fn needs_reset(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
-        !self.holds.is_empty() && !self.holds.carry_state() && self.need(want, sees, remembered, tracking) == Need::Reset
+    pub fn needs_reset(
+        &self,
+        want: &State,
+        sees: Sees,
+        remembered: Option<u64>,
+        tracking: Tracking,
+    ) -> bool {
+        !self.holds.is_empty()
+            && !self.holds.carry_state()
+            && self.need(want, sees, remembered, tracking) == Need::Reset
     }
 
     /// Whether [`Backend::sync`] would have to say a SET, or reset it.
@@ -426,16 +567,27 @@ impl Backend {
 
     /// Whether there is no way to that state which leaves what the connection is held for.
     #[must_use]
-    pub fn is_kept_from(&self, want: &State, sees: Sees, remembered: Option<u64>, tracking: Tracking) -> bool {
-        self.holds.carry_state() && matches!(self.need(want, sees, remembered, tracking), Need::Reset | Need::Another)
+    pub fn is_kept_from(
+        &self,
+        want: &State,
+        sees: Sees,
+        remembered: Option<u64>,
+        tracking: Tracking,
+    ) -> bool {
+        self.holds.carry_state()
+            && matches!(
+                self.need(want, sees, remembered, tracking),
+                Need::Reset | Need::Another
+            )
     }
 
-    /// Brings the session's state here, with its user variables if a statement may see them, and without what the server remembers of
-    /// others if the statement asks for that.
+    /// Brings the session's state here, with its user variables if a statement may see them, and
+    /// without what the server remembers of others if the statement asks for that.
     ///
     /// # Errors
-    /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached stays as it was.
-    /// [`BackendFailed::Unfit`] when there is no way, [`BackendFailed::Kept`] when there is none that leaves it what it is held for.
+    /// [`BackendFailed::Sync`] with the server's own words when it refuses; what was not reached
+    /// stays as it was. [`BackendFailed::Unfit`] when there is no way, [`BackendFailed::Kept`] when
+    /// there is none that leaves it what it is held for.
     pub async fn sync(
         &mut self,
         want: &State,
@@ -447,7 +599,9 @@ impl Backend {
             match self.need(want, sees, remembered, tracking) {
                 Need::Nothing => return Ok(()),
                 // A reset, or another connection, would be without what it is held for.
-                Need::Reset | Need::Another if self.holds.carry_state() => return Err(BackendFailed::Kept),
+                Need::Reset | Need::Another if self.holds.carry_state() => {
+                    return Err(BackendFailed::Kept);
+                }
                 Need::Reset => self.reset().await?,
                 Need::Another => return Err(BackendFailed::Unfit),
                 Need::Steps { sets, schema } => {
@@ -458,23 +612,33 @@ impl Backend {
                     }
                     let before = self.state.clone();
                     // Of others, who have left it to the pool.
-                    let undoes = self.holds.is_empty() && before.variables().any(|(name, _)| want.variable(name).is_none());
+                    let undoes = self.holds.is_empty()
+                        && before
+                            .variables()
+                            .any(|(name, _)| want.variable(name).is_none());
                     let brings_variables = self.brings_variables(want, sees);
                     #[cfg(feature = "planted")]
-                    let sets = if crate::planted::FORGET_SETS.get() { Vec::new() } else { sets };
+                    let sets = if crate::planted::FORGET_SETS.get() {
+                        Vec::new()
+                    } else {
+                        sets
+                    };
                     for set in &sets {
                         self.tally.up(Counter::ComBackendSetNames);
                         let mut payload = Vec::with_capacity(set.len() + 1);
                         wire::command::write_query(&mut payload, set.as_bytes(), self.hello.caps);
-                        // A failure in the middle leaves who knows what: said as a state that equals nothing.
+                        // A failure in the middle leaves who knows what: said as a state that
+                        // equals nothing.
                         self.state.names = crate::Names::Unknown;
                         self.plain_quotes = false;
                         let response = self.command(&payload, Expect::Query).await?;
                         if let Err(refused) = refusal(&response) {
-                            // The sets before it are done, and nobody keeps count of them: not for anybody else.
+                            // The sets before it are done, and nobody keeps count of them: not for
+                            // anybody else.
                             self.holds.add(Hold::UnknownState);
                             if undoes {
-                                // Perhaps the server knows a variable of theirs no more. After a reset there are this session's alone.
+                                // Perhaps the server knows a variable of theirs no more. After a
+                                // reset there are this session's alone.
                                 self.reset().await?;
                                 continue 'until_ready;
                             }
@@ -485,15 +649,27 @@ impl Backend {
                     let says = |state: &State| state.variable(crate::left::TRANSACTIONS).is_some();
                     // What a session has said of it, or has taken back, is not ours any more.
                     self.programs.told_of_transactions &= !says(&before) && !says(want);
-                    let user = if brings_variables { want.user.clone() } else { before.user };
-                    self.state = State { schema: before.schema, user, ..want.clone() };
+                    let user = if brings_variables {
+                        want.user.clone()
+                    } else {
+                        before.user
+                    };
+                    self.state = State {
+                        schema: before.schema,
+                        user,
+                        ..want.clone()
+                    };
                     if schema {
                         self.init_db(&want.schema).await?;
                     }
-                    if matches!(self.tracking_for(want, tracking), Tracking::On | Tracking::Calls) {
+                    if matches!(
+                        self.tracking_for(want, tracking),
+                        Tracking::On | Tracking::Calls
+                    ) {
                         self.track(tracking).await?;
                         if self.tracking_for(want, tracking) == Tracking::Off {
-                            // The server has just said that it tells less of its own than the session wants to hear.
+                            // The server has just said that it tells less of its own than the
+                            // session wants to hear.
                             continue;
                         }
                     }
@@ -503,20 +679,25 @@ impl Backend {
         }
     }
 
-    /// Changes the schema. Its name is UTF-8, and the server reads it in the character set of the client.
+    /// Changes the schema. Its name is UTF-8, and the server reads it in the character set of the
+    /// client.
     pub(crate) async fn init_db(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
         if schema.is_ascii() || self.state.speaks_utf8() {
             return self.change_schema(schema).await;
         }
         let written = self.ask_for_one("SELECT @@character_set_client").await?;
-        let Some(written) = written.filter(|name| name.bytes().all(|b| b.is_ascii_alphanumeric())) else {
+        let Some(written) = written.filter(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
+        else {
             return Err(BackendFailed::Unfit);
         };
         // Until it is said again, nobody knows.
         let names = std::mem::replace(&mut self.state.names, crate::Names::Unknown);
         self.ask("SET character_set_client=utf8mb4").await?;
         let changed = self.change_schema(schema).await;
-        if let crate::ask::Answer::Rows(_) = self.ask(&format!("SET character_set_client={written}")).await? {
+        if let crate::ask::Answer::Rows(_) = self
+            .ask(&format!("SET character_set_client={written}"))
+            .await?
+        {
             self.state.names = names;
         }
         changed
@@ -538,7 +719,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Does the server take several statements in one text here? One whose client did not ask for it must not.
+    /// Does the server take several statements in one text here? One whose client did not ask for
+    /// it must not.
     #[must_use]
     pub fn takes_several(&self) -> bool {
         self.several
@@ -549,9 +731,15 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::Sync`] when the server does not know the command.
     pub async fn take_several(&mut self, on: bool) -> Result<(), BackendFailed> {
-        let option = if on { SET_OPTION_MULTI_STATEMENTS_ON } else { SET_OPTION_MULTI_STATEMENTS_OFF };
+        let option = if on {
+            SET_OPTION_MULTI_STATEMENTS_ON
+        } else {
+            SET_OPTION_MULTI_STATEMENTS_OFF
+        };
         let [low, high] = option.to_le_bytes();
-        let response = self.command(&[COM_SET_OPTION, low, high], Expect::Simple).await?;
+        let response = self
+            .command(&[COM_SET_OPTION, low, high], Expect::Simple)
+            .await?;
         refusal(&response)?;
         self.several = on;
         Ok(())
@@ -563,23 +751,34 @@ impl Backend {
     /// The connection broke.
     pub async fn pass(&mut self, bytes: Chunk) -> Result<(), BackendFailed> {
         bump(&self.place.numbers.sent, bytes.len() as u64);
-        self.tally.add(Counter::QueriesBackendsBytesSent, bytes.len() as u64);
-        self.conn.send(bytes).await.map_err(BackendFailed::BrokeAfter)
+        self.tally
+            .add(Counter::QueriesBackendsBytesSent, bytes.len() as u64);
+        self.conn
+            .send(bytes)
+            .await
+            .map_err(BackendFailed::BrokeAfter)
     }
 
-    /// Whether a statement is prepared here, and means there what it means to a client that has bound these.
+    /// Whether a statement is prepared here, and means there what it means to a client that has
+    /// bound these.
     #[must_use]
     pub fn has_prepared(&self, statement: &Prepared, client: u32, bindings: &Bindings) -> bool {
-        self.prepared.at(statement.number, client, self.sticky(bindings)).is_some()
+        self.prepared
+            .at(statement.number, client, self.sticky(bindings))
+            .is_some()
     }
 
     /// Those that matter: MariaDB reads each execution by its own types.
     fn sticky<'a>(&self, bindings: &'a Bindings) -> &'a Bindings {
-        if self.hello.is_mariadb() { &Bindings::NONE } else { bindings }
+        if self.hello.is_mariadb() {
+            &Bindings::NONE
+        } else {
+            bindings
+        }
     }
 
-    /// The server's id of a statement here; prepares it if need be. `client`: the id by which the client executes it, for its cursors.
-    /// `bindings`: what it has bound, with this execution.
+    /// The server's id of a statement here; prepares it if need be. `client`: the id by which the
+    /// client executes it, for its cursors. `bindings`: what it has bound, with this execution.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
@@ -607,18 +806,28 @@ impl Backend {
         max: u64,
     ) -> Result<u32, BackendFailed> {
         if !self.unread.session.is_empty() {
-            // What would be set back afterwards is not what nobody has asked for yet. Prepared as things are now, it is this session's only.
+            // What would be set back afterwards is not what nobody has asked for yet. Prepared as
+            // things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);
             return self.prepare_in_schema(statement, way, max).await;
         }
-        // A statement means what it meant when its session prepared it, whatever has been set since.
+        // A statement means what it meant when its session prepared it, whatever has been set
+        // since.
         let now = self.state.clone();
         // To bring user variables that are known would be to overwrite what nobody knows.
-        let user = statement.meant.sees() == Sees::Variables && !self.doubts_variables_of(statement);
+        let user =
+            statement.meant.sees() == Sees::Variables && !self.doubts_variables_of(statement);
         let sees = if user { Sees::Variables } else { Sees::Nothing };
-        let Some(then) = statement.meant.put_into(&now, user) else { return self.prepare_in_schema(statement, way, max).await };
-        // MySQL takes the types that they have now, and where it is held nothing makes a variable again what it was before it was first set.
-        let is_typed = || user && !self.holds.is_empty() && !self.hello.is_mariadb() && sync::has_others_variables(&now, &then);
+        let Some(then) = statement.meant.put_into(&now, user) else {
+            return self.prepare_in_schema(statement, way, max).await;
+        };
+        // MySQL takes the types that they have now, and where it is held nothing makes a variable
+        // again what it was before it was first set.
+        let is_typed = || {
+            user && !self.holds.is_empty()
+                && !self.hello.is_mariadb()
+                && sync::has_others_variables(&now, &then)
+        };
         if is_typed() {
             return self.prepare_otherwise(statement, way, max).await;
         }
@@ -626,7 +835,11 @@ impl Backend {
             &then,
             &now,
             user,
-            Foreign { statement: false, variables: user, strange: false },
+            Foreign {
+                statement: false,
+                variables: user,
+                strange: false,
+            },
             self.ways_for(Tracking::Any),
         );
         if !matches!(back, Need::Nothing | Need::Steps { .. }) {
@@ -636,19 +849,28 @@ impl Backend {
         match self.sync(&then, sees, None, Tracking::Any).await {
             Ok(()) => {}
             // There is no way to it on a connection that is held.
-            Err(BackendFailed::Unfit | BackendFailed::Kept) => return self.prepare_otherwise(statement, way, max).await,
+            Err(BackendFailed::Unfit | BackendFailed::Kept) => {
+                return self.prepare_otherwise(statement, way, max).await;
+            }
             Err(failed) => return Err(failed),
         }
         let prepared = self.prepare_in_schema(statement, way, max).await;
         if matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             let schema = self.state.schema.clone();
-            self.sync(&State { schema, ..now }, sees, None, Tracking::Any).await?;
+            self.sync(&State { schema, ..now }, sees, None, Tracking::Any)
+                .await?;
         }
         prepared
     }
 
-    /// As things are now, and for this session only: until it gives the connection back. What its name means only this connection knows.
-    async fn prepare_otherwise(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+    /// As things are now, and for this session only: until it gives the connection back. What its
+    /// name means only this connection knows.
+    async fn prepare_otherwise(
+        &mut self,
+        statement: &Rc<Prepared>,
+        way: Way<'_>,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
         let prepared = self.prepare_in_schema(statement, way, max).await;
         let number = *prepared.as_ref().unwrap_or(&0);
         match way {
@@ -663,13 +885,21 @@ impl Backend {
     /// The session has given it back: nobody executes any more what was prepared for it alone.
     pub(crate) fn close_meant_otherwise(&mut self) {
         if std::mem::take(&mut self.meant_otherwise) {
-            self.prepared.take_meant_otherwise().into_iter().for_each(|id| self.close_statement(id));
+            self.prepared
+                .take_meant_otherwise()
+                .into_iter()
+                .for_each(|id| self.close_statement(id));
             self.slots.give_up_otherwise();
         }
     }
 
     /// In the schema that it was prepared in, wherever its session is now.
-    async fn prepare_in_schema(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+    async fn prepare_in_schema(
+        &mut self,
+        statement: &Rc<Prepared>,
+        way: Way<'_>,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
         let now = self.state.schema.clone();
         if statement.schema.is_empty() || statement.schema == now {
             return self.prepare_here(statement, way, max).await;
@@ -688,7 +918,12 @@ impl Backend {
         prepared
     }
 
-    async fn prepare_here(&mut self, statement: &Rc<Prepared>, way: Way<'_>, max: u64) -> Result<u32, BackendFailed> {
+    async fn prepare_here(
+        &mut self,
+        statement: &Rc<Prepared>,
+        way: Way<'_>,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
         if !matches!(way, Way::Id) {
             return self.prepare_in_sql(statement, way, max).await;
         }
@@ -698,50 +933,87 @@ impl Backend {
         self.tally.up(Counter::ComBackendStmtPrepare);
         let response = self.command(&payload, Expect::Prepare).await?;
         refusal(&response)?;
-        let prepared = response.prepared().ok_or(BackendFailed::BrokeAfter(NetError::Malformed(wire::Malformed::new(
-            "a response to COM_STMT_PREPARE without an id",
-        ))))?;
+        let prepared =
+            response
+                .prepared()
+                .ok_or(BackendFailed::BrokeAfter(NetError::Malformed(
+                    wire::Malformed::new("a response to COM_STMT_PREPARE without an id"),
+                )))?;
         self.know(statement, &prepared, max, true);
         Ok(prepared.id)
     }
 
-    /// Parameters that the server has found in the statement of this id. A text may have others there than elsewhere: executable comments are for some versions.
+    /// Parameters that the server has found in the statement of this id. A text may have others
+    /// there than elsewhere: executable comments are for some versions.
     #[must_use]
     pub fn params_of(&self, id: u32) -> Option<u16> {
         self.prepared.params(id)
     }
 
-    /// A statement was prepared here by a client's own COM_STMT_PREPARE. Those beyond `max` are closed.
-    pub fn learn_prepared(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64) {
+    /// A statement was prepared here by a client's own COM_STMT_PREPARE. Those beyond `max` are
+    /// closed.
+    pub fn learn_prepared(
+        &mut self,
+        statement: &Rc<Prepared>,
+        there: &wire::response::Prepared,
+        max: u64,
+    ) {
         self.know(statement, there, max, false);
     }
 
-    /// The same of what was prepared for whoever executes it next, beside the same statement as others have executed it.
-    pub(crate) fn learn_prepared_beside(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64) {
+    /// The same of what was prepared for whoever executes it next, beside the same statement as
+    /// others have executed it.
+    pub(crate) fn learn_prepared_beside(
+        &mut self,
+        statement: &Rc<Prepared>,
+        there: &wire::response::Prepared,
+        max: u64,
+    ) {
         self.tally.up(Counter::ComBackendStmtPrepare);
         self.know(statement, there, max, true);
     }
 
-    fn know(&mut self, statement: &Rc<Prepared>, there: &wire::response::Prepared, max: u64, beside: bool) {
+    fn know(
+        &mut self,
+        statement: &Rc<Prepared>,
+        there: &wire::response::Prepared,
+        max: u64,
+        beside: bool,
+    ) {
         self.tally.up(Counter::StmtServerActiveTotal);
         self.doubt_what_was_meant(statement);
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        for id in self.prepared.insert(statement, (there.id, there.params), max, beside) {
+        for id in self
+            .prepared
+            .insert(statement, (there.id, there.params), max, beside)
+        {
             self.close_statement(id);
         }
     }
 
-    /// What a statement is prepared under may not be known: then nobody else's statement is the same.
+    /// What a statement is prepared under may not be known: then nobody else's statement is the
+    /// same.
     pub(crate) fn doubt_what_was_meant(&mut self, statement: &Prepared) {
         if !self.unread.session.is_empty() || self.doubts_variables_of(statement) {
             self.holds.add(Hold::UnknownState);
         }
     }
 
-    /// Whether it names user variables, of which some may have other values here than anybody knows: set by an expression or a program.
+    /// Whether it names user variables, of which some may have other values here than anybody
+    /// knows: set by an expression or a program.
     fn doubts_variables_of(&self, statement: &Prepared) -> bool {
-        const DOUBT: [Hold; 5] = [Hold::UserVariable, Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
-        let unknown = || !self.unread.user.is_empty() || self.strange_variables || DOUBT.iter().any(|hold| self.holds.has(*hold));
+        const DOUBT: [Hold; 5] = [
+            Hold::UserVariable,
+            Hold::Procedure,
+            Hold::Routine,
+            Hold::Untold,
+            Hold::UnknownState,
+        ];
+        let unknown = || {
+            !self.unread.user.is_empty()
+                || self.strange_variables
+                || DOUBT.iter().any(|hold| self.holds.has(*hold))
+        };
         statement.meant.sees() == Sees::Variables && unknown()
     }
 
@@ -751,9 +1023,13 @@ impl Backend {
         self.close_statement(id);
     }
 
-    /// The same for each id of this statement: what others have executed with other types is of no more use.
+    /// The same for each id of this statement: what others have executed with other types is of no
+    /// more use.
     pub fn forget_statement(&mut self, id: u32) {
-        self.prepared.likewise(id).into_iter().for_each(|id| self.forget_prepared(id));
+        self.prepared
+            .likewise(id)
+            .into_iter()
+            .for_each(|id| self.forget_prepared(id));
     }
 
     /// The statement of this id has opened a cursor for the client's statement.
@@ -817,9 +1093,15 @@ pub(crate) enum Way<'a> {
 /// The server's error as ours.
 pub(crate) fn refusal(response: &Response) -> Result<(), BackendFailed> {
     match response.outcome() {
-        Outcome::Err { code, state, message } => {
-            Err(BackendFailed::Sync { code, state, message: String::from_utf8_lossy(message).into_owned() })
-        }
+        Outcome::Err {
+            code,
+            state,
+            message,
+        } => Err(BackendFailed::Sync {
+            code,
+            state,
+            message: String::from_utf8_lossy(message).into_owned(),
+        }),
         _ => Ok(()),
     }
 }

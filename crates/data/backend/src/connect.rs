@@ -48,9 +48,11 @@ pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     | caps::OPTIONAL_METADATA;
 
 /// What a connection says of itself for a client that has said nothing.
-pub(crate) const UNNAMED: &[(&str, &str)] = &[("_client_name", "millrace"), ("program_name", "millrace")];
+pub(crate) const UNNAMED: &[(&str, &str)] =
+    &[("_client_name", "millrace"), ("program_name", "millrace")];
 
-/// The collation that a login asks for. It has one byte for it; with 0 the server's own is what comes of it, as of any that it does not know.
+/// The collation that a login asks for. It has one byte for it; with 0 the server's own is what
+/// comes of it, as of any that it does not know.
 fn at_login(collation: u16) -> u16 {
     if collation > 255 { 0 } else { collation }
 }
@@ -67,7 +69,8 @@ pub(crate) enum Attempt {
     Again(String),
     /// Nobody was reached at that address: another of the server's may do.
     Unreached(String),
-    /// The server is well and takes no more connections, of anybody or of this account: those that are open go on, and one of them may serve.
+    /// The server is well and takes no more connections, of anybody or of this account: those that
+    /// are open go on, and one of them may serve.
     Full {
         /// Nobody else's either.
         of_all: bool,
@@ -80,8 +83,14 @@ pub(crate) enum Attempt {
 }
 
 impl Pools {
-    /// Opens a connection to the server whose room was taken; it is given back on failure, and when nobody waits any more.
-    pub(crate) async fn open(&self, room: Taken, want: &Want<'_>, key: Key) -> Result<Box<Backend>, Attempt> {
+    /// Opens a connection to the server whose room was taken; it is given back on failure, and when
+    /// nobody waits any more.
+    pub(crate) async fn open(
+        &self,
+        room: Taken,
+        want: &Want<'_>,
+        key: Key,
+    ) -> Result<Box<Backend>, Attempt> {
         let place = &room.place().clone();
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
@@ -89,8 +98,16 @@ impl Pools {
         let opened_as = place.opened_as();
         let result = match self.addresses_of(place, limit).await {
             Ok(addresses) => {
-                let said = self.rt.timeout(limit, self.log_in_at_one_of(&addresses, place, want)).await;
-                let late = || Attempt::Again(format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis()));
+                let said = self
+                    .rt
+                    .timeout(limit, self.log_in_at_one_of(&addresses, place, want))
+                    .await;
+                let late = || {
+                    Attempt::Again(format!(
+                        "no answer within {} ms (mysql-connect_timeout_server)",
+                        limit.as_millis()
+                    ))
+                };
                 said.unwrap_or_else(|_| Err(late()))
             }
             Err(unknown) => Err(unknown),
@@ -109,7 +126,8 @@ impl Pools {
                     // The login could not say it, and the server knows it: a SET NAMES will.
                     state.names = crate::Names::Unknown;
                 }
-                let is_its_own = state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
+                let is_its_own =
+                    state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
                 let ways = Ways {
                     knows,
                     begun: Begun::WITH_NOTHING,
@@ -174,7 +192,9 @@ impl Pools {
                 });
                 room.keep();
                 let left = limit.saturating_sub(now - begun);
-                let begins = self.begin_there(&mut backend, want, is_its_own, left, limit).await;
+                let begins = self
+                    .begin_there(&mut backend, want, is_its_own, left, limit)
+                    .await;
                 if !matches!(begins, Err(Attempt::Again(_))) {
                     // One that lets everybody in and says no more is not well.
                     place.connected(now - begun);
@@ -194,7 +214,8 @@ impl Pools {
         }
     }
 
-    /// What is asked and said on a connection before anything else, within the rest of the time (`left` of `limit`).
+    /// What is asked and said on a connection before anything else, within the rest of the time
+    /// (`left` of `limit`).
     async fn begin_there(
         &self,
         backend: &mut Backend,
@@ -205,24 +226,39 @@ impl Pools {
     ) -> Result<(), Attempt> {
         let until = self.rt.now() + left;
         if is_its_own {
-            let asked = self.rt.timeout(left, backend.ask_what_is_made_of(want.collation)).await;
-            let answer = asked.map_err(|_| "no answer".to_owned()).and_then(|said| said.map_err(|failed| failed.to_string()));
+            let asked = self
+                .rt
+                .timeout(left, backend.ask_what_is_made_of(want.collation))
+                .await;
+            let answer = asked
+                .map_err(|_| "no answer".to_owned())
+                .and_then(|said| said.map_err(|failed| failed.to_string()));
             answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
         }
-        let Some(text) = init_connect(want.snapshot, want.hostgroup) else { return Ok(()) };
+        let Some(text) = init_connect(want.snapshot, want.hostgroup) else {
+            return Ok(());
+        };
         let now = self.rt.now();
-        let left = if until > now { until - now } else { Duration::ZERO };
+        let left = if until > now {
+            until - now
+        } else {
+            Duration::ZERO
+        };
         match self.rt.timeout(left, backend.begin(text.into())).await {
             Ok(Ok(())) => Ok(()),
             // A server runs none for who has to give a new password first. Nobody else may have it.
-            Ok(Err(failed)) if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) => {
+            Ok(Err(failed))
+                if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) =>
+            {
                 backend.retire();
                 Ok(())
             }
             Ok(Err(failed)) => Err(Attempt::Final(failed)),
             Err(_) => {
                 let limit_ms = limit.as_millis();
-                Err(Attempt::Again(format!("init_connect has no answer within {limit_ms} ms (mysql-connect_timeout_server)")))
+                Err(Attempt::Again(format!(
+                    "init_connect has no answer within {limit_ms} ms (mysql-connect_timeout_server)"
+                )))
             }
         }
     }
@@ -234,7 +270,10 @@ impl Pools {
             // Each client of this user would have it told again.
             if place.may_tell(self.rt.now()) {
                 let (host, port) = (place.host(), place.server().port);
-                self.note(&format!("{host}:{port} does not let user '{}' in: error {code}: {message}", want.user));
+                self.note(&format!(
+                    "{host}:{port} does not let user '{}' in: error {code}: {message}",
+                    want.user
+                ));
             }
         }
         if let Attempt::Full { of_all, why } = failed {
@@ -243,7 +282,10 @@ impl Pools {
             self.tally.up(Counter::ServerConnectionsAborted);
             if place.may_tell(self.rt.now()) {
                 let (host, port) = (place.host(), place.server().port);
-                self.note(&format!("{host}:{port} takes no more connections of user '{}': {why}", want.user));
+                self.note(&format!(
+                    "{host}:{port} takes no more connections of user '{}': {why}",
+                    want.user
+                ));
             }
         }
         if let Attempt::Lacking(why) = failed {
@@ -251,7 +293,11 @@ impl Pools {
             place.said_full(None, self.rt.now());
             self.tally.up(Counter::ServerConnectionsAborted);
             if place.may_tell(self.rt.now()) {
-                self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
+                self.note(&format!(
+                    "cannot connect to {}:{}: {why}",
+                    place.host(),
+                    place.server().port
+                ));
             }
         }
         if let Attempt::Again(why) | Attempt::Unreached(why) = failed {
@@ -265,27 +311,46 @@ impl Pools {
                 Duration::from_secs(want.snapshot.variables.mysql_shun_recovery_time_sec),
             );
             self.tally.up(Counter::ServerConnectionsAborted);
-            self.note(&format!("cannot connect to {}:{}: {why}", place.host(), place.server().port));
+            self.note(&format!(
+                "cannot connect to {}:{}: {why}",
+                place.host(),
+                place.server().port
+            ));
         }
     }
 
-    /// Where a server is. That nobody says so within the `limit` says nothing of the server: its connections go on, and it is shunned only where it has none,
-    /// so that others are asked at once.
-    async fn addresses_of(&self, place: &Rc<Place>, limit: Duration) -> Result<Vec<Address>, Attempt> {
+    /// Where a server is. That nobody says so within the `limit` says nothing of the server: its
+    /// connections go on, and it is shunned only where it has none, so that others are asked at
+    /// once.
+    async fn addresses_of(
+        &self,
+        place: &Rc<Place>,
+        limit: Duration,
+    ) -> Result<Vec<Address>, Attempt> {
         let server = place.server();
-        let asked = self.rt.resolve_within(&server.hostname, server.port, limit / 2);
+        let asked = self
+            .rt
+            .resolve_within(&server.hostname, server.port, limit / 2);
         let why = match self.rt.timeout(limit, asked).await {
             Ok(Ok(addresses)) => return Ok(addresses),
             Ok(Err(error)) => error.to_string(),
-            Err(_late) => format!("no answer within {} ms (mysql-connect_timeout_server)", limit.as_millis()),
+            Err(_late) => format!(
+                "no answer within {} ms (mysql-connect_timeout_server)",
+                limit.as_millis()
+            ),
         };
         let why = format!("nobody says where '{}' is: {why}", server.hostname);
         // The room for those that are to be opened counts, too.
-        Err(if place.taken() > place.opening.get() { Attempt::Lacking(why) } else { Attempt::Again(why) })
+        Err(if place.taken() > place.opening.get() {
+            Attempt::Lacking(why)
+        } else {
+            Attempt::Again(why)
+        })
     }
 
-    /// At the first address that somebody answers at, if only with an error: a name may have one at which the server does not listen, or nobody is. Where nobody was a moment
-    /// ago, it is tried last; but for the last, none has more than its share of the time.
+    /// At the first address that somebody answers at, if only with an error: a name may have one at
+    /// which the server does not listen, or nobody is. Where nobody was a moment ago, it is tried
+    /// last; but for the last, none has more than its share of the time.
     async fn log_in_at_one_of(
         &self,
         addresses: &[Address],
@@ -295,10 +360,19 @@ impl Pools {
         let mut failed = Attempt::Again(format!("'{}' has no address", place.server().hostname));
         let v = &want.snapshot.variables;
         let limit = Duration::from_millis(v.mysql_connect_timeout_server);
-        let share = (limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX)).max(SHARE_MIN);
-        let addresses = place.silent_last(addresses, self.rt.now(), Duration::from_secs(v.mysql_shun_recovery_time_sec));
+        let share =
+            (limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX)).max(SHARE_MIN);
+        let addresses = place.silent_last(
+            addresses,
+            self.rt.now(),
+            Duration::from_secs(v.mysql_shun_recovery_time_sec),
+        );
         for (at, address) in (1..).zip(&addresses) {
-            let patience = if at == addresses.len() { Duration::MAX } else { share };
+            let patience = if at == addresses.len() {
+                Duration::MAX
+            } else {
+                share
+            };
             match self.log_in_at(address, patience, place, want).await {
                 Err(Attempt::Unreached(why)) => failed = Attempt::Again(why),
                 // Where an address cannot be used from here at all, what another one said counts.
@@ -310,7 +384,8 @@ impl Pools {
         Err(failed)
     }
 
-    /// Logs in to the server, which is at this address: with the password that it knew last, then with the other, if there is one. `patience`: for somebody to be there.
+    /// Logs in to the server, which is at this address: with the password that it knew last, then
+    /// with the other, if there is one. `patience`: for somebody to be there.
     pub(crate) async fn log_in_at(
         &self,
         address: &Address,
@@ -320,15 +395,30 @@ impl Pools {
     ) -> Result<(Conn, net::Hello), Attempt> {
         let passwords = passwords(want);
         let [first, second] = passwords.as_slice() else {
-            return self.log_in_with(passwords.first().unwrap_or(want.secret), address, patience, place, want).await;
+            return self
+                .log_in_with(
+                    passwords.first().unwrap_or(want.secret),
+                    address,
+                    patience,
+                    place,
+                    want,
+                )
+                .await;
         };
         let knows_second = place.knows_second(want.user);
-        let (one, other) = if knows_second { (second, first) } else { (first, second) };
+        let (one, other) = if knows_second {
+            (second, first)
+        } else {
+            (first, second)
+        };
         let begun = self.log_in_with(one, address, patience, place, want).await;
-        if !matches!(&begun, Err(Attempt::Final(BackendFailed::Refused { code, .. })) if is_wrong_password(*code)) {
+        if !matches!(&begun, Err(Attempt::Final(BackendFailed::Refused { code, .. })) if is_wrong_password(*code))
+        {
             return begun;
         }
-        let again = self.log_in_with(other, address, patience, place, want).await;
+        let again = self
+            .log_in_with(other, address, patience, place, want)
+            .await;
         if again.is_ok() {
             place.has_known(want.user, !knows_second);
         }
@@ -344,10 +434,14 @@ impl Pools {
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
         let server = place.server();
-        let connected = self.rt.timeout(patience, self.rt.connect(address)).await.unwrap_or_else(|_late| {
-            place.is_silent(address, self.rt.now());
-            Err(std::io::ErrorKind::TimedOut.into())
-        });
+        let connected = self
+            .rt
+            .timeout(patience, self.rt.connect(address))
+            .await
+            .unwrap_or_else(|_late| {
+                place.is_silent(address, self.rt.now());
+                Err(std::io::ErrorKind::TimedOut.into())
+            });
         let socket = connected.map_err(|error| match rt::is_short_of(&error) {
             Some(what) => Attempt::Lacking(format!("this machine has no more {what}: {error}")),
             None => Attempt::Unreached(error.to_string()),
@@ -356,15 +450,21 @@ impl Pools {
         let tls = self.connector(&server, want)?;
         let id = want.session.to_string();
         let own = [("millrace_session_id", id.as_str())];
-        let attributes = want.attributes.with(if want.session == 0 { &[] } else { &own }, UNNAMED);
+        let attributes = want
+            .attributes
+            .with(if want.session == 0 { &[] } else { &own }, UNNAMED);
         let account = Account {
             user: want.user,
             secret,
             database: want.like.and_then(|like| like.database),
-            caps: want.like.map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
+            caps: want
+                .like
+                .map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
             charset: at_login(want.collation),
             attributes: &attributes,
-            compression: server.compression.then(|| compression(&want.snapshot.variables)),
+            compression: server
+                .compression
+                .then(|| compression(&want.snapshot.variables)),
             tls: tls.as_ref(),
             host: &server.hostname,
             never_in_clear: false,
@@ -378,20 +478,43 @@ impl Pools {
             };
             let mut header = Vec::with_capacity(128);
             wire::proxied::write(&mut header, version, want.client, to);
-            conn.send(header).await.map_err(|error| Attempt::Again(error.to_string()))?;
+            conn.send(header)
+                .await
+                .map_err(|error| Attempt::Again(error.to_string()))?;
         }
         match net::login(&mut conn, &account).await {
             Ok(hello) => Ok((conn, hello)),
-            Err(Refused::Server { code, state, message }) => Err(match code {
-                // Full: the server (max_connections), or this account (max_user_connections, MAX_CONNECTIONS_PER_HOUR).
-                1040 | 1203 | 1226 => Attempt::Full { of_all: code == 1040, why: format!("error {code}: {message}") },
-                // Out of memory or threads, shutting down, blocked, or in offline_mode: another server may do.
-                1041 | 1053 | 1129 | 1135 | 3032 => Attempt::Again(format!("error {code}: {message}")),
-                _ => Attempt::Final(BackendFailed::Refused { code, state, message }),
+            Err(Refused::Server {
+                code,
+                state,
+                message,
+            }) => Err(match code {
+                // Full: the server (max_connections), or this account (max_user_connections,
+                // MAX_CONNECTIONS_PER_HOUR).
+                1040 | 1203 | 1226 => Attempt::Full {
+                    of_all: code == 1040,
+                    why: format!("error {code}: {message}"),
+                },
+                // Out of memory or threads, shutting down, blocked, or in offline_mode: another
+                // server may do.
+                1041 | 1053 | 1129 | 1135 | 3032 => {
+                    Attempt::Again(format!("error {code}: {message}"))
+                }
+                _ => Attempt::Final(BackendFailed::Refused {
+                    code,
+                    state,
+                    message,
+                }),
             }),
-            // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet instead.
-            Err(Refused::Impossible(what)) => Err(refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what)),
-            Err(refused @ Refused::NoTls) => Err(refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, refused.to_string())),
+            // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet
+            // instead.
+            Err(Refused::Impossible(what)) => {
+                Err(refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what))
+            }
+            Err(refused @ Refused::NoTls) => Err(refused_by_us(
+                errors::SECURE_TRANSPORT_REQUIRED,
+                refused.to_string(),
+            )),
             Err(Refused::Net(error)) => Err(Attempt::Again(error.to_string())),
         }
     }
@@ -434,8 +557,13 @@ impl Pools {
                 Ok(Some(connector))
             }
             Err(message) => {
-                self.note(&format!("TLS to {}:{}: {message}", server.hostname, server.port));
-                let message = "TLS to the server is not configured right; the proxy's log has the reason".to_owned();
+                self.note(&format!(
+                    "TLS to {}:{}: {message}",
+                    server.hostname, server.port
+                ));
+                let message =
+                    "TLS to the server is not configured right; the proxy's log has the reason"
+                        .to_owned();
                 Err(refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, message))
             }
         }
@@ -444,7 +572,11 @@ impl Pools {
 
 fn refused_by_us(code: errors::Code, message: String) -> Attempt {
     let state = code.state.as_bytes().try_into().unwrap_or(*b"HY000");
-    Attempt::Final(BackendFailed::Refused { code: code.number, state, message })
+    Attempt::Final(BackendFailed::Refused {
+        code: code.number,
+        state,
+        message,
+    })
 }
 
 /// To servers with `compression = 1`.
@@ -480,14 +612,19 @@ impl Place {
         addresses
     }
 
-    /// For whom alone a connection may be used: where servers are told who the client is, for that one.
+    /// For whom alone a connection may be used: where servers are told who the client is, for that
+    /// one.
     pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
-        want.client.filter(|_| self.proxy_protocol.get() > 0).map(|at| at.ip())
+        want.client
+            .filter(|_| self.proxy_protocol.get() > 0)
+            .map(|at| at.ip())
     }
 }
 
-/// The kernel asks whether the other end is still there when nothing was heard of it for `mysql-tcp_keepalive_time` (0: for as long as the system says):
-/// one that lost its power or its network says no farewell. Of a Unix socket there is nothing to ask, and traffic does not depend on it.
+/// The kernel asks whether the other end is still there when nothing was heard of it for
+/// `mysql-tcp_keepalive_time` (0: for as long as the system says): one that lost its power or its
+/// network says no farewell. Of a Unix socket there is nothing to ask, and traffic does not depend
+/// on it.
 pub fn probe_when_silent(socket: &rt::Socket, variables: &Variables) {
     if variables.mysql_use_tcp_keepalive {
         let idle = u32::try_from(variables.mysql_tcp_keepalive_time).unwrap_or(u32::MAX);
@@ -498,7 +635,10 @@ pub fn probe_when_silent(socket: &rt::Socket, variables: &Variables) {
 /// `init_connect` of the hostgroup, else of the proxy; none if empty.
 #[must_use]
 pub fn init_connect(snapshot: &Snapshot, hostgroup: u32) -> Option<&str> {
-    let own = snapshot.servers.hostgroup(hostgroup).and_then(|h| h.attributes.init_connect.as_deref());
+    let own = snapshot
+        .servers
+        .hostgroup(hostgroup)
+        .and_then(|h| h.attributes.init_connect.as_deref());
     let text = own.unwrap_or(&snapshot.variables.mysql_init_connect);
     (!text.is_empty() && text != "(null)").then_some(text)
 }
@@ -519,8 +659,10 @@ mod tests {
     #[test]
     fn a_name_leads_to_the_first_of_its_addresses_that_somebody_is_at() {
         testing::with_several(|rt, pools, place| async move {
-            let addresses: Vec<Address> =
-                ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"].iter().map(|at| at.parse().unwrap()).collect();
+            let addresses: Vec<Address> = ["10.9.9.1:3306", "10.9.9.2:3306", "10.9.9.3:3306"]
+                .iter()
+                .map(|at| at.parse().unwrap())
+                .collect();
             let came = Rc::new(RefCell::new(Vec::new()));
             for at in &addresses[1..] {
                 let listener = rt.listen(at, rt::ListenOptions::default()).unwrap();
@@ -531,8 +673,11 @@ mod tests {
                     }
                 });
             }
-            let (attributes, state, snapshot) =
-                (wire::connect_attributes::ConnectAttributes::default(), State::new("", 45), Snapshot::default());
+            let (attributes, state, snapshot) = (
+                wire::connect_attributes::ConnectAttributes::default(),
+                State::new("", 45),
+                Snapshot::default(),
+            );
             let want = testing::want(&snapshot, &state, &attributes);
             // Who has let us in and left without a word is not asked again elsewhere.
             let failed = pools.log_in_at_one_of(&addresses, &place, &want).await;
@@ -540,21 +685,45 @@ mod tests {
             assert_eq!(*came.borrow(), addresses[1..2]);
             let failed = pools.log_in_at_one_of(&addresses[..1], &place, &want).await;
             assert!(matches!(failed, Err(Attempt::Again(_))));
-            // Nobody says anything at the second for its share of the time: then the third, which is first for a while.
+            // Nobody says anything at the second for its share of the time: then the third, which
+            // is first for a while.
             rt.sim_faults().unwrap().freeze(&addresses[1]);
             for (at_most_ms, third) in [(600, 1), (50, 2)] {
                 let begun = rt.now();
                 let failed = pools.log_in_at_one_of(&addresses[1..], &place, &want).await;
                 assert!(matches!(failed, Err(Attempt::Again(_))));
-                assert_eq!(came.borrow().iter().filter(|at| **at == addresses[2]).count(), third);
-                assert!(rt.now() - begun < Duration::from_millis(at_most_ms), "{:?}", rt.now() - begun);
+                assert_eq!(
+                    came.borrow()
+                        .iter()
+                        .filter(|at| **at == addresses[2])
+                        .count(),
+                    third
+                );
+                assert!(
+                    rt.now() - begun < Duration::from_millis(at_most_ms),
+                    "{:?}",
+                    rt.now() - begun
+                );
             }
-            rt.sleep(Duration::from_secs(snapshot.variables.mysql_shun_recovery_time_sec)).await;
+            rt.sleep(Duration::from_secs(
+                snapshot.variables.mysql_shun_recovery_time_sec,
+            ))
+            .await;
             rt.sim_faults().unwrap().thaw(&addresses[1]);
-            let before = came.borrow().iter().filter(|at| **at == addresses[1]).count();
+            let before = came
+                .borrow()
+                .iter()
+                .filter(|at| **at == addresses[1])
+                .count();
             let failed = pools.log_in_at_one_of(&addresses[1..], &place, &want).await;
             assert!(matches!(failed, Err(Attempt::Again(_))));
-            assert!(came.borrow().iter().filter(|at| **at == addresses[1]).count() > before);
+            assert!(
+                came.borrow()
+                    .iter()
+                    .filter(|at| **at == addresses[1])
+                    .count()
+                    > before
+            );
         });
     }
 }

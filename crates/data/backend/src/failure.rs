@@ -37,15 +37,18 @@ pub enum BackendFailed {
     },
     /// There is no way to bring the session's state there.
     Unfit,
-    /// There is none on the connection that the session keeps: it would take away what it is kept for.
+    /// There is none on the connection that the session keeps: it would take away what it is kept
+    /// for.
     Kept,
-    /// The server reads the statement's strings otherwise than they were read here. Nothing was sent.
+    /// The server reads the statement's strings otherwise than they were read here. Nothing was
+    /// sent.
     ReadsOtherwise,
     /// The connection broke before a byte of the statement was sent.
     BrokeBefore(NetError),
     /// The connection broke after the statement was sent.
     BrokeAfter(NetError),
-    /// An operator took the server away, OFFLINE_HARD or removed, while the statement ran or the session had something there.
+    /// An operator took the server away, OFFLINE_HARD or removed, while the statement ran or the
+    /// session had something there.
     CutOff,
     /// The statement ran longer than it may.
     TooSlow {
@@ -55,7 +58,8 @@ pub enum BackendFailed {
 }
 
 impl BackendFailed {
-    /// Whether the server wants a new password of this user before anything else (error 1820), on this connection.
+    /// Whether the server wants a new password of this user before anything else (error 1820), on
+    /// this connection.
     #[must_use]
     pub fn is_sandbox(&self) -> bool {
         matches!(self, Self::Sync { code, .. } if *code == errors::MUST_CHANGE_PASSWORD.number)
@@ -109,7 +113,9 @@ impl Failure for BackendFailed {
         let words = self.to_string();
         match self {
             Self::Timeout { .. } => (9001, "HY000", words),
-            Self::Refused { code, .. } | Self::Sync { code, .. } => (*code, errors::state_of(*code), words),
+            Self::Refused { code, .. } | Self::Sync { code, .. } => {
+                (*code, errors::state_of(*code), words)
+            }
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
             Self::Kept => (1235, "42000", words),
             Self::ReadsOtherwise => (1105, "HY000", words),

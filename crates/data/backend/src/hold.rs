@@ -1,4 +1,5 @@
-//! Why a connection cannot be shared, by name. A connection goes back to the pool when none of these holds.
+//! Why a connection cannot be shared, by name. A connection goes back to the pool when none of
+//! these holds.
 
 use sql::Class;
 use sql::{Leaves, Reads};
@@ -15,7 +16,8 @@ pub enum Hold {
     AutocommitOff,
     /// `SET TRANSACTION` waits for the next transaction.
     NextTransaction,
-    /// A user variable was set there whose value nobody else can be told: it is too large, or its name is not known.
+    /// A user variable was set there whose value nobody else can be told: it is too large, or its
+    /// name is not known.
     UserVariable,
     /// Variables were set by expressions, and what became of them has not been asked yet.
     Unread,
@@ -47,10 +49,11 @@ pub enum Hold {
     Delay,
     /// A procedure was called that may have left what nobody tells.
     Procedure,
-    /// A function of users was called that nobody has said to be harmless: it may have set, locked or made anything there.
+    /// A function of users was called that nobody has said to be harmless: it may have set, locked
+    /// or made anything there.
     Routine,
-    /// The server has said that something of its session changed, and neither it nor the statement says what: a trigger may have set a
-    /// user variable or made a temporary table.
+    /// The server has said that something of its session changed, and neither it nor the statement
+    /// says what: a trigger may have set a user variable or made a temporary table.
     Untold,
     /// The password has expired: the server takes nothing there but a new one.
     ExpiredPassword,
@@ -87,7 +90,8 @@ const ALL: [Hold; 24] = [
     Hold::UnknownState,
 ];
 
-/// A set of reasons, and how the server reads texts there and whether its transaction only reads, as its last answer said.
+/// A set of reasons, and how the server reads texts there and whether its transaction only reads,
+/// as its last answer said.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holds(u32, u16);
 
@@ -116,7 +120,10 @@ impl Holds {
     /// Is there no other reason than these?
     #[must_use]
     pub fn are_only(self, holds: &[Hold]) -> bool {
-        holds.iter().fold(self.0, |left, hold| left & !(1 << *hold as u32)) == 0
+        holds
+            .iter()
+            .fold(self.0, |left, hold| left & !(1 << *hold as u32))
+            == 0
     }
 
     /// Add one.
@@ -131,7 +138,11 @@ impl Holds {
 
     /// Add or take away.
     pub const fn put(&mut self, hold: Hold, on: bool) {
-        if on { self.add(hold) } else { self.remove(hold) }
+        if on {
+            self.add(hold)
+        } else {
+            self.remove(hold)
+        }
     }
 
     /// Would giving it back lose something that only a reset or a close cleans?
@@ -157,7 +168,8 @@ impl Holds {
         ALL.into_iter().filter(move |hold| self.has(*hold))
     }
 
-    /// What a statement leaves, seen from its text before it is sent. Conservative: it counts even if the statement then fails.
+    /// What a statement leaves, seen from its text before it is sent. Conservative: it counts even
+    /// if the statement then fails.
     pub fn before(&mut self, class: &Class<'_>) {
         let leaves = class.leaves;
         for (mark, hold) in [
@@ -172,14 +184,23 @@ impl Holds {
             (Leaves::XA, Hold::Xa),
             (Leaves::HANDLER, Hold::Handler),
             (Leaves::SEQUENCE, Hold::Sequence),
-            (Leaves::UNKNOWN_STATE, if is_call(class) { Hold::Procedure } else { Hold::UnknownState }),
+            (
+                Leaves::UNKNOWN_STATE,
+                if is_call(class) {
+                    Hold::Procedure
+                } else {
+                    Hold::UnknownState
+                },
+            ),
         ] {
             if leaves.intersects(mark) {
                 self.add(hold);
             }
         }
-        // The mode ORACLE, which MariaDB alone has, is this one as well, and it tells of it. What comes before in a text may set it.
-        if leaves.intersects(Leaves::NEXTVAL) && (self.1 & status::ANSI_QUOTES != 0 || class.multi) {
+        // The mode ORACLE, which MariaDB alone has, is this one as well, and it tells of it. What
+        // comes before in a text may set it.
+        if leaves.intersects(Leaves::NEXTVAL) && (self.1 & status::ANSI_QUOTES != 0 || class.multi)
+        {
             self.add(Hold::Sequence);
         }
     }
@@ -212,19 +233,30 @@ impl Holds {
     /// The flags of the last answer, as far as they are kept.
     #[must_use]
     pub const fn flags(&self) -> u16 {
-        let autocommit = if self.has(Hold::AutocommitOff) { 0 } else { status::AUTOCOMMIT };
+        let autocommit = if self.has(Hold::AutocommitOff) {
+            0
+        } else {
+            status::AUTOCOMMIT
+        };
         self.transaction_flags() | autocommit
     }
 
     /// Of the flags of the last answer those that tell of an open transaction.
     #[must_use]
     pub const fn transaction_flags(self) -> u16 {
-        if self.has(Hold::Transaction) { status::IN_TRANS | self.1 & status::IN_TRANS_READONLY } else { 0 }
+        if self.has(Hold::Transaction) {
+            status::IN_TRANS | self.1 & status::IN_TRANS_READONLY
+        } else {
+            0
+        }
     }
 
     /// The server's flags, which know transactions better than any text.
     pub const fn status(&mut self, flags: u16) {
-        self.put(Hold::Transaction, flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0);
+        self.put(
+            Hold::Transaction,
+            flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0,
+        );
         self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
         self.1 = flags & (MODES | status::IN_TRANS_READONLY);
     }
@@ -249,7 +281,10 @@ impl Holds {
 /// SELECT, with FOR UPDATE or without.
 #[must_use]
 pub fn is_select(class: &Class<'_>) -> bool {
-    matches!(class.command, sql::CommandCounter::Select | sql::CommandCounter::SelectForUpdate)
+    matches!(
+        class.command,
+        sql::CommandCounter::Select | sql::CommandCounter::SelectForUpdate
+    )
 }
 
 /// CALL, and nothing else.
@@ -282,7 +317,12 @@ mod tests {
     use super::*;
 
     fn told(ok: bool, status: u16) -> Answered {
-        Answered { ok, status: Some(status), warnings: 0, insert_id: 0 }
+        Answered {
+            ok,
+            status: Some(status),
+            warnings: 0,
+            insert_id: 0,
+        }
     }
 
     /// What holds after these statements, each answered OK with these flags.
@@ -306,16 +346,31 @@ mod tests {
 
     #[test]
     fn a_transaction_holds_until_it_ends() {
-        assert_eq!(after(&[("BEGIN", IN), ("SELECT 1", IN)]), [Hold::Transaction]);
+        assert_eq!(
+            after(&[("BEGIN", IN), ("SELECT 1", IN)]),
+            [Hold::Transaction]
+        );
         assert!(after(&[("BEGIN", IN), ("COMMIT", IDLE)]).is_empty());
     }
 
     #[test]
     fn what_only_the_text_tells_holds_for_good() {
-        assert_eq!(after(&[("CREATE TEMPORARY TABLE t (a INT)", IDLE), ("SELECT 1", IDLE)]), [Hold::TemporaryTable]);
-        assert_eq!(after(&[("SELECT GET_LOCK('a', 1)", IDLE)]), [Hold::UserLock]);
+        assert_eq!(
+            after(&[
+                ("CREATE TEMPORARY TABLE t (a INT)", IDLE),
+                ("SELECT 1", IDLE)
+            ]),
+            [Hold::TemporaryTable]
+        );
+        assert_eq!(
+            after(&[("SELECT GET_LOCK('a', 1)", IDLE)]),
+            [Hold::UserLock]
+        );
         assert_eq!(after(&[("SET @a=@a+1", IDLE)]), [Hold::Unread]);
-        assert_eq!(after(&[("PREPARE s FROM 'SELECT 1'", IDLE)]), [Hold::SqlPrepare]);
+        assert_eq!(
+            after(&[("PREPARE s FROM 'SELECT 1'", IDLE)]),
+            [Hold::SqlPrepare]
+        );
     }
 
     #[test]

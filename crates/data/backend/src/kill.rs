@@ -12,10 +12,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Connections that are open at once only to say KILL, per core. They are not counted among a server's `max_connections`, which may be
-/// reached just because of what is to be killed.
+/// Connections that are open at once only to say KILL, per core. They are not counted among a
+/// server's `max_connections`, which may be reached just because of what is to be killed.
 const KILLS_MAX: u32 = 32;
-/// Of these, and beside them, those that wait at servers that let nobody more in: others are said meanwhile where there is room.
+/// Of these, and beside them, those that wait at servers that let nobody more in: others are said
+/// meanwhile where there is room.
 const WAITING_MAX: u32 = 16;
 /// How long one may take, the login included.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,7 +29,8 @@ pub struct Killing {
     pub place: Rc<Place>,
     /// The address there: by its name, another server might be found that knows the number, too.
     pub address: Address,
-    /// Our end of it, as the server was to see it: by that it is told from another of the same number.
+    /// Our end of it, as the server was to see it: by that it is told from another of the same
+    /// number.
     pub our_end: Address,
     /// The server's number of it.
     pub thread_id: u32,
@@ -51,9 +53,12 @@ impl std::fmt::Debug for Killing {
 }
 
 impl Pools {
-    /// Says KILL to the server; whether it said OK. False at once when too many do so now. It is not said where the number may be another connection's.
+    /// Says KILL to the server; whether it said OK. False at once when too many do so now. It is
+    /// not said where the number may be another connection's.
     pub async fn kill(&self, killing: &Killing) -> bool {
-        let Some(one) = One::of(&self.kills, KILLS_MAX) else { return false };
+        let Some(one) = One::of(&self.kills, KILLS_MAX) else {
+            return false;
+        };
         let said = self.rt.timeout(PATIENCE, self.say_kill(killing, one)).await;
         let done = matches!(said, Ok(Ok(())));
         if done {
@@ -85,44 +90,87 @@ impl Pools {
         };
         let (mut one, mut waits, mut gave) = (Some(one), None, false);
         let (mut conn, hello) = loop {
-            let why = match self.log_in_at(&killing.address, Duration::MAX, &killing.place, &want).await {
+            let why = match self
+                .log_in_at(&killing.address, Duration::MAX, &killing.place, &want)
+                .await
+            {
                 Ok(found) => break found,
-                Err(Attempt::Again(_) | Attempt::Unreached(_) | Attempt::Final(_)) => return Err(()),
-                // What is closed makes no room before the hour is over, and could not be opened again.
-                Err(Attempt::Full { why, .. }) if why.contains("max_connections_per_hour") => return Err(()),
+                Err(Attempt::Again(_) | Attempt::Unreached(_) | Attempt::Final(_)) => {
+                    return Err(());
+                }
+                // What is closed makes no room before the hour is over, and could not be opened
+                // again.
+                Err(Attempt::Full { why, .. }) if why.contains("max_connections_per_hour") => {
+                    return Err(());
+                }
                 Err(Attempt::Full { why, .. } | Attempt::Lacking(why)) => why,
             };
             if waits.is_none() {
                 waits = Some(One::of(&self.kills_waiting, WAITING_MAX).ok_or(())?);
                 drop(one.take());
             }
-            // It may be full of what is to be killed. Each that is makes room for the next, and so does one that nobody uses: one, since others may be quicker.
+            // It may be full of what is to be killed. Each that is makes room for the next, and so
+            // does one that nobody uses: one, since others may be quicker.
             if !gave {
                 gave = killing.place.give_up_idle(&killing.user, &self.tally);
             }
             if !gave && killing.place.may_tell(self.rt.now()) {
-                let (host, port, id) = (killing.place.host(), killing.place.server().port, killing.thread_id);
-                self.note(&format!("KILL of connection {id} waits for room at {host}:{port}: {why}"));
+                let (host, port, id) = (
+                    killing.place.host(),
+                    killing.place.server().port,
+                    killing.thread_id,
+                );
+                self.note(&format!(
+                    "KILL of connection {id} waits for room at {host}:{port}: {why}"
+                ));
             }
             self.rt.sleep(FULL_PAUSE).await;
         };
         let told = killing.place.client_of(&want).and(want.client);
         let end = told.map_or_else(|| conn.socket().local(), Address::Tcp);
-        let own = Ours { thread_id: hello.thread_id, end: &end };
-        let found = meant::look_for(Ours { thread_id: killing.thread_id, end: &killing.our_end }, &mut conn, &hello, own).await?;
+        let own = Ours {
+            thread_id: hello.thread_id,
+            end: &end,
+        };
+        let found = meant::look_for(
+            Ours {
+                thread_id: killing.thread_id,
+                end: &killing.our_end,
+            },
+            &mut conn,
+            &hello,
+            own,
+        )
+        .await?;
         #[cfg(feature = "planted")]
-        let found = if crate::planted::KILL_ANYBODY.get() { Found::It } else { found };
+        let found = if crate::planted::KILL_ANYBODY.get() {
+            Found::It
+        } else {
+            found
+        };
         if found == Found::Another && killing.place.may_tell(self.rt.now()) {
-            let (host, port, id) = (killing.place.host(), killing.place.server().port, killing.thread_id);
+            let (host, port, id) = (
+                killing.place.host(),
+                killing.place.server().port,
+                killing.thread_id,
+            );
             self.note(&format!("KILL is not said to {host}:{port}: connection {id} is, or may be, no longer ours there"));
         }
         if found != Found::It {
             return Err(());
         }
-        let what = if killing.statement_only { "QUERY" } else { "CONNECTION" };
+        let what = if killing.statement_only {
+            "QUERY"
+        } else {
+            "CONNECTION"
+        };
         let thread_id = killing.thread_id;
         #[cfg(feature = "planted")]
-        let thread_id = if crate::planted::KILL_ANOTHER.get() { thread_id - 1 } else { thread_id };
+        let thread_id = if crate::planted::KILL_ANOTHER.get() {
+            thread_id - 1
+        } else {
+            thread_id
+        };
         let done = meant::say(&mut conn, &hello, &format!("KILL {what} {thread_id}")).await?;
         if done { Ok(()) } else { Err(()) }
     }
@@ -153,7 +201,8 @@ mod tests {
     use crate::testing;
     use std::cell::Cell;
 
-    /// A name with several addresses stands for several servers, whose connections have the same numbers.
+    /// A name with several addresses stands for several servers, whose connections have the same
+    /// numbers.
     #[test]
     fn a_kill_goes_where_the_connection_leads_and_not_where_the_name_does() {
         testing::with_several(|rt, pools, place| async move {
@@ -167,7 +216,11 @@ mod tests {
                 rt.spawn(async move {
                     let _socket = listener.accept().await.unwrap();
                     let (good, bad) = came.get();
-                    came.set(if right { (good + 1, bad) } else { (good, bad + 1) });
+                    came.set(if right {
+                        (good + 1, bad)
+                    } else {
+                        (good, bad + 1)
+                    });
                 });
             }
             let (user, secret, snapshot) = ("app".to_owned(), Secret::None, Snapshot::default());

@@ -1,7 +1,8 @@
 //! A connection on which statements of several sessions are in flight, in order: a lane.
 //!
-//! Only reads go there that may as well be asked again, and no session sees a byte before its answer is whole. So whatever is not a plain, small answer
-//! ends in [`Landed::Alone`]: the session asks in the ordinary way, as if nothing had been.
+//! Only reads go there that may as well be asked again, and no session sees a byte before its
+//! answer is whole. So whatever is not a plain, small answer ends in [`Landed::Alone`]: the session
+//! asks in the ordinary way, as if nothing had been.
 //!
 //! ```text
 //! join() ─> outgoing ─┐                    ┌─ whole, small, nothing but rows ─> Landed::Answer
@@ -9,7 +10,8 @@
 //!                     └─ flying, in order ─┴─ anything else, late, broken ────> Landed::Alone
 //! ```
 //!
-//! A prepared statement joins where the server knows it already. Where it does not, the lane has it prepared for the next time: nobody waits for that.
+//! A prepared statement joins where the server knows it already. Where it does not, the lane has it
+//! prepared for the next time: nobody waits for that.
 
 mod run;
 
@@ -46,19 +48,23 @@ const REST: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Connections of a hostgroup on one core that become lanes.
 const WIDTH: usize = 4;
-/// A statement joins those before it rather than another lane while they will be answered within this. A server spends least on a statement that it finds
-/// waiting when it has answered the one before, and sleeps between statements on lanes that are nearly empty.
+/// A statement joins those before it rather than another lane while they will be answered within
+/// this. A server spends least on a statement that it finds waiting when it has answered the one
+/// before, and sleeps between statements on lanes that are nearly empty.
 const WAIT_MAX: Duration = Duration::from_millis(1);
-/// So many times as long as it would take elsewhere a statement waits in lanes that are full: where that is longer than [`WAIT_MAX`], a busy server has it wait
-/// for others there, and spends so much less on it in a lane that all are answered sooner.
+/// So many times as long as it would take elsewhere a statement waits in lanes that are full: where
+/// that is longer than [`WAIT_MAX`], a busy server has it wait for others there, and spends so much
+/// less on it in a lane that all are answered sooner.
 const WORTH: u32 = 4;
-/// A statement that has taken so many times as long as they do on the average is one that is slow for once.
+/// A statement that has taken so many times as long as they do on the average is one that is slow
+/// for once.
 const STUCK_AFTER: u64 = 4;
 /// The time that a statement of a lane takes is the mean of about so many.
 const MEAN_OF: u64 = 16;
 /// How many statements a lane has in flight at first.
 const DEPTH_FIRST: u32 = 4;
-/// So long those on another core may wait for a server before a lane there that is never without work gives its connection to them.
+/// So long those on another core may wait for a server before a lane there that is never without
+/// work gives its connection to them.
 const TURN: Duration = Duration::from_millis(100);
 /// So long a statement may take to be prepared for the next time, while nobody waits for it.
 const PREPARING_MAX: Duration = Duration::from_secs(1);
@@ -84,7 +90,8 @@ pub enum Landed {
         /// From when it was the first of its lane.
         took: Duration,
     },
-    /// Ask in the ordinary way. `unfit`: the answer was none that may be given here, as the next will be.
+    /// Ask in the ordinary way. `unfit`: the answer was none that may be given here, as the next
+    /// will be.
     Alone {
         /// Whether the statement itself is the reason.
         unfit: bool,
@@ -119,7 +126,9 @@ impl std::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Text(text, _) => write!(f, "Text({})", text.escape_ascii()),
-            Self::Execution(execution) => write!(f, "Execution({})", execution.statement.sql.escape_ascii()),
+            Self::Execution(execution) => {
+                write!(f, "Execution({})", execution.statement.sql.escape_ascii())
+            }
         }
     }
 }
@@ -191,14 +200,20 @@ pub struct Lane {
 
 impl std::fmt::Debug for Lane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Lane({} in flight on {:?})", self.flying.borrow().len(), self.place)
+        write!(
+            f,
+            "Lane({} in flight on {:?})",
+            self.flying.borrow().len(),
+            self.place
+        )
     }
 }
 
 /// The lanes of a hostgroup on this core.
 pub(crate) struct Lanes {
     all: RefCell<Vec<Rc<Lane>>>,
-    /// Statements that may be in flight on each: more while all goes well, fewer when somebody had to leave.
+    /// Statements that may be in flight on each: more while all goes well, fewer when somebody had
+    /// to leave.
     depth: Cell<u32>,
     /// What the configuration allows.
     depth_max: Cell<u32>,
@@ -231,7 +246,12 @@ struct Found {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { all: RefCell::default(), depth: Cell::new(DEPTH_FIRST), depth_max: Cell::new(0), pause_until: Cell::new(None) }
+        Self {
+            all: RefCell::default(),
+            depth: Cell::new(DEPTH_FIRST),
+            depth_max: Cell::new(0),
+            pause_until: Cell::new(None),
+        }
     }
 }
 
@@ -245,7 +265,11 @@ impl Lanes {
 
     /// Of those that serve.
     fn find(&self, may: &May, request: &Request<'_>, serves: impl Fn(&Lane) -> bool) -> Found {
-        let &May { depth, wait_max, now } = may;
+        let &May {
+            depth,
+            wait_max,
+            now,
+        } = may;
         let mut found = Found::default();
         for lane in self.all.borrow().iter().filter(|lane| serves(lane)) {
             if !lane.knows(request) {
@@ -255,26 +279,41 @@ impl Lanes {
             found.serving += 1;
             let len = lane.len();
             if len >= depth {
-                let best = found.shortest.as_ref().and_then(|shortest: &Rc<Lane>| shortest.wait(now));
-                if lane.wait(now).is_some_and(|wait| wait <= wait_max && best.is_none_or(|best| wait < best)) {
+                let best = found
+                    .shortest
+                    .as_ref()
+                    .and_then(|shortest: &Rc<Lane>| shortest.wait(now));
+                if lane
+                    .wait(now)
+                    .is_some_and(|wait| wait <= wait_max && best.is_none_or(|best| wait < best))
+                {
                     found.shortest = Some(lane.clone());
                 }
                 continue;
             }
-            if found.soonest.is_none() && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now)) {
+            if found.soonest.is_none()
+                && answers_soon(len, lane.pace_ns.get(), lane.head_waits(now))
+            {
                 found.soonest = Some(lane.clone());
             }
-            if !lane.is_stuck(now, wait_max) && found.emptiest.as_ref().is_none_or(|emptiest| len < emptiest.len()) {
+            if !lane.is_stuck(now, wait_max)
+                && found
+                    .emptiest
+                    .as_ref()
+                    .is_none_or(|emptiest| len < emptiest.len())
+            {
                 found.emptiest = Some(lane.clone());
             }
         }
         found
     }
 
-    /// A server that has too few connections of a full hostgroup gets one that is a lane of another which has too many: the one with fewest statements runs empty. One
-    /// at a time.
+    /// A server that has too few connections of a full hostgroup gets one that is a lane of another
+    /// which has too many: the one with fewest statements runs empty. One at a time.
     fn give_up_for(&self, place: &Place, places: &[Rc<Place>], now: Instant) {
-        let Some(shares) = Shares::of(places, now).filter(|shares| shares.is_short(place)) else { return };
+        let Some(shares) = Shares::of(places, now).filter(|shares| shares.is_short(place)) else {
+            return;
+        };
         let all = self.all.borrow();
         let of_others = || all.iter().filter(|lane| shares.is_over(&lane.place));
         if !of_others().any(|lane| lane.closed.get())
@@ -286,7 +325,8 @@ impl Lanes {
     }
 
     fn went_well(&self) {
-        self.depth.set((self.depth.get() + 1).min(self.depth_max.get()));
+        self.depth
+            .set((self.depth.get() + 1).min(self.depth_max.get()));
     }
 
     fn went_badly(&self, now: Instant) {
@@ -345,7 +385,8 @@ impl Joined {
         self.lane.caps
     }
 
-    /// Nobody waits for this statement any more. `killing`: how it is ended on the server when nobody waits for another one there either.
+    /// Nobody waits for this statement any more. `killing`: how it is ended on the server when
+    /// nobody waits for another one there either.
     pub fn leave(self, killing: Option<Killing>) {
         let Self { answer, lane } = self;
         drop(answer);
@@ -358,14 +399,20 @@ impl Joined {
 
 impl Lane {
     fn serves(&self, want: &Want<'_>, now: Instant) -> bool {
-        let foreign = Foreign { statement: false, variables: false, strange: false };
+        let foreign = Foreign {
+            statement: false,
+            variables: false,
+            strange: false,
+        };
         !self.closed.get()
             && *self.user == *want.user
             && self.own_caps == want.caps & crate::connect::OF_CLIENT
             && self.client == self.place.client_of(want)
             && self.place.takes(now)
             && self.place.weight() > 0
-            && self.place.is_alike(&self.opened_as, self.init_connect.as_deref())
+            && self
+                .place
+                .is_alike(&self.opened_as, self.init_connect.as_deref())
             && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
     }
 
@@ -373,7 +420,8 @@ impl Lane {
         self.flying.borrow().len()
     }
 
-    /// Whether the first has waited for clearly longer than one does there, and than anybody waits: who comes behind it waits with it.
+    /// Whether the first has waited for clearly longer than one does there, and than anybody waits:
+    /// who comes behind it waits with it.
     fn is_stuck(&self, now: Instant, wait_max: Duration) -> bool {
         let slow = Duration::from_nanos(self.pace_ns.get().saturating_mul(STUCK_AFTER));
         self.head_waits(now) > wait_max.max(slow)
@@ -385,9 +433,14 @@ impl Lane {
         Some(self.head_waits(now) + Duration::from_nanos((self.len() as u64).saturating_mul(pace)))
     }
 
-    /// What decides whether an execution finds its statement there: MariaDB reads each by its own types.
+    /// What decides whether an execution finds its statement there: MariaDB reads each by its own
+    /// types.
     fn sticky<'b>(&self, bindings: &'b Bindings) -> &'b Bindings {
-        if self.is_mariadb { &Bindings::NONE } else { bindings }
+        if self.is_mariadb {
+            &Bindings::NONE
+        } else {
+            bindings
+        }
     }
 
     /// Whether the server knows what is executed.
@@ -396,7 +449,11 @@ impl Lane {
             Request::Text(..) => true,
             Request::Execution(execution) => {
                 let prepared = self.prepared.borrow();
-                let at = prepared.at(execution.statement.number, NO_CURSOR, self.sticky(execution.bindings));
+                let at = prepared.at(
+                    execution.statement.number,
+                    NO_CURSOR,
+                    self.sticky(execution.bindings),
+                );
                 at.is_some_and(|at| prepared.params_at(at) == Some(execution.params))
             }
         }
@@ -406,7 +463,8 @@ impl Lane {
     fn learn(&self, want: &Want<'_>, execution: &Execution<'_>, depth: usize, now: Instant) {
         let Execution { statement, max, .. } = execution;
         let mut learning = self.learning.borrow_mut();
-        let means_it = *statement.schema == *self.state.schema && statement.means_as_now(&self.state);
+        let means_it =
+            *statement.schema == *self.state.schema && statement.means_as_now(&self.state);
         if !means_it || learning.len() >= LEARNT_MAX || learning.contains(&statement.number) {
             return;
         }
@@ -455,7 +513,16 @@ impl Lane {
             Some(unsent)
         };
         let response = Response::expect(expect, self.caps).to_packet(0);
-        let one = Flying { what, unsent, joined: now, answer, response, bytes: Vec::new(), drained: 0, since: now };
+        let one = Flying {
+            what,
+            unsent,
+            joined: now,
+            answer,
+            response,
+            bytes: Vec::new(),
+            drained: 0,
+            since: now,
+        };
         self.flying.borrow_mut().push_back(one);
     }
 
@@ -465,12 +532,15 @@ impl Lane {
         self.news.ring();
     }
 
-    /// Sends the next, as one has been answered. Where that has waited for too long it leaves, and those behind it do: things are not as they seemed.
+    /// Sends the next, as one has been answered. Where that has waited for too long it leaves, and
+    /// those behind it do: things are not as they seemed.
     fn send_next(&self, depth: usize, now: Instant) {
         loop {
             let at = self.sent.get();
             let mut flying = self.flying.borrow_mut();
-            let Some(next) = flying.get_mut(at).filter(|_| at < depth) else { return };
+            let Some(next) = flying.get_mut(at).filter(|_| at < depth) else {
+                return;
+            };
             if now - next.joined >= PATIENCE {
                 drop(flying);
                 self.send_away(at);
@@ -484,7 +554,9 @@ impl Lane {
             if at == 0 {
                 next.since = now;
             }
-            self.outgoing.borrow_mut().append(&mut next.unsent.take().unwrap_or_default());
+            self.outgoing
+                .borrow_mut()
+                .append(&mut next.unsent.take().unwrap_or_default());
             self.count_sent();
         }
     }
@@ -500,15 +572,31 @@ impl Lane {
             }
             Request::Execution(execution) => {
                 let bindings = self.sticky(execution.bindings);
-                let id = self.prepared.borrow_mut().id(execution.statement.number, NO_CURSOR, bindings)?;
+                let id = self.prepared.borrow_mut().id(
+                    execution.statement.number,
+                    NO_CURSOR,
+                    bindings,
+                )?;
                 #[cfg(feature = "planted")]
-                let id = if crate::planted::ANOTHER_OF_LANE.get() { self.prepared.borrow().ids()[0] } else { id };
-                self.send(What::Execution(id), Expect::Execute, Some(tell), depth, now, |out| {
-                    (execution.write)(out, id, self.caps)
-                });
+                let id = if crate::planted::ANOTHER_OF_LANE.get() {
+                    self.prepared.borrow().ids()[0]
+                } else {
+                    id
+                };
+                self.send(
+                    What::Execution(id),
+                    Expect::Execute,
+                    Some(tell),
+                    depth,
+                    now,
+                    |out| (execution.write)(out, id, self.caps),
+                );
             }
         }
-        Some(Joined { answer, lane: self.clone() })
+        Some(Joined {
+            answer,
+            lane: self.clone(),
+        })
     }
 
     /// Those from this place of the row on ask elsewhere. How many of them had been sent.
@@ -522,16 +610,23 @@ impl Lane {
         self.sent.set(self.sent.get() - n);
         for one in gone {
             if let What::Preparing(statement, _) = &one.what {
-                self.learning.borrow_mut().retain(|number| *number != statement.number);
+                self.learning
+                    .borrow_mut()
+                    .retain(|number| *number != statement.number);
             }
-            let _gone_already = one.answer.map(|answer| answer.send(Landed::Alone { unfit: false }));
+            let _gone_already = one
+                .answer
+                .map(|answer| answer.send(Landed::Alone { unfit: false }));
         }
         n
     }
 
     /// How long the first has been that.
     fn head_waits(&self, now: Instant) -> Duration {
-        self.flying.borrow().front().map_or(Duration::ZERO, |head| now - head.since)
+        self.flying
+            .borrow()
+            .front()
+            .map_or(Duration::ZERO, |head| now - head.since)
     }
 
     /// One was answered so long after it came first.
@@ -539,7 +634,8 @@ impl Lane {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mean = self.pace_ns.get();
         let sum = mean.saturating_mul(MEAN_OF - 1).saturating_add(time);
-        self.pace_ns.set(if mean == 0 { time } else { sum / MEAN_OF }.max(1));
+        self.pace_ns
+            .set(if mean == 0 { time } else { sum / MEAN_OF }.max(1));
     }
 
     /// Whether somebody has asked here, and nobody waits for it any more.
@@ -549,19 +645,31 @@ impl Lane {
 
     /// Whether all that is in flight is nobody's, or not any more.
     fn nobody_waits(&self) -> bool {
-        self.flying.borrow().iter().all(|one| one.answer.as_ref().is_none_or(Sender::is_closed))
+        self.flying
+            .borrow()
+            .iter()
+            .all(|one| one.answer.as_ref().is_none_or(Sender::is_closed))
     }
 }
 
 impl Pools {
-    /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`: the statements that may be in flight on a
-    /// connection at once at most. `elsewhere`: how long it takes on a connection of its own, if that is known: it waits here for clearly longer only if the other is short.
+    /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`:
+    /// the statements that may be in flight on a connection at once at most. `elsewhere`: how long
+    /// it takes on a connection of its own, if that is known: it waits here for clearly longer only
+    /// if the other is short.
     #[must_use]
-    pub fn join(self: &Rc<Self>, want: &Want<'_>, request: &Request<'_>, depth: u32, elsewhere: Duration) -> Option<Joined> {
+    pub fn join(
+        self: &Rc<Self>,
+        want: &Want<'_>,
+        request: &Request<'_>,
+        depth: u32,
+        elsewhere: Duration,
+    ) -> Option<Joined> {
         let group = self.group(want.hostgroup);
         let now = self.rt.now();
         let lanes = &group.lanes;
-        // Who waits for a connection comes first: lanes run empty and are given back. Where new ones have their pace, one lane goes on.
+        // Who waits for a connection comes first: lanes run empty and are given back. Where new
+        // ones have their pace, one lane goes on.
         if !group.queue.is_empty() || lanes.pause_until.get().is_some_and(|until| now < until) {
             return None;
         }
@@ -569,7 +677,11 @@ impl Pools {
         let depth = lanes.depth.get().min(depth) as usize;
         // Servers by their weights, as for any statement; lanes of one server one after the other.
         let place = self.chosen(&group, now)?;
-        let may = May { depth, wait_max: WAIT_MAX.max(elsewhere * WORTH), now };
+        let may = May {
+            depth,
+            wait_max: WAIT_MAX.max(elsewhere * WORTH),
+            now,
+        };
         let joins = |lane: Rc<Lane>| {
             let joined = lane.join(request, depth, now);
             if joined.is_some() && lane.sent.get() < lane.len() {
@@ -577,7 +689,9 @@ impl Pools {
             }
             joined
         };
-        let found = lanes.find(&may, request, |lane| Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now));
+        let found = lanes.find(&may, request, |lane| {
+            Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now)
+        });
         if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
             lane.learn(want, execution, depth, now);
         }
@@ -607,15 +721,26 @@ impl Pools {
             }
             None if found.emptiest.is_some() => found.emptiest.and_then(joins),
             // The ordinary way opens one, but not for each who comes meanwhile.
-            None if self.may_open(&group, &place, want, now) && !self.must_slow_down(&group, want, now) => None,
+            None if self.may_open(&group, &place, want, now)
+                && !self.must_slow_down(&group, want, now) =>
+            {
+                None
+            }
             None => {
                 if found.serving == 0 && !place.comes_last(want.user, now) {
                     lanes.give_up_for(&place, &group.places.borrow(), now);
                 }
                 // Elsewhere it would wait for a connection: for the lanes, too.
-                let may = May { wait_max: PATIENCE, ..may };
+                let may = May {
+                    wait_max: PATIENCE,
+                    ..may
+                };
                 let others = lanes.find(&may, request, |lane| lane.serves(want, now));
-                others.soonest.or(others.emptiest).or(others.shortest).and_then(joins)
+                others
+                    .soonest
+                    .or(others.emptiest)
+                    .or(others.shortest)
+                    .and_then(joins)
             }
         }
     }
@@ -670,7 +795,11 @@ impl Pools {
         });
         group.lanes.all.borrow_mut().push(lane.clone());
         self.tally.up(Counter::LanesOpened);
-        let run = Run { pools: self.clone(), group: group.clone(), lane: lane.clone() };
+        let run = Run {
+            pools: self.clone(),
+            group: group.clone(),
+            lane: lane.clone(),
+        };
         self.rt.spawn(async move {
             run.on(backend).await;
         });
@@ -678,8 +807,9 @@ impl Pools {
     }
 }
 
-/// Whether a statement behind so many, each of which takes so long, is not kept waiting; the first of them has waited for its answer for so long already. Where
-/// the time is not known yet, behind none.
+/// Whether a statement behind so many, each of which takes so long, is not kept waiting; the first
+/// of them has waited for its answer for so long already. Where the time is not known yet, behind
+/// none.
 fn answers_soon(before: usize, pace_ns: u64, head_waits: Duration) -> bool {
     let each = (before as u64).saturating_mul(pace_ns);
     before == 0 || pace_ns > 0 && each <= WAIT_MAX.as_nanos() as u64 && head_waits <= WAIT_MAX
@@ -760,8 +890,14 @@ mod tests {
             };
             let found_when = |lanes: &[&Rc<Lane>], now, wait_us| {
                 let all = Lanes::default();
-                all.all.borrow_mut().extend(lanes.iter().map(|lane| Rc::clone(lane)));
-                let may = May { depth: 16, wait_max: Duration::from_micros(wait_us), now: at(now) };
+                all.all
+                    .borrow_mut()
+                    .extend(lanes.iter().map(|lane| Rc::clone(lane)));
+                let may = May {
+                    depth: 16,
+                    wait_max: Duration::from_micros(wait_us),
+                    now: at(now),
+                };
                 all.find(&may, &text, |_| true)
             };
             let found = |lanes: &[&Rc<Lane>], now| found_when(lanes, now, 1_000);
@@ -776,24 +912,59 @@ mod tests {
             // What is full is waited for as long as the statement may: 17 at 300 us each, or 20.
             let (full, fuller) = (lane(17, 5_000), lane(20, 5_000));
             let both = |elsewhere| found_when(&[&fuller, &full], 5_000, elsewhere);
-            assert!(both(5_000).shortest.is_none() && both(5_100).soonest.is_none() && both(5_100).emptiest.is_none());
-            assert!(both(9_000).shortest.is_some_and(|lane| Rc::ptr_eq(&lane, &full)));
+            assert!(
+                both(5_000).shortest.is_none()
+                    && both(5_100).soonest.is_none()
+                    && both(5_100).emptiest.is_none()
+            );
+            assert!(
+                both(9_000)
+                    .shortest
+                    .is_some_and(|lane| Rc::ptr_eq(&lane, &full))
+            );
             assert_eq!(full.wait(at(5_000)), Some(Duration::from_micros(5_100)));
             full.pace_ns.set(0);
-            assert!(both(9_000).shortest.is_some_and(|lane| Rc::ptr_eq(&lane, &fuller)), "nobody knows how long the other takes");
-            // Of 17, one is not sent before another is answered; and what has waited for too long is not sent at all.
-            let unsent = |lane: &Lane| lane.flying.borrow().iter().filter(|one| one.unsent.is_some()).count();
-            assert_eq!((unsent(&full), full.sent.get(), unsent(&fuller), fuller.sent.get()), (1, 16, 4, 16));
+            assert!(
+                both(9_000)
+                    .shortest
+                    .is_some_and(|lane| Rc::ptr_eq(&lane, &fuller)),
+                "nobody knows how long the other takes"
+            );
+            // Of 17, one is not sent before another is answered; and what has waited for too long
+            // is not sent at all.
+            let unsent = |lane: &Lane| {
+                lane.flying
+                    .borrow()
+                    .iter()
+                    .filter(|one| one.unsent.is_some())
+                    .count()
+            };
+            assert_eq!(
+                (
+                    unsent(&full),
+                    full.sent.get(),
+                    unsent(&fuller),
+                    fuller.sent.get()
+                ),
+                (1, 16, 4, 16)
+            );
             fuller.flying.borrow_mut().pop_front();
             fuller.sent.set(15);
-            fuller.flying.borrow_mut().iter_mut().for_each(|one| one.answer = None);
+            fuller
+                .flying
+                .borrow_mut()
+                .iter_mut()
+                .for_each(|one| one.answer = None);
             // A deeper lane has nobody go before those who wait.
             drop(fuller.join(&text, 32, at(5_100)));
             assert_eq!((unsent(&fuller), fuller.sent.get()), (5, 15));
             fuller.send_next(16, at(5_200));
             assert_eq!((unsent(&fuller), fuller.sent.get()), (4, 16));
             fuller.send_next(17, at(60_000));
-            assert_eq!((unsent(&fuller), fuller.sent.get(), fuller.len()), (0, 16, 16));
+            assert_eq!(
+                (unsent(&fuller), fuller.sent.get(), fuller.len()),
+                (0, 16, 16)
+            );
         });
     }
 }

@@ -1,5 +1,5 @@
-//! What procedures and functions of users have left on a connection that no server tells of. It is asked for in the client's silence, so that the
-//! connection need not be kept for good.
+//! What procedures and functions of users have left on a connection that no server tells of. It is
+//! asked for in the client's silence, so that the connection need not be kept for good.
 //!
 //! All that they may leave, and how each is known: docs/decisions/0025-what-a-call-leaves.md.
 
@@ -12,7 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use wire::rows::Rows;
 
-/// The variable by which MySQL is asked to tell of transactions: that one is to begin otherwise than others nothing else says.
+/// The variable by which MySQL is asked to tell of transactions: that one is to begin otherwise
+/// than others nothing else says.
 pub(crate) const TRANSACTIONS: &str = "session_track_transaction_info";
 
 /// Who may not ask is not asked for again for so long.
@@ -22,10 +23,13 @@ const USERS_MAX: usize = 1000;
 /// With more user variables than this a connection stays where it is.
 const NAMES_MAX: usize = 256;
 
-/// In the first columns, whether the server knows its locks at all (its own lock on the table of locks is among them), how many of the session's stay when a
-/// statement is over (GET_LOCK, FLUSH TABLES WITH READ LOCK, LOCK INSTANCE FOR BACKUP, the locking service), how many of all it has lost sight of, whether its
-/// thread is in the usual resource group, whether it has no role and would have none after a login, and how many user variables there are. In the last,
-/// their names, a row for each. The session, or the procedure, may have said how many rows it wants to see (`sql_select_limit`): a limit in the text wins.
+/// In the first columns, whether the server knows its locks at all (its own lock on the table of
+/// locks is among them), how many of the session's stay when a statement is over (GET_LOCK, FLUSH
+/// TABLES WITH READ LOCK, LOCK INSTANCE FOR BACKUP, the locking service), how many of all it has
+/// lost sight of, whether its thread is in the usual resource group, whether it has no role and
+/// would have none after a login, and how many user variables there are. In the last, their names,
+/// a row for each. The session, or the procedure, may have said how many rows it wants to see
+/// (`sql_select_limit`): a limit in the text wins.
 pub(crate) const QUESTION: &str = "SELECT s.*, HEX(v.VARIABLE_NAME) FROM (SELECT \
 (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID=PS_CURRENT_THREAD_ID() \
 AND OBJECT_SCHEMA='performance_schema' AND OBJECT_NAME='metadata_locks') seen, \
@@ -36,12 +40,23 @@ CURRENT_ROLE()='NONE' AND NOT EXISTS(SELECT 1 FROM information_schema.APPLICABLE
 (SELECT COUNT(*) FROM performance_schema.user_variables_by_thread WHERE THREAD_ID=PS_CURRENT_THREAD_ID()) variables) s \
 LEFT JOIN performance_schema.user_variables_by_thread v ON v.THREAD_ID=PS_CURRENT_THREAD_ID() LIMIT 18446744073709551615";
 
-/// By these a server refuses it to a user, or for good: no privilege for a schema, a table or a function, no such table, column or function, no
-/// performance schema.
-const REFUSALS: [u16; 9] = [1044, 1054, 1109, 1142, 1143, 1146, 1305, 1370, NO_PERFORMANCE_SCHEMA];
+/// By these a server refuses it to a user, or for good: no privilege for a schema, a table or a
+/// function, no such table, column or function, no performance schema.
+const REFUSALS: [u16; 9] = [
+    1044,
+    1054,
+    1109,
+    1142,
+    1143,
+    1146,
+    1305,
+    1370,
+    NO_PERFORMANCE_SCHEMA,
+];
 const NO_PERFORMANCE_SCHEMA: u16 = 1683;
 
-/// What is known of the programs of users that have run on a connection since it was opened or reset.
+/// What is known of the programs of users that have run on a connection since it was opened or
+/// reset.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     /// The server tells of transactions, because we have asked it to.
@@ -90,10 +105,13 @@ impl Refusals {
 impl Backend {
     /// Whether its server may be one that can be asked, by this user.
     pub(crate) fn may_say_what_is_left(&self) -> bool {
-        !self.hello.is_mariadb() && self.state.variable(TRANSACTIONS).is_none() && !self.place.refusals.has(&self.key.user)
+        !self.hello.is_mariadb()
+            && self.state.variable(TRANSACTIONS).is_none()
+            && !self.place.refusals.has(&self.key.user)
     }
 
-    /// Whether what the server tells of transactions is told because we have asked for it, and not the session.
+    /// Whether what the server tells of transactions is told because we have asked for it, and not
+    /// the session.
     #[must_use]
     pub fn is_told_of_transactions(&self) -> bool {
         self.programs.told_of_transactions
@@ -109,7 +127,8 @@ impl Backend {
         self.programs.unheard |= !(self.tells_all() && self.programs.told_of_transactions);
     }
 
-    /// Whether all that a server tells was told of the programs that it is held for, and it can be asked for the rest.
+    /// Whether all that a server tells was told of the programs that it is held for, and it can be
+    /// asked for the rest.
     #[must_use]
     pub fn can_say_what_is_left(&self) -> bool {
         (self.holds.has(Hold::Procedure) || self.holds.has(Hold::Routine))
@@ -136,12 +155,16 @@ impl Backend {
         self.programs.until.filter(|_| self.can_say_what_is_left())
     }
 
-    /// Asks what the programs have left that it is held for. Whether that is nothing but user variables, of which the values are to be asked then. `session`: the
-    /// session's own state.
+    /// Asks what the programs have left that it is held for. Whether that is nothing but user
+    /// variables, of which the values are to be asked then. `session`: the session's own state.
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn ask_what_is_left(&mut self, session: &State, now: Instant) -> Result<bool, BackendFailed> {
+    pub async fn ask_what_is_left(
+        &mut self,
+        session: &State,
+        now: Instant,
+    ) -> Result<bool, BackendFailed> {
         self.programs.until = None;
         // What the session has set elsewhere since is not to be overwritten.
         if !self.can_say_what_is_left() || !self.state.same_user_variables(session) {
@@ -164,7 +187,11 @@ impl Backend {
         };
         let Some(names) = names else { return Ok(false) };
         #[cfg(feature = "planted")]
-        let names = if crate::planted::FORGET_LEFT.get() { Vec::new() } else { names };
+        let names = if crate::planted::FORGET_LEFT.get() {
+            Vec::new()
+        } else {
+            names
+        };
         self.unread.user.extend(names);
         self.holds.put(Hold::Unread, !self.unread.is_empty());
         Ok(true)
@@ -172,10 +199,15 @@ impl Backend {
 }
 
 fn said(rows: &Rows, row: usize, column: usize) -> Option<Vec<u8>> {
-    rows.rows.get(row)?.get(column)?.as_deref().map(without_zeros)
+    rows.rows
+        .get(row)?
+        .get(column)?
+        .as_deref()
+        .map(without_zeros)
 }
 
-/// The names of the user variables in the answer to [`QUESTION`]; `None` if there is, or may be, anything else.
+/// The names of the user variables in the answer to [`QUESTION`]; `None` if there is, or may be,
+/// anything else.
 fn names(rows: &Rows) -> Option<Vec<String>> {
     let one = |column: usize| String::from_utf8(said(rows, 0, column)?).ok();
     let seen: u64 = one(0)?.parse().ok()?;
@@ -190,10 +222,21 @@ fn names(rows: &Rows) -> Option<Vec<String>> {
 
 /// A name from its hexadecimal digits, in lower case. One that is not ASCII is nobody's to tell.
 fn name(hex: &[u8]) -> Option<String> {
-    let digits: Option<Vec<u8>> =
-        hex.iter().map(|digit| char::from(*digit).to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
-    let bytes: Vec<u8> = digits?.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
-    let name = String::from_utf8(bytes).ok().filter(|name| name.is_ascii())?;
+    let digits: Option<Vec<u8>> = hex
+        .iter()
+        .map(|digit| {
+            char::from(*digit)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        })
+        .collect();
+    let bytes: Vec<u8> = digits?
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+        .collect();
+    let name = String::from_utf8(bytes)
+        .ok()
+        .filter(|name| name.is_ascii())?;
     Some(name.to_ascii_lowercase())
 }
 
@@ -203,15 +246,30 @@ mod tests {
 
     fn answer(rows: &[[&str; 7]]) -> Option<Vec<String>> {
         let cell = |text: &&str| (*text != "NULL").then(|| text.as_bytes().to_vec());
-        let rows = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
-        names(&Rows { rows, ..Rows::default() })
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(cell).collect())
+            .collect();
+        names(&Rows {
+            rows,
+            ..Rows::default()
+        })
     }
 
     #[test]
     fn only_an_answer_of_nothing_else_gives_names() {
-        assert_eq!(answer(&[["1", "0", "0", "1", "1", "0", "NULL"]]), Some(Vec::new()));
-        assert_eq!(answer(&[["2", "0", "0", "1", "1", "1", "4F7468"]]), Some(vec!["oth".to_owned()]));
-        let two = [["1", "0", "0", "1", "1", "2", "61"], ["1", "0", "0", "1", "1", "2", "62"]];
+        assert_eq!(
+            answer(&[["1", "0", "0", "1", "1", "0", "NULL"]]),
+            Some(Vec::new())
+        );
+        assert_eq!(
+            answer(&[["2", "0", "0", "1", "1", "1", "4F7468"]]),
+            Some(vec!["oth".to_owned()])
+        );
+        let two = [
+            ["1", "0", "0", "1", "1", "2", "61"],
+            ["1", "0", "0", "1", "1", "2", "62"],
+        ];
         assert_eq!(answer(&two), Some(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(answer(&two[..1]), None, "a row is missing");
         for not in [

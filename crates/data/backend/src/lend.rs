@@ -1,7 +1,9 @@
-//! Idle connections that go from one core to another: who has none and needs one asks, who has one that fits sends it.
+//! Idle connections that go from one core to another: who has none and needs one asks, who has one
+//! that fits sends it.
 //!
-//! A connection is asked for by the first of a line only, and by who is about to open one although other cores have some. What is sent joins
-//! the idle connections of the core that asked; its permit travels with it.
+//! A connection is asked for by the first of a line only, and by who is about to open one although
+//! other cores have some. What is sent joins the idle connections of the core that asked; its
+//! permit travels with it.
 
 use crate::Unreported;
 use crate::acquire::{LEND_WAY, LOOK_AGAIN};
@@ -32,7 +34,8 @@ const ANSWER: Duration = Duration::from_millis(5);
 const REMEMBERED: Duration = Duration::from_millis(60);
 /// So long after somebody has begun to wait, what it asks may not have been heard yet.
 const JUST_NOW: Duration = Duration::from_millis(10);
-/// So long what came for a copy is not sent on to another core's: whoever waits for it here looks again within.
+/// So long what came for a copy is not sent on to another core's: whoever waits for it here looks
+/// again within.
 const FOR_A_COPY: Duration = LOOK_AGAIN.saturating_mul(2);
 /// Wishes of other cores that a hostgroup remembers.
 const WISHES_MAX: usize = 64;
@@ -78,7 +81,8 @@ pub(crate) enum Why {
     Copies,
     /// No room is left at its servers: one that fits nobody is to be closed for it.
     NoRoom,
-    /// So many were opened in this second. Nothing is to be closed for that; what comes free is for it before those who have waited less.
+    /// So many were opened in this second. Nothing is to be closed for that; what comes free is for
+    /// it before those who have waited less.
     Pace {
         /// Since when it waits.
         since: Instant,
@@ -193,7 +197,10 @@ impl Neighbours {
     }
 
     fn say(&self, to: u32, word: Word) -> Result<(), ()> {
-        self.speak.borrow().as_ref().map_or(Err(()), |speak| speak(to, word))
+        self.speak
+            .borrow()
+            .as_ref()
+            .map_or(Err(()), |speak| speak(to, word))
     }
 }
 
@@ -229,7 +236,11 @@ impl Wishes {
         };
         all.retain(|wish| !same(wish) && now - wish.at < REMEMBERED);
         if all.len() < WISHES_MAX {
-            all.push(Wish { core, wanted, at: now });
+            all.push(Wish {
+                core,
+                wanted,
+                at: now,
+            });
         }
     }
 
@@ -246,8 +257,15 @@ impl Wishes {
         self.0.borrow().iter().any(is_wanted)
     }
 
-    /// The oldest wish that this connection would grant, of those that are older than who waits here since then: `room` says it of those who want room.
-    fn take_for(&self, backend: &Backend, now: Instant, room: bool, since: Option<Instant>) -> Option<(u32, Wanted)> {
+    /// The oldest wish that this connection would grant, of those that are older than who waits
+    /// here since then: `room` says it of those who want room.
+    fn take_for(
+        &self,
+        backend: &Backend,
+        now: Instant,
+        room: bool,
+        since: Option<Instant>,
+    ) -> Option<(u32, Wanted)> {
         let mut all = self.0.borrow_mut();
         if all.is_empty() {
             return None;
@@ -257,7 +275,9 @@ impl Wishes {
             Why::Pace { since: theirs } => since.is_none_or(|since| theirs + LEND_WAY < since),
             Why::Spare | Why::Copies | Why::NoRoom => room,
         };
-        let at = all.iter().position(|wish| is_first(wish.wanted.why) && is_fit(backend, &wish.wanted))?;
+        let at = all
+            .iter()
+            .position(|wish| is_first(wish.wanted.why) && is_fit(backend, &wish.wanted))?;
         let wish = all.remove(at);
         Some((wish.core, wish.wanted))
     }
@@ -268,8 +288,8 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
     backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
 }
 
-/// What only this core can know does not travel; nor does a compressed stream, nor what was opened for the
-/// clients of one address.
+/// What only this core can know does not travel; nor does a compressed stream, nor what was opened
+/// for the clients of one address.
 fn may_travel(backend: &Backend) -> bool {
     backend.key.client.is_none()
         && backend.owned.is_none()
@@ -299,11 +319,19 @@ impl Pools {
     pub(crate) fn tell_of(&self, host: &Arc<str>, port: u16, bulk: bool) {
         for core in self.neighbours.others.borrow().iter() {
             // Who cannot be told meets the server in the end.
-            let _full = self.neighbours.say(*core, Word::Met(Met { host: host.clone(), port, bulk }));
+            let _full = self.neighbours.say(
+                *core,
+                Word::Met(Met {
+                    host: host.clone(),
+                    port,
+                    bulk,
+                }),
+            );
         }
     }
 
-    /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here, and the line is called.
+    /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here,
+    /// and the line is called.
     pub(crate) fn ask_for(&self, want: &Want<'_>, why: Why) {
         if !want.new_connection {
             self.ask(want, 0, why);
@@ -326,13 +354,23 @@ impl Pools {
     pub(crate) async fn borrow(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
         let number = self.neighbours.last.get() + 1;
         self.neighbours.last.set(number);
-        let asked = Rc::new(Asked { number, unanswered: Cell::new(0), bell: Notify::new() });
+        let asked = Rc::new(Asked {
+            number,
+            unanswered: Cell::new(0),
+            bell: Notify::new(),
+        });
         self.neighbours.asked.borrow_mut().push(asked.clone());
-        let _until_it_ends = Asking { pools: self, number };
+        let _until_it_ends = Asking {
+            pools: self,
+            number,
+        };
         asked.unanswered.set(self.ask(want, number, Why::Spare));
         let until = self.rt.now() + ANSWER;
         while asked.unanswered.get() > 0 && self.rt.now() < until {
-            let _late = self.rt.timeout(until - self.rt.now(), asked.bell.wait()).await;
+            let _late = self
+                .rt
+                .timeout(until - self.rt.now(), asked.bell.wait())
+                .await;
             if let Some(backend) = self.take_idle(group, want, true) {
                 return Some(backend);
             }
@@ -343,21 +381,47 @@ impl Pools {
     /// As if a core that waits had asked.
     #[cfg(test)]
     pub(crate) fn hear_of_a_wish(&self, hostgroup: u32) {
-        self.wanted(1, Wanted { hostgroup, user: "app".into(), caps: 0, number: 0, why: Why::NoRoom });
+        self.wanted(
+            1,
+            Wanted {
+                hostgroup,
+                user: "app".into(),
+                caps: 0,
+                number: 0,
+                why: Why::NoRoom,
+            },
+        );
     }
 
     /// How many were asked.
     fn ask(&self, want: &Want<'_>, number: u64, why: Why) -> usize {
         let speak = self.neighbours.speak.borrow();
-        let Some(speak) = speak.as_ref() else { return 0 };
+        let Some(speak) = speak.as_ref() else {
+            return 0;
+        };
         let now = self.rt.now();
-        if !self.group(want.hostgroup).places.borrow().iter().any(|place| place.takes(now) && place.weight() > 0) {
+        if !self
+            .group(want.hostgroup)
+            .places
+            .borrow()
+            .iter()
+            .any(|place| place.takes(now) && place.weight() > 0)
+        {
             // What would be lent could not be used here.
             return 0;
         }
-        let wanted = Wanted { hostgroup: want.hostgroup, user: want.user.into(), caps: want.caps & OF_CLIENT, number, why };
+        let wanted = Wanted {
+            hostgroup: want.hostgroup,
+            user: want.user.into(),
+            caps: want.caps & OF_CLIENT,
+            number,
+            why,
+        };
         let others = self.neighbours.others.borrow();
-        others.iter().filter(|core| speak(**core, Word::Wanted(wanted.clone())).is_ok()).count()
+        others
+            .iter()
+            .filter(|core| speak(**core, Word::Wanted(wanted.clone())).is_ok())
+            .count()
     }
 
     /// Another core wants one.
@@ -369,15 +433,35 @@ impl Pools {
                 let _full = self.neighbours.say(from, Word::NotLent(wanted.number));
             }
         };
-        let Some(group) = group else { return refuse(&wanted) };
+        let Some(group) = group else {
+            return refuse(&wanted);
+        };
         let now = self.rt.now();
-        let just_came = || group.spare_came.get().is_some_and(|came| now - came < FOR_A_COPY);
+        let just_came = || {
+            group
+                .spare_came
+                .get()
+                .is_some_and(|came| now - came < FOR_A_COPY)
+        };
         if wanted.why == Why::Copies && (!group.has_spare() || just_came()) {
             return;
         }
-        let is_offered = || group.paced.is_offered(&Key { user: (&*wanted.user).into(), caps: wanted.caps, client: None }, now);
+        let is_offered = || {
+            group.paced.is_offered(
+                &Key {
+                    user: (&*wanted.user).into(),
+                    caps: wanted.caps,
+                    client: None,
+                },
+                now,
+            )
+        };
         let wanted_here = !group.queue.is_empty() || !group.paced.is_empty() && is_offered();
-        let spare = if wanted_here { None } else { self.spare(&group, &wanted) };
+        let spare = if wanted_here {
+            None
+        } else {
+            self.spare(&group, &wanted)
+        };
         if let Some(backend) = spare {
             return self.lend(from, backend, wanted.number);
         }
@@ -400,22 +484,33 @@ impl Pools {
     fn spare(&self, group: &Group, wanted: &Wanted) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        for place in places.iter().filter(|place| place.takes(now) && place.weight() > 0) {
+        for place in places
+            .iter()
+            .filter(|place| place.takes(now) && place.weight() > 0)
+        {
             let mut idle = place.idle.borrow_mut();
-            if let Some(at) = idle.iter().position(|backend| is_fit(backend, wanted) && backend.conn.is_idle()) {
+            if let Some(at) = idle
+                .iter()
+                .position(|backend| is_fit(backend, wanted) && backend.conn.is_idle())
+            {
                 return Some(idle.remove(at));
             }
         }
         None
     }
 
-    /// One that fits nobody there, or cannot go there, keeps others out. Idle for so long, nobody here is about to take it.
+    /// One that fits nobody there, or cannot go there, keeps others out. Idle for so long, nobody
+    /// here is about to take it.
     fn make_room(&self, group: &Group, idle_for: Duration) {
         let now = self.rt.now();
         for place in group.places.borrow().iter() {
             let full = place.is_full();
             let mut idle = place.idle.borrow_mut();
-            if full && idle.first().is_some_and(|first| now - first.since >= idle_for) {
+            if full
+                && idle
+                    .first()
+                    .is_some_and(|first| now - first.since >= idle_for)
+            {
                 self.tally.up(Counter::MyhgmPoolDestroy);
                 drop(idle.remove(0));
                 return;
@@ -423,7 +518,8 @@ impl Pools {
         }
     }
 
-    /// A connection that was just given back: to the core that has waited for it, if one has for longer than who waits here since then. `room`: others have, for room.
+    /// A connection that was just given back: to the core that has waited for it, if one has for
+    /// longer than who waits here since then. `room`: others have, for room.
     pub(crate) fn pass_on(
         &self,
         group: &Group,
@@ -440,11 +536,23 @@ impl Pools {
         }
     }
 
-    /// Who waits elsewhere has begun just now. What it asks is on its way, and the connection is lent to it, or closed for it, when that is heard.
-    pub(crate) fn is_about_to_be_asked_for(&self, group: &Group, place: &Place, backend: &Backend) -> bool {
+    /// Who waits elsewhere has begun just now. What it asks is on its way, and the connection is
+    /// lent to it, or closed for it, when that is heard.
+    pub(crate) fn is_about_to_be_asked_for(
+        &self,
+        group: &Group,
+        place: &Place,
+        backend: &Backend,
+    ) -> bool {
         let now = self.rt.now().as_ns();
         let just_now = |since: u64| now.saturating_sub(since) < JUST_NOW.as_nanos() as u64;
-        group.wishes.is_empty() && may_travel(backend) && place.room.of_server.waits_elsewhere(self.line).is_some_and(just_now)
+        group.wishes.is_empty()
+            && may_travel(backend)
+            && place
+                .room
+                .of_server
+                .waits_elsewhere(self.line)
+                .is_some_and(just_now)
     }
 
     fn lend(&self, to: u32, mut backend: Box<Backend>, number: u64) {
@@ -484,10 +592,17 @@ impl Pools {
         }
         let group = self.group(lent.hostgroup);
         let number = lent.number;
-        let place = group.places.borrow().iter().find(|p| **p.host() == *lent.host && p.server().port == lent.port).cloned();
+        let place = group
+            .places
+            .borrow()
+            .iter()
+            .find(|p| **p.host() == *lent.host && p.server().port == lent.port)
+            .cloned();
         // A LOAD may have lowered a limit while it was on its way.
         let may_stay = |place: &Rc<Place>| {
-            place.keeps() && !place.is_over() && place.is_alike(&lent.opened_as, lent.init_connect.as_deref())
+            place.keeps()
+                && !place.is_over()
+                && place.is_alike(&lent.opened_as, lent.init_connect.as_deref())
         };
         if let Some(place) = place.filter(may_stay)
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
@@ -496,7 +611,14 @@ impl Pools {
             let user: UserVariables = std::mem::take(&mut lent.user_variables)
                 .into_iter()
                 .map(|sent| {
-                    (sent.name, UserValue { literal: sent.literal, names: sent.names.as_ref().map(Names::from), null: sent.null })
+                    (
+                        sent.name,
+                        UserValue {
+                            literal: sent.literal,
+                            names: sent.names.as_ref().map(Names::from),
+                            null: sent.null,
+                        },
+                    )
                 })
                 .collect();
             let state = State {
@@ -530,7 +652,11 @@ impl Pools {
                 drew: lent.drew,
                 place: place.clone(),
                 opened_as: lent.opened_as.clone(),
-                key: Key { user: (&*lent.user).into(), caps: lent.caps, client: None },
+                key: Key {
+                    user: (&*lent.user).into(),
+                    caps: lent.caps,
+                    client: None,
+                },
                 told_client: None,
                 state,
                 ways: lent.ways,
@@ -547,7 +673,10 @@ impl Pools {
                 unreported: Unreported::Nothing,
                 strange_variables: false,
                 meant_otherwise: false,
-                programs: crate::left::Programs { told_of_transactions: lent.told_of_transactions, ..Default::default() },
+                programs: crate::left::Programs {
+                    told_of_transactions: lent.told_of_transactions,
+                    ..Default::default()
+                },
                 retired: false,
                 opened: lent.opened,
                 since: lent.since,
@@ -567,7 +696,11 @@ impl Pools {
                 group.paced.offer(&key);
             }
             let now = self.rt.now();
-            if group.asked_for_spare.get().is_some_and(|asked| now - asked < FOR_A_COPY) {
+            if group
+                .asked_for_spare
+                .get()
+                .is_some_and(|asked| now - asked < FOR_A_COPY)
+            {
                 group.spare_came.set(Some(now));
             }
         }
@@ -578,9 +711,17 @@ impl Pools {
 
     /// One of those that were asked has answered.
     fn answered(&self, number: u64) {
-        let asked = self.neighbours.asked.borrow().iter().find(|asked| asked.number == number).cloned();
+        let asked = self
+            .neighbours
+            .asked
+            .borrow()
+            .iter()
+            .find(|asked| asked.number == number)
+            .cloned();
         if let Some(asked) = asked {
-            asked.unanswered.set(asked.unanswered.get().saturating_sub(1));
+            asked
+                .unanswered
+                .set(asked.unanswered.get().saturating_sub(1));
             asked.bell.notify_one();
         }
     }
@@ -646,6 +787,10 @@ struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.pools.neighbours.asked.borrow_mut().retain(|asked| asked.number != self.number);
+        self.pools
+            .neighbours
+            .asked
+            .borrow_mut()
+            .retain(|asked| asked.number != self.number);
     }
 }

@@ -1,5 +1,6 @@
-//! Sessions that keep a connection in their silence only because of what it remembers for them, such as the id of an insert. Most come back at once. One
-//! that does not leaves it when its time is over, or sooner, when somebody would open a connection for want of it.
+//! Sessions that keep a connection in their silence only because of what it remembers for them,
+//! such as the id of an insert. Most come back at once. One that does not leaves it when its time
+//! is over, or sooner, when somebody would open a connection for want of it.
 
 use crate::backend::Key;
 use rt::Instant;
@@ -8,7 +9,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Who has been silent for less is about to say something: it would have to be brought back at once.
+/// Who has been silent for less is about to say something: it would have to be brought back at
+/// once.
 const SILENT_MIN: Duration = Duration::from_millis(1);
 
 /// A session that may be told to leave what it keeps.
@@ -34,7 +36,12 @@ pub(crate) struct Lingering(RefCell<VecDeque<Lingerer>>);
 impl Lingering {
     pub(crate) fn add(&self, since: Instant, until: Instant, key: Key, who: Rc<dyn Lingers>) {
         self.forget_gone(since);
-        self.0.borrow_mut().push_back(Lingerer { since, until, key, who });
+        self.0.borrow_mut().push_back(Lingerer {
+            since,
+            until,
+            key,
+            who,
+        });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -48,14 +55,19 @@ impl Lingering {
 
     /// Tells the one of those that has been silent for longest to leave; whether there is one.
     pub(crate) fn press(&self, now: Instant, key: &Key) -> bool {
-        let found = self.find(now, key).and_then(|at| self.0.borrow_mut().remove(at));
+        let found = self
+            .find(now, key)
+            .and_then(|at| self.0.borrow_mut().remove(at));
         found.inspect(|found| found.who.leave()).is_some()
     }
 
     fn find(&self, now: Instant, key: &Key) -> Option<usize> {
         self.forget_gone(now);
         let due = |one: &Lingerer| {
-            now - one.since >= SILENT_MIN && one.key == *key && now < one.until && one.who.is_silent_since(one.since)
+            now - one.since >= SILENT_MIN
+                && one.key == *key
+                && now < one.until
+                && one.who.is_silent_since(one.since)
         };
         self.0.borrow().iter().position(due)
     }
@@ -63,7 +75,10 @@ impl Lingering {
     /// Nobody lingers for long, so there is little behind the first that does.
     fn forget_gone(&self, now: Instant) {
         let mut all = self.0.borrow_mut();
-        while all.front().is_some_and(|one| one.until <= now || !one.who.is_silent_since(one.since)) {
+        while all
+            .front()
+            .is_some_and(|one| one.until <= now || !one.who.is_silent_since(one.since))
+        {
             all.pop_front();
         }
     }
@@ -90,13 +105,22 @@ mod tests {
     fn the_one_that_is_silent_for_longest_leaves_and_who_came_back_does_not() {
         let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
         let session = |since| Rc::new(Session(Cell::new(Some(at(since))), Cell::new(false)));
-        let key = |user: &str| Key { user: user.into(), caps: 0, client: None };
+        let key = |user: &str| Key {
+            user: user.into(),
+            caps: 0,
+            client: None,
+        };
         let (ours, other) = (key("app"), key("other"));
         let all = [session(1), session(2), session(3), session(3)];
         let lingering = Lingering::default();
         assert!(!lingering.press(at(9), &ours));
         let add = |who: &Rc<Session>, key: &Key, until| {
-            lingering.add(who.0.get().expect("silent"), at(until), key.clone(), who.clone())
+            lingering.add(
+                who.0.get().expect("silent"),
+                at(until),
+                key.clone(),
+                who.clone(),
+            )
         };
         for (who, key) in all.iter().zip([&ours, &ours, &ours, &other]) {
             add(who, key, 20);
@@ -109,7 +133,11 @@ mod tests {
         let told = || all.iter().map(|one| one.1.get()).collect::<Vec<_>>();
         assert_eq!(told(), [false, true, false, false]);
         all[2].0.set(None);
-        assert!(lingering.is_due(at(9), &ours) && lingering.press(at(9), &ours) && !lingering.press(at(9), &ours));
+        assert!(
+            lingering.is_due(at(9), &ours)
+                && lingering.press(at(9), &ours)
+                && !lingering.press(at(9), &ours)
+        );
         assert!(lingering.press(at(9), &other));
         assert_eq!(told(), [true, true, false, true]);
     }
@@ -117,11 +145,20 @@ mod tests {
     #[test]
     fn those_whose_time_is_over_are_forgotten_though_they_look_silent() {
         let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
-        let key = Key { user: "app".into(), caps: 0, client: None };
+        let key = Key {
+            user: "app".into(),
+            caps: 0,
+            client: None,
+        };
         let lingering = Lingering::default();
         for since in 0..100 {
             // They have left, without a word.
-            lingering.add(at(since), at(since + 5), key.clone(), Rc::new(Session(Cell::new(Some(at(since))), Cell::new(false))));
+            lingering.add(
+                at(since),
+                at(since + 5),
+                key.clone(),
+                Rc::new(Session(Cell::new(Some(at(since))), Cell::new(false))),
+            );
         }
         assert_eq!(lingering.0.borrow().len(), 5);
         assert!(!lingering.is_due(at(200), &key) && lingering.0.borrow().is_empty());

@@ -1,5 +1,5 @@
-//! What a session has made on a connection that only that connection knows, by name: when the last of a kind is gone, it may be
-//! shared again.
+//! What a session has made on a connection that only that connection knows, by name: when the last
+//! of a kind is gone, it may be shared again.
 
 use crate::{Hold, Holds};
 use sql::own::{Name, Own};
@@ -52,7 +52,8 @@ struct Locks {
 pub struct LockAnswer<'a> {
     /// The only value of its only row, or the word NULL, if that was seen.
     pub value: Option<&'a [u8]>,
-    /// The session has said that it wants no rows (`sql_select_limit = 0`): MySQL's `DO` does nothing then, nor does a SELECT on either.
+    /// The session has said that it wants no rows (`sql_select_limit = 0`): MySQL's `DO` does
+    /// nothing then, nor does a SELECT on either.
     pub no_rows: bool,
 }
 
@@ -65,7 +66,10 @@ struct Names<T> {
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
-        Self { known: BTreeSet::new(), unknown: false }
+        Self {
+            known: BTreeSet::new(),
+            unknown: false,
+        }
     }
 }
 
@@ -103,8 +107,19 @@ impl Owned {
     }
 
     /// A statement has ended. `schema`: where its names are looked for.
-    pub fn learn(&mut self, holds: &mut Holds, class: &Class<'_>, text: &[u8], schema: &str, ok: bool, answered: LockAnswer<'_>) {
-        if class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK) {
+    pub fn learn(
+        &mut self,
+        holds: &mut Holds,
+        class: &Class<'_>,
+        text: &[u8],
+        schema: &str,
+        ok: bool,
+        answered: LockAnswer<'_>,
+    ) {
+        if class
+            .leaves
+            .intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
+        {
             self.locks.learn(class, text, ok, answered);
         }
         self.learn_table_locks(class, text, ok);
@@ -114,7 +129,11 @@ impl Owned {
             self.xa = begins || self.xa && !ends;
         }
         let whole = |(written, name): Name| (written.unwrap_or_else(|| schema.to_owned()), name);
-        let did = if class.multi { Own::Unknown } else { sql::own::own(text) };
+        let did = if class.multi {
+            Own::Unknown
+        } else {
+            sql::own::own(text)
+        };
         match did {
             // What failed may have been done in part; of making, the name is known.
             Own::Table(name) => self.tables.add(whole(name)),
@@ -130,14 +149,18 @@ impl Owned {
             Own::NoStatement(name) => drop(self.statements.known.remove(&name)),
             Own::NoHandler(name) if ok => drop(self.handlers.known.remove(&name)),
             Own::Unknown => {
-                self.tables.unknown |= class.leaves.intersects(Leaves::TEMP_TABLE) || holds.has(Hold::TemporaryTable);
+                self.tables.unknown |=
+                    class.leaves.intersects(Leaves::TEMP_TABLE) || holds.has(Hold::TemporaryTable);
                 self.statements.unknown |= class.leaves.intersects(Leaves::SQL_PREPARE);
                 self.handlers.unknown |= class.leaves.intersects(Leaves::HANDLER);
             }
             _ => {}
         }
         let backs_up = self.backup_staged || self.backup_locked;
-        holds.put(Hold::TableLock, self.tables_locked || self.read_locked || self.instance_locked || backs_up);
+        holds.put(
+            Hold::TableLock,
+            self.tables_locked || self.read_locked || self.instance_locked || backs_up,
+        );
         holds.put(Hold::Xa, self.xa);
         holds.put(Hold::TemporaryTable, !self.tables.is_empty());
         holds.put(Hold::SqlPrepare, !self.statements.is_empty());
@@ -162,11 +185,16 @@ impl Owned {
             let of_stage = words.next().is_some_and(|second| second.is("STAGE"));
             let _behind = (words.next(), words.next());
             if words.is_conditional() {
-                // Which of the two a server read, and whether it took it or gave it back, is not known.
+                // Which of the two a server read, and whether it took it or gave it back, is not
+                // known.
                 (self.backup_staged, self.backup_locked) = (true, true);
                 return;
             }
-            let locked = if of_stage { &mut self.backup_staged } else { &mut self.backup_locked };
+            let locked = if of_stage {
+                &mut self.backup_staged
+            } else {
+                &mut self.backup_locked
+            };
             *locked = locks || *locked && !ok;
             return;
         }
@@ -190,11 +218,13 @@ impl Owned {
 }
 
 fn second_word_is(text: &[u8], keywords: &[&str]) -> bool {
-    sql::words::Words::new(text).nth(1).is_some_and(|token| token.is_any(keywords))
+    sql::words::Words::new(text)
+        .nth(1)
+        .is_some_and(|token| token.is_any(keywords))
 }
 
-/// Functions of MySQL's locking service that take locks, which RELEASE_ALL_LOCKS() does not give back
-/// (<https://dev.mysql.com/doc/refman/9.4/en/locking-service.html>).
+/// Functions of MySQL's locking service that take locks, which RELEASE_ALL_LOCKS() does not give
+/// back (<https://dev.mysql.com/doc/refman/9.4/en/locking-service.html>).
 const SERVICES: [&[u8]; 2] = [b"SERVICE_GET_READ_LOCKS", b"SERVICE_GET_WRITE_LOCKS"];
 /// More names than this are not kept.
 const LOCKS_MAX: usize = 64;
@@ -202,14 +232,25 @@ const LOCKS_MAX: usize = 64;
 const LOCK_LEN_MAX: usize = 66;
 
 impl Locks {
-    fn learn(&mut self, class: &Class<'_>, text: &[u8], ok: bool, LockAnswer { value, no_rows }: LockAnswer<'_>) {
+    fn learn(
+        &mut self,
+        class: &Class<'_>,
+        text: &[u8],
+        ok: bool,
+        LockAnswer { value, no_rows }: LockAnswer<'_>,
+    ) {
         let gets = class.leaves.intersects(Leaves::GET_LOCK);
         let plain = |function: &str| !class.multi && is_only_call(text, function);
         // Where it may not have been called, only its answer says that it was.
         let is_done = ok && (value.is_some() || !no_rows);
         match value.filter(|_| ok) {
             _ if is_done && plain("RELEASE_ALL_LOCKS") => {
-                *self = Self { service: self.service, unseen: self.service, nameless: self.service, ..Self::default() };
+                *self = Self {
+                    service: self.service,
+                    unseen: self.service,
+                    nameless: self.service,
+                    ..Self::default()
+                };
             }
             Some(b"1") if plain("GET_LOCK") => {
                 self.taken += 1;
@@ -235,36 +276,51 @@ impl Locks {
 
     /// Whether there may be one.
     fn is_any(&self) -> bool {
-        if self.unseen { self.nameless || !self.names.is_empty() } else { self.taken > 0 }
+        if self.unseen {
+            self.nameless || !self.names.is_empty()
+        } else {
+            self.taken > 0
+        }
     }
 
     /// The names of the locks that a statement may take.
     fn add_names(&mut self, text: &[u8]) {
         let mut words = sql::words::Words::new(text);
         let tokens: Vec<_> = words.by_ref().collect();
-        // Where its strings end may depend on what the session has set, and what of it a server reads, on its version.
+        // Where its strings end may depend on what the session has set, and what of it a server
+        // reads, on its version.
         self.nameless |= words.is_conditional() || !text.is_ascii() || text.contains(&b'\\');
         let mut found = false;
         for call in tokens.windows(4) {
-            let [function, open, name, comma] = call else { continue };
+            let [function, open, name, comma] = call else {
+                continue;
+            };
             if function.kind == sql::words::Kind::Sign || !open.is_sign(b'(') {
                 continue;
             }
             let function = sql::words::unquote(function.text);
             if !function.eq_ignore_ascii_case(b"GET_LOCK") {
-                self.service |= SERVICES.iter().any(|service| function.eq_ignore_ascii_case(service));
+                self.service |= SERVICES
+                    .iter()
+                    .any(|service| function.eq_ignore_ascii_case(service));
                 self.nameless |= self.service;
                 continue;
             }
             found = true;
             // It means the same whatever the session sets.
             let is_plain = match name.text {
-                [b'\'', .., b'\''] => name.is_whole() && name.text.is_ascii() && !name.text.contains(&b'\\'),
+                [b'\'', .., b'\''] => {
+                    name.is_whole() && name.text.is_ascii() && !name.text.contains(&b'\\')
+                }
                 digits => digits.iter().all(u8::is_ascii_digit),
             };
             if name.text == b"''" && comma.is_sign(b',') {
                 // No server locks that, and none says who has.
-            } else if is_plain && comma.is_sign(b',') && name.text.len() <= LOCK_LEN_MAX && self.names.len() < LOCKS_MAX {
+            } else if is_plain
+                && comma.is_sign(b',')
+                && name.text.len() <= LOCK_LEN_MAX
+                && self.names.len() < LOCKS_MAX
+            {
                 self.names.insert(name.text.into());
             } else {
                 self.nameless = true;
@@ -275,14 +331,27 @@ impl Locks {
 }
 
 impl Owned {
-    /// What the server is to be asked for, to know which locks are there: for each one that may be, a column that says whether it is. `None` if there is nothing
-    /// to ask, or it would not tell.
+    /// What the server is to be asked for, to know which locks are there: for each one that may be,
+    /// a column that says whether it is. `None` if there is nothing to ask, or it would not tell.
     pub(crate) fn question_for_locks(&self) -> Option<String> {
-        let names = self.locks.names.iter().filter_map(|name| std::str::from_utf8(name).ok());
+        let names = self
+            .locks
+            .names
+            .iter()
+            .filter_map(|name| std::str::from_utf8(name).ok());
         // MariaDB refuses a number, also where it is to be locked; nothing has that name there.
-        let said = |name: &str| if name.starts_with('\'') { name.to_owned() } else { format!("CONCAT({name})") };
-        let columns: Vec<_> = names.map(|name| format!("IS_USED_LOCK({})<=>CONNECTION_ID()", said(name))).collect();
-        (self.locks.doubtful && !self.locks.nameless && !columns.is_empty()).then(|| format!("SELECT {}", columns.join(", ")))
+        let said = |name: &str| {
+            if name.starts_with('\'') {
+                name.to_owned()
+            } else {
+                format!("CONCAT({name})")
+            }
+        };
+        let columns: Vec<_> = names
+            .map(|name| format!("IS_USED_LOCK({})<=>CONNECTION_ID()", said(name)))
+            .collect();
+        (self.locks.doubtful && !self.locks.nameless && !columns.is_empty())
+            .then(|| format!("SELECT {}", columns.join(", ")))
     }
 
     /// The answer to that; `None` where there was none.
@@ -291,7 +360,9 @@ impl Owned {
         if let Some(answer) = answer.filter(|answer| answer.len() == self.locks.names.len()) {
             let mut said = answer.iter();
             // Only a clear no is one.
-            self.locks.names.retain(|_| said.next().is_none_or(|cell| cell.as_deref() != Some(b"0")));
+            self.locks
+                .names
+                .retain(|_| said.next().is_none_or(|cell| cell.as_deref() != Some(b"0")));
         }
         if !self.locks.is_any() {
             self.locks = Locks::default();
@@ -300,37 +371,56 @@ impl Owned {
     }
 }
 
-/// Whether a statement takes or releases user locks and does nothing else: it reads no rows, so it is of no transaction.
+/// Whether a statement takes or releases user locks and does nothing else: it reads no rows, so it
+/// is of no transaction.
 #[must_use]
 pub fn is_only_user_lock(text: &[u8]) -> bool {
-    ["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS"].iter().any(|function| is_only_call(text, function))
+    ["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS"]
+        .iter()
+        .any(|function| is_only_call(text, function))
 }
 
-/// Whether a statement asks who has a user lock and nothing else: only the server that has all locks knows.
+/// Whether a statement asks who has a user lock and nothing else: only the server that has all
+/// locks knows.
 #[must_use]
 pub fn is_only_about_user_lock(text: &[u8]) -> bool {
-    ["IS_FREE_LOCK", "IS_USED_LOCK"].iter().any(|function| is_only_call(text, function))
+    ["IS_FREE_LOCK", "IS_USED_LOCK"]
+        .iter()
+        .any(|function| is_only_call(text, function))
 }
 
 /// `SELECT function(…) [AS name]`, `DO function(…)` or `SET @x = function(…)`, and nothing else.
 fn is_only_call(text: &[u8], function: &str) -> bool {
     let mut words = sql::words::Words::new(text);
-    let Some(verb) = words.next() else { return false };
+    let Some(verb) = words.next() else {
+        return false;
+    };
     if verb.is("SET") {
         let mut target = words.by_ref().take_while(|token| !token.is_sign(b'='));
-        if !target.next().is_some_and(|at| at.is_sign(b'@')) || target.any(|t| t.is_sign(b'@') || t.is_sign(b',')) {
+        if !target.next().is_some_and(|at| at.is_sign(b'@'))
+            || target.any(|t| t.is_sign(b'@') || t.is_sign(b','))
+        {
             return false;
         }
     } else if !verb.is_any(&["SELECT", "DO"]) {
         return false;
     }
-    if !words.next().is_some_and(|t| t.is(function)) || !words.next().is_some_and(|t| t.is_sign(b'(')) {
+    if !words.next().is_some_and(|t| t.is(function))
+        || !words.next().is_some_and(|t| t.is_sign(b'('))
+    {
         return false;
     }
     let mut depth = 1;
     for token in words.by_ref() {
         depth += i32::from(token.is_sign(b'(')) - i32::from(token.is_sign(b')'));
-        if token.is_any(&["GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "SELECT", "TABLE", "VALUES"]) {
+        if token.is_any(&[
+            "GET_LOCK",
+            "RELEASE_LOCK",
+            "RELEASE_ALL_LOCKS",
+            "SELECT",
+            "TABLE",
+            "VALUES",
+        ]) {
             return false;
         }
         if depth == 0 {
@@ -361,7 +451,10 @@ mod tests {
                     text.as_bytes(),
                     "s",
                     true,
-                    LockAnswer { value: result.map(str::as_bytes), no_rows: false },
+                    LockAnswer {
+                        value: result.map(str::as_bytes),
+                        no_rows: false,
+                    },
                 );
             }
         }
@@ -370,9 +463,12 @@ mod tests {
 
     #[test]
     fn what_reads_rows_is_not_only_a_user_lock() {
-        for text in
-            ["SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')", "select release_lock('a') AS done;", "SELECT RELEASE_ALL_LOCKS()"]
-        {
+        for text in [
+            "SELECT GET_LOCK('a', 1)",
+            "DO RELEASE_LOCK('a')",
+            "select release_lock('a') AS done;",
+            "SELECT RELEASE_ALL_LOCKS()",
+        ] {
             assert!(is_only_user_lock(text.as_bytes()), "{text}");
         }
         for text in [
@@ -391,22 +487,37 @@ mod tests {
 
     #[test]
     fn who_has_a_user_lock_is_asked_by_itself() {
-        for text in ["SELECT IS_FREE_LOCK('a')", "do is_used_lock('a') ;", "SELECT IS_USED_LOCK(CONCAT('a', 1)) AS who"] {
+        for text in [
+            "SELECT IS_FREE_LOCK('a')",
+            "do is_used_lock('a') ;",
+            "SELECT IS_USED_LOCK(CONCAT('a', 1)) AS who",
+        ] {
             assert!(is_only_about_user_lock(text.as_bytes()), "{text}");
         }
-        for text in
-            ["SELECT IS_FREE_LOCK('a'), id FROM jobs", "SELECT IS_FREE_LOCK((SELECT name FROM jobs))", "SELECT GET_LOCK('a', 1)"]
-        {
+        for text in [
+            "SELECT IS_FREE_LOCK('a'), id FROM jobs",
+            "SELECT IS_FREE_LOCK((SELECT name FROM jobs))",
+            "SELECT GET_LOCK('a', 1)",
+        ] {
             assert!(!is_only_about_user_lock(text.as_bytes()), "{text}");
         }
     }
 
     #[test]
     fn the_last_temporary_table_lets_go() {
-        let (a, b) = (("CREATE TEMPORARY TABLE a (x INT)", None), ("CREATE TEMPORARY TABLE s.b SELECT 1", None));
-        assert_eq!(after(&[a, b, ("DROP TABLE a", None)]), [Hold::TemporaryTable]);
+        let (a, b) = (
+            ("CREATE TEMPORARY TABLE a (x INT)", None),
+            ("CREATE TEMPORARY TABLE s.b SELECT 1", None),
+        );
+        assert_eq!(
+            after(&[a, b, ("DROP TABLE a", None)]),
+            [Hold::TemporaryTable]
+        );
         assert!(after(&[a, b, ("DROP TEMPORARY TABLE IF EXISTS s.a, b", None)]).is_empty());
-        assert_eq!(after(&[a, ("ALTER TABLE a RENAME c", None), ("DROP TABLE a", None)]), [Hold::TemporaryTable]);
+        assert_eq!(
+            after(&[a, ("ALTER TABLE a RENAME c", None), ("DROP TABLE a", None)]),
+            [Hold::TemporaryTable]
+        );
     }
 
     #[test]
@@ -419,21 +530,46 @@ mod tests {
         assert_eq!(after(&[get("1"), release("0")]), [Hold::UserLock]);
         assert!(after(&[get("1"), get("1"), ("DO RELEASE_ALL_LOCKS()", None)]).is_empty());
         // Names that begin like the locking service's.
-        for text in ["SELECT service_id, GET_LOCK('a', 1) FROM t", "SELECT GET_LOCK(service_get_write_locks, 5) FROM t"] {
-            assert!(after(&[(text, None), ("DO RELEASE_ALL_LOCKS()", None)]).is_empty(), "{text}");
+        for text in [
+            "SELECT service_id, GET_LOCK('a', 1) FROM t",
+            "SELECT GET_LOCK(service_get_write_locks, 5) FROM t",
+        ] {
+            assert!(
+                after(&[(text, None), ("DO RELEASE_ALL_LOCKS()", None)]).is_empty(),
+                "{text}"
+            );
         }
-        for hidden in ["SELECT /*!99999 RELEASE_ALL_LOCKS() */ 'x'", "SELECT /*M!100000 RELEASE_ALL_LOCKS() */ 'x'"] {
-            assert!(after(&[get("1"), (hidden, None)]).contains(&Hold::UserLock), "{hidden}");
+        for hidden in [
+            "SELECT /*!99999 RELEASE_ALL_LOCKS() */ 'x'",
+            "SELECT /*M!100000 RELEASE_ALL_LOCKS() */ 'x'",
+        ] {
+            assert!(
+                after(&[get("1"), (hidden, None)]).contains(&Hold::UserLock),
+                "{hidden}"
+            );
         }
-        assert_eq!(after(&[get("yes")]), [Hold::UserLock], "nobody knows what that says");
+        assert_eq!(
+            after(&[get("yes")]),
+            [Hold::UserLock],
+            "nobody knows what that says"
+        );
         // Who knows how often that was called.
-        assert_eq!(after(&[("SELECT GET_LOCK(a, 1) FROM t", Some("1")), release("1")]), [Hold::UserLock]);
+        assert_eq!(
+            after(&[("SELECT GET_LOCK(a, 1) FROM t", Some("1")), release("1")]),
+            [Hold::UserLock]
+        );
         assert_eq!(after(&[("DO GET_LOCK('a', 1)", None)]), [Hold::UserLock]);
-        assert_eq!(after(&[get("1"), ("SET @n = RELEASE_ALL_LOCKS()", None)]), [Hold::Unread]);
+        assert_eq!(
+            after(&[get("1"), ("SET @n = RELEASE_ALL_LOCKS()", None)]),
+            [Hold::Unread]
+        );
         assert!(after(&[("DO RELEASE_LOCK('a')", None)]).is_empty());
         // Those of MySQL's locking service are others.
         let service = ("SELECT service_get_write_locks('n', 'a', 1)", None);
-        assert_eq!(after(&[service, get("1"), ("SELECT RELEASE_ALL_LOCKS()", Some("1"))]), [Hold::UserLock]);
+        assert_eq!(
+            after(&[service, get("1"), ("SELECT RELEASE_ALL_LOCKS()", Some("1"))]),
+            [Hold::UserLock]
+        );
     }
 
     #[test]
@@ -442,11 +578,28 @@ mod tests {
         let mut learn = |text: &str, value: Option<&[u8]>, no_rows| {
             let class = sql::class(text.as_bytes());
             holds.before(&class);
-            owned.learn(&mut holds, &class, text.as_bytes(), "s", true, LockAnswer { value, no_rows });
-            (holds.has(Hold::UserLock), owned.question_for_locks().is_some())
+            owned.learn(
+                &mut holds,
+                &class,
+                text.as_bytes(),
+                "s",
+                true,
+                LockAnswer { value, no_rows },
+            );
+            (
+                holds.has(Hold::UserLock),
+                owned.question_for_locks().is_some(),
+            )
         };
-        assert_eq!(learn("SELECT GET_LOCK('a', 1)", Some(b"1"), false), (true, false));
-        for text in ["DO RELEASE_ALL_LOCKS()", "SELECT RELEASE_ALL_LOCKS()", "DO RELEASE_LOCK('a')"] {
+        assert_eq!(
+            learn("SELECT GET_LOCK('a', 1)", Some(b"1"), false),
+            (true, false)
+        );
+        for text in [
+            "DO RELEASE_ALL_LOCKS()",
+            "SELECT RELEASE_ALL_LOCKS()",
+            "DO RELEASE_LOCK('a')",
+        ] {
             assert_eq!(learn(text, None, true), (true, true), "{text}");
         }
         assert_eq!(learn("DO RELEASE_ALL_LOCKS()", None, false), (false, false));
@@ -464,17 +617,26 @@ mod tests {
                 text.as_bytes(),
                 "s",
                 true,
-                LockAnswer { value: result.map(str::as_bytes), no_rows: false },
+                LockAnswer {
+                    value: result.map(str::as_bytes),
+                    no_rows: false,
+                },
             );
             owned.question_for_locks()
         };
         let answer = |(owned, holds): &mut (Owned, Holds), cells: &[&str]| {
-            let cells: Vec<_> = cells.iter().map(|cell| Some(cell.as_bytes().to_vec())).collect();
+            let cells: Vec<_> = cells
+                .iter()
+                .map(|cell| Some(cell.as_bytes().to_vec()))
+                .collect();
             owned.learn_locks(holds, Some(&cells));
             holds.has(Hold::UserLock)
         };
         let of = |name: &str| format!("IS_USED_LOCK({name})<=>CONNECTION_ID()");
-        assert_eq!(learn(&mut all, "DO GET_LOCK('a', 1)", None), Some(format!("SELECT {}", of("'a'"))));
+        assert_eq!(
+            learn(&mut all, "DO GET_LOCK('a', 1)", None),
+            Some(format!("SELECT {}", of("'a'")))
+        );
         assert!(answer(&mut all, &["1"]));
         assert_eq!(all.0.question_for_locks(), None);
         assert_eq!(
@@ -483,12 +645,18 @@ mod tests {
         );
         assert!(answer(&mut all, &["1", "0"]));
         // Seen or not, what there is by now is the server's to say.
-        assert_eq!(learn(&mut all, "SELECT RELEASE_LOCK('a')", Some("1")), Some(format!("SELECT {}", of("'a'"))));
+        assert_eq!(
+            learn(&mut all, "SELECT RELEASE_LOCK('a')", Some("1")),
+            Some(format!("SELECT {}", of("'a'")))
+        );
         assert!(!answer(&mut all, &["0"]));
         assert_eq!(all.0, Owned::default());
         // Taken where it was seen, released where it was not.
         assert_eq!(learn(&mut all, "SELECT GET_LOCK(7, 1)", Some("1")), None);
-        assert_eq!(learn(&mut all, "SET @r = RELEASE_LOCK(7)", None), Some(format!("SELECT {}", of("CONCAT(7)"))));
+        assert_eq!(
+            learn(&mut all, "SET @r = RELEASE_LOCK(7)", None),
+            Some(format!("SELECT {}", of("CONCAT(7)")))
+        );
         assert!(!answer(&mut all, &["0"]));
         // A name that is not written is nothing to ask for.
         for text in [
@@ -510,13 +678,26 @@ mod tests {
     #[test]
     fn a_backup_locks_until_its_stages_have_ended() {
         let (start, end) = (("BACKUP STAGE START", None), ("BACKUP STAGE END", None));
-        assert_eq!(after(&[start, ("BACKUP STAGE BLOCK_COMMIT", None)]), [Hold::TableLock]);
+        assert_eq!(
+            after(&[start, ("BACKUP STAGE BLOCK_COMMIT", None)]),
+            [Hold::TableLock]
+        );
         assert!(after(&[start, ("BACKUP STAGE FLUSH", None), end]).is_empty());
-        assert_eq!(after(&[start, ("BACKUP UNLOCK", None), ("UNLOCK TABLES", None)]), [Hold::TableLock]);
+        assert_eq!(
+            after(&[start, ("BACKUP UNLOCK", None), ("UNLOCK TABLES", None)]),
+            [Hold::TableLock]
+        );
         assert!(after(&[("BACKUP LOCK s.t", None), ("BACKUP UNLOCK", None)]).is_empty());
         assert_eq!(after(&[("BACKUP LOCK t", None), end]), [Hold::TableLock]);
-        for hidden in ["BACKUP /*!99999 UNLOCK */ LOCK t", "BACKUP STAGE /*!99999 END */ START", "/*!50701 BACKUP UNLOCK */"] {
-            assert!(after(&[(hidden, None)]).contains(&Hold::TableLock), "{hidden}");
+        for hidden in [
+            "BACKUP /*!99999 UNLOCK */ LOCK t",
+            "BACKUP STAGE /*!99999 END */ START",
+            "/*!50701 BACKUP UNLOCK */",
+        ] {
+            assert!(
+                after(&[(hidden, None)]).contains(&Hold::TableLock),
+                "{hidden}"
+            );
         }
     }
 
@@ -526,8 +707,14 @@ mod tests {
         assert_eq!(after(&[lock, ("SELECT 1", None)]), [Hold::TableLock]);
         assert!(after(&[lock, ("UNLOCK TABLES", None)]).is_empty());
         assert!(after(&[lock, ("BEGIN", None)]).is_empty());
-        assert_eq!(after(&[("FLUSH TABLES WITH READ LOCK", None), ("BEGIN", None)]), [Hold::TableLock]);
-        assert_eq!(after(&[("LOCK INSTANCE FOR BACKUP", None), ("UNLOCK TABLES", None)]), [Hold::TableLock]);
+        assert_eq!(
+            after(&[("FLUSH TABLES WITH READ LOCK", None), ("BEGIN", None)]),
+            [Hold::TableLock]
+        );
+        assert_eq!(
+            after(&[("LOCK INSTANCE FOR BACKUP", None), ("UNLOCK TABLES", None)]),
+            [Hold::TableLock]
+        );
     }
 
     #[test]
@@ -543,16 +730,37 @@ mod tests {
         let prepare = ("PREPARE s FROM 'SELECT 1'", None);
         assert_eq!(after(&[prepare]), [Hold::SqlPrepare]);
         assert!(after(&[prepare, prepare, ("DEALLOCATE PREPARE S", None)]).is_empty());
-        // What cannot be prepared may have left what had the name; what cannot be given back is not there.
+        // What cannot be prepared may have left what had the name; what cannot be given back is not
+        // there.
         let (mut owned, mut holds) = (Owned::default(), Holds::default());
         let mut learn = |text: &str, ok| {
             let class = sql::class(text.as_bytes());
             holds.before(&class);
-            owned.learn(&mut holds, &class, text.as_bytes(), "s", ok, LockAnswer::default());
+            owned.learn(
+                &mut holds,
+                &class,
+                text.as_bytes(),
+                "s",
+                ok,
+                LockAnswer::default(),
+            );
             holds.has(Hold::SqlPrepare)
         };
-        assert!(!learn("PREPARE s FROM 'SELEC 1'", false) && learn("PREPARE s FROM 'SHOW WARNINGS'", true));
-        assert!(learn("PREPARE s FROM 'SELECT 1' garbage", false) && !learn("DEALLOCATE PREPARE s", false));
-        assert!(after(&[("HANDLER t OPEN AS h", None), ("HANDLER h READ NEXT", None), ("HANDLER h CLOSE", None)]).is_empty());
+        assert!(
+            !learn("PREPARE s FROM 'SELEC 1'", false)
+                && learn("PREPARE s FROM 'SHOW WARNINGS'", true)
+        );
+        assert!(
+            learn("PREPARE s FROM 'SELECT 1' garbage", false)
+                && !learn("DEALLOCATE PREPARE s", false)
+        );
+        assert!(
+            after(&[
+                ("HANDLER t OPEN AS h", None),
+                ("HANDLER h READ NEXT", None),
+                ("HANDLER h CLOSE", None)
+            ])
+            .is_empty()
+        );
     }
 }

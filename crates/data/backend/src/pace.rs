@@ -1,8 +1,10 @@
-//! The pace of new connections: a hostgroup may open so many in a second, all cores together. Who needs one beyond that waits beside the line, in one of their own, so
-//! as to be in nobody's way for whom a connection is idle: until one of theirs is, or they may open one. So does who was refused by servers that are full, or failed to
-//! connect, before it tries again.
+//! The pace of new connections: a hostgroup may open so many in a second, all cores together. Who
+//! needs one beyond that waits beside the line, in one of their own, so as to be in nobody's way
+//! for whom a connection is idle: until one of theirs is, or they may open one. So does who was
+//! refused by servers that are full, or failed to connect, before it tries again.
 //!
-//! What comes free is offered to the first of those who wait for one of its kind, then to the next, until one takes it. Who comes later leaves it to them meanwhile.
+//! What comes free is offered to the first of those who wait for one of its kind, then to the next,
+//! until one takes it. Who comes later leaves it to them meanwhile.
 
 use crate::acquire::LOOK_AGAIN;
 use crate::backend::{Backend, Key};
@@ -34,7 +36,9 @@ impl Rate {
 
     /// One of them, unless there are as many as may be.
     pub(crate) fn take(&self) -> Option<Token> {
-        self.permits.try_take(self.max).then(|| Token(Some(self.permits.clone())))
+        self.permits
+            .try_take(self.max)
+            .then(|| Token(Some(self.permits.clone())))
     }
 }
 
@@ -63,17 +67,24 @@ impl Drop for Token {
 }
 
 impl Pools {
-    /// A place among those who wait for the pace. It is taken once: who leaves this line calls the next, and two who leave it and come back would call each
-    /// other without end.
-    /// `for_pace`: it is the pace that it waits for.
-    pub(crate) fn stand_aside<'a>(&self, group: &'a Group, want: &Want<'_>, begun: Instant, for_pace: bool) -> Turn<'a> {
+    /// A place among those who wait for the pace. It is taken once: who leaves this line calls the
+    /// next, and two who leave it and come back would call each other without end. `for_pace`: it
+    /// is the pace that it waits for.
+    pub(crate) fn stand_aside<'a>(
+        &self,
+        group: &'a Group,
+        want: &Want<'_>,
+        begun: Instant,
+        for_pace: bool,
+    ) -> Turn<'a> {
         let key = (!want.new_connection).then(|| self.key_of(group, want));
         // What rests as a lane may be what is waited for.
         group.lanes.ring();
         group.paced.join_for(begun, key, for_pace)
     }
 
-    /// Waits until there is a connection for this session, or one may be opened, or the time is over.
+    /// Waits until there is a connection for this session, or one may be opened, or the time is
+    /// over.
     pub(crate) async fn wait_for_pace(
         &self,
         group: &Group,
@@ -83,10 +94,12 @@ impl Pools {
         asked: &mut Option<Instant>,
     ) -> Option<Box<Backend>> {
         let goes_on = || self.must_slow_down(group, want, turn.since());
-        self.wait_for_offer(group, want, turn, until, asked, goes_on).await
+        self.wait_for_offer(group, want, turn, until, asked, goes_on)
+            .await
     }
 
-    /// A pause of a session that may open no connection just now, or has tried in vain, within its `limit`: what comes free meanwhile is offered to it in its turn.
+    /// A pause of a session that may open no connection just now, or has tried in vain, within its
+    /// `limit`: what comes free meanwhile is offered to it in its turn.
     pub(crate) async fn wait_beside(
         &self,
         group: &Group,
@@ -97,11 +110,12 @@ impl Pools {
     ) -> Option<Box<Backend>> {
         let until = (self.rt.now() + pause).min(begun + limit);
         let turn = self.stand_aside(group, want, begun, false);
-        self.wait_for_offer(group, want, &turn, until, &mut None, || true).await
+        self.wait_for_offer(group, want, &turn, until, &mut None, || true)
+            .await
     }
 
-    /// Waits for one of the connections that come free, until there is one, or the time is over, or `goes_on` says no. The first who waits for connections of its kind
-    /// asks the other cores.
+    /// Waits for one of the connections that come free, until there is one, or the time is over, or
+    /// `goes_on` says no. The first who waits for connections of its kind asks the other cores.
     async fn wait_for_offer(
         &self,
         group: &Group,
@@ -119,7 +133,13 @@ impl Pools {
             }
             let first = turn.is_first() || turn.is_first_of_its_kind();
             if first {
-                self.ask_now_and_then(want, Why::Pace { since: turn.since() }, asked);
+                self.ask_now_and_then(
+                    want,
+                    Why::Pace {
+                        since: turn.since(),
+                    },
+                    asked,
+                );
             }
             let nap = if first { LOOK_AGAIN } else { LOOK_SELDOM };
             let _called_or_time_to_look = self.rt.timeout(nap.min(left), turn.called()).await;
@@ -127,10 +147,17 @@ impl Pools {
     }
 
     /// What is idle, of any server, unless somebody who came before is about to look.
-    fn take_offered(&self, group: &Group, want: &Want<'_>, turn: &Turn<'_>) -> Option<Box<Backend>> {
+    fn take_offered(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        turn: &Turn<'_>,
+    ) -> Option<Box<Backend>> {
         let key = turn.key()?;
         let since = turn.since();
-        if group.queue.first_since().is_some_and(|first| first < since) || group.paced.is_offered(key, since) {
+        if group.queue.first_since().is_some_and(|first| first < since)
+            || group.paced.is_offered(key, since)
+        {
             turn.has_looked();
             return None;
         }
@@ -152,39 +179,73 @@ impl Pools {
     fn has_idle(&self, group: &Group, key: &Key) -> bool {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let mut open = places.iter().filter(|place| place.takes(now) && place.weight() > 0);
-        open.any(|place| place.idle.borrow().iter().any(|backend| backend.key == *key))
+        let mut open = places
+            .iter()
+            .filter(|place| place.takes(now) && place.weight() > 0);
+        open.any(|place| {
+            place
+                .idle
+                .borrow()
+                .iter()
+                .any(|backend| backend.key == *key)
+        })
     }
 
-    /// Whether what is idle for this session is left to those who wait for the pace, and came before.
+    /// Whether what is idle for this session is left to those who wait for the pace, and came
+    /// before.
     pub(crate) fn is_offered(&self, group: &Group, want: &Want<'_>, before: Instant) -> bool {
         !group.paced.is_empty() && group.paced.is_offered(&self.key_of(group, want), before)
     }
 
-    /// Whether so many connections were opened in the last second that another has to wait, or others have waited for that longer.
+    /// Whether so many connections were opened in the last second that another has to wait, or
+    /// others have waited for that longer.
     pub(crate) fn must_slow_down(&self, group: &Group, want: &Want<'_>, begun: Instant) -> bool {
-        let others_first = || group.paced.first_slow_since().is_some_and(|first| first < begun);
-        self.rate(group, want).is_some_and(|rate| rate.is_used_up() || others_first())
+        let others_first = || {
+            group
+                .paced
+                .first_slow_since()
+                .is_some_and(|first| first < begun)
+        };
+        self.rate(group, want)
+            .is_some_and(|rate| rate.is_used_up() || others_first())
     }
 
     /// Whether one more may be opened in this second; then it counts.
     pub(crate) fn keeps_pace(&self, group: &Group, want: &Want<'_>) -> bool {
-        self.rate(group, want).is_none_or(|rate| rate.take().map(|token| token.use_up(&self.rt)).is_some())
+        self.rate(group, want)
+            .is_none_or(|rate| rate.take().map(|token| token.use_up(&self.rt)).is_some())
     }
 
-    /// How many connections to the hostgroup all cores together may open in a second, if that is limited.
+    /// How many connections to the hostgroup all cores together may open in a second, if that is
+    /// limited.
     pub(crate) fn rate(&self, group: &Group, want: &Want<'_>) -> Option<Rate> {
         // What a LOAD has said since the command began holds for it, too.
-        let max = group.pace_max.get().unwrap_or_else(|| pace_of(want.snapshot, want.hostgroup));
-        let permits = || group.opened.get_or_init(|| self.registry.get(&format!("opened in hostgroup {}", want.hostgroup)));
-        (max < UNLIMITED).then(|| Rate { permits: permits().clone(), max: u32::try_from(max).unwrap_or(u32::MAX) })
+        let max = group
+            .pace_max
+            .get()
+            .unwrap_or_else(|| pace_of(want.snapshot, want.hostgroup));
+        let permits = || {
+            group.opened.get_or_init(|| {
+                self.registry
+                    .get(&format!("opened in hostgroup {}", want.hostgroup))
+            })
+        };
+        (max < UNLIMITED).then(|| Rate {
+            permits: permits().clone(),
+            max: u32::try_from(max).unwrap_or(u32::MAX),
+        })
     }
 }
 
 /// New connections per second that a configuration allows.
 pub(crate) fn pace_of(snapshot: &Snapshot, hostgroup: u32) -> u64 {
-    let of_all = snapshot.variables.mysql_throttle_connections_per_sec_to_hostgroup;
-    let of_group = snapshot.servers.hostgroup(hostgroup).map(|group| group.attributes.throttle_connections_per_sec);
+    let of_all = snapshot
+        .variables
+        .mysql_throttle_connections_per_sec_to_hostgroup;
+    let of_group = snapshot
+        .servers
+        .hostgroup(hostgroup)
+        .map(|group| group.attributes.throttle_connections_per_sec);
     of_group.map_or(of_all, |max| of_all.min(u64::from(max)))
 }
 
@@ -201,10 +262,15 @@ mod tests {
     fn who_waits_for_the_pace_keeps_no_core_busy() {
         testing::with_several(|rt, pools, place| async move {
             pools.group(0).places.borrow_mut().push(place);
-            let settings =
-                [("mysql-throttle_connections_per_sec_to_hostgroup", "1"), ("mysql-connect_timeout_server_max", "2000")];
+            let settings = [
+                ("mysql-throttle_connections_per_sec_to_hostgroup", "1"),
+                ("mysql-connect_timeout_server_max", "2000"),
+            ];
             let (variables, _) = Variables::build(settings).unwrap();
-            let snapshot = Snapshot { variables: Arc::new(variables), ..Snapshot::default() };
+            let snapshot = Snapshot {
+                variables: Arc::new(variables),
+                ..Snapshot::default()
+            };
             // Somebody else has opened as many as may be.
             assert!(pools.registry.get("opened in hostgroup 0").try_take(1));
             let words = Rc::new(Cell::new(0));
@@ -223,7 +289,10 @@ mod tests {
                     rt.spawn(async move {
                         let state = State::new("", 45);
                         let attributes = wire::connect_attributes::ConnectAttributes::default();
-                        let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+                        let want = Want {
+                            new_connection: false,
+                            ..testing::want(&snapshot, &state, &attributes)
+                        };
                         let _nobody = tell.send(pools.acquire(&want).await.err());
                     });
                     told
@@ -232,9 +301,13 @@ mod tests {
             rt.sleep(Duration::from_secs(1)).await;
             assert_eq!(pools.group(0).paced.len(), 5);
             for one in waiting {
-                assert!(matches!(one.await, Some(Some(BackendFailed::Timeout { .. }))));
+                assert!(matches!(
+                    one.await,
+                    Some(Some(BackendFailed::Timeout { .. }))
+                ));
             }
-            // The first asks fifty times a second, and each once more that is the first when all give up.
+            // The first asks fifty times a second, and each once more that is the first when all
+            // give up.
             assert!((50..110).contains(&words.get()), "{}", words.get());
             assert!(pools.group(0).paced.is_empty() && pools.group(0).queue.is_empty());
         });
@@ -246,13 +319,33 @@ mod tests {
             let group = pools.group(0);
             group.places.borrow_mut().push(place);
             let settings = [("mysql-throttle_connections_per_sec_to_hostgroup", "10")];
-            let snapshot = Snapshot { variables: Arc::new(Variables::build(settings).unwrap().0), ..Snapshot::default() };
-            let (state, attributes) = (State::new("", 45), wire::connect_attributes::ConnectAttributes::default());
-            let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+            let snapshot = Snapshot {
+                variables: Arc::new(Variables::build(settings).unwrap().0),
+                ..Snapshot::default()
+            };
+            let (state, attributes) = (
+                State::new("", 45),
+                wire::connect_attributes::ConnectAttributes::default(),
+            );
+            let want = Want {
+                new_connection: false,
+                ..testing::want(&snapshot, &state, &attributes)
+            };
             let begun = rt.now();
-            let full = pools.stand_aside(&group, &Want { user: "few", ..want }, begun, false);
+            let full = pools.stand_aside(
+                &group,
+                &Want {
+                    user: "few",
+                    ..want
+                },
+                begun,
+                false,
+            );
             rt.sleep(Duration::from_millis(1)).await;
-            let want = Want { new_connection: false, ..testing::want(&snapshot, &state, &attributes) };
+            let want = Want {
+                new_connection: false,
+                ..testing::want(&snapshot, &state, &attributes)
+            };
             assert!(!pools.must_slow_down(&group, &want, rt.now()));
             assert!(group.has_spare());
             let slow = pools.stand_aside(&group, &want, begun, true);
@@ -266,7 +359,10 @@ mod tests {
     #[test]
     fn what_is_not_opened_after_all_does_not_count() {
         testing::with_several(|rt, _pools, _place| async move {
-            let rate = Rate { permits: Arc::default(), max: 1 };
+            let rate = Rate {
+                permits: Arc::default(),
+                max: 1,
+            };
             drop(rate.take());
             assert!(!rate.is_used_up());
             rate.take().expect("none is taken").use_up(&rt);
@@ -280,9 +376,14 @@ mod tests {
     fn each_kind_is_asked_for_and_a_pace_that_is_raised_is_for_those_who_wait() {
         testing::with_several(|rt, pools, place| async move {
             let of = |pace: &str| {
-                let settings =
-                    [("mysql-throttle_connections_per_sec_to_hostgroup", pace), ("mysql-connect_timeout_server_max", "2000")];
-                Snapshot { variables: Arc::new(Variables::build(settings).unwrap().0), ..Snapshot::default() }
+                let settings = [
+                    ("mysql-throttle_connections_per_sec_to_hostgroup", pace),
+                    ("mysql-connect_timeout_server_max", "2000"),
+                ];
+                Snapshot {
+                    variables: Arc::new(Variables::build(settings).unwrap().0),
+                    ..Snapshot::default()
+                }
             };
             let slow = of("1");
             assert!(pools.registry.get("opened in hostgroup 0").try_take(1));
@@ -303,13 +404,21 @@ mod tests {
                 rt.spawn(async move {
                     let state = State::new("", 45);
                     let attributes = wire::connect_attributes::ConnectAttributes::default();
-                    let want = Want { new_connection: false, user, ..testing::want(&snapshot, &state, &attributes) };
+                    let want = Want {
+                        new_connection: false,
+                        user,
+                        ..testing::want(&snapshot, &state, &attributes)
+                    };
                     let _nobody = pools.acquire(&want).await;
                 });
             }
             rt.sleep(Duration::from_millis(300)).await;
             let group = pools.group(0);
-            assert!(users.borrow().iter().eq(["one", "other"]) && group.paced.len() == 3 && group.queue.is_empty());
+            assert!(
+                users.borrow().iter().eq(["one", "other"])
+                    && group.paced.len() == 3
+                    && group.queue.is_empty()
+            );
             pools.adopt(&of("1000"));
             rt.sleep(Duration::from_millis(300)).await;
             // The server is in no row any more: they are in the other line.

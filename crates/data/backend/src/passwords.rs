@@ -1,7 +1,9 @@
-//! With which password a server is logged in to: what the configuration knows, or what the client has proven.
+//! With which password a server is logged in to: what the configuration knows, or what the client
+//! has proven.
 //!
-//! While a password is being changed a user has two, and a server may know either. The one of the row comes first, then the additional one; where
-//! only the second was right, the next login begins with it.
+//! While a password is being changed a user has two, and a server may know either. The one of the
+//! row comes first, then the additional one; where only the second was right, the next login begins
+//! with it.
 
 use crate::place::Place;
 use crate::pools::Want;
@@ -9,14 +11,16 @@ use config::Password;
 use net::Secret;
 use wire::auth;
 
-/// Users of whom it is remembered that a server knows their second password only. When there are more, all are forgotten: each costs one
-/// refused login then.
+/// Users of whom it is remembered that a server knows their second password only. When there are
+/// more, all are forgotten: each costs one refused login then.
 const REMEMBERED_MAX: usize = 4096;
 
 /// The passwords to try, at most two.
 pub(crate) fn passwords(want: &Want<'_>) -> Vec<Secret> {
     let proven = want.secret;
-    let Some(row) = want.snapshot.users.backend(want.user) else { return vec![proven.clone()] };
+    let Some(row) = want.snapshot.users.backend(want.user) else {
+        return vec![proven.clone()];
+    };
     let mut all: Vec<Secret> = Vec::with_capacity(2);
     for password in row.passwords() {
         let secret = match password {
@@ -88,7 +92,10 @@ mod tests {
             ..UserRow::default()
         };
         let users = Users::build([row], &Variables::default()).unwrap();
-        let snapshot = Snapshot { users: Arc::new(users), ..Snapshot::default() };
+        let snapshot = Snapshot {
+            users: Arc::new(users),
+            ..Snapshot::default()
+        };
         let want = Want {
             session: 0,
             attributes: &wire::connect_attributes::ConnectAttributes::default(),
@@ -117,7 +124,10 @@ mod tests {
     fn the_password_of_the_row_comes_first_whichever_the_client_gave() {
         let new = r#"{"additional_password":"6E6577"}"#;
         for proven in ["old", "new", "one that is no longer valid"] {
-            assert_eq!(tried("old", new, &clear(proven)), [clear("old"), clear("new")]);
+            assert_eq!(
+                tried("old", new, &clear(proven)),
+                [clear("old"), clear("new")]
+            );
         }
         assert_eq!(tried("new", new, &clear("new")), [clear("new")]);
     }
@@ -127,10 +137,23 @@ mod tests {
         let native = auth::native_text(&auth::native_stage2(b"old"));
         let old = Secret::NativeStage1(auth::native_stage1(b"old"));
         assert_eq!(tried(&native, "", &old), std::slice::from_ref(&old));
-        assert_eq!(tried(&native, r#"{"additional_password":"6E6577"}"#, &old), [old.clone(), clear("new")]);
-        assert_eq!(tried(&native, r#"{"additional_password":"6E6577"}"#, &clear("new")), [clear("new")]);
+        assert_eq!(
+            tried(&native, r#"{"additional_password":"6E6577"}"#, &old),
+            [old.clone(), clear("new")]
+        );
+        assert_eq!(
+            tried(
+                &native,
+                r#"{"additional_password":"6E6577"}"#,
+                &clear("new")
+            ),
+            [clear("new")]
+        );
         let crypt = format!("$A$005${}{}", "s".repeat(20), "h".repeat(43));
-        assert_eq!(tried(&crypt, r#"{"additional_password":"6E6577"}"#, &clear("old")), [clear("old"), clear("new")]);
+        assert_eq!(
+            tried(&crypt, r#"{"additional_password":"6E6577"}"#, &clear("old")),
+            [clear("old"), clear("new")]
+        );
         // The row has changed since: what was proven is all there is.
         assert_eq!(tried(&auth::native_text(&[7; 20]), "", &old), [old]);
     }

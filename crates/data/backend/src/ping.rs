@@ -1,4 +1,5 @@
-//! Idle connections are asked now and then whether they are still there, which also keeps servers and firewalls from thinking that they are not.
+//! Idle connections are asked now and then whether they are still there, which also keeps servers
+//! and firewalls from thinking that they are not.
 
 use crate::BackendFailed;
 use crate::backend::{Backend, Idle, refusal};
@@ -17,10 +18,17 @@ const COM_PING: u8 = 0x0E;
 impl Pools {
     /// Asks those of a server that nobody has used, or asked, for so long.
     pub(crate) fn ping(self: &Rc<Self>, group: &Rc<Group>, place: &Rc<Place>, now: Instant) {
-        let Some((every, limit)) = self.pings.get() else { return };
+        let Some((every, limit)) = self.pings.get() else {
+            return;
+        };
         for _ in 0..AT_ONCE {
             let mut idle = place.idle.borrow_mut();
-            let Some(at) = idle.iter().position(|backend| now - backend.since.max(backend.pinged) >= every) else { return };
+            let Some(at) = idle
+                .iter()
+                .position(|backend| now - backend.since.max(backend.pinged) >= every)
+            else {
+                return;
+            };
             let mut backend = idle.remove(at);
             drop(idle);
             let (pools, group) = (self.clone(), group.clone());
@@ -29,7 +37,9 @@ impl Pools {
                 let since = backend.since;
                 let said = pools.rt.timeout(limit, backend.answers()).await;
                 backend.pinged = pools.rt.now();
-                let well = matches!(said, Ok(Ok(()))) && backend.idle == Idle::Proven && backend.conn.is_idle();
+                let well = matches!(said, Ok(Ok(())))
+                    && backend.idle == Idle::Proven
+                    && backend.conn.is_idle();
                 if !well {
                     pools.unhealthy(&backend, "it does not answer a ping");
                     pools.tally.up(Counter::ServerConnectionsAborted);
@@ -57,14 +67,22 @@ impl Pools {
         if self.log_unhealthy.get() && place.may_tell(self.rt.now()) {
             let idle_ms = (self.rt.now() - backend.since).as_millis();
             let (host, port, id) = (place.host(), place.server().port, backend.hello.thread_id);
-            self.note(&format!("connection {id} to {host}:{port} is closed after {idle_ms} ms without use: {why}"));
+            self.note(&format!(
+                "connection {id} to {host}:{port} is closed after {idle_ms} ms without use: {why}"
+            ));
         }
     }
 
     /// Of a configuration.
     pub(crate) fn adopt_pings(&self, v: &config::Variables) {
-        let (every, limit) = (v.mysql_ping_interval_server_msec, v.mysql_ping_timeout_server);
-        self.pings.set(Some((Duration::from_millis(every), Duration::from_millis(limit))));
+        let (every, limit) = (
+            v.mysql_ping_interval_server_msec,
+            v.mysql_ping_timeout_server,
+        );
+        self.pings.set(Some((
+            Duration::from_millis(every),
+            Duration::from_millis(limit),
+        )));
         self.log_unhealthy.set(v.mysql_log_unhealthy_connections);
         self.resets_max.set(v.mysql_connpoll_reset_queue_length);
     }

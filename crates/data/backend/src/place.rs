@@ -1,4 +1,5 @@
-//! What this core knows of one server in one hostgroup: its row, its idle connections, its health and its numbers.
+//! What this core knows of one server in one hostgroup: its row, its idle connections, its health
+//! and its numbers.
 
 use crate::Backend;
 use crate::room::{self, Room};
@@ -19,13 +20,17 @@ pub struct Place {
     row: RefCell<Arc<Server>>,
     /// No longer in the configuration.
     gone: Cell<bool>,
-    #[expect(clippy::vec_box, reason = "it goes in and out with every command; a pointer moves cheaper than all of it")]
+    #[expect(
+        clippy::vec_box,
+        reason = "it goes in and out with every command; a pointer moves cheaper than all of it"
+    )]
     pub(crate) idle: RefCell<Vec<Box<Backend>>>,
     /// What its connections count in, over all cores.
     pub(crate) room: Room,
     /// Connections that its hostgroup may have, to all servers together.
     pub(crate) group_max: Cell<u32>,
-    /// More servers of its hostgroup are ONLINE than its max_num_online_servers allows: none of them takes work.
+    /// More servers of its hostgroup are ONLINE than its max_num_online_servers allows: none of
+    /// them takes work.
     pub(crate) one_of_too_many: Cell<bool>,
     pub(crate) full: room::Full,
     /// Connections that are being opened to it here.
@@ -56,12 +61,15 @@ pub struct Place {
     pub(crate) tracks: RefCell<crate::track::Tracks>,
     /// What it makes of collations in logins that it does not know, in the words of a SET.
     pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
-    /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its connections have had, and that any of them has had (an operator may
-    /// change them, or its `init_connect`, and connections stay as they are); `None` before it has said.
+    /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its
+    /// connections have had, and that any of them has had (an operator may change them, or its
+    /// `init_connect`, and connections stay as they are); `None` before it has said.
     pub(crate) own_modes: Cell<Option<(u16, u16)>>,
-    /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it has.
+    /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it
+    /// has.
     pub(crate) own_collation: Cell<u8>,
-    /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it has.
+    /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it
+    /// has.
     pub(crate) has_bulk: Cell<Option<bool>>,
     host: Arc<str>,
 }
@@ -166,7 +174,8 @@ impl Place {
         }
     }
 
-    /// Another init_connect, or none: connections that began with the one before, or without, would not be like the others.
+    /// Another init_connect, or none: connections that began with the one before, or without, would
+    /// not be like the others.
     pub(crate) fn begins_with(&self, init_connect: Option<&str>) {
         if self.init_connect.borrow().as_deref() != init_connect {
             self.init_connect.replace(init_connect.map(Into::into));
@@ -174,7 +183,8 @@ impl Place {
         }
     }
 
-    /// Whether a connection that was opened so, and began with this init_connect, would be opened in the same way today.
+    /// Whether a connection that was opened so, and began with this init_connect, would be opened
+    /// in the same way today.
     pub(crate) fn is_alike(&self, opened: &OpenedAs, init_connect: Option<&str>) -> bool {
         self.has_same_tls(&opened.row)
             && self.proxy_protocol.get() == opened.proxy_protocol
@@ -183,12 +193,18 @@ impl Place {
 
     /// How a connection is opened now.
     pub(crate) fn opened_as(&self) -> OpenedAs {
-        OpenedAs { row: self.server(), proxy_protocol: self.proxy_protocol.get() }
+        OpenedAs {
+            row: self.server(),
+            proxy_protocol: self.proxy_protocol.get(),
+        }
     }
 
     fn has_same_tls(&self, row: &Arc<Server>) -> bool {
         let now = self.row.borrow();
-        Arc::ptr_eq(&now, row) || now.use_ssl == row.use_ssl && now.ssl == row.ssl && now.ssl_of_users == row.ssl_of_users
+        Arc::ptr_eq(&now, row)
+            || now.use_ssl == row.use_ssl
+                && now.ssl == row.ssl
+                && now.ssl_of_users == row.ssl_of_users
     }
 
     pub(crate) fn has_left(&self) -> bool {
@@ -202,7 +218,9 @@ impl Place {
 
     /// May new work go there?
     pub(crate) fn takes(&self, now: Instant) -> bool {
-        self.keeps() && !self.one_of_too_many.get() && self.shunned_until.get().is_none_or(|until| now >= until)
+        self.keeps()
+            && !self.one_of_too_many.get()
+            && self.shunned_until.get().is_none_or(|until| now >= until)
     }
 
     /// May an idle connection be kept for later?
@@ -226,7 +244,9 @@ impl Place {
 
     pub(crate) fn connected(&self, took: Duration) {
         bump(&self.numbers.ok, 1);
-        self.numbers.latency_us.set(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.numbers
+            .latency_us
+            .set(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         self.failures.set(0);
         self.shunned_until.set(None);
     }
@@ -238,17 +258,24 @@ impl Place {
 
     /// Once a second.
     pub(crate) fn may_tell(&self, now: Instant) -> bool {
-        let may = self.told.get().is_none_or(|told| now - told >= Duration::from_secs(1));
+        let may = self
+            .told
+            .get()
+            .is_none_or(|told| now - told >= Duration::from_secs(1));
         if may {
             self.told.set(Some(now));
         }
         may
     }
 
-    /// An attempt failed. So many failures within a second shun the server; all its idle connections are dropped then.
+    /// An attempt failed. So many failures within a second shun the server; all its idle
+    /// connections are dropped then.
     pub(crate) fn failed(&self, now: Instant, shun_on_failures: u64, recovery: Duration) {
         bump(&self.numbers.err, 1);
-        let fresh = self.failures_since.get().is_some_and(|since| now - since <= Duration::from_secs(1));
+        let fresh = self
+            .failures_since
+            .get()
+            .is_some_and(|since| now - since <= Duration::from_secs(1));
         if !fresh {
             self.failures_since.set(Some(now));
             self.failures.set(0);
@@ -260,19 +287,28 @@ impl Place {
         }
     }
 
-    /// The last attempt to connect has failed, a moment ago. Nobody need try again where others can serve.
+    /// The last attempt to connect has failed, a moment ago. Nobody need try again where others can
+    /// serve.
     pub(crate) fn has_failed(&self, now: Instant) -> bool {
-        self.failures.get() > 0 && self.failures_since.get().is_some_and(|since| now - since < FAILED_LATELY)
+        self.failures.get() > 0
+            && self
+                .failures_since
+                .get()
+                .is_some_and(|since| now - since < FAILED_LATELY)
     }
 
     pub(crate) fn begin_use(&self) {
         let used = self.numbers.used.get() + 1;
         self.numbers.used.set(used);
-        self.numbers.used_max.set(self.numbers.used_max.get().max(used));
+        self.numbers
+            .used_max
+            .set(self.numbers.used_max.get().max(used));
     }
 
     pub(crate) fn end_use(&self) {
-        self.numbers.used.set(self.numbers.used.get().saturating_sub(1));
+        self.numbers
+            .used
+            .set(self.numbers.used.get().saturating_sub(1));
     }
 
     pub(crate) fn report(&self, now: Instant, reset: bool) -> PoolRow {

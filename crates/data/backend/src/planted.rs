@@ -5,7 +5,8 @@ use crate::{Hold, Holds};
 use std::cell::Cell;
 
 thread_local! {
-    /// What holds a connection does not: it is given back in the middle of a transaction, with a temporary table, with a lock.
+    /// What holds a connection does not: it is given back in the middle of a transaction, with a
+    /// temporary table, with a lock.
     pub static FORGET_HOLD: Cell<Option<Hold>> = const { Cell::new(None) };
     /// What is remembered of another session's statement is told to this one.
     pub static TELL_OTHERS: Cell<bool> = const { Cell::new(false) };
@@ -43,7 +44,8 @@ thread_local! {
     pub static ASK_AGAIN: Cell<bool> = const { Cell::new(false) };
     /// A variable that a server names is all that a program has set.
     pub static NAMES_EXPLAIN: Cell<bool> = const { Cell::new(false) };
-    /// User variables that a procedure has set are not asked for before its connection is given back.
+    /// User variables that a procedure has set are not asked for before its connection is given
+    /// back.
     pub static FORGET_LEFT: Cell<bool> = const { Cell::new(false) };
     /// A server that is OFFLINE_SOFT is given new work.
     pub static WORK_OFFLINE: Cell<bool> = const { Cell::new(false) };
@@ -59,7 +61,8 @@ thread_local! {
     pub static KEEP_COPIES: Cell<bool> = const { Cell::new(false) };
     /// What means something on its own connection only is copied, too.
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
-    /// A schema that a server does not have is passed over: what is said in it runs in the one before.
+    /// A schema that a server does not have is passed over: what is said in it runs in the one
+    /// before.
     pub static PASS_OVER: Cell<bool> = const { Cell::new(false) };
     /// On a connection that is shared, what was prepared first is executed, whatever is asked for.
     pub static ANOTHER_OF_LANE: Cell<bool> = const { Cell::new(false) };

@@ -39,7 +39,8 @@ pub struct Want<'a> {
     pub caps: wire::caps::Caps,
     /// Collation of its login.
     pub collation: u16,
-    /// Its id, 0 for none. A connection that is opened for it tells the server this and the attributes.
+    /// Its id, 0 for none. A connection that is opened for it tells the server this and the
+    /// attributes.
     pub session: u32,
     /// What the client said of itself at login.
     pub attributes: &'a ConnectAttributes,
@@ -49,7 +50,8 @@ pub struct Want<'a> {
     pub state: &'a State,
     /// Whether its user variables matter.
     pub user_variables: Sees,
-    /// Whose statements a server shall remember, if the command asks for what it remembers: ids, warnings, counts of rows.
+    /// Whose statements a server shall remember, if the command asks for what it remembers: ids,
+    /// warnings, counts of rows.
     pub remembered: Option<u64>,
     /// What its command needs the server to tell.
     pub tracking: Tracking,
@@ -96,11 +98,13 @@ pub struct Pools {
 /// How the servers of a core read texts for sessions that have not said how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnModes {
-    /// Of [`crate::MODES`] those that all servers have; who has not said anything has none. A client quotes by them.
+    /// Of [`crate::MODES`] those that all servers have; who has not said anything has none. A
+    /// client quotes by them.
     pub flags: u16,
     /// Not all of them read a backslash alike.
     pub differ: bool,
-    /// By itself one gives a session a character set in which a backslash or a backquote may be part of a character.
+    /// By itself one gives a session a character set in which a backslash or a backquote may be
+    /// part of a character.
     pub shifts: bool,
     /// The byte above ASCII that is a blank in the character sets that they give by themselves.
     pub blank: Option<sql::Blank>,
@@ -110,12 +114,21 @@ pub struct OwnModes {
 pub const SHIFTING: [&str; 5] = ["big5", "cp932", "gb18030", "gbk", "sjis"];
 
 impl OwnModes {
-    /// Of servers, by what all connections of each have said and what any of them has: a flag that a client is told wrongly makes it quote so that
-    /// its texts end where they should not.
+    /// Of servers, by what all connections of each have said and what any of them has: a flag that
+    /// a client is told wrongly makes it quote so that its texts end where they should not.
     fn of(said: &[Option<(u16, u16)>]) -> Self {
-        let all = said.iter().map(|said| said.map_or(0, |(all, _)| all)).reduce(|a, b| a & b).unwrap_or(0);
+        let all = said
+            .iter()
+            .map(|said| said.map_or(0, |(all, _)| all))
+            .reduce(|a, b| a & b)
+            .unwrap_or(0);
         let any = said.iter().flatten().fold(0, |flags, (_, any)| flags | any);
-        Self { flags: all, differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0, shifts: false, blank: None }
+        Self {
+            flags: all,
+            differ: any & !all & wire::status::NO_BACKSLASH_ESCAPES != 0,
+            shifts: false,
+            blank: None,
+        }
     }
 }
 
@@ -149,7 +162,8 @@ pub(crate) struct Group {
     pub(crate) wishes: Wishes,
     /// When an operator was last told that somebody waited in vain.
     pub(crate) told: Cell<Option<rt::Instant>>,
-    /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise than the variable.
+    /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise
+    /// than the variable.
     free_pct: Cell<Option<u32>>,
     /// Whether connections are opened ahead until there are so many.
     pub(crate) warms: Cell<bool>,
@@ -158,7 +172,12 @@ pub(crate) struct Group {
 impl Pools {
     /// None yet. `registry` counts the connections of a server over all cores.
     #[must_use]
-    pub fn new(rt: Rt, registry: Registry, tally: Rc<Tally>, note: impl Fn(&str) + 'static) -> Self {
+    pub fn new(
+        rt: Rt,
+        registry: Registry,
+        tally: Rc<Tally>,
+        note: impl Fn(&str) + 'static,
+    ) -> Self {
         Self {
             rt,
             tally,
@@ -176,7 +195,12 @@ impl Pools {
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
-            own_modes: Cell::new(OwnModes { flags: 0, differ: false, shifts: false, blank: None }),
+            own_modes: Cell::new(OwnModes {
+                flags: 0,
+                differ: false,
+                shifts: false,
+                blank: None,
+            }),
             all_have_bulk: Cell::new(false),
         }
     }
@@ -185,7 +209,13 @@ impl Pools {
     #[must_use]
     pub fn takes(&self, hostgroup: u32) -> bool {
         let now = self.rt.now();
-        let takes = |group: &Rc<Group>| group.places.borrow().iter().any(|place| place.takes(now) && place.weight() > 0);
+        let takes = |group: &Rc<Group>| {
+            group
+                .places
+                .borrow()
+                .iter()
+                .any(|place| place.takes(now) && place.weight() > 0)
+        };
         self.groups.borrow().get(&hostgroup).is_some_and(takes)
     }
 
@@ -193,28 +223,43 @@ impl Pools {
         (self.note)(words);
     }
 
-    /// Another configuration, which may have the same servers: files behind the same names may have changed.
+    /// Another configuration, which may have the same servers: files behind the same names may have
+    /// changed.
     pub fn renew(&self) {
         self.connectors.borrow_mut().clear();
     }
 
-    /// Work with these servers from now on. Connections to servers that left close when they are given back.
+    /// Work with these servers from now on. Connections to servers that left close when they are
+    /// given back.
     pub fn adopt(&self, snapshot: &Snapshot) {
         self.renew();
-        self.max_age.set(Duration::from_millis(snapshot.variables.mysql_connection_max_age_ms));
-        self.free_pct.set(snapshot.variables.mysql_free_connections_pct);
+        self.max_age.set(Duration::from_millis(
+            snapshot.variables.mysql_connection_max_age_ms,
+        ));
+        self.free_pct
+            .set(snapshot.variables.mysql_free_connections_pct);
         self.adopt_pings(&snapshot.variables);
         let mut groups = self.groups.borrow_mut();
         for hostgroup in snapshot.servers.iter() {
             groups.entry(hostgroup.id).or_default();
         }
         for (id, group) in groups.iter() {
-            group.free_pct.set(snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.free_connections_pct));
+            group.free_pct.set(
+                snapshot
+                    .servers
+                    .hostgroup(*id)
+                    .and_then(|h| h.attributes.free_connections_pct),
+            );
             let mut places = group.places.borrow_mut();
-            let rows = snapshot.servers.hostgroup(*id).map_or(&[][..], |h| &h.servers);
+            let rows = snapshot
+                .servers
+                .hostgroup(*id)
+                .map_or(&[][..], |h| &h.servers);
             // There may be thousands in one hostgroup, and sessions wait meanwhile.
-            let new: HashMap<(&str, u16), &Arc<Server>, foldhash::fast::RandomState> =
-                rows.iter().map(|row| ((&*row.hostname, row.port), row)).collect();
+            let new: HashMap<(&str, u16), &Arc<Server>, foldhash::fast::RandomState> = rows
+                .iter()
+                .map(|row| ((&*row.hostname, row.port), row))
+                .collect();
             for place in places.iter() {
                 let old = place.server();
                 match new.get(&(&*old.hostname, old.port)) {
@@ -224,19 +269,33 @@ impl Pools {
             }
             places.retain(|place| !place.is_done());
             let known: Vec<_> = places.iter().map(|place| place.server()).collect();
-            let known: HashSet<(&str, u16), foldhash::fast::RandomState> =
-                known.iter().map(|server| (&*server.hostname, server.port)).collect();
+            let known: HashSet<(&str, u16), foldhash::fast::RandomState> = known
+                .iter()
+                .map(|server| (&*server.hostname, server.port))
+                .collect();
             for row in rows {
                 if !known.contains(&(&*row.hostname, row.port)) {
                     let room = Room::of(&self.registry, row.hostgroup, &row.hostname, row.port);
                     places.push(Place::new(row.clone(), room));
                 }
             }
-            let header = snapshot.servers.hostgroup(*id).map_or(0, |h| h.attributes.proxy_protocol);
-            let max = snapshot.servers.hostgroup(*id).and_then(|h| h.attributes.max_connections);
+            let header = snapshot
+                .servers
+                .hostgroup(*id)
+                .map_or(0, |h| h.attributes.proxy_protocol);
+            let max = snapshot
+                .servers
+                .hostgroup(*id)
+                .and_then(|h| h.attributes.max_connections);
             let begins = crate::init_connect(snapshot, *id);
-            let online = rows.iter().filter(|row| row.status == Status::Online).count();
-            let online_max = snapshot.servers.hostgroup(*id).map(|h| h.attributes.max_num_online_servers);
+            let online = rows
+                .iter()
+                .filter(|row| row.status == Status::Online)
+                .count();
+            let online_max = snapshot
+                .servers
+                .hostgroup(*id)
+                .map(|h| h.attributes.max_num_online_servers);
             let too_many = online_max.is_some_and(|max| online > max as usize);
             for place in places.iter() {
                 place.group_max.set(max.unwrap_or(room::UNLIMITED));
@@ -244,11 +303,21 @@ impl Pools {
                 place.shrink();
                 place.speaks(header);
                 place.begins_with(begins);
-                place.resets_by_login.set(snapshot.variables.mysql_reset_connection_algorithm == 1);
+                place
+                    .resets_by_login
+                    .set(snapshot.variables.mysql_reset_connection_algorithm == 1);
             }
             // A row says it for its hostgroup, whatever the variable says.
-            let own = snapshot.servers.hostgroup(*id).map(|h| &h.attributes).filter(|attributes| attributes.row().is_some());
-            group.warms.set(own.map_or(snapshot.variables.mysql_connection_warming, |attributes| attributes.connection_warming));
+            let own = snapshot
+                .servers
+                .hostgroup(*id)
+                .map(|h| &h.attributes)
+                .filter(|attributes| attributes.row().is_some());
+            group.warms.set(
+                own.map_or(snapshot.variables.mysql_connection_warming, |attributes| {
+                    attributes.connection_warming
+                }),
+            );
             group.pace_max.set(Some(pace_of(snapshot, *id)));
             group.paced.call();
             group.queue.call();
@@ -259,15 +328,21 @@ impl Pools {
     }
 
     pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
-        self.groups.borrow_mut().entry(hostgroup).or_default().clone()
+        self.groups
+            .borrow_mut()
+            .entry(hostgroup)
+            .or_default()
+            .clone()
     }
 
-    /// Give a connection back. It is kept only when it may be shared, and its protocol state is proven idle.
+    /// Give a connection back. It is kept only when it may be shared, and its protocol state is
+    /// proven idle.
     pub fn release(&self, backend: Box<Backend>) {
         self.release_shared(backend);
     }
 
-    /// The same. Whether somebody else may have it: it is idle here, on its way to another core, or closed to leave its room to who waits.
+    /// The same. Whether somebody else may have it: it is idle here, on its way to another core, or
+    /// closed to leave its room to who waits.
     pub(crate) fn release_shared(&self, mut backend: Box<Backend>) -> bool {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
@@ -282,11 +357,16 @@ impl Pools {
             && !backend.interrupted
             && backend.unreported == Unreported::Nothing
             && backend.conn.is_idle();
-        let young = self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
+        let young =
+            self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
         let group = self.group(hostgroup);
         let paced = group.paced.first_since_for(&backend.key);
-        let since = [group.queue.first_since(), paced].into_iter().flatten().min();
-        // Others shall not have in clear what is to be encrypted since, nor what another client was named for, nor what began otherwise.
+        let since = [group.queue.first_since(), paced]
+            .into_iter()
+            .flatten()
+            .min();
+        // Others shall not have in clear what is to be encrypted since, nor what another client was
+        // named for, nor what began otherwise.
         let alike = place.is_alike(&backend.opened_as, backend.init_connect.as_deref());
         let may_be_shared = shareable && young && alike && place.keeps();
         let mut kept = may_be_shared.then_some(backend);
@@ -303,8 +383,12 @@ impl Pools {
                 return may_be_shared;
             }
         }
-        let will_travel = |backend: &Backend| since.is_none() && self.is_about_to_be_asked_for(&group, &place, backend);
-        let goes = kept.as_ref().is_some_and(|backend| self.gives_way(&place, since, GIVE_WAY) && !will_travel(backend));
+        let will_travel = |backend: &Backend| {
+            since.is_none() && self.is_about_to_be_asked_for(&group, &place, backend)
+        };
+        let goes = kept.as_ref().is_some_and(|backend| {
+            self.gives_way(&place, since, GIVE_WAY) && !will_travel(backend)
+        });
         match kept.filter(|_| !goes) {
             Some(backend) => {
                 self.note_modes(&backend);
@@ -321,8 +405,9 @@ impl Pools {
         may_be_shared
     }
 
-    /// A session goes on as if it had just begun: what others could wait for, or see, of what it did is gone from the server when this returns, as it is
-    /// where the server itself is asked for a reset. Where that takes more than five seconds, or cannot be, the connection is closed.
+    /// A session goes on as if it had just begun: what others could wait for, or see, of what it
+    /// did is gone from the server when this returns, as it is where the server itself is asked for
+    /// a reset. Where that takes more than five seconds, or cannot be, the connection is closed.
     pub async fn clean(&self, mut backend: Box<Backend>) {
         if backend.idle == Idle::Proven && backend.conn.is_idle() {
             self.reset(&mut backend).await;
@@ -333,7 +418,10 @@ impl Pools {
     }
 
     async fn reset(&self, backend: &mut Backend) {
-        let reset = self.rt.timeout(Duration::from_secs(5), backend.reset()).await;
+        let reset = self
+            .rt
+            .timeout(Duration::from_secs(5), backend.reset())
+            .await;
         if !matches!(reset, Ok(Ok(()))) {
             backend.idle = Idle::Doubtful;
         }
@@ -346,7 +434,10 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset() && backend.unreported == Unreported::Nothing && backend.state.autocommit {
+        if !backend.holds.need_reset()
+            && backend.unreported == Unreported::Nothing
+            && backend.state.autocommit
+        {
             if backend.holds.has(crate::Hold::InsertId) {
                 backend.insert_id = None;
             }
@@ -389,7 +480,8 @@ impl Pools {
         }
     }
 
-    /// Whether every server that takes work is known to have MariaDB's bulk execute, as far as connections have told; without servers none has.
+    /// Whether every server that takes work is known to have MariaDB's bulk execute, as far as
+    /// connections have told; without servers none has.
     #[must_use]
     pub fn all_have_bulk(&self) -> bool {
         self.all_have_bulk.get()
@@ -412,7 +504,12 @@ impl Pools {
     #[cold]
     pub(crate) fn heard_of(&self, host: &str, port: u16, bulk: bool) {
         for group in self.groups.borrow().values() {
-            for place in group.places.borrow().iter().filter(|place| **place.host() == *host && place.server().port == port) {
+            for place in group
+                .places
+                .borrow()
+                .iter()
+                .filter(|place| **place.host() == *host && place.server().port == port)
+            {
                 place.has_bulk.set(Some(bulk));
             }
         }
@@ -422,23 +519,40 @@ impl Pools {
     /// What servers have said that are in other hostgroups, too, holds for new rows of theirs.
     fn share_what_was_said(&self) {
         let groups = self.groups.borrow();
-        let places: Vec<_> = groups.values().flat_map(|group| group.places.borrow().clone()).collect();
-        let said = places.iter().filter_map(|place| Some(((&**place.host(), place.server().port), place.has_bulk.get()?)));
+        let places: Vec<_> = groups
+            .values()
+            .flat_map(|group| group.places.borrow().clone())
+            .collect();
+        let said = places.iter().filter_map(|place| {
+            Some((
+                (&**place.host(), place.server().port),
+                place.has_bulk.get()?,
+            ))
+        });
         let said: HashMap<(&str, u16), bool, foldhash::fast::RandomState> = said.collect();
         for place in &places {
-            place.has_bulk.set(said.get(&(&**place.host(), place.server().port)).copied());
+            place
+                .has_bulk
+                .set(said.get(&(&**place.host(), place.server().port)).copied());
         }
     }
 
     #[cold]
     fn compare_servers(&self) {
-        let (mut said, mut shifts, mut blank, mut bulk) = (Vec::new(), false, None::<sql::Blank>, None);
+        let (mut said, mut shifts, mut blank, mut bulk) =
+            (Vec::new(), false, None::<sql::Blank>, None);
         for group in self.groups.borrow().values() {
-            for place in group.places.borrow().iter().filter(|place| !place.has_left()) {
+            for place in group
+                .places
+                .borrow()
+                .iter()
+                .filter(|place| !place.has_left())
+            {
                 said.push(place.own_modes.get());
                 let collation = wire::charset::by_id(u16::from(place.own_collation.get()));
                 shifts |= collation.is_some_and(|collation| SHIFTING.contains(&collation.charset));
-                if let Some(own) = collation.and_then(|collation| sql::Blank::of(collation.charset)) {
+                if let Some(own) = collation.and_then(|collation| sql::Blank::of(collation.charset))
+                {
                     blank = Some(blank.map_or(own, |others| others.or(own)));
                 }
                 if place.keeps() && place.weight() > 0 {
@@ -446,27 +560,45 @@ impl Pools {
                 }
             }
         }
-        self.own_modes.set(OwnModes { shifts, blank, ..OwnModes::of(&said) });
+        self.own_modes.set(OwnModes {
+            shifts,
+            blank,
+            ..OwnModes::of(&said)
+        });
         self.all_have_bulk.set(bulk == Some(true));
     }
 
     /// Idle connections that all cores together keep of a server.
     pub(crate) fn kept_free(&self, group: &Group, place: &Place) -> u32 {
-        let free_pct = group.free_pct.get().map_or_else(|| self.free_pct.get(), u64::from);
-        u32::try_from((u64::from(place.connections_max()) * free_pct).div_ceil(100)).unwrap_or(u32::MAX)
+        let free_pct = group
+            .free_pct
+            .get()
+            .map_or_else(|| self.free_pct.get(), u64::from);
+        u32::try_from((u64::from(place.connections_max()) * free_pct).div_ceil(100))
+            .unwrap_or(u32::MAX)
     }
 
-    /// A session fell silent at `since`, and until a certain time only what this connection remembers for it keeps that: it may be asked for.
+    /// A session fell silent at `since`, and until a certain time only what this connection
+    /// remembers for it keeps that: it may be asked for.
     pub fn lingers(&self, backend: &Backend, since: rt::Instant, who: Rc<dyn Lingers>) {
         if let Some(until) = backend.lingers_until() {
-            self.group(backend.place.server().hostgroup).lingering.add(since, until, backend.key.clone(), who);
+            self.group(backend.place.server().hostgroup).lingering.add(
+                since,
+                until,
+                backend.key.clone(),
+                who,
+            );
         }
     }
 
-    /// Once in a while: close what is closed, too old or too many, and open ahead where that is wanted.
+    /// Once in a while: close what is closed, too old or too many, and open ahead where that is
+    /// wanted.
     pub fn sweep(self: &Rc<Self>, snapshot: &Snapshot) {
-        // A hint may name any hostgroup. Who waits for one that has no servers holds it, and finds what a LOAD brings.
-        self.groups.borrow_mut().retain(|_, group| Rc::strong_count(group) > 1 || !group.places.borrow().is_empty());
+        // A hint may name any hostgroup. Who waits for one that has no servers holds it, and finds
+        // what a LOAD brings.
+        self.groups
+            .borrow_mut()
+            .retain(|_, group| Rc::strong_count(group) > 1 || !group.places.borrow().is_empty());
         let now = self.rt.now();
         let cores = self.neighbours.cores();
         for group in self.groups.borrow().values() {
@@ -485,8 +617,15 @@ impl Pools {
                     max_age.is_zero() || now - b.opened < max_age
                 });
                 // One for each core that waits; where more are wanted, the next sweep closes more.
-                let asked_for = if wanted { place.room.of_server.wanted() as usize } else { 0 };
-                let mut surplus = idle.len().saturating_sub(keep).max(asked_for.min(idle.len()));
+                let asked_for = if wanted {
+                    place.room.of_server.wanted() as usize
+                } else {
+                    0
+                };
+                let mut surplus = idle
+                    .len()
+                    .saturating_sub(keep)
+                    .max(asked_for.min(idle.len()));
                 if group.warms.get() && !wanted {
                     // They are opened where a client came, and go to the cores that need them.
                     surplus = surplus.min(place.taken().saturating_sub(keep_of_all) as usize);
@@ -509,14 +648,27 @@ impl Pools {
     pub fn report(&self, reset: bool) -> Vec<PoolRow> {
         let now = self.rt.now();
         let groups = self.groups.borrow();
-        groups.values().flat_map(|g| g.places.borrow().iter().map(|p| p.report(now, reset)).collect::<Vec<_>>()).collect()
+        groups
+            .values()
+            .flat_map(|g| {
+                g.places
+                    .borrow()
+                    .iter()
+                    .map(|p| p.report(now, reset))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// Rows of `stats_mysql_hostgroup_pool`.
     #[must_use]
     pub fn report_groups(&self) -> Vec<HostgroupPoolRow> {
         let now = self.rt.now();
-        self.groups.borrow().iter().filter_map(|(id, group)| group.report(*id, now)).collect()
+        self.groups
+            .borrow()
+            .iter()
+            .filter_map(|(id, group)| group.report(*id, now))
+            .collect()
     }
 
     /// Rows of `stats_mysql_free_connections`.
@@ -533,7 +685,8 @@ impl Pools {
                         port: place.server().port,
                         user: backend.key.user.as_ref().into(),
                         schema: backend.state.schema.as_ref().into(),
-                        idle_ms: u64::try_from((now - backend.since).as_millis()).unwrap_or(u64::MAX),
+                        idle_ms: u64::try_from((now - backend.since).as_millis())
+                            .unwrap_or(u64::MAX),
                         server_thread_id: backend.hello.thread_id,
                         queries: backend.queries,
                     });
@@ -561,8 +714,14 @@ mod tests {
                 pools.hear_of_a_wish(5000 + number);
             }
             pools.sweep(&snapshot);
-            assert_eq!(pools.groups.borrow().keys().copied().collect::<Vec<_>>(), [0, 7]);
-            assert!(Rc::ptr_eq(&waits, &pools.group(7)), "who waits there finds what a LOAD brings");
+            assert_eq!(
+                pools.groups.borrow().keys().copied().collect::<Vec<_>>(),
+                [0, 7]
+            );
+            assert!(
+                Rc::ptr_eq(&waits, &pools.group(7)),
+                "who waits there finds what a LOAD brings"
+            );
         });
     }
 
@@ -575,11 +734,18 @@ mod tests {
         let alike = |flags| Some((flags, flags));
         assert_eq!(of(&[]), (0, false));
         assert_eq!(of(&[None, alike(0)]), (0, false));
-        assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES)]), (NO_BACKSLASH_ESCAPES, false));
+        assert_eq!(
+            of(&[alike(NO_BACKSLASH_ESCAPES)]),
+            (NO_BACKSLASH_ESCAPES, false)
+        );
         assert_eq!(of(&[alike(ANSI_QUOTES), alike(0)]), (0, false));
-        // One that has not said anything, another cluster, and one whose connections are of two kinds.
+        // One that has not said anything, another cluster, and one whose connections are of two
+        // kinds.
         assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES), None]), (0, true));
-        assert_eq!(of(&[alike(NO_BACKSLASH_ESCAPES | ANSI_QUOTES), alike(0)]), (0, true));
+        assert_eq!(
+            of(&[alike(NO_BACKSLASH_ESCAPES | ANSI_QUOTES), alike(0)]),
+            (0, true)
+        );
         assert_eq!(of(&[Some((0, NO_BACKSLASH_ESCAPES))]), (0, true));
     }
 }

@@ -1,4 +1,5 @@
-//! Prepared statements of this core: the same text of the same user in the same schema is one statement, whoever prepared it.
+//! Prepared statements of this core: the same text of the same user in the same schema is one
+//! statement, whoever prepared it.
 
 use crate::state::{Meant, State};
 use hashbrown::HashTable;
@@ -105,13 +106,15 @@ pub struct Remembered {
     pub bytes: usize,
 }
 
-/// All statements of a core: those that a client may execute, and the latest of those that nobody does.
+/// All statements of a core: those that a client may execute, and the latest of those that nobody
+/// does.
 #[derive(Debug, Default)]
 pub struct Statements {
     last: Cell<u64>,
     hashing: foldhash::fast::RandomState,
     known: RefCell<Texts>,
-    /// Forgetting is tried at this length, and at so many bytes; nobody looks through all of them for each new one.
+    /// Forgetting is tried at this length, and at so many bytes; nobody looks through all of them
+    /// for each new one.
     next_look: Cell<usize>,
     next_bytes: Cell<usize>,
 }
@@ -131,13 +134,20 @@ fn bytes_of(statement: &Prepared) -> usize {
 }
 
 impl Statements {
-    /// The statement of this text of this user in this state: its schema, and what decides how servers read a text. More than `most` are kept only
-    /// as far as clients have them.
-    pub fn intern(&self, user: &Rc<str>, state: &State, sql: &[u8], most: Remembered) -> Rc<Prepared> {
+    /// The statement of this text of this user in this state: its schema, and what decides how
+    /// servers read a text. More than `most` are kept only as far as clients have them.
+    pub fn intern(
+        &self,
+        user: &Rc<str>,
+        state: &State,
+        sql: &[u8],
+        most: Remembered,
+    ) -> Rc<Prepared> {
         self.intern_own(user, state, (sql, None), most)
     }
 
-    /// The same of a text with what servers prepare for it, which is one session's: it has its number in it.
+    /// The same of a text with what servers prepare for it, which is one session's: it has its
+    /// number in it.
     pub fn intern_own(
         &self,
         user: &Rc<str>,
@@ -161,7 +171,12 @@ impl Statements {
         let now = self.last.get();
         let mut known = self.known.borrow_mut();
         let is_it = |(of, it): &(u64, Rc<Prepared>)| {
-            *of == hash && *it.sql == *sql && it.own == own && it.user == *user && it.schema == *schema && it.meant == meant
+            *of == hash
+                && *it.sql == *sql
+                && it.own == own
+                && it.user == *user
+                && it.schema == *schema
+                && it.meant == meant
         };
         if let Some((_, statement)) = known.all.find(hash, is_it) {
             statement.used.set(now);
@@ -182,22 +197,36 @@ impl Statements {
             forgotten: Cell::new(false),
         });
         let bytes = bytes_of(&statement);
-        let too_many = known.all.len() >= most.statements.max(1) && known.all.len() >= self.next_look.get();
+        let too_many =
+            known.all.len() >= most.statements.max(1) && known.all.len() >= self.next_look.get();
         let too_much = known.bytes + bytes > most.bytes && known.bytes >= self.next_bytes.get();
         if too_many || too_much {
-            known.forget(Remembered { bytes: most.bytes.saturating_sub(bytes), ..most });
+            known.forget(Remembered {
+                bytes: most.bytes.saturating_sub(bytes),
+                ..most
+            });
             // An eighth more before the next look, be it that clients have them all.
             let (len, used) = (known.all.len(), known.bytes);
-            self.next_look.set(if len < most.statements { 0 } else { len + (len / 8).max(1) });
-            self.next_bytes.set(if used + bytes <= most.bytes { 0 } else { used + used / 8 });
+            self.next_look.set(if len < most.statements {
+                0
+            } else {
+                len + (len / 8).max(1)
+            });
+            self.next_bytes.set(if used + bytes <= most.bytes {
+                0
+            } else {
+                used + used / 8
+            });
         }
         known.bytes += bytes;
-        known.all.insert_unique(hash, (hash, statement.clone()), |(hash, _)| *hash);
+        known
+            .all
+            .insert_unique(hash, (hash, statement.clone()), |(hash, _)| *hash);
         statement
     }
 
-    /// Another text for one execution of a statement, as its session meant it. Nobody remembers it, and a server that knows it forgets it with the next
-    /// that is prepared there.
+    /// Another text for one execution of a statement, as its session meant it. Nobody remembers it,
+    /// and a server that knows it forgets it with the next that is prepared there.
     pub fn once(&self, statement: &Prepared, sql: &[u8]) -> Rc<Prepared> {
         self.last.set(self.last.get() + 1);
         Rc::new(Prepared {
@@ -237,16 +266,28 @@ impl Statements {
     /// How many some client has, and how many some connection knows.
     #[must_use]
     pub fn in_use(&self) -> (u64, u64) {
-        self.known.borrow().all.iter().fold((0, 0), |(clients, servers), (_, statement)| {
-            let (by_clients, on_servers) = statement.counts();
-            (clients + u64::from(by_clients > 0), servers + u64::from(on_servers > 0))
-        })
+        self.known
+            .borrow()
+            .all
+            .iter()
+            .fold((0, 0), |(clients, servers), (_, statement)| {
+                let (by_clients, on_servers) = statement.counts();
+                (
+                    clients + u64::from(by_clients > 0),
+                    servers + u64::from(on_servers > 0),
+                )
+            })
     }
 
     /// All of them, for the statistics.
     #[must_use]
     pub fn all(&self) -> Vec<Rc<Prepared>> {
-        self.known.borrow().all.iter().map(|(_, statement)| statement.clone()).collect()
+        self.known
+            .borrow()
+            .all
+            .iter()
+            .map(|(_, statement)| statement.clone())
+            .collect()
     }
 }
 
@@ -254,9 +295,12 @@ impl Texts {
     /// Forgets what no client has, longest unused first, until an eighth of `most` is free.
     fn forget(&mut self, most: Remembered) {
         let keep = |most: usize| most - most.div_ceil(8);
-        let has_room = |len: usize, bytes: usize| len <= keep(most.statements) && bytes <= keep(most.bytes);
+        let has_room =
+            |len: usize, bytes: usize| len <= keep(most.statements) && bytes <= keep(most.bytes);
         let unused = self.all.iter().filter(|(_, it)| it.clients.get() == 0);
-        let mut unused: Vec<_> = unused.map(|(_, it)| (it.used.get(), bytes_of(it))).collect();
+        let mut unused: Vec<_> = unused
+            .map(|(_, it)| (it.used.get(), bytes_of(it)))
+            .collect();
         unused.sort_unstable();
         let (mut len, mut bytes, mut last) = (self.all.len(), self.bytes, 0);
         for (used, of_it) in unused {
@@ -304,9 +348,11 @@ impl Drop for Known {
     }
 }
 
-/// What a client has bound to a statement so far: the kinds of its parameters in each execution, in order, of which only what they come to is kept. From
-/// 8.0.22 on MySQL reads a statement by the types of an execution, and goes on so for later ones whose types fit (`DOUBLE` fits integers, an integer fits
-/// strings): what an execution means depends on those before it, which must be nobody else's.
+/// What a client has bound to a statement so far: the kinds of its parameters in each execution, in
+/// order, of which only what they come to is kept. From 8.0.22 on MySQL reads a statement by the
+/// types of an execution, and goes on so for later ones whose types fit (`DOUBLE` fits integers, an
+/// integer fits strings): what an execution means depends on those before it, which must be nobody
+/// else's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bindings {
     /// Of a statement that is executed for the first time, as now.
@@ -318,26 +364,45 @@ pub struct Bindings {
 
 impl Bindings {
     /// Nothing was bound: there are no parameters, or they are the server's business each time.
-    pub const NONE: Self = Self { alone: 0, before: 0, now: 0 };
+    pub const NONE: Self = Self {
+        alone: 0,
+        before: 0,
+        now: 0,
+    };
 
     /// Behind these an execution with parameters of these kinds, one after another.
     #[must_use]
     pub fn then(self, kinds: &[u8]) -> Self {
         let alone = after(0, kinds);
-        let now = if self.alone == alone { self.now } else { after(self.now, kinds) };
-        Self { alone, before: self.now, now }
+        let now = if self.alone == alone {
+            self.now
+        } else {
+            after(self.now, kinds)
+        };
+        Self {
+            alone,
+            before: self.now,
+            now,
+        }
     }
 
     /// The same kinds once more.
     #[must_use]
     pub const fn again(self) -> Self {
-        Self { before: self.now, ..self }
+        Self {
+            before: self.now,
+            ..self
+        }
     }
 
     /// As if nothing had been bound before: for what is executed on a connection of somebody else.
     #[must_use]
     pub const fn alone(self) -> Self {
-        Self { alone: self.alone, before: self.alone, now: self.alone }
+        Self {
+            alone: self.alone,
+            before: self.alone,
+            now: self.alone,
+        }
     }
 }
 
@@ -367,7 +432,14 @@ struct Entry {
 
 impl Entry {
     fn new(statement: &Rc<Prepared>, id: u32, params: u16) -> Self {
-        Self { statement: Known::new(statement), id, bound: 0, params, cursor: None, otherwise: false }
+        Self {
+            statement: Known::new(statement),
+            id,
+            bound: 0,
+            params,
+            cursor: None,
+            otherwise: false,
+        }
     }
 
     /// Whether these would be read there as on a connection of the client's own.
@@ -376,7 +448,11 @@ impl Entry {
     }
 
     const fn bind(&mut self, by: &Bindings) {
-        self.bound = if self.bound == by.before || self.bound == by.now { by.now } else { by.alone };
+        self.bound = if self.bound == by.before || self.bound == by.now {
+            by.now
+        } else {
+            by.alone
+        };
     }
 }
 
@@ -385,15 +461,22 @@ impl Entry {
 pub(crate) struct Here(Vec<Entry>);
 
 impl Here {
-    /// Where a statement is. One whose cursor belongs to another statement of the client does not count: executing it would close the cursor. Nor does one
-    /// that others have executed with other types.
+    /// Where a statement is. One whose cursor belongs to another statement of the client does not
+    /// count: executing it would close the cursor. Nor does one that others have executed with
+    /// other types.
     pub(crate) fn at(&self, number: u64, client: u32, by: &Bindings) -> Option<usize> {
         let is_it = |entry: &Entry| {
-            entry.statement.number == number && entry.cursor.is_none_or(|owner| owner == client) && entry.fits(by)
+            entry.statement.number == number
+                && entry.cursor.is_none_or(|owner| owner == client)
+                && entry.fits(by)
         };
-        // The one that the client has executed before, if it is here, is what it would have on a connection of its own.
+        // The one that the client has executed before, if it is here, is what it would have on a
+        // connection of its own.
         let own = |entry: &Entry| is_it(entry) && entry.bound == by.before;
-        self.0.iter().position(own).or_else(|| self.0.iter().position(is_it))
+        self.0
+            .iter()
+            .position(own)
+            .or_else(|| self.0.iter().position(is_it))
     }
 
     /// The server's id of such a statement; it becomes the latest used, and is executed so.
@@ -421,14 +504,22 @@ impl Here {
 
     /// All of those; they are to be closed.
     pub(crate) fn take_meant_otherwise(&mut self) -> Vec<u32> {
-        let ids = self.0.iter().filter(|entry| entry.otherwise).map(|entry| entry.id).collect();
+        let ids = self
+            .0
+            .iter()
+            .filter(|entry| entry.otherwise)
+            .map(|entry| entry.id)
+            .collect();
         self.0.retain(|entry| !entry.otherwise);
         ids
     }
 
     /// Parameters of the statement that the server knows by this id.
     pub(crate) fn params(&self, id: u32) -> Option<u16> {
-        self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.params)
+        self.0
+            .iter()
+            .rfind(|entry| entry.id == id)
+            .map(|entry| entry.params)
     }
 
     /// Parameters of the one that [`at`](Self::at) has found.
@@ -436,8 +527,15 @@ impl Here {
         self.0.get(at).map(|entry| usize::from(entry.params))
     }
 
-    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays. `beside`: and the same statement as others have executed it.
-    pub(crate) fn insert(&mut self, statement: &Rc<Prepared>, (id, params): (u32, u16), max: usize, beside: bool) -> Vec<u32> {
+    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays.
+    /// `beside`: and the same statement as others have executed it.
+    pub(crate) fn insert(
+        &mut self,
+        statement: &Rc<Prepared>,
+        (id, params): (u32, u16),
+        max: usize,
+        beside: bool,
+    ) -> Vec<u32> {
         let mut close = Vec::new();
         self.0.retain(|entry| {
             let again = entry.statement.number == statement.number && !beside;
@@ -450,7 +548,12 @@ impl Here {
         self.0.push(Entry::new(statement, id, params));
         while self.0.len() > max.max(1) {
             let last = self.0.len() - 1;
-            let Some(at) = self.0[..last].iter().position(|entry| entry.cursor.is_none()) else { break };
+            let Some(at) = self.0[..last]
+                .iter()
+                .position(|entry| entry.cursor.is_none())
+            else {
+                break;
+            };
             close.push(self.0.remove(at).id);
         }
         close
@@ -472,11 +575,22 @@ impl Here {
         self.0.retain(|entry| entry.id != id);
     }
 
-    /// The ids of what this one is here, as others have executed it, too: all but those with a cursor.
+    /// The ids of what this one is here, as others have executed it, too: all but those with a
+    /// cursor.
     pub(crate) fn likewise(&self, id: u32) -> Vec<u32> {
-        let number = self.0.iter().rfind(|entry| entry.id == id).map(|entry| entry.statement.number);
-        let likewise = |entry: &&Entry| entry.id == id || entry.cursor.is_none() && Some(entry.statement.number) == number;
-        self.0.iter().filter(likewise).map(|entry| entry.id).collect()
+        let number = self
+            .0
+            .iter()
+            .rfind(|entry| entry.id == id)
+            .map(|entry| entry.statement.number);
+        let likewise = |entry: &&Entry| {
+            entry.id == id || entry.cursor.is_none() && Some(entry.statement.number) == number
+        };
+        self.0
+            .iter()
+            .filter(likewise)
+            .map(|entry| entry.id)
+            .collect()
     }
 
     /// A cursor of the client's statement is open on the statement of this id.
@@ -488,12 +602,19 @@ impl Here {
 
     /// The id of the statement on which the client's statement has its cursor.
     pub(crate) fn cursor(&self, client: u32) -> Option<u32> {
-        self.0.iter().find(|entry| entry.cursor == Some(client)).map(|entry| entry.id)
+        self.0
+            .iter()
+            .find(|entry| entry.cursor == Some(client))
+            .map(|entry| entry.id)
     }
 
     /// The cursor is closed; whether another is open.
     pub(crate) fn end_cursor(&mut self, client: u32) -> bool {
-        for entry in self.0.iter_mut().filter(|entry| entry.cursor == Some(client)) {
+        for entry in self
+            .0
+            .iter_mut()
+            .filter(|entry| entry.cursor == Some(client))
+        {
             entry.cursor = None;
         }
         self.0.iter().any(|entry| entry.cursor.is_some())
@@ -509,7 +630,10 @@ mod tests {
     use super::*;
 
     const fn count(statements: usize) -> Remembered {
-        Remembered { statements, bytes: 1 << 30 }
+        Remembered {
+            statements,
+            bytes: 1 << 30,
+        }
     }
 
     fn plain() -> State {
@@ -526,23 +650,58 @@ mod tests {
         pipes.set("sql_mode", "'PIPES_AS_CONCAT'");
         let piped = statements.intern(&"u".into(), &pipes, text, count(9));
         let latin = statements.intern(&"u".into(), &State::new("", 8), text, count(9));
-        assert_eq!((here.id(piped.number, 0, &Bindings::NONE), here.id(latin.number, 0, &Bindings::NONE)), (None, None));
-        assert!(here.insert(&piped, (12, 0), 9, false).is_empty(), "both stay");
-        assert_eq!((here.id(a.number, 0, &Bindings::NONE), here.id(piped.number, 0, &Bindings::NONE)), (Some(11), Some(12)));
+        assert_eq!(
+            (
+                here.id(piped.number, 0, &Bindings::NONE),
+                here.id(latin.number, 0, &Bindings::NONE)
+            ),
+            (None, None)
+        );
+        assert!(
+            here.insert(&piped, (12, 0), 9, false).is_empty(),
+            "both stay"
+        );
+        assert_eq!(
+            (
+                here.id(a.number, 0, &Bindings::NONE),
+                here.id(piped.number, 0, &Bindings::NONE)
+            ),
+            (Some(11), Some(12))
+        );
         // MySQL keeps the locale of the names of months, and the like, of when it was prepared.
-        for (name, value) in [("lc_time_names", "'de_DE'"), ("default_week_format", "3"), ("time_zone", "'+01:00'")] {
+        for (name, value) in [
+            ("lc_time_names", "'de_DE'"),
+            ("default_week_format", "3"),
+            ("time_zone", "'+01:00'"),
+        ] {
             let mut there = plain();
             there.set(name, value);
-            assert_ne!(statements.intern(&"u".into(), &there, text, count(9)).number, a.number, "{name}");
+            assert_ne!(
+                statements
+                    .intern(&"u".into(), &there, text, count(9))
+                    .number,
+                a.number,
+                "{name}"
+            );
         }
         // What decides nothing about the text makes no other statement of it.
         let mut elsewhere = plain();
         elsewhere.set("max_execution_time", "1000");
-        assert_eq!(statements.intern(&"u".into(), &elsewhere, text, count(9)).number, a.number);
+        assert_eq!(
+            statements
+                .intern(&"u".into(), &elsewhere, text, count(9))
+                .number,
+            a.number
+        );
     }
 
     fn one(all: &Statements, schema: &str, sql: &str, max: usize) -> Rc<Prepared> {
-        all.intern(&"u".into(), &State::new(schema, 45), sql.as_bytes(), count(max))
+        all.intern(
+            &"u".into(),
+            &State::new(schema, 45),
+            sql.as_bytes(),
+            count(max),
+        )
     }
 
     #[test]
@@ -552,7 +711,11 @@ mod tests {
         assert_eq!(a.number, one(&all, "s", "SELECT ?", 9).number);
         assert_ne!(a.number, one(&all, "t", "SELECT ?", 9).number);
         assert_eq!(all.len(), 2);
-        assert_ne!(a.number, all.intern(&"v".into(), &State::new("s", 45), b"SELECT ?", count(9)).number);
+        assert_ne!(
+            a.number,
+            all.intern(&"v".into(), &State::new("s", 45), b"SELECT ?", count(9))
+                .number
+        );
     }
 
     /// A52: nothing grows for ever.
@@ -563,18 +726,29 @@ mod tests {
         let used = one(&all, "", "used", 8).number;
         for n in 0..1000 {
             one(&all, "", &n.to_string(), 8);
-            assert_eq!(one(&all, "", "used", 8).number, used, "used again and again");
+            assert_eq!(
+                one(&all, "", "used", 8).number,
+                used,
+                "used again and again"
+            );
             assert!(all.len() <= 8);
         }
         assert_eq!(one(&all, "", "kept", 8).number, kept.number);
         assert_eq!(kept.counts(), (1, 0));
     }
 
-    /// A few long texts are as many bytes as thousands of short ones, also if no server ever took them.
+    /// A few long texts are as many bytes as thousands of short ones, also if no server ever took
+    /// them.
     #[test]
     fn texts_that_no_client_has_are_bounded_in_bytes_too() {
         const MIB: usize = 1 << 20;
-        let (all, most) = (Statements::default(), Remembered { statements: 10_000, bytes: 8 * MIB });
+        let (all, most) = (
+            Statements::default(),
+            Remembered {
+                statements: 10_000,
+                bytes: 8 * MIB,
+            },
+        );
         let one = |n: usize, len: usize| {
             let text = format!("SELECT {n} /*{}*/", "x".repeat(len));
             all.intern(&"u".into(), &plain(), text.as_bytes(), most)
@@ -604,7 +778,9 @@ mod tests {
     #[test]
     fn what_clients_have_is_kept_beyond_the_bound() {
         let all = Statements::default();
-        let interests: Vec<_> = (0..100).map(|n| Interest::new(one(&all, "", &n.to_string(), 8))).collect();
+        let interests: Vec<_> = (0..100)
+            .map(|n| Interest::new(one(&all, "", &n.to_string(), 8)))
+            .collect();
         assert_eq!(all.len(), 100);
         drop(interests);
         for n in 0..30 {
@@ -635,7 +811,11 @@ mod tests {
         let mut here = Here::default();
         here.insert(&a, (11, 0), 1, false);
         here.open_cursor(11, 5);
-        assert_eq!(here.id(a.number, 6, &Bindings::NONE), None, "it would close the cursor of 5");
+        assert_eq!(
+            here.id(a.number, 6, &Bindings::NONE),
+            None,
+            "it would close the cursor of 5"
+        );
         assert_eq!(here.id(a.number, 5, &Bindings::NONE), Some(11));
         assert!(here.insert(&a, (12, 0), 1, false).is_empty());
         assert_eq!(here.id(a.number, 6, &Bindings::NONE), Some(12));
@@ -654,7 +834,10 @@ mod tests {
             here.insert(statement, (id, 1), 9, true);
         }
         here.open_cursor(14, 5);
-        assert_eq!((here.likewise(12), here.likewise(13), here.likewise(14)), (vec![11, 12], vec![13], vec![11, 12, 14]));
+        assert_eq!(
+            (here.likewise(12), here.likewise(13), here.likewise(14)),
+            (vec![11, 12], vec![13], vec![11, 12, 14])
+        );
         assert!(here.likewise(15).is_empty());
     }
 
@@ -665,9 +848,18 @@ mod tests {
         let mut here = Here::default();
         here.insert(&a, (11, 0), 20, false);
         let once = all.once(&a, b"SELECT 3");
-        assert_eq!((&*once.schema, once.number == a.number, all.len()), ("s", false, 2));
+        assert_eq!(
+            (&*once.schema, once.number == a.number, all.len()),
+            ("s", false, 2)
+        );
         assert!(here.insert(&once, (12, 0), 20, false).is_empty());
-        assert_eq!((here.id(once.number, 0, &Bindings::NONE), here.id(a.number, 0, &Bindings::NONE)), (Some(12), Some(11)));
+        assert_eq!(
+            (
+                here.id(once.number, 0, &Bindings::NONE),
+                here.id(a.number, 0, &Bindings::NONE)
+            ),
+            (Some(12), Some(11))
+        );
         assert_eq!(here.insert(&b, (13, 0), 20, false), [12]);
         assert_eq!(here.id(a.number, 0, &Bindings::NONE), Some(11));
     }

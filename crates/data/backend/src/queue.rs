@@ -1,6 +1,7 @@
 //! Who waits for a connection of a hostgroup on this core: one line, first come first served.
 //!
-//! Only the first of the line looks for a connection; the others sleep, so that thousands who wait cost nothing while they do.
+//! Only the first of the line looks for a connection; the others sleep, so that thousands who wait
+//! cost nothing while they do.
 
 use crate::backend::Key;
 use hashbrown::HashMap;
@@ -16,7 +17,8 @@ pub(crate) struct Queue {
     line: RefCell<Line>,
     /// Those of them who may open a connection as soon as others have opened fewer.
     slow: RefCell<Line>,
-    /// Those of them who wait for connections of a kind, by the kind: thousands may wait, and each command asks.
+    /// Those of them who wait for connections of a kind, by the kind: thousands may wait, and each
+    /// command asks.
     kinds: RefCell<HashMap<Key, Rc<Kind>>>,
 }
 
@@ -33,7 +35,8 @@ struct Kind {
 struct Ticket {
     since: Instant,
     called: Notify,
-    /// Of the connections that would serve, where these may be offered; `None` where only a new one will do.
+    /// Of the connections that would serve, where these may be offered; `None` where only a new one
+    /// will do.
     kind: Option<(Key, Rc<Kind>)>,
     /// It stands in `slow`, too.
     is_slow: bool,
@@ -56,7 +59,10 @@ impl Kind {
     /// Calls the first from this place on who was not called for another.
     fn offer_from(&self, at: usize) {
         let line = self.line.borrow();
-        if let Some(next) = line.range(at.min(line.len())..).find(|ticket| !ticket.offered.get()) {
+        if let Some(next) = line
+            .range(at.min(line.len())..)
+            .find(|ticket| !ticket.offered.get())
+        {
             next.offered.set(true);
             self.offered.set(self.offered.get() + 1);
             next.called.notify_one();
@@ -65,7 +71,13 @@ impl Kind {
 
     fn is_offered(&self, before: Instant) -> bool {
         let came_before = |ticket: &&Rc<Ticket>| ticket.since < before;
-        self.offered.get() > 0 && self.line.borrow().iter().take_while(came_before).any(|ticket| ticket.offered.get())
+        self.offered.get() > 0
+            && self
+                .line
+                .borrow()
+                .iter()
+                .take_while(came_before)
+                .any(|ticket| ticket.offered.get())
     }
 }
 
@@ -104,7 +116,13 @@ impl Queue {
 
     /// Since when the first waits for those of this kind.
     pub(crate) fn first_since_for(&self, key: &Key) -> Option<Instant> {
-        self.kinds.borrow().get(key)?.line.borrow().front().map(|ticket| ticket.since)
+        self.kinds
+            .borrow()
+            .get(key)?
+            .line
+            .borrow()
+            .front()
+            .map(|ticket| ticket.since)
     }
 
     /// One of this kind is idle: calls the first who waits for it and was not called for another.
@@ -116,21 +134,37 @@ impl Queue {
 
     /// Whether somebody who came before is about to look at what is idle of this kind.
     pub(crate) fn is_offered(&self, key: &Key, before: Instant) -> bool {
-        self.kinds.borrow().get(key).is_some_and(|kind| kind.is_offered(before))
+        self.kinds
+            .borrow()
+            .get(key)
+            .is_some_and(|kind| kind.is_offered(before))
     }
 
-    /// Stand in line behind all who came before `since`: who failed to connect comes back to where it was.
+    /// Stand in line behind all who came before `since`: who failed to connect comes back to where
+    /// it was.
     pub(crate) fn join(&self, since: Instant) -> Turn<'_> {
         self.join_for(since, None, false)
     }
 
-    /// The same, for connections of this kind. `is_slow`: it may open one as soon as others have opened fewer.
+    /// The same, for connections of this kind. `is_slow`: it may open one as soon as others have
+    /// opened fewer.
     pub(crate) fn join_for(&self, since: Instant, key: Option<Key>, is_slow: bool) -> Turn<'_> {
         let kind = key.map(|key| {
-            let kind = self.kinds.borrow_mut().entry(key.clone()).or_default().clone();
+            let kind = self
+                .kinds
+                .borrow_mut()
+                .entry(key.clone())
+                .or_default()
+                .clone();
             (key, kind)
         });
-        let ticket = Rc::new(Ticket { since, called: Notify::new(), kind, is_slow, offered: Cell::new(false) });
+        let ticket = Rc::new(Ticket {
+            since,
+            called: Notify::new(),
+            kind,
+            is_slow,
+            offered: Cell::new(false),
+        });
         let insert = |line: &mut Line| line.insert(behind(line, since), ticket.clone());
         insert(&mut self.line.borrow_mut());
         if is_slow {
@@ -139,7 +173,10 @@ impl Queue {
         if let Some((_, kind)) = &ticket.kind {
             insert(&mut kind.line.borrow_mut());
         }
-        Turn { queue: self, ticket }
+        Turn {
+            queue: self,
+            ticket,
+        }
     }
 }
 
@@ -151,13 +188,22 @@ pub(crate) struct Turn<'a> {
 
 impl Turn<'_> {
     pub(crate) fn is_first(&self) -> bool {
-        self.queue.line.borrow().front().is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
+        self.queue
+            .line
+            .borrow()
+            .front()
+            .is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
     }
 
     /// Of those who wait for connections of this kind.
     pub(crate) fn is_first_of_its_kind(&self) -> bool {
         let kind = self.ticket.kind.as_ref();
-        kind.is_some_and(|(_, kind)| kind.line.borrow().front().is_some_and(|first| Rc::ptr_eq(first, &self.ticket)))
+        kind.is_some_and(|(_, kind)| {
+            kind.line
+                .borrow()
+                .front()
+                .is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
+        })
     }
 
     /// Resolves when it is the first and something may be free, or was offered something.
@@ -244,13 +290,29 @@ mod tests {
     #[test]
     fn what_is_offered_goes_down_the_line_to_those_who_want_it() {
         let queue = Queue::default();
-        let key = |user: &str| Some(Key { user: user.into(), caps: 0, client: None });
-        let ours = Key { user: "ours".into(), caps: 0, client: None };
+        let key = |user: &str| {
+            Some(Key {
+                user: user.into(),
+                caps: 0,
+                client: None,
+            })
+        };
+        let ours = Key {
+            user: "ours".into(),
+            caps: 0,
+            client: None,
+        };
         let one = queue.join_for(at(1), key("ours"), false);
         let _other = queue.join_for(at(2), key("other"), true);
         let _new = queue.join_for(at(3), None, false);
-        let (two, three) = (queue.join_for(at(4), key("ours"), false), queue.join_for(at(5), key("ours"), false));
-        assert_eq!((queue.first_since_for(&ours), queue.first_slow_since()), (Some(at(1)), Some(at(2))));
+        let (two, three) = (
+            queue.join_for(at(4), key("ours"), false),
+            queue.join_for(at(5), key("ours"), false),
+        );
+        assert_eq!(
+            (queue.first_since_for(&ours), queue.first_slow_since()),
+            (Some(at(1)), Some(at(2)))
+        );
         queue.offer(&ours);
         assert!(queue.is_offered(&ours, at(9)) && !queue.is_offered(&ours, at(1)));
         // Another comes free before the first has looked.
@@ -270,18 +332,31 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested, and nothing runs here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long it takes is what is tested, and nothing runs here"
+    )]
     fn thousands_who_wait_cost_nobody_anything() {
-        let key = |user: &str| Key { user: user.into(), caps: 0, client: None };
+        let key = |user: &str| Key {
+            user: user.into(),
+            caps: 0,
+            client: None,
+        };
         let (ours, other) = (key("ours"), key("other"));
         let time = |waiting: u64| {
             let queue = Queue::default();
-            let others: Vec<_> = (0..waiting).map(|n| queue.join_for(at(n), Some(ours.clone()), false)).collect();
+            let others: Vec<_> = (0..waiting)
+                .map(|n| queue.join_for(at(n), Some(ours.clone()), false))
+                .collect();
             let last = queue.join_for(at(waiting), Some(other.clone()), false);
             let begun = std::time::Instant::now();
             for _ in 0..20_000 {
-                assert!(!queue.is_offered(&ours, at(waiting)) && !queue.is_offered(&other, at(waiting)));
-                assert!(queue.waits_for(&other) && queue.first_since_for(&other) == Some(at(waiting)));
+                assert!(
+                    !queue.is_offered(&ours, at(waiting)) && !queue.is_offered(&other, at(waiting))
+                );
+                assert!(
+                    queue.waits_for(&other) && queue.first_since_for(&other) == Some(at(waiting))
+                );
                 queue.offer(&other);
                 assert!(last.has_looked());
                 last.offer_next();
@@ -292,7 +367,10 @@ mod tests {
             took
         };
         let (few, many) = (time(2), time(10_000));
-        assert!(many < few * 20, "{few:?} with two in line, {many:?} with ten thousand");
+        assert!(
+            many < few * 20,
+            "{few:?} with two in line, {many:?} with ten thousand"
+        );
     }
 
     #[test]

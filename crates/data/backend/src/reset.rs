@@ -14,23 +14,28 @@ use wire::connect_attributes::ConnectAttributes;
 use wire::response::Expect;
 
 impl Backend {
-    /// COM_RESET_CONNECTION, or COM_CHANGE_USER if `mysql-reset_connection_algorithm` is 1: everything that a session left is gone, but for
-    /// the schema; what init_connect set is set again.
+    /// COM_RESET_CONNECTION, or COM_CHANGE_USER if `mysql-reset_connection_algorithm` is 1:
+    /// everything that a session left is gone, but for the schema; what init_connect set is set
+    /// again.
     ///
     /// # Errors
     /// The server refuses it, or the connection broke: close it.
     pub async fn reset(&mut self) -> Result<(), BackendFailed> {
         self.tally.up(Counter::ComBackendChangeUser);
         self.tally.up(Counter::MyhgmPoolReset);
-        // A server reads a schema's name in the character set of the login. Who may come in with an expired password would come into a sandbox, which nobody tells.
+        // A server reads a schema's name in the character set of the login. Who may come in with an
+        // expired password would come into a sandbox, which nobody tells.
         let by_login = self.place.resets_by_login.get()
             && self.state.schema.is_ascii()
             && !caps::has(self.key.caps, caps::EXPIRED_PASSWORDS);
-        self.reset_by(by_login).await.map_err(|failed| match failed {
-            // It is about what others have left on this connection, and not about the statement that waits for it: another will do.
-            BackendFailed::Sync { .. } => BackendFailed::BrokeBefore(NetError::Closed),
-            other => other,
-        })
+        self.reset_by(by_login)
+            .await
+            .map_err(|failed| match failed {
+                // It is about what others have left on this connection, and not about the statement
+                // that waits for it: another will do.
+                BackendFailed::Sync { .. } => BackendFailed::BrokeBefore(NetError::Closed),
+                other => other,
+            })
     }
 
     /// The same by COM_CHANGE_USER or not.
@@ -45,11 +50,17 @@ impl Backend {
 
     async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
         if self.holds.has(Hold::Xa) {
-            // After the reset of a prepared XA transaction MariaDB 10.11 takes no table of InnoDB there any more (error 1031), whoever asks.
+            // After the reset of a prepared XA transaction MariaDB 10.11 takes no table of InnoDB
+            // there any more (error 1031), whoever asks.
             return Err(BackendFailed::Unfit);
         }
         let takes_roles = by_login && !self.hello.is_mariadb();
-        let may_set_one = [Hold::Procedure, Hold::Routine, Hold::Untold, Hold::UnknownState];
+        let may_set_one = [
+            Hold::Procedure,
+            Hold::Routine,
+            Hold::Untold,
+            Hold::UnknownState,
+        ];
         if !takes_roles && may_set_one.iter().any(|hold| self.holds.has(*hold)) {
             self.refuse_a_role().await?;
         }
@@ -61,10 +72,19 @@ impl Backend {
             response.status()
         };
         let gone = self.prepared.clear() + self.slots.clear();
-        self.tally.add(Counter::StmtServerActiveTotal, 0u64.wrapping_sub(gone as u64));
+        self.tally.add(
+            Counter::StmtServerActiveTotal,
+            0u64.wrapping_sub(gone as u64),
+        );
         // A login has its own character set anew.
         let names = by_login.then(|| self.hello.proof.charset());
-        self.state = sync::reset(&self.state, Ways { after_reset: names, ..self.ways });
+        self.state = sync::reset(
+            &self.state,
+            Ways {
+                after_reset: names,
+                ..self.ways
+            },
+        );
         if takes_roles {
             self.state.unset(sync::ROLE);
         }
@@ -72,7 +92,8 @@ impl Backend {
         self.finder = None;
         (self.plain_quotes, self.reads_by_split) = (false, false);
         (self.warnings_left, self.others_warnings) = (false, false);
-        (self.tracking, self.unreported, self.strange_variables) = (None, Unreported::Nothing, false);
+        (self.tracking, self.unreported, self.strange_variables) =
+            (None, Unreported::Nothing, false);
         self.programs = crate::left::Programs::default();
         self.insert_id = Some(0);
         self.holds = Holds::default();
@@ -89,7 +110,8 @@ impl Backend {
                 // It stays in the schema, and forgets the schema's character set.
                 let schema = self.state.schema.clone();
                 match self.init_db(&schema).await {
-                    // It was dropped since, or is not this user's any more: the next session wants another, or is told so itself.
+                    // It was dropped since, or is not this user's any more: the next session wants
+                    // another, or is told so itself.
                     Ok(()) | Err(BackendFailed::Sync { .. }) => {}
                     Err(failed) => return Err(failed),
                 }
@@ -101,12 +123,15 @@ impl Backend {
         Ok(())
     }
 
-    /// What nobody tells may have set a role, which no reset would take away: such a connection is for nobody else.
+    /// What nobody tells may have set a role, which no reset would take away: such a connection is
+    /// for nobody else.
     async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
         let has_none = match self.ask("SELECT CURRENT_ROLE()").await? {
-            Answer::Rows(rows) => {
-                rows.rows.first().and_then(|row| row.first()).is_some_and(|role| self.is_no_role(role.as_deref()))
-            }
+            Answer::Rows(rows) => rows
+                .rows
+                .first()
+                .and_then(|row| row.first())
+                .is_some_and(|role| self.is_no_role(role.as_deref())),
             // A server without roles. A KILL QUERY that was meant for a statement says nothing.
             Answer::Refused(code) => code != INTERRUPTED,
             Answer::TooLong => false,
@@ -117,14 +142,16 @@ impl Backend {
         Ok(())
     }
 
-    /// Whether this answer surely means none: it comes in the character set that the session has asked for, and what cannot be read is a role. MariaDB says
-    /// NULL, and names a role as it is; MySQL says NONE, and has each name in backquotes.
+    /// Whether this answer surely means none: it comes in the character set that the session has
+    /// asked for, and what cannot be read is a role. MariaDB says NULL, and names a role as it is;
+    /// MySQL says NONE, and has each name in backquotes.
     fn is_no_role(&self, said: Option<&[u8]>) -> bool {
         let Some(said) = said else { return true };
         !self.hello.is_mariadb() && without_zeros(said) == b"NONE"
     }
 
-    /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that are gone then.
+    /// COM_CHANGE_USER to the user that it is. COM_STMT_CLOSEs that wait are for statements that
+    /// are gone then.
     async fn log_in_again(&mut self) -> Result<u16, BackendFailed> {
         if !self.conn.is_idle() {
             return Err(BackendFailed::BrokeBefore(NetError::Closed));
@@ -134,11 +161,22 @@ impl Backend {
         self.undisturbed = None;
         let attributes = ConnectAttributes::default().with(&[], UNNAMED);
         let schema = self.state.schema.clone();
-        let status = match net::log_in_again(&mut self.conn, &self.hello, &self.key.user, &schema, &attributes).await {
+        let status = match net::log_in_again(
+            &mut self.conn,
+            &self.hello,
+            &self.key.user,
+            &schema,
+            &attributes,
+        )
+        .await
+        {
             Ok(status) => status,
             Err(net::Refused::Net(error)) => return Err(BackendFailed::BrokeAfter(error)),
-            // It is about this connection, and not about the statement that waits for it: another will do.
-            Err(net::Refused::Server { .. } | net::Refused::Impossible(_) | net::Refused::NoTls) => {
+            // It is about this connection, and not about the statement that waits for it: another
+            // will do.
+            Err(
+                net::Refused::Server { .. } | net::Refused::Impossible(_) | net::Refused::NoTls,
+            ) => {
                 return Err(BackendFailed::BrokeBefore(NetError::Closed));
             }
         };
@@ -149,15 +187,29 @@ impl Backend {
     /// What capabilities of a login set, a reset of MariaDB undoes.
     async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
         let sets = [
-            (caps::INTERACTIVE, "wait_timeout = @@session.interactive_timeout"),
-            (caps::IGNORE_SPACE, "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')"),
+            (
+                caps::INTERACTIVE,
+                "wait_timeout = @@session.interactive_timeout",
+            ),
+            (
+                caps::IGNORE_SPACE,
+                "sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'IGNORE_SPACE')",
+            ),
         ];
-        let sets: Vec<_> = sets.iter().filter(|(by, _)| self.key.caps & by != 0).map(|(_, set)| *set).collect();
+        let sets: Vec<_> = sets
+            .iter()
+            .filter(|(by, _)| self.key.caps & by != 0)
+            .map(|(_, set)| *set)
+            .collect();
         if sets.is_empty() {
             return Ok(());
         }
         let mut payload = Vec::new();
-        wire::command::write_query(&mut payload, format!("SET {}", sets.join(", ")).as_bytes(), self.hello.caps);
+        wire::command::write_query(
+            &mut payload,
+            format!("SET {}", sets.join(", ")).as_bytes(),
+            self.hello.caps,
+        );
         refusal(&self.command(&payload, Expect::Query).await?).map(drop)
     }
 

@@ -1,5 +1,6 @@
-//! Room for one more connection to a server: two limits, over all cores together. A server has `max_connections` of its row; a hostgroup may have
-//! `max_connections` in its `hostgroup_settings`, for all of its servers together.
+//! Room for one more connection to a server: two limits, over all cores together. A server has
+//! `max_connections` of its row; a hostgroup may have `max_connections` in its
+//! `hostgroup_settings`, for all of its servers together.
 
 use crate::Tally;
 use crate::place::Place;
@@ -15,7 +16,8 @@ use std::time::Duration;
 /// A hostgroup without a limit of its own.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-/// A server that has said that it takes no more connections is believed for so long, where others may be asked.
+/// A server that has said that it takes no more connections is believed for so long, where others
+/// may be asked.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Accounts of which a place remembers that.
 const ACCOUNTS_MAX: usize = 64;
@@ -36,11 +38,14 @@ impl Full {
 
     fn is_for(&self, user: &str, now: Instant, believed: Duration) -> bool {
         let all = self.0.borrow();
-        all.iter().any(|(whose, since)| now - *since < believed && whose.as_deref().is_none_or(|whose| whose == user))
+        all.iter().any(|(whose, since)| {
+            now - *since < believed && whose.as_deref().is_none_or(|whose| whose == user)
+        })
     }
 }
 
-/// What one connection counts in: at its server, and in its hostgroup, whether or not that has a limit (it may get one).
+/// What one connection counts in: at its server, and in its hostgroup, whether or not that has a
+/// limit (it may get one).
 #[derive(Clone)]
 pub(crate) struct Room {
     pub(crate) of_server: Arc<Permits>,
@@ -64,10 +69,13 @@ impl Room {
 }
 
 impl Place {
-    /// Closes the idle connection of this user that was used longest ago, for one that is not counted here; whether there was one.
+    /// Closes the idle connection of this user that was used longest ago, for one that is not
+    /// counted here; whether there was one.
     pub(crate) fn give_up_idle(&self, user: &str, tally: &Tally) -> bool {
         let mut idle = self.idle.borrow_mut();
-        let Some(at) = idle.iter().position(|backend| *backend.key.user == *user) else { return false };
+        let Some(at) = idle.iter().position(|backend| *backend.key.user == *user) else {
+            return false;
+        };
         let closed = idle.remove(at);
         drop(idle);
         drop(closed);
@@ -85,7 +93,8 @@ impl Place {
         self.has_said_full(user, now, BELIEVED)
     }
 
-    /// Whether others are asked first: it said so a moment ago, or could not be connected to, where an idle connection of another is closed to open one.
+    /// Whether others are asked first: it said so a moment ago, or could not be connected to, where
+    /// an idle connection of another is closed to open one.
     pub(crate) fn comes_last(&self, user: &str, now: Instant) -> bool {
         self.said_to_be_full(user, now) || self.group_max.get() != UNLIMITED && self.has_failed(now)
     }
@@ -123,7 +132,8 @@ impl Place {
 
     /// There are more connections than there may be: a LOAD has lowered a limit.
     pub(crate) fn is_over(&self) -> bool {
-        self.taken() > self.server().max_connections || self.room.of_group.taken() > self.group_max.get()
+        self.taken() > self.server().max_connections
+            || self.room.of_group.taken() > self.group_max.get()
     }
 
     /// Whether it is one of those that clients are sent to.
@@ -141,9 +151,12 @@ impl Place {
         self.server().max_connections.min(self.group_max.get())
     }
 
-    /// Whether a connection to it may be opened for this user, if one of another server that has too many is closed for it. `all`: the servers of the hostgroup.
+    /// Whether a connection to it may be opened for this user, if one of another server that has
+    /// too many is closed for it. `all`: the servers of the hostgroup.
     pub(crate) fn may_have_more(&self, all: &[Rc<Self>], user: &str, now: Instant) -> bool {
-        !self.comes_last(user, now) && (!self.is_full() || Shares::to_give(all, now).is_some_and(|shares| shares.is_short(self)))
+        !self.comes_last(user, now)
+            && (!self.is_full()
+                || Shares::to_give(all, now).is_some_and(|shares| shares.is_short(self)))
     }
 
     /// Closes what is idle and too much.
@@ -159,8 +172,9 @@ impl Place {
 }
 
 impl Place {
-    /// Closes the idle connection that keeps another from being opened to this server: one of its own, or, where only the hostgroup is full, the one of
-    /// all its servers that was used longest ago, rather of those that have more than their weight says. Whether there may be room now.
+    /// Closes the idle connection that keeps another from being opened to this server: one of its
+    /// own, or, where only the hostgroup is full, the one of all its servers that was used longest
+    /// ago, rather of those that have more than their weight says. Whether there may be room now.
     pub(crate) fn make_room(&self, all: &[Rc<Self>], now: Instant, tally: &Tally) -> bool {
         if !self.is_full() {
             return true;
@@ -168,8 +182,11 @@ impl Place {
         let oldest = |place: &Self| place.idle.borrow().first().map(|backend| backend.since);
         let of = if self.taken() < self.server().max_connections {
             let shares = Shares::all(all, now);
-            let idle = all.iter().filter_map(|place| Some((oldest(place)?, &**place)));
-            idle.min_by_key(|(since, place)| (!shares.is_over(place), *since)).map(|(_, place)| place)
+            let idle = all
+                .iter()
+                .filter_map(|place| Some((oldest(place)?, &**place)));
+            idle.min_by_key(|(since, place)| (!shares.is_over(place), *since))
+                .map(|(_, place)| place)
         } else {
             oldest(self).map(|_| self)
         };
@@ -195,12 +212,15 @@ impl Shares {
 
     fn all(all: &[Rc<Place>], now: Instant) -> Self {
         let working = all.iter().filter(|place| place.takes(now));
-        Self { weights: working.map(|place| u64::from(place.weight())).sum() }
+        Self {
+            weights: working.map(|place| u64::from(place.weight())).sum(),
+        }
     }
 
     /// The same, where a server that has too many has one idle here.
     pub(crate) fn to_give(all: &[Rc<Place>], now: Instant) -> Option<Self> {
-        let gives = |shares: &Self, place: &Place| !place.idle.borrow().is_empty() && shares.is_over(place);
+        let gives =
+            |shares: &Self, place: &Place| !place.idle.borrow().is_empty() && shares.is_over(place);
         Self::of(all, now).filter(|shares| all.iter().any(|place| gives(shares, place)))
     }
 
@@ -223,7 +243,8 @@ fn due(place: &Place) -> u64 {
 }
 
 impl Group {
-    /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, but where a server takes no more of a user, and a quarter is left for clients.
+    /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, but
+    /// where a server takes no more of a user, and a quarter is left for clients.
     pub(crate) fn has_spare(&self) -> bool {
         let places = self.places.borrow();
         let somebody_waits = !self.queue.is_empty() || self.paced.first_slow_since().is_some();
@@ -231,23 +252,40 @@ impl Group {
             return false;
         }
         let working = || places.iter().filter(|place| place.is_working());
-        let idle: u64 = working().map(|place| place.idle.borrow().len() as u64).sum();
+        let idle: u64 = working()
+            .map(|place| place.idle.borrow().len() as u64)
+            .sum();
         let own: u64 = working().map(|place| place.own()).sum();
-        let left: u64 = working().map(|place| u64::from(place.server().max_connections.saturating_sub(place.taken()))).sum();
-        let left_of_group =
-            places.first().map_or(0, |place| place.group_max.get().saturating_sub(place.room.of_group.taken()).into());
+        let left: u64 = working()
+            .map(|place| u64::from(place.server().max_connections.saturating_sub(place.taken())))
+            .sum();
+        let left_of_group = places.first().map_or(0, |place| {
+            place
+                .group_max
+                .get()
+                .saturating_sub(place.room.of_group.taken())
+                .into()
+        });
         is_spare(idle, own, left.min(left_of_group), self.most())
     }
 
     /// Connections that may be open, to all servers that take work.
     fn most(&self) -> u64 {
         let places = self.places.borrow();
-        let of_servers =
-            places.iter().filter(|place| place.is_working()).map(|place| u64::from(place.connections_max())).sum::<u64>();
-        of_servers.min(places.first().map_or(0, |place| place.group_max.get().into()))
+        let of_servers = places
+            .iter()
+            .filter(|place| place.is_working())
+            .map(|place| u64::from(place.connections_max()))
+            .sum::<u64>();
+        of_servers.min(
+            places
+                .first()
+                .map_or(0, |place| place.group_max.get().into()),
+        )
     }
 
-    /// Connections that copies may have at once, over all cores: however few of the others this core sees, a quarter of all is never theirs.
+    /// Connections that copies may have at once, over all cores: however few of the others this
+    /// core sees, a quarter of all is never theirs.
     pub(crate) fn copies_max(&self) -> u32 {
         match self.most() {
             // Whoever asks hears why there is none.
@@ -258,10 +296,15 @@ impl Group {
 
     /// Whether other cores have connections.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        self.places.borrow().iter().filter(|place| place.is_working()).any(|place| u64::from(place.taken()) > place.own())
+        self.places
+            .borrow()
+            .iter()
+            .filter(|place| place.is_working())
+            .any(|place| u64::from(place.taken()) > place.own())
     }
 
-    /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server nor anybody who waits.
+    /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server
+    /// nor anybody who waits.
     pub(crate) fn report(&self, hostgroup: u32, now: Instant) -> Option<HostgroupPoolRow> {
         let places = self.places.borrow();
         let first = places.first();
@@ -269,25 +312,34 @@ impl Group {
             return None;
         }
         let max = first.map_or(UNLIMITED, |place| place.group_max.get());
-        let since = [self.queue.first_since(), self.paced.first_since()].into_iter().flatten().min();
+        let since = [self.queue.first_since(), self.paced.first_since()]
+            .into_iter()
+            .flatten()
+            .min();
         let longest = since.map_or(0, |since| (now - since).as_millis());
         Some(HostgroupPoolRow {
             hostgroup,
             connections: first.map_or(0, |place| place.room.of_group.taken().into()),
             max: (max != UNLIMITED).then_some(max),
             used: places.iter().map(|place| place.numbers.used.get()).sum(),
-            free: places.iter().map(|place| place.idle.borrow().len() as u64).sum(),
+            free: places
+                .iter()
+                .map(|place| place.idle.borrow().len() as u64)
+                .sum(),
             waiting: (self.queue.len() + self.paced.len()) as u64,
             longest_wait_ms: u64::try_from(longest).unwrap_or(u64::MAX),
         })
     }
 }
 
-/// Whether one of `idle` connections here, or of those that are `left` to be opened, is more than a quarter of `most`; where the others are other cores', and what they do is not
-/// known, whether one of those here is more than a quarter of this core's `own`, or the only one.
+/// Whether one of `idle` connections here, or of those that are `left` to be opened, is more than a
+/// quarter of `most`; where the others are other cores', and what they do is not known, whether one
+/// of those here is more than a quarter of this core's `own`, or the only one.
 fn is_spare(idle: u64, own: u64, left: u64, most: u64) -> bool {
     // Where none can be had at all, whoever asks for one hears why.
-    most == 0 || idle + left > most / 4 || own < most && (idle > own.div_ceil(4) || (idle, own) == (1, 1))
+    most == 0
+        || idle + left > most / 4
+        || own < most && (idle > own.div_ceil(4) || (idle, own) == (1, 1))
 }
 
 #[cfg(test)]
@@ -299,10 +351,21 @@ mod tests {
         // All of them are here, or may be opened.
         assert!(is_spare(2, 4, 0, 4) && !is_spare(1, 4, 0, 4) && !is_spare(0, 3, 1, 4));
         assert!(is_spare(0, 0, 1, 1) && is_spare(1, 1, 0, 1) && !is_spare(0, 1, 0, 1));
-        // All are open and idle: a quarter of them on each of four cores, an eighth on each of eight; one on each.
-        assert!(is_spare(25, 25, 0, 100) && is_spare(12, 12, 0, 100) && is_spare(1, 1, 0, 4) && is_spare(1, 1, 0, 8));
+        // All are open and idle: a quarter of them on each of four cores, an eighth on each of
+        // eight; one on each.
+        assert!(
+            is_spare(25, 25, 0, 100)
+                && is_spare(12, 12, 0, 100)
+                && is_spare(1, 1, 0, 4)
+                && is_spare(1, 1, 0, 8)
+        );
         // Clients have most of what is here.
-        assert!(!is_spare(7, 25, 0, 100) && is_spare(8, 25, 0, 100) && !is_spare(0, 1, 0, 4) && !is_spare(1, 3, 0, 4));
+        assert!(
+            !is_spare(7, 25, 0, 100)
+                && is_spare(8, 25, 0, 100)
+                && !is_spare(0, 1, 0, 4)
+                && !is_spare(1, 3, 0, 4)
+        );
         // Everything is elsewhere.
         assert!(!is_spare(0, 0, 0, 4));
         assert!(is_spare(0, 0, 0, 0), "there is no server");

@@ -1,5 +1,5 @@
-//! Statements that are prepared in SQL on one connection, by names of ours: whoever has the connection next finds none of the names that a
-//! client has given.
+//! Statements that are prepared in SQL on one connection, by names of ours: whoever has the
+//! connection next finds none of the names that a client has given.
 
 use crate::Unreported;
 use crate::backend::{Way, refusal};
@@ -49,16 +49,19 @@ enum As {
 }
 
 impl Slot {
-    /// Whether this session may execute it (0: without user variables): MySQL keeps to the types that another one's have had ([`crate::Bindings`]).
+    /// Whether this session may execute it (0: without user variables): MySQL keeps to the types
+    /// that another one's have had ([`crate::Bindings`]).
     fn is_for(&self, by: u64) -> bool {
         self.prepared != As::Nothing && (by == 0 || self.by == 0 || self.by == by)
     }
 }
 
-/// Longest unused first. A slot is used again without being emptied before: who prepares by a name that there is gives up what had it.
+/// Longest unused first. A slot is used again without being emptied before: who prepares by a name
+/// that there is gives up what had it.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Number of the first, which no client knows: it could say the name in ways that nobody here can read, such as in a programme on the server.
+    /// Number of the first, which no client knows: it could say the name in ways that nobody here
+    /// can read, such as in a programme on the server.
     first: u32,
     all: Vec<Slot>,
 }
@@ -67,12 +70,19 @@ impl Slots {
     /// None yet. `random`: any number.
     pub(crate) fn new(random: u64) -> Self {
         // No slot has the number 0, and none will overflow.
-        Self { first: (random as u32 >> 1).max(1), all: Vec::new() }
+        Self {
+            first: (random as u32 >> 1).max(1),
+            all: Vec::new(),
+        }
     }
 
-    /// As the ones before, where the server may still have statements by their names: who prepares by a name that is there gives up what had it.
+    /// As the ones before, where the server may still have statements by their names: who prepares
+    /// by a name that is there gives up what had it.
     pub(crate) fn beginning_at(first: u32) -> Self {
-        Self { first, all: Vec::new() }
+        Self {
+            first,
+            all: Vec::new(),
+        }
     }
 
     pub(crate) fn first(&self) -> u32 {
@@ -80,7 +90,8 @@ impl Slots {
     }
 
     pub(crate) fn has(&self, statement: &Prepared, by: u64) -> bool {
-        self.position(statement).is_some_and(|at| self.all[at].is_for(by))
+        self.position(statement)
+            .is_some_and(|at| self.all[at].is_for(by))
     }
 
     fn position(&self, statement: &Prepared) -> Option<usize> {
@@ -88,12 +99,18 @@ impl Slots {
         if crate::planted::ANY_SLOT.get() {
             return self.all.iter().position(|slot| slot.statement.is_some());
         }
-        self.all.iter().position(|slot| slot.statement.as_ref().is_some_and(|known| known.number == statement.number))
+        self.all.iter().position(|slot| {
+            slot.statement
+                .as_ref()
+                .is_some_and(|known| known.number == statement.number)
+        })
     }
 
     /// Where a statement is; it becomes the latest used.
     fn number(&mut self, statement: &Prepared, by: u64) -> Option<u32> {
-        let at = self.position(statement).filter(|at| self.all[*at].is_for(by))?;
+        let at = self
+            .position(statement)
+            .filter(|at| self.all[*at].is_for(by))?;
         self.all[at..].rotate_left(1);
         let slot = self.all.last_mut()?;
         slot.by = by.max(slot.by);
@@ -116,20 +133,39 @@ impl Slots {
 
     /// All of that is nobody's any more.
     pub(crate) fn give_up_otherwise(&mut self) {
-        for slot in self.all.iter_mut().filter(|slot| slot.prepared == As::Otherwise) {
+        for slot in self
+            .all
+            .iter_mut()
+            .filter(|slot| slot.prepared == As::Otherwise)
+        {
             slot.prepared = As::Nothing;
         }
     }
 
-    /// An empty slot for a statement: its own, one that nobody needs, a new one while there are less than `max`, or that of what was not used for longest.
-    /// True if it had something before.
+    /// An empty slot for a statement: its own, one that nobody needs, a new one while there are
+    /// less than `max`, or that of what was not used for longest. True if it had something before.
     fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
-        let free = |slot: &Slot| slot.prepared == As::Nothing || slot.statement.as_ref().is_none_or(Known::is_forgotten);
-        let at = match self.position(statement).or_else(|| self.all.iter().position(free)) {
+        let free = |slot: &Slot| {
+            slot.prepared == As::Nothing || slot.statement.as_ref().is_none_or(Known::is_forgotten)
+        };
+        let at = match self
+            .position(statement)
+            .or_else(|| self.all.iter().position(free))
+        {
             Some(at) => at,
             None if self.all.len() < max.max(1) => {
-                let number = self.first.saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
-                self.all.insert(0, Slot { number, statement: None, by: 0, prepared: As::Meant });
+                let number = self
+                    .first
+                    .saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+                self.all.insert(
+                    0,
+                    Slot {
+                        number,
+                        statement: None,
+                        by: 0,
+                        prepared: As::Meant,
+                    },
+                );
                 0
             }
             None => 0,
@@ -139,19 +175,31 @@ impl Slots {
     }
 
     fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
-        let Some(at) = self.all.iter().position(|slot| slot.number == number) else { return };
-        (self.all[at].statement, self.all[at].by, self.all[at].prepared) = (Some(Known::new(statement)), 0, As::Meant);
+        let Some(at) = self.all.iter().position(|slot| slot.number == number) else {
+            return;
+        };
+        (
+            self.all[at].statement,
+            self.all[at].by,
+            self.all[at].prepared,
+        ) = (Some(Known::new(statement)), 0, As::Meant);
         self.all[at..].rotate_left(1);
     }
 
     /// True if it had something.
     fn empty(&mut self, number: u32) -> bool {
-        self.all.iter_mut().find(|slot| slot.number == number).is_some_and(|slot| slot.statement.take().is_some())
+        self.all
+            .iter_mut()
+            .find(|slot| slot.number == number)
+            .is_some_and(|slot| slot.statement.take().is_some())
     }
 
     /// Slots with a statement.
     pub(crate) fn len(&self) -> usize {
-        self.all.iter().filter(|slot| slot.statement.is_some()).count()
+        self.all
+            .iter()
+            .filter(|slot| slot.statement.is_some())
+            .count()
     }
 
     /// The server has forgotten them all; how many there were.
@@ -174,33 +222,49 @@ impl Backend {
         if self.hello.is_mariadb() { 0 } else { by }
     }
 
-    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes where it was written. `by`: the session that executes it with
-    /// user variables, or 0.
+    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes
+    /// where it was written. `by`: the session that executes it with user variables, or 0.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn slot(&mut self, statement: &Rc<Prepared>, escapes: bool, max: u64, by: u64) -> Result<u32, BackendFailed> {
+    pub async fn slot(
+        &mut self,
+        statement: &Rc<Prepared>,
+        escapes: bool,
+        max: u64,
+        by: u64,
+    ) -> Result<u32, BackendFailed> {
         let by = self.sticky_to(by);
         if let Some(slot) = self.slots.number(statement, by) {
             return Ok(slot);
         }
-        let slot = self.prepare_as_meant(statement, Way::Slot { escapes }, max).await?;
+        let slot = self
+            .prepare_as_meant(statement, Way::Slot { escapes }, max)
+            .await?;
         self.slots.bind(slot, by);
         Ok(slot)
     }
 
-    /// A slot in which a statement is about to be prepared. Until [`Backend::learn_slot`] it is empty.
+    /// A slot in which a statement is about to be prepared. Until [`Backend::learn_slot`] it is
+    /// empty.
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn take_slot(&mut self, statement: &Prepared, max: u64) -> Result<u32, BackendFailed> {
-        let (slot, was) = self.slots.take(statement, usize::try_from(max).unwrap_or(usize::MAX));
+    pub async fn take_slot(
+        &mut self,
+        statement: &Prepared,
+        max: u64,
+    ) -> Result<u32, BackendFailed> {
+        let (slot, was) = self
+            .slots
+            .take(statement, usize::try_from(max).unwrap_or(usize::MAX));
         if !was {
             return Ok(slot);
         }
         self.tally.down(Counter::StmtServerActiveTotal);
         if self.tells_all() {
-            // A PREPARE that fails would give up what was there, and the server tells of that change with the answer to another statement.
+            // A PREPARE that fails would give up what was there, and the server tells of that
+            // change with the answer to another statement.
             let mut payload = Vec::new();
             let text = format!("DEALLOCATE PREPARE {}", slot_name(slot));
             wire::command::write_query(&mut payload, text.as_bytes(), self.hello.caps);
@@ -223,7 +287,8 @@ impl Backend {
         }
     }
 
-    /// Prepares something for a DEALLOCATE PREPARE that the server itself is to answer; `None` if it cannot be prepared.
+    /// Prepares something for a DEALLOCATE PREPARE that the server itself is to answer; `None` if
+    /// it cannot be prepared.
     ///
     /// # Errors
     /// The connection broke.
@@ -235,13 +300,20 @@ impl Backend {
         Ok(refusal(&response).is_ok().then_some(NOTHING))
     }
 
-    /// Prepares a statement by the name that its session has for it. From now on only this connection knows what the name means.
+    /// Prepares a statement by the name that its session has for it. From now on only this
+    /// connection knows what the name means.
     ///
     /// # Errors
     /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn prepare_by_name(&mut self, name: &str, statement: &Rc<Prepared>, escapes: bool) -> Result<(), BackendFailed> {
+    pub async fn prepare_by_name(
+        &mut self,
+        name: &str,
+        statement: &Rc<Prepared>,
+        escapes: bool,
+    ) -> Result<(), BackendFailed> {
         self.holds.add(Hold::SqlPrepare);
-        self.prepare_as_meant(statement, Way::Name { name, escapes }, 0).await?;
+        self.prepare_as_meant(statement, Way::Name { name, escapes }, 0)
+            .await?;
         self.owned.get_or_insert_default().add_statement(name);
         Ok(())
     }
@@ -293,27 +365,49 @@ mod tests {
     fn the_slot_of_what_was_not_used_for_longest_is_taken() {
         let all = Statements::default();
         let [a, b, c] = ["a", "b", "c"].map(|text| {
-            all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), crate::Remembered { statements: 9, bytes: 1 << 20 })
+            all.intern(
+                &"u".into(),
+                &State::new("", 45),
+                text.as_bytes(),
+                crate::Remembered {
+                    statements: 9,
+                    bytes: 1 << 20,
+                },
+            )
         });
         let _interests = [&a, &b, &c].map(|statement| Interest::new(statement.clone()));
         let mut slots = Slots::new(0);
         assert_eq!((put(&mut slots, &a, 2), put(&mut slots, &b, 2)), (1, 2));
         assert_eq!(slots.number(&a, 0), Some(1));
         assert_eq!(put(&mut slots, &c, 2), 2, "b was used before a");
-        assert_eq!((slots.number(&b, 0), slots.number(&c, 0), slots.len()), (None, Some(2), 2));
+        assert_eq!(
+            (slots.number(&b, 0), slots.number(&c, 0), slots.len()),
+            (None, Some(2), 2)
+        );
         assert_eq!((a.counts(), b.counts()), ((1, 1), (1, 0)));
         // What fails leaves nothing by its name, which is used next.
         let (number, was) = slots.take(&a, 2);
         assert_eq!((number, was, slots.len()), (1, true, 1));
         assert_eq!((put(&mut slots, &b, 2), slots.len()), (1, 2));
-        assert_eq!((slots.clear(), slots.has(&b, 0), b.counts()), (2, false, (1, 0)));
+        assert_eq!(
+            (slots.clear(), slots.has(&b, 0), b.counts()),
+            (2, false, (1, 0))
+        );
     }
 
     #[test]
     fn what_the_core_has_forgotten_gives_its_slot_first() {
         let all = Statements::default();
         let one = |text: &str| {
-            all.intern(&"u".into(), &State::new("", 45), text.as_bytes(), crate::Remembered { statements: 1, bytes: 1 << 20 })
+            all.intern(
+                &"u".into(),
+                &State::new("", 45),
+                text.as_bytes(),
+                crate::Remembered {
+                    statements: 1,
+                    bytes: 1 << 20,
+                },
+            )
         };
         let mut slots = Slots::new(0);
         let a = one("a");

@@ -13,7 +13,8 @@ const TRACKS: &str = "session_track_";
 pub enum Names {
     /// That of the login: a collation id.
     Collation(u16),
-    /// `SET NAMES …` or `SET CHARACTER SET …`, the words after SET as the client wrote them: what they mean is the server's to say.
+    /// `SET NAMES …` or `SET CHARACTER SET …`, the words after SET as the client wrote them: what
+    /// they mean is the server's to say.
     Written(Rc<str>),
     /// Nobody knows: the connection was reset.
     Unknown,
@@ -26,17 +27,23 @@ impl Names {
         Self::Written("NAMES DEFAULT".into())
     }
 
-    /// Does `SET NAMES` of this collation mean the same everywhere? MySQL and MariaDB share the ids up to 247, but for six that MariaDB does not have or calls
-    /// otherwise; above, each has its own.
+    /// Does `SET NAMES` of this collation mean the same everywhere? MySQL and MariaDB share the ids
+    /// up to 247, but for six that MariaDB does not have or calls otherwise; above, each has its
+    /// own.
     pub(crate) fn is_shared(&self) -> bool {
-        !matches!(self, Self::Collation(76 | 122 | 149 | 181 | 213 | 245 | 248..))
+        !matches!(
+            self,
+            Self::Collation(76 | 122 | 149 | 181 | 213 | 245 | 248..)
+        )
     }
 
-    /// The words after SET that bring it about on such a server; `None` when there are none. A login with a collation that the server
-    /// does not know gives the server's default instead of an error, which nothing can say again.
+    /// The words after SET that bring it about on such a server; `None` when there are none. A
+    /// login with a collation that the server does not know gives the server's default instead of
+    /// an error, which nothing can say again.
     pub(crate) fn words_for(&self, knows: Collations) -> Option<String> {
         let known = match (self, knows) {
-            (Self::Collation(..576), Collations::Mysql) | (Self::Collation(576..), Collations::Mariadb) => true,
+            (Self::Collation(..576), Collations::Mysql)
+            | (Self::Collation(576..), Collations::Mariadb) => true,
             _ => self.is_shared(),
         };
         if known { self.words() } else { None }
@@ -47,7 +54,10 @@ impl Names {
         match self {
             Self::Collation(id) => {
                 let collation = wire::charset::by_id(*id)?;
-                Some(format!("NAMES {} COLLATE {}", collation.charset, collation.name))
+                Some(format!(
+                    "NAMES {} COLLATE {}",
+                    collation.charset, collation.name
+                ))
             }
             Self::Written(words) => Some(words.to_string()),
             Self::Unknown => None,
@@ -67,11 +77,18 @@ pub(crate) enum Collations {
 }
 
 impl Collations {
-    /// By the version that the server says at login: `8.4.0`, `5.5.5-10.11.6-MariaDB`, `11.4.2-MariaDB`.
+    /// By the version that the server says at login: `8.4.0`, `5.5.5-10.11.6-MariaDB`,
+    /// `11.4.2-MariaDB`.
     pub(crate) fn of(version: &str) -> Self {
         let mariadb = version.to_ascii_lowercase().contains("mariadb");
-        let own = if mariadb { version.strip_prefix("5.5.5-").unwrap_or(version) } else { version };
-        let mut numbers = own.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+        let own = if mariadb {
+            version.strip_prefix("5.5.5-").unwrap_or(version)
+        } else {
+            version
+        };
+        let mut numbers = own
+            .split(|c: char| !c.is_ascii_digit())
+            .map(|number| number.parse::<u32>().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         match mariadb {
             true if version >= (10, 10) => Self::Mariadb,
@@ -84,8 +101,10 @@ impl Collations {
 /// Session variables by lower-case name, values as the client wrote them.
 pub(crate) type Variables = BTreeMap<Box<str>, Box<str>>;
 
-/// How long a literal for a session variable may be to be remembered, in bytes; the longest true value is that of `optimizer_switch`, a kilobyte.
-/// Numbers may have zeros in front of them, and lists may name one thing often. What the server is to tell of is looked through for each statement.
+/// How long a literal for a session variable may be to be remembered, in bytes; the longest true
+/// value is that of `optimizer_switch`, a kilobyte. Numbers may have zeros in front of them, and
+/// lists may name one thing often. What the server is to tell of is looked through for each
+/// statement.
 #[must_use]
 pub fn value_len_max(name: &str, literal: &[u8]) -> usize {
     match literal.first() {
@@ -103,10 +122,11 @@ const USER_VARIABLES_LEN_MAX: usize = 64 << 10;
 pub struct UserValue {
     /// A literal.
     pub literal: Box<str>,
-    /// The character set that it was written in, if its meaning depends on that: that of a string does.
+    /// The character set that it was written in, if its meaning depends on that: that of a string
+    /// does.
     pub names: Option<Names>,
-    /// It is NULL, and of the type of that literal: set to NULL, a variable keeps the type that it had
-    /// (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>).
+    /// It is NULL, and of the type of that literal: set to NULL, a variable keeps the type that it
+    /// had (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>).
     pub null: bool,
 }
 
@@ -114,13 +134,20 @@ impl UserValue {
     /// A literal.
     #[must_use]
     pub fn new(literal: &str, names: Option<Names>) -> Self {
-        Self { literal: literal.into(), names, null: false }
+        Self {
+            literal: literal.into(),
+            names,
+            null: false,
+        }
     }
 
     /// NULL of this literal's type.
     #[must_use]
     pub fn null_like(literal: &str, names: Option<Names>) -> Self {
-        Self { null: true, ..Self::new(of_its_type(literal).as_ref(), names) }
+        Self {
+            null: true,
+            ..Self::new(of_its_type(literal).as_ref(), names)
+        }
     }
 
     /// NULL for a variable that had no type before. Nothing makes it that of one that had.
@@ -153,7 +180,13 @@ impl State {
     /// After a login with this collation.
     #[must_use]
     pub fn new(schema: &str, collation: u16) -> Self {
-        Self { schema: schema.into(), names: Names::Collation(collation), autocommit: true, variables: None, user: None }
+        Self {
+            schema: schema.into(),
+            names: Names::Collation(collation),
+            autocommit: true,
+            variables: None,
+            user: None,
+        }
     }
 
     /// What it takes in memory, nearly, shared or not.
@@ -161,16 +194,31 @@ impl State {
     pub fn bytes(&self) -> usize {
         // Name and value in a map.
         const EACH: usize = 48;
-        let of_names = |names: &Names| if let Names::Written(words) = names { words.len() } else { 0 };
-        let variables: usize = self.variables().map(|(name, value)| EACH + name.len() + value.len()).sum();
-        let of_user = |value: &UserValue| value.literal.len() + value.names.as_ref().map_or(0, of_names);
-        let user: usize = self.user_variables().map(|(name, value)| 2 * EACH + name.len() + of_user(value)).sum();
+        let of_names = |names: &Names| {
+            if let Names::Written(words) = names {
+                words.len()
+            } else {
+                0
+            }
+        };
+        let variables: usize = self
+            .variables()
+            .map(|(name, value)| EACH + name.len() + value.len())
+            .sum();
+        let of_user =
+            |value: &UserValue| value.literal.len() + value.names.as_ref().map_or(0, of_names);
+        let user: usize = self
+            .user_variables()
+            .map(|(name, value)| 2 * EACH + name.len() + of_user(value))
+            .sum();
         self.schema.len() + of_names(&self.names) + variables + user
     }
 
     /// All variables.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.variables.iter().flat_map(|all| all.iter().map(|(name, value)| (&**name, &**value)))
+        self.variables
+            .iter()
+            .flat_map(|all| all.iter().map(|(name, value)| (&**name, &**value)))
     }
 
     /// The value that the client gave a variable.
@@ -179,7 +227,8 @@ impl State {
         self.variables.as_ref()?.get(name).map(|value| &**value)
     }
 
-    /// Whether the client wants no definitions of columns. Only clients that can do without may have set that.
+    /// Whether the client wants no definitions of columns. Only clients that can do without may
+    /// have set that.
     #[must_use]
     pub fn leaves_out_definitions(&self) -> bool {
         self.variable(crate::sync::METADATA).is_some_and(|value| {
@@ -196,12 +245,16 @@ impl State {
 
     /// What the client has set of that is of no interest.
     pub fn track_nothing(&mut self) {
-        let names: Vec<String> =
-            self.variables().map(|(name, _)| name.to_owned()).filter(|name| name.starts_with(TRACKS)).collect();
+        let names: Vec<String> = self
+            .variables()
+            .map(|(name, _)| name.to_owned())
+            .filter(|name| name.starts_with(TRACKS))
+            .collect();
         names.iter().for_each(|name| self.unset(name));
     }
 
-    /// A variable was set. A character set and its collation are one thing with two names: the one that was set last tells both.
+    /// A variable was set. A character set and its collation are one thing with two names: the one
+    /// that was set last tells both.
     pub fn set(&mut self, name: &str, value: &str) {
         if let Some(other) = other_name(name) {
             self.unset(other);
@@ -222,12 +275,19 @@ impl State {
 
     /// All user variables.
     pub fn user_variables(&self) -> impl Iterator<Item = (&str, &UserValue)> {
-        self.user.iter().flat_map(|all| all.iter().map(|(name, value)| (&**name, value)))
+        self.user
+            .iter()
+            .flat_map(|all| all.iter().map(|(name, value)| (&**name, value)))
     }
 
-    /// A user variable was set. False if there is no room for it: then it is not known here any more.
+    /// A user variable was set. False if there is no room for it: then it is not known here any
+    /// more.
     pub fn set_user(&mut self, name: &str, value: UserValue) -> bool {
-        let others: usize = self.user_variables().filter(|(n, _)| *n != name).map(|(n, v)| n.len() + v.literal.len()).sum();
+        let others: usize = self
+            .user_variables()
+            .filter(|(n, _)| *n != name)
+            .map(|(n, v)| n.len() + v.literal.len())
+            .sum();
         if others + name.len() + value.literal.len() > USER_VARIABLES_LEN_MAX {
             self.unset_user(name);
             return false;
@@ -239,7 +299,9 @@ impl State {
     /// A user variable was set to NULL. As [`State::set_user`].
     pub fn set_user_null(&mut self, name: &str) -> bool {
         let value = match self.user.as_ref().and_then(|all| all.get(name)) {
-            Some(before) if !before.is_untyped() => UserValue::null_like(&before.literal, before.names.clone()),
+            Some(before) if !before.is_untyped() => {
+                UserValue::null_like(&before.literal, before.names.clone())
+            }
             _ => UserValue::new(NULL, None),
         };
         self.set_user(name, value)
@@ -257,25 +319,37 @@ impl State {
         }
     }
 
-    /// In which character set a string literal is written that comes now; `None` when that cannot be said in a word.
+    /// In which character set a string literal is written that comes now; `None` when that cannot
+    /// be said in a word.
     #[must_use]
     pub fn names_of_literals(&self) -> Option<&Names> {
-        let one_by_one = CHARSET_VARIABLES.iter().any(|name| self.variable(name).is_some());
-        (!one_by_one && self.names.is_shared() && self.names.words().is_some()).then_some(&self.names)
+        let one_by_one = CHARSET_VARIABLES
+            .iter()
+            .any(|name| self.variable(name).is_some());
+        (!one_by_one && self.names.is_shared() && self.names.words().is_some())
+            .then_some(&self.names)
     }
 
     /// Whether the server surely reads what the client writes as UTF-8.
     #[must_use]
     pub fn speaks_utf8(&self) -> bool {
         // What it reads is another matter: Connector/J has results as they are.
-        let one_by_one = CHARSET_VARIABLES.iter().any(|name| *name != "character_set_results" && self.variable(name).is_some());
+        let one_by_one = CHARSET_VARIABLES
+            .iter()
+            .any(|name| *name != "character_set_results" && self.variable(name).is_some());
         let utf8 = match &self.names {
-            Names::Collation(id) => wire::charset::by_id(*id).is_some_and(|collation| collation.charset.starts_with("utf8")),
+            Names::Collation(id) => wire::charset::by_id(*id)
+                .is_some_and(|collation| collation.charset.starts_with("utf8")),
             Names::Written(words) => {
-                // NAMES utf8mb4 COLLATE …, CHARACTER SET 'utf8': a collation by itself is not taken.
-                let name = words.strip_prefix("NAMES ").or_else(|| words.strip_prefix("CHARACTER SET ")).unwrap_or_default();
+                // NAMES utf8mb4 COLLATE …, CHARACTER SET 'utf8': a collation by itself is not
+                // taken.
+                let name = words
+                    .strip_prefix("NAMES ")
+                    .or_else(|| words.strip_prefix("CHARACTER SET "))
+                    .unwrap_or_default();
                 let name = name.trim_start_matches(['\'', '"', '`']);
-                name.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("utf8"))
+                name.get(..4)
+                    .is_some_and(|name| name.eq_ignore_ascii_case("utf8"))
             }
             Names::Unknown => false,
         };
@@ -315,8 +389,12 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
 }
 
 /// What SET NAMES and SET CHARACTER SET also set.
-pub const CHARSET_VARIABLES: [&str; 4] =
-    ["character_set_client", "character_set_results", "character_set_connection", "collation_connection"];
+pub const CHARSET_VARIABLES: [&str; 4] = [
+    "character_set_client",
+    "character_set_results",
+    "character_set_connection",
+    "collation_connection",
+];
 
 /// Sets [`BIG_SELECTS`], too.
 pub(crate) const JOIN_MAX: &str = "max_join_size";
@@ -343,8 +421,10 @@ pub(crate) fn other_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Variables besides those of character sets that decide what a text means when it is prepared: how it is read, and what MySQL, which resolves a
-/// statement once, takes from them for good (`WEEK(d)`, `MONTHNAME(d)`, a literal with an offset). MariaDB looks at most of them in each execution.
+/// Variables besides those of character sets that decide what a text means when it is prepared: how
+/// it is read, and what MySQL, which resolves a statement once, takes from them for good
+/// (`WEEK(d)`, `MONTHNAME(d)`, a literal with an offset). MariaDB looks at most of them in each
+/// execution.
 const READ_BY: [&str; 7] = [
     "sql_mode",
     "old_mode",
@@ -355,13 +435,15 @@ const READ_BY: [&str; 7] = [
     "time_zone",
 ];
 
-/// What decides how servers read the text of a statement: it stays with a statement that is prepared.
+/// What decides how servers read the text of a statement: it stays with a statement that is
+/// prepared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meant {
     names: Names,
     /// Most often none.
     variables: Vec<(&'static str, Box<str>)>,
-    /// The user variables that it names, each with a value of the type that it had, if it was set: to MySQL it has that type in the statement from then on
+    /// The user variables that it names, each with a value of the type that it had, if it was set:
+    /// to MySQL it has that type in the statement from then on
     /// (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>). Most often none.
     user: Vec<(Box<str>, Option<UserValue>)>,
 }
@@ -378,19 +460,30 @@ impl Meant {
             (name, value)
         };
         let user = named_in(text, state).into_iter().map(with_type).collect();
-        Self { names: state.names.clone(), variables: Self::set_in(state), user }
+        Self {
+            names: state.names.clone(),
+            variables: Self::set_in(state),
+            user,
+        }
     }
 
     fn set_in(state: &State) -> Vec<(&'static str, Box<str>)> {
         let set = |name: &'static str| Some((name, state.variable(name)?.into()));
-        if state.variables.is_none() { Vec::new() } else { Self::read_by().filter_map(set).collect() }
+        if state.variables.is_none() {
+            Vec::new()
+        } else {
+            Self::read_by().filter_map(set).collect()
+        }
     }
 
     /// Whether the same text would mean the same by what is set here.
     pub(crate) fn is_of(&self, state: &State) -> bool {
         self.names == state.names
             && self.variables == Self::set_in(state)
-            && self.user.iter().all(|(name, value)| typed(state, name) == *value)
+            && self
+                .user
+                .iter()
+                .all(|(name, value)| typed(state, name) == *value)
     }
 
     /// Appends it to a key.
@@ -411,7 +504,15 @@ impl Meant {
             part(out, 6, name);
             if let Some(value) = value {
                 part(out, 7, &value.literal);
-                part(out, 8, &value.names.as_ref().and_then(Names::words).unwrap_or_default());
+                part(
+                    out,
+                    8,
+                    &value
+                        .names
+                        .as_ref()
+                        .and_then(Names::words)
+                        .unwrap_or_default(),
+                );
             }
         }
         out.push(0);
@@ -419,15 +520,25 @@ impl Meant {
 
     /// What it takes, in bytes, nearly.
     pub(crate) fn bytes(&self) -> usize {
-        let variables = self.variables.iter().map(|(_, value)| size_of::<(&str, Box<str>)>() + value.len());
-        let literal = |value: &Option<UserValue>| value.as_ref().map_or(0, |value| value.literal.len());
-        let user = self.user.iter().map(|(name, value)| size_of::<(Box<str>, Option<UserValue>)>() + name.len() + literal(value));
+        let variables = self
+            .variables
+            .iter()
+            .map(|(_, value)| size_of::<(&str, Box<str>)>() + value.len());
+        let literal =
+            |value: &Option<UserValue>| value.as_ref().map_or(0, |value| value.literal.len());
+        let user = self.user.iter().map(|(name, value)| {
+            size_of::<(Box<str>, Option<UserValue>)>() + name.len() + literal(value)
+        });
         variables.sum::<usize>() + user.sum::<usize>()
     }
 
     /// Whether the user variables of its session have to be there when it is prepared.
     pub(crate) fn sees(&self) -> Sees {
-        if self.user.is_empty() { Sees::Nothing } else { Sees::Variables }
+        if self.user.is_empty() {
+            Sees::Nothing
+        } else {
+            Sees::Variables
+        }
     }
 
     /// A state that is as it was then, of user variables too if `user`; `None` if this one is.
@@ -439,8 +550,14 @@ impl Meant {
         let mut then = now.clone();
         Self::read_by().for_each(|name| then.unset(name));
         then.names = self.names.clone();
-        self.variables.iter().for_each(|(name, value)| then.set(name, value));
-        for (name, value) in self.user.iter().filter(|(name, value)| user && typed(now, name) != *value) {
+        self.variables
+            .iter()
+            .for_each(|(name, value)| then.set(name, value));
+        for (name, value) in self
+            .user
+            .iter()
+            .filter(|(name, value)| user && typed(now, name) != *value)
+        {
             then.unset_user(name);
             if let Some(value) = value {
                 then.set_user(name, value.clone());
@@ -450,15 +567,23 @@ impl Meant {
     }
 }
 
-/// The user variables that a text may name: in either reading of a backslash; all of the session's where that is not certain.
+/// The user variables that a text may name: in either reading of a backslash; all of the session's
+/// where that is not certain.
 fn named_in(text: &[u8], state: &State) -> Vec<Box<str>> {
     if !text.contains(&b'@') {
         return Vec::new();
     }
     let read = |escapes| sql::user_variables::mentioned(text, escapes);
     let mut names: Vec<Box<str>> = match (read(true), read(false)) {
-        (Some(one), Some(other)) => one.into_iter().chain(other).map(String::into_boxed_str).collect(),
-        _ => state.user_variables().map(|(name, _)| name.into()).collect(),
+        (Some(one), Some(other)) => one
+            .into_iter()
+            .chain(other)
+            .map(String::into_boxed_str)
+            .collect(),
+        _ => state
+            .user_variables()
+            .map(|(name, _)| name.into())
+            .collect(),
     };
     names.sort_unstable();
     names.dedup();
@@ -468,7 +593,10 @@ fn named_in(text: &[u8], state: &State) -> Vec<Box<str>> {
 /// A value of the type that this user variable has; `None` if it is not set.
 fn typed(state: &State, name: &str) -> Option<UserValue> {
     let value = state.user.as_ref()?.get(name)?;
-    Some(UserValue::new(&of_its_type(&value.literal), value.names.clone()))
+    Some(UserValue::new(
+        &of_its_type(&value.literal),
+        value.names.clone(),
+    ))
 }
 
 /// The same literal for all that are of one type.
@@ -541,24 +669,45 @@ mod tests {
         let meant = |value: &str| Meant::of(&with(value), b"SELECT @A + 1");
         for alike in [
             &["1", "-5", "+7", "TRUE", "9223372036854775807"][..],
-            &["9223372036854775808", "18446744073709551615", "CAST(5 AS UNSIGNED)"],
-            &["1.5", "-.5", "18446744073709551616", "CAST(-15 AS DECIMAL(2,0))"],
+            &[
+                "9223372036854775808",
+                "18446744073709551615",
+                "CAST(5 AS UNSIGNED)",
+            ],
+            &[
+                "1.5",
+                "-.5",
+                "18446744073709551616",
+                "CAST(-15 AS DECIMAL(2,0))",
+            ],
             &["1e3", "-1.5E0"],
             &["'a'", "'it''s @b'", "''"],
-            &["_latin1 x'41' COLLATE latin1_bin", "_latin1 x'' COLLATE latin1_bin"],
+            &[
+                "_latin1 x'41' COLLATE latin1_bin",
+                "_latin1 x'' COLLATE latin1_bin",
+            ],
             &["X'41'", "0x41"],
             &["NULL", "null"],
         ] {
             let first = meant(alike[0]);
-            alike.iter().for_each(|other| assert_eq!(meant(other), first, "{other}"));
-            for strange in ["1", "9223372036854775808", "1.5", "1e3", "'a'", "NULL"].iter().filter(|one| !alike.contains(one)) {
+            alike
+                .iter()
+                .for_each(|other| assert_eq!(meant(other), first, "{other}"));
+            for strange in ["1", "9223372036854775808", "1.5", "1e3", "'a'", "NULL"]
+                .iter()
+                .filter(|one| !alike.contains(one))
+            {
                 assert_ne!(meant(strange), first, "{strange}");
             }
             // Set to NULL it is of the type that it had.
             let mut null = with(alike[0]);
             assert!(null.set_user_null("a"));
-            assert_eq!((Meant::of(&null, b"SELECT @A + 1"), null == with(alike[0])), (first.clone(), first == meant("NULL")));
-            // Wherever it is prepared, the variable has the type that it had; others are as they are.
+            assert_eq!(
+                (Meant::of(&null, b"SELECT @A + 1"), null == with(alike[0])),
+                (first.clone(), first == meant("NULL"))
+            );
+            // Wherever it is prepared, the variable has the type that it had; others are as they
+            // are.
             let then = first.put_into(&with("'another'"), true);
             assert_eq!(
                 then.map(|then| (first.is_of(&then), then.user_variables().count())),
@@ -567,8 +716,16 @@ mod tests {
         }
         let unset = Meant::of(&State::new("", 45), b"SELECT @a");
         assert_eq!(unset.put_into(&with("1"), false), None);
-        assert_eq!(unset.put_into(&with("1"), true).map(|then| then.user_variables().count()), Some(1));
-        assert_eq!(Meant::of(&with("1"), b"SELECT '@a', @@a"), Meant::of(&State::new("", 45), b"SELECT 1"));
+        assert_eq!(
+            unset
+                .put_into(&with("1"), true)
+                .map(|then| then.user_variables().count()),
+            Some(1)
+        );
+        assert_eq!(
+            Meant::of(&with("1"), b"SELECT '@a', @@a"),
+            Meant::of(&State::new("", 45), b"SELECT 1")
+        );
     }
 
     #[test]
@@ -584,7 +741,10 @@ mod tests {
         }
         assert_eq!(
             state.variables().collect::<Vec<_>>(),
-            [("character_set_connection", "latin1"), ("collation_server", "utf8mb4_bin")]
+            [
+                ("character_set_connection", "latin1"),
+                ("collation_server", "utf8mb4_bin")
+            ]
         );
     }
 

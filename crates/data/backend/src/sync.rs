@@ -1,25 +1,34 @@
-//! From the state that a connection has to the state that a session wants: as few commands as can be.
+//! From the state that a connection has to the state that a session wants: as few commands as can
+//! be.
 
 use crate::state::{BIG_SELECTS, CHARSET_VARIABLES, Collations, JOIN_MAX, Names, State};
 use sql::set::{Assignment, Scope, Setting, Value};
 use wire::caps::{self, Caps};
 
-/// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between servers, its statement does not.
+/// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between
+/// servers, its statement does not.
 pub const ISOLATION: &str = "transaction isolation level";
 /// Likewise for READ ONLY and READ WRITE.
 pub const ACCESS: &str = "transaction access mode";
 
-/// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions that have set one.
+/// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions
+/// that have set one.
 pub const ROLE: &str = "role of the session";
 
-/// Whether the definitions of columns are left out: a variable that only a connection with `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
+/// Whether the definitions of columns are left out: a variable that only a connection with
+/// `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
 pub(crate) const METADATA: &str = "resultset_metadata";
 
-/// What of its changes a server tells a session. Where it was told to tell all, they are what the session has asked for and not what is set there: it is told
-/// no more (see `track`).
-pub(crate) const TOLD: [&str; 3] = ["session_track_system_variables", "session_track_schema", "session_track_state_change"];
+/// What of its changes a server tells a session. Where it was told to tell all, they are what the
+/// session has asked for and not what is set there: it is told no more (see `track`).
+pub(crate) const TOLD: [&str; 3] = [
+    "session_track_system_variables",
+    "session_track_schema",
+    "session_track_state_change",
+];
 
-/// The value in a state of what was set to its default where that is not what a connection begins with.
+/// The value in a state of what was set to its default where that is not what a connection begins
+/// with.
 pub const DEFAULT: &str = "DEFAULT";
 
 /// What must be done.
@@ -40,8 +49,9 @@ pub(crate) enum Need {
     Another,
 }
 
-/// The place in a state of what can be set as a variable and by `SET SESSION TRANSACTION`, and the words of that statement: one place
-/// for both, or the older could win on the next connection. `Err` for a value that has no words.
+/// The place in a state of what can be set as a variable and by `SET SESSION TRANSACTION`, and the
+/// words of that statement: one place for both, or the older could win on the next connection.
+/// `Err` for a value that has no words.
 #[must_use]
 pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str, String), ()>> {
     let key = match name {
@@ -62,7 +72,8 @@ pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str,
     })
 }
 
-/// Variables that `init_connect` has set: of each of [`PLAIN`] a bit, and one for those of the character set.
+/// Variables that `init_connect` has set: of each of [`PLAIN`] a bit, and one for those of the
+/// character set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Begun(u64);
 
@@ -105,19 +116,33 @@ impl Begun {
 
     /// With this statement, too.
     pub(crate) fn and(self, statement: &[u8]) -> Self {
-        let Ok(settings) = sql::set::parse(statement) else { return Self::WITH_ANYTHING };
-        let all = settings.iter().try_fold(self.0, |all, setting| Some(all | Self::bit(setting)?));
+        let Ok(settings) = sql::set::parse(statement) else {
+            return Self::WITH_ANYTHING;
+        };
+        let all = settings
+            .iter()
+            .try_fold(self.0, |all, setting| Some(all | Self::bit(setting)?));
         all.map_or(Self::WITH_ANYTHING, Self)
     }
 
     fn bit(setting: &Setting<'_>) -> Option<u64> {
         match setting {
             // An expression may call what sets something else.
-            Setting::Variable(Assignment { value: Value::Expression(_), .. }) => None,
-            Setting::Variable(Assignment { scope: Scope::User, .. }) => Some(0),
-            Setting::Variable(Assignment { scope: Scope::Session, name, .. }) => {
-                PLAIN.iter().position(|plain| plain == name).map(|at| 1 << at)
-            }
+            Setting::Variable(Assignment {
+                value: Value::Expression(_),
+                ..
+            }) => None,
+            Setting::Variable(Assignment {
+                scope: Scope::User, ..
+            }) => Some(0),
+            Setting::Variable(Assignment {
+                scope: Scope::Session,
+                name,
+                ..
+            }) => PLAIN
+                .iter()
+                .position(|plain| plain == name)
+                .map(|at| 1 << at),
             Setting::Names { .. } | Setting::CharacterSet(_) => Some(Self::CHARSET),
             _ => None,
         }
@@ -142,9 +167,11 @@ pub(crate) struct Ways {
     pub(crate) begun: Begun,
     /// The character set that a reset leaves, if that is known.
     pub(crate) after_reset: Option<u16>,
-    /// Capabilities of its login that have set a variable there: its default is another then, which only a reset brings back.
+    /// Capabilities of its login that have set a variable there: its default is another then, which
+    /// only a reset brings back.
     pub(crate) set_by_login: Caps,
-    /// Its login has agreed that definitions of columns may be left out. Another always has them, and cannot be told.
+    /// Its login has agreed that definitions of columns may be left out. Another always has them,
+    /// and cannot be told.
     pub(crate) describes_on_demand: bool,
     /// Its server tells all, whatever the session has asked for, and goes on doing so.
     pub(crate) tells_all: bool,
@@ -172,7 +199,8 @@ impl Ways {
     }
 }
 
-/// Whether `=DEFAULT` is not what a connection begins with: one that began with init_connect, or whose login had these capabilities.
+/// Whether `=DEFAULT` is not what a connection begins with: one that began with init_connect, or
+/// whose login had these capabilities.
 #[must_use]
 pub fn begins_otherwise(name: &str, begun: bool, login: Caps) -> bool {
     let by = match name {
@@ -195,12 +223,26 @@ pub(crate) struct Foreign {
 }
 
 /// What it takes, from any state. `user`: with the session's user variables.
-pub(crate) fn whole_need(have: &State, want: &State, user: bool, foreign: Foreign, ways: Ways) -> Need {
+pub(crate) fn whole_need(
+    have: &State,
+    want: &State,
+    user: bool,
+    foreign: Foreign,
+    ways: Ways,
+) -> Need {
     // Set to NULL, a variable of somebody else keeps its type; after a reset it never was.
-    let others = foreign.statement || foreign.strange || foreign.variables && has_others_variables(have, want);
-    let need = if others { Need::Reset } else { need(have, want, user, ways) };
+    let others = foreign.statement
+        || foreign.strange
+        || foreign.variables && has_others_variables(have, want);
+    let need = if others {
+        Need::Reset
+    } else {
+        need(have, want, user, ways)
+    };
     match need {
-        Need::Reset if self::need(&reset(have, ways), want, user, ways) == Need::Another => Need::Another,
+        Need::Reset if self::need(&reset(have, ways), want, user, ways) == Need::Another => {
+            Need::Another
+        }
         other => other,
     }
 }
@@ -213,10 +255,15 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     }
     let user = user && !have.same_user_variables(want);
     let mut names = have.names != want.names;
-    if !schema && !names && !user && have.autocommit == want.autocommit && have.same_variables(want) {
+    if !schema && !names && !user && have.autocommit == want.autocommit && have.same_variables(want)
+    {
         return Need::Nothing;
     }
-    let theirs = if user { user_variables(have, want) } else { UserSets::default() };
+    let theirs = if user {
+        user_variables(have, want)
+    } else {
+        UserSets::default()
+    };
     names |= !theirs.foreign.is_empty();
     let mut list: Vec<String> = Vec::new();
     let mut alone: Vec<String> = Vec::new();
@@ -258,7 +305,9 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
             }
         }
     }
-    let renamed = list.first().is_some_and(|first| first.starts_with("NAMES") || first.starts_with("CHAR"));
+    let renamed = list
+        .first()
+        .is_some_and(|first| first.starts_with("NAMES") || first.starts_with("CHAR"));
     let undone = |name: &str| have.variable(name).is_some() && want.variable(name).is_none();
     let mut role = None;
     for (name, value) in want.variables().filter(|(name, _)| known(name)) {
@@ -277,7 +326,11 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
         }
     }
     // What a literal means is decided before its statement begins.
-    let apart = list.iter().any(|set| ["NAMES", "CHAR", "@@SESSION.c", "@@SESSION.sql_mode"].iter().any(|p| set.starts_with(p)));
+    let apart = list.iter().any(|set| {
+        ["NAMES", "CHAR", "@@SESSION.c", "@@SESSION.sql_mode"]
+            .iter()
+            .any(|p| set.starts_with(p))
+    });
     if !theirs.own.is_empty() && apart {
         alone.push(format!("SET {}", theirs.own.join(", ")));
     } else {
@@ -289,13 +342,17 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     alone.splice(0..0, theirs.foreign);
     // What follows may need what the role may do.
     alone.splice(0..0, role);
-    Need::Steps { sets: alone, schema }
+    Need::Steps {
+        sets: alone,
+        schema,
+    }
 }
 
 /// What brings user variables about.
 #[derive(Default)]
 struct UserSets {
-    /// Whole statements for strings that were written in another character set than the session has now; they leave that set.
+    /// Whole statements for strings that were written in another character set than the session has
+    /// now; they leave that set.
     foreign: Vec<String>,
     /// Assignments.
     own: Vec<String>,
@@ -306,20 +363,24 @@ struct UserSets {
 pub enum Sees {
     /// None.
     Nothing,
-    /// Perhaps some: it reads what may be a view, and the view's function may read any. So none of another session's may be there. Its own are brought only where
-    /// some have to be changed anyway: a variable that no statement mentions costs nothing.
+    /// Perhaps some: it reads what may be a view, and the view's function may read any. So none of
+    /// another session's may be there. Its own are brought only where some have to be changed
+    /// anyway: a variable that no statement mentions costs nothing.
     InViews,
     /// Any: it names one, or may run programs.
     Variables,
 }
 
-/// Does the connection have user variables that the session has not, or not with any type? No SET takes a type away.
+/// Does the connection have user variables that the session has not, or not with any type? No SET
+/// takes a type away.
 pub(crate) fn has_others_variables(have: &State, want: &State) -> bool {
     let Some(has) = &have.user else { return false };
-    has.iter().any(|(name, value)| match want.user.as_ref().and_then(|wants| wants.get(name)) {
-        Some(wanted) => wanted.is_untyped() && !value.is_untyped(),
-        None => true,
-    })
+    has.iter().any(
+        |(name, value)| match want.user.as_ref().and_then(|wants| wants.get(name)) {
+            Some(wanted) => wanted.is_untyped() && !value.is_untyped(),
+            None => true,
+        },
+    )
 }
 
 fn user_variables(have: &State, want: &State) -> UserSets {
@@ -329,14 +390,24 @@ fn user_variables(have: &State, want: &State) -> UserSets {
     for name in has.keys().filter(|name| !wants.contains_key(*name)) {
         sets.own.push(format!("@{}=NULL", sql::literal::name(name)));
     }
-    for (name, value) in wants.iter().filter(|(name, value)| has.get(*name) != Some(*value)) {
+    for (name, value) in wants
+        .iter()
+        .filter(|(name, value)| has.get(*name) != Some(*value))
+    {
         let named = sql::literal::name(name);
-        let null = if value.null { format!(", @{named}=NULL") } else { String::new() };
+        let null = if value.null {
+            format!(", @{named}=NULL")
+        } else {
+            String::new()
+        };
         let assignment = format!("@{named}={}{null}", value.literal);
-        // Where a part of the session's own was set by itself, it is not that of the literal any more.
+        // Where a part of the session's own was set by itself, it is not that of the literal any
+        // more.
         let others = |names: &&Names| **names != want.names || want.names_of_literals().is_none();
         match value.names.as_ref().filter(others).and_then(Names::words) {
-            Some(words) => sets.foreign.extend([format!("SET {words}"), format!("SET {assignment}")]),
+            Some(words) => sets
+                .foreign
+                .extend([format!("SET {words}"), format!("SET {assignment}")]),
             None => sets.own.push(assignment),
         }
     }
@@ -345,7 +416,10 @@ fn user_variables(have: &State, want: &State) -> UserSets {
 
 /// What a connection has after COM_RESET_CONNECTION.
 pub(crate) fn reset(have: &State, ways: Ways) -> State {
-    let mut state = State { names: ways.after_reset.map_or(Names::Unknown, Names::Collation), ..State::new(&have.schema, 0) };
+    let mut state = State {
+        names: ways.after_reset.map_or(Names::Unknown, Names::Collation),
+        ..State::new(&have.schema, 0)
+    };
     if let Some(role) = have.variable(ROLE) {
         state.set(ROLE, role);
     }
@@ -371,9 +445,19 @@ mod tests {
         }
     }
 
-    const MARIADB: Ways = Ways { knows: Collations::Mariadb, ..MYSQL };
-    const IDLE: Foreign = Foreign { statement: false, variables: true, strange: false };
-    const HELD: Foreign = Foreign { variables: false, ..IDLE };
+    const MARIADB: Ways = Ways {
+        knows: Collations::Mariadb,
+        ..MYSQL
+    };
+    const IDLE: Foreign = Foreign {
+        statement: false,
+        variables: true,
+        strange: false,
+    };
+    const HELD: Foreign = Foreign {
+        variables: false,
+        ..IDLE
+    };
 
     fn steps(have: &State, want: &State) -> String {
         steps_on(MARIADB, have, want)
@@ -417,14 +501,19 @@ mod tests {
         have.set("time_zone", "'+01:00'");
         let mut want = State::new("a", 45);
         want.set("time_zone", "'+02:00'");
-        assert_eq!(steps(&have, &want), "SET @@SESSION.sql_mode=DEFAULT, @@SESSION.time_zone='+02:00'");
+        assert_eq!(
+            steps(&have, &want),
+            "SET @@SESSION.sql_mode=DEFAULT, @@SESSION.time_zone='+02:00'"
+        );
     }
 
     #[test]
     fn a_limit_of_joins_is_said_again_where_what_it_turns_off_is_put_back() {
         let limited = |extra: &[(&str, &str)]| {
             let mut state = State::new("a", 45);
-            extra.iter().for_each(|(name, value)| state.set(name, value));
+            extra
+                .iter()
+                .for_each(|(name, value)| state.set(name, value));
             state
         };
         let (allowed, limit) = (("sql_big_selects", "1"), ("max_join_size", "1000"));
@@ -433,7 +522,10 @@ mod tests {
             "SET @@SESSION.sql_big_selects=DEFAULT, @@SESSION.max_join_size=1000"
         );
         // The limit that is set later turns it off.
-        assert_eq!(steps(&limited(&[]), &limited(&[allowed, limit])), "SET @@SESSION.max_join_size=1000");
+        assert_eq!(
+            steps(&limited(&[]), &limited(&[allowed, limit])),
+            "SET @@SESSION.max_join_size=1000"
+        );
         // So it is with one that is put in the place of another, or taken away, which turns it on.
         let (wider, none) = (("max_join_size", "2000"), ("sql_big_selects", "0"));
         assert_eq!(
@@ -445,8 +537,14 @@ mod tests {
             "SET @@SESSION.max_join_size=DEFAULT, @@SESSION.sql_big_selects=0"
         );
         // One variable by two names.
-        let (one, other) = (("default_storage_engine", "InnoDB"), ("storage_engine", "Aria"));
-        assert_eq!(steps(&limited(&[]), &limited(&[one, other])), "SET @@SESSION.storage_engine=Aria");
+        let (one, other) = (
+            ("default_storage_engine", "InnoDB"),
+            ("storage_engine", "Aria"),
+        );
+        assert_eq!(
+            steps(&limited(&[]), &limited(&[one, other])),
+            "SET @@SESSION.storage_engine=Aria"
+        );
     }
 
     #[test]
@@ -454,11 +552,23 @@ mod tests {
         let plain = State::new("a", 45);
         let mut bare = plain.clone();
         bare.set(METADATA, "NONE");
-        let able = Ways { describes_on_demand: true, ..MYSQL };
-        assert_eq!(steps_on(able, &plain, &bare), "SET @@SESSION.resultset_metadata=NONE");
-        assert_eq!(steps_on(able, &bare, &plain), "SET @@SESSION.resultset_metadata=DEFAULT");
+        let able = Ways {
+            describes_on_demand: true,
+            ..MYSQL
+        };
+        assert_eq!(
+            steps_on(able, &plain, &bare),
+            "SET @@SESSION.resultset_metadata=NONE"
+        );
+        assert_eq!(
+            steps_on(able, &bare, &plain),
+            "SET @@SESSION.resultset_metadata=DEFAULT"
+        );
         for ways in [MYSQL, MARIADB] {
-            assert_eq!((steps_on(ways, &plain, &bare), steps_on(ways, &bare, &plain)), (String::new(), String::new()));
+            assert_eq!(
+                (steps_on(ways, &plain, &bare), steps_on(ways, &bare, &plain)),
+                (String::new(), String::new())
+            );
         }
     }
 
@@ -468,12 +578,28 @@ mod tests {
         let mut one = plain.clone();
         one.set("session_track_schema", "1");
         one.set("session_track_gtids", "OWN_GTID");
-        assert_eq!(steps(&plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID, @@SESSION.session_track_schema=1");
-        let all = Ways { tells_all: true, begun: Begun::WITH_ANYTHING, ..MYSQL };
-        assert_eq!(steps_on(all, &plain, &one), "SET @@SESSION.session_track_gtids=OWN_GTID");
+        assert_eq!(
+            steps(&plain, &one),
+            "SET @@SESSION.session_track_gtids=OWN_GTID, @@SESSION.session_track_schema=1"
+        );
+        let all = Ways {
+            tells_all: true,
+            begun: Begun::WITH_ANYTHING,
+            ..MYSQL
+        };
+        assert_eq!(
+            steps_on(all, &plain, &one),
+            "SET @@SESSION.session_track_gtids=OWN_GTID"
+        );
         one.unset("session_track_gtids");
-        assert_eq!((steps_on(all, &plain, &one), steps_on(all, &one, &plain)), (String::new(), String::new()));
-        assert_eq!(steps(&one, &plain), "SET @@SESSION.session_track_schema=DEFAULT");
+        assert_eq!(
+            (steps_on(all, &plain, &one), steps_on(all, &one, &plain)),
+            (String::new(), String::new())
+        );
+        assert_eq!(
+            steps(&one, &plain),
+            "SET @@SESSION.session_track_schema=DEFAULT"
+        );
     }
 
     /// Neither COM_RESET_CONNECTION nor MariaDB's COM_CHANGE_USER takes a role away.
@@ -483,12 +609,18 @@ mod tests {
         let mut reader = State::new("a", 45);
         reader.set(ROLE, "reader");
         reader.set("sql_mode", "'ANSI'");
-        assert_eq!(steps(&plain, &reader), "SET ROLE reader; SET @@SESSION.sql_mode='ANSI'");
+        assert_eq!(
+            steps(&plain, &reader),
+            "SET ROLE reader; SET @@SESSION.sql_mode='ANSI'"
+        );
         assert_eq!(steps(&reader, &plain), "Another");
         assert_eq!(steps(&reset(&reader, MYSQL), &plain), "Another");
         let mut none = plain.clone();
         none.set(ROLE, "NONE");
-        assert_eq!(steps(&reader, &none), "SET ROLE NONE; SET @@SESSION.sql_mode=DEFAULT");
+        assert_eq!(
+            steps(&reader, &none),
+            "SET ROLE NONE; SET @@SESSION.sql_mode=DEFAULT"
+        );
     }
 
     #[test]
@@ -501,16 +633,32 @@ mod tests {
         let have = State::new("a", 45);
         let mut want = State::new("a", 8);
         want.set("character_set_results", "NULL");
-        assert_eq!(steps(&have, &want), "SET NAMES latin1 COLLATE latin1_swedish_ci, @@SESSION.character_set_results=NULL");
-        assert_eq!(steps(&want, &State::new("a", 8)), "SET NAMES latin1 COLLATE latin1_swedish_ci");
+        assert_eq!(
+            steps(&have, &want),
+            "SET NAMES latin1 COLLATE latin1_swedish_ci, @@SESSION.character_set_results=NULL"
+        );
+        assert_eq!(
+            steps(&want, &State::new("a", 8)),
+            "SET NAMES latin1 COLLATE latin1_swedish_ci"
+        );
     }
 
-    /// MariaDB takes a login with MySQL's utf8mb4_0900_ai_ci (255) and uses its own default; SET NAMES it refuses.
+    /// MariaDB takes a login with MySQL's utf8mb4_0900_ai_ci (255) and uses its own default; SET
+    /// NAMES it refuses.
     #[test]
     fn a_collation_of_one_vendor_gets_a_connection_of_its_own() {
-        assert_eq!(steps(&State::new("a", 45), &State::new("a", 255)), "Another");
-        assert_eq!(steps(&State::new("a", 255), &State::new("a", 255)), "Nothing");
-        assert_eq!(steps(&State::new("a", 255), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+        assert_eq!(
+            steps(&State::new("a", 45), &State::new("a", 255)),
+            "Another"
+        );
+        assert_eq!(
+            steps(&State::new("a", 255), &State::new("a", 255)),
+            "Nothing"
+        );
+        assert_eq!(
+            steps(&State::new("a", 255), &State::new("a", 45)),
+            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
+        );
         // Where it is known, it can be said.
         let said = steps_on(MYSQL, &State::new("a", 45), &State::new("a", 255));
         assert_eq!(said, "SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci");
@@ -518,51 +666,137 @@ mod tests {
 
     #[test]
     fn a_connection_that_could_not_be_put_right_after_a_reset_is_not_reset() {
-        let begun = |ways| Ways { begun: Begun::WITH_ANYTHING, ..ways };
+        let begun = |ways| Ways {
+            begun: Begun::WITH_ANYTHING,
+            ..ways
+        };
         let mut have = State::new("a", 255);
         have.set("sql_mode", "'ANSI'");
         let want = State::new("b", 255);
-        assert_eq!(whole_need(&have, &want, false, IDLE, begun(MARIADB)), Need::Another);
-        assert_eq!(whole_need(&have, &want, false, IDLE, begun(MYSQL)), Need::Reset);
+        assert_eq!(
+            whole_need(&have, &want, false, IDLE, begun(MARIADB)),
+            Need::Another
+        );
+        assert_eq!(
+            whole_need(&have, &want, false, IDLE, begun(MYSQL)),
+            Need::Reset
+        );
         // MariaDB keeps the character set of the login, whatever it made of it.
-        let kept = Ways { after_reset: Some(255), ..begun(MARIADB) };
+        let kept = Ways {
+            after_reset: Some(255),
+            ..begun(MARIADB)
+        };
         assert_eq!(whole_need(&have, &want, false, IDLE, kept), Need::Reset);
         have.unset("sql_mode");
-        let remembers = Foreign { statement: true, ..IDLE };
-        assert_eq!(whole_need(&have, &have.clone(), false, remembers, MARIADB), Need::Another);
-        assert_eq!(whole_need(&have, &have.clone(), false, remembers, MYSQL), Need::Reset);
+        let remembers = Foreign {
+            statement: true,
+            ..IDLE
+        };
+        assert_eq!(
+            whole_need(&have, &have.clone(), false, remembers, MARIADB),
+            Need::Another
+        );
+        assert_eq!(
+            whole_need(&have, &have.clone(), false, remembers, MYSQL),
+            Need::Reset
+        );
         have.set_user("x", written("1", None));
-        assert_eq!(whole_need(&have, &State::new("a", 255), true, IDLE, MARIADB), Need::Another);
-        assert_eq!(whole_need(&have, &State::new("a", 255), false, HELD, MARIADB), Need::Nothing);
+        assert_eq!(
+            whole_need(&have, &State::new("a", 255), true, IDLE, MARIADB),
+            Need::Another
+        );
+        assert_eq!(
+            whole_need(&have, &State::new("a", 255), false, HELD, MARIADB),
+            Need::Nothing
+        );
     }
 
     #[test]
     fn where_init_connect_has_set_something_a_default_is_found_by_a_reset() {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
-        assert_eq!(steps_on(Ways { begun: Begun::WITH_ANYTHING, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
-        assert_eq!(steps_on(Ways { set_by_login: caps::IGNORE_SPACE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
-        assert_ne!(steps_on(Ways { set_by_login: caps::INTERACTIVE, ..MYSQL }, &have, &State::new("a", 45)), "Reset");
-        assert_eq!(steps_on(MYSQL, &have, &State::new("a", 45)), "SET @@SESSION.sql_mode=DEFAULT");
+        assert_eq!(
+            steps_on(
+                Ways {
+                    begun: Begun::WITH_ANYTHING,
+                    ..MYSQL
+                },
+                &have,
+                &State::new("a", 45)
+            ),
+            "Reset"
+        );
+        assert_eq!(
+            steps_on(
+                Ways {
+                    set_by_login: caps::IGNORE_SPACE,
+                    ..MYSQL
+                },
+                &have,
+                &State::new("a", 45)
+            ),
+            "Reset"
+        );
+        assert_ne!(
+            steps_on(
+                Ways {
+                    set_by_login: caps::INTERACTIVE,
+                    ..MYSQL
+                },
+                &have,
+                &State::new("a", 45)
+            ),
+            "Reset"
+        );
+        assert_eq!(
+            steps_on(MYSQL, &have, &State::new("a", 45)),
+            "SET @@SESSION.sql_mode=DEFAULT"
+        );
     }
 
     #[test]
     fn what_init_connect_does_not_set_has_its_default() {
         let begun = |text: &str| {
-            sql::words::statements(text.as_bytes()).fold(Begun::WITH_NOTHING, |begun, at| begun.and(&text.as_bytes()[at]))
+            sql::words::statements(text.as_bytes()).fold(Begun::WITH_NOTHING, |begun, at| {
+                begun.and(&text.as_bytes()[at])
+            })
         };
         let undone = |text: &str, name: &str| {
             let mut have = State::new("a", 45);
             have.set(name, "1");
-            steps_on(Ways { begun: begun(text), ..MYSQL }, &have, &State::new("a", 45))
+            steps_on(
+                Ways {
+                    begun: begun(text),
+                    ..MYSQL
+                },
+                &have,
+                &State::new("a", 45),
+            )
         };
         for (text, kept) in [
-            ("SET time_zone = '+01:00', @@SESSION.wait_timeout = 60", &["time_zone", "wait_timeout"][..]),
-            ("SET sql_mode = 'ANSI'; SET @x = 1; set names utf8mb4", &["sql_mode"]),
-            ("/* ours */ SET SESSION innodb_lock_wait_timeout = DEFAULT;", &["innodb_lock_wait_timeout"]),
+            (
+                "SET time_zone = '+01:00', @@SESSION.wait_timeout = 60",
+                &["time_zone", "wait_timeout"][..],
+            ),
+            (
+                "SET sql_mode = 'ANSI'; SET @x = 1; set names utf8mb4",
+                &["sql_mode"],
+            ),
+            (
+                "/* ours */ SET SESSION innodb_lock_wait_timeout = DEFAULT;",
+                &["innodb_lock_wait_timeout"],
+            ),
         ] {
-            for name in PLAIN.iter().copied().chain(["sql_auto_is_null", "tx_priority"]) {
-                let wanted = if kept.contains(&name) { "Reset".to_owned() } else { format!("SET @@SESSION.{name}=DEFAULT") };
+            for name in PLAIN
+                .iter()
+                .copied()
+                .chain(["sql_auto_is_null", "tx_priority"])
+            {
+                let wanted = if kept.contains(&name) {
+                    "Reset".to_owned()
+                } else {
+                    format!("SET @@SESSION.{name}=DEFAULT")
+                };
                 assert_eq!(undone(text, name), wanted, "{text}");
             }
         }
@@ -581,11 +815,21 @@ mod tests {
             "SET time_zone = '\\0'",
             "SET /*!99999 wait_timeout = 1, */ time_zone = '+01:00'",
         ] {
-            assert_eq!([undone(text, "wait_timeout"), undone(text, "tx_priority")], ["Reset", "Reset"], "{text}");
+            assert_eq!(
+                [undone(text, "wait_timeout"), undone(text, "tx_priority")],
+                ["Reset", "Reset"],
+                "{text}"
+            );
         }
         // The character set that the session has is said anyway, and may bring these back.
-        assert_eq!(undone("SET CHARACTER SET latin1", "character_set_results"), "Reset");
-        assert_ne!(undone("SET time_zone = SYSTEM", "character_set_results"), "Reset");
+        assert_eq!(
+            undone("SET CHARACTER SET latin1", "character_set_results"),
+            "Reset"
+        );
+        assert_ne!(
+            undone("SET time_zone = SYSTEM", "character_set_results"),
+            "Reset"
+        );
     }
 
     fn written(literal: &str, names: Option<Names>) -> crate::UserValue {
@@ -603,16 +847,28 @@ mod tests {
         assert_eq!(steps(&have, &want), "SET @`x`=NULL, @`z`='it'");
         assert_eq!(need(&have, &want, false, MARIADB), Need::Nothing);
         assert_eq!(whole_need(&have, &want, true, IDLE, MARIADB), Need::Reset);
-        assert_eq!(whole_need(&have, &want, false, HELD, MARIADB), Need::Nothing);
+        assert_eq!(
+            whole_need(&have, &want, false, HELD, MARIADB),
+            Need::Nothing
+        );
     }
 
     /// What its session may name later, when it has kept the connection by then.
     #[test]
     fn variables_of_others_are_taken_away_for_a_statement_that_sees_none() {
         let (mut have, want) = (State::new("a", 45), State::new("a", 45));
-        let strange = Foreign { strange: true, ..IDLE };
-        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Nothing);
-        assert_eq!(whole_need(&have, &want, false, strange, MARIADB), Need::Reset);
+        let strange = Foreign {
+            strange: true,
+            ..IDLE
+        };
+        assert_eq!(
+            whole_need(&have, &want, false, IDLE, MARIADB),
+            Need::Nothing
+        );
+        assert_eq!(
+            whole_need(&have, &want, false, strange, MARIADB),
+            Need::Reset
+        );
         have.set_user("x", written("1", None));
         assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Reset);
         // The same variable with another value is not: it is set when it is named.
@@ -628,13 +884,25 @@ mod tests {
         let mut want = State::new("a", 45);
         want.set_user("x", written("18446744073709551615", None));
         want.set_user_null("x");
-        assert_eq!(steps(&have, &want), "SET @`x`=CAST(0 AS UNSIGNED), @`x`=NULL");
-        assert_eq!(whole_need(&have, &want, false, IDLE, MARIADB), Need::Nothing);
+        assert_eq!(
+            steps(&have, &want),
+            "SET @`x`=CAST(0 AS UNSIGNED), @`x`=NULL"
+        );
+        assert_eq!(
+            whole_need(&have, &want, false, IDLE, MARIADB),
+            Need::Nothing
+        );
         // Where it had a type before, no NULL is without one.
         let mut untyped = State::new("a", 45);
         untyped.set_user_null("x");
-        assert_eq!(whole_need(&have, &untyped, false, IDLE, MARIADB), Need::Reset);
-        assert_eq!(whole_need(&untyped, &untyped, true, IDLE, MARIADB), Need::Nothing);
+        assert_eq!(
+            whole_need(&have, &untyped, false, IDLE, MARIADB),
+            Need::Reset
+        );
+        assert_eq!(
+            whole_need(&untyped, &untyped, true, IDLE, MARIADB),
+            Need::Nothing
+        );
         assert_eq!(steps(&State::new("a", 45), &untyped), "SET @`x`=NULL");
     }
 
@@ -677,25 +945,41 @@ mod tests {
         let (plain, mut have) = (State::new("a", 45), State::new("a", 45));
         have.set(ISOLATION, "ISOLATION LEVEL SERIALIZABLE");
         have.set(ACCESS, "READ ONLY");
-        assert_eq!(steps_on(MARIADB, &have, &plain), "SET @@SESSION.tx_read_only=DEFAULT, @@SESSION.tx_isolation=DEFAULT");
+        assert_eq!(
+            steps_on(MARIADB, &have, &plain),
+            "SET @@SESSION.tx_read_only=DEFAULT, @@SESSION.tx_isolation=DEFAULT"
+        );
         assert_eq!(
             steps_on(MYSQL, &have, &plain),
             "SET @@SESSION.transaction_read_only=DEFAULT, @@SESSION.transaction_isolation=DEFAULT"
         );
         have.unset(ACCESS);
-        assert_eq!(steps(&plain, &have), "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        assert_eq!(
+            steps(&plain, &have),
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"
+        );
     }
 
-    /// Where init_connect or the login set it, `SET x=DEFAULT` is no return to where the connection began.
+    /// Where init_connect or the login set it, `SET x=DEFAULT` is no return to where the connection
+    /// began.
     #[test]
     fn a_default_that_a_connection_did_not_begin_with_travels() {
         let plain = State::new("a", 45);
-        let begun = Ways { begun: Begun::WITH_ANYTHING, ..MYSQL };
-        for (name, set) in [("sql_mode", "sql_mode"), (ISOLATION, "transaction_isolation")] {
+        let begun = Ways {
+            begun: Begun::WITH_ANYTHING,
+            ..MYSQL
+        };
+        for (name, set) in [
+            ("sql_mode", "sql_mode"),
+            (ISOLATION, "transaction_isolation"),
+        ] {
             let mut have = plain.clone();
             have.set(name, DEFAULT);
             assert_eq!(steps_on(begun, &have, &plain), "Reset");
-            assert_eq!(steps_on(begun, &plain, &have), format!("SET @@SESSION.{set}=DEFAULT"));
+            assert_eq!(
+                steps_on(begun, &plain, &have),
+                format!("SET @@SESSION.{set}=DEFAULT")
+            );
             assert_eq!(steps_on(begun, &have, &have.clone()), "Nothing");
         }
     }
@@ -704,6 +988,9 @@ mod tests {
     fn after_a_reset_the_character_set_is_said_anew() {
         let mut have = State::new("a", 45);
         have.set("sql_mode", "''");
-        assert_eq!(steps(&reset(&have, MARIADB), &State::new("a", 45)), "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+        assert_eq!(
+            steps(&reset(&have, MARIADB), &State::new("a", 45)),
+            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
+        );
     }
 }

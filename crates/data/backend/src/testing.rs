@@ -14,17 +14,32 @@ use wire::connect_attributes::ConnectAttributes;
 
 /// Runs a test with the pools of a core and the place of the server that is called `several`.
 pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, Rc<Place>) -> F) {
-    let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+    let limits = Limits {
+        time_max: Duration::from_secs(60),
+        turns_max: 100_000,
+    };
     rt::sim::run_with(1, Faults::perfect(), limits, |rt| {
         let registry = Registry::new();
-        let pools = Pools::new(rt.clone(), registry.clone(), Rc::new(Tally::default()), |_| ());
-        let place = Place::new(Arc::new(server("several")), Room::of(&registry, 0, "several", 3306));
+        let pools = Pools::new(
+            rt.clone(),
+            registry.clone(),
+            Rc::new(Tally::default()),
+            |_| (),
+        );
+        let place = Place::new(
+            Arc::new(server("several")),
+            Room::of(&registry, 0, "several", 3306),
+        );
         test(rt, pools, place)
     });
 }
 
 /// What somebody wants of hostgroup 0 who has not set anything.
-pub(crate) fn want<'a>(snapshot: &'a Snapshot, state: &'a State, attributes: &'a ConnectAttributes) -> Want<'a> {
+pub(crate) fn want<'a>(
+    snapshot: &'a Snapshot,
+    state: &'a State,
+    attributes: &'a ConnectAttributes,
+) -> Want<'a> {
     Want {
         hostgroup: 0,
         user: "app",

@@ -8,8 +8,10 @@ use bridge::Counter;
 use wire::caps::{self, Caps};
 use wire::response::Expect;
 
-/// Of a login, what is each connection's own: how it is encrypted and packed, and whether what follows is there.
-const OWN: Caps = caps::SSL | caps::COMPRESS | caps::ZSTD | caps::CONNECT_WITH_DB | caps::CONNECT_ATTRS;
+/// Of a login, what is each connection's own: how it is encrypted and packed, and whether what
+/// follows is there.
+const OWN: Caps =
+    caps::SSL | caps::COMPRESS | caps::ZSTD | caps::CONNECT_WITH_DB | caps::CONNECT_ATTRS;
 
 /// What a client said when it logged in, for a server to hear the same.
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +29,9 @@ impl Like<'_> {
 }
 
 impl Pools {
-    /// A new connection that is [`like`](Want::like) the client's; none if the server has not all that the client was offered. It counts among
-    /// the server's `max_connections`, and waits in line for its room, as any other. It is never shared: released, it is closed.
+    /// A new connection that is [`like`](Want::like) the client's; none if the server has not all
+    /// that the client was offered. It counts among the server's `max_connections`, and waits in
+    /// line for its room, as any other. It is never shared: released, it is closed.
     ///
     /// # Errors
     /// As [`Pools::acquire`].
@@ -57,13 +60,17 @@ impl Pools {
     pub fn is_full(&self, hostgroup: u32) -> bool {
         let (now, group) = (self.rt.now(), self.group(hostgroup));
         let places = group.places.borrow();
-        let mut open = places.iter().filter(|place| place.takes(now) && place.weight() > 0).peekable();
+        let mut open = places
+            .iter()
+            .filter(|place| place.takes(now) && place.weight() > 0)
+            .peekable();
         open.peek().is_some() && open.all(|place| place.is_full() && place.idle.borrow().is_empty())
     }
 }
 
 impl Backend {
-    /// As a server leaves it that refuses to let a client become somebody else: what was set is gone, the character set is the server's.
+    /// As a server leaves it that refuses to let a client become somebody else: what was set is
+    /// gone, the character set is the server's.
     ///
     /// # Errors
     /// It refuses that, or the connection broke.
@@ -81,14 +88,18 @@ impl Backend {
         self.queries += commands;
         bump(&self.place.numbers.queries, commands);
         bump(&self.place.numbers.sent, bytes as u64);
-        self.tally.add(Counter::QueriesFrontendsBytesRecv, bytes as u64);
-        self.tally.add(Counter::QueriesBackendsBytesSent, bytes as u64);
+        self.tally
+            .add(Counter::QueriesFrontendsBytesRecv, bytes as u64);
+        self.tally
+            .add(Counter::QueriesBackendsBytesSent, bytes as u64);
     }
 
     /// So many bytes of the server's were passed on.
     pub fn carried_down(&self, bytes: usize) {
         bump(&self.place.numbers.received, bytes as u64);
-        self.tally.add(Counter::QueriesBackendsBytesRecv, bytes as u64);
-        self.tally.add(Counter::QueriesFrontendsBytesSent, bytes as u64);
+        self.tally
+            .add(Counter::QueriesBackendsBytesRecv, bytes as u64);
+        self.tally
+            .add(Counter::QueriesFrontendsBytesSent, bytes as u64);
     }
 }

@@ -1,8 +1,8 @@
-//! The server's own account of what changes in a session: asked for where programs may run, which change what no text tells, and not
-//! where somebody would see that it was asked for.
+//! The server's own account of what changes in a session: asked for where programs may run, which
+//! change what no text tells, and not where somebody would see that it was asked for.
 //!
-//! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real servers is in
-//! docs/decisions/0020-what-servers-track.md.
+//! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real
+//! servers is in docs/decisions/0020-what-servers-track.md.
 
 use crate::ask::{Answer, without_zeros};
 use crate::left::TRANSACTIONS;
@@ -21,14 +21,15 @@ pub enum Tracking {
     Any,
     /// It may run a program: the server shall tell.
     On,
-    /// It calls a procedure or function of users: the server shall tell all that it can, of transactions, too.
+    /// It calls a procedure or function of users: the server shall tell all that it can, of
+    /// transactions, too.
     Calls,
     /// It would see, or change, what we have asked for.
     Off,
 }
 
-/// Variables of a session in MySQL 5.7 to 9.7. MySQL has a `*`, which tells of `statement_id` after every statement; names that a server
-/// does not know it passes over.
+/// Variables of a session in MySQL 5.7 to 9.7. MySQL has a `*`, which tells of `statement_id` after
+/// every statement; names that a server does not know it passes over.
 #[rustfmt::skip]
 const OF_MYSQL: &str = "auto_increment_increment,auto_increment_offset,autocommit,big_tables,binlog_direct_non_transactional_updates,\
 binlog_format,binlog_row_image,binlog_row_value_options,binlog_rows_query_log_events,block_encryption_mode,bulk_insert_buffer_size,\
@@ -62,12 +63,12 @@ const WRONG_VALUE: u16 = 1231;
 /// By KILL QUERY.
 pub(crate) const INTERRUPTED: u16 = 1317;
 
-/// MariaDB says what it has not said yet only in the answer to a statement that itself changes something that is tracked.
+/// MariaDB says what it has not said yet only in the answer to a statement that itself changes
+/// something that is tracked.
 const HEAR: &[u8] = b"SET session_track_schema=1";
 /// MySQL says it in any, and would call that SET a change of its own.
 const HEAR_MYSQL: &[u8] = b"DO 0";
-const TURN_OFF: &str =
-    "SET session_track_system_variables=DEFAULT, session_track_schema=DEFAULT, session_track_state_change=DEFAULT";
+const TURN_OFF: &str = "SET session_track_system_variables=DEFAULT, session_track_schema=DEFAULT, session_track_state_change=DEFAULT";
 
 /// Of transactions, by which statements the next one would be begun.
 const TELL_OF_TRANSACTIONS: &str = "session_track_transaction_info='CHARACTERISTICS'";
@@ -92,30 +93,53 @@ pub(crate) struct Told {
     turn_on: String,
     /// What it tells sessions that have not asked for anything.
     by_default: Arc<Wish>,
-    /// The same where of transactions it tells only us, without one that is open and with one; `None` if it tells all sessions of them.
+    /// The same where of transactions it tells only us, without one that is open and with one;
+    /// `None` if it tells all sessions of them.
     without_transactions: Option<[Arc<Wish>; 2]>,
 }
 
 impl Backend {
-    /// What clients of this connection are told of all that the server tells: `None` for everything.
+    /// What clients of this connection are told of all that the server tells: `None` for
+    /// everything.
     #[must_use]
     pub fn wish(&self) -> Option<Arc<Wish>> {
         let told = self.tracking.as_ref()?;
         let said = TOLD.map(|name| self.state.variable(name).filter(|value| *value != DEFAULT));
-        let ours = told.without_transactions.as_ref().filter(|_| self.programs.told_of_transactions);
-        let by_default = ours.map_or(&told.by_default, |[without, with]| if self.programs.begun { with } else { without });
+        let ours = told
+            .without_transactions
+            .as_ref()
+            .filter(|_| self.programs.told_of_transactions);
+        let by_default = ours.map_or(&told.by_default, |[without, with]| {
+            if self.programs.begun { with } else { without }
+        });
         if said.iter().all(Option::is_none) {
             return Some(by_default.clone());
         }
         let [variables, schema, state] = said;
-        Some(Arc::new(by_default.with(variables.map(listed), schema.map(is_on), state.map(is_on))))
+        Some(Arc::new(by_default.with(
+            variables.map(listed),
+            schema.map(is_on),
+            state.map(is_on),
+        )))
     }
 
-    /// Who wants to be told more than we have a server tell has a connection on which we have asked for nothing.
+    /// Who wants to be told more than we have a server tell has a connection on which we have asked
+    /// for nothing.
     pub(crate) fn tracking_for(&self, want: &State, tracking: Tracking) -> Tracking {
-        let Some(wanted) = want.variable(TOLD[0]).filter(|value| *value != DEFAULT).map(listed) else { return tracking };
+        let Some(wanted) = want
+            .variable(TOLD[0])
+            .filter(|value| *value != DEFAULT)
+            .map(listed)
+        else {
+            return tracking;
+        };
         let tells = |told: &str| {
-            let has = |name: &str| name.is_empty() || told.split(',').any(|known| known.eq_ignore_ascii_case(name));
+            let has = |name: &str| {
+                name.is_empty()
+                    || told
+                        .split(',')
+                        .any(|known| known.eq_ignore_ascii_case(name))
+            };
             told == "*" || wanted.split(',').map(str::trim).all(has)
         };
         let enough = match (&self.tracking, &*self.place.tracks.borrow()) {
@@ -128,7 +152,10 @@ impl Backend {
 
     /// What is true of this connection while it is so.
     pub(crate) fn ways_for(&self, tracking: Tracking) -> Ways {
-        Ways { tells_all: self.tells_all() && tracking != Tracking::Off, ..self.ways }
+        Ways {
+            tells_all: self.tells_all() && tracking != Tracking::Off,
+            ..self.ways
+        }
     }
 
     /// Whether its server is one that could tell.
@@ -150,7 +177,8 @@ impl Backend {
         }
     }
 
-    /// A command of ours was answered, and nobody reads what that tells. What a statement before has had to tell may be among it, and is told once.
+    /// A command of ours was answered, and nobody reads what that tells. What a statement before
+    /// has had to tell may be among it, and is told once.
     pub(crate) fn has_told(&mut self, response: &Response) {
         if self.unreported == Unreported::Change && !response.session_track().is_empty() {
             self.holds.add(Hold::UnknownState);
@@ -161,18 +189,24 @@ impl Backend {
     pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
         let turn = match tracking {
             Tracking::On => self.tracking.is_none() && self.may_track(),
-            Tracking::Calls => (self.tracking.is_none() || self.lacks_transactions()) && self.may_track(),
+            Tracking::Calls => {
+                (self.tracking.is_none() || self.lacks_transactions()) && self.may_track()
+            }
             Tracking::Off => self.tracking.is_some(),
             Tracking::Any => false,
         };
         match need {
-            Need::Nothing if turn => Need::Steps { sets: Vec::new(), schema: false },
+            Need::Nothing if turn => Need::Steps {
+                sets: Vec::new(),
+                schema: false,
+            },
             other => other,
         }
     }
 
     fn may_track(&self) -> bool {
-        caps::has(self.hello.caps, caps::SESSION_TRACK) && !matches!(*self.place.tracks.borrow(), Tracks::Not)
+        caps::has(self.hello.caps, caps::SESSION_TRACK)
+            && !matches!(*self.place.tracks.borrow(), Tracks::Not)
     }
 
     /// Whether it is to be asked for what it tells of transactions, too.
@@ -187,7 +221,11 @@ impl Backend {
     /// The statement of [`Backend::hear`].
     #[must_use]
     pub fn hears_by(&self) -> &'static [u8] {
-        if self.hello.is_mariadb() { HEAR } else { HEAR_MYSQL }
+        if self.hello.is_mariadb() {
+            HEAR
+        } else {
+            HEAR_MYSQL
+        }
     }
 
     /// Has the server say what it has not told because a statement failed: the changes since.
@@ -227,8 +265,15 @@ impl Backend {
                 self.tracking = None;
                 TOLD.iter().for_each(|name| self.state.unset(name));
                 let ours = std::mem::take(&mut self.programs.told_of_transactions);
-                let also = if ours { format!(", {TRANSACTIONS}=DEFAULT") } else { String::new() };
-                if matches!(self.ask(&format!("{TURN_OFF}{also}")).await?, Answer::Refused(_)) {
+                let also = if ours {
+                    format!(", {TRANSACTIONS}=DEFAULT")
+                } else {
+                    String::new()
+                };
+                if matches!(
+                    self.ask(&format!("{TURN_OFF}{also}")).await?,
+                    Answer::Refused(_)
+                ) {
                     // What it tells is ours; nobody else shall see it.
                     self.holds.add(Hold::UnknownState);
                 }
@@ -246,7 +291,8 @@ impl Backend {
             Tracks::Unknown => {
                 let Some(told) = self.ask_for_defaults().await? else {
                     if self.may_track() && !self.holds.has(Hold::Xa) {
-                        // It could tell, and has not said how: what the statement changes is not known.
+                        // It could tell, and has not said how: what the statement changes is not
+                        // known.
                         self.holds.add(Hold::UnknownState);
                     }
                     return Ok(());
@@ -257,16 +303,24 @@ impl Backend {
             }
         };
         let transactions = calls && self.lacks_transactions();
-        let also = if transactions { format!(", {TELL_OF_TRANSACTIONS}") } else { String::new() };
+        let also = if transactions {
+            format!(", {TELL_OF_TRANSACTIONS}")
+        } else {
+            String::new()
+        };
         let turn_on = format!("{}{also}", told.turn_on);
         let mut answer = self.ask(&turn_on).await?;
         if matches!(answer, Answer::Refused(INTERRUPTED)) {
-            // A KILL QUERY that was meant for a statement. Untold, what the next one changes would be lost.
+            // A KILL QUERY that was meant for a statement. Untold, what the next one changes would
+            // be lost.
             answer = self.ask(&turn_on).await?;
         }
         match answer {
-            Answer::Refused(UNKNOWN_VARIABLE | WRONG_VALUE) => *self.place.tracks.borrow_mut() = Tracks::Not,
-            // Just now it may not be said (an XA transaction is prepared): this statement goes without.
+            Answer::Refused(UNKNOWN_VARIABLE | WRONG_VALUE) => {
+                *self.place.tracks.borrow_mut() = Tracks::Not
+            }
+            // Just now it may not be said (an XA transaction is prepared): this statement goes
+            // without.
             Answer::Refused(_) => {}
             _ => {
                 (self.tracking, self.programs.told_of_transactions) = (Some(told), transactions);
@@ -279,7 +333,11 @@ impl Backend {
     /// What it tells a session that says nothing.
     async fn ask_for_defaults(&mut self) -> Result<Option<Told>, BackendFailed> {
         // As this connection began, unless its session has said something of it by now.
-        let scope = if TOLD.iter().any(|name| self.state.variable(name).is_some()) { "GLOBAL" } else { "SESSION" };
+        let scope = if TOLD.iter().any(|name| self.state.variable(name).is_some()) {
+            "GLOBAL"
+        } else {
+            "SESSION"
+        };
         let mut names = TOLD.map(|name| format!("@@{scope}.{name}")).join(", ");
         if !self.hello.is_mariadb() {
             // Whether all sessions are told of them.
@@ -293,28 +351,49 @@ impl Backend {
             }
             _ => return Ok(None),
         };
-        let Some([Some(variables), schema, state, rest @ ..]) = rows.rows.first().map(Vec::as_slice) else { return Ok(None) };
+        let Some([Some(variables), schema, state, rest @ ..]) =
+            rows.rows.first().map(Vec::as_slice)
+        else {
+            return Ok(None);
+        };
         let variables = without_zeros(variables);
         let variables = String::from_utf8_lossy(&variables);
-        let on = |cell: &Option<Vec<u8>>| cell.as_deref().is_some_and(|said| [&b"1"[..], b"ON"].contains(&&*without_zeros(said)));
+        let on = |cell: &Option<Vec<u8>>| {
+            cell.as_deref()
+                .is_some_and(|said| [&b"1"[..], b"ON"].contains(&&*without_zeros(said)))
+        };
         let mariadb = self.hello.version.to_ascii_lowercase().contains("mariadb");
-        let mut names = if mariadb || variables.trim() == "*" { "*".to_owned() } else { OF_MYSQL.to_owned() };
+        let mut names = if mariadb || variables.trim() == "*" {
+            "*".to_owned()
+        } else {
+            OF_MYSQL.to_owned()
+        };
         // Whoever has been told more than that is told it still.
         let all = names == "*";
-        for name in variables.split(',').map(str::trim).filter(|name| !all && !name.is_empty()) {
-            let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
+        for name in variables
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !all && !name.is_empty())
+        {
+            let plain = name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
             if plain && !OF_MYSQL.split(',').any(|known| known == name) {
                 let _infallible = write!(names, ",{name}");
             }
         }
         let by_default = Wish::new(&variables, on(schema), on(state));
-        let silent = rest.first().and_then(Option::as_deref).is_some_and(|said| without_zeros(said) == b"OFF");
+        let silent = rest
+            .first()
+            .and_then(Option::as_deref)
+            .is_some_and(|said| without_zeros(said) == b"OFF");
         Ok(Some(Told {
             turn_on: format!(
                 "SET session_track_system_variables='{names}', session_track_schema=1, session_track_state_change=1"
             ),
-            without_transactions: silent
-                .then(|| [false, true].map(|open| Arc::new(by_default.clone().without_transactions(open)))),
+            without_transactions: silent.then(|| {
+                [false, true].map(|open| Arc::new(by_default.clone().without_transactions(open)))
+            }),
             by_default: Arc::new(by_default),
             names,
         }))
@@ -323,7 +402,11 @@ impl Backend {
 
 /// The names in what a session has set `session_track_system_variables` to.
 fn listed(value: &str) -> &str {
-    if value.eq_ignore_ascii_case("NULL") { "" } else { value.trim_matches(['\'', '"']) }
+    if value.eq_ignore_ascii_case("NULL") {
+        ""
+    } else {
+        value.trim_matches(['\'', '"'])
+    }
 }
 
 /// Whether a session has set a switch to this.

@@ -1,5 +1,5 @@
-//! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in last, until as many are open as
-//! `mysql-free_connections_pct` keeps. No client waits for that.
+//! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in
+//! last, until as many are open as `mysql-free_connections_pct` keeps. No client waits for that.
 
 use crate::acquire::Taken;
 use crate::backend::Key;
@@ -25,8 +25,9 @@ pub(crate) struct LetIn {
 impl Place {
     /// Somebody was let in.
     pub(crate) fn lets_in(&self, want: &Want<'_>) {
-        // What is the client's own in all that a login says is of no use to others. Who may come in with an expired password may have come into a sandbox,
-        // which stays one after the password is new; MySQL tells nothing of it.
+        // What is the client's own in all that a login says is of no use to others. Who may come in
+        // with an expired password may have come into a sandbox, which stays one after the password
+        // is new; MySQL tells nothing of it.
         if want.like.is_some() || caps::has(want.caps, caps::EXPIRED_PASSWORDS) {
             return;
         }
@@ -39,7 +40,12 @@ impl Place {
         };
         if !last.as_ref().is_some_and(same) {
             let (user, secret) = (want.user.into(), want.secret.clone());
-            *last = Some(Rc::new(LetIn { user, secret, caps: want.caps & OF_CLIENT, collation: want.collation }));
+            *last = Some(Rc::new(LetIn {
+                user,
+                secret,
+                caps: want.caps & OF_CLIENT,
+                collation: want.collation,
+            }));
         }
     }
 }
@@ -47,16 +53,22 @@ impl Place {
 impl Pools {
     /// Opens what is missing at a server, one after another, aside.
     pub(crate) fn warm(self: &Rc<Self>, group: &Rc<Group>, place: &Rc<Place>, snapshot: &Snapshot) {
-        if place.warming.get() || place.taken() >= self.kept_free(group, place) || !self.may_warm(group, place) {
+        if place.warming.get()
+            || place.taken() >= self.kept_free(group, place)
+            || !self.may_warm(group, place)
+        {
             return;
         }
-        let Some(who) = place.last_in.borrow().clone() else { return };
+        let Some(who) = place.last_in.borrow().clone() else {
+            return;
+        };
         if snapshot.users.backend(&who.user).is_none() {
             place.last_in.take();
             return;
         }
         place.warming.set(true);
-        let (pools, group, place, snapshot) = (self.clone(), group.clone(), place.clone(), snapshot.clone());
+        let (pools, group, place, snapshot) =
+            (self.clone(), group.clone(), place.clone(), snapshot.clone());
         self.rt.spawn(async move {
             pools.open_ahead(&group, &place, &who, &snapshot).await;
             place.warming.set(false);
@@ -65,7 +77,10 @@ impl Pools {
 
     /// Whether it is wanted, and the server takes work that any client may use.
     fn may_warm(&self, group: &Group, place: &Place) -> bool {
-        group.warms.get() && place.takes(self.rt.now()) && place.weight() > 0 && place.proxy_protocol.get() == 0
+        group.warms.get()
+            && place.takes(self.rt.now())
+            && place.weight() > 0
+            && place.proxy_protocol.get() == 0
     }
 
     async fn open_ahead(&self, group: &Group, place: &Rc<Place>, who: &LetIn, snapshot: &Snapshot) {
@@ -89,16 +104,23 @@ impl Pools {
             like: None,
         };
         while self.may_warm(group, place) && !self.is_wanted_elsewhere(place) {
-            let Some(room) = Taken::of(place, self.kept_free(group, place)) else { return };
+            let Some(room) = Taken::of(place, self.kept_free(group, place)) else {
+                return;
+            };
             if !self.keeps_pace(group, &want) {
                 return;
             }
-            let key = Key { user: who.user.as_ref().into(), caps: who.caps, client: None };
+            let key = Key {
+                user: who.user.as_ref().into(),
+                caps: who.caps,
+                client: None,
+            };
             match Box::pin(self.open(room, &want, key)).await {
                 Ok(backend) => {
                     self.tally.up(Counter::ConnectionsOpenedAhead);
                     if !self.release_shared(backend) {
-                        // What init_connect leaves, or its age, lets nobody share it: until somebody is let in again.
+                        // What init_connect leaves, or its age, lets nobody share it: until
+                        // somebody is let in again.
                         place.last_in.take();
                         return;
                     }

@@ -1,5 +1,6 @@
-//! A result as it is kept, and as it is written for one client: with or without CLIENT_DEPRECATE_EOF and the byte that says whether columns are described, with that
-//! session's flags.
+//! A result as it is kept, and as it is written for one client: with or without
+//! CLIENT_DEPRECATE_EOF and the byte that says whether columns are described, with that session's
+//! flags.
 
 use crate::gathered::Said;
 use crate::names::TableNames;
@@ -10,10 +11,13 @@ use wire::outline::Outline;
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use wire::{ok, status};
 
-/// What a result's flags say of the result, or of session state that is in its key. The others are the session's.
-const OF_THE_RESULT: u16 = status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
+/// What a result's flags say of the result, or of session state that is in its key. The others are
+/// the session's.
+const OF_THE_RESULT: u16 =
+    status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
 
-/// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF and without a byte behind the number of columns, without its last packet.
+/// The packets of one result set, numbered as with CLIENT_DEPRECATE_EOF and without a byte behind
+/// the number of columns, without its last packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     packets: Box<[u8]>,
@@ -30,10 +34,15 @@ pub struct Made {
 }
 
 impl Made {
-    /// Reads what was written for a client with these caps. `None` if it is anything but one whole result set without an error.
+    /// Reads what was written for a client with these caps. `None` if it is anything but one whole
+    /// result set without an error.
     pub(crate) fn read(bytes: &[u8], caps: Caps, said: Said) -> Option<Self> {
         let classic = !caps::has(caps, caps::DEPRECATE_EOF);
-        let mut walk = Walk { bytes, at: 0, seq: 0 };
+        let mut walk = Walk {
+            bytes,
+            at: 0,
+            seq: 0,
+        };
         let mut packets = Vec::with_capacity(bytes.len());
         let (columns, bare) = columns(walk.next()?, caps)?;
         let count = &bytes[HEADER_LEN..walk.at - usize::from(caps::tells_of_definitions(caps))];
@@ -63,7 +72,10 @@ impl Made {
                 return None;
             }
             rows += 1;
-            packets.extend_from_slice(&packet::make_header(payload.len(), walk.seq.wrapping_sub(shift)));
+            packets.extend_from_slice(&packet::make_header(
+                payload.len(),
+                walk.seq.wrapping_sub(shift),
+            ));
             packets.extend_from_slice(payload);
         }
         if walk.at != bytes.len() || rows != said.rows {
@@ -71,7 +83,16 @@ impl Made {
         }
         let last_seq = walk.seq.wrapping_sub(1 + shift);
         let status = said.status & OF_THE_RESULT;
-        Some(Self { packets: packets.into(), definitions_at, rows_at, bare, definitions_seq, last_seq, status, rows })
+        Some(Self {
+            packets: packets.into(),
+            definitions_at,
+            rows_at,
+            bare,
+            definitions_seq,
+            last_seq,
+            status,
+            rows,
+        })
     }
 
     /// Whether a client with these caps can read it.
@@ -79,9 +100,19 @@ impl Made {
         !self.bare || caps::has(caps, caps::OPTIONAL_METADATA)
     }
 
-    /// Appends it for a client with these caps. `session`: the flags of the session that gets it. `told`: what the client remembers of the columns, if it does.
-    fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16, told: Option<&mut Option<Outline>>) {
-        let end = ok::Ok { status: self.status | session, ..ok::Ok::default() };
+    /// Appends it for a client with these caps. `session`: the flags of the session that gets it.
+    /// `told`: what the client remembers of the columns, if it does.
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        caps: Caps,
+        session: u16,
+        told: Option<&mut Option<Outline>>,
+    ) {
+        let end = ok::Ok {
+            status: self.status | session,
+            ..ok::Ok::default()
+        };
         out.reserve(self.packets.len() + 32);
         let tells = caps::tells_of_definitions(caps);
         if caps::has(caps, caps::DEPRECATE_EOF) && !tells {
@@ -111,7 +142,10 @@ impl Made {
         }
         let mut at = out.len();
         out.extend_from_slice(rows);
-        while let Some(header) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<HEADER_LEN>()) {
+        while let Some(header) = out
+            .get_mut(at..)
+            .and_then(|rest| rest.first_chunk_mut::<HEADER_LEN>())
+        {
             let (len, seq) = packet::header(header);
             header[3] = seq.wrapping_add(shift);
             at += HEADER_LEN + len;
@@ -125,8 +159,13 @@ impl Made {
         if !caps::has(caps, caps::MARIADB_CACHE_METADATA) || self.bare {
             return false;
         }
-        let outline = columns(self.packets.get(HEADER_LEN..self.definitions_at).unwrap_or_default(), 0)
-            .and_then(|(columns, _)| Outline::of(definitions, columns));
+        let outline = columns(
+            self.packets
+                .get(HEADER_LEN..self.definitions_at)
+                .unwrap_or_default(),
+            0,
+        )
+        .and_then(|(columns, _)| Outline::of(definitions, columns));
         outline.is_some() && std::mem::replace(told, outline) == outline
     }
 }
@@ -153,10 +192,16 @@ impl<'a> Walk<'a> {
 }
 
 fn is_end(payload: &[u8], classic: bool) -> bool {
-    payload.first() == Some(&ok::EOF_HEADER) && if classic { payload.len() == 5 } else { payload.len() >= 7 }
+    payload.first() == Some(&ok::EOF_HEADER)
+        && if classic {
+            payload.len() == 5
+        } else {
+            payload.len() >= 7
+        }
 }
 
-/// Of the first packet of a result set, for a client with these caps: their number, and whether the result does without their definitions.
+/// Of the first packet of a result set, for a client with these caps: their number, and whether the
+/// result does without their definitions.
 fn columns(payload: &[u8], caps: Caps) -> Option<(u32, bool)> {
     let (count, follow) = match payload.split_last() {
         Some((follow, count)) if caps::tells_of_definitions(caps) => (count, *follow),
@@ -176,7 +221,8 @@ fn columns(payload: &[u8], caps: Caps) -> Option<(u32, bool)> {
 pub struct Entry {
     /// Its packets.
     pub made: Made,
-    /// When it was asked for, in nanoseconds of the runtime's clock: it cannot be older than that says.
+    /// When it was asked for, in nanoseconds of the runtime's clock: it cannot be older than that
+    /// says.
     pub asked_at_ns: u64,
     /// When nobody may have it any more, whoever asks.
     pub until_ns: u64,
@@ -202,7 +248,16 @@ impl Entry {
         tables: TableNames,
         versions: Option<Versions>,
     ) -> Self {
-        Self { made, asked_at_ns, until_ns, digest, tables, versions, hits: AtomicU64::new(0), renewing: AtomicBool::new(false) }
+        Self {
+            made,
+            asked_at_ns,
+            until_ns,
+            digest,
+            tables,
+            versions,
+            hits: AtomicU64::new(0),
+            renewing: AtomicBool::new(false),
+        }
     }
 
     /// Whether a client with these caps can read it.
@@ -211,9 +266,16 @@ impl Entry {
         self.made.fits(caps)
     }
 
-    /// Appends it for a client with these caps, which it [fits](Self::fits). `session`: SERVER_STATUS_* flags of the session that gets it. `told`: what the client
-    /// remembers of the columns of what it executes.
-    pub fn write(&self, out: &mut Vec<u8>, caps: Caps, session: u16, told: Option<&mut Option<Outline>>) {
+    /// Appends it for a client with these caps, which it [fits](Self::fits). `session`:
+    /// SERVER_STATUS_* flags of the session that gets it. `told`: what the client remembers of the
+    /// columns of what it executes.
+    pub fn write(
+        &self,
+        out: &mut Vec<u8>,
+        caps: Caps,
+        session: u16,
+        told: Option<&mut Option<Outline>>,
+    ) {
         self.made.write(out, caps, session, told);
     }
 
@@ -243,7 +305,9 @@ impl Entry {
 
     /// Bytes on the heap.
     pub(crate) fn heap_len(&self) -> usize {
-        self.made.packets.len() + self.tables.heap_len() + self.versions.as_ref().map_or(0, Versions::heap_len)
+        self.made.packets.len()
+            + self.tables.heap_len()
+            + self.versions.as_ref().map_or(0, Versions::heap_len)
     }
 }
 
@@ -259,7 +323,15 @@ mod tests {
     fn response(caps: Caps, rows: usize, status: u16) -> Vec<u8> {
         let mut out = Vec::new();
         let mut seq = 1;
-        packet::append(&mut out, &mut seq, if caps::tells_of_definitions(caps) { &[2, 1] } else { &[2] });
+        packet::append(
+            &mut out,
+            &mut seq,
+            if caps::tells_of_definitions(caps) {
+                &[2, 1]
+            } else {
+                &[2]
+            },
+        );
         for name in [b"a", b"b"] {
             packet::append(&mut out, &mut seq, &[b"\x03def".as_slice(), name].concat());
         }
@@ -269,13 +341,20 @@ mod tests {
         for n in 0..rows {
             packet::append(&mut out, &mut seq, format!("\x01x{n}").as_bytes());
         }
-        let end = ok::Ok { status, ..ok::Ok::default() };
+        let end = ok::Ok {
+            status,
+            ..ok::Ok::default()
+        };
         packet::append_with(&mut out, &mut seq, |out| end.write_end(out, caps));
         out
     }
 
     fn said(rows: usize, status: u16) -> Said {
-        Said { rows: rows as u64, status, warnings: 0 }
+        Said {
+            rows: rows as u64,
+            status,
+            warnings: 0,
+        }
     }
 
     #[test]
@@ -283,10 +362,14 @@ mod tests {
         let flags = status::AUTOCOMMIT | status::NO_INDEX;
         for rows in [0, 1, 3, 300] {
             let new = Made::read(&response(NEW, rows, flags), NEW, said(rows, flags)).unwrap();
-            let forms = [0, caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA].map(|byte| [NEW | byte, OLD | byte]);
+            let forms = [0, caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA]
+                .map(|byte| [NEW | byte, OLD | byte]);
             let forms = forms.as_flattened();
             for caps in forms {
-                assert_eq!(Made::read(&response(*caps, rows, flags), *caps, said(rows, flags)), Some(new.clone()));
+                assert_eq!(
+                    Made::read(&response(*caps, rows, flags), *caps, said(rows, flags)),
+                    Some(new.clone())
+                );
             }
             for caps in forms.iter().copied() {
                 let mut out = Vec::new();
@@ -302,16 +385,28 @@ mod tests {
         let (mut new, mut old) = (Vec::new(), Vec::new());
         made.write(&mut new, NEW, 2, None);
         made.write(&mut old, OLD, 2, None);
-        assert_eq!(Response::expect(Expect::Query, NEW).follow(&new).unwrap(), Follow::Ended { used: new.len() });
-        assert_eq!(Response::expect(Expect::Query, OLD).follow(&old).unwrap(), Follow::Ended { used: old.len() });
+        assert_eq!(
+            Response::expect(Expect::Query, NEW).follow(&new).unwrap(),
+            Follow::Ended { used: new.len() }
+        );
+        assert_eq!(
+            Response::expect(Expect::Query, OLD).follow(&old).unwrap(),
+            Follow::Ended { used: old.len() }
+        );
         let mut recoded = Vec::new();
-        Recode::expect(Expect::Query, NEW, OLD, 2).follow(&new, &mut recoded).unwrap();
+        Recode::expect(Expect::Query, NEW, OLD, 2)
+            .follow(&new, &mut recoded)
+            .unwrap();
         assert_eq!(recoded, old);
     }
 
     #[test]
     fn flags_of_the_session_that_filled_it_reach_nobody() {
-        let flags = status::AUTOCOMMIT | status::IN_TRANS | status::NO_GOOD_INDEX | status::QUERY_WAS_SLOW | status::DB_DROPPED;
+        let flags = status::AUTOCOMMIT
+            | status::IN_TRANS
+            | status::NO_GOOD_INDEX
+            | status::QUERY_WAS_SLOW
+            | status::DB_DROPPED;
         let made = Made::read(&response(NEW, 1, flags), NEW, said(1, flags)).unwrap();
         for caps in [NEW, OLD] {
             let mut out = Vec::new();
@@ -330,7 +425,10 @@ mod tests {
         for cut in 0..good.len() {
             assert!(read(&good[..cut], NEW, 2).is_none(), "cut at {cut}");
         }
-        assert!(read(&[&good[..], &good[..]].concat(), NEW, 2).is_none(), "two of them");
+        assert!(
+            read(&[&good[..], &good[..]].concat(), NEW, 2).is_none(),
+            "two of them"
+        );
         assert!(read(&good, NEW, 1).is_none(), "another number of rows");
         assert!(read(&good, OLD, 2).is_none(), "the other form");
         let mut gap = good.clone();
@@ -380,7 +478,11 @@ mod tests {
             writer.text_row([Some(&b"x"[..])]);
             writer.end(0);
             let made = Made::read(&bytes, caps, said(1, 2)).unwrap();
-            assert!(made.fits(caps) && !made.fits(NEW) && !made.fits(NEW | caps::MARIADB_CACHE_METADATA));
+            assert!(
+                made.fits(caps)
+                    && !made.fits(NEW)
+                    && !made.fits(NEW | caps::MARIADB_CACHE_METADATA)
+            );
             let mut out = Vec::new();
             made.write(&mut out, caps, 2, None);
             assert_eq!(out, bytes);

@@ -1,4 +1,5 @@
-//! Who fetches what just now, as far as this core knows, so that others can wait for it instead of asking the same.
+//! Who fetches what just now, as far as this core knows, so that others can wait for it instead of
+//! asking the same.
 
 use rt::local::Notify;
 use std::cell::RefCell;
@@ -44,12 +45,20 @@ impl Flights {
         self.0.borrow().get(key).cloned()
     }
 
-    /// This session fetches it now. Others wait until what is returned is dropped. An older one of the same key goes on unseen.
+    /// This session fetches it now. Others wait until what is returned is dropped. An older one of
+    /// the same key goes on unseen.
     #[must_use]
     pub fn begin(&self, key: &[u8]) -> Landing {
-        let flight = Rc::new(Flight { landed: Notify::new(), over: std::cell::Cell::new(false) });
+        let flight = Rc::new(Flight {
+            landed: Notify::new(),
+            over: std::cell::Cell::new(false),
+        });
         self.0.borrow_mut().insert(key.into(), flight.clone());
-        Landing { flights: Self(self.0.clone()), key: key.into(), flight }
+        Landing {
+            flights: Self(self.0.clone()),
+            key: key.into(),
+            flight,
+        }
     }
 }
 
@@ -69,7 +78,10 @@ impl std::fmt::Debug for Landing {
 impl Drop for Landing {
     fn drop(&mut self) {
         let mut all = self.flights.0.borrow_mut();
-        if all.get(&self.key).is_some_and(|flight| Rc::ptr_eq(flight, &self.flight)) {
+        if all
+            .get(&self.key)
+            .is_some_and(|flight| Rc::ptr_eq(flight, &self.flight))
+        {
             all.remove(&self.key);
         }
         drop(all);

@@ -29,7 +29,13 @@ impl Gathered {
     /// Gathers up to `max` bytes.
     #[must_use]
     pub const fn up_to(max: usize, cache: Cache) -> Self {
-        Self { cache, bytes: Vec::new(), max, lost: false, said: None }
+        Self {
+            cache,
+            bytes: Vec::new(),
+            max,
+            lost: false,
+            said: None,
+        }
     }
 
     /// Another attempt: what came of the first does not count.
@@ -95,7 +101,11 @@ mod tests {
         assert_eq!(cache.numbers().gathering, 5);
         gathered.add(b"678901");
         assert_eq!(cache.numbers().gathering, 0);
-        gathered.ended(Said { rows: 0, status: 2, warnings: 0 });
+        gathered.ended(Said {
+            rows: 0,
+            status: 2,
+            warnings: 0,
+        });
         assert_eq!(gathered.said(), None);
         gathered.restart();
         gathered.add(b"1");
@@ -112,7 +122,11 @@ mod tests {
         one.add(&[0; 900]);
         other.add(&[0; 200]);
         assert_eq!(cache.numbers().gathering, 900);
-        other.ended(Said { rows: 0, status: 2, warnings: 0 });
+        other.ended(Said {
+            rows: 0,
+            status: 2,
+            warnings: 0,
+        });
         assert!(other.said().is_none());
     }
 }

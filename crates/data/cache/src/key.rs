@@ -1,10 +1,13 @@
-//! The key: everything that could change a byte of the answer, each part with its length, so that no two questions share one.
+//! The key: everything that could change a byte of the answer, each part with its length, so that
+//! no two questions share one.
 
 use std::net::IpAddr;
 use wire::caps::{self, Caps};
 
-/// Capabilities that change nothing of a result's packets, or only its EOFs and the byte that says whether columns are described, which an entry has in all forms.
-/// All others are a part of the key, also those that nobody knows yet. Who wants no definitions has set a variable, which is in the key.
+/// Capabilities that change nothing of a result's packets, or only its EOFs and the byte that says
+/// whether columns are described, which an entry has in all forms. All others are a part of the
+/// key, also those that nobody knows yet. Who wants no definitions has set a variable, which is in
+/// the key.
 const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::CONNECT_WITH_DB
     | caps::COMPRESS
@@ -28,7 +31,8 @@ const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::MULTI_FACTOR
     | caps::SSL_VERIFY_SERVER_CERT
     | caps::REMEMBER_OPTIONS
-    // What these allow is never kept, or is in the key by itself: several statements, several results, attributes, bulk executions.
+    // What these allow is never kept, or is in the key by itself: several statements, several
+    // results, attributes, bulk executions.
     | caps::MULTI_STATEMENTS
     | caps::MULTI_RESULTS
     | caps::PS_MULTI_RESULTS
@@ -80,12 +84,14 @@ pub struct Question<'a> {
     pub binary: Option<Binary<'a>>,
     /// Query attributes, as far as an answer may depend on them.
     pub attributes: &'a [u8],
-    /// Where the client is, if servers are told: to them it is another account, perhaps with other rights.
+    /// Where the client is, if servers are told: to them it is another account, perhaps with other
+    /// rights.
     pub client: Option<IpAddr>,
 }
 
 impl Question<'_> {
-    /// Appends the key. `variables`: what the client has set, by name in a fixed order; `long`: parameters that came as long data.
+    /// Appends the key. `variables`: what the client has set, by name in a fixed order; `long`:
+    /// parameters that came as long data.
     pub fn write<'v>(
         &self,
         variables: impl Iterator<Item = (&'v str, &'v str)>,
@@ -93,7 +99,11 @@ impl Question<'_> {
         out: &mut Vec<u8>,
     ) {
         let binary = if self.binary.is_some() { BINARY } else { 0 };
-        let attributes = if self.attributes.is_empty() { 0 } else { ATTRIBUTES };
+        let attributes = if self.attributes.is_empty() {
+            0
+        } else {
+            ATTRIBUTES
+        };
         out.push(binary | attributes | if self.client.is_some() { CLIENT } else { 0 });
         out.extend_from_slice(&self.hostgroup.to_le_bytes());
         part(out, self.user.as_bytes());
@@ -136,7 +146,8 @@ impl Question<'_> {
     }
 }
 
-/// Its length and then its bytes: where one part ends and the next begins is never a question of what is in them.
+/// Its length and then its bytes: where one part ends and the next begins is never a question of
+/// what is in them.
 fn part(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
@@ -166,7 +177,13 @@ impl<'a> Read<'a> {
         let (user, key) = take(key)?;
         let (schema, key) = take(key)?;
         let (text, _) = take(key)?;
-        Some(Self { user, schema, hostgroup: u32::from_le_bytes(*hostgroup), binary: flags & BINARY != 0, text })
+        Some(Self {
+            user,
+            schema,
+            hostgroup: u32::from_le_bytes(*hostgroup),
+            binary: flags & BINARY != 0,
+            text,
+        })
     }
 }
 
@@ -199,34 +216,178 @@ mod tests {
 
     #[test]
     fn no_two_questions_share_a_key() {
-        let execute = |schema, params| Question { binary: Some(Binary { schema, params }), ..PLAIN };
+        let execute = |schema, params| Question {
+            binary: Some(Binary { schema, params }),
+            ..PLAIN
+        };
         let keys = [
             key(PLAIN, &[], &[]),
-            key(Question { user: "bob", ..PLAIN }, &[], &[]),
-            key(Question { schema: "shop2", ..PLAIN }, &[], &[]),
-            key(Question { schema: "", ..PLAIN }, &[], &[]),
-            key(Question { hostgroup: 2, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::FOUND_ROWS, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::IGNORE_SPACE, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::NO_SCHEMA, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | caps::MARIADB_EXTENDED_TYPES, ..PLAIN }, &[], &[]),
-            key(Question { caps: caps::PROTOCOL_41 | 1 << 60, ..PLAIN }, &[], &[]),
-            key(Question { charset: Charset::Collation(8), ..PLAIN }, &[], &[]),
-            key(Question { charset: Charset::Written("NAMES utf8mb4"), ..PLAIN }, &[], &[]),
-            key(Question { charset: Charset::Written("NAMES latin1"), ..PLAIN }, &[], &[]),
-            key(Question { text: b"SELECT 2", ..PLAIN }, &[], &[]),
-            key(Question { text: b"select 1", ..PLAIN }, &[], &[]),
+            key(
+                Question {
+                    user: "bob",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    schema: "shop2",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    schema: "",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    hostgroup: 2,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | caps::FOUND_ROWS,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | caps::IGNORE_SPACE,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | caps::NO_SCHEMA,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | caps::MARIADB_EXTENDED_TYPES,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | 1 << 60,
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    charset: Charset::Collation(8),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    charset: Charset::Written("NAMES utf8mb4"),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    charset: Charset::Written("NAMES latin1"),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    text: b"SELECT 2",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    text: b"select 1",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
             key(PLAIN, &[("sql_mode", "'ANSI'")], &[]),
             key(PLAIN, &[("sql_mode", "''")], &[]),
             key(PLAIN, &[("time_zone", "''")], &[]),
             key(PLAIN, &[("resultset_metadata", "NONE")], &[]),
-            key(Question { attributes: b"a", ..PLAIN }, &[], &[]),
-            key(Question { attributes: b"b", ..PLAIN }, &[], &[]),
+            key(
+                Question {
+                    attributes: b"a",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    attributes: b"b",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
             key(PLAIN, &[("sql_mode", "''"), ("time_zone", "'+01:00'")], &[]),
-            key(Question { client: Some([10, 1, 0, 1].into()), ..PLAIN }, &[], &[]),
-            key(Question { client: Some([10, 2, 0, 1].into()), ..PLAIN }, &[], &[]),
-            key(Question { client: Some([0; 16].into()), ..PLAIN }, &[], &[]),
-            key(Question { client: Some([10, 1, 0, 1].into()), attributes: b"a", ..PLAIN }, &[], &[]),
+            key(
+                Question {
+                    client: Some([10, 1, 0, 1].into()),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    client: Some([10, 2, 0, 1].into()),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    client: Some([0; 16].into()),
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
+            key(
+                Question {
+                    client: Some([10, 1, 0, 1].into()),
+                    attributes: b"a",
+                    ..PLAIN
+                },
+                &[],
+                &[],
+            ),
             key(execute("shop", b""), &[], &[]),
             key(execute("other", b""), &[], &[]),
             key(execute("shop", b"\x00\x01\x03\x00\x2a"), &[], &[]),
@@ -244,8 +405,24 @@ mod tests {
 
     #[test]
     fn bytes_that_move_from_one_part_to_the_next_are_another_key() {
-        let a = key(Question { user: "an", schema: "nshop", ..PLAIN }, &[], &[]);
-        let b = key(Question { user: "ann", schema: "shop", ..PLAIN }, &[], &[]);
+        let a = key(
+            Question {
+                user: "an",
+                schema: "nshop",
+                ..PLAIN
+            },
+            &[],
+            &[],
+        );
+        let b = key(
+            Question {
+                user: "ann",
+                schema: "shop",
+                ..PLAIN
+            },
+            &[],
+            &[],
+        );
         let c = key(PLAIN, &[("a", "bc")], &[]);
         let d = key(PLAIN, &[("ab", "c")], &[]);
         assert_ne!(a, b);
@@ -253,24 +430,60 @@ mod tests {
         // What a client sends as text can not pass for the parts behind it.
         let tail = &key(PLAIN, &[("a", "b")], &[])[key(PLAIN, &[], &[]).len()..];
         let text = [PLAIN.text, tail].concat();
-        assert_ne!(key(Question { text: &text, ..PLAIN }, &[], &[]), key(PLAIN, &[("a", "b")], &[]));
+        assert_ne!(
+            key(
+                Question {
+                    text: &text,
+                    ..PLAIN
+                },
+                &[],
+                &[]
+            ),
+            key(PLAIN, &[("a", "b")], &[])
+        );
     }
 
     #[test]
     fn both_eof_forms_and_tls_share_a_key() {
         let more = caps::OPTIONAL_METADATA | caps::MARIADB_CACHE_METADATA;
-        let more = more | caps::DEPRECATE_EOF | caps::SESSION_TRACK | caps::SSL | caps::CONNECT_ATTRS | caps::MULTI_STATEMENTS;
-        assert_eq!(key(Question { caps: caps::PROTOCOL_41 | more, ..PLAIN }, &[], &[]), key(PLAIN, &[], &[]));
+        let more = more
+            | caps::DEPRECATE_EOF
+            | caps::SESSION_TRACK
+            | caps::SSL
+            | caps::CONNECT_ATTRS
+            | caps::MULTI_STATEMENTS;
+        assert_eq!(
+            key(
+                Question {
+                    caps: caps::PROTOCOL_41 | more,
+                    ..PLAIN
+                },
+                &[],
+                &[]
+            ),
+            key(PLAIN, &[], &[])
+        );
     }
 
     #[test]
     fn a_key_can_be_read_and_rubbish_cannot() {
         let key = key(PLAIN, &[("a", "b")], &[]);
-        let read = Read { user: b"ann", schema: b"shop", hostgroup: 1, binary: false, text: b"SELECT 1" };
+        let read = Read {
+            user: b"ann",
+            schema: b"shop",
+            hostgroup: 1,
+            binary: false,
+            text: b"SELECT 1",
+        };
         assert_eq!(Read::of(&key), Some(read));
         for cut in 0..key.len().min(40) {
             let _ = Read::of(&key[..cut]);
         }
-        assert_eq!(Read::of(&[0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), None);
+        assert_eq!(
+            Read::of(&[
+                0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF
+            ]),
+            None
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Results by key, bounded in bytes over all cores. The path of a result: [`Question`] → [`Cache::get`] → miss → [`Gathered`]
-//! while it is relayed → [`Entry`] → [`Cache::keep`] → hit → [`Entry::write`].
+//! Results by key, bounded in bytes over all cores. The path of a result: [`Question`] →
+//! [`Cache::get`] → miss → [`Gathered`] while it is relayed → [`Entry`] → [`Cache::keep`] → hit →
+//! [`Entry::write`].
 #![forbid(unsafe_code)]
 
 mod entry;

@@ -1,21 +1,33 @@
-//! The tables that a kept result was read from, for who flushes by table and who lists what is kept.
+//! The tables that a kept result was read from, for who flushes by table and who lists what is
+//! kept.
 
 use std::fmt;
 
 /// Names of tables, each with its schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TableNames(Box<str>); // schema, NUL, name, NUL, and so on: a name may have any other sign
+// schema, NUL, name, NUL, and so on: a name may have any other sign
+pub struct TableNames(Box<str>);
 
 impl TableNames {
-    /// In order, each once. What is no UTF-8 is replaced; a name with a NUL, which no server takes, is left out.
+    /// In order, each once. What is no UTF-8 is replaced; a name with a NUL, which no server takes,
+    /// is left out.
     #[must_use]
     pub fn of(tables: &[(Vec<u8>, Vec<u8>)]) -> Self {
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut all: Vec<_> = tables.iter().map(|(schema, name)| [words(schema), words(name)]).collect();
+        let mut all: Vec<_> = tables
+            .iter()
+            .map(|(schema, name)| [words(schema), words(name)])
+            .collect();
         all.retain(|pair| pair.iter().all(|part| !part.contains('\0')));
         all.sort_unstable();
         all.dedup();
-        Self(all.iter().flatten().flat_map(|part| [part, "\0"]).collect::<String>().into())
+        Self(
+            all.iter()
+                .flatten()
+                .flat_map(|part| [part, "\0"])
+                .collect::<String>()
+                .into(),
+        )
     }
 
     /// Schema and name of each.
@@ -44,7 +56,11 @@ impl fmt::Display for TableNames {
 }
 
 fn written(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
-    if name.contains(['.', ',', '`', ' ']) { write!(f, "`{}`", name.replace('`', "``")) } else { f.write_str(name) }
+    if name.contains(['.', ',', '`', ' ']) {
+        write!(f, "`{}`", name.replace('`', "``"))
+    } else {
+        f.write_str(name)
+    }
 }
 
 #[cfg(test)]
@@ -55,12 +71,28 @@ mod tests {
     fn names_are_told_apart_whatever_signs_they_have() {
         let of = |pairs: &[(&str, &str)]| {
             TableNames::of(
-                &pairs.iter().map(|(schema, name)| (schema.as_bytes().to_vec(), name.as_bytes().to_vec())).collect::<Vec<_>>(),
+                &pairs
+                    .iter()
+                    .map(|(schema, name)| (schema.as_bytes().to_vec(), name.as_bytes().to_vec()))
+                    .collect::<Vec<_>>(),
             )
         };
-        let names = of(&[("shop", "t"), ("a.b", "c,d"), ("shop", "t"), ("", "x"), ("s", "a`b"), ("s", "no\0")]);
-        assert_eq!(names.iter().collect::<Vec<_>>(), [("", "x"), ("a.b", "c,d"), ("s", "a`b"), ("shop", "t")]);
+        let names = of(&[
+            ("shop", "t"),
+            ("a.b", "c,d"),
+            ("shop", "t"),
+            ("", "x"),
+            ("s", "a`b"),
+            ("s", "no\0"),
+        ]);
+        assert_eq!(
+            names.iter().collect::<Vec<_>>(),
+            [("", "x"), ("a.b", "c,d"), ("s", "a`b"), ("shop", "t")]
+        );
         assert_eq!(names.to_string(), ".x,`a.b`.`c,d`,s.`a``b`,shop.t");
-        assert_eq!((of(&[]).iter().count(), of(&[]).to_string()), (0, String::new()));
+        assert_eq!(
+            (of(&[]).iter().count(), of(&[]).to_string()),
+            (0, String::new())
+        );
     }
 }

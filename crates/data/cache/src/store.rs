@@ -1,4 +1,5 @@
-//! The one structure that all cores share: a map in shards, bounded in bytes, and who may have what is in it.
+//! The one structure that all cores share: a map in shards, bounded in bytes, and who may have what
+//! is in it.
 
 use crate::entry::Entry;
 use crate::key::Read;
@@ -8,14 +9,15 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Parts of the map, each behind a lock of its own that is held for one operation: cores rarely meet, and what goes through all
-/// entries stops at each of these.
+/// Parts of the map, each behind a lock of its own that is held for one operation: cores rarely
+/// meet, and what goes through all entries stops at each of these.
 const SHARDS: usize = 32;
 /// A result may take this part of the cache at most: half of a shard.
 const RESULTS_MIN: u64 = 2 * SHARDS as u64;
 /// What is being gathered may take this part of it.
 const GATHERED_PART: u64 = 4;
-/// Bytes that an entry takes besides its key and its packets: entry, key, two counters, slots of the map at its usual load.
+/// Bytes that an entry takes besides its key and its packets: entry, key, two counters, slots of
+/// the map at its usual load.
 const ENTRY_LEN: usize = size_of::<Entry>() + size_of::<Key>() + 16 + 16 + 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,12 +172,17 @@ impl Drop for Renewal {
 }
 
 impl Cache {
-    /// Without room: see [`Self::set_capacity`]. `seed`: chance, so that clients cannot choose keys that collide.
+    /// Without room: see [`Self::set_capacity`]. `seed`: chance, so that clients cannot choose keys
+    /// that collide.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let purged = Arc::new(AtomicU64::new(0));
         let shard = || {
-            let options = OptionsBuilder::new().shards(1).estimated_items_capacity(1024).weight_capacity(0).build();
+            let options = OptionsBuilder::new()
+                .shards(1)
+                .estimated_items_capacity(1024)
+                .weight_capacity(0)
+                .build();
             let options = options.expect("all that it needs is set");
             Shard::with_options(options, Bytes, Known::default(), Evicted(purged.clone()))
         };
@@ -235,13 +242,22 @@ impl Cache {
     #[must_use]
     pub fn get(&self, key: &[u8], asked: &Asked) -> Found {
         let (shard, hash) = self.shard(key);
-        let Some(entry) = shard.get(&Borrowed { hash, bytes: key }) else { return Found::Nothing };
+        let Some(entry) = shard.get(&Borrowed { hash, bytes: key }) else {
+            return Found::Nothing;
+        };
         let untouched = |versions| self.0.tables.are_untouched(versions);
-        let over = entry.versions.as_ref().is_some_and(|versions| asked.watched && !untouched(versions));
+        let over = entry
+            .versions
+            .as_ref()
+            .is_some_and(|versions| asked.watched && !untouched(versions));
         if over || asked.now_ns >= entry.until_ns {
             // A newer one may have come in between.
-            let gone = shard.remove_if(&Borrowed { hash, bytes: key }, |now| Arc::ptr_eq(now, &entry));
-            self.0.purged.fetch_add(u64::from(gone.is_some()), Ordering::Relaxed);
+            let gone = shard.remove_if(&Borrowed { hash, bytes: key }, |now| {
+                Arc::ptr_eq(now, &entry)
+            });
+            self.0
+                .purged
+                .fetch_add(u64::from(gone.is_some()), Ordering::Relaxed);
             return Found::Nothing;
         }
         let age_ns = asked.now_ns.saturating_sub(entry.asked_at_ns);
@@ -256,28 +272,39 @@ impl Cache {
         Found::This(entry)
     }
 
-    /// How often operators have dropped results so far: [`Self::keep`] wants to know how often they had when a result was asked for.
+    /// How often operators have dropped results so far: [`Self::keep`] wants to know how often they
+    /// had when a result was asked for.
     #[must_use]
     pub fn flushes(&self) -> u64 {
         self.0.flushes.load(Ordering::Acquire)
     }
 
-    /// Keeps a result that was asked for after so many `flushes`; whether there was room for it. A newer one for the same key stays, and what was asked for
-    /// before a flush is gone with it.
+    /// Keeps a result that was asked for after so many `flushes`; whether there was room for it. A
+    /// newer one for the same key stays, and what was asked for before a flush is gone with it.
     pub fn keep(&self, key: &[u8], entry: Entry, flushes: u64) -> bool {
         let (shard, hash) = self.shard(key);
         if weight(key, &entry) > self.result_len_max() || flushes != self.flushes() {
             return false;
         }
-        let newer = shard.peek(&Borrowed { hash, bytes: key }).is_some_and(|kept| kept.asked_at_ns > entry.asked_at_ns);
+        let newer = shard
+            .peek(&Borrowed { hash, bytes: key })
+            .is_some_and(|kept| kept.asked_at_ns > entry.asked_at_ns);
         if newer {
             return false;
         }
         let entry = Arc::new(entry);
-        shard.insert(Key { hash, bytes: key.into() }, entry.clone());
+        shard.insert(
+            Key {
+                hash,
+                bytes: key.into(),
+            },
+            entry.clone(),
+        );
         if flushes != self.flushes() {
             // It may have passed this shard before.
-            shard.remove_if(&Borrowed { hash, bytes: key }, |now| Arc::ptr_eq(now, &entry));
+            shard.remove_if(&Borrowed { hash, bytes: key }, |now| {
+                Arc::ptr_eq(now, &entry)
+            });
             return false;
         }
         true
@@ -298,11 +325,14 @@ impl Cache {
         self.0.gathering.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// From now on it may take so many bytes; what is too much goes shard by shard. Await something between the steps: each takes
-    /// time for the entries of one shard.
+    /// From now on it may take so many bytes; what is too much goes shard by shard. Await something
+    /// between the steps: each takes time for the entries of one shard.
     pub fn set_capacity(&self, bytes: u64) -> impl Iterator<Item = ()> {
         self.0.capacity.store(bytes, Ordering::Relaxed);
-        self.0.shards.iter().map(move |shard| shard.set_capacity(bytes / SHARDS as u64))
+        self.0
+            .shards
+            .iter()
+            .map(move |shard| shard.set_capacity(bytes / SHARDS as u64))
     }
 
     /// The same in one go, for tests.
@@ -310,32 +340,54 @@ impl Cache {
         self.set_capacity(bytes).for_each(drop);
     }
 
-    /// Drops what `which` says, shard by shard as in [`Self::set_capacity`]; each step says how many it dropped. What is being fetched now is not kept.
-    pub fn drop_those<'a>(&'a self, which: impl Fn(&Read<'_>, &Entry) -> bool + 'a) -> impl Iterator<Item = u64> + 'a {
+    /// Drops what `which` says, shard by shard as in [`Self::set_capacity`]; each step says how
+    /// many it dropped. What is being fetched now is not kept.
+    pub fn drop_those<'a>(
+        &'a self,
+        which: impl Fn(&Read<'_>, &Entry) -> bool + 'a,
+    ) -> impl Iterator<Item = u64> + 'a {
         self.0.flushes.fetch_add(1, Ordering::AcqRel);
         self.0.shards.iter().map(move |shard| {
             let before = shard.len() as u64;
-            shard.retain(|key, entry| !Read::of(&key.bytes).is_some_and(|read| which(&read, entry)));
+            shard
+                .retain(|key, entry| !Read::of(&key.bytes).is_some_and(|read| which(&read, entry)));
             let gone = before.saturating_sub(shard.len() as u64);
             self.0.purged.fetch_add(gone, Ordering::Relaxed);
             gone
         })
     }
 
-    /// Drops what is too old for everybody. Each step looks at one entry; await something now and then.
+    /// Drops what is too old for everybody. Each step looks at one entry; await something now and
+    /// then.
     pub fn sweep<'a>(&'a self, now_ns: impl Fn() -> u64 + 'a) -> impl Iterator<Item = ()> + 'a {
-        self.0.shards.iter().flat_map(Shard::iter).map(move |(key, entry)| {
-            if now_ns() >= entry.until_ns {
-                let (shard, hash) = self.shard(&key.bytes);
-                // A newer one may have come in between.
-                let gone = shard.remove_if(&Borrowed { hash, bytes: &key.bytes }, |now| Arc::ptr_eq(now, &entry));
-                self.0.purged.fetch_add(u64::from(gone.is_some()), Ordering::Relaxed);
-            }
-        })
+        self.0
+            .shards
+            .iter()
+            .flat_map(Shard::iter)
+            .map(move |(key, entry)| {
+                if now_ns() >= entry.until_ns {
+                    let (shard, hash) = self.shard(&key.bytes);
+                    // A newer one may have come in between.
+                    let gone = shard.remove_if(
+                        &Borrowed {
+                            hash,
+                            bytes: &key.bytes,
+                        },
+                        |now| Arc::ptr_eq(now, &entry),
+                    );
+                    self.0
+                        .purged
+                        .fetch_add(u64::from(gone.is_some()), Ordering::Relaxed);
+                }
+            })
     }
 
-    /// Shows every entry, shard by shard as in [`Self::set_capacity`], with the bytes that it takes.
-    pub fn each<'a>(&'a self, mut show: impl FnMut(&Read<'_>, &Entry, usize) + 'a) -> impl Iterator<Item = ()> + 'a {
+    /// Shows every entry, shard by shard as in [`Self::set_capacity`], with the bytes that it
+    /// takes.
+    pub fn each<'a>(
+        &'a self,
+        mut show: impl FnMut(&Read<'_>, &Entry, usize) + 'a,
+    ) -> impl Iterator<Item = ()> + 'a {
         self.0.shards.iter().map(move |shard| {
             for (key, entry) in shard.iter() {
                 if let Some(read) = Read::of(&key.bytes) {
@@ -362,13 +414,26 @@ mod tests {
         packet::append(&mut out, &mut seq, &[1]);
         packet::append(&mut out, &mut seq, b"\x03def");
         packet::append(&mut out, &mut seq, row);
-        packet::append_with(&mut out, &mut seq, |out| ok::Ok::default().write_end(out, caps::PROTOCOL_41 | caps::DEPRECATE_EOF));
-        let said = Said { rows: 1, status: 2, warnings: 0 };
+        packet::append_with(&mut out, &mut seq, |out| {
+            ok::Ok::default().write_end(out, caps::PROTOCOL_41 | caps::DEPRECATE_EOF)
+        });
+        let said = Said {
+            rows: 1,
+            status: 2,
+            warnings: 0,
+        };
         Made::read(&out, caps::PROTOCOL_41 | caps::DEPRECATE_EOF, said).unwrap()
     }
 
     fn entry(asked_at_ms: u64, ttl_ms: u64) -> Entry {
-        Entry::new(made(b"\x01x"), asked_at_ms * MS, (asked_at_ms + ttl_ms) * MS, 7, crate::TableNames::default(), None)
+        Entry::new(
+            made(b"\x01x"),
+            asked_at_ms * MS,
+            (asked_at_ms + ttl_ms) * MS,
+            7,
+            crate::TableNames::default(),
+            None,
+        )
     }
 
     fn key(user: &str, text: &str) -> Vec<u8> {
@@ -395,7 +460,12 @@ mod tests {
     }
 
     fn at(now_ms: u64, ttl_ms: u64) -> Asked {
-        Asked { now_ns: now_ms * MS, ttl_ns: ttl_ms * MS, soft_pct: 0, watched: false }
+        Asked {
+            now_ns: now_ms * MS,
+            ttl_ns: ttl_ms * MS,
+            soft_pct: 0,
+            watched: false,
+        }
     }
 
     fn is_there(found: &Found) -> bool {
@@ -413,7 +483,10 @@ mod tests {
         let asked = cache.flushes();
         cache.drop_those(|_, _| true).for_each(drop);
         assert!(!cache.keep(&key("u", "q"), entry(0, 1000), asked));
-        assert!(matches!(cache.get(&key("u", "q"), &at(1, 1000)), Found::Nothing));
+        assert!(matches!(
+            cache.get(&key("u", "q"), &at(1, 1000)),
+            Found::Nothing
+        ));
         assert!(keep(&cache, &key("u", "q"), entry(0, 1000)));
     }
 
@@ -422,10 +495,23 @@ mod tests {
         let cache = cache();
         assert!(keep(&cache, &key("u", "q"), entry(1000, 500)));
         assert!(is_there(&cache.get(&key("u", "q"), &at(1100, 500))));
-        assert!(!is_there(&cache.get(&key("u", "q"), &at(1100, 100))), "the asker's ttl is shorter");
+        assert!(
+            !is_there(&cache.get(&key("u", "q"), &at(1100, 100))),
+            "the asker's ttl is shorter"
+        );
         assert!(is_there(&cache.get(&key("u", "q"), &at(1499, 5000))));
-        assert!(!is_there(&cache.get(&key("u", "q"), &at(1500, 5000))), "the filler's is over");
-        assert_eq!((cache.numbers().entries, cache.numbers().purged, cache.numbers().bytes), (0, 1, 0));
+        assert!(
+            !is_there(&cache.get(&key("u", "q"), &at(1500, 5000))),
+            "the filler's is over"
+        );
+        assert_eq!(
+            (
+                cache.numbers().entries,
+                cache.numbers().purged,
+                cache.numbers().bytes
+            ),
+            (0, 1, 0)
+        );
     }
 
     #[test]
@@ -435,7 +521,10 @@ mod tests {
             keep(&cache, &key("u", &format!("q{n}")), entry(1000, n));
         }
         assert_eq!(cache.sweep(|| 1500 * MS).count(), 1000);
-        assert_eq!((cache.numbers().entries, cache.numbers().purged), (499, 501));
+        assert_eq!(
+            (cache.numbers().entries, cache.numbers().purged),
+            (499, 501)
+        );
         assert!(is_there(&cache.get(&key("u", "q501"), &at(1500, 5000))));
         cache.sweep(|| 9000 * MS).for_each(drop);
         assert_eq!((cache.numbers().entries, cache.numbers().bytes), (0, 0));
@@ -452,7 +541,10 @@ mod tests {
     #[test]
     fn keys_with_the_same_hash_are_still_two() {
         let same = |bytes: &'static [u8]| Borrowed { hash: 1, bytes };
-        let kept = Key { hash: 1, bytes: b"a".as_slice().into() };
+        let kept = Key {
+            hash: 1,
+            bytes: b"a".as_slice().into(),
+        };
         assert!(same(b"a").equivalent(&kept) && !same(b"b").equivalent(&kept));
     }
 
@@ -460,22 +552,49 @@ mod tests {
     fn one_client_renews_while_others_get_the_old() {
         let cache = cache();
         keep(&cache, &key("u", "q"), entry(0, 1000));
-        let soft = |now| Asked { soft_pct: 50, ..at(now, 1000) };
+        let soft = |now| Asked {
+            soft_pct: 50,
+            ..at(now, 1000)
+        };
         assert!(is_there(&cache.get(&key("u", "q"), &soft(499))));
-        let Found::Renew(renewal) = cache.get(&key("u", "q"), &soft(500)) else { panic!("the first one renews") };
+        let Found::Renew(renewal) = cache.get(&key("u", "q"), &soft(500)) else {
+            panic!("the first one renews")
+        };
         assert!(is_there(&cache.get(&key("u", "q"), &soft(501))));
         drop(renewal);
-        assert!(matches!(cache.get(&key("u", "q"), &soft(502)), Found::Renew(_)), "it failed: the next one");
+        assert!(
+            matches!(cache.get(&key("u", "q"), &soft(502)), Found::Renew(_)),
+            "it failed: the next one"
+        );
     }
 
     #[test]
     fn a_watched_result_ends_with_a_write() {
         let cache = cache();
-        let versions = || Some(cache.tables().versions([(b"s".as_slice(), b"t".as_slice())].into_iter()));
-        let asked = Asked { watched: true, ..at(1, 1000) };
+        let versions = || {
+            Some(
+                cache
+                    .tables()
+                    .versions([(b"s".as_slice(), b"t".as_slice())].into_iter()),
+            )
+        };
+        let asked = Asked {
+            watched: true,
+            ..at(1, 1000)
+        };
         keep(&cache, &key("u", "q"), entry(0, 1000));
-        assert!(!is_there(&cache.get(&key("u", "q"), &asked)), "nobody watched when it was filled");
-        keep(&cache, &key("u", "q"), Entry { versions: versions(), ..entry(0, 1000) });
+        assert!(
+            !is_there(&cache.get(&key("u", "q"), &asked)),
+            "nobody watched when it was filled"
+        );
+        keep(
+            &cache,
+            &key("u", "q"),
+            Entry {
+                versions: versions(),
+                ..entry(0, 1000)
+            },
+        );
         assert!(is_there(&cache.get(&key("u", "q"), &asked)));
         cache.tables().writing().table(b"s", b"t");
         assert!(!is_there(&cache.get(&key("u", "q"), &asked)));
@@ -498,7 +617,10 @@ mod tests {
             keep(&cache, &key("u", &format!("SELECT {n}")), entry(0, 1000));
         }
         let full = cache.numbers();
-        assert!(full.bytes <= 1 << 20 && full.entries > 1000 && full.purged > 0, "{full:?}");
+        assert!(
+            full.bytes <= 1 << 20 && full.entries > 1000 && full.purged > 0,
+            "{full:?}"
+        );
         cache.set_capacity_at_once(1 << 18);
         assert!(cache.numbers().bytes <= 1 << 18);
         cache.set_capacity_at_once(0);
@@ -517,12 +639,18 @@ mod tests {
                 keep(&cache, &key(user, &format!("SELECT {n}")), entry(0, 1000));
             }
         }
-        assert_eq!(cache.drop_those(|read, _| read.user == b"u").sum::<u64>(), 50);
+        assert_eq!(
+            cache.drop_those(|read, _| read.user == b"u").sum::<u64>(),
+            50
+        );
         let mut seen = 0;
         let mut bytes = 0;
         cache
             .each(|read, entry, len| {
-                assert_eq!((read.user, entry.rows(), entry.digest), (b"v".as_slice(), 1, 7));
+                assert_eq!(
+                    (read.user, entry.rows(), entry.digest),
+                    (b"v".as_slice(), 1, 7)
+                );
                 seen += 1;
                 bytes += len as u64;
             })

@@ -1,5 +1,6 @@
-//! Which tables were written since a result was read, and which are being written now. Names are not kept: a table is one of a
-//! fixed number of slots, and two that share one only drop each other's results too early.
+//! Which tables were written since a result was read, and which are being written now. Names are
+//! not kept: a table is one of a fixed number of slots, and two that share one only drop each
+//! other's results too early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -62,10 +63,23 @@ impl Tables {
     /// Now, for a statement that reads these tables.
     #[must_use]
     pub fn versions<'n>(&self, names: impl Iterator<Item = (&'n [u8], &'n [u8])>) -> Versions {
-        let mut slots: Vec<u16> = names.map(|(schema, name)| slot_of(schema, name)).chain([ALL]).collect();
+        let mut slots: Vec<u16> = names
+            .map(|(schema, name)| slot_of(schema, name))
+            .chain([ALL])
+            .collect();
         slots.sort_unstable();
         slots.dedup();
-        Versions(slots.into_iter().map(|slot| (slot, self.0[usize::from(slot)].version.load(Ordering::Acquire))).collect())
+        Versions(
+            slots
+                .into_iter()
+                .map(|slot| {
+                    (
+                        slot,
+                        self.0[usize::from(slot)].version.load(Ordering::Acquire),
+                    )
+                })
+                .collect(),
+        )
     }
 
     /// Whether none of them was written since, nor is just now.
@@ -73,7 +87,8 @@ impl Tables {
     pub fn are_untouched(&self, versions: &Versions) -> bool {
         versions.0.iter().all(|(slot, version)| {
             let slot = &self.0[usize::from(*slot)];
-            slot.writers.load(Ordering::Acquire) == 0 && slot.version.load(Ordering::Acquire) == *version
+            slot.writers.load(Ordering::Acquire) == 0
+                && slot.version.load(Ordering::Acquire) == *version
         })
     }
 
@@ -85,12 +100,15 @@ impl Tables {
     /// Somebody begins to write.
     #[must_use]
     pub fn writing(self: &Arc<Self>) -> Writing {
-        Writing { tables: self.clone(), slots: Vec::new() }
+        Writing {
+            tables: self.clone(),
+            slots: Vec::new(),
+        }
     }
 }
 
-/// Tables that a statement or a transaction writes, from before it is sent until it has ended: so long their results are neither
-/// used nor kept. Dropping it ends the write, however it ended.
+/// Tables that a statement or a transaction writes, from before it is sent until it has ended: so
+/// long their results are neither used nor kept. Dropping it ends the write, however it ended.
 pub struct Writing {
     tables: Arc<Tables>,
     slots: Vec<u16>, // <= NAMED_MAX + 1
@@ -118,7 +136,9 @@ impl Writing {
 
     fn slot(&mut self, slot: u16) {
         if !self.slots.contains(&slot) {
-            self.tables.0[usize::from(slot)].writers.fetch_add(1, Ordering::AcqRel);
+            self.tables.0[usize::from(slot)]
+                .writers
+                .fetch_add(1, Ordering::AcqRel);
             self.slots.push(slot);
         }
     }
@@ -150,13 +170,20 @@ mod tests {
     use super::*;
 
     fn of(tables: &Tables, names: &[(&str, &str)]) -> Versions {
-        tables.versions(names.iter().map(|(schema, name)| (schema.as_bytes(), name.as_bytes())))
+        tables.versions(
+            names
+                .iter()
+                .map(|(schema, name)| (schema.as_bytes(), name.as_bytes())),
+        )
     }
 
     #[test]
     fn a_result_is_out_of_use_while_its_table_is_written_and_for_good_afterwards() {
         let tables = Arc::new(Tables::default());
-        let (mine, other) = (of(&tables, &[("s", "t"), ("s", "u")]), of(&tables, &[("r", "t")]));
+        let (mine, other) = (
+            of(&tables, &[("s", "t"), ("s", "u")]),
+            of(&tables, &[("r", "t")]),
+        );
         let mut writing = tables.writing();
         writing.table(b"S", b"T");
         assert!(!tables.are_untouched(&mine));

@@ -1,4 +1,5 @@
-//! A stage: statements that change nothing but what the proxy keeps of the session are answered at once.
+//! A stage: statements that change nothing but what the proxy keeps of the session are answered at
+//! once.
 
 use crate::session::{Ended, Session};
 use crate::settings::{Meaning, is_certain, meaning, put_back};
@@ -12,17 +13,30 @@ use wire::caps;
 const USER_VARIABLE_NAME_MAX: usize = 64;
 
 impl Session {
-    /// `SET @x = literal`, a SET of what is set already, COMMIT and ROLLBACK where there is no transaction. Only while no
-    /// connection is held: what is there is asked there.
+    /// `SET @x = literal`, a SET of what is set already, COMMIT and ROLLBACK where there is no
+    /// transaction. Only while no connection is held: what is there is asked there.
     pub(crate) async fn absorb(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let class = job.class;
-        let short = class.sets || matches!(class.command, CommandCounter::Commit | CommandCounter::Rollback);
-        if !short || !matches!(job.what, What::Query(_)) || class.multi || !self.held.is_empty() || !job.is_as_written() {
+        let short = class.sets
+            || matches!(
+                class.command,
+                CommandCounter::Commit | CommandCounter::Rollback
+            );
+        if !short
+            || !matches!(job.what, What::Query(_))
+            || class.multi
+            || !self.held.is_empty()
+            || !job.is_as_written()
+        {
             return Ok(ControlFlow::Continue(()));
         }
         // It may mean AND CHAIN or RELEASE, too.
         let more = || self.state.variable("completion_type").is_some();
-        let ends = class.ends_transaction && !class.begins_transaction && !class.releases && class.leaves.is_empty() && !more();
+        let ends = class.ends_transaction
+            && !class.begins_transaction
+            && !class.releases
+            && class.leaves.is_empty()
+            && !more();
         if !(ends && self.state.autocommit || class.sets && self.keep_set(job)) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -31,15 +45,22 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
-    /// Whether `=DEFAULT` is not what the session's connections begin with, be it only those of another hostgroup.
+    /// Whether `=DEFAULT` is not what the session's connections begin with, be it only those of
+    /// another hostgroup.
     pub(crate) fn begins_otherwise(&self, job: &Job<'_>, name: &str) -> bool {
         // Most often nothing has such a beginning.
-        backend::begins_otherwise(name, backend::any_init_connect(&job.epoch.snapshot), self.caps)
+        backend::begins_otherwise(
+            name,
+            backend::any_init_connect(&job.epoch.snapshot),
+            self.caps,
+        )
     }
 
     /// Keeps what this SET sets, if no server has to hear of it.
     fn keep_set(&mut self, job: &Job<'_>) -> bool {
-        let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else { return false };
+        let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else {
+            return false;
+        };
         // Who asked for session tracking is told of variables that are set, by the server.
         let tracked = caps::has(self.caps, caps::SESSION_TRACK);
         if tracked && self.state.tracks() {
@@ -48,7 +69,11 @@ impl Session {
         let mut state = self.state.clone();
         for setting in &settings {
             let user = match setting {
-                Setting::Variable(Assignment { scope: Scope::User, value: Value::Literal(text), name }) => {
+                Setting::Variable(Assignment {
+                    scope: Scope::User,
+                    value: Value::Literal(text),
+                    name,
+                }) => {
                     // MySQL refuses others.
                     is_certain(text) && name.len() <= USER_VARIABLE_NAME_MAX && !name.ends_with(' ')
                 }

@@ -1,4 +1,5 @@
-//! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a connection of its own.
+//! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a
+//! connection of its own.
 
 use crate::answer::Complaint;
 use crate::relay::Failed;
@@ -11,18 +12,25 @@ use net::NetError;
 const ANSWERS_MS: u64 = 5_000;
 
 impl Session {
-    /// COM_PING, said to each server that keeps something for the session: it goes on keeping it, or the session ends, since what it had there is lost.
+    /// COM_PING, said to each server that keeps something for the session: it goes on keeping it,
+    /// or the session ends, since what it had there is lost.
     pub(crate) async fn ping_held(&mut self) -> Result<(), Ended> {
         // One that has something to tell yet tells it behind a statement only.
-        let kept = self.held.take_all_that(|backend| backend.holds.carry_state() && backend.unreported == Unreported::Nothing);
+        let kept = self.held.take_all_that(|backend| {
+            backend.holds.carry_state() && backend.unreported == Unreported::Nothing
+        });
         let mut ended = Ok(());
         for (hostgroup, mut backend) in kept {
             if ended.is_ok() {
-                let said = self.watched(ANSWERS_MS, backend.answers(), self.entry.told_to_leave()).await;
+                let said = self
+                    .watched(ANSWERS_MS, backend.answers(), self.entry.told_to_leave())
+                    .await;
                 // An error behind its answer is the end of the connection.
                 let well = said.and_then(|()| {
                     let over = || Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed));
-                    (backend.idle == Idle::Proven).then_some(()).ok_or_else(over)
+                    (backend.idle == Idle::Proven)
+                        .then_some(())
+                        .ok_or_else(over)
                 });
                 ended = well.map_err(|failed| match failed {
                     Failed::Client => Ended::Gone,
@@ -30,7 +38,11 @@ impl Session {
                         let (code, state, words) = failure.to_client();
                         Ended::Told(Complaint::with(code, state, words))
                     }
-                    _ => Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted")),
+                    _ => Ended::Told(Complaint::with(
+                        1317,
+                        "70100",
+                        "Query execution was interrupted",
+                    )),
                 });
             }
             if ended.is_ok() {

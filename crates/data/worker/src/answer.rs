@@ -24,27 +24,43 @@ impl Complaint {
         if state.len() == 5 {
             five.copy_from_slice(state.as_bytes());
         }
-        Self { code, state: five, words: words.into() }
+        Self {
+            code,
+            state: five,
+            words: words.into(),
+        }
     }
 
-    /// The same for a program with MariaDB's client library: that one takes an error between 2000 and 2999, which is what libraries say themselves, for a
-    /// malformed packet. There it has the number of a connection that broke.
+    /// The same for a program with MariaDB's client library: that one takes an error between 2000
+    /// and 2999, which is what libraries say themselves, for a malformed packet. There it has the
+    /// number of a connection that broke.
     pub(crate) fn for_libmariadb(&self) -> Self {
-        if (2000..3000).contains(&self.code) { Self::new(errors::NET_READ, self.words.as_str()) } else { self.clone() }
+        if (2000..3000).contains(&self.code) {
+            Self::new(errors::NET_READ, self.words.as_str())
+        } else {
+            self.clone()
+        }
     }
 
     /// Appends it as packet `seq`.
     pub(crate) fn append(&self, out: &mut Vec<u8>, mut seq: u8) {
         packet::append_with(out, &mut seq, |payload| {
-            ok::Err { code: self.code, state: self.state, message: self.words.as_bytes() }.write(payload);
+            ok::Err {
+                code: self.code,
+                state: self.state,
+                message: self.words.as_bytes(),
+            }
+            .write(payload);
         });
     }
 }
 
-/// How far the answer to a command has got: several statements of one text are answered one after another.
+/// How far the answer to a command has got: several statements of one text are answered one after
+/// another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// Number of the last packet that the client was sent; if it was sent none, of the last that it has sent.
+    /// Number of the last packet that the client was sent; if it was sent none, of the last that it
+    /// has sent.
     pub(crate) sent: u8,
     /// The answer to another statement follows.
     pub(crate) more: bool,
@@ -55,7 +71,11 @@ pub(crate) struct Turn {
 impl Turn {
     /// Of a command with so many bytes of payload.
     pub(crate) const fn after(len: usize) -> Self {
-        Self { sent: packet::last_seq(len), more: false, failed: false }
+        Self {
+            sent: packet::last_seq(len),
+            more: false,
+            failed: false,
+        }
     }
 
     /// One statement, one answer.
@@ -83,7 +103,14 @@ pub(crate) fn error(seq: u8, complaint: &Complaint) -> Vec<u8> {
 
 /// An OK packet as packet `seq`, for the wire.
 pub(crate) fn ok(mut seq: u8, caps: Caps, flags: u16, info: &str) -> Vec<u8> {
-    let ok = ok::Ok { affected: 0, insert_id: 0, status: flags, warnings: 0, info: info.as_bytes(), changes: &[] };
+    let ok = ok::Ok {
+        affected: 0,
+        insert_id: 0,
+        status: flags,
+        warnings: 0,
+        info: info.as_bytes(),
+        changes: &[],
+    };
     let mut framed = Vec::with_capacity(packet::HEADER_LEN + 16 + info.len());
     packet::append_with(&mut framed, &mut seq, |payload| ok.write(payload, caps));
     framed
@@ -92,19 +119,32 @@ pub(crate) fn ok(mut seq: u8, caps: Caps, flags: u16, info: &str) -> Vec<u8> {
 /// An EOF packet, or what stands for it, as the whole answer.
 pub(crate) fn eof(caps: Caps, flags: u16) -> Vec<u8> {
     let mut framed = Vec::with_capacity(packet::HEADER_LEN + 8);
-    packet::append_with(&mut framed, &mut 1, |payload| ok::Ok { status: flags, ..ok::Ok::default() }.write_end(payload, caps));
+    packet::append_with(&mut framed, &mut 1, |payload| {
+        ok::Ok {
+            status: flags,
+            ..ok::Ok::default()
+        }
+        .write_end(payload, caps)
+    });
     framed
 }
 
 /// What COM_STATISTICS is answered with, in a server's words: this core's own numbers.
 pub(crate) fn in_a_line(core: &Core) -> String {
     let counts = core.tally.counts();
-    let (questions, slow) = (counts.value(Counter::Questions), counts.value(Counter::SlowQueries));
+    let (questions, slow) = (
+        counts.value(Counter::Questions),
+        counts.value(Counter::SlowQueries),
+    );
     let up = (core.rt.now() - core.began).as_secs();
     let per_second = questions as f64 / up.max(1) as f64;
     let threads = core.roster.len();
     // MariaDB does not count those.
-    let flushes = if core.epoch().claims_mariadb() { "" } else { "Flush tables: 0  " };
+    let flushes = if core.epoch().claims_mariadb() {
+        ""
+    } else {
+        "Flush tables: 0  "
+    };
     format!(
         "Uptime: {up}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  Opens: 0  {flushes}Open tables: 0  \
          Queries per second avg: {per_second:.3}"

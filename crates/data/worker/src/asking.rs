@@ -1,4 +1,5 @@
-//! Users whose sessions ask for what only the connection knows that a statement ran on. Their statements keep such a connection for longer than others'.
+//! Users whose sessions ask for what only the connection knows that a statement ran on. Their
+//! statements keep such a connection for longer than others'.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! Query attributes on their way: what a server gets along with a statement, and what of it is a part of a cached answer's key.
+//! Query attributes on their way: what a server gets along with a statement, and what of it is a
+//! part of a cached answer's key.
 
 use crate::session::Session;
 use crate::statement::Job;
@@ -6,17 +7,27 @@ use std::borrow::Cow;
 use wire::attributes::Attributes;
 use wire::caps::{self, Caps};
 
-/// Our id of the session, where the operator wants servers to have it: `mysql-add_session_id_attribute`.
+/// Our id of the session, where the operator wants servers to have it:
+/// `mysql-add_session_id_attribute`.
 const SESSION_ID: &str = "millrace_session_id";
 
-/// They say who asks, for those who trace requests, and another one comes with each statement. Statements that read an attribute are
-/// never answered from the cache, so no answer depends on them.
+/// They say who asks, for those who trace requests, and another one comes with each statement.
+/// Statements that read an attribute are never answered from the cache, so no answer depends on
+/// them.
 const TRACING: [&[u8]; 3] = [b"traceparent", b"tracestate", b"baggage"];
 
 impl Session {
-    /// The attributes for a server with these caps: the client's, and before them ours if that is asked for.
-    pub(crate) fn attributes_for<'a>(&self, job: &Job<'_>, theirs: &'a Attributes, server: Caps) -> Cow<'a, Attributes> {
-        if !job.epoch.snapshot.variables.mysql_add_session_id_attribute || !caps::has(server, caps::QUERY_ATTRIBUTES) {
+    /// The attributes for a server with these caps: the client's, and before them ours if that is
+    /// asked for.
+    pub(crate) fn attributes_for<'a>(
+        &self,
+        job: &Job<'_>,
+        theirs: &'a Attributes,
+        server: Caps,
+    ) -> Cow<'a, Attributes> {
+        if !job.epoch.snapshot.variables.mysql_add_session_id_attribute
+            || !caps::has(server, caps::QUERY_ATTRIBUTES)
+        {
             return Cow::Borrowed(theirs);
         }
         let mut all = Attributes::default();
@@ -28,7 +39,14 @@ impl Session {
 
 /// What of them makes two questions different ones.
 pub(crate) fn for_key(attributes: &Attributes) -> &[u8] {
-    if attributes.iter().all(|attribute| TRACING.contains(&attribute.name)) { &[] } else { attributes.bytes() }
+    if attributes
+        .iter()
+        .all(|attribute| TRACING.contains(&attribute.name))
+    {
+        &[]
+    } else {
+        attributes.bytes()
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! COM_STMT_BULK_EXECUTE, where all servers are known to have it: an execution like any other, on one connection, with one answer.
+//! COM_STMT_BULK_EXECUTE, where all servers are known to have it: an execution like any other, on
+//! one connection, with one answer.
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
@@ -13,17 +14,30 @@ use wire::attributes::Attributes;
 use wire::bulk::Bulk;
 
 /// What servers say who cannot.
-pub(crate) const UNSUPPORTED: (u16, &str) = (1295, "This command is not supported in the prepared statement protocol yet");
+pub(crate) const UNSUPPORTED: (u16, &str) = (
+    1295,
+    "This command is not supported in the prepared statement protocol yet",
+);
 
 impl Session {
     /// MariaDB's bulk execute.
-    pub(crate) async fn bulk_execute(&mut self, epoch: &Epoch, id: u32, flags: u16, rest: &[u8]) -> Result<(), Ended> {
+    pub(crate) async fn bulk_execute(
+        &mut self,
+        epoch: &Epoch,
+        id: u32,
+        flags: u16,
+        rest: &[u8],
+    ) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
         let Some((known, mut statement)) = self.statements.take(id) else {
-            return self.refuse(&unknown(epoch, id, "mysqld_stmt_execute")).await;
+            return self
+                .refuse(&unknown(epoch, id, "mysqld_stmt_execute"))
+                .await;
         };
         self.close_cursor(known, &mut statement);
-        let outcome = self.bulk_execute_known(epoch, (known, flags), rest, &mut statement).await;
+        let outcome = self
+            .bulk_execute_known(epoch, (known, flags), rest, &mut statement)
+            .await;
         statement.forget_long();
         self.statements.add(known, statement);
         outcome
@@ -38,7 +52,14 @@ impl Session {
     ) -> Result<(), Ended> {
         if statement.moves() {
             let complaint = Complaint::with(UNSUPPORTED.0, "HY000", UNSUPPORTED.1);
-            return self.refuse_unasked(epoch, (EventKind::Execute, client), &statement.prepared().sql, &complaint).await;
+            return self
+                .refuse_unasked(
+                    epoch,
+                    (EventKind::Execute, client),
+                    &statement.prepared().sql,
+                    &complaint,
+                )
+                .await;
         }
         let params = statement.params();
         let mut payload = Vec::with_capacity(rest.len() + 2 * params + 8);
@@ -49,12 +70,21 @@ impl Session {
         match read {
             #[cfg(feature = "planted")]
             Ok(_) if backend::planted::OLD_TYPES.get() && statement.types().is_some() => {}
-            Ok(Bulk { types: Some(types), .. }) => statement.remember(types.to_vec()),
+            Ok(Bulk {
+                types: Some(types), ..
+            }) => statement.remember(types.to_vec()),
             Ok(_) => {}
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
                 let complaint = Complaint::with(1210, "HY000", malformed.to_string());
-                return self.refuse_unasked(epoch, (EventKind::Execute, client), &statement.prepared().sql, &complaint).await;
+                return self
+                    .refuse_unasked(
+                        epoch,
+                        (EventKind::Execute, client),
+                        &statement.prepared().sql,
+                        &complaint,
+                    )
+                    .await;
             }
         }
         let prepared = Rc::clone(statement.prepared());
@@ -74,7 +104,15 @@ impl Session {
         };
         let class = lexing.class(&prepared.sql);
         let asked: &[u8] = asked.as_deref().unwrap_or(&prepared.sql);
-        let outcome = self.whole(epoch, asked, &class, "Bulk_execute", What::Execute(&execution)).await;
+        let outcome = self
+            .whole(
+                epoch,
+                asked,
+                &class,
+                "Bulk_execute",
+                What::Execute(&execution),
+            )
+            .await;
         statement.outline = execution.outline.get();
         outcome
     }

@@ -25,7 +25,11 @@ impl Session {
             Ok(change) => change,
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
-                return Err(Ended::Told(answer::Complaint::with(1043, "08S01", malformed.to_string())));
+                return Err(Ended::Told(answer::Complaint::with(
+                    1043,
+                    "08S01",
+                    malformed.to_string(),
+                )));
             }
         };
         let epoch = self.core.epoch();
@@ -34,46 +38,82 @@ impl Session {
         let acceptor = core.acceptor();
         let find = |user: &str| found(&core, user);
         let plugin = preferred_plugin(&epoch.snapshot.variables);
-        let login = net::authenticate_again(&mut self.client, acceptor.as_ref(), self.nonce, &change, self.caps, plugin, find);
+        let login = net::authenticate_again(
+            &mut self.client,
+            acceptor.as_ref(),
+            self.nonce,
+            &change,
+            self.caps,
+            plugin,
+            find,
+        );
         let Proven { secret, vouch } = match core.rt.timeout(limit, login).await {
             Ok(Ok(proven)) => proven,
-            Ok(Err(LoginFailed::Denied { user, with_password })) => {
+            Ok(Err(LoginFailed::Denied {
+                user,
+                with_password,
+            })) => {
                 // As a server does: who fails to become somebody else is nobody.
                 core.tally.up(Counter::AccessDeniedWrongPassword);
                 core.login_failed(self.entry.address.map(|at| at.ip()));
-                return self.turned_away(&denied(&user, &self.entry.client.0.clone(), with_password)).await;
+                return self
+                    .turned_away(&denied(&user, &self.entry.client.0.clone(), with_password))
+                    .await;
             }
-            Ok(Err(LoginFailed::Net(_) | LoginFailed::TurnedAway)) | Err(_) => return Err(Ended::Gone),
+            Ok(Err(LoginFailed::Net(_) | LoginFailed::TurnedAway)) | Err(_) => {
+                return Err(Ended::Gone);
+            }
         };
         // It may have been loaded while the client thought about its password.
         let epoch = self.core.epoch();
         let Some(user) = epoch.snapshot.users.frontend(&change.user).cloned() else {
             core.tally.up(Counter::AccessDeniedWrongPassword);
-            return self.turned_away(&denied(&change.user, &self.entry.client.0.clone(), true)).await;
+            return self
+                .turned_away(&denied(&change.user, &self.entry.client.0.clone(), true))
+                .await;
         };
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
-        let collation =
-            match change.charset.map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked)) {
-                Some(Ok(known)) => known,
-                Some(Err(complaint)) => return self.turned_away(&complaint).await,
-                None => self.collation,
-            };
+        let collation = match change
+            .charset
+            .map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked))
+        {
+            Some(Ok(known)) => known,
+            Some(Err(complaint)) => return self.turned_away(&complaint).await,
+            None => self.collation,
+        };
         let same = user.username == self.user.username;
         let mut seat = None;
         if !same {
             seat = core.user_seat(&user.username, user.max_connections);
             if seat.is_none() {
-                let words = format!("User '{}' has exceeded the 'max_user_connections' resource", user.username);
-                return self.turned_away(&answer::Complaint::with(1226, "42000", words)).await;
+                let words = format!(
+                    "User '{}' has exceeded the 'max_user_connections' resource",
+                    user.username
+                );
+                return self
+                    .turned_away(&answer::Complaint::with(1226, "42000", words))
+                    .await;
             }
         }
         let mut through = None;
         if user.fast_forward {
-            let database = change.database.as_deref().or(user.default_schema.as_deref());
-            let like = Like { caps: self.caps, database };
-            let said = Said { user: &user, secret: &secret, collation, attributes: &change.attributes, like };
+            let database = change
+                .database
+                .as_deref()
+                .or(user.default_schema.as_deref());
+            let like = Like {
+                caps: self.caps,
+                database,
+            };
+            let said = Said {
+                user: &user,
+                secret: &secret,
+                collation,
+                attributes: &change.attributes,
+                like,
+            };
             let had_one = self.through.is_some();
             match Box::pin(self.change_through(&epoch, &said)).await {
                 Ok(changed) => through = changed,
@@ -93,9 +133,17 @@ impl Session {
         self.secret = secret;
         self.collation = collation;
         self.attributes = Rc::new(change.attributes);
-        let schema = change.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
+        let schema = change
+            .database
+            .as_deref()
+            .or(user.default_schema.as_deref())
+            .unwrap_or("");
         // MariaDB lets who stays himself keep his role, MySQL does not.
-        let role = self.state.variable(backend::ROLE).filter(|_| same && epoch.claims_mariadb()).map(str::to_owned);
+        let role = self
+            .state
+            .variable(backend::ROLE)
+            .filter(|_| same && epoch.claims_mariadb())
+            .map(str::to_owned);
         #[cfg(feature = "planted")]
         let before = self.state.clone();
         self.state = State::new(schema, self.collation);
@@ -128,20 +176,32 @@ impl Session {
         self.show_who();
         let mut payload = Vec::new();
         let schema = wire::track::schema(&self.state.schema);
-        let ok = wire::ok::Ok { affected: 0, insert_id: 0, status: self.flags(), warnings: 0, info: &vouch, changes: &schema };
+        let ok = wire::ok::Ok {
+            affected: 0,
+            insert_id: 0,
+            status: self.flags(),
+            warnings: 0,
+            info: &vouch,
+            changes: &schema,
+        };
         ok.write(&mut payload, self.caps);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await
     }
 
-    /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes the connection. We do as the server
-    /// that we claim to be.
+    /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes
+    /// the connection. We do as the server that we claim to be.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
         self.let_go_of_locks().await;
         self.forget_everything(Names::of_the_server());
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let mut payload = Vec::new();
-        wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
+        wire::ok::Err {
+            code: complaint.code,
+            state: complaint.state,
+            message: complaint.words.as_bytes(),
+        }
+        .write(&mut payload);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await?;
         self.refused_changes += 1;

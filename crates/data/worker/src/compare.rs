@@ -33,7 +33,13 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(hostgroup: u32, text: &[u8], lexing: Lexing) -> Self {
-        Self { hostgroup, text: text.into(), lexing, client: Cell::new(None), mirror: Cell::new(None) }
+        Self {
+            hostgroup,
+            text: text.into(),
+            lexing,
+            client: Cell::new(None),
+            mirror: Cell::new(None),
+        }
     }
 
     /// What waits with it.
@@ -43,24 +49,44 @@ impl Pair {
 
     /// False if there is a verdict now and no room for it.
     #[must_use]
-    pub(crate) fn client_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) -> bool {
+    pub(crate) fn client_said(
+        &self,
+        verdicts: &Verdicts,
+        side: Side,
+        now_s: u64,
+        options: &DigestOptions,
+    ) -> bool {
         self.client.set(Some(side));
         self.judge(verdicts, now_s, options)
     }
 
     /// As [`Self::client_said`].
     #[must_use]
-    pub(crate) fn mirror_said(&self, verdicts: &Verdicts, side: Side, now_s: u64, options: &DigestOptions) -> bool {
+    pub(crate) fn mirror_said(
+        &self,
+        verdicts: &Verdicts,
+        side: Side,
+        now_s: u64,
+        options: &DigestOptions,
+    ) -> bool {
         self.mirror.set(Some(side));
         self.judge(verdicts, now_s, options)
     }
 
     fn judge(&self, verdicts: &Verdicts, now_s: u64, options: &DigestOptions) -> bool {
-        let (Some(client), Some(mirror)) = (self.client.get(), self.mirror.get()) else { return true };
+        let (Some(client), Some(mirror)) = (self.client.get(), self.mirror.get()) else {
+            return true;
+        };
         let mut text = Vec::new();
         let digest = sql::digest(&self.text, options, &mut text);
         let difference = Difference::between(&client, &mirror, is_ordered(&self.text, self.lexing));
-        verdicts.add((self.hostgroup, digest), &text, [&client, &mirror], difference, now_s)
+        verdicts.add(
+            (self.hostgroup, digest),
+            &text,
+            [&client, &mirror],
+            difference,
+            now_s,
+        )
     }
 }
 
@@ -98,7 +124,8 @@ impl Difference {
         }
         if let Some(rows_max) = client.more_than {
             // The first rows of two results without an order may be any: the rest says nothing.
-            return (mirror.sum.rows <= rows_max).then_some(Self::FewerThan(rows_max, mirror.sum.rows));
+            return (mirror.sum.rows <= rows_max)
+                .then_some(Self::FewerThan(rows_max, mirror.sum.rows));
         }
         if client.sum.rows != mirror.sum.rows {
             return Some(Self::Rows(client.sum.rows, mirror.sum.rows));
@@ -109,18 +136,27 @@ impl Difference {
         if client.sum.unordered != mirror.sum.unordered {
             return Some(Self::Content(client.sum.rows));
         }
-        (ordered && client.sum.ordered != mirror.sum.ordered).then_some(Self::Order(client.sum.rows))
+        (ordered && client.sum.ordered != mirror.sum.ordered)
+            .then_some(Self::Order(client.sum.rows))
     }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = |error: Option<u16>| error.map_or_else(|| "no error".to_owned(), |code| format!("error {code}"));
+        let said = |error: Option<u16>| {
+            error.map_or_else(|| "no error".to_owned(), |code| format!("error {code}"))
+        };
         match *self {
-            Self::Errors(client, mirror) => write!(f, "client: {}, mirror: {}", said(client), said(mirror)),
+            Self::Errors(client, mirror) => {
+                write!(f, "client: {}, mirror: {}", said(client), said(mirror))
+            }
             Self::Rows(client, mirror) => write!(f, "client: {client} rows, mirror: {mirror}"),
-            Self::FewerThan(rows_max, mirror) => write!(f, "client: more than {rows_max} rows, mirror: {mirror}"),
-            Self::Affected(client, mirror) => write!(f, "client: {client} rows changed, mirror: {mirror}"),
+            Self::FewerThan(rows_max, mirror) => {
+                write!(f, "client: more than {rows_max} rows, mirror: {mirror}")
+            }
+            Self::Affected(client, mirror) => {
+                write!(f, "client: {client} rows changed, mirror: {mirror}")
+            }
             Self::Content(rows) => write!(f, "{rows} rows each, with other values"),
             Self::Order(rows) => write!(f, "the same {rows} rows in another order"),
         }
@@ -139,9 +175,13 @@ struct Verdict {
     mirror_us: u64,
 }
 
-/// By hostgroup of the mirror and digest; and the results that sessions have just relayed, by session: an idle one has no room for it.
+/// By hostgroup of the mirror and digest; and the results that sessions have just relayed, by
+/// session: an idle one has no room for it.
 #[derive(Default)]
-pub(crate) struct Verdicts(RefCell<BTreeMap<(u32, u64), Verdict>>, RefCell<BTreeMap<u32, Side>>);
+pub(crate) struct Verdicts(
+    RefCell<BTreeMap<(u32, u64), Verdict>>,
+    RefCell<BTreeMap<u32, Side>>,
+);
 
 impl Verdicts {
     pub(crate) fn relayed(&self, session: u32, side: Side) {
@@ -165,7 +205,10 @@ impl Verdicts {
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
             return false;
         }
-        let verdict = all.entry(key).or_insert_with(|| Verdict { text: text.into(), ..Verdict::default() });
+        let verdict = all.entry(key).or_insert_with(|| Verdict {
+            text: text.into(),
+            ..Verdict::default()
+        });
         verdict.count += 1;
         verdict.client_us += client.time_us;
         verdict.mirror_us += mirror.time_us;
@@ -174,7 +217,9 @@ impl Verdicts {
             Some(Difference::Errors(..)) => verdict.errors += 1,
             Some(_) => verdict.different += 1,
         }
-        verdict.last = difference.map(|difference| (difference, now_s)).or(verdict.last);
+        verdict.last = difference
+            .map(|difference| (difference, now_s))
+            .or(verdict.last);
         true
     }
 
@@ -188,7 +233,10 @@ impl Verdicts {
             same: verdict.same,
             different: verdict.different,
             errors: verdict.errors,
-            last_difference: verdict.last.map_or_else(|| Arc::from(""), |(difference, _)| difference.to_string().into()),
+            last_difference: verdict.last.map_or_else(
+                || Arc::from(""),
+                |(difference, _)| difference.to_string().into(),
+            ),
             last_difference_at: verdict.last.map_or(0, |(_, at)| at),
             client_us: verdict.client_us,
             mirror_us: verdict.mirror_us,
@@ -206,7 +254,17 @@ mod tests {
     use super::*;
 
     fn side(error: Option<u16>, rows: u64, ordered: u64, unordered: u64) -> Side {
-        Side { error, affected: 0, sum: RowSum { rows, ordered, unordered }, time_us: 5, more_than: None }
+        Side {
+            error,
+            affected: 0,
+            sum: RowSum {
+                rows,
+                ordered,
+                unordered,
+            },
+            time_us: 5,
+            more_than: None,
+        }
     }
 
     #[test]
@@ -219,7 +277,11 @@ mod tests {
             ("select a from t order /* x */ by a", true),
             ("SELECT `order` FROM t", false),
         ] {
-            assert_eq!(is_ordered(text.as_bytes(), Lexing::Escapes), ordered, "{text}");
+            assert_eq!(
+                is_ordered(text.as_bytes(), Lexing::Escapes),
+                ordered,
+                "{text}"
+            );
         }
         // Where its string ends depends on the session.
         let path = br"SELECT a FROM t WHERE p = 'c:\' ORDER BY a";
@@ -235,21 +297,57 @@ mod tests {
             assert!(pair.mirror_said(&verdicts, mirror, 100, &options));
             pair.client_said(&verdicts, client, 100, &options)
         };
-        assert!(Pair::new(9, b"SELECT 1", Lexing::Escapes).mirror_said(&verdicts, side(None, 1, 1, 1), 100, &options));
+        assert!(Pair::new(9, b"SELECT 1", Lexing::Escapes).mirror_said(
+            &verdicts,
+            side(None, 1, 1, 1),
+            100,
+            &options
+        ));
         assert!(verdicts.rows(false).is_empty(), "one side says nothing");
         let told = |verdicts: &Verdicts| verdicts.rows(false).pop().unwrap();
         assert!(judge("SELECT 1", side(None, 2, 3, 4), side(None, 2, 9, 4)));
         assert_eq!((told(&verdicts).same, told(&verdicts).count), (1, 1));
         assert!(judge("SELECT 2", side(None, 2, 3, 4), side(None, 1, 3, 4)));
-        assert_eq!(&*told(&verdicts).last_difference, "client: 2 rows, mirror: 1");
+        assert_eq!(
+            &*told(&verdicts).last_difference,
+            "client: 2 rows, mirror: 1"
+        );
         assert!(judge("SELECT 2", side(None, 2, 3, 4), side(None, 2, 3, 5)));
-        assert_eq!(&*told(&verdicts).last_difference, "2 rows each, with other values");
-        assert!(judge("SELECT 3", side(None, 0, 0, 0), side(Some(1146), 0, 0, 0)));
+        assert_eq!(
+            &*told(&verdicts).last_difference,
+            "2 rows each, with other values"
+        );
+        assert!(judge(
+            "SELECT 3",
+            side(None, 0, 0, 0),
+            side(Some(1146), 0, 0, 0)
+        ));
         let row = told(&verdicts);
-        assert_eq!(&*row.last_difference, "client: no error, mirror: error 1146");
-        assert_eq!((row.count, row.same, row.different, row.errors, row.mirror_us), (4, 1, 2, 1, 20));
-        assert!(judge("SELECT a FROM t ORDER BY a", side(None, 2, 3, 4), side(None, 2, 9, 4)));
-        assert!(verdicts.rows(true).iter().any(|row| &*row.last_difference == "the same 2 rows in another order"));
+        assert_eq!(
+            &*row.last_difference,
+            "client: no error, mirror: error 1146"
+        );
+        assert_eq!(
+            (
+                row.count,
+                row.same,
+                row.different,
+                row.errors,
+                row.mirror_us
+            ),
+            (4, 1, 2, 1, 20)
+        );
+        assert!(judge(
+            "SELECT a FROM t ORDER BY a",
+            side(None, 2, 3, 4),
+            side(None, 2, 9, 4)
+        ));
+        assert!(
+            verdicts
+                .rows(true)
+                .iter()
+                .any(|row| &*row.last_difference == "the same 2 rows in another order")
+        );
         assert!(verdicts.rows(false).is_empty());
         let same = side(None, 2, 3, 4);
         for n in 0..DIGESTS_MAX {
@@ -261,10 +359,16 @@ mod tests {
 
     #[test]
     fn of_a_result_that_is_cut_only_the_number_of_rows_is_compared() {
-        let cut = Side { more_than: Some(5), ..side(None, 7, 1, 1) };
+        let cut = Side {
+            more_than: Some(5),
+            ..side(None, 7, 1, 1)
+        };
         assert_eq!(Difference::between(&cut, &side(None, 6, 2, 2), true), None);
         let fewer = Difference::between(&cut, &side(None, 5, 2, 2), true).unwrap();
         assert_eq!(fewer.to_string(), "client: more than 5 rows, mirror: 5");
-        assert_eq!(Difference::between(&cut, &side(Some(1146), 0, 0, 0), true), Some(Difference::Errors(None, Some(1146))));
+        assert_eq!(
+            Difference::between(&cut, &side(Some(1146), 0, 0, 0), true),
+            Some(Difference::Errors(None, Some(1146)))
+        );
     }
 }

@@ -134,12 +134,18 @@ impl Drop for Seat {
 pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let tally = Rc::new(Tally::default());
     let note = setup.note.clone();
-    let pools = Rc::new(Pools::new(rt.clone(), setup.registry.clone(), tally.clone(), move |words| note(words)));
+    let pools = Rc::new(Pools::new(
+        rt.clone(),
+        setup.registry.clone(),
+        tally.clone(),
+        move |words| note(words),
+    ));
     let epoch = Rc::new(Epoch::new(&setup.snapshot));
     pools.adopt(&epoch.snapshot);
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
-    // What clients write into tables as their CONNECTION_ID() should not be what another proxy's clients write, or this one's did before it was started anew.
+    // What clients write into tables as their CONNECTION_ID() should not be what another proxy's
+    // clients write, or this one's did before it was started anew.
     let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
     let first = u32::try_from(first).unwrap_or_default();
     let core = Rc::new(Core {
@@ -198,8 +204,9 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The lowest number of a session. None is one that a server may give to a connection, which it shows in its lists: a KILL of that would end a stranger. And all are below twice this:
-/// clients may keep them in a signed integer of 32 bits.
+/// The lowest number of a session. None is one that a server may give to a connection, which it
+/// shows in its lists: a KILL of that would end a stranger. And all are below twice this: clients
+/// may keep them in a signed integer of 32 bits.
 pub(crate) const SESSIONS_FROM: u32 = 1 << 30;
 
 /// How many numbers of sessions this core has.
@@ -209,8 +216,17 @@ fn session_ids(index: u32, cores: u32) -> u32 {
 
 fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
     let reuse_port = matches!(address, Address::Tcp(_));
-    rt.listen(address, ListenOptions { backlog: 4096, reuse_port, ..ListenOptions::default() })
-        .map_err(|error| std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+    rt.listen(
+        address,
+        ListenOptions {
+            backlog: 4096,
+            reuse_port,
+            ..ListenOptions::default()
+        },
+    )
+    .map_err(|error| {
+        std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+    })
 }
 
 impl Core {
@@ -240,7 +256,11 @@ impl Core {
     /// Of what anybody can bring about as often as he likes: once a second.
     pub(crate) fn note_seldom(&self, words: &str) {
         let now = self.rt.now();
-        if self.told.get().is_none_or(|told| now - told >= Duration::from_secs(1)) {
+        if self
+            .told
+            .get()
+            .is_none_or(|told| now - told >= Duration::from_secs(1))
+        {
             self.told.set(Some(now));
             self.note(words);
         }
@@ -267,7 +287,8 @@ impl Core {
         }
     }
 
-    /// What tells a session, until it forgets all, from every other that there has been on any core; neither 0 nor [`backend::NOBODY`].
+    /// What tells a session, until it forgets all, from every other that there has been on any
+    /// core; neither 0 nor [`backend::NOBODY`].
     pub(crate) fn next_life(&self) -> u64 {
         let n = self.last_life.get();
         self.last_life.set(n + 1);
@@ -387,14 +408,26 @@ impl Core {
                     self.outbox.hand_over();
                     done(());
                 }
-                ToCore::Ask { what: Ask::QueryCache, reply, .. } if self.index == 0 => {
+                ToCore::Ask {
+                    what: Ask::QueryCache,
+                    reply,
+                    ..
+                } if self.index == 0 => {
                     self.rt.spawn(self.clone().list_cache(reply));
                 }
-                ToCore::Ask { what: Ask::Digests, reset, reply } => {
+                ToCore::Ask {
+                    what: Ask::Digests,
+                    reset,
+                    reply,
+                } => {
                     let listing = self.digests.list(reset);
                     self.rt.spawn(self.clone().list_digests(listing, reply));
                 }
-                ToCore::Ask { what: Ask::Prepared, reply, .. } => {
+                ToCore::Ask {
+                    what: Ask::Prepared,
+                    reply,
+                    ..
+                } => {
                     self.rt.spawn(self.clone().list_prepared(reply));
                 }
                 ToCore::ClientHost { address, failed } => {
@@ -411,10 +444,21 @@ impl Core {
                 },
                 ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
                 ToCore::Fetching { key, reply } => self.fetching(&key, reply),
-                ToCore::Kill { session, statement_only, owner, reply } => {
+                ToCore::Kill {
+                    session,
+                    statement_only,
+                    owner,
+                    reply,
+                } => {
                     reply(self.roster.kill(session, statement_only, owner.as_deref()));
                 }
-                ToCore::KillUser { user, host, but, does, reply } => {
+                ToCore::KillUser {
+                    user,
+                    host,
+                    but,
+                    does,
+                    reply,
+                } => {
                     reply(self.roster.kill_user(&user, host.as_deref(), but, does));
                 }
                 ToCore::HandOverEvents { done } => {
@@ -425,7 +469,11 @@ impl Core {
                     self.accepting.set(open);
                     self.doors.notify_all();
                 }
-                ToCore::ReloadTls { certificate, key, authorities } => match Acceptor::asking(&certificate, &key, &authorities) {
+                ToCore::ReloadTls {
+                    certificate,
+                    key,
+                    authorities,
+                } => match Acceptor::asking(&certificate, &key, &authorities) {
                     Ok(acceptor) => {
                         self.acceptor.replace(Some(acceptor));
                     }
@@ -441,7 +489,10 @@ impl Core {
                     self.roster.ring();
                     let core = self.clone();
                     self.rt.spawn(async move {
-                        let _gone_or_late = core.rt.timeout(Duration::from_millis(deadline_ms), core.drained()).await;
+                        let _gone_or_late = core
+                            .rt
+                            .timeout(Duration::from_millis(deadline_ms), core.drained())
+                            .await;
                         done(());
                     });
                 }
@@ -474,7 +525,10 @@ impl Core {
                 counts.set(Counter::ClientConnectionsLocked, locked);
                 if self.index == 0 {
                     let cache = self.cache.numbers();
-                    counts.set(Counter::QueryCacheMemoryBytes, cache.bytes + cache.gathering);
+                    counts.set(
+                        Counter::QueryCacheMemoryBytes,
+                        cache.bytes + cache.gathering,
+                    );
                     counts.set(Counter::QueryCacheEntries, cache.entries);
                     counts.set(Counter::QueryCachePurged, cache.purged);
                 }
@@ -489,7 +543,14 @@ impl Core {
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),
             Ask::Users => Report::Users(
-                self.users.borrow().iter().map(|(user, n)| UserRow { username: user.as_ref().into(), connections: *n }).collect(),
+                self.users
+                    .borrow()
+                    .iter()
+                    .map(|(user, n)| UserRow {
+                        username: user.as_ref().into(),
+                        connections: *n,
+                    })
+                    .collect(),
             ),
             Ask::Errors => Report::Errors(self.errors.rows(reset)),
             Ask::QueryCache => Report::QueryCache(Vec::new()),
@@ -500,7 +561,11 @@ impl Core {
             Ask::Core => Report::Cores(vec![self.row(reset)]),
             Ask::ClientHosts => {
                 // All cores have the same.
-                let rows = if self.index == 0 { self.hosts.rows() } else { Vec::new() };
+                let rows = if self.index == 0 {
+                    self.hosts.rows()
+                } else {
+                    Vec::new()
+                };
                 if reset {
                     self.hosts.flush();
                 }
@@ -526,7 +591,12 @@ impl Core {
 
     fn processes(&self) -> Vec<ProcessRow> {
         let now = self.rt.now();
-        let extended = self.epoch().snapshot.variables.mysql_show_processlist_extended > 0;
+        let extended = self
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_show_processlist_extended
+            > 0;
         let rows = self.roster.all().into_iter().map(|entry| {
             let server = entry.server.borrow();
             let (local_host, local_port) = match server.as_ref().map(|(_, local)| local) {
@@ -554,12 +624,18 @@ impl Core {
                 hostgroup: entry.hostgroup.get(),
                 local_host,
                 local_port,
-                server_host: server.as_ref().map_or_else(String::new, |(place, _)| place.host().to_string()),
+                server_host: server
+                    .as_ref()
+                    .map_or_else(String::new, |(place, _)| place.host().to_string()),
                 server_port: server.as_ref().map_or(0, |(place, _)| place.server().port),
                 command: entry.command.get(),
                 time_ms: u64::try_from((now - entry.since.get()).as_millis()).unwrap_or(u64::MAX),
                 info: entry.info(),
-                attributes: if extended { attributes(&entry) } else { Vec::new() },
+                attributes: if extended {
+                    attributes(&entry)
+                } else {
+                    Vec::new()
+                },
             }
         });
         rows.collect()
@@ -569,5 +645,10 @@ impl Core {
 /// What the client of a session has said of itself.
 fn attributes(entry: &Entry) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    entry.attributes.borrow().iter().map(|(name, value)| (text(name), text(value))).collect()
+    entry
+        .attributes
+        .borrow()
+        .iter()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }

@@ -13,7 +13,8 @@ use wire::command::COM_STMT_FETCH;
 use wire::response::{Expect, Outcome};
 use wire::{packet, status};
 
-/// An open cursor of a client's statement, with what the rules said of the statement when it was executed.
+/// An open cursor of a client's statement, with what the rules said of the statement when it was
+/// executed.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     /// Its rows are on the connection that the session holds to this hostgroup.
@@ -28,11 +29,17 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub(crate) fn of(plan: &plan::Plan) -> Self {
-        Self { hostgroup: plan.hostgroup(), timeout_ms: plan.timeout_ms, rows_max: plan.rows_max, rows: 0 }
+        Self {
+            hostgroup: plan.hostgroup(),
+            timeout_ms: plan.timeout_ms,
+            rows_max: plan.rows_max,
+            rows: 0,
+        }
     }
 }
 
-/// A fetch opens nothing and leaves nothing but warnings. It is no SELECT: what FOUND_ROWS() says stays.
+/// A fetch opens nothing and leaves nothing but warnings. It is no SELECT: what FOUND_ROWS() says
+/// stays.
 const FETCH: &[u8] = b"DO 0";
 
 impl Session {
@@ -42,7 +49,9 @@ impl Session {
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_fetch")).await;
         };
         let at = statement.cursor.as_ref().map(|cursor| cursor.hostgroup);
-        let Some((hostgroup, mut backend)) = at.and_then(|hostgroup| Some((hostgroup, self.held.take(hostgroup)?))) else {
+        let Some((hostgroup, mut backend)) =
+            at.and_then(|hostgroup| Some((hostgroup, self.held.take(hostgroup)?)))
+        else {
             let stop = if epoch.claims_mariadb() { "" } else { "." };
             let words = format!("The statement ({id}) has no open cursor{stop}");
             return self.refuse(&Complaint::with(1421, "HY000", words)).await;
@@ -50,13 +59,16 @@ impl Session {
         self.core.tally.up(Counter::Questions);
         self.entry.begins("Fetch", b"", self.core.rt.now());
         self.entry.works_on(hostgroup, &backend);
-        let fetched = self.fetch_from(epoch, hostgroup, &mut backend, id, rows).await;
+        let fetched = self
+            .fetch_from(epoch, hostgroup, &mut backend, id, rows)
+            .await;
         if fetched.is_ok() && backend.idle == Idle::Proven {
             self.put_back(hostgroup, backend);
             return Ok(());
         }
         if fetched.is_ok() && backend.holds.is_empty() {
-            // The client has its answer, and nothing of the session is there: only a KILL that may come late.
+            // The client has its answer, and nothing of the session is there: only a KILL that may
+            // come late.
             self.core.pools.release(backend);
             return Ok(());
         }
@@ -68,7 +80,11 @@ impl Session {
                 let (code, sqlstate, words) = failure.to_client();
                 Err(Ended::Told(Complaint::with(code, sqlstate, words)))
             }
-            Err((Failed::Killed, false)) => Err(Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted"))),
+            Err((Failed::Killed, false)) => Err(Ended::Told(Complaint::with(
+                1317,
+                "70100",
+                "Query execution was interrupted",
+            ))),
             Err((Failed::Client, _)) => Err(Ended::Gone),
             Err(_) | Ok(()) => Err(Ended::Broken),
         }
@@ -82,7 +98,8 @@ impl Session {
         id: u32,
         rows: u32,
     ) -> Result<(), (Failed, bool)> {
-        // A cursor that the server closed by itself has no id any more; the server says what it thinks of 0.
+        // A cursor that the server closed by itself has no id any more; the server says what it
+        // thinks of 0.
         let known = backend.cursor(id).unwrap_or_default();
         let mut command = Vec::with_capacity(13);
         packet::append_with(&mut command, &mut 0, |payload| {
@@ -90,11 +107,24 @@ impl Session {
             payload.extend_from_slice(&known.to_le_bytes());
             payload.extend_from_slice(&rows.to_le_bytes());
         });
-        backend.send(Chunk::from(command)).await.map_err(|failure| (Failed::Backend(failure), false))?;
+        backend
+            .send(Chunk::from(command))
+            .await
+            .map_err(|failure| (Failed::Backend(failure), false))?;
         let v = &epoch.snapshot.variables;
-        let (mut limit_ms, per_second) = (v.mysql_default_query_timeout, v.mysql_throttle_max_bytes_per_second_to_client);
-        let mut ask = Ask { per_second, ..Ask::for_all_of(Expect::Fetch) };
-        if let Some(cursor) = self.statements.get(id).and_then(|(_, statement)| statement.cursor.as_ref()) {
+        let (mut limit_ms, per_second) = (
+            v.mysql_default_query_timeout,
+            v.mysql_throttle_max_bytes_per_second_to_client,
+        );
+        let mut ask = Ask {
+            per_second,
+            ..Ask::for_all_of(Expect::Fetch)
+        };
+        if let Some(cursor) = self
+            .statements
+            .get(id)
+            .and_then(|(_, statement)| statement.cursor.as_ref())
+        {
             limit_ms = crate::ready::limit_ms(cursor.timeout_ms, v);
             (ask.rows_max, ask.rows_before) = (cursor.rows_max, cursor.rows);
         }
@@ -105,7 +135,12 @@ impl Session {
         let is_cut = ask.rows_max.is_some_and(|most| rows > most);
         let failed = matches!(response.outcome(), Outcome::Err { .. });
         let flags = response.is_status_known().then(|| response.status());
-        let answered = Answered { ok: !failed, status: flags, warnings: response.warnings(), insert_id: 0 };
+        let answered = Answered {
+            ok: !failed,
+            status: flags,
+            warnings: response.warnings(),
+            insert_id: 0,
+        };
         backend.holds.after(&sql::class(FETCH), &answered);
         backend.warned = (!failed).then(|| response.warnings());
         if failed || response.warnings() > 0 {
@@ -138,7 +173,9 @@ impl Session {
 
     /// A statement of the client is executed anew, reset or closed: its cursor ends.
     pub(crate) fn close_cursor(&mut self, id: u32, statement: &mut ClientStatement) {
-        let Some(cursor) = statement.cursor.take() else { return };
+        let Some(cursor) = statement.cursor.take() else {
+            return;
+        };
         let hostgroup = cursor.hostgroup;
         if let Some(mut backend) = self.held.take(hostgroup) {
             backend.close_cursor(id);

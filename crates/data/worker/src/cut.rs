@@ -1,4 +1,5 @@
-//! Results that a rule limits: followed row by row, and ended with an error where there would be too many.
+//! Results that a rule limits: followed row by row, and ended with an error where there would be
+//! too many.
 
 use crate::relay::Follower;
 use rt::Chunk;
@@ -18,20 +19,30 @@ pub(crate) struct Passed {
     pub(crate) out: Chunk,
     /// The end of the response among what came.
     pub(crate) end: Option<usize>,
-    /// The limit is passed, and what comes now is no longer for the client: the number of the packet that must say so.
+    /// The limit is passed, and what comes now is no longer for the client: the number of the
+    /// packet that must say so.
     pub(crate) cut: Option<u8>,
 }
 
 impl Cut {
     pub(crate) fn after(rows_max: u64) -> Self {
-        Self { rows_max, server: Packets::default(), client: Packets::default(), held: Vec::new() }
+        Self {
+            rows_max,
+            server: Packets::default(),
+            client: Packets::default(),
+            held: Vec::new(),
+        }
     }
 
     pub(crate) fn rows_max(&self) -> u64 {
         self.rows_max
     }
 
-    pub(crate) fn follow(&mut self, follower: &mut Follower, chunk: &Chunk) -> Result<Passed, wire::Malformed> {
+    pub(crate) fn follow(
+        &mut self,
+        follower: &mut Follower,
+        chunk: &Chunk,
+    ) -> Result<Passed, wire::Malformed> {
         let before = self.held.len();
         let mut bytes = std::mem::take(&mut self.held);
         bytes.extend_from_slice(chunk);
@@ -56,11 +67,19 @@ impl Cut {
             }
             if too_many || end.is_some() {
                 let end = end.map(|used| (at + used).saturating_sub(before));
-                return Ok(Passed { out: Chunk::from(out), end, cut: too_many.then_some(self.client.next_seq) });
+                return Ok(Passed {
+                    out: Chunk::from(out),
+                    end,
+                    cut: too_many.then_some(self.client.next_seq),
+                });
             }
             at += piece;
         }
-        Ok(Passed { out: Chunk::from(out), end: None, cut: None })
+        Ok(Passed {
+            out: Chunk::from(out),
+            end: None,
+            cut: None,
+        })
     }
 }
 
@@ -91,7 +110,9 @@ impl Packets {
                 let take = (HEADER_LEN - self.header.len()).min(bytes.len() - at);
                 self.header.extend_from_slice(&bytes[at..at + take]);
                 at += take;
-                let Some(header) = self.header.first_chunk::<HEADER_LEN>() else { break };
+                let Some(header) = self.header.first_chunk::<HEADER_LEN>() else {
+                    break;
+                };
                 let (len, seq) = packet::header(header);
                 self.header.clear();
                 self.next_seq = seq.wrapping_add(1);
@@ -147,7 +168,8 @@ mod tests {
         let (stream, third) = four_rows();
         for client in [SERVER, caps::PROTOCOL_41] {
             for size in 1..=stream.len() {
-                let mut follower = Follower::new(Expect::Query, (SERVER, client), None, Turn::after(0), 0, 2);
+                let mut follower =
+                    Follower::new(Expect::Query, (SERVER, client), None, Turn::after(0), 0, 2);
                 let mut cut = Cut::after(2);
                 let (mut got, mut seq, mut ended) = (Vec::new(), None, false);
                 for chunk in stream.chunks(size) {

@@ -9,15 +9,27 @@ use bridge::Failure;
 use std::rc::Rc;
 
 impl Core {
-    /// Tells the sessions whose statement runs, or whose connection is held, on a server that is cut off.
+    /// Tells the sessions whose statement runs, or whose connection is held, on a server that is
+    /// cut off.
     pub(crate) fn cut_off(&self) {
         let is_cut = |place: &Rc<Place>| place.is_cut_off();
         for entry in self.roster.all() {
-            let runs = entry.command.get() != "Sleep" && entry.server.borrow().as_ref().is_some_and(|(place, _)| is_cut(place));
+            let runs = entry.command.get() != "Sleep"
+                && entry
+                    .server
+                    .borrow()
+                    .as_ref()
+                    .is_some_and(|(place, _)| is_cut(place));
             if runs {
                 entry.cut.set(true);
             }
-            if runs || entry.holding.borrow().iter().any(|held| is_cut(&held.place)) {
+            if runs
+                || entry
+                    .holding
+                    .borrow()
+                    .iter()
+                    .any(|held| is_cut(&held.place))
+            {
                 entry.bell.ring();
             }
         }
@@ -25,8 +37,8 @@ impl Core {
 }
 
 impl Session {
-    /// Closes what is held on servers that are cut off; whether something of the session went with it. Warnings and found rows are not: who asks for
-    /// them is told.
+    /// Closes what is held on servers that are cut off; whether something of the session went with
+    /// it. Warnings and found rows are not: who asks for them is told.
     pub(crate) fn leave_cut_off(&mut self) -> bool {
         let warned = self.held.holds().any(|hold| hold == Hold::Diagnostics);
         let found_rows = self.held.holds().any(|hold| hold == Hold::FoundRows);

@@ -26,16 +26,29 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// Of a snapshot that was made for this core alone: see [`Snapshot::for_core`]. Here that would hold up the core's sessions.
+    /// Of a snapshot that was made for this core alone: see [`Snapshot::for_core`]. Here that would
+    /// hold up the core's sessions.
     pub(crate) fn new(snapshot: &Snapshot) -> Self {
         let snapshot = snapshot.clone();
         let digest = snapshot.variables.digest_options();
         let digests_alike = !digest.are_as_whole();
         let digests = snapshot.needs_digests();
         let hits = Rc::new(RefCell::new(vec![0; snapshot.rules.chain().len()]));
-        let pipelines = snapshot.servers.iter().any(|hostgroup| hostgroup.attributes.pipelining > 1);
+        let pipelines = snapshot
+            .servers
+            .iter()
+            .any(|hostgroup| hostgroup.attributes.pipelining > 1);
         let logs = snapshot.logs();
-        Self { snapshot, digest, digests_alike, digests, pipelines, logs, hits, memo: Rc::default() }
+        Self {
+            snapshot,
+            digest,
+            digests_alike,
+            digests,
+            pipelines,
+            logs,
+            hits,
+            memo: Rc::default(),
+        }
     }
 
     /// The one after this. Only a LOAD of rules begins to count them anew.
@@ -45,12 +58,20 @@ impl Epoch {
             return next;
         }
         // Shared: what runs by the one before is still counted.
-        Self { hits: self.hits.clone(), memo: self.memo.clone(), ..next }
+        Self {
+            hits: self.hits.clone(),
+            memo: self.memo.clone(),
+            ..next
+        }
     }
 
-    /// Whose server we say we are: the vendors differ in what a reset and a refused change of user leave.
+    /// Whose server we say we are: the vendors differ in what a reset and a refused change of user
+    /// leave.
     pub(crate) fn claims_mariadb(&self) -> bool {
-        self.snapshot.variables.mysql_server_version.contains("MariaDB")
+        self.snapshot
+            .variables
+            .mysql_server_version
+            .contains("MariaDB")
     }
 
     /// Count the rules that matched.
@@ -69,7 +90,14 @@ impl Epoch {
     /// (rule_id, hits) of all active rules.
     pub(crate) fn hits(&self, reset: bool) -> Vec<(i64, u64)> {
         let mut hits = self.hits.borrow_mut();
-        let rows = self.snapshot.rules.chain().iter().zip(hits.iter()).map(|(rule, n)| (rule.rule_id, *n)).collect();
+        let rows = self
+            .snapshot
+            .rules
+            .chain()
+            .iter()
+            .zip(hits.iter())
+            .map(|(rule, n)| (rule.rule_id, *n))
+            .collect();
         if reset {
             hits.fill(0);
         }

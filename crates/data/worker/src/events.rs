@@ -1,4 +1,5 @@
-//! Statements for the events log: a core gathers them in memory, within a bound, and hands them over to the thread that writes files.
+//! Statements for the events log: a core gathers them in memory, within a bound, and hands them
+//! over to the thread that writes files.
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
@@ -46,14 +47,25 @@ struct Flow {
 
 impl Outbox {
     pub(crate) fn new(hand: Hand) -> Self {
-        Self { gathered: RefCell::default(), flow: Arc::default(), hand }
+        Self {
+            gathered: RefCell::default(),
+            flow: Arc::default(),
+            hand,
+        }
     }
 
     /// Gathers a statement, if no more than `bytes_max` wait with it.
     fn put(&self, event: &Event<'_>, gathered: &mut Gathered, bytes_max: u64) {
-        let texts = [event.user, event.schema, event.client, event.text, event.server.map_or(b"", |(_, server)| server)];
+        let texts = [
+            event.user,
+            event.schema,
+            event.client,
+            event.text,
+            event.server.map_or(b"", |(_, server)| server),
+        ];
         let len = texts.iter().map(|text| text.len() as u64).sum::<u64>() + NUMBERS_LEN_MAX;
-        if self.flow.waiting.load(Ordering::Relaxed) + gathered.bytes.len() as u64 + len > bytes_max {
+        if self.flow.waiting.load(Ordering::Relaxed) + gathered.bytes.len() as u64 + len > bytes_max
+        {
             self.flow.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -73,7 +85,10 @@ impl Outbox {
     }
 
     fn hand_over_these(&self, gathered: &mut Gathered) {
-        let (mut bytes, records) = (std::mem::take(&mut gathered.bytes), std::mem::take(&mut gathered.records));
+        let (mut bytes, records) = (
+            std::mem::take(&mut gathered.bytes),
+            std::mem::take(&mut gathered.records),
+        );
         if records == 0 {
             return;
         }
@@ -88,14 +103,24 @@ impl Outbox {
             flow.written.fetch_add(fate.written, Ordering::Relaxed);
             flow.lost.fetch_add(fate.lost, Ordering::Relaxed);
         };
-        if let Err(back) = (self.hand)(Events { bytes, records, done: Box::new(done) }) {
-            (back.done)(Fate { written: 0, lost: records });
+        if let Err(back) = (self.hand)(Events {
+            bytes,
+            records,
+            done: Box::new(done),
+        }) {
+            (back.done)(Fate {
+                written: 0,
+                lost: records,
+            });
         }
     }
 
     /// Records that are in files, and records that will never be.
     pub(crate) fn written_and_lost(&self) -> (u64, u64) {
-        (self.flow.written.load(Ordering::Relaxed), self.flow.lost.load(Ordering::Relaxed))
+        (
+            self.flow.written.load(Ordering::Relaxed),
+            self.flow.lost.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -114,21 +139,42 @@ struct Done<'a> {
 }
 
 impl Session {
-    /// Logs a statement that has been answered, or whose session ended before. `digest` is that of what a server got.
+    /// Logs a statement that has been answered, or whose session ended before. `digest` is that of
+    /// what a server got.
     pub(crate) fn log(&self, job: &Job<'_>, digest: u64, began: Instant, told: Told) {
         let (kind, statement_id) = match job.what {
             What::Query(_) | What::Dynamic(_) | What::Refused(_) => (EventKind::Query, 0),
             What::Prepare(preparing) if preparing.naming.is_some() => (EventKind::Query, 0),
             // What could not be prepared has no number.
-            What::Prepare(preparing) => (EventKind::Prepare, if self.turn.failed { 0 } else { preparing.client }),
+            What::Prepare(preparing) => (
+                EventKind::Prepare,
+                if self.turn.failed {
+                    0
+                } else {
+                    preparing.client
+                },
+            ),
             What::Execute(execution) => (EventKind::Execute, execution.client),
             What::Raw(..) => return,
         };
         let (text, prepared_in) = (job.sent(), job.what.prepared_in());
-        self.put_event(job.epoch, &Done { kind, statement_id, text, digest, began, told, prepared_in, is_routed: true });
+        self.put_event(
+            job.epoch,
+            &Done {
+                kind,
+                statement_id,
+                text,
+                digest,
+                began,
+                told,
+                prepared_in,
+                is_routed: true,
+            },
+        );
     }
 
-    /// Refuses a statement about which rules are not asked any more. Whether it is logged is said by `mysql-eventslog_default_log` then.
+    /// Refuses a statement about which rules are not asked any more. Whether it is logged is said
+    /// by `mysql-eventslog_default_log` then.
     pub(crate) async fn refuse_unasked(
         &mut self,
         epoch: &Epoch,
@@ -142,7 +188,16 @@ impl Session {
             let told = Told::default();
             self.put_event(
                 epoch,
-                &Done { kind, statement_id, text, digest: 0, began, told, prepared_in: None, is_routed: false },
+                &Done {
+                    kind,
+                    statement_id,
+                    text,
+                    digest: 0,
+                    began,
+                    told,
+                    prepared_in: None,
+                    is_routed: false,
+                },
             );
         }
         refused
@@ -151,16 +206,27 @@ impl Session {
     fn put_event(&self, epoch: &Epoch, done: &Done<'_>) {
         let v = &epoch.snapshot.variables;
         let schema = done.prepared_in.unwrap_or(&self.state.schema);
-        let schema = if schema.is_empty() { &*v.mysql_default_schema } else { schema };
+        let schema = if schema.is_empty() {
+            &*v.mysql_default_schema
+        } else {
+            schema
+        };
         let ended_us = self.core.rt.wall_us();
-        let took_us = u64::try_from((self.core.rt.now() - done.began).as_micros()).unwrap_or(u64::MAX);
+        let took_us =
+            u64::try_from((self.core.rt.now() - done.began).as_micros()).unwrap_or(u64::MAX);
         let outbox = &self.core.outbox;
         let mut gathered = outbox.gathered.borrow_mut();
-        let (mut client, mut server) = (std::mem::take(&mut gathered.client), std::mem::take(&mut gathered.server));
+        let (mut client, mut server) = (
+            std::mem::take(&mut gathered.client),
+            std::mem::take(&mut gathered.server),
+        );
         let (host, port) = &self.entry.client;
         write_address(&mut client, host, *port);
         let asked = self.entry.server.borrow();
-        let asked = asked.as_ref().filter(|_| done.is_routed && self.entry.asks_a_server()).zip(self.entry.hostgroup.get());
+        let asked = asked
+            .as_ref()
+            .filter(|_| done.is_routed && self.entry.asks_a_server())
+            .zip(self.entry.hostgroup.get());
         if let Some(((place, _), _)) = asked {
             write_address(&mut server, place.host(), place.server().port);
         }
@@ -180,7 +246,11 @@ impl Session {
             digest: done.digest,
             text: done.text,
         };
-        outbox.put(&event, &mut gathered, self.core.share(v.mysql_eventslog_buffer_MB << 20));
+        outbox.put(
+            &event,
+            &mut gathered,
+            self.core.share(v.mysql_eventslog_buffer_MB << 20),
+        );
         (gathered.client, gathered.server) = (client, server);
     }
 }
@@ -221,7 +291,10 @@ mod tests {
     #[test]
     fn what_the_disk_does_not_take_in_time_is_bounded_and_counted() {
         let (hand, taken) = rt::mailbox::channel(10);
-        let outbox = Outbox::new(Arc::new(move |events| hand.try_send(events).map_err(rt::mailbox::SendError::into_inner)));
+        let outbox = Outbox::new(Arc::new(move |events| {
+            hand.try_send(events)
+                .map_err(rt::mailbox::SendError::into_inner)
+        }));
         for _ in 0..100 {
             put(&outbox, 10_000);
         }
@@ -229,10 +302,17 @@ mod tests {
         // Nine of about 1,030 bytes; nothing was written yet.
         assert_eq!(outbox.written_and_lost(), (0, 91));
         put(&outbox, 10_000);
-        assert_eq!(outbox.written_and_lost(), (0, 92), "what was handed over still counts");
+        assert_eq!(
+            outbox.written_and_lost(),
+            (0, 92),
+            "what was handed over still counts"
+        );
         let events = taken.try_recv().unwrap();
         assert_eq!(events.records, 9);
-        (events.done)(Fate { written: 6, lost: 3 });
+        (events.done)(Fate {
+            written: 6,
+            lost: 3,
+        });
         assert_eq!(outbox.written_and_lost(), (6, 95));
         put(&outbox, 10_000);
         assert_eq!(outbox.written_and_lost(), (6, 95), "there is room again");
@@ -251,13 +331,20 @@ mod tests {
     #[test]
     fn a_piece_that_waits_takes_about_as_much_memory_as_is_counted() {
         let (hand, taken) = rt::mailbox::channel(10);
-        let outbox = Outbox::new(Arc::new(move |events| hand.try_send(events).map_err(rt::mailbox::SendError::into_inner)));
+        let outbox = Outbox::new(Arc::new(move |events| {
+            hand.try_send(events)
+                .map_err(rt::mailbox::SendError::into_inner)
+        }));
         for count in [1, 10, 100] {
             (0..count).for_each(|_| put(&outbox, 1_000_000));
             outbox.hand_over();
             let mut memory = 0;
             while let Some(events) = taken.try_recv() {
-                assert!(events.bytes.capacity() <= 2 * events.bytes.len(), "{} for {events:?}", events.bytes.capacity());
+                assert!(
+                    events.bytes.capacity() <= 2 * events.bytes.len(),
+                    "{} for {events:?}",
+                    events.bytes.capacity()
+                );
                 memory += events.bytes.len();
             }
             assert!(memory > count * 1000);

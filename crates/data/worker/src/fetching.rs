@@ -1,8 +1,9 @@
-//! Who fetches what for the cache, over all cores: one of them keeps count for each key, and is asked by message.
+//! Who fetches what for the cache, over all cores: one of them keeps count for each key, and is
+//! asked by message.
 //!
-//! Sessions of a core first look among its own flights; the first of them asks the core at which the key is at home. So a statement
-//! is sent once, however many cores there are, and what it costs is one message and its answer, where a rule says `cache_timeout` and
-//! the answer is not kept yet.
+//! Sessions of a core first look among its own flights; the first of them asks the core at which
+//! the key is at home. So a statement is sent once, however many cores there are, and what it costs
+//! is one message and its answer, where a rule says `cache_timeout` and the answer is not kept yet.
 
 use crate::core::Core;
 use crate::peers::PEERS_MAX;
@@ -24,7 +25,8 @@ pub(crate) struct Flying {
 pub(crate) enum Waited {
     /// Ask a server; others may wait for it.
     Fetch(Flying),
-    /// Look into the cache: whoever fetched it is done, or took too long. If nothing is there, ask for himself.
+    /// Look into the cache: whoever fetched it is done, or took too long. If nothing is there, ask
+    /// for himself.
     Look(Option<Flying>),
     /// Nothing more: the operator has ended the statement.
     Told(Told),
@@ -33,7 +35,10 @@ pub(crate) enum Waited {
 impl Core {
     /// Fetches it whoever else does. Sessions of this core may wait for it.
     pub(crate) fn fly_alone(&self, key: &[u8]) -> Flying {
-        Flying { _here: self.flights.begin(key), _at_home: None }
+        Flying {
+            _here: self.flights.begin(key),
+            _at_home: None,
+        }
     }
 
     /// Another core asks whether somebody fetches this.
@@ -59,7 +64,11 @@ impl Core {
 
 impl Session {
     /// Waits for whoever fetches this already, on any core; else this session does.
-    pub(crate) async fn take_off(&mut self, key: &[u8], patience: Duration) -> Result<Waited, Ended> {
+    pub(crate) async fn take_off(
+        &mut self,
+        key: &[u8],
+        patience: Duration,
+    ) -> Result<Waited, Ended> {
         if let Some(flight) = self.core.flights.find(key) {
             self.core.tally.up(Counter::QueryCacheWaited);
             return Ok(match self.while_there(patience, flight.ended()).await? {
@@ -70,10 +79,20 @@ impl Session {
         let flying = self.core.fly_alone(key);
         let home = self.core.cache.home(key, self.core.peers.len());
         // There is no peer of its own index.
-        let Some(Some(peer)) = self.core.peers.get(home) else { return Ok(Waited::Fetch(flying)) };
+        let Some(Some(peer)) = self.core.peers.get(home) else {
+            return Ok(Waited::Fetch(flying));
+        };
         let (answer, answered) = mailbox::channel(1);
         let reply = Box::new(move |fetching| drop(answer.try_send(fetching)));
-        if peer.control.len() >= PEERS_MAX || peer.control.try_send(ToCore::Fetching { key: key.into(), reply }).is_err() {
+        if peer.control.len() >= PEERS_MAX
+            || peer
+                .control
+                .try_send(ToCore::Fetching {
+                    key: key.into(),
+                    reply,
+                })
+                .is_err()
+        {
             return Ok(Waited::Fetch(flying));
         }
         let fetching = match self.while_there(patience, answered.recv()).await? {
@@ -81,12 +100,16 @@ impl Session {
             Either::Right(told) => return Ok(Waited::Told(told)),
         };
         Ok(match fetching {
-            Some(Fetching::Yours(flight)) => Waited::Fetch(Flying { _at_home: Some(flight), ..flying }),
+            Some(Fetching::Yours(flight)) => Waited::Fetch(Flying {
+                _at_home: Some(flight),
+                ..flying
+            }),
             Some(Fetching::Over) | None => Waited::Look(Some(flying)),
         })
     }
 
-    /// What comes of it in this time, `None` if nothing does, while the client is there; or what it was told when somebody ended it.
+    /// What comes of it in this time, `None` if nothing does, while the client is there; or what it
+    /// was told when somebody ended it.
     async fn while_there<T>(
         &mut self,
         at_most: Duration,

@@ -1,4 +1,5 @@
-//! What a statement does to `FOUND_ROWS()`, as far as its text and its answer tell. Measured on MariaDB 10.11 and MySQL 9.7.
+//! What a statement does to `FOUND_ROWS()`, as far as its text and its answer tell. Measured on
+//! MariaDB 10.11 and MySQL 9.7.
 
 use sql::words::{Kind, Token, Words};
 use sql::{Class, CommandCounter, Leaves};
@@ -12,7 +13,8 @@ pub(crate) enum Finds {
     Rows,
     /// It is one.
     One,
-    /// It is the number of rows that an UPDATE has looked at, if there are any. Where there are none, the server may not have looked.
+    /// It is the number of rows that an UPDATE has looked at, if there are any. Where there are
+    /// none, the server may not have looked.
     Matched,
     /// It is a number that is the statement's own, which only the server knows.
     Server,
@@ -31,18 +33,29 @@ impl Finds {
         }
         match class.command {
             CommandCounter::Update
-                if mariadb == Some(false) && !class.selects && !runs_programs(class) && !names_several_tables(text) =>
+                if mariadb == Some(false)
+                    && !class.selects
+                    && !runs_programs(class)
+                    && !names_several_tables(text) =>
             {
                 return Self::Matched;
             }
             CommandCounter::Insert | CommandCounter::Replace => {
-                return if selects_what_it_inserts(class, text, mariadb) { Self::Server } else { Self::Unknown };
+                return if selects_what_it_inserts(class, text, mariadb) {
+                    Self::Server
+                } else {
+                    Self::Unknown
+                };
             }
             _ => {}
         }
         let mut words = Words::new(text);
-        let Some(first) = words.find(|token| !token.is_sign(b'(')) else { return Self::Unknown };
-        if first.is_any(&["SELECT", "WITH", "TABLE"]) || first.is("VALUES") && mariadb == Some(false) {
+        let Some(first) = words.find(|token| !token.is_sign(b'(')) else {
+            return Self::Unknown;
+        };
+        if first.is_any(&["SELECT", "WITH", "TABLE"])
+            || first.is("VALUES") && mariadb == Some(false)
+        {
             return Self::Rows;
         }
         if first.is("SHOW") {
@@ -50,13 +63,20 @@ impl Finds {
         }
         if first.is("DO") {
             // To MySQL it is a SELECT.
-            return if mariadb == Some(false) { Self::One } else { Self::Unknown };
+            return if mariadb == Some(false) {
+                Self::One
+            } else {
+                Self::Unknown
+            };
         }
         if first.is("ANALYZE") && mariadb == Some(true)
             || first.is_any(EXPLAINS) && words.peek().is_some_and(|next| next.is("ANALYZE"))
         {
             // What is executed to be explained.
-            return if words.find(|token| token.is_any(CHANGES)).is_some_and(|token| token.is("SELECT")) {
+            return if words
+                .find(|token| token.is_any(CHANGES))
+                .is_some_and(|token| token.is("SELECT"))
+            {
                 Self::Server
             } else {
                 Self::Unknown
@@ -68,8 +88,12 @@ impl Finds {
 
     /// Many are a SELECT of their servers' own.
     fn of_show<'a>(words: impl Iterator<Item = Token<'a>>, mariadb: Option<bool>) -> Self {
-        let mut words = words.skip_while(|token| token.is_any(&["FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL", "STORAGE"]));
-        let (Some(first), second) = (words.next(), words.next()) else { return Self::Unknown };
+        let mut words = words.skip_while(|token| {
+            token.is_any(&["FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL", "STORAGE"])
+        });
+        let (Some(first), second) = (words.next(), words.next()) else {
+            return Self::Unknown;
+        };
         let is_second = |word| second.is_some_and(|second| second.is(word));
         let selects = first.is_any(&[
             "TABLES",
@@ -124,7 +148,8 @@ impl Finds {
     }
 }
 
-/// Whether a DESCRIBE is of a table, and maybe a column, behind its verb. It explains a statement else.
+/// Whether a DESCRIBE is of a table, and maybe a column, behind its verb. It explains a statement
+/// else.
 fn names_a_table<'a>(words: impl Iterator<Item = Token<'a>>) -> bool {
     const STATEMENTS: &[&str] = &[
         "SELECT",
@@ -143,7 +168,9 @@ fn names_a_table<'a>(words: impl Iterator<Item = Token<'a>>) -> bool {
         "INTO",
     ];
     let mut words = words.take_while(|token| !token.is_sign(b';'));
-    let is_name = |token: Token<'_>| token.kind == Kind::Name || token.kind == Kind::Word && !token.is_any(STATEMENTS);
+    let is_name = |token: Token<'_>| {
+        token.kind == Kind::Name || token.kind == Kind::Word && !token.is_any(STATEMENTS)
+    };
     if !words.next().is_some_and(is_name) {
         return false;
     }
@@ -156,10 +183,12 @@ fn names_a_table<'a>(words: impl Iterator<Item = Token<'a>>) -> bool {
 
 const EXPLAINS: &[&str] = &["DESCRIBE", "DESC", "EXPLAIN"];
 /// What a statement may do that is explained.
-const CHANGES: &[&str] = &["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES", "FOR", "INTO"];
+const CHANGES: &[&str] = &[
+    "SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "TABLE", "VALUES", "FOR", "INTO",
+];
 
-/// Whether an INSERT selects the rows that it inserts, and not only a value of one of them: then it has found as many. MariaDB finds none of a maximum of
-/// no rows, and gives rows back.
+/// Whether an INSERT selects the rows that it inserts, and not only a value of one of them: then it
+/// has found as many. MariaDB finds none of a maximum of no rows, and gives rows back.
 fn selects_what_it_inserts(class: &Class<'_>, text: &[u8], mariadb: Option<bool>) -> bool {
     let mut depth = 0_i32;
     let mut outer = Words::new(text).filter(|token| {
@@ -169,26 +198,47 @@ fn selects_what_it_inserts(class: &Class<'_>, text: &[u8], mariadb: Option<bool>
     let selects = outer.any(|token| token.is("SELECT"));
     match mariadb {
         Some(false) => selects,
-        Some(true) => selects && !runs_programs(class) && !may_be_one_for_all(text) && !outer.any(|token| token.is("RETURNING")),
+        Some(true) => {
+            selects
+                && !runs_programs(class)
+                && !may_be_one_for_all(text)
+                && !outer.any(|token| token.is("RETURNING"))
+        }
         None => false,
     }
 }
 
-/// Whether a result may be one row for all rows, as that of `SELECT COUNT(*) FROM t`: where MariaDB sees that there are none, FOUND_ROWS() stays what it was.
+/// Whether a result may be one row for all rows, as that of `SELECT COUNT(*) FROM t`: where MariaDB
+/// sees that there are none, FOUND_ROWS() stays what it was.
 pub(crate) fn may_be_one_for_all(text: &[u8]) -> bool {
     let groups = |token: Token<'_>| {
         token.kind != Kind::Sign
-            && (token.is_any(&["COUNT", "MIN", "MAX", "SUM", "AVG", "STD", "VARIANCE", "HAVING"])
-                || [&b"BIT_"[..], b"STDDEV", b"VAR_", b"GROUP_", b"JSON_", b"ST_"]
-                    .iter()
-                    .any(|begin| token.text.get(..begin.len()).is_some_and(|there| there.eq_ignore_ascii_case(begin))))
+            && (token.is_any(&[
+                "COUNT", "MIN", "MAX", "SUM", "AVG", "STD", "VARIANCE", "HAVING",
+            ]) || [
+                &b"BIT_"[..],
+                b"STDDEV",
+                b"VAR_",
+                b"GROUP_",
+                b"JSON_",
+                b"ST_",
+            ]
+            .iter()
+            .any(|begin| {
+                token
+                    .text
+                    .get(..begin.len())
+                    .is_some_and(|there| there.eq_ignore_ascii_case(begin))
+            }))
     };
     Words::new(text).any(groups)
 }
 
 /// Whether functions or procedures of users run with it.
 fn runs_programs(class: &Class<'_>) -> bool {
-    class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE)
+    class
+        .leaves
+        .intersects(Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION | Leaves::SQL_EXECUTE)
 }
 
 /// Whether `FOUND_ROWS()` is the same after a statement. What is not certain has changed it.
@@ -224,11 +274,19 @@ fn leaves_found_rows(class: &Class<'_>, text: &[u8], mariadb: Option<bool>) -> b
             | C::UnlockTables
     ) || class.command == C::Update && mariadb == Some(true)
         || class.command == C::AnalyzeTable && is_of_table(text)
-        || class.ddl && Words::new(text).next().is_some_and(|first| first.is("TRUNCATE"));
+        || class.ddl
+            && Words::new(text)
+                .next()
+                .is_some_and(|first| first.is("TRUNCATE"));
     // MySQL finds none of what a new table or a variable gets.
     let defines = class.ddl || class.command == C::AnalyzeTable;
-    let selects = if defines { defines_by_a_query(text) } else { class.selects };
-    let selects = selects && !(mariadb == Some(false) && matches!(class.command, C::CreateTable | C::Set));
+    let selects = if defines {
+        defines_by_a_query(text)
+    } else {
+        class.selects
+    };
+    let selects =
+        selects && !(mariadb == Some(false) && matches!(class.command, C::CreateTable | C::Set));
     let programs = runs_programs(class);
     let joins = || matches!(class.command, C::Delete | C::Update) && names_several_tables(text);
     (may || class.use_db.is_some()) && !class.multi && !selects && !programs && !joins()
@@ -244,16 +302,20 @@ fn defines_by_a_query(text: &[u8]) -> bool {
 }
 
 fn is_of_table(text: &[u8]) -> bool {
-    Words::new(text).nth(1).is_some_and(|token| token.is_any(&["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"]))
+    Words::new(text)
+        .nth(1)
+        .is_some_and(|token| token.is_any(&["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"]))
 }
 
 /// Whether an UPDATE or DELETE may be of several tables: servers select what such a one changes.
 fn names_several_tables(text: &[u8]) -> bool {
-    let mut words = Words::new(text).take_while(|token| !token.is_any(&["SET", "WHERE", "ORDER", "LIMIT"]));
+    let mut words =
+        Words::new(text).take_while(|token| !token.is_any(&["SET", "WHERE", "ORDER", "LIMIT"]));
     let is_delete = words.next().is_some_and(|token| token.is("DELETE"));
     let mut words = words.skip_while(|token| token.is_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]));
     is_delete && !words.next().is_some_and(|token| token.is("FROM"))
-        || words.any(|token| token.is_sign(b',') || token.is_any(&["JOIN", "STRAIGHT_JOIN", "USING"]))
+        || words
+            .any(|token| token.is_sign(b',') || token.is_any(&["JOIN", "STRAIGHT_JOIN", "USING"]))
 }
 
 const LIMITS: &[&str] = &["LIMIT", "OFFSET", "FETCH"];
@@ -262,8 +324,8 @@ const LIMITS: &[&str] = &["LIMIT", "OFFSET", "FETCH"];
 fn leaves_nothing_out(text: &[u8]) -> bool {
     let mut words = Words::new(text);
     while let Some(token) = words.next() {
-        let skips =
-            token.is_any(&["OFFSET", "FETCH", "ROWS"]) || token.is("LIMIT") && (words.next().is_none() || words.is_before(b','));
+        let skips = token.is_any(&["OFFSET", "FETCH", "ROWS"])
+            || token.is("LIMIT") && (words.next().is_none() || words.is_before(b','));
         if skips {
             return false;
         }
@@ -273,17 +335,30 @@ fn leaves_nothing_out(text: &[u8]) -> bool {
 
 const SETS: &[&str] = &["UNION", "EXCEPT", "INTERSECT", "MINUS"];
 
-/// What FOUND_ROWS() is after a SELECT with so many rows in its answer, if that tells: rows that an OFFSET leaves out are found, too, and the union of
-/// others may have found more than its LIMIT, except to MySQL. `mariadb`: whether a MariaDB does it, if that is known.
-pub(crate) fn found_by(class: &Class<'_>, text: &[u8], rows: u64, mariadb: Option<bool>) -> Option<u32> {
+/// What FOUND_ROWS() is after a SELECT with so many rows in its answer, if that tells: rows that an
+/// OFFSET leaves out are found, too, and the union of others may have found more than its LIMIT,
+/// except to MySQL. `mariadb`: whether a MariaDB does it, if that is known.
+pub(crate) fn found_by(
+    class: &Class<'_>,
+    text: &[u8],
+    rows: u64,
+    mariadb: Option<bool>,
+) -> Option<u32> {
     let rows = u32::try_from(rows).ok()?;
     if !class.limits {
         return Some(rows);
     }
-    if !Words::new(text).next().is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE"])) {
+    if !Words::new(text)
+        .next()
+        .is_some_and(|token| token.is_any(&["SELECT", "WITH", "TABLE"]))
+    {
         // Of what is in parentheses, what is left out would have to be told apart.
         let unites = mariadb != Some(false) && Words::new(text).any(|token| token.is_any(SETS));
-        let is_known = if unites { !Words::new(text).any(|token| token.is_any(LIMITS)) } else { leaves_nothing_out(text) };
+        let is_known = if unites {
+            !Words::new(text).any(|token| token.is_any(LIMITS))
+        } else {
+            leaves_nothing_out(text)
+        };
         return is_known.then_some(rows);
     }
     let mut depth = 0_i32;
@@ -291,7 +366,9 @@ pub(crate) fn found_by(class: &Class<'_>, text: &[u8], rows: u64, mariadb: Optio
         depth += i32::from(token.is_sign(b'(')) - i32::from(token.is_sign(b')'));
         depth == 0
     });
-    let mut before = words.by_ref().find(|token| token.is_any(SETS) || token.is_any(LIMITS));
+    let mut before = words
+        .by_ref()
+        .find(|token| token.is_any(SETS) || token.is_any(LIMITS));
     if before.is_some_and(|token| token.is_any(SETS)) {
         before = words.by_ref().find(|token| token.is_any(LIMITS));
         if mariadb != Some(false) {
@@ -314,9 +391,15 @@ pub(crate) fn found_by(class: &Class<'_>, text: &[u8], rows: u64, mariadb: Optio
     if words.any(|token| token.is_any(SETS) || token.is("ROWS")) {
         return None;
     }
-    let Some(skipped) = skipped else { return Some(rows) };
+    let Some(skipped) = skipped else {
+        return Some(rows);
+    };
     let skipped: u32 = std::str::from_utf8(skipped.text).ok()?.parse().ok()?;
-    if rows == 0 && skipped > 0 { None } else { rows.checked_add(skipped) }
+    if rows == 0 && skipped > 0 {
+        None
+    } else {
+        rows.checked_add(skipped)
+    }
 }
 
 #[cfg(test)]
@@ -325,7 +408,14 @@ mod tests {
 
     #[test]
     fn what_an_offset_leaves_out_is_found_too() {
-        let found = |text: &str, rows| found_by(&sql::class(text.as_bytes()), text.as_bytes(), rows, Some(true));
+        let found = |text: &str, rows| {
+            found_by(
+                &sql::class(text.as_bytes()),
+                text.as_bytes(),
+                rows,
+                Some(true),
+            )
+        };
         for text in [
             "SELECT a FROM t",
             "SELECT a FROM t LIMIT 5",
@@ -368,7 +458,8 @@ mod tests {
 
     #[test]
     fn what_servers_answer_with_a_select_finds_rows() {
-        let finds = |text: &str, mariadb| Finds::of(&sql::class(text.as_bytes()), text.as_bytes(), mariadb);
+        let finds =
+            |text: &str, mariadb| Finds::of(&sql::class(text.as_bytes()), text.as_bytes(), mariadb);
         for text in [
             "SELECT 1",
             "((SELECT 1) UNION SELECT 2)",
@@ -387,14 +478,27 @@ mod tests {
             assert_eq!(finds(text, Some(false)), Finds::Rows, "{text}");
             assert_eq!(finds(text, None), Finds::Rows, "{text}");
         }
-        for text in ["SHOW CREATE TABLE t", "SHOW WARNINGS", "SHOW GRANTS", "SHOW ERRORS LIMIT 2"] {
+        for text in [
+            "SHOW CREATE TABLE t",
+            "SHOW WARNINGS",
+            "SHOW GRANTS",
+            "SHOW ERRORS LIMIT 2",
+        ] {
             assert_eq!(finds(text, None), Finds::Nothing, "{text}");
         }
-        for text in ["SHOW PROFILES", "SHOW ENGINE INNODB STATUS", "SHOW REPLICA STATUS", "SHOW BINLOG EVENTS"] {
+        for text in [
+            "SHOW PROFILES",
+            "SHOW ENGINE INNODB STATUS",
+            "SHOW REPLICA STATUS",
+            "SHOW BINLOG EVENTS",
+        ] {
             assert_eq!(finds(text, None), Finds::Nothing, "{text}");
         }
         assert_eq!(
-            (finds("SHOW PROCESSLIST", Some(true)), finds("SHOW PROCESSLIST", Some(false))),
+            (
+                finds("SHOW PROCESSLIST", Some(true)),
+                finds("SHOW PROCESSLIST", Some(false))
+            ),
             (Finds::Nothing, Finds::Unknown)
         );
         for text in [
@@ -415,28 +519,52 @@ mod tests {
             assert_eq!(finds(text, Some(false)), Finds::Unknown, "{text}");
         }
         assert_eq!(finds("VALUES ROW(1)", Some(false)), Finds::Rows);
-        assert_eq!((finds("VALUES (1)", Some(true)), finds("VALUES ROW(1)", None)), (Finds::Unknown, Finds::Unknown));
+        assert_eq!(
+            (
+                finds("VALUES (1)", Some(true)),
+                finds("VALUES ROW(1)", None)
+            ),
+            (Finds::Unknown, Finds::Unknown)
+        );
     }
 
     #[test]
     fn what_only_the_server_knows_is_told_from_what_nobody_knows() {
-        let finds = |text: &str, mariadb| Finds::of(&sql::class(text.as_bytes()), text.as_bytes(), Some(mariadb));
+        let finds = |text: &str, mariadb| {
+            Finds::of(&sql::class(text.as_bytes()), text.as_bytes(), Some(mariadb))
+        };
         for text in [
             "INSERT INTO t SELECT a FROM s",
             "REPLACE INTO t (a) SELECT a FROM s LIMIT 3",
             "INSERT INTO t SELECT a FROM s ON DUPLICATE KEY UPDATE a = VALUES(a)",
         ] {
-            assert_eq!((finds(text, true), finds(text, false)), (Finds::Server, Finds::Server), "{text}");
+            assert_eq!(
+                (finds(text, true), finds(text, false)),
+                (Finds::Server, Finds::Server),
+                "{text}"
+            );
         }
         // What may be one row for no rows, and what gives rows back, is not certain to MariaDB.
-        for text in ["INSERT INTO t SELECT MAX(a) FROM s WHERE 0", "INSERT INTO t SELECT a FROM s RETURNING a"] {
+        for text in [
+            "INSERT INTO t SELECT MAX(a) FROM s WHERE 0",
+            "INSERT INTO t SELECT a FROM s RETURNING a",
+        ] {
             assert_eq!(finds(text, true), Finds::Unknown, "{text}");
         }
         assert_eq!(finds("ANALYZE SELECT * FROM t", true), Finds::Server);
-        assert_eq!(finds("ANALYZE FORMAT=JSON SELECT * FROM t", true), Finds::Server);
+        assert_eq!(
+            finds("ANALYZE FORMAT=JSON SELECT * FROM t", true),
+            Finds::Server
+        );
         assert_eq!(finds("ANALYZE UPDATE t SET a = 1", true), Finds::Unknown);
-        assert_eq!(finds("EXPLAIN ANALYZE SELECT * FROM t", false), Finds::Server);
-        assert_eq!((finds("DO 1, 2", false), finds("DO 1, 2", true)), (Finds::One, Finds::Unknown));
+        assert_eq!(
+            finds("EXPLAIN ANALYZE SELECT * FROM t", false),
+            Finds::Server
+        );
+        assert_eq!(
+            (finds("DO 1, 2", false), finds("DO 1, 2", true)),
+            (Finds::One, Finds::Unknown)
+        );
         for (text, mysql) in [
             ("UPDATE t SET a = 1 WHERE b = 2", Finds::Matched),
             ("UPDATE t SET a = (SELECT 1)", Finds::Unknown),
@@ -446,10 +574,28 @@ mod tests {
             ("SET @x = (SELECT 1)", Finds::Nothing),
         ] {
             assert_eq!(finds(text, false), mysql, "{text}");
-            assert_eq!(finds(text, true), if mysql == Finds::Matched { Finds::Nothing } else { Finds::Unknown }, "{text}");
+            assert_eq!(
+                finds(text, true),
+                if mysql == Finds::Matched {
+                    Finds::Nothing
+                } else {
+                    Finds::Unknown
+                },
+                "{text}"
+            );
         }
-        for text in ["TRUNCATE TABLE t", "DROP TABLE t", "ALTER TABLE t ADD a INT", "ANALYZE TABLE t", "CREATE TABLE t (a INT)"] {
-            assert_eq!((finds(text, true), finds(text, false)), (Finds::Nothing, Finds::Nothing), "{text}");
+        for text in [
+            "TRUNCATE TABLE t",
+            "DROP TABLE t",
+            "ALTER TABLE t ADD a INT",
+            "ANALYZE TABLE t",
+            "CREATE TABLE t (a INT)",
+        ] {
+            assert_eq!(
+                (finds(text, true), finds(text, false)),
+                (Finds::Nothing, Finds::Nothing),
+                "{text}"
+            );
         }
     }
 
@@ -463,14 +609,25 @@ mod tests {
         ] {
             assert!(may_be_one_for_all(text.as_bytes()), "{text}");
         }
-        for text in ["SELECT a FROM t WHERE id = 1", "SELECT 'count' FROM t", "SELECT counter FROM t"] {
+        for text in [
+            "SELECT a FROM t WHERE id = 1",
+            "SELECT 'count' FROM t",
+            "SELECT counter FROM t",
+        ] {
             assert!(!may_be_one_for_all(text.as_bytes()), "{text}");
         }
     }
 
     #[test]
     fn to_mysql_the_limit_of_a_union_is_one_as_any_other() {
-        let found = |text: &str, rows| found_by(&sql::class(text.as_bytes()), text.as_bytes(), rows, Some(false));
+        let found = |text: &str, rows| {
+            found_by(
+                &sql::class(text.as_bytes()),
+                text.as_bytes(),
+                rows,
+                Some(false),
+            )
+        };
         for text in [
             "SELECT 1 UNION ALL SELECT 2 LIMIT 3",
             "(SELECT a FROM t LIMIT 5) UNION ALL (SELECT a FROM t LIMIT 5) LIMIT 3",
@@ -480,12 +637,17 @@ mod tests {
         }
         assert_eq!(found("SELECT 1 UNION SELECT 2 LIMIT 2, 3", 3), Some(5));
         assert_eq!(found("SELECT 1 UNION SELECT 2 LIMIT 5, 3", 0), None);
-        assert_eq!(found("(SELECT a FROM t) UNION (SELECT 1) LIMIT 1 OFFSET 1", 1), None);
+        assert_eq!(
+            found("(SELECT a FROM t) UNION (SELECT 1) LIMIT 1 OFFSET 1", 1),
+            None
+        );
     }
 
     #[test]
     fn found_rows_outlive_what_selects_nothing() {
-        let leaves = |text: &str| leaves_found_rows(&sql::class(text.as_bytes()), text.as_bytes(), Some(true));
+        let leaves = |text: &str| {
+            leaves_found_rows(&sql::class(text.as_bytes()), text.as_bytes(), Some(true))
+        };
         for text in [
             "UPDATE t SET a = 1, b = 2",
             "insert into t values (1)",
@@ -514,6 +676,10 @@ mod tests {
         ] {
             assert!(!leaves(text), "{text}");
         }
-        assert!(!leaves_found_rows(&sql::class(b"UPDATE t SET a = 1"), b"UPDATE t SET a = 1", Some(false)));
+        assert!(!leaves_found_rows(
+            &sql::class(b"UPDATE t SET a = 1"),
+            b"UPDATE t SET a = 1",
+            Some(false)
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! What the firewall noticed: counted, kept as a row, and told in the log. The refusal itself is an answer of the plan.
+//! What the firewall noticed: counted, kept as a row, and told in the log. The refusal itself is an
+//! answer of the plan.
 
 use crate::epoch::Epoch;
 use crate::session::Session;
@@ -8,15 +9,23 @@ use plan::{Action, Alarm, AnsiQuotes};
 use sql::{DigestOptions, Lexing, Shape};
 
 impl Session {
-    /// Whether somebody seems to have put one of several statements behind the other: taken apart, nothing of that would be seen.
+    /// Whether somebody seems to have put one of several statements behind the other: taken apart,
+    /// nothing of that would be seen.
     pub(crate) fn looks_stacked(&self, epoch: &Epoch, text: &[u8]) -> bool {
-        epoch.snapshot.variables.mysql_automatic_detect_sqli && sql::injection(text, self.lexing()).is_some()
+        epoch.snapshot.variables.mysql_automatic_detect_sqli
+            && sql::injection(text, self.lexing()).is_some()
     }
 
-    /// What the firewall knows a statement by, for those who learn from digests. Nothing is held against a statement because the server's mode is not known.
+    /// What the firewall knows a statement by, for those who learn from digests. Nothing is held
+    /// against a statement because the server's mode is not known.
     pub(crate) fn shape(&self, sent: &[u8], lexing: Lexing) -> Shape {
         let quotes = self.ansi_quotes();
-        sql::shape(sent, lexing, quotes != AnsiQuotes::Unknown && quotes.may_be(), &mut Vec::new())
+        sql::shape(
+            sent,
+            lexing,
+            quotes != AnsiQuotes::Unknown && quotes.may_be(),
+            &mut Vec::new(),
+        )
     }
 
     /// `schema`: the one that it was decided by. `sent`: what would be sent.
@@ -67,9 +76,19 @@ impl Session {
 
 /// ProxySQL's words, which scripts look for; the statement itself is not among them.
 fn words(alarmed: &Alarmed<'_>) -> String {
-    let Alarmed { user, client_address, fingerprint, digest, .. } = alarmed;
+    let Alarmed {
+        user,
+        client_address,
+        fingerprint,
+        digest,
+        ..
+    } = alarmed;
     let digest = format!("0x{digest:016X}");
-    let unshown = if alarmed.action.shows() == Some(false) { ": a server may read what its digest does not show" } else { "" };
+    let unshown = if alarmed.action.shows() == Some(false) {
+        ": a server may read what its digest does not show"
+    } else {
+        ""
+    };
     match alarmed.action {
         Action::Injection => {
             format!(
@@ -77,10 +96,14 @@ fn words(alarmed: &Alarmed<'_>) -> String {
             )
         }
         Action::Blocked | Action::BlockedUnshown => {
-            format!("Firewall blocked query with digest {digest} from user {user}@{client_address}{unshown}")
+            format!(
+                "Firewall blocked query with digest {digest} from user {user}@{client_address}{unshown}"
+            )
         }
         Action::Detected | Action::DetectedUnshown | Action::Harmless => {
-            format!("Firewall detected unknown query with digest {digest} from user {user}@{client_address}{unshown}")
+            format!(
+                "Firewall detected unknown query with digest {digest} from user {user}@{client_address}{unshown}"
+            )
         }
     }
 }

@@ -21,30 +21,46 @@ use wire::response::Outcome;
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         let v = &job.epoch.snapshot.variables;
-        let delay = job.plan.delay_ms.map_or(v.mysql_default_query_delay, u64::from);
+        let delay = job
+            .plan
+            .delay_ms
+            .map_or(v.mysql_default_query_delay, u64::from);
         if delay > 0
-            && let ControlFlow::Break(told) = self.wait_as_asked(Duration::from_millis(delay)).await?
+            && let ControlFlow::Break(told) =
+                self.wait_as_asked(Duration::from_millis(delay)).await?
         {
             return Ok(told);
         }
         if let ControlFlow::Break(told) = self.pipelined(job).await? {
             return Ok(told);
         }
-        let mut tries = job.plan.retries.map_or(v.mysql_query_retries_on_failure, u64::from);
+        let mut tries = job
+            .plan
+            .retries
+            .map_or(v.mysql_query_retries_on_failure, u64::from);
         loop {
-            // One that is kept for the warnings of the statement before is asked for its rows as well.
+            // One that is kept for the warnings of the statement before is asked for its rows as
+            // well.
             let kept = |hold| self.held.has(job.plan.hostgroup(), hold);
-            let knows = job.class.reads.intersects(Reads::FOUND_ROWS) && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
+            let knows = job.class.reads.intersects(Reads::FOUND_ROWS)
+                && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
             let failed = match self.attempt(job).await {
                 Ok(told) => return Ok(told),
                 Err(failed) => failed,
             };
-            let Trouble { why, answered, whole, state_lost } = failed;
+            let Trouble {
+                why,
+                answered,
+                whole,
+                state_lost,
+            } = failed;
             let failure = match why {
                 Failed::Client => return Err(Ended::Gone),
                 // As below.
                 Failed::Killed if answered => return Err(Ended::Broken),
-                Failed::Killed if state_lost || self.entry.killed.get() => return Err(Ended::Told(interrupted())),
+                Failed::Killed if state_lost || self.entry.killed.get() => {
+                    return Err(Ended::Told(interrupted()));
+                }
                 Failed::Unsent if state_lost => return Err(Ended::Told(interrupted())),
                 Failed::Killed | Failed::Unsent => {
                     self.doubt_found_rows(job);
@@ -53,7 +69,10 @@ impl Session {
                 }
                 Failed::Cut => {
                     self.doubt_found_rows(job);
-                    return Ok(Told { rows_sent: job.plan.rows_max.unwrap_or_default(), ..Told::default() });
+                    return Ok(Told {
+                        rows_sent: job.plan.rows_max.unwrap_or_default(),
+                        ..Told::default()
+                    });
                 }
                 Failed::Backend(failure) => failure,
                 Failed::Stale => unreachable!("attempt() deals with it"),
@@ -64,12 +83,15 @@ impl Session {
                 return Err(Ended::Told(complaint_of(&failure)));
             }
             if answered {
-                // Half of it is with the client; only the end of the connection says that the rest is missing.
+                // Half of it is with the client; only the end of the connection says that the rest
+                // is missing.
                 return Err(Ended::Broken);
             }
             let again = match failure.retry() {
                 Retry::Freely => true,
-                Retry::IfHarmless => job.class.plain_read && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect),
+                Retry::IfHarmless => {
+                    job.class.plain_read && job.plan.reconnect.unwrap_or(v.mysql_default_reconnect)
+                }
                 Retry::Never => false,
             };
             // Another connection would answer about a statement of its own.
@@ -87,7 +109,8 @@ impl Session {
                 return Err(Ended::Broken);
             }
             if state_lost {
-                // A transaction, a lock or a variable went with the connection: a client that went on would not know.
+                // A transaction, a lock or a variable went with the connection: a client that went
+                // on would not know.
                 return Err(Ended::Told(complaint));
             }
             self.refuse(&complaint).await?;
@@ -95,13 +118,16 @@ impl Session {
         }
     }
 
-    /// What a rule's `delay` or `mysql-default_query_delay` asks for. Who leaves or is told to end does not wait.
+    /// What a rule's `delay` or `mysql-default_query_delay` asks for. Who leaves or is told to end
+    /// does not wait.
     async fn wait_as_asked(&mut self, delay: Duration) -> Result<ControlFlow<Told>, Ended> {
         let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
         match rt::select(self.core.rt.sleep(delay), gone).await {
             Either::Left(()) => return Ok(ControlFlow::Continue(())),
             Either::Right(Either::Left(())) => return Err(Ended::Gone),
-            Either::Right(Either::Right(())) if self.entry.killed.get() => return Err(Ended::Told(interrupted())),
+            Either::Right(Either::Right(())) if self.entry.killed.get() => {
+                return Err(Ended::Told(interrupted()));
+            }
             Either::Right(Either::Right(())) => {}
         }
         self.refuse(&interrupted()).await?;
@@ -134,7 +160,12 @@ impl Session {
         self.read_back_elsewhere(hostgroup, job).await?;
         if !self.held.is_empty() {
             let asked = Box::pin(self.ask_id_elsewhere(job)).await;
-            asked.map_err(|(why, state_lost)| Trouble { why, answered: false, whole: false, state_lost })?;
+            asked.map_err(|(why, state_lost)| Trouble {
+                why,
+                answered: false,
+                whole: false,
+                state_lost,
+            })?;
         }
         self.leave_cut_off_for(job)?;
         let mut backend = match self.held.take(hostgroup) {
@@ -154,12 +185,17 @@ impl Session {
                 Ok(told)
             }
             Err((why, answered)) => {
-                // A server that refuses to take a state is still there, and idle; so is one that was not told the statement yet.
+                // A server that refuses to take a state is still there, and idle; so is one that
+                // was not told the statement yet.
                 let alive = backend.idle == Idle::Proven
                     && matches!(
                         why,
                         Failed::Unsent
-                            | Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Kept | BackendFailed::ReadsOtherwise)
+                            | Failed::Backend(
+                                BackendFailed::Sync { .. }
+                                    | BackendFailed::Kept
+                                    | BackendFailed::ReadsOtherwise
+                            )
                     );
                 if alive && !kept.is_empty() {
                     // What would have run in another schema did not.
@@ -182,7 +218,8 @@ impl Session {
                                 | BackendFailed::Unfit
                         )
                 ) {
-                    // Whatever came was not learnt, and a KILL may be on its way, even if the answer had ended: it is nobody's any more.
+                    // Whatever came was not learnt, and a KILL may be on its way, even if the
+                    // answer had ended: it is nobody's any more.
                     backend.idle = Idle::Doubtful;
                     self.may_write_yet();
                 }
@@ -197,7 +234,12 @@ impl Session {
                 if kept.has(Hold::Diagnostics) {
                     self.lose_warnings();
                 }
-                Err(Trouble { why, answered, whole: false, state_lost: !alive && kept.carry_state() })
+                Err(Trouble {
+                    why,
+                    answered,
+                    whole: false,
+                    state_lost: !alive && kept.carry_state(),
+                })
             }
         }
     }
@@ -206,14 +248,22 @@ impl Session {
     async fn wait_for_one(&mut self, job: &Job<'_>) -> Result<Box<Backend>, Trouble> {
         if !self.held.is_empty() {
             let spared = Box::pin(self.give_back_what_is_spare(job)).await;
-            spared.map_err(|(why, state_lost)| Trouble { why, answered: false, whole: false, state_lost })?;
+            spared.map_err(|(why, state_lost)| Trouble {
+                why,
+                answered: false,
+                whole: false,
+                state_lost,
+            })?;
         }
         loop {
             let want = self.want(job);
-            // Who leaves or is told to end leaves the line, too, and so does who loses a connection that is kept.
+            // Who leaves or is told to end leaves the line, too, and so does who loses a connection
+            // that is kept.
             let gone = rt::select(self.client.socket().closed(), self.told_while_waiting());
             match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
-                Either::Left(backend) => return backend.map_err(|failure| Trouble::before(Failed::Backend(failure))),
+                Either::Left(backend) => {
+                    return backend.map_err(|failure| Trouble::before(Failed::Backend(failure)));
+                }
                 Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
                 Either::Right(Either::Right(())) => {}
             }
@@ -235,7 +285,8 @@ impl Session {
         Ok(())
     }
 
-    /// Resolves when the session, or its statement, is to end, or a connection that it keeps is cut off.
+    /// Resolves when the session, or its statement, is to end, or a connection that it keeps is cut
+    /// off.
     async fn told_while_waiting(&self) {
         let entry = &self.entry;
         while !entry.killed.get() && !entry.interrupted.get() && !self.held.has_cut_off() {
@@ -256,22 +307,34 @@ impl Session {
             // What a name is prepared under would be set over what nobody has asked for yet.
             let unread = !given.is_empty() && backend.holds.has(Hold::Unread);
             if unread || !self.is_ready(backend, job) {
-                Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
+                Box::pin(self.make_ready(backend, job))
+                    .await
+                    .map_err(|why| before_it(why, untold))?;
             }
             // A server that wants a new password first says so to the statement.
             if !given.is_empty() && !backend.holds.has(Hold::ExpiredPassword) {
                 if backend.unreported != Unreported::Nothing {
-                    // What we prepare would be told it, and what it tells of is asked for: it would be set over.
-                    Box::pin(self.read_back(backend, limit_ms, false)).await.map_err(|why| before_it(why, untold))?;
+                    // What we prepare would be told it, and what it tells of is asked for: it would
+                    // be set over.
+                    Box::pin(self.read_back(backend, limit_ms, false))
+                        .await
+                        .map_err(|why| before_it(why, untold))?;
                 }
-                Box::pin(self.give_names(backend, job, &given)).await.map_err(|why| before_it(why, untold))?;
+                Box::pin(self.give_names(backend, job, &given))
+                    .await
+                    .map_err(|why| before_it(why, untold))?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {
-                    Box::pin(self.make_ready(backend, job)).await.map_err(|why| before_it(why, untold))?;
+                    Box::pin(self.make_ready(backend, job))
+                        .await
+                        .map_err(|why| before_it(why, untold))?;
                 }
             }
-            self.is_read_alike(backend, job).await.map_err(|why| (why, false))?;
-            let alone = self.entry.counted.get() && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
+            self.is_read_alike(backend, job)
+                .await
+                .map_err(|why| (why, false))?;
+            let alone = self.entry.counted.get()
+                && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             let knows = Knows {
                 row_count: alone,
                 found_rows: self.knows_found_rows(backend),
@@ -281,16 +344,30 @@ impl Session {
             };
             backend.knew_found_rows = knows.found_rows;
             backend.serves(self.life);
-            let asked = self.command_for(backend, job, knows).await.map_err(|why| (why, false))?;
-            let Asked { command, expect, shown, executed } = asked;
+            let asked = self
+                .command_for(backend, job, knows)
+                .await
+                .map_err(|why| (why, false))?;
+            let Asked {
+                command,
+                expect,
+                shown,
+                executed,
+            } = asked;
             let held = backend.holds;
             // The answer tells of a statement before, too.
             let tells_of_before = backend.unreported == Unreported::Change;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
             self.draw(backend, job);
-            if job.class.leaves.intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
-                && matches!(job.what, What::Query(_) | What::Dynamic(_) | What::Execute(_))
+            if job
+                .class
+                .leaves
+                .intersects(Leaves::GET_LOCK | Leaves::RELEASE_LOCK)
+                && matches!(
+                    job.what,
+                    What::Query(_) | What::Dynamic(_) | What::Execute(_)
+                )
             {
                 backend.look_at_answer();
             }
@@ -302,7 +379,9 @@ impl Session {
             if command.len() as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
                 backend.retire();
             }
-            self.send(backend, Chunk::from(command), limit_ms).await.map_err(|why| (why, false))?;
+            self.send(backend, Chunk::from(command), limit_ms)
+                .await
+                .map_err(|why| (why, false))?;
             let ask = Ask {
                 expect,
                 sent,
@@ -311,27 +390,48 @@ impl Session {
                 withhold_stale: executed.filter(|_| stale_allowed),
                 rows_max: job.plan.rows_max,
                 rows_before: 0,
-                per_second: job.epoch.snapshot.variables.mysql_throttle_max_bytes_per_second_to_client,
-                compare: job.plan.mirror.as_ref().is_some_and(|mirror| mirror.compare),
+                per_second: job
+                    .epoch
+                    .snapshot
+                    .variables
+                    .mysql_throttle_max_bytes_per_second_to_client,
+                compare: job
+                    .plan
+                    .mirror
+                    .as_ref()
+                    .is_some_and(|mirror| mirror.compare),
                 call: job.class.command == CommandCounter::Call,
                 // What fails halfway leaves nobody sure of what the client was told.
-                outline: if let What::Execute(execution) = job.what { execution.outline.take() } else { None },
+                outline: if let What::Execute(execution) = job.what {
+                    execution.outline.take()
+                } else {
+                    None
+                },
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
             let relayed = relay(self, backend, &ask).await;
             if has_habits && relayed.is_ok() {
-                self.note_habit(job, self.core.rt.now() - sent, lanes::received(backend) - before);
+                self.note_habit(
+                    job,
+                    self.core.rt.now() - sent,
+                    lanes::received(backend) - before,
+                );
             }
             if job.epoch.snapshot.variables.mysql_stats_time_backend_query {
-                let took = u64::try_from((self.core.rt.now() - sent).as_nanos()).unwrap_or(u64::MAX);
+                let took =
+                    u64::try_from((self.core.rt.now() - sent).as_nanos()).unwrap_or(u64::MAX);
                 self.core.tally.add(Counter::BackendQueryTimeNsec, took);
             }
             match relayed {
                 Ok(reply) => {
                     match (job.what, &ask.shown) {
-                        (What::Execute(execution), _) => execution.outline.set(reply.outline(ask.outline)),
-                        (What::Prepare(preparing), Some(shown)) => preparing.outline.set(shown.outline.get()),
+                        (What::Execute(execution), _) => {
+                            execution.outline.set(reply.outline(ask.outline))
+                        }
+                        (What::Prepare(preparing), Some(shown)) => {
+                            preparing.outline.set(shown.outline.get())
+                        }
                         _ => {}
                     }
                     backend.undisturbed = Some(self.entry.statement.get());
@@ -351,12 +451,14 @@ impl Session {
                     return Ok(told);
                 }
                 Err((Failed::Stale, _)) => {
-                    // The server has lost the statement, or cannot bring it up to date: prepared anew, once.
+                    // The server has lost the statement, or cannot bring it up to date: prepared
+                    // anew, once.
                     stale_allowed = false;
                     if let What::Execute(execution) = job.what {
                         execution.outline.set(ask.outline);
                     }
-                    // The client does not know of the error, and the server does: its counts are that one's.
+                    // The client does not know of the error, and the server does: its counts are
+                    // that one's.
                     (backend.undisturbed, backend.finder) = (None, None);
                     (backend.warnings_left, backend.others_warnings) = (true, true);
                     if matches!(job.what, What::Dynamic(_)) {
@@ -372,7 +474,12 @@ impl Session {
     }
 
     /// Keep the connection, or give it back.
-    async fn settle(&mut self, job: &Job<'_>, hostgroup: u32, mut backend: Box<Backend>) -> Result<(), Failed> {
+    async fn settle(
+        &mut self,
+        job: &Job<'_>,
+        hostgroup: u32,
+        mut backend: Box<Backend>,
+    ) -> Result<(), Failed> {
         let v = &job.epoch.snapshot.variables;
         let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
         let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);
@@ -382,25 +489,34 @@ impl Session {
             _ if !allowed => backend.holds.add(Hold::NotAllowed),
             _ => {}
         }
-        // Before the id of an insert, which the question leaves as it is: each would wait for the other.
+        // Before the id of an insert, which the question leaves as it is: each would wait for the
+        // other.
         if backend.idle == Idle::Proven
-            && backend.holds.are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
+            && backend
+                .holds
+                .are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
             && backend.unreported == Unreported::Nothing
             && backend.doubts_locks()
         {
-            let asked = Box::pin(self.prepared_for(self.limit_ms(job), backend.ask_locks(), true)).await;
+            let asked =
+                Box::pin(self.prepared_for(self.limit_ms(job), backend.ask_locks(), true)).await;
             if asked.is_err() {
                 self.core.pools.release(backend);
                 return asked;
             }
         }
         backend.wait_for_silence(self.core.rt.now(), insert_id::SILENT);
-        let counted = self.count_down_insert_id(job, hostgroup, &mut backend).await;
+        let counted = self
+            .count_down_insert_id(job, hostgroup, &mut backend)
+            .await;
         if counted.is_err() {
             self.core.pools.release(backend);
             return counted;
         }
-        if backend.unreported != Unreported::Nothing && backend.idle == Idle::Proven && backend.holds.is_empty() {
+        if backend.unreported != Unreported::Nothing
+            && backend.idle == Idle::Proven
+            && backend.holds.is_empty()
+        {
             let noise = backend.unreported == Unreported::Noise;
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job), true)).await;
             if heard.is_err() {
@@ -408,7 +524,13 @@ impl Session {
                 backend.idle = Idle::Doubtful;
                 self.core.pools.release(backend);
                 // Of what has not changed nothing is lost.
-                return heard.or_else(|why| if noise && matches!(why, Failed::Backend(_)) { Ok(()) } else { Err(why) });
+                return heard.or_else(|why| {
+                    if noise && matches!(why, Failed::Backend(_)) {
+                        Ok(())
+                    } else {
+                        Err(why)
+                    }
+                });
             }
         }
         if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
@@ -426,7 +548,9 @@ impl Session {
         }
         if v.mysql_connection_delay_multiplex_ms > 0 {
             backend.holds.add(Hold::Delay);
-            backend.delayed_until = Some(self.core.rt.now() + Duration::from_millis(v.mysql_connection_delay_multiplex_ms));
+            backend.delayed_until = Some(
+                self.core.rt.now() + Duration::from_millis(v.mysql_connection_delay_multiplex_ms),
+            );
         }
         if backend.idle == Idle::Proven {
             if backend.holds.is_empty() {
@@ -436,7 +560,8 @@ impl Session {
             }
             return Ok(());
         }
-        // The server has said something after its answer: it ends the connection, and what the session has there goes with it.
+        // The server has said something after its answer: it ends the connection, and what the
+        // session has there goes with it.
         let kept = backend.holds;
         if kept.has(Hold::FoundRows) {
             self.keep_found_rows(None);
@@ -445,7 +570,11 @@ impl Session {
         if kept.has(Hold::Diagnostics) {
             self.lose_warnings();
         }
-        if kept.carry_state() { Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed))) } else { Ok(()) }
+        if kept.carry_state() {
+            Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)))
+        } else {
+            Ok(())
+        }
     }
 
     /// A statement that goes elsewhere must find what was set on connections that are held.
@@ -457,7 +586,9 @@ impl Session {
             if other == hostgroup {
                 continue;
             }
-            let Some(mut backend) = self.held.take(other) else { continue };
+            let Some(mut backend) = self.held.take(other) else {
+                continue;
+            };
             self.entry.works_on(other, &backend);
             match Box::pin(self.read_back(&mut backend, self.limit_ms(job), false)).await {
                 Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
@@ -469,7 +600,12 @@ impl Session {
                 Err(why) => {
                     backend.idle = Idle::Doubtful;
                     self.core.pools.release(backend);
-                    return Err(Trouble { why, answered: false, whole: false, state_lost: true });
+                    return Err(Trouble {
+                        why,
+                        answered: false,
+                        whole: false,
+                        state_lost: true,
+                    });
                 }
             }
         }
@@ -479,7 +615,11 @@ impl Session {
 
 /// Whether it runs statements of its own: when it fails, some of them may be done.
 fn runs_others(class: &sql::Class<'_>) -> bool {
-    class.multi || class.command == CommandCounter::Call || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+    class.multi
+        || class.command == CommandCounter::Call
+        || class
+            .leaves
+            .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
 /// Number of the last packet of a command of so many bytes, its headers included.
@@ -500,17 +640,32 @@ struct Trouble {
 
 impl Trouble {
     fn before(why: Failed) -> Self {
-        Self { why, answered: false, whole: false, state_lost: false }
+        Self {
+            why,
+            answered: false,
+            whole: false,
+            state_lost: false,
+        }
     }
 
     /// The client has its answer, and something of its session is lost.
     const fn behind(why: Failed) -> Self {
-        Self { why, answered: true, whole: true, state_lost: true }
+        Self {
+            why,
+            answered: true,
+            whole: true,
+            state_lost: true,
+        }
     }
 
     /// With what the session had there.
     const fn cut_off() -> Self {
-        Self { why: Failed::Backend(BackendFailed::CutOff), answered: false, whole: false, state_lost: true }
+        Self {
+            why: Failed::Backend(BackendFailed::CutOff),
+            answered: false,
+            whole: false,
+            state_lost: true,
+        }
     }
 }
 
@@ -523,8 +678,9 @@ fn interrupted() -> Complaint {
     Complaint::with(1317, "70100", "Query execution was interrupted")
 }
 
-/// What failed before a byte of the statement was sent, however much was said on the connection for it. `untold`: what a failed statement has changed
-/// was not asked for, and may be gone with the connection.
+/// What failed before a byte of the statement was sent, however much was said on the connection for
+/// it. `untold`: what a failed statement has changed was not asked for, and may be gone with the
+/// connection.
 fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
     match why {
         Failed::Backend(BackendFailed::BrokeAfter(error)) if !untold => {
@@ -541,17 +697,31 @@ mod tests {
     #[test]
     fn what_runs_other_statements_is_not_sent_again() {
         let runs = |text: &str| runs_others(&sql::class(text.as_bytes()));
-        for text in ["CALL p()", "BEGIN NOT ATOMIC INSERT INTO t VALUES (1); EXECUTE s; END", "EXECUTE IMMEDIATE 'CALL p()'"] {
+        for text in [
+            "CALL p()",
+            "BEGIN NOT ATOMIC INSERT INTO t VALUES (1); EXECUTE s; END",
+            "EXECUTE IMMEDIATE 'CALL p()'",
+        ] {
             assert!(runs(text), "{text}");
         }
-        for text in ["SELECT * FROM t WHERE a = ?", "INSERT INTO t VALUES (?)", "UPDATE t SET a = ?"] {
+        for text in [
+            "SELECT * FROM t WHERE a = ?",
+            "INSERT INTO t VALUES (?)",
+            "UPDATE t SET a = ?",
+        ] {
             assert!(!runs(text), "{text}");
         }
     }
 
     #[test]
     fn the_last_packet_of_a_framed_command_is_known() {
-        for len in [1, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD, packet::MAX_PAYLOAD + 1, 2 * packet::MAX_PAYLOAD] {
+        for len in [
+            1,
+            packet::MAX_PAYLOAD - 1,
+            packet::MAX_PAYLOAD,
+            packet::MAX_PAYLOAD + 1,
+            2 * packet::MAX_PAYLOAD,
+        ] {
             let (mut framed, mut next) = (Vec::new(), 0);
             packet::append(&mut framed, &mut next, &vec![0; len]);
             assert_eq!(last_seq(framed.len()), next - 1, "{len}");

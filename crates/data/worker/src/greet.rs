@@ -47,8 +47,13 @@ const OFFERED: caps::Caps = caps::LONG_PASSWORD
 fn claimed(epoch: &Epoch) -> [u32; 3] {
     let words = &*epoch.snapshot.variables.mysql_server_version;
     // MariaDB before 11 says so to clients that know no number of two digits.
-    let own = words.strip_prefix("5.5.5-").filter(|_| epoch.claims_mariadb()).unwrap_or(words);
-    let mut numbers = own.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let own = words
+        .strip_prefix("5.5.5-")
+        .filter(|_| epoch.claims_mariadb())
+        .unwrap_or(words);
+    let mut numbers = own
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
     [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
@@ -61,23 +66,28 @@ fn of_mysql(epoch: &Epoch) -> caps::Caps {
     }
 }
 
-/// What MariaDB has of its own: bulk execute, where all servers are known to have it; and that clients remember columns, which is between them and us. A
-/// greeting that has bits of MariaDB's own leaves out the one that stands for MySQL.
+/// What MariaDB has of its own: bulk execute, where all servers are known to have it; and that
+/// clients remember columns, which is between them and us. A greeting that has bits of MariaDB's
+/// own leaves out the one that stands for MySQL.
 fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
     if !epoch.claims_mariadb() {
         return offered;
     }
     let bulk = epoch.snapshot.variables.mysql_enable_bulk_execute && core.pools.all_have_bulk();
     let bulk = if bulk { caps::MARIADB_BULK } else { 0 };
-    let remember = if claimed(epoch) >= [10, 6, 0] { caps::MARIADB_CACHE_METADATA } else { 0 };
+    let remember = if claimed(epoch) >= [10, 6, 0] {
+        caps::MARIADB_CACHE_METADATA
+    } else {
+        0
+    };
     match bulk | remember {
         0 => offered,
         own => offered & !caps::LONG_PASSWORD | own,
     }
 }
 
-/// Those of the bits of `mysql-server_capabilities` that an operator may take away. The others of its default no login works without; the rest
-/// have variables of their own, or are offered always.
+/// Those of the bits of `mysql-server_capabilities` that an operator may take away. The others of
+/// its default no login works without; the rest have variables of their own, or are offered always.
 const MAY_BE_TAKEN_AWAY: caps::Caps = caps::FOUND_ROWS;
 
 /// What a login is checked against: the user's row; of a name that nobody has, somebody's.
@@ -92,7 +102,10 @@ pub(crate) fn found(core: &Core, user: &str) -> Found {
         Password::Clear(_) => unknown(),
         password => credential(password),
     };
-    Found::Nobody(users.decoy(user).map_or_else(|| vec![unknown()], |row| row.passwords().map(decoy).collect()))
+    Found::Nobody(users.decoy(user).map_or_else(
+        || vec![unknown()],
+        |row| row.passwords().map(decoy).collect(),
+    ))
 }
 
 fn credential(password: &Password) -> Credential {
@@ -128,7 +141,10 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let v = &epoch.snapshot.variables;
     backend::probe_when_silent(conn.socket(), v);
     let trusted = match conn.socket().peer() {
-        Address::Tcp(at) => !v.mysql_proxy_protocol_networks.is_empty() && in_networks(&v.mysql_proxy_protocol_networks, at.ip()),
+        Address::Tcp(at) => {
+            !v.mysql_proxy_protocol_networks.is_empty()
+                && in_networks(&v.mysql_proxy_protocol_networks, at.ip())
+        }
         Address::Unix(_) => false,
     };
     let peer = conn.socket().peer().ip().map(|ip| ip.to_canonical());
@@ -138,7 +154,13 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     }
     let Some(seat) = core.seat(v.mysql_max_connections) else {
         core.tally.up(Counter::AccessDeniedMaxConnections);
-        refuse(core, conn, 0, &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections")).await;
+        refuse(
+            core,
+            conn,
+            0,
+            &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections"),
+        )
+        .await;
         return None;
     };
     let id = core.next_session_id();
@@ -146,8 +168,16 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     for piece in random.chunks_mut(8) {
         piece.copy_from_slice(&core.rt.random().to_le_bytes()[..piece.len()]);
     }
-    let deprecate = if v.mysql_enable_client_deprecate_eof { caps::DEPRECATE_EOF } else { 0 };
-    let files = if v.mysql_enable_load_data_local_infile { caps::LOCAL_FILES } else { 0 };
+    let deprecate = if v.mysql_enable_client_deprecate_eof {
+        caps::DEPRECATE_EOF
+    } else {
+        0
+    };
+    let files = if v.mysql_enable_load_data_local_infile {
+        caps::LOCAL_FILES
+    } else {
+        0
+    };
     let collation = default_collation(v);
     let door = Door {
         server_version: v.mysql_server_version.to_string(),
@@ -164,13 +194,20 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         charset: u8::try_from(collation).unwrap_or(33),
         plugin: preferred_plugin(v),
         random,
-        tls: if v.mysql_have_ssl { core.acceptor() } else { None },
+        tls: if v.mysql_have_ssl {
+            core.acceptor()
+        } else {
+            None
+        },
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
     let mut named = None;
     let mut hear = |header: Option<SocketAddr>| {
         named = header.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
-        !named.map(|at| at.ip()).or(peer).is_some_and(|ip| core.turns_away(ip))
+        !named
+            .map(|at| at.ip())
+            .or(peer)
+            .is_some_and(|ip| core.turns_away(ip))
     };
     let hear: Option<Heard<'_>> = if trusted { Some(&mut hear) } else { None };
     let login = net::welcome(&mut conn, &door, hear, |user| found(core, user));
@@ -181,7 +218,10 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let address = named.map(|at| at.ip()).or(peer);
     let mut entered = match outcome {
         Ok(Ok(entered)) => entered,
-        Ok(Err(LoginFailed::Denied { user, with_password })) => {
+        Ok(Err(LoginFailed::Denied {
+            user,
+            with_password,
+        })) => {
             core.tally.up(Counter::AccessDeniedWrongPassword);
             core.tally.up(Counter::ClientConnectionsAborted);
             core.login_failed(address);
@@ -199,8 +239,16 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             core.login_failed(address.filter(|_| conn.bytes().0 > 0));
             if let NetError::Malformed(what) = &error {
                 core.tally.up(Counter::UnexpectedFrontendPackets);
-                core.note_seldom(&format!("a client of {} was turned away: {}", client.0, what.what));
-                refuse_next(core, conn, &Complaint::new(errors::HANDSHAKE, what.to_string())).await;
+                core.note_seldom(&format!(
+                    "a client of {} was turned away: {}",
+                    client.0, what.what
+                ));
+                refuse_next(
+                    core,
+                    conn,
+                    &Complaint::new(errors::HANDSHAKE, what.to_string()),
+                )
+                .await;
             }
             return None;
         }
@@ -255,9 +303,27 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     if user.fast_forward {
         let login = &entered.login;
         let database = login.database.as_deref().or(user.default_schema.as_deref());
-        let like = Like { caps: login.caps, database };
-        let said = Said { user: &user, secret: &entered.secret, collation: login.charset, attributes: &login.attributes, like };
-        match Box::pin(through::open(core, &epoch, &conn, &entry, &said, entry.told_to_end())).await {
+        let like = Like {
+            caps: login.caps,
+            database,
+        };
+        let said = Said {
+            user: &user,
+            secret: &entered.secret,
+            collation: login.charset,
+            attributes: &login.attributes,
+            like,
+        };
+        match Box::pin(through::open(
+            core,
+            &epoch,
+            &conn,
+            &entry,
+            &said,
+            entry.told_to_end(),
+        ))
+        .await
+        {
             Ok(backend) => through = backend.map(Through::new),
             Err(complaint) => {
                 core.session_ended(id);
@@ -268,8 +334,16 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         }
     }
     let mut payload = Vec::with_capacity(16);
-    // Servers tell who comes in which schema that is, and so do we: C's library goes back there when it connects anew.
-    let schema = wire::track::schema(entered.login.database.as_deref().or(user.default_schema.as_deref()).unwrap_or(""));
+    // Servers tell who comes in which schema that is, and so do we: C's library goes back there
+    // when it connects anew.
+    let schema = wire::track::schema(
+        entered
+            .login
+            .database
+            .as_deref()
+            .or(user.default_schema.as_deref())
+            .unwrap_or(""),
+    );
     let first = wire::ok::Ok {
         affected: 0,
         insert_id: 0,
@@ -284,7 +358,10 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         return None;
     }
     if let Some(algorithm) = algorithm {
-        conn.compress(algorithm, packing::level(v, algorithm, entered.login.zstd_level));
+        conn.compress(
+            algorithm,
+            packing::level(v, algorithm, entered.login.zstd_level),
+        );
     }
     let seats: [Seat; 2] = [seat, user_seat];
     let mut session = Session::new(core.clone(), conn, entered, user, entry, local, seats);
@@ -292,18 +369,36 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     Some(session)
 }
 
-/// The collation that a client gets for the one that it asks for, by `mysql-handle_unknown_charset`.
-pub(crate) fn known_charset(core: &Core, v: &Variables, client: &(String, u16), asked: u16) -> Result<u16, Complaint> {
+/// The collation that a client gets for the one that it asks for, by
+/// `mysql-handle_unknown_charset`.
+pub(crate) fn known_charset(
+    core: &Core,
+    v: &Variables,
+    client: &(String, u16),
+    asked: u16,
+) -> Result<u16, Complaint> {
     if wire::charset::by_id(asked).is_some() {
         return Ok(asked);
     }
-    let unknown = format!("Client {}:{} asks for the unknown character set {asked}", client.0, client.1);
+    let unknown = format!(
+        "Client {}:{} asks for the unknown character set {asked}",
+        client.0, client.1
+    );
     match v.mysql_handle_unknown_charset {
         0 => {
-            core.note_seldom(&format!("{unknown}: it is turned away (mysql-handle_unknown_charset)"));
-            return Err(Complaint::with(1115, "42000", format!("Unknown character set: '{asked}'")));
+            core.note_seldom(&format!(
+                "{unknown}: it is turned away (mysql-handle_unknown_charset)"
+            ));
+            return Err(Complaint::with(
+                1115,
+                "42000",
+                format!("Unknown character set: '{asked}'"),
+            ));
         }
-        1 => core.note_seldom(&format!("{unknown}: it gets {}", v.mysql_default_collation_connection)),
+        1 => core.note_seldom(&format!(
+            "{unknown}: it gets {}",
+            v.mysql_default_collation_connection
+        )),
         _ => {}
     }
     Ok(default_collation(v))
@@ -319,14 +414,22 @@ pub(crate) fn preferred_plugin(v: &Variables) -> Plugin {
 
 pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
     let with = if with_password { "YES" } else { "NO" };
-    let words = format!("ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})");
+    let words = format!(
+        "ProxySQL Error: Access denied for user '{user}'@'{host}' (using password: {with})"
+    );
     Complaint::new(errors::ACCESS_DENIED, words)
 }
 
 async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     // The client may be gone already; nobody is left to tell.
-    let told = core.rt.timeout(Duration::from_secs(1), conn.send(answer::error(seq, complaint))).await;
+    let told = core
+        .rt
+        .timeout(
+            Duration::from_secs(1),
+            conn.send(answer::error(seq, complaint)),
+        )
+        .await;
     if let Ok(Ok(())) = told {
         conn.dismiss(&core.rt).await;
     }
@@ -336,8 +439,16 @@ async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
 async fn refuse_next(core: &Core, mut conn: Conn, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     let mut payload = Vec::new();
-    wire::ok::Err { code: complaint.code, state: complaint.state, message: complaint.words.as_bytes() }.write(&mut payload);
-    let told = core.rt.timeout(Duration::from_secs(1), conn.reply(&payload)).await;
+    wire::ok::Err {
+        code: complaint.code,
+        state: complaint.state,
+        message: complaint.words.as_bytes(),
+    }
+    .write(&mut payload);
+    let told = core
+        .rt
+        .timeout(Duration::from_secs(1), conn.reply(&payload))
+        .await;
     if let Ok(Ok(())) = told {
         conn.dismiss(&core.rt).await;
     }

@@ -1,4 +1,5 @@
-//! Addresses of clients that fail to log in: after so many failures without a success between them they are turned away at once.
+//! Addresses of clients that fail to log in: after so many failures without a success between them
+//! they are turned away at once.
 //!
 //! Each core has the whole list: who notes something tells the others.
 
@@ -40,13 +41,22 @@ impl Hosts {
             }
             None => {
                 while all.len() >= size_max.max(1) {
-                    let Some((_, oldest)) = by_age.pop_first() else { break };
+                    let Some((_, oldest)) = by_age.pop_first() else {
+                        break;
+                    };
                     all.remove(&oldest);
                 }
                 1
             }
         };
-        all.insert(address, Failures { count, last_s: now_s, turn });
+        all.insert(
+            address,
+            Failures {
+                count,
+                last_s: now_s,
+                turn,
+            },
+        );
         by_age.insert(turn, address);
         count
     }
@@ -58,7 +68,10 @@ impl Hosts {
     }
 
     fn failures(&self, address: IpAddr) -> u64 {
-        self.all.borrow().get(&address).map_or(0, |known| known.count)
+        self.all
+            .borrow()
+            .get(&address)
+            .map_or(0, |known| known.count)
     }
 
     pub(crate) fn flush(&self) {
@@ -81,7 +94,10 @@ impl Core {
     pub(crate) fn turns_away(&self, address: IpAddr) -> bool {
         let epoch = self.epoch();
         let v = &epoch.snapshot.variables;
-        let (size, max) = (v.mysql_client_host_cache_size, v.mysql_client_host_error_counts);
+        let (size, max) = (
+            v.mysql_client_host_cache_size,
+            v.mysql_client_host_error_counts,
+        );
         let away = size > 0 && max > 0 && self.hosts.failures(address) >= max;
         if away {
             self.tally.up(Counter::ClientHostErrorKilledConnections);
@@ -93,7 +109,11 @@ impl Core {
     pub(crate) fn login_failed(&self, address: Option<IpAddr>) {
         let Some(address) = address else { return };
         let count = self.note_login(address, true);
-        let max = self.epoch().snapshot.variables.mysql_client_host_error_counts;
+        let max = self
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_client_host_error_counts;
         if max > 0 && count == max {
             self.note(&format!(
                 "clients of {address} are turned away from now on: {count} failed logins (mysql-client_host_error_counts)"
@@ -113,12 +133,17 @@ impl Core {
         }
     }
 
-    /// Notes it here; how many failures there are, or of a success, whether there was something to forget.
+    /// Notes it here; how many failures there are, or of a success, whether there was something to
+    /// forget.
     pub(crate) fn note_login(&self, address: IpAddr, failed: bool) -> u64 {
         let size = self.epoch().snapshot.variables.mysql_client_host_cache_size;
         match failed {
             _ if size == 0 => 0,
-            true => self.hosts.failed(address, usize::try_from(size).unwrap_or(usize::MAX), self.rt.wall_us() / 1_000_000),
+            true => self.hosts.failed(
+                address,
+                usize::try_from(size).unwrap_or(usize::MAX),
+                self.rt.wall_us() / 1_000_000,
+            ),
             false => self.hosts.succeeded(address).into(),
         }
     }
@@ -127,7 +152,9 @@ impl Core {
         for peer in self.peers.iter().flatten() {
             // One that has no time for it misses a failure.
             if peer.control.len() < PEERS_MAX {
-                let _missed = peer.control.try_send(ToCore::ClientHost { address, failed });
+                let _missed = peer
+                    .control
+                    .try_send(ToCore::ClientHost { address, failed });
             }
         }
     }
@@ -135,8 +162,9 @@ impl Core {
 
 /// What a client is told that is turned away: a server's words.
 pub(crate) fn turned_away(host: &str) -> Complaint {
-    let words =
-        format!("Host '{host}' is blocked because of many connection errors; unblock with 'PROXYSQL FLUSH MYSQL CLIENT HOSTS'");
+    let words = format!(
+        "Host '{host}' is blocked because of many connection errors; unblock with 'PROXYSQL FLUSH MYSQL CLIENT HOSTS'"
+    );
     Complaint::with(1129, "HY000", words)
 }
 
@@ -151,10 +179,24 @@ mod tests {
     #[test]
     fn failures_add_up_until_a_success() {
         let hosts = Hosts::default();
-        assert_eq!((hosts.failed(ip(1), 9, 5), hosts.failed(ip(2), 9, 6), hosts.failed(ip(1), 9, 7)), (1, 1, 2));
+        assert_eq!(
+            (
+                hosts.failed(ip(1), 9, 5),
+                hosts.failed(ip(2), 9, 6),
+                hosts.failed(ip(1), 9, 7)
+            ),
+            (1, 1, 2)
+        );
         let mut rows = hosts.rows();
         rows.sort_by_key(|row| row.address);
-        assert_eq!(rows[0], ClientHostRow { address: ip(1), errors: 2, last_s: 7 });
+        assert_eq!(
+            rows[0],
+            ClientHostRow {
+                address: ip(1),
+                errors: 2,
+                last_s: 7
+            }
+        );
         assert!(hosts.succeeded(ip(1)) && !hosts.succeeded(ip(1)));
         assert_eq!((hosts.failures(ip(1)), hosts.failures(ip(2))), (0, 1));
     }
@@ -166,7 +208,10 @@ mod tests {
             hosts.failed(ip(last), 3, 0);
         }
         hosts.failed(ip(4), 3, 0);
-        assert_eq!([1, 2, 3, 4].map(|last| hosts.failures(ip(last))), [2, 0, 1, 1]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|last| hosts.failures(ip(last))),
+            [2, 0, 1, 1]
+        );
         // Another size counts from the next failure on.
         hosts.failed(ip(5), 1, 0);
         assert_eq!((hosts.rows().len(), hosts.by_age.borrow().len()), (1, 1));

@@ -1,5 +1,5 @@
-//! Texts inside of statements: what PREPARE and EXECUTE IMMEDIATE hold, where the statement goes to a server as it is, is for rules and firewall as if it came
-//! by itself.
+//! Texts inside of statements: what PREPARE and EXECUTE IMMEDIATE hold, where the statement goes to
+//! a server as it is, is for rules and firewall as if it came by itself.
 
 use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
@@ -19,17 +19,20 @@ enum Inside {
     Unread,
 }
 
-/// Whether a statement may hold others that its digest does not show. What is no PREPARE or EXECUTE by itself is for the firewall only.
+/// Whether a statement may hold others that its digest does not show. What is no PREPARE or EXECUTE
+/// by itself is for the firewall only.
 pub(crate) fn may_hold_others(epoch: &Epoch, class: &Class<'_>, what: What<'_>) -> bool {
     let somewhere = || class.multi || class.leaves.intersects(Leaves::UNKNOWN_STATE) && !class.ddl;
     matches!(what, What::Query(_) | What::Execute(_))
-        && (class.leaves.intersects(Leaves::SQL_PREPARE.with(Leaves::SQL_EXECUTE))
+        && (class
+            .leaves
+            .intersects(Leaves::SQL_PREPARE.with(Leaves::SQL_EXECUTE))
             || epoch.snapshot.variables.mysql_firewall_whitelist_enabled && somewhere())
 }
 
 impl Session {
-    /// What rules and firewall say of the text inside: an error that they have for it is the statement's. `sent`: what a server would get. `prepared_in`: as
-    /// [`What::prepared_in`].
+    /// What rules and firewall say of the text inside: an error that they have for it is the
+    /// statement's. `sent`: what a server would get. `prepared_in`: as [`What::prepared_in`].
     pub(crate) async fn look_inside(
         &mut self,
         epoch: &Epoch,
@@ -47,12 +50,25 @@ impl Session {
         };
         let inner = self.lexing().class(&text);
         let mut shown = Vec::new();
-        let digest = epoch.digests.then(|| sql::digest(&text, &epoch.digest, &mut shown));
+        let digest = epoch
+            .digests
+            .then(|| sql::digest(&text, &epoch.digest, &mut shown));
         let digest = digest.map(|hash| plan::Digest { hash, text: &shown });
-        let statement = plan::Statement { text: &text, digest, comment: None, prepared: None, guarded: Guarded::Text };
+        let statement = plan::Statement {
+            text: &text,
+            digest,
+            comment: None,
+            prepared: None,
+            guarded: Guarded::Text,
+        };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {
-            self.raise(epoch, alarm, self.schema_of(epoch, class, prepared_in), &text);
+            self.raise(
+                epoch,
+                alarm,
+                self.schema_of(epoch, class, prepared_in),
+                &text,
+            );
         }
         if let Some(Answer::Refuse(words)) = judged.answer {
             plan.answer = Some(Answer::Refuse(words));
@@ -67,15 +83,30 @@ impl Session {
         if !v.mysql_firewall_whitelist_enabled {
             return;
         }
-        let row = epoch.snapshot.firewall.mode(&self.user.username, &self.entry.client.0);
-        let Some(action) = Action::of_unlisted(row.map_or(config::Mode::Protecting, |(mode, _)| mode), true) else { return };
+        let row = epoch
+            .snapshot
+            .firewall
+            .mode(&self.user.username, &self.entry.client.0);
+        let Some(action) =
+            Action::of_unlisted(row.map_or(config::Mode::Protecting, |(mode, _)| mode), true)
+        else {
+            return;
+        };
         let digest = sql::digest(sent, &DigestOptions::WHOLE, &mut Vec::new());
-        let alarm = Alarm { action, fingerprint: None, flag: 0, digest };
+        let alarm = Alarm {
+            action,
+            fingerprint: None,
+            flag: 0,
+            digest,
+        };
         if plan.alarm.is_none() {
             self.raise(epoch, &alarm, schema, sent);
         }
         if action == Action::Blocked {
-            let words = format!("{}: the proxy cannot read the text that is to be prepared", v.mysql_firewall_whitelist_errormsg);
+            let words = format!(
+                "{}: the proxy cannot read the text that is to be prepared",
+                v.mysql_firewall_whitelist_errormsg
+            );
             plan.answer = Some(Answer::Refuse(Arc::from(words)));
             plan.alarm = Some(Box::new(alarm));
         }
@@ -83,10 +114,18 @@ impl Session {
 
     async fn inside(&mut self, sent: &[u8]) -> Result<Inside, Ended> {
         let source = match self.read_dynamic(sent) {
-            Some(Dynamic::Prepare { source: Some(source), .. } | Dynamic::Immediate { source, .. }) => source,
+            Some(
+                Dynamic::Prepare {
+                    source: Some(source),
+                    ..
+                }
+                | Dynamic::Immediate { source, .. },
+            ) => source,
             Some(Dynamic::Prepare { source: None, .. }) => return Ok(Inside::Unread),
             // What has a name was looked at when it got it.
-            Some(Dynamic::Execute { .. } | Dynamic::Deallocate { .. }) => return Ok(Inside::Nothing),
+            Some(Dynamic::Execute { .. } | Dynamic::Deallocate { .. }) => {
+                return Ok(Inside::Nothing);
+            }
             None if names_texts(self.lexing().words(sent)) => return Ok(Inside::Unread),
             None => return Ok(Inside::Nothing),
         };

@@ -1,4 +1,5 @@
-//! What an operator asks of the cache and of the digests, and what age takes away, done between the statements of others: a part, then everybody else, then the next part.
+//! What an operator asks of the cache and of the digests, and what age takes away, done between the
+//! statements of others: a part, then everybody else, then the next part.
 
 use crate::core::Core;
 use crate::stats::Listing;
@@ -17,7 +18,8 @@ const SWEPT_AT_ONCE: usize = 256;
 const DIGESTS_AT_ONCE: usize = 500;
 /// Bytes of a statement that it shows.
 const TEXT_MAX: usize = 1024;
-/// Bytes of prepared statements that are looked through before others have their turn, and what is reckoned for the row of one.
+/// Bytes of prepared statements that are looked through before others have their turn, and what is
+/// reckoned for the row of one.
 const PREPARED_AT_ONCE: usize = 256 << 10;
 const PREPARED_ROW: usize = 1024;
 /// Bytes of a prepared statement that its row shows.
@@ -53,15 +55,21 @@ impl Core {
         }
     }
 
-    /// Lists digests: there may be a hundred thousand, and who waits for an answer of a server is served in between.
-    pub(crate) async fn list_digests(self: Rc<Self>, mut listing: Listing, reply: bridge::Reply<Report>) {
+    /// Lists digests: there may be a hundred thousand, and who waits for an answer of a server is
+    /// served in between.
+    pub(crate) async fn list_digests(
+        self: Rc<Self>,
+        mut listing: Listing,
+        reply: bridge::Reply<Report>,
+    ) {
         while self.digests.list_more(&mut listing, DIGESTS_AT_ONCE) {
             self.rt.yield_now().await;
         }
         reply(Report::Digests(listing.into_rows()));
     }
 
-    /// Lists prepared statements: each is looked through for its digest, and there may be many, and long ones.
+    /// Lists prepared statements: each is looked through for its digest, and there may be many, and
+    /// long ones.
     pub(crate) async fn list_prepared(self: Rc<Self>, reply: bridge::Reply<Report>) {
         let (all, mut rows, mut bytes) = (self.statements.all(), Vec::new(), 0);
         for statement in all {
@@ -69,7 +77,10 @@ impl Core {
             let mut buffer = self.scratch.take();
             let (clients, servers) = statement.counts();
             rows.push(PreparedRow {
-                id: statement.number.wrapping_mul(u64::from(self.cores)).wrapping_add(u64::from(self.index)),
+                id: statement
+                    .number
+                    .wrapping_mul(u64::from(self.cores))
+                    .wrapping_add(u64::from(self.index)),
                 schema: statement.schema.as_ref().into(),
                 user: statement.user.as_ref().into(),
                 digest: sql::digest(&statement.sql, &self.epoch().digest, &mut buffer),
@@ -77,7 +88,10 @@ impl Core {
                 servers: servers.into(),
                 columns: statement.columns.get(),
                 params: statement.params.get(),
-                text: String::from_utf8_lossy(&statement.sql[..statement.sql.len().min(PREPARED_TEXT_MAX)]).into(),
+                text: String::from_utf8_lossy(
+                    &statement.sql[..statement.sql.len().min(PREPARED_TEXT_MAX)],
+                )
+                .into(),
             });
             self.scratch.give(buffer);
             if bytes > PREPARED_AT_ONCE {
@@ -129,7 +143,10 @@ fn is_meant(which: &FlushCache, entry: &Entry) -> bool {
         FlushCache::All => true,
         FlushCache::Digest(digest) => entry.digest == *digest,
         FlushCache::Table { schema, name } => entry.tables.iter().any(|(of, called)| {
-            called.eq_ignore_ascii_case(name) && schema.as_ref().is_none_or(|schema| of.eq_ignore_ascii_case(schema))
+            called.eq_ignore_ascii_case(name)
+                && schema
+                    .as_ref()
+                    .is_none_or(|schema| of.eq_ignore_ascii_case(schema))
         }),
     }
 }

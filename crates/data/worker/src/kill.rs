@@ -31,24 +31,58 @@ impl Core {
         if core == self.index {
             return self.roster.kill(session, statement_only, Some(owner));
         }
-        let Some(Some(peer)) = self.peers.get(core as usize) else { return Killed::Unknown };
+        let Some(Some(peer)) = self.peers.get(core as usize) else {
+            return Killed::Unknown;
+        };
         let (answer, answered) = mailbox::channel(1);
         let reply = Box::new(move |killed| drop(answer.try_send(killed)));
-        if peer.control.try_send(ToCore::Kill { session, statement_only, owner: Some(Arc::from(owner)), reply }).is_err() {
+        if peer
+            .control
+            .try_send(ToCore::Kill {
+                session,
+                statement_only,
+                owner: Some(Arc::from(owner)),
+                reply,
+            })
+            .is_err()
+        {
             return Killed::Unknown;
         }
-        self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(Killed::Unknown)
+        self.rt
+            .timeout(ANSWER, answered.recv())
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or(Killed::Unknown)
     }
 
     /// Ends the sessions of a user but one, or what they run, on all cores. How many there are.
-    async fn kill_user_anywhere(&self, user: &str, host: Option<&str>, but: u32, does: Kills) -> u64 {
+    async fn kill_user_anywhere(
+        &self,
+        user: &str,
+        host: Option<&str>,
+        but: u32,
+        does: Kills,
+    ) -> u64 {
         let mut n = self.roster.kill_user(user, host, but, does);
         for peer in self.peers.iter().flatten() {
             let (answer, answered) = mailbox::channel(1);
             let reply = Box::new(move |killed| drop(answer.try_send(killed)));
-            let message = ToCore::KillUser { user: Arc::from(user), host: host.map(Arc::from), but, does, reply };
+            let message = ToCore::KillUser {
+                user: Arc::from(user),
+                host: host.map(Arc::from),
+                but,
+                does,
+                reply,
+            };
             if peer.control.try_send(message).is_ok() {
-                n += self.rt.timeout(ANSWER, answered.recv()).await.ok().flatten().unwrap_or(0);
+                n += self
+                    .rt
+                    .timeout(ANSWER, answered.recv())
+                    .await
+                    .ok()
+                    .flatten()
+                    .unwrap_or(0);
             }
         }
         n
@@ -60,7 +94,9 @@ impl Session {
     pub(crate) async fn kill_stage(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let parameter = match job.what {
             // Nothing is ended yet, and servers differ in what they prepare: one of them says it.
-            What::Prepare(preparing) if preparing.naming.is_none() => return Ok(ControlFlow::Continue(())),
+            What::Prepare(preparing) if preparing.naming.is_none() => {
+                return Ok(ControlFlow::Continue(()));
+            }
             What::Query(_) => None,
             What::Execute(execution) => number(execution),
             _ => {
@@ -69,8 +105,18 @@ impl Session {
                 return Ok(ControlFlow::Break(Told::default()));
             }
         };
-        let order = if job.class.multi { None } else { sql::kill(job.sent(), self.lexing_of(job.what)) };
-        let Some(Kill { whom, statement_only }) = order else { return self.refuse_kill().await };
+        let order = if job.class.multi {
+            None
+        } else {
+            sql::kill(job.sent(), self.lexing_of(job.what))
+        };
+        let Some(Kill {
+            whom,
+            statement_only,
+        }) = order
+        else {
+            return self.refuse_kill().await;
+        };
         let session = match whom {
             Whom::Session(session) => session,
             Whom::Computed(computed) => match self.computed(&computed).await? {
@@ -88,7 +134,9 @@ impl Session {
                 return Ok(ControlFlow::Break(Told::default()));
             }
             Whom::User { name, host } if job.epoch.claims_mariadb() => {
-                let told = self.kill_user(job.epoch, name, host, statement_only).await?;
+                let told = self
+                    .kill_user(job.epoch, name, host, statement_only)
+                    .await?;
                 return Ok(ControlFlow::Break(told));
             }
             Whom::User { .. } => return self.refuse_kill().await,
@@ -97,15 +145,20 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
-    /// What comes of it, if that is certain: where a variable is set to NULL, or not at all, it is 0, as servers read NULL.
+    /// What comes of it, if that is certain: where a variable is set to NULL, or not at all, it is
+    /// 0, as servers read NULL.
     async fn computed(&mut self, computed: &Computed) -> Result<Option<u64>, Ended> {
         if computed.names_variables() && !self.has_read_variables().await? {
             return Ok(None);
         }
-        let of = |name: &str| match self.state.user_variables().find(|(known, _)| *known == name) {
-            Some((_, value)) if !value.null => {
-                sql::digits(value.literal.as_bytes()).or_else(|| sql::digits(&sql::literal::said(&value.literal)?)).map(Some)
-            }
+        let of = |name: &str| match self
+            .state
+            .user_variables()
+            .find(|(known, _)| *known == name)
+        {
+            Some((_, value)) if !value.null => sql::digits(value.literal.as_bytes())
+                .or_else(|| sql::digits(&sql::literal::said(&value.literal)?))
+                .map(Some),
             _ => Some(None),
         };
         Ok(computed.value(u64::from(self.entry.id), of))
@@ -134,42 +187,81 @@ impl Session {
             (true, false) => Kills::Session,
         };
         let core = self.core.clone();
-        let n = core.kill_user_anywhere(&name, host.as_deref(), self.entry.id, does).await;
+        let n = core
+            .kill_user_anywhere(&name, host.as_deref(), self.entry.id, does)
+            .await;
         if !is_own && n > 0 {
-            let words = format!("Operation KILL USER failed for {name}@{}", host.as_deref().unwrap_or("%"));
+            let words = format!(
+                "Operation KILL USER failed for {name}@{}",
+                host.as_deref().unwrap_or("%")
+            );
             self.refuse(&Complaint::with(1095, "HY000", words)).await?;
             return Ok(Told::default());
         }
         if is_own && host.is_none_or(|host| host == self.entry.client.0) {
-            self.kill(epoch, u64::from(self.entry.id), statement_only).await?;
+            self.kill(epoch, u64::from(self.entry.id), statement_only)
+                .await?;
             return Ok(Told::default());
         }
         let mut out = Vec::new();
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
-        writer.ok(&wire::ok::Ok { affected: n, ..wire::ok::Ok::default() });
+        writer.ok(&wire::ok::Ok {
+            affected: n,
+            ..wire::ok::Ok::default()
+        });
         self.turn.sent = writer.last_seq();
         self.hand_over(out).await?;
-        Ok(Told { rows_affected: n, row_count: i64::try_from(n).unwrap_or(i64::MAX), ..Told::default() })
+        Ok(Told {
+            rows_affected: n,
+            row_count: i64::try_from(n).unwrap_or(i64::MAX),
+            ..Told::default()
+        })
     }
 
     /// KILL and COM_PROCESS_KILL.
-    pub(crate) async fn kill(&mut self, epoch: &Epoch, session: u64, statement_only: bool) -> Result<(), Ended> {
+    pub(crate) async fn kill(
+        &mut self,
+        epoch: &Epoch,
+        session: u64,
+        statement_only: bool,
+    ) -> Result<(), Ended> {
         if session == u64::from(self.entry.id) {
             let complaint = match (statement_only, epoch.claims_mariadb()) {
                 (false, true) => Complaint::with(1927, "70100", "Connection was killed"),
                 _ => Complaint::with(1317, "70100", "Query execution was interrupted"),
             };
-            return if statement_only { self.refuse(&complaint).await } else { Err(Ended::Told(complaint)) };
+            return if statement_only {
+                self.refuse(&complaint).await
+            } else {
+                Err(Ended::Told(complaint))
+            };
         }
         let killed = match u32::try_from(session) {
-            Ok(number) => self.core.clone().kill_anywhere(number, statement_only, &self.user_name.clone()).await,
+            Ok(number) => {
+                self.core
+                    .clone()
+                    .kill_anywhere(number, statement_only, &self.user_name.clone())
+                    .await
+            }
             Err(_) => Killed::Unknown,
         };
         match killed {
             Killed::Done => self.say("").await,
-            Killed::Unknown => self.refuse(&Complaint::with(1094, "HY000", format!("Unknown thread id: {session}"))).await,
+            Killed::Unknown => {
+                self.refuse(&Complaint::with(
+                    1094,
+                    "HY000",
+                    format!("Unknown thread id: {session}"),
+                ))
+                .await
+            }
             Killed::NotYours => {
-                self.refuse(&Complaint::with(1095, "HY000", format!("You are not owner of thread {session}"))).await
+                self.refuse(&Complaint::with(
+                    1095,
+                    "HY000",
+                    format!("You are not owner of thread {session}"),
+                ))
+                .await
             }
         }
     }
@@ -213,14 +305,17 @@ impl Session {
         });
     }
 
-    /// The statement shall end, and its connection stay: the server itself tells the client. The cell gets the outcome, and then the bell
-    /// of the session rings.
+    /// The statement shall end, and its connection stay: the server itself tells the client. The
+    /// cell gets the outcome, and then the bell of the session rings.
     pub(crate) fn interrupt_on_server(&self, backend: &Backend) -> Rc<Cell<Option<bool>>> {
         self.interruption(backend)()
     }
 
     /// The same, for who cannot look at the session when it is time.
-    pub(crate) fn interruption(&self, backend: &Backend) -> impl FnOnce() -> Rc<Cell<Option<bool>>> + use<> {
+    pub(crate) fn interruption(
+        &self,
+        backend: &Backend,
+    ) -> impl FnOnce() -> Rc<Cell<Option<bool>>> + use<> {
         let epoch = self.core.epoch();
         let killing = self.killing(backend, &epoch.snapshot, true);
         let (core, entry) = (self.core.clone(), self.entry.clone());
@@ -236,7 +331,8 @@ impl Session {
     }
 }
 
-/// The one parameter as the number of a session, as servers read it: `NULL` is 0, a fraction is rounded. `None` for what is no number.
+/// The one parameter as the number of a session, as servers read it: `NULL` is 0, a fraction is
+/// rounded. `None` for what is no number.
 fn number(execution: &Execution<'_>) -> Option<u64> {
     match execution.values().ok()?.as_slice() {
         [Value::Null] => Some(0),

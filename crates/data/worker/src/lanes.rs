@@ -1,5 +1,6 @@
-//! Pipelining: a short read of a session without state joins others in flight on one connection, see `backend::Lane`. Whatever does not go well
-//! there is asked in the ordinary way, as if it had never been.
+//! Pipelining: a short read of a session without state joins others in flight on one connection,
+//! see `backend::Lane`. Whatever does not go well there is asked in the ordinary way, as if it had
+//! never been.
 
 use crate::answer::Complaint;
 use crate::finds::found_by;
@@ -7,7 +8,10 @@ use crate::ready::sees;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{ANSWER_LEN_MAX, Backend, BackendFailed, Execution, Joined, Landed, Names, Request, Sees, Tracking, Want};
+use backend::{
+    ANSWER_LEN_MAX, Backend, BackendFailed, Execution, Joined, Landed, Names, Request, Sees,
+    Tracking, Want,
+};
 use bridge::{Counter, Failure};
 use hashbrown::HashMap;
 use net::NetError;
@@ -68,11 +72,14 @@ enum Took {
 impl Brief {
     fn is_known(&self, key: (u64, u32), now: Instant) -> bool {
         self.0.borrow().get(&key).is_some_and(|habit| {
-            habit.times >= KNOWN && habit.average_us <= QUICK_US && habit.alone_until.is_none_or(|until| until <= now)
+            habit.times >= KNOWN
+                && habit.average_us <= QUICK_US
+                && habit.alone_until.is_none_or(|until| until <= now)
         })
     }
 
-    /// What lanes tell counts more than what a busy server needs elsewhere, or statements would leave them when they help most.
+    /// What lanes tell counts more than what a busy server needs elsewhere, or statements would
+    /// leave them when they help most.
     fn answered(&self, key: (u64, u32), took: Took, bytes: u64, now: Instant) {
         let mut all = self.0.borrow_mut();
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
@@ -91,9 +98,15 @@ impl Brief {
             }
             Took::Alone(took) => {
                 let us = micros(took);
-                let before = habit.elsewhere.filter(|elsewhere| now - elsewhere.seen < ALONE);
+                let before = habit
+                    .elsewhere
+                    .filter(|elsewhere| now - elsewhere.seen < ALONE);
                 let average_us = before.map_or(us, |elsewhere| mean_with(elsewhere.average_us, us));
-                habit.elsewhere = Some(Elsewhere { average_us, seen: now, looked: now });
+                habit.elsewhere = Some(Elsewhere {
+                    average_us,
+                    seen: now,
+                    looked: now,
+                });
                 if habit.in_lane.is_some_and(|at| now - at < ALONE) {
                     return;
                 }
@@ -101,15 +114,21 @@ impl Brief {
             }
         };
         let us = micros(took);
-        habit.average_us = if habit.times == 0 { us } else { mean_with(habit.average_us, us) };
+        habit.average_us = if habit.times == 0 {
+            us
+        } else {
+            mean_with(habit.average_us, us)
+        };
         habit.times = habit.times.saturating_add(1);
     }
 
-    /// How long it takes on a connection of its own, if that was seen lately. Where that was a second ago one statement is told nothing: it waits for no lane that is
-    /// full, and is seen.
+    /// How long it takes on a connection of its own, if that was seen lately. Where that was a
+    /// second ago one statement is told nothing: it waits for no lane that is full, and is seen.
     fn elsewhere(&self, key: (u64, u32), now: Instant) -> Duration {
         let mut all = self.0.borrow_mut();
-        let Some(elsewhere) = all.get_mut(&key).and_then(|habit| habit.elsewhere.as_mut()) else { return Duration::ZERO };
+        let Some(elsewhere) = all.get_mut(&key).and_then(|habit| habit.elsewhere.as_mut()) else {
+            return Duration::ZERO;
+        };
         if now - elsewhere.seen >= ALONE {
             return Duration::ZERO;
         }
@@ -150,7 +169,8 @@ impl Session {
         self.depth(job).is_some()
     }
 
-    /// Statements that may be in flight on one connection to the hostgroup of this one; `None` if it does not join others.
+    /// Statements that may be in flight on one connection to the hostgroup of this one; `None` if
+    /// it does not join others.
     fn depth(&self, job: &Job<'_>) -> Option<u32> {
         if !job.epoch.pipelines {
             return None;
@@ -167,7 +187,8 @@ impl Session {
         (allowed && self.may_join(job)).then_some(attributes.pipelining)
     }
 
-    /// It only reads, its answer is the same on every connection with the session's settings, and nothing of the session is anywhere.
+    /// It only reads, its answer is the same on every connection with the session's settings, and
+    /// nothing of the session is anywhere.
     fn may_join(&self, job: &Job<'_>) -> bool {
         let (class, plan) = (job.class, job.plan);
         let text = job.sent();
@@ -192,7 +213,8 @@ impl Session {
             && !(caps::has(self.caps, caps::MULTI_STATEMENTS) && text.contains(&b';'))
     }
 
-    /// A text, or an execution that is one command and means what it would mean if it were prepared now.
+    /// A text, or an execution that is one command and means what it would mean if it were prepared
+    /// now.
     fn may_go_there(&self, what: What<'_>) -> bool {
         match what {
             What::Query(_) => true,
@@ -218,19 +240,38 @@ impl Session {
     /// Remembers how long it took, and how much came.
     pub(crate) fn note_habit(&self, job: &Job<'_>, took: Duration, bytes: u64) {
         if let Some(digest) = job.digest {
-            self.core.brief.answered((digest, job.plan.hostgroup()), Took::Alone(took), bytes, self.core.rt.now());
+            self.core.brief.answered(
+                (digest, job.plan.hostgroup()),
+                Took::Alone(took),
+                bytes,
+                self.core.rt.now(),
+            );
         }
     }
 
     /// Answers over a lane, or lets the statement through.
     pub(crate) async fn pipelined(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
-        let Some(depth) = self.depth(job) else { return Ok(ControlFlow::Continue(())) };
+        let Some(depth) = self.depth(job) else {
+            return Ok(ControlFlow::Continue(()));
+        };
         let hostgroup = job.plan.hostgroup();
         let key = match job.digest {
-            Some(digest) if self.core.brief.is_known((digest, hostgroup), self.core.rt.now()) => (digest, hostgroup),
+            Some(digest)
+                if self
+                    .core
+                    .brief
+                    .is_known((digest, hostgroup), self.core.rt.now()) =>
+            {
+                (digest, hostgroup)
+            }
             _ => return Ok(ControlFlow::Continue(())),
         };
-        let want = Want { remembered: None, tracking: Tracking::Any, new_connection: false, ..self.want(job) };
+        let want = Want {
+            remembered: None,
+            tracking: Tracking::Any,
+            new_connection: false,
+            ..self.want(job)
+        };
         let theirs = match job.what {
             What::Query(attributes) => attributes,
             What::Execute(execution) => &execution.attributes,
@@ -243,7 +284,9 @@ impl Session {
         let elsewhere = self.core.brief.elsewhere(key, self.core.rt.now());
         let joined = match job.what {
             What::Execute(execution) => {
-                let write = |out: &mut Vec<u8>, id: u32, caps: caps::Caps| execution.write(out, id, &attributes, caps);
+                let write = |out: &mut Vec<u8>, id: u32, caps: caps::Caps| {
+                    execution.write(out, id, &attributes, caps)
+                };
                 let request = Execution {
                     statement: execution.prepared,
                     bindings: execution.bindings,
@@ -251,11 +294,20 @@ impl Session {
                     write: &write,
                     max: job.epoch.snapshot.variables.mysql_max_stmts_per_connection,
                 };
-                self.core.pools.join(&want, &Request::Execution(request), depth, elsewhere)
+                self.core
+                    .pools
+                    .join(&want, &Request::Execution(request), depth, elsewhere)
             }
-            _ => self.core.pools.join(&want, &Request::Text(job.sent(), &attributes), depth, elsewhere),
+            _ => self.core.pools.join(
+                &want,
+                &Request::Text(job.sent(), &attributes),
+                depth,
+                elsewhere,
+            ),
         };
-        let Some(joined) = joined else { return Ok(ControlFlow::Continue(())) };
+        let Some(joined) = joined else {
+            return Ok(ControlFlow::Continue(()));
+        };
         if matches!(job.what, What::Execute(_)) {
             self.core.tally.up(Counter::ComBackendStmtExecute);
         }
@@ -264,11 +316,16 @@ impl Session {
         let ended = Box::pin(self.fly(job, joined)).await;
         let now = self.core.rt.now();
         if job.epoch.snapshot.variables.mysql_stats_time_backend_query {
-            self.core.tally.add(Counter::BackendQueryTimeNsec, u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX));
+            self.core.tally.add(
+                Counter::BackendQueryTimeNsec,
+                u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX),
+            );
         }
         match ended? {
             ControlFlow::Break((told, took, bytes)) => {
-                self.core.brief.answered(key, Took::InLane(took), bytes, now);
+                self.core
+                    .brief
+                    .answered(key, Took::InLane(took), bytes, now);
                 Ok(ControlFlow::Break(told))
             }
             ControlFlow::Continue(unfit) => {
@@ -281,25 +338,43 @@ impl Session {
         }
     }
 
-    /// Waits for the answer; with it come how long it took and how many bytes it was. Continue: whether the statement shall stay alone.
-    async fn fly(&mut self, job: &Job<'_>, mut joined: Joined) -> Result<ControlFlow<(Told, Duration, u64), bool>, Ended> {
+    /// Waits for the answer; with it come how long it took and how many bytes it was. Continue:
+    /// whether the statement shall stay alone.
+    async fn fly(
+        &mut self,
+        job: &Job<'_>,
+        mut joined: Joined,
+    ) -> Result<ControlFlow<(Told, Duration, u64), bool>, Ended> {
         let began = self.core.rt.now();
         let limit_ms = self.limit_ms(job);
         let wait = {
             let gone = rt::select(self.client.socket().closed(), self.entry.told(false));
             let landed = rt::select(&mut joined.answer, gone);
-            self.core.rt.timeout(Duration::from_millis(limit_ms), landed).await
+            self.core
+                .rt
+                .timeout(Duration::from_millis(limit_ms), landed)
+                .await
         };
         let event = match wait {
-            Ok(Either::Left(landed)) => Event::Landed(landed.unwrap_or(Landed::Alone { unfit: false })),
+            Ok(Either::Left(landed)) => {
+                Event::Landed(landed.unwrap_or(Landed::Alone { unfit: false }))
+            }
             Ok(Either::Right(Either::Left(()))) => Event::Gone,
             Ok(Either::Right(Either::Right(()))) => Event::Told,
             Err(_late) => Event::Late,
         };
         let complaint = match event {
-            Event::Landed(Landed::Answer { bytes, response, took }) => {
+            Event::Landed(Landed::Answer {
+                bytes,
+                response,
+                took,
+            }) => {
                 let (server, len) = (joined.caps(), bytes.len() as u64);
-                self.recall_read(job, response.rows(), matches!(response.outcome(), Outcome::Err { .. }));
+                self.recall_read(
+                    job,
+                    response.rows(),
+                    matches!(response.outcome(), Outcome::Err { .. }),
+                );
                 let told = self.give(job, bytes, *response, server).await?;
                 return Ok(ControlFlow::Break((told, took, len)));
             }
@@ -310,7 +385,11 @@ impl Session {
                 return Ok(ControlFlow::Continue(false));
             }
             Event::Gone => {
-                let killing = job.epoch.snapshot.variables.mysql_kill_backend_connection_when_disconnect;
+                let killing = job
+                    .epoch
+                    .snapshot
+                    .variables
+                    .mysql_kill_backend_connection_when_disconnect;
                 let killing = killing.then(|| self.killing_of(&joined));
                 joined.leave(killing);
                 return Err(Ended::Gone);
@@ -329,22 +408,49 @@ impl Session {
         }
         self.doubt_found_rows(job);
         self.refuse(&complaint).await?;
-        Ok(ControlFlow::Break((Told::default(), self.core.rt.now() - began, 0)))
+        Ok(ControlFlow::Break((
+            Told::default(),
+            self.core.rt.now() - began,
+            0,
+        )))
     }
 
     /// The client gets the answer, in its own dialect, and the cache, if it is to be kept.
-    async fn give(&mut self, job: &Job<'_>, bytes: Vec<u8>, response: Response, server: caps::Caps) -> Result<Told, Ended> {
-        let execution = if let What::Execute(execution) = job.what { Some(execution) } else { None };
+    async fn give(
+        &mut self,
+        job: &Job<'_>,
+        bytes: Vec<u8>,
+        response: Response,
+        server: caps::Caps,
+    ) -> Result<Told, Ended> {
+        let execution = if let What::Execute(execution) = job.what {
+            Some(execution)
+        } else {
+            None
+        };
         let remembers = execution.is_some() && caps::has(self.caps, caps::MARIADB_CACHE_METADATA);
         let (out, follower) = if remembers || Recode::is_needed(server, self.caps) {
-            let expect = if execution.is_some() { Expect::Execute } else { Expect::Query };
-            let mut follower = Follower::new(expect, (server, self.caps), None, self.turn, 0, response.status());
+            let expect = if execution.is_some() {
+                Expect::Execute
+            } else {
+                Expect::Query
+            };
+            let mut follower = Follower::new(
+                expect,
+                (server, self.caps),
+                None,
+                self.turn,
+                0,
+                response.status(),
+            );
             let before = execution.and_then(|execution| execution.outline.take());
             if let Follower::Other(recode) = &mut follower {
                 // What is kept for others has to be whole.
                 recode.spare(before, self.cached.filling.is_none());
             }
-            let (out, _end) = follower.follow(Chunk::from(bytes)).map_err(NetError::Malformed)?;
+            let (out, _end) = follower
+                .follow(Chunk::from(bytes))
+                .map_err(NetError::Malformed)?;
             if let Some(execution) = execution {
                 execution.outline.set(follower.outline(before));
             }
@@ -360,8 +466,14 @@ impl Session {
         self.turn.sent = follower.last_seq();
         self.turn.failed = false;
         self.learn_modes(follower.response().status());
-        let told = Told { rows_sent: follower.response().rows(), row_count: follower.response().row_count(), ..Told::default() };
-        self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        let told = Told {
+            rows_sent: follower.response().rows(),
+            row_count: follower.response().row_count(),
+            ..Told::default()
+        };
+        self.core
+            .tally
+            .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
         Ok(told)
     }
@@ -387,13 +499,20 @@ mod tests {
         assert!(brief.is_known(key, at(0)));
         assert!(!brief.is_known((7, 2), at(0)));
         // One long answer, and it stays alone for a while.
-        brief.answered(key, Took::Alone(Duration::from_micros(200)), BRIEF_LEN_MAX + 1, at(1));
+        brief.answered(
+            key,
+            Took::Alone(Duration::from_micros(200)),
+            BRIEF_LEN_MAX + 1,
+            at(1),
+        );
         assert!(!brief.is_known(key, at(2)));
         assert!(brief.is_known(key, at(60)));
         brief.was_unfit(key, at(60));
         assert!(!brief.is_known(key, at(61)));
         // Slow ones make it slow.
-        (0..50).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(100)), 100, at(100)));
+        (0..50).for_each(|_| {
+            brief.answered(key, Took::Alone(Duration::from_millis(100)), 100, at(100))
+        });
         assert!(!brief.is_known(key, at(200)));
     }
 
@@ -401,9 +520,14 @@ mod tests {
     fn a_busy_server_makes_nothing_slow_that_lanes_answer_quickly() {
         let (brief, key) = (Brief::default(), (7, 1));
         let at = |s: u64| Instant::from_ns(s * 1_000_000_000);
-        (0..KNOWN).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(9)), 100, at(0)));
+        (0..KNOWN)
+            .for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(9)), 100, at(0)));
         brief.answered(key, Took::InLane(Duration::from_micros(50)), 100, at(1));
-        let alone = |s| (0..50).for_each(|_| brief.answered(key, Took::Alone(Duration::from_millis(30)), 100, at(s)));
+        let alone = |s| {
+            (0..50).for_each(|_| {
+                brief.answered(key, Took::Alone(Duration::from_millis(30)), 100, at(s))
+            })
+        };
         alone(2);
         assert!(brief.is_known(key, at(2)));
         // A long answer counts wherever it came.
@@ -411,21 +535,31 @@ mod tests {
         assert!(!brief.is_known(key, at(3)));
         // So long others wait for a lane; and one looks now and then whether that is still true.
         let slow = brief.elsewhere(key, at(2));
-        assert!(slow > Duration::from_millis(25) && slow <= Duration::from_millis(30), "{slow:?}");
+        assert!(
+            slow > Duration::from_millis(25) && slow <= Duration::from_millis(30),
+            "{slow:?}"
+        );
         assert_eq!(brief.elsewhere(key, at(4)), Duration::ZERO);
         assert_eq!(brief.elsewhere(key, at(4)), slow);
         assert_eq!(brief.elsewhere((7, 2), at(4)), Duration::ZERO);
         // Nobody has gone there for long: the server may be idle by now.
         assert_eq!(brief.elsewhere(key, at(5)), Duration::ZERO);
         assert_eq!(brief.elsewhere(key, at(5)), slow);
-        assert_eq!([brief.elsewhere(key, at(12)), brief.elsewhere(key, at(12))], [Duration::ZERO; 2]);
+        assert_eq!(
+            [brief.elsewhere(key, at(12)), brief.elsewhere(key, at(12))],
+            [Duration::ZERO; 2]
+        );
         // Lanes have told nothing for a while.
         alone(40);
         assert!(!brief.is_known(key, at(40)));
         // What keeps others waiting is slow in lanes, too.
-        (0..200).for_each(|_| brief.answered(key, Took::InLane(Duration::from_micros(50)), 100, at(50)));
+        (0..200).for_each(|_| {
+            brief.answered(key, Took::InLane(Duration::from_micros(50)), 100, at(50))
+        });
         assert!(brief.is_known(key, at(50)));
-        (0..50).for_each(|_| brief.answered(key, Took::InLane(Duration::from_millis(30)), 100, at(51)));
+        (0..50).for_each(|_| {
+            brief.answered(key, Took::InLane(Duration::from_millis(30)), 100, at(51))
+        });
         assert!(!brief.is_known(key, at(51)));
     }
 
@@ -433,7 +567,12 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let brief = Brief::default();
         for digest in 0..3 * DIGESTS_MAX as u64 {
-            brief.answered((digest, 0), Took::Alone(Duration::ZERO), 1, Instant::from_ns(0));
+            brief.answered(
+                (digest, 0),
+                Took::Alone(Duration::ZERO),
+                1,
+                Instant::from_ns(0),
+            );
         }
         assert!(brief.0.borrow().len() <= DIGESTS_MAX);
     }

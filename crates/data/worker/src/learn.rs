@@ -4,7 +4,9 @@ use crate::asked::Executed;
 use crate::cursor::Cursor;
 use crate::relay::Follower;
 use crate::session::Session;
-use crate::settings::{Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags};
+use crate::settings::{
+    Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags,
+};
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
 use crate::tracked::OF_NAMES;
@@ -19,7 +21,13 @@ use wire::status;
 
 impl Session {
     /// `executed`: how the server knows the statement that was executed, if it was prepared.
-    pub(crate) fn learn(&mut self, backend: &mut Backend, job: &Job<'_>, reply: &Follower, executed: Option<Executed>) -> Told {
+    pub(crate) fn learn(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        reply: &Follower,
+        executed: Option<Executed>,
+    ) -> Told {
         let response = reply.response();
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
@@ -34,7 +42,12 @@ impl Session {
         let flags = response.is_status_known().then(|| response.status());
         let insert_id = if error { 0 } else { response.insert_id() };
         let warned = backend.holds.has(Hold::Diagnostics);
-        let answered = Answered { ok: !error, status: flags, warnings: response.warnings(), insert_id };
+        let answered = Answered {
+            ok: !error,
+            status: flags,
+            warnings: response.warnings(),
+            insert_id,
+        };
         let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
         Self::learn_who_led(backend, job);
@@ -57,7 +70,11 @@ impl Session {
             (backend.warnings_left, backend.others_warnings) = (false, false);
         }
         if !reads_warnings {
-            if warned && !backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb() && leaves_warnings(job) {
+            if warned
+                && !backend.holds.has(Hold::Diagnostics)
+                && backend.hello.is_mariadb()
+                && leaves_warnings(job)
+            {
                 backend.holds.add(Hold::Diagnostics);
             } else {
                 backend.warned = (!error).then(|| response.warnings());
@@ -65,13 +82,19 @@ impl Session {
         }
         if !error && changes_password(job.sent()) {
             backend.holds.remove(Hold::ExpiredPassword);
-            // The other connections of the session do not hear of it, be it that nothing was refused here before.
-            for (_, mut other) in self.held.take_all_that(|other| other.holds.has(Hold::ExpiredPassword)) {
+            // The other connections of the session do not hear of it, be it that nothing was
+            // refused here before.
+            for (_, mut other) in self
+                .held
+                .take_all_that(|other| other.holds.has(Hold::ExpiredPassword))
+            {
                 other.retire();
                 self.core.pools.release(other);
             }
         }
-        if backend.holds.has(Hold::Diagnostics) && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup()) {
+        if backend.holds.has(Hold::Diagnostics)
+            && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup())
+        {
             backend.holds.remove(Hold::Diagnostics);
         }
         if !error && job.class.ends_transaction && self.releases(job) {
@@ -86,13 +109,21 @@ impl Session {
             self.state.autocommit = autocommit;
             backend.state_mut().autocommit = autocommit;
         }
-        if job.class.multi || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE) {
+        if job.class.multi
+            || job
+                .class
+                .leaves
+                .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+        {
             if mentions_a_role(job.sent()) || mentions_texts(job.sent()) {
                 backend.retire();
             }
             self.doubt_charset(job.sent());
         }
-        backend.plain_quotes &= !job.class.leaves.intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
+        backend.plain_quotes &= !job
+            .class
+            .leaves
+            .intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
         if response.is_session_track_lost() || response.results() > 1 && !may_answer_often(job) {
             // More was in the text than we have seen.
             backend.holds.add(Hold::UnknownState);
@@ -109,20 +140,37 @@ impl Session {
             backend.has_failed(Unreported::Change);
             // MariaDB does not tell of user variables later.
             backend.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
-        } else if may_run_programs(job.class) && backend.could_tell() && !matches!(job.what, What::Prepare(_)) {
-            // Its server was not to be asked, and what its programs have changed nobody knows: it is reset before somebody else has it.
+        } else if may_run_programs(job.class)
+            && backend.could_tell()
+            && !matches!(job.what, What::Prepare(_))
+        {
+            // Its server was not to be asked, and what its programs have changed nobody knows: it
+            // is reset before somebody else has it.
             backend.strange_variables |= !backend.tells_all();
         }
-        if job.class.leaves.intersects(Leaves::SET | Leaves::USER_VARIABLE) || job.class.command == CommandCounter::Call {
+        if job
+            .class
+            .leaves
+            .intersects(Leaves::SET | Leaves::USER_VARIABLE)
+            || job.class.command == CommandCounter::Call
+        {
             let outer: &[u8] = match job.what {
-                What::Dynamic(dynamic) if job.class.command == CommandCounter::Call => dynamic.outer,
+                What::Dynamic(dynamic) if job.class.command == CommandCounter::Call => {
+                    dynamic.outer
+                }
                 _ => &[],
             };
             let code = match response.outcome() {
                 Outcome::Err { code, .. } => Some(code),
                 _ => None,
             };
-            self.learn_variables(backend, job, (job.sent(), self.lexing_of(job.what)), outer, code);
+            self.learn_variables(
+                backend,
+                job,
+                (job.sent(), self.lexing_of(job.what)),
+                outer,
+                code,
+            );
         }
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
@@ -132,13 +180,20 @@ impl Session {
                 _ => None,
             };
             let schema = schema.filter(|schema| !schema.is_empty());
-            backend.learn_owned(job.class, job.sent(), schema, !error, matches!(job.what, What::Execute(_)));
+            backend.learn_owned(
+                job.class,
+                job.sent(),
+                schema,
+                !error,
+                matches!(job.what, What::Execute(_)),
+            );
         }
         if let Some(flags) = flags {
             self.learn_modes(flags);
         }
         if !error && job.what.is_init_db() && job.class.use_db.is_none() && schema.is_none() {
-            // A name that is not UTF-8, of a server that does not say how it spells it: nobody else can be told.
+            // A name that is not UTF-8, of a server that does not say how it spells it: nobody else
+            // can be told.
             backend.holds.add(Hold::UnknownState);
         }
         if !error {
@@ -160,7 +215,8 @@ impl Session {
             if let What::Prepare(preparing) = job.what {
                 self.learn_name(backend, job, preparing);
             }
-            if let (What::Execute(execution), Some(Executed::Id(id)), Some(flags)) = (job.what, executed, flags)
+            if let (What::Execute(execution), Some(Executed::Id(id)), Some(flags)) =
+                (job.what, executed, flags)
                 && execution.opens_cursor()
                 && flags & status::CURSOR_EXISTS != 0
             {
@@ -181,19 +237,23 @@ impl Session {
         }
     }
 
-    /// Whether the server ends the connection with the transaction: `COMMIT RELEASE`, or `completion_type = 2`.
+    /// Whether the server ends the connection with the transaction: `COMMIT RELEASE`, or
+    /// `completion_type = 2`.
     fn releases(&self, job: &Job<'_>) -> bool {
         let by_type = || {
-            let set = self.state.variable("completion_type").map(|value| value.trim_matches(['\'', '"']));
+            let set = self
+                .state
+                .variable("completion_type")
+                .map(|value| value.trim_matches(['\'', '"']));
             let says_no = || sql::words::Words::new(job.sent()).any(|token| token.is("RELEASE"));
             set.is_some_and(|set| set == "2" || set.eq_ignore_ascii_case("RELEASE")) && !says_no()
         };
         job.class.releases || by_type()
     }
 
-    /// What a statement has set, as far as its text tells. What only the server knows is asked later, see `read_back`. `outer`: the statement with the
-    /// arguments of a procedure, if they are not in its text, which servers read by `lexing`;
-    /// `error`: the code, if it failed.
+    /// What a statement has set, as far as its text tells. What only the server knows is asked
+    /// later, see `read_back`. `outer`: the statement with the arguments of a procedure, if they
+    /// are not in its text, which servers read by `lexing`; `error`: the code, if it failed.
     fn learn_variables(
         &mut self,
         backend: &mut Backend,
@@ -203,9 +263,11 @@ impl Session {
         error: Option<u16>,
     ) {
         let class = job.class;
-        let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE) || class.reads.intersects(Reads::USER_VARIABLE);
-        let mut all_mentioned =
-            mentioned && (class.command == CommandCounter::Call || class.leaves.intersects(Leaves::USER_VARIABLE));
+        let mentioned = class.leaves.intersects(Leaves::USER_VARIABLE)
+            || class.reads.intersects(Reads::USER_VARIABLE);
+        let mut all_mentioned = mentioned
+            && (class.command == CommandCounter::Call
+                || class.leaves.intersects(Leaves::USER_VARIABLE));
         if class.leaves.intersects(Leaves::SET) && !class.multi {
             match sql::set::parse_in(text, lexing.escapes()) {
                 // What it seems to set may be in a string.
@@ -213,7 +275,9 @@ impl Session {
                     backend.holds.add(Hold::UnknownState);
                     self.doubt_charset(text);
                 }
-                Ok(settings) => all_mentioned &= !self.learn_settings(backend, job, &settings, error.is_some()),
+                Ok(settings) => {
+                    all_mentioned &= !self.learn_settings(backend, job, &settings, error.is_some())
+                }
                 // Of several parts some may have been done before one failed, unless none was read.
                 Err(_) if error == Some(errors::PARSE.number) => {}
                 Err(_) => {
@@ -228,9 +292,12 @@ impl Session {
         if all_mentioned {
             for (text, lexing) in [(text, lexing), (outer, self.lexing())] {
                 let escapes = lexing.escapes();
-                let mentioned = sql::user_variables::mentioned(text, escapes).filter(|_| !lexing.hides(text));
+                let mentioned =
+                    sql::user_variables::mentioned(text, escapes).filter(|_| !lexing.hides(text));
                 match mentioned {
-                    Some(names) if names.iter().all(|name| name.is_ascii()) => backend.unread.user.extend(names),
+                    Some(names) if names.iter().all(|name| name.is_ascii()) => {
+                        backend.unread.user.extend(names)
+                    }
                     _ => backend.holds.add(Hold::UserVariable),
                 }
             }
@@ -239,7 +306,13 @@ impl Session {
     }
 
     /// Whether all of it is plain: no expression that may have set a user variable on the side.
-    fn learn_settings(&mut self, backend: &mut Backend, job: &Job<'_>, settings: &[Setting<'_>], error: bool) -> bool {
+    fn learn_settings(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        settings: &[Setting<'_>],
+        error: bool,
+    ) -> bool {
         let before = self.state.clone();
         let mut plain = true;
         for setting in settings {
@@ -252,27 +325,41 @@ impl Session {
                 && !matches!(setting, Setting::Variable(one) if matches!(one.value, Value::Expression(_)));
             match (meaning, setting) {
                 // Of several, some may have been set before one was refused.
-                (Meaning::Travels(_) | Meaning::Ask(_), Setting::Variable(one)) if error && settings.len() > 1 => {
+                (Meaning::Travels(_) | Meaning::Ask(_), Setting::Variable(one))
+                    if error && settings.len() > 1 =>
+                {
                     match one.scope {
                         Scope::User => backend.unread.user.insert(one.name.clone()),
                         _ => backend.unread.session.insert(one.name.clone()),
                     };
                 }
-                (_, Setting::Names { .. } | Setting::CharacterSet(_)) if error && settings.len() > 1 => {
+                (_, Setting::Names { .. } | Setting::CharacterSet(_))
+                    if error && settings.len() > 1 =>
+                {
                     backend.unread.session.extend(OF_NAMES.map(str::to_owned));
                 }
-                (Meaning::Ask(name), _) if !error => drop(backend.unread.session.insert(name.to_owned())),
+                (Meaning::Ask(name), _) if !error => {
+                    drop(backend.unread.session.insert(name.to_owned()))
+                }
                 (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
                 (Meaning::Keep(_), _) if error && settings.len() == 1 => {}
-                (Meaning::Travels(_) | Meaning::Ask(_) | Meaning::Nothing | Meaning::Autocommit(_), _) if error => {}
+                (
+                    Meaning::Travels(_)
+                    | Meaning::Ask(_)
+                    | Meaning::Nothing
+                    | Meaning::Autocommit(_),
+                    _,
+                ) if error => {}
                 (Meaning::Keep(hold), _) => {
                     backend.holds.add(hold);
                     if matches!(setting, Setting::Variable(one) if one.name == THREAD) {
                         self.entry.numbered.set(true);
                     }
-                    if matches!(setting, Setting::Role(_)) || matches!(setting, Setting::Variable(one) if leaves_texts(&one.name))
+                    if matches!(setting, Setting::Role(_))
+                        || matches!(setting, Setting::Variable(one) if leaves_texts(&one.name))
                     {
-                        // No reset takes it away, nor the texts of statements that SHOW PROFILES or OPTIMIZER_TRACE shows.
+                        // No reset takes it away, nor the texts of statements that SHOW PROFILES or
+                        // OPTIMIZER_TRACE shows.
                         backend.retire();
                     }
                 }
@@ -282,22 +369,33 @@ impl Session {
                     }
                     if matches!(setting, Setting::CharacterSet(_)) {
                         // It sets the collation of the schema, as it is now.
-                        backend.unread.session.insert("collation_connection".to_owned());
+                        backend
+                            .unread
+                            .session
+                            .insert("collation_connection".to_owned());
                     }
                     if let Setting::Variable(one) = setting {
                         backend.unread.session.remove(&one.name);
                     }
-                    let begins_otherwise = |name: &&str| backend.begins_otherwise(name) || self.begins_otherwise(job, name);
+                    let begins_otherwise = |name: &&str| {
+                        backend.begins_otherwise(name) || self.begins_otherwise(job, name)
+                    };
                     if let Some(name) = put_back(setting).filter(begins_otherwise) {
-                        // Another connection does not begin with it, or this one does not for the next session.
-                        [backend.state_mut(), &mut self.state].into_iter().for_each(|state| state.set(name, backend::DEFAULT));
+                        // Another connection does not begin with it, or this one does not for the
+                        // next session.
+                        [backend.state_mut(), &mut self.state]
+                            .into_iter()
+                            .for_each(|state| state.set(name, backend::DEFAULT));
                         continue;
                     }
                     let (there, here) = (change(backend.state_mut()), change(&mut self.state));
                     if !(there && here) {
                         if let Setting::Variable(one) = setting {
-                            // What one of them has no room for is not known: an older value would be brought over it.
-                            [backend.state_mut(), &mut self.state].into_iter().for_each(|state| state.unset_user(&one.name));
+                            // What one of them has no room for is not known: an older value would
+                            // be brought over it.
+                            [backend.state_mut(), &mut self.state]
+                                .into_iter()
+                                .for_each(|state| state.unset_user(&one.name));
                         }
                         backend.holds.add(Hold::UserVariable);
                     }
@@ -310,7 +408,12 @@ impl Session {
 
     fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
         let server = backend.place().server();
-        let tracks = self.core.epoch().snapshot.variables.mysql_query_digests_track_hostname;
+        let tracks = self
+            .core
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_query_digests_track_hostname;
         self.core.count_error(&Failed {
             hostgroup: server.hostgroup,
             host: backend.place().host(),
@@ -327,7 +430,10 @@ impl Session {
 
 /// Whether a session keeps a connection to this hostgroup while SHOW WARNINGS may ask there.
 pub(crate) fn keeps_warnings(snapshot: &Snapshot, hostgroup: u32) -> bool {
-    let of_group = snapshot.servers.hostgroup(hostgroup).and_then(|group| group.attributes.handle_warnings);
+    let of_group = snapshot
+        .servers
+        .hostgroup(hostgroup)
+        .and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
 }
 
@@ -337,7 +443,8 @@ fn is_dynamic(job: &Job<'_>) -> bool {
     match job.what {
         What::Dynamic(_) => !may_run_programs(job.class),
         What::Query(_) | What::Prepare(_) => {
-            matches!(job.class.command, C::Prepare | C::Execute | C::Deallocate) && job.class.leaves.is_empty()
+            matches!(job.class.command, C::Prepare | C::Execute | C::Deallocate)
+                && job.class.leaves.is_empty()
         }
         _ => false,
     }
@@ -347,26 +454,36 @@ fn is_dynamic(job: &Job<'_>) -> bool {
 fn may_answer_often(job: &Job<'_>) -> bool {
     job.class.multi
         || job.class.command == CommandCounter::Call
-        || job.class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+        || job
+            .class
+            .leaves
+            .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
 /// Whether it may set a role, which no reset takes away.
 fn mentions_a_role(text: &[u8]) -> bool {
-    text.windows(4).any(|four| four.eq_ignore_ascii_case(b"role"))
+    text.windows(4)
+        .any(|four| four.eq_ignore_ascii_case(b"role"))
 }
 
 /// Whether no server shows the warnings of before any more. What is not certain leaves them.
 fn surely_ends_warnings(job: &Job<'_>) -> bool {
     use CommandCounter as C;
     !matches!(job.what, What::Prepare(_) | What::Raw(..))
-        && matches!(job.class.command, C::Insert | C::Replace | C::Update | C::Delete)
+        && matches!(
+            job.class.command,
+            C::Insert | C::Replace | C::Update | C::Delete
+        )
 }
 
-/// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has expired.
+/// Whether it is `ALTER USER …` or `SET PASSWORD …`, what a server takes whose password has
+/// expired.
 fn changes_password(text: &[u8]) -> bool {
     let mut words = sql::words::Words::new(text);
     match (words.next(), words.next()) {
-        (Some(first), Some(second)) => first.is("ALTER") && second.is("USER") || first.is("SET") && second.is("PASSWORD"),
+        (Some(first), Some(second)) => {
+            first.is("ALTER") && second.is("USER") || first.is("SET") && second.is("PASSWORD")
+        }
         _ => false,
     }
 }
@@ -377,10 +494,20 @@ mod tests {
 
     #[test]
     fn a_new_password_is_set_in_two_ways() {
-        for text in ["ALTER USER a@b IDENTIFIED BY 'x'", "/* why */ alter user USER() IDENTIFIED BY 'x'", "set password = 'x'"] {
+        for text in [
+            "ALTER USER a@b IDENTIFIED BY 'x'",
+            "/* why */ alter user USER() IDENTIFIED BY 'x'",
+            "set password = 'x'",
+        ] {
             assert!(changes_password(text.as_bytes()), "{text}");
         }
-        for text in ["", "SET", "SET NAMES utf8mb4", "ALTER TABLE user ADD password INT", "SELECT 'ALTER USER'"] {
+        for text in [
+            "",
+            "SET",
+            "SET NAMES utf8mb4",
+            "ALTER TABLE user ADD password INT",
+            "SELECT 'ALTER USER'",
+        ] {
             assert!(!changes_password(text.as_bytes()), "{text}");
         }
     }

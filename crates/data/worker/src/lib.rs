@@ -1,4 +1,5 @@
-//! One core of the data plane: it accepts clients and lives their sessions. Read `session.rs` first.
+//! One core of the data plane: it accepts clients and lives their sessions. Read `session.rs`
+//! first.
 #![forbid(unsafe_code)]
 
 mod absorb;

@@ -1,4 +1,5 @@
-//! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns how it went.
+//! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns
+//! how it went.
 
 use crate::asked::Executed;
 use crate::cached::{may_write_tables, note_names, schema_meant};
@@ -100,13 +101,19 @@ pub(crate) struct Copy {
 }
 
 impl Session {
-    /// A copy for the mirror, if the plan says so. With a pair, its result will be compared with the client's.
+    /// A copy for the mirror, if the plan says so. With a pair, its result will be compared with
+    /// the client's.
     pub(crate) fn copy_to_mirror(&self, job: &Job<'_>) -> Option<Rc<Pair>> {
         let mirror = job.plan.mirror.as_deref()?;
         let payload = match (job.what, &mirror.leg.statement) {
             _ if !is_free(job.class) => None,
-            (What::Query(attributes), statement) => Some(Payload::Text(statement.of(job.text).into(), attributes.clone())),
-            (What::Execute(execution), plan::Text::AsIs) if !execution.is_bulk() => Some(Payload::Execution(execution.keep())),
+            (What::Query(attributes), statement) => Some(Payload::Text(
+                statement.of(job.text).into(),
+                attributes.clone(),
+            )),
+            (What::Execute(execution), plan::Text::AsIs) if !execution.is_bulk() => {
+                Some(Payload::Execution(execution.keep()))
+            }
             (What::Execute(_) | What::Raw(..) | What::Dynamic(_) | What::Refused(_), _) => None,
             // Its executions are copied.
             (What::Prepare(..), _) => return None,
@@ -120,7 +127,13 @@ impl Session {
         state.autocommit = true;
         // Nor does anybody want to be told what it changes.
         state.track_nothing();
-        let pair = mirror.compare.then(|| Rc::new(Pair::new(mirror.leg.hostgroup, job.text, self.lexing_of(job.what))));
+        let pair = mirror.compare.then(|| {
+            Rc::new(Pair::new(
+                mirror.leg.hostgroup,
+                job.text,
+                self.lexing_of(job.what),
+            ))
+        });
         let mut copy = Copy {
             hostgroup: mirror.leg.hostgroup,
             payload,
@@ -139,17 +152,32 @@ impl Session {
             pair: pair.clone(),
             writing: None,
         };
-        copy.note_writes(&self.core, &job.epoch.snapshot.rules, schema_meant(job, &self.state.schema));
+        copy.note_writes(
+            &self.core,
+            &job.epoch.snapshot.rules,
+            schema_meant(job, &self.state.schema),
+        );
         let v = &job.epoch.snapshot.variables;
-        let (max, queue_max) =
-            (self.core.share(v.mysql_mirror_max_concurrency), self.core.share(v.mysql_mirror_max_queue_length));
-        if Mirrors::accept(&self.core, copy, max, queue_max) { pair } else { None }
+        let (max, queue_max) = (
+            self.core.share(v.mysql_mirror_max_concurrency),
+            self.core.share(v.mysql_mirror_max_queue_length),
+        );
+        if Mirrors::accept(&self.core, copy, max, queue_max) {
+            pair
+        } else {
+            None
+        }
     }
 }
 
-/// The server tells what triggers and the like have changed, and when the schema is dropped that a connection is in.
+/// The server tells what triggers and the like have changed, and when the schema is dropped that a
+/// connection is in.
 fn tracking(class: &Class<'_>) -> Tracking {
-    if may_run_programs(class) || class.ddl { Tracking::On } else { Tracking::Any }
+    if may_run_programs(class) || class.ddl {
+        Tracking::On
+    } else {
+        Tracking::Any
+    }
 }
 
 /// Whether the server tells of a change in its session. It knows best in which schema that is.
@@ -166,7 +194,9 @@ fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
             },
             // After each statement, where the operator has everything told, or after each write.
             Change::Variable { name, .. } => {
-                changed |= ![&b"statement_id"[..], LAST_GTID].iter().any(|own| name.eq_ignore_ascii_case(own));
+                changed |= ![&b"statement_id"[..], LAST_GTID]
+                    .iter()
+                    .any(|own| name.eq_ignore_ascii_case(own));
             }
             Change::State(on) => changed |= on,
             _ => {}
@@ -183,7 +213,10 @@ fn is_free(class: &Class<'_>) -> bool {
     }
     !class.leaves.intersects(OWN)
         && !class.reads.intersects(BOUND)
-        && !matches!(class.command, CommandCounter::RollbackSavepoint | CommandCounter::ReleaseSavepoint)
+        && !matches!(
+            class.command,
+            CommandCounter::RollbackSavepoint | CommandCounter::ReleaseSavepoint
+        )
         && class.use_db.is_none()
         && !class.multi
         && !(class.begins_transaction
@@ -217,7 +250,8 @@ impl Mirrors {
 
     fn next(&self, core: &Core) -> Option<Copy> {
         let copy = self.waiting.borrow_mut().pop_front()?;
-        self.bytes.set(self.bytes.get().saturating_sub(copy.bytes()));
+        self.bytes
+            .set(self.bytes.get().saturating_sub(copy.bytes()));
         core.tally.down(Counter::MirrorQueueLength);
         Some(copy)
     }
@@ -237,7 +271,10 @@ impl Running {
         let mut next = Some(first);
         while let Some(copy) = next {
             if copy.delay_ms > 0 {
-                self.0.rt.sleep(Duration::from_millis(copy.delay_ms.into())).await;
+                self.0
+                    .rt
+                    .sleep(Duration::from_millis(copy.delay_ms.into()))
+                    .await;
             }
             copy.run(&self.0).await;
             next = self.0.mirrors.next(&self.0);
@@ -260,14 +297,23 @@ impl Copy {
         }
     }
 
-    /// All that it keeps in memory, also what it shares with the session, with others or with the cache of statements: they may forget it before it is sent.
+    /// All that it keeps in memory, also what it shares with the session, with others or with the
+    /// cache of statements: they may forget it before it is sent.
     fn bytes(&self) -> usize {
         let payload = match &self.payload {
             Payload::Text(text, attributes) => text.len() + attributes.bytes().len(),
             Payload::Execution(kept) => kept.bytes() + kept.prepared.bytes(),
         };
-        let attributes: usize = self.attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
-        size_of::<Self>() + payload + attributes + self.state.bytes() + self.pair.as_ref().map_or(0, |pair| pair.bytes())
+        let attributes: usize = self
+            .attributes
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
+        size_of::<Self>()
+            + payload
+            + attributes
+            + self.state.bytes()
+            + self.pair.as_ref().map_or(0, |pair| pair.bytes())
     }
 
     /// The client's statement may have another text, and has ended long before its copy.
@@ -288,13 +334,17 @@ impl Copy {
         if self.writing.is_none() {
             // A rule may have come to ask for it since.
             let schema: Arc<str> = match &self.payload {
-                Payload::Execution(kept) if !kept.prepared.schema.is_empty() => (&*kept.prepared.schema).into(),
+                Payload::Execution(kept) if !kept.prepared.schema.is_empty() => {
+                    (&*kept.prepared.schema).into()
+                }
                 _ => (&*self.state.schema).into(),
             };
             self.note_writes(core, &epoch.snapshot.rules, &schema);
         }
         self.run_under(core, &epoch).await;
-        if !epoch.snapshot.rules.watches_writes() && may_write_tables(&self.lexing.class(self.text()), self.text()) {
+        if !epoch.snapshot.rules.watches_writes()
+            && may_write_tables(&self.lexing.class(self.text()), self.text())
+        {
             core.has_written_unwatched();
         }
     }
@@ -313,7 +363,8 @@ impl Copy {
             client: None,
             state: &self.state,
             snapshot: &epoch.snapshot,
-            // A copy that reads one by name is left out; what a trigger or a routine reads is this session's, and nobody else's.
+            // A copy that reads one by name is left out; what a trigger or a routine reads is this
+            // session's, and nobody else's.
             user_variables: sees_user_variables(&class),
             remembered: None,
             tracking: tracking(&class),
@@ -321,7 +372,11 @@ impl Copy {
             like: None,
         };
         let acquired = match core.pools.until_spare(&want).await {
-            Ok(spare) => core.pools.acquire(&want).await.map(|backend| (backend, spare)),
+            Ok(spare) => core
+                .pools
+                .acquire(&want)
+                .await
+                .map(|backend| (backend, spare)),
             Err(late) => Err(late),
         };
         let Ok((mut backend, _until_it_is_given_back)) = acquired else {
@@ -335,7 +390,13 @@ impl Copy {
         let limit_ms = limit_ms(self.timeout_ms, &epoch.snapshot.variables);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
         let began = core.rt.now();
-        let answer = core.rt.timeout(Duration::from_millis(limit_ms), self.on(&mut backend, &class, max)).await;
+        let answer = core
+            .rt
+            .timeout(
+                Duration::from_millis(limit_ms),
+                self.on(&mut backend, &class, max),
+            )
+            .await;
         let time_us = u64::try_from((core.rt.now() - began).as_micros()).unwrap_or(u64::MAX);
         let Ok(Ok(summed)) = answer else {
             core.tally.up(Counter::MirrorFailed);
@@ -369,8 +430,19 @@ impl Copy {
             });
         }
         if let Some(pair) = &self.pair {
-            let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
-            if !pair.mirror_said(&core.verdicts, side, core.rt.wall_us() / 1_000_000, &epoch.digest) {
+            let side = Side {
+                error,
+                affected: response.affected_rows(),
+                sum: summed.sum(),
+                time_us,
+                more_than: None,
+            };
+            if !pair.mirror_said(
+                &core.verdicts,
+                side,
+                core.rt.wall_us() / 1_000_000,
+                &epoch.digest,
+            ) {
                 core.tally.up(Counter::VerdictsDropped);
             }
         }
@@ -379,12 +451,28 @@ impl Copy {
         if backend::planted::KEEP_COPIES.get() {
             backend.holds = backend::Holds::default();
         }
-        if backend.holds.is_empty() { core.pools.release(backend) } else { core.pools.give_up(backend) }
+        if backend.holds.is_empty() {
+            core.pools.release(backend)
+        } else {
+            core.pools.give_up(backend)
+        }
     }
 
     /// The command there, and its response to the end.
-    async fn on(&self, backend: &mut Backend, class: &Class<'_>, max: u64) -> Result<Summed, BackendFailed> {
-        backend.sync(&self.state, sees_user_variables(class), None, tracking(class)).await?;
+    async fn on(
+        &self,
+        backend: &mut Backend,
+        class: &Class<'_>,
+        max: u64,
+    ) -> Result<Summed, BackendFailed> {
+        backend
+            .sync(
+                &self.state,
+                sees_user_variables(class),
+                None,
+                tracking(class),
+            )
+            .await?;
         if backend.takes_several() {
             // Whoever may send several has them copied one by one.
             backend.take_several(false).await?;
@@ -393,17 +481,23 @@ impl Copy {
         let expect = match &self.payload {
             Payload::Text(text, attributes) => {
                 let caps = backend.hello.caps;
-                packet::append_with(&mut command, &mut 0, |out| wire::attributes::write_query(out, text, attributes, caps));
+                packet::append_with(&mut command, &mut 0, |out| {
+                    wire::attributes::write_query(out, text, attributes, caps)
+                });
                 Expect::Query
             }
             Payload::Execution(kept) => {
-                let id = backend.prepare(&kept.prepared, 0, &kept.bindings, max).await?;
+                let id = backend
+                    .prepare(&kept.prepared, 0, &kept.bindings, max)
+                    .await?;
                 kept.fits(backend, id)?;
                 executed = Some((id, kept.has_long()));
                 for command in kept.long_data(id) {
                     backend.send(command).await?;
                 }
-                packet::append_with(&mut command, &mut 0, |out| kept.write(out, id, backend.hello.caps));
+                packet::append_with(&mut command, &mut 0, |out| {
+                    kept.write(out, id, backend.hello.caps)
+                });
                 Expect::Execute
             }
         };
@@ -416,8 +510,8 @@ impl Copy {
         loop {
             let chunk = backend.recv().await?;
             let followed = summed.follow(&chunk);
-            if let Follow::Ended { used } =
-                followed.map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))?
+            if let Follow::Ended { used } = followed
+                .map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))?
             {
                 backend.ended(used, chunk.len());
                 break;
@@ -431,9 +525,21 @@ impl Copy {
             backend.forget_prepared(id);
         }
         let status = response.is_status_known().then(|| response.status());
-        backend.holds.after(class, &Answered { ok, status, warnings: response.warnings(), insert_id: 0 });
-        // What programs have set there is nobody's: a reset takes it away. An error tells of nothing.
-        if learn_schema(backend, response) || response.is_session_track_lost() || !ok && may_run_programs(class) {
+        backend.holds.after(
+            class,
+            &Answered {
+                ok,
+                status,
+                warnings: response.warnings(),
+                insert_id: 0,
+            },
+        );
+        // What programs have set there is nobody's: a reset takes it away. An error tells of
+        // nothing.
+        if learn_schema(backend, response)
+            || response.is_session_track_lost()
+            || !ok && may_run_programs(class)
+        {
             backend.holds.add(Hold::Untold);
         }
         Ok(summed)
@@ -454,9 +560,17 @@ impl Copy {
         let unnamed = core.default_schema(&v.mysql_default_schema);
         let seen = Seen {
             hostgroup: i64::from(self.hostgroup),
-            schema: if self.state.schema.is_empty() { &unnamed } else { &self.state.schema },
+            schema: if self.state.schema.is_empty() {
+                &unnamed
+            } else {
+                &self.state.schema
+            },
             user: &self.user_name,
-            client_address: if v.mysql_query_digests_track_hostname { &self.client_address } else { "" },
+            client_address: if v.mysql_query_digests_track_hostname {
+                &self.client_address
+            } else {
+                ""
+            },
             digest,
             text: &text,
             shape: None,
@@ -467,7 +581,10 @@ impl Copy {
             rows_sent: 0,
         };
         // Of what it shows the client's row knows more.
-        let shape = || Shape { digest: sql::digest(self.text(), &DigestOptions::WHOLE, &mut Vec::new()), is_shown: true };
+        let shape = || Shape {
+            digest: sql::digest(self.text(), &DigestOptions::WHOLE, &mut Vec::new()),
+            is_shown: true,
+        };
         if !core.digests.count(&seen, Bounds::of(v), shape) {
             core.tally.up(Counter::DigestsDropped);
         }

@@ -1,4 +1,5 @@
-//! A READ ONLY transaction that the read/write split has led to a reader: what would stay there, and is looked for at the writer afterwards, is not done there.
+//! A READ ONLY transaction that the read/write split has led to a reader: what would stay there,
+//! and is looked for at the writer afterwards, is not done there.
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
@@ -15,7 +16,8 @@ const LOCKS: Leaves = Leaves::LOCK_TABLES.with(Leaves::FLUSH_READ_LOCK);
 const STAYS: Leaves = Leaves::TEMP_TABLE.with(Leaves::GET_LOCK);
 
 impl Session {
-    /// The hostgroup of such a transaction, if one is open. Who led it there may have other settings by now.
+    /// The hostgroup of such a transaction, if one is open. Who led it there may have other
+    /// settings by now.
     pub(crate) fn reads_on(&self) -> Option<u32> {
         if self.held.is_empty() || self.held.transaction_flags() & status::IN_TRANS_READONLY == 0 {
             return None;
@@ -25,29 +27,34 @@ impl Session {
         self.held.iter().any(is_led).then_some(hostgroup)
     }
 
-    /// A transaction that is open on this connection is there because the split has led it there, or not.
+    /// A transaction that is open on this connection is there because the split has led it there,
+    /// or not.
     pub(crate) fn learn_who_led(backend: &mut Backend, job: &Job<'_>) {
         let led = backend.reads_by_split || job.plan.why.by == By::Read;
         backend.reads_by_split = led && backend.holds.has(Hold::Transaction);
     }
 
-    /// Whether a lock is asked for by itself, or who has it: it is taken where all others are, at the writer.
+    /// Whether a lock is asked for by itself, or who has it: it is taken where all others are, at
+    /// the writer.
     pub(crate) fn locks_beside_reader(&self, class: &Class<'_>, text: &[u8]) -> bool {
         if self.reads_on().is_none() {
             return false;
         }
-        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text) || backend::is_only_about_user_lock(text)
+        class.leaves.intersects(Leaves::GET_LOCK) && backend::is_only_user_lock(text)
+            || backend::is_only_about_user_lock(text)
     }
 
-    /// Before a statement is decided: one that ends the transaction by itself, as a server does for BEGIN, finds none any more, and goes where it would without.
-    /// Otherwise why it is refused.
+    /// Before a statement is decided: one that ends the transaction by itself, as a server does for
+    /// BEGIN, finds none any more, and goes where it would without. Otherwise why it is refused.
     pub(crate) async fn leave_reader(
         &mut self,
         epoch: &Epoch,
         class: &Class<'_>,
         (text, what): (&[u8], What<'_>),
     ) -> Result<Option<Complaint>, Ended> {
-        let Some(hostgroup) = self.reads_on() else { return Ok(None) };
+        let Some(hostgroup) = self.reads_on() else {
+            return Ok(None);
+        };
         let begins = class.begins_transaction && !class.ends_transaction;
         #[cfg(feature = "planted")]
         let begins = begins && !backend::planted::BEGIN_THERE.get();
@@ -55,7 +62,10 @@ impl Session {
             let schema = what.prepared_in().unwrap_or(&self.state.schema);
             self.are_strangers(&epoch.snapshot, schema, text, self.lexing_of(what))
         } else {
-            class.multi || class.leaves.intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+            class.multi
+                || class
+                    .leaves
+                    .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
         };
         #[cfg(feature = "planted")]
         let may_end_it = may_end_it && !backend::planted::BEGIN_THERE.get();
@@ -70,11 +80,18 @@ impl Session {
                          end the transaction first";
             return Ok(stays.then(|| Complaint::with(1235, "42000", words)));
         }
-        let Some(backend) = self.held.take(hostgroup) else { return Ok(None) };
+        let Some(backend) = self.held.take(hostgroup) else {
+            return Ok(None);
+        };
         let is_all = backend.holds.iter().all(|hold| {
             matches!(
                 hold,
-                Hold::Transaction | Hold::InsertId | Hold::Diagnostics | Hold::FoundRows | Hold::NotAllowed | Hold::Delay
+                Hold::Transaction
+                    | Hold::InsertId
+                    | Hold::Diagnostics
+                    | Hold::FoundRows
+                    | Hold::NotAllowed
+                    | Hold::Delay
             )
         });
         if !is_all {

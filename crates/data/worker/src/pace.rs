@@ -18,7 +18,8 @@ impl Pace {
         self.0.get().max(now) - now
     }
 
-    /// So many bytes are sent now. How long nothing more is to follow: none at 0 bytes per second, which is no limit.
+    /// So many bytes are sent now. How long nothing more is to follow: none at 0 bytes per second,
+    /// which is no limit.
     pub(crate) fn spend(&self, now: Instant, bytes: usize, per_second: u64) -> Duration {
         if per_second == 0 {
             return Duration::ZERO;
@@ -27,8 +28,12 @@ impl Pace {
         if backend::planted::NO_PACE.get() {
             return Duration::ZERO;
         }
-        let cost = u128::try_from(bytes).unwrap_or(u128::MAX).saturating_mul(1_000_000_000) / u128::from(per_second);
-        let paid = self.0.get().max(now) + Duration::from_nanos(u64::try_from(cost).unwrap_or(u64::MAX));
+        let cost = u128::try_from(bytes)
+            .unwrap_or(u128::MAX)
+            .saturating_mul(1_000_000_000)
+            / u128::from(per_second);
+        let paid =
+            self.0.get().max(now) + Duration::from_nanos(u64::try_from(cost).unwrap_or(u64::MAX));
         self.0.set(paid);
         paid - now
     }
@@ -40,7 +45,10 @@ mod tests {
 
     #[test]
     fn what_is_sent_at_once_is_waited_for_afterwards_and_silence_saves_nothing() {
-        let limits = rt::sim::Limits { time_max: Duration::from_secs(3600), turns_max: 1_000_000 };
+        let limits = rt::sim::Limits {
+            time_max: Duration::from_secs(3600),
+            turns_max: 1_000_000,
+        };
         rt::sim::run_with(1, rt::sim::Faults::perfect(), limits, |rt| async move {
             let pace = Pace::new(rt.now());
             assert_eq!(pace.spend(rt.now(), 1 << 30, 0), Duration::ZERO, "no limit");

@@ -1,4 +1,5 @@
-//! Compression towards clients: what is offered, what is insisted on, and at which level they are answered.
+//! Compression towards clients: what is offered, what is insisted on, and at which level they are
+//! answered.
 
 use crate::answer::Complaint;
 use config::Variables;
@@ -7,9 +8,19 @@ use wire::frame::Algorithm;
 
 /// The capabilities to offer.
 pub(crate) fn offered(v: &Variables) -> Caps {
-    let offers = |algorithm: Algorithm| v.mysql_have_compress && list(v).any(|name| name == algorithm.name());
-    let zlib = if offers(Algorithm::Zlib) { caps::COMPRESS } else { 0 };
-    let zstd = if offers(Algorithm::Zstd) { caps::ZSTD } else { 0 };
+    let offers = |algorithm: Algorithm| {
+        v.mysql_have_compress && list(v).any(|name| name == algorithm.name())
+    };
+    let zlib = if offers(Algorithm::Zlib) {
+        caps::COMPRESS
+    } else {
+        0
+    };
+    let zstd = if offers(Algorithm::Zstd) {
+        caps::ZSTD
+    } else {
+        0
+    };
     zlib | zstd
 }
 
@@ -24,15 +35,23 @@ fn list(v: &Variables) -> impl Iterator<Item = &str> {
 
 /// What such a client is told; the number and the words are MySQL's.
 pub(crate) fn missing() -> Complaint {
-    Complaint::with(3922, "HY000", "Invalid compression algorithm 'uncompressed'.")
+    Complaint::with(
+        3922,
+        "HY000",
+        "Invalid compression algorithm 'uncompressed'.",
+    )
 }
 
 /// The level of what a client is sent. Only of zstd may clients wish one: 0 is no wish.
 pub(crate) fn level(v: &Variables, algorithm: Algorithm, wished: u8) -> i32 {
     let level = match (algorithm, wished) {
         (Algorithm::Zlib, _) => v.mysql_protocol_compression_level,
-        (Algorithm::Zstd, 0) => v.mysql_server_compression_zstd_level.min(v.mysql_protocol_compression_zstd_level_max),
-        (Algorithm::Zstd, wished) => u64::from(wished).min(v.mysql_protocol_compression_zstd_level_max),
+        (Algorithm::Zstd, 0) => v
+            .mysql_server_compression_zstd_level
+            .min(v.mysql_protocol_compression_zstd_level_max),
+        (Algorithm::Zstd, wished) => {
+            u64::from(wished).min(v.mysql_protocol_compression_zstd_level_max)
+        }
     };
     i32::try_from(level).unwrap_or(i32::MAX)
 }
@@ -51,14 +70,23 @@ mod tests {
         assert_eq!(offered(&with(&[])), caps::COMPRESS | caps::ZSTD);
         assert_eq!(offered(&with(&[("mysql-have_compress", "false")])), 0);
         assert_eq!(offered(&with(&[(algorithms, "zstd")])), caps::ZSTD);
-        assert_eq!(offered(&with(&[(algorithms, "zlib,uncompressed")])), caps::COMPRESS);
+        assert_eq!(
+            offered(&with(&[(algorithms, "zlib,uncompressed")])),
+            caps::COMPRESS
+        );
         assert!(!is_required(&with(&[])) && is_required(&with(&[(algorithms, "zlib,zstd")])));
-        assert!(!is_required(&with(&[(algorithms, "zlib"), ("mysql-have_compress", "false")])));
+        assert!(!is_required(&with(&[
+            (algorithms, "zlib"),
+            ("mysql-have_compress", "false")
+        ])));
     }
 
     #[test]
     fn a_client_chooses_the_level_of_zstd_up_to_the_operators() {
-        let v = with(&[("mysql-protocol_compression_level", "2"), ("mysql-protocol_compression_zstd_level_max", "9")]);
+        let v = with(&[
+            ("mysql-protocol_compression_level", "2"),
+            ("mysql-protocol_compression_zstd_level_max", "9"),
+        ]);
         let levels = [0, 1, 9, 22].map(|wished| level(&v, Algorithm::Zstd, wished));
         assert_eq!((levels, level(&v, Algorithm::Zlib, 7)), ([3, 1, 9, 9], 2));
     }

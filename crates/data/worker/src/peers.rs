@@ -10,13 +10,15 @@ use rt::permits::{Permits, Registry};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A core's mailbox is the operator's: others put nothing there while it has so many messages, or one of his could be dropped.
+/// A core's mailbox is the operator's: others put nothing there while it has so many messages, or
+/// one of his could be dropped.
 pub(crate) const PEERS_MAX: usize = 256;
 
 /// Another core, as this one reaches it.
 #[derive(Clone)]
 pub struct Peer {
-    /// What the control plane would say. What cores say to each other leaves room for it: see [`PEERS_MAX`].
+    /// What the control plane would say. What cores say to each other leaves room for it: see
+    /// [`PEERS_MAX`].
     pub control: Sender<ToCore>,
     /// What only cores say to each other.
     pub hand: Sender<FromPeer>,
@@ -34,7 +36,8 @@ pub struct FromPeer(Said);
 
 #[derive(Debug)]
 enum Said {
-    /// A client that has just come, before a byte was said to it, and its place among the clients of the core that it goes to.
+    /// A client that has just come, before a byte was said to it, and its place among the clients
+    /// of the core that it goes to.
     Client(Handed, Seat),
     /// What the pools of a core say, and its index.
     Pools(u32, Word),
@@ -48,10 +51,12 @@ impl std::fmt::Debug for Seat {
     }
 }
 
-/// Of so many clients of a core, one is the difference to another core that is let be: none while they are few.
+/// Of so many clients of a core, one is the difference to another core that is let be: none while
+/// they are few.
 const LET_BE: u32 = 16;
 
-/// How many clients each core has. A client is counted where it goes before it is there, so that two cores do not send theirs to the same.
+/// How many clients each core has. A client is counted where it goes before it is there, so that
+/// two cores do not send theirs to the same.
 pub(crate) struct Loads {
     cores: Vec<Arc<Permits>>,
     own: usize,
@@ -59,32 +64,57 @@ pub(crate) struct Loads {
 
 impl Loads {
     pub(crate) fn new(registry: &Registry, index: u32, cores: u32) -> Self {
-        let cores = (0..cores).map(|core| registry.get(&format!("clients of core {core}"))).collect();
-        Self { cores, own: index as usize }
+        let cores = (0..cores)
+            .map(|core| registry.get(&format!("clients of core {core}")))
+            .collect();
+        Self {
+            cores,
+            own: index as usize,
+        }
     }
 
-    /// Where a client goes that comes to us: to the core that has the fewest, if that are clearly fewer than ours.
+    /// Where a client goes that comes to us: to the core that has the fewest, if that are clearly
+    /// fewer than ours.
     fn emptiest(&self) -> usize {
-        let Some(ours) = self.cores.get(self.own).map(|own| own.taken()) else { return self.own };
+        let Some(ours) = self.cores.get(self.own).map(|own| own.taken()) else {
+            return self.own;
+        };
         let others = (1..self.cores.len()).map(|step| (self.own + step) % self.cores.len());
-        let fewest = others.map(|core| (self.cores[core].taken(), core)).min_by_key(|(clients, _)| *clients);
-        fewest.filter(|(clients, _)| ours > *clients + ours / LET_BE).map_or(self.own, |(_, core)| core)
+        let fewest = others
+            .map(|core| (self.cores[core].taken(), core))
+            .min_by_key(|(clients, _)| *clients);
+        fewest
+            .filter(|(clients, _)| ours > *clients + ours / LET_BE)
+            .map_or(self.own, |(_, core)| core)
     }
 
     fn seat(&self, core: usize) -> Seat {
-        let Some(clients) = self.cores.get(core) else { return Seat(None) };
+        let Some(clients) = self.cores.get(core) else {
+            return Seat(None);
+        };
         Seat(clients.try_take(u32::MAX).then(|| clients.clone()))
     }
 }
 
 /// How the pools of this core speak to those of the others.
 pub(crate) fn speak(own: u32, peers: &[Option<Peer>]) -> (Vec<u32>, Speak) {
-    let hands: Vec<_> = peers.iter().map(|peer| peer.as_ref().map(|peer| peer.hand.clone())).collect();
-    let others = (0..).zip(&hands).filter(|(_, hand)| hand.is_some()).map(|(core, _)| core).collect();
+    let hands: Vec<_> = peers
+        .iter()
+        .map(|peer| peer.as_ref().map(|peer| peer.hand.clone()))
+        .collect();
+    let others = (0..)
+        .zip(&hands)
+        .filter(|(_, hand)| hand.is_some())
+        .map(|(core, _)| core)
+        .collect();
     let speak = move |core: u32, word| {
-        let hand = hands.get(core as usize).and_then(Option::as_ref).ok_or(())?;
+        let hand = hands
+            .get(core as usize)
+            .and_then(Option::as_ref)
+            .ok_or(())?;
         // What comes back is dropped: a connection is closed then.
-        hand.try_send(FromPeer(Said::Pools(own, word))).map_err(drop)
+        hand.try_send(FromPeer(Said::Pools(own, word)))
+            .map_err(drop)
     };
     (others, Box::new(speak))
 }
@@ -94,7 +124,9 @@ impl Core {
     pub(crate) fn place(self: &Rc<Self>, client: Handed) {
         let to = self.loads.emptiest();
         let seat = self.loads.seat(to);
-        let Some(Some(peer)) = self.peers.get(to) else { return self.serve(client, seat) };
+        let Some(Some(peer)) = self.peers.get(to) else {
+            return self.serve(client, seat);
+        };
         match peer.hand.try_send(FromPeer(Said::Client(client, seat))) {
             Ok(()) => self.tally.up(Counter::ClientsHandedOver),
             // It has enough to do, or ends.
@@ -131,12 +163,15 @@ impl Core {
         }
     }
 
-    /// A session of this user asks for LASTVAL() here. A core that is too busy to hear of it hears of it from its own.
+    /// A session of this user asks for LASTVAL() here. A core that is too busy to hear of it hears
+    /// of it from its own.
     pub(crate) fn asks_lastval(&self, user: &Rc<str>) {
         if self.asking_lastval.hear(user) {
             self.note(&format!("user '{user}' asks for LASTVAL() behind writes: from now on what his sessions write keeps its connection (Sequence)"));
             for peer in self.peers.iter().flatten() {
-                _ = peer.hand.try_send(FromPeer(Said::AsksLastval((**user).into())));
+                _ = peer
+                    .hand
+                    .try_send(FromPeer(Said::AsksLastval((**user).into())));
             }
         }
     }
@@ -166,7 +201,10 @@ mod tests {
     #[test]
     fn a_small_difference_between_many_is_let_be() {
         let spread = spread(2, 1000);
-        assert!(spread[0] - spread[1] <= 1 + spread[0] / LET_BE, "{spread:?}");
+        assert!(
+            spread[0] - spread[1] <= 1 + spread[0] / LET_BE,
+            "{spread:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead. `preparing.rs` makes them.
+//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead.
+//! `preparing.rs` makes them.
 
 use crate::answer::{self, Complaint};
 use crate::cursor::Cursor;
@@ -24,7 +25,8 @@ use wire::packet;
 
 /// What a parameter that comes ahead counts for besides its bytes.
 const PARAM_AHEAD: usize = 64;
-/// All texts of a client's statements, and all parameters that come ahead for them, may be so many times as long as one packet.
+/// All texts of a client's statements, and all parameters that come ahead for them, may be so many
+/// times as long as one packet.
 const PACKETS_AHEAD: usize = 2;
 
 /// A statement that the client may execute.
@@ -32,7 +34,8 @@ pub(crate) struct ClientStatement {
     prepared: Interest,
     /// How its text was read when it was prepared: servers keep to that.
     lexing: Lexing,
-    /// Its parameters, as the server said to this client: under other modes the same text may have others.
+    /// Its parameters, as the server said to this client: under other modes the same text may have
+    /// others.
     behind: u16,
     /// What rules are asked with, where they have made something else of it when it was prepared.
     asked: Option<Box<[u8]>>,
@@ -55,12 +58,14 @@ pub(crate) struct ClientStatement {
 struct Types {
     /// Two bytes a parameter.
     plain: Vec<u8>,
-    /// What they are to a server, in the order of what it has prepared; a NULL without a type is of the kind of before.
+    /// What they are to a server, in the order of what it has prepared; a NULL without a type is of
+    /// the kind of before.
     kinds: Vec<u8>,
     bindings: Bindings,
 }
 
-/// Type and sign as MySQL takes them: as the widest of their family (Item_param, `set_data_type_actual`).
+/// Type and sign as MySQL takes them: as the widest of their family (Item_param,
+/// `set_data_type_actual`).
 const fn kind(of: u8, flags: u8) -> u8 {
     match of {
         // TINY, SHORT, LONG, LONGLONG, INT24, YEAR; those without a sign.
@@ -84,12 +89,24 @@ impl Types {
     fn bind(known: &mut Option<Box<Self>>, plain: Vec<u8>, moved: Option<&Moved>) {
         let of = |at: usize| Some(kind(*plain.get(2 * at)?, *plain.get(2 * at + 1)?));
         let mut kinds: Vec<u8> = match moved {
-            Some(moved) => moved.from().iter().filter_map(|from| of(usize::from(*from))).collect(),
+            Some(moved) => moved
+                .from()
+                .iter()
+                .filter_map(|from| of(usize::from(*from)))
+                .collect(),
             None => (0..plain.len() / 2).filter_map(of).collect(),
         };
         let Some(types) = known else {
-            let bindings = if kinds.is_empty() { Bindings::NONE } else { Bindings::NONE.then(&kinds) };
-            *known = Some(Box::new(Self { plain, kinds, bindings }));
+            let bindings = if kinds.is_empty() {
+                Bindings::NONE
+            } else {
+                Bindings::NONE.then(&kinds)
+            };
+            *known = Some(Box::new(Self {
+                plain,
+                kinds,
+                bindings,
+            }));
             return;
         };
         for (kind, before) in kinds.iter_mut().zip(&types.kinds) {
@@ -97,7 +114,11 @@ impl Types {
                 *kind = *before;
             }
         }
-        types.bindings = if kinds == types.kinds { types.bindings.again() } else { types.bindings.then(&kinds) };
+        types.bindings = if kinds == types.kinds {
+            types.bindings.again()
+        } else {
+            types.bindings.then(&kinds)
+        };
         (types.plain, types.kinds) = (plain, kinds);
     }
 }
@@ -113,7 +134,18 @@ impl ClientStatement {
     ) -> Self {
         let prepared = Interest::new(prepared.clone());
         let long = BTreeMap::new();
-        Self { prepared, lexing, behind, asked, moved, types: None, long, overflow: false, cursor: None, outline }
+        Self {
+            prepared,
+            lexing,
+            behind,
+            asked,
+            moved,
+            types: None,
+            long,
+            overflow: false,
+            cursor: None,
+            outline,
+        }
     }
 
     pub(crate) fn prepared(&self) -> &Rc<Prepared> {
@@ -153,7 +185,11 @@ impl ClientStatement {
     fn kept(&self) -> usize {
         self.prepared.bytes()
             + self.asked().map_or(0, <[u8]>::len)
-            + self.long.values().map(|data| data.len() + PARAM_AHEAD).sum::<usize>()
+            + self
+                .long
+                .values()
+                .map(|data| data.len() + PARAM_AHEAD)
+                .sum::<usize>()
     }
 
     /// Parameters that the client knows of.
@@ -165,9 +201,10 @@ impl ClientStatement {
     fn take_long(&mut self) -> BTreeMap<u16, Vec<u8>> {
         let long = std::mem::take(&mut self.long);
         match &self.moved {
-            Some(moved) if !long.is_empty() => {
-                (0..).zip(moved.from()).filter_map(|(at, from)| Some((at, long.get(from)?.clone()))).collect()
-            }
+            Some(moved) if !long.is_empty() => (0..)
+                .zip(moved.from())
+                .filter_map(|(at, from)| Some((at, long.get(from)?.clone())))
+                .collect(),
             _ => long,
         }
     }
@@ -195,21 +232,31 @@ impl ClientStatements {
     }
 
     pub(crate) fn next_id(&mut self) -> u32 {
-        self.last = if self.last >= LAST_STATEMENT - 1 { 1 } else { self.last + 1 };
+        self.last = if self.last >= LAST_STATEMENT - 1 {
+            1
+        } else {
+            self.last + 1
+        };
         self.last
     }
 
-    /// Whether there is no room for one more of this text, and how to say so: there is a bound for their number, `mysql-stmts_per_client_max`, and one for what is kept for them,
+    /// Whether there is no room for one more of this text, and how to say so: there is a bound for
+    /// their number, `mysql-stmts_per_client_max`, and one for what is kept for them,
     /// [`PACKETS_AHEAD`] times `mysql-max_allowed_packet`.
     pub(crate) fn is_full_for(&self, sql: &[u8], epoch: &Epoch) -> Option<Complaint> {
         let v = &epoch.snapshot.variables;
         let max = v.mysql_stmts_per_client_max;
         if self.len() as u64 >= max {
-            let words = format!("Can't create more than max_prepared_stmt_count statements (current value: {max})");
+            let words = format!(
+                "Can't create more than max_prepared_stmt_count statements (current value: {max})"
+            );
             return Some(Complaint::with(1461, "42000", words));
         }
-        let most = v.mysql_max_allowed_packet.saturating_mul(PACKETS_AHEAD as u64);
-        let bytes = self.names.as_ref().map_or(0, |names| names.bytes()) + self.kept as usize + sql.len();
+        let most = v
+            .mysql_max_allowed_packet
+            .saturating_mul(PACKETS_AHEAD as u64);
+        let bytes =
+            self.names.as_ref().map_or(0, |names| names.bytes()) + self.kept as usize + sql.len();
         let too_much = || {
             let words = format!(
                 "Can't create more statements: those of this client would take {bytes} bytes, and {most} are allowed ({PACKETS_AHEAD} times 'mysql-max_allowed_packet')"
@@ -229,28 +276,45 @@ impl ClientStatements {
 
     fn count(&mut self, more: usize, less: usize) {
         let clamped = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.kept = self.kept.saturating_add(clamped(more)).saturating_sub(clamped(less));
+        self.kept = self
+            .kept
+            .saturating_add(clamped(more))
+            .saturating_sub(clamped(less));
     }
 
-    /// Keeps what comes ahead for a parameter, unless it is more than `limit` for one statement or [`PACKETS_AHEAD`] times that for all, their texts among it: then the statement
-    /// has nothing, and cannot be executed.
+    /// Keeps what comes ahead for a parameter, unless it is more than `limit` for one statement or
+    /// [`PACKETS_AHEAD`] times that for all, their texts among it: then the statement has nothing,
+    /// and cannot be executed.
     fn keep_ahead(&mut self, id: u32, param: u16, data: &[u8], limit: usize) {
         let all = self.kept as usize;
-        let Some((_, statement)) = self.get(id) else { return };
+        let Some((_, statement)) = self.get(id) else {
+            return;
+        };
         let before = statement.kept();
         let bytes: usize = statement.long.values().map(Vec::len).sum();
-        let new = if statement.long.contains_key(&param) { 0 } else { PARAM_AHEAD };
-        if bytes + data.len() > limit || all + data.len() + new > limit.saturating_mul(PACKETS_AHEAD) {
+        let new = if statement.long.contains_key(&param) {
+            0
+        } else {
+            PARAM_AHEAD
+        };
+        if bytes + data.len() > limit
+            || all + data.len() + new > limit.saturating_mul(PACKETS_AHEAD)
+        {
             statement.overflow = true;
             statement.long = BTreeMap::new();
         } else if !statement.overflow {
-            statement.long.entry(param).or_default().extend_from_slice(data);
+            statement
+                .long
+                .entry(param)
+                .or_default()
+                .extend_from_slice(data);
         }
         let now = statement.kept();
         self.count(now, before);
     }
 
-    /// The statement that the client means by this id, and the id that it has: -1 stands for the last one that was prepared. Nothing comes ahead for it.
+    /// The statement that the client means by this id, and the id that it has: -1 stands for the
+    /// last one that was prepared. Nothing comes ahead for it.
     pub(crate) fn get(&mut self, id: u32) -> Option<(u32, &mut ClientStatement)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
         self.by_id.get_mut(&id).map(|statement| (id, statement))
@@ -312,7 +376,9 @@ pub(crate) struct Bound {
 
 impl Kept {
     pub(crate) fn bytes(&self) -> usize {
-        self.bound.payload.len() + self.attributes.bytes().len() + self.bound.long.values().map(Vec::len).sum::<usize>()
+        self.bound.payload.len()
+            + self.attributes.bytes().len()
+            + self.bound.long.values().map(Vec::len).sum::<usize>()
     }
 
     /// As [`Execution::fits`].
@@ -343,7 +409,12 @@ impl Execution<'_> {
         if let Some(flags) = bound.payload.get_mut(5) {
             *flags &= !CURSOR_FLAGS;
         }
-        Kept { prepared: self.prepared.clone(), bindings: self.bindings.alone(), attributes: self.attributes.clone(), bound }
+        Kept {
+            prepared: self.prepared.clone(),
+            bindings: self.bindings.alone(),
+            attributes: self.attributes.clone(),
+            bound,
+        }
     }
 
     /// It has many rows of parameters.
@@ -353,10 +424,16 @@ impl Execution<'_> {
 
     /// The client wants to fetch the rows piece by piece.
     pub(crate) fn opens_cursor(&self) -> bool {
-        !self.is_bulk() && self.bound.payload.get(5).is_some_and(|flags| flags & CURSOR_FLAGS != 0)
+        !self.is_bulk()
+            && self
+                .bound
+                .payload
+                .get(5)
+                .is_some_and(|flags| flags & CURSOR_FLAGS != 0)
     }
 
-    /// Whether the statement of this id has the parameters there that the client was told of. A bulk execute says itself how many values its rows have.
+    /// Whether the statement of this id has the parameters there that the client was told of. A
+    /// bulk execute says itself how many values its rows have.
     pub(crate) fn fits(&self, backend: &Backend, id: u32) -> Result<(), BackendFailed> {
         self.bound.fits(backend, id)
     }
@@ -373,16 +450,33 @@ impl Execution<'_> {
 
     /// Its parameters, those that came ahead among them.
     pub(crate) fn values(&self) -> Result<Vec<Value<'_>>, Malformed> {
-        let Bound { payload, params, long, .. } = &self.bound;
+        let Bound {
+            payload,
+            params,
+            long,
+            ..
+        } = &self.bound;
         // Behind the command, the id, the flags and the count of iterations.
-        let execute = Execute { id: 0, flags: 0, params: payload.get(10..).unwrap_or_default() };
-        let long = |at| u16::try_from(at).ok().and_then(|at| long.get(&at)).map(Vec::as_slice);
+        let execute = Execute {
+            id: 0,
+            flags: 0,
+            params: payload.get(10..).unwrap_or_default(),
+        };
+        let long = |at| {
+            u16::try_from(at)
+                .ok()
+                .and_then(|at| long.get(&at))
+                .map(Vec::as_slice)
+        };
         Parts::read(&execute, *params, 0)?.decode(*params, None, long)
     }
 
     /// Parameters that came ahead, in order.
     pub(crate) fn long(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        self.bound.long.iter().map(|(param, data)| (*param, data.as_slice()))
+        self.bound
+            .long
+            .iter()
+            .map(|(param, data)| (*param, data.as_slice()))
     }
 
     /// The payload for a server with these caps that knows the statement by this id.
@@ -399,7 +493,12 @@ impl Execution<'_> {
 impl Bound {
     /// A COM_STMT_BULK_EXECUTE.
     pub(crate) const fn bulk(payload: Vec<u8>) -> Self {
-        Self { payload, params: 0, names: None, long: BTreeMap::new() }
+        Self {
+            payload,
+            params: 0,
+            names: None,
+            long: BTreeMap::new(),
+        }
     }
 
     fn is_bulk(&self) -> bool {
@@ -426,7 +525,14 @@ impl Bound {
             // It has no place for attributes.
             out.extend_from_slice(&self.payload);
         } else {
-            wire::attributes::write_execution(out, &self.payload, self.params, self.names.as_deref(), attributes, caps);
+            wire::attributes::write_execution(
+                out,
+                &self.payload,
+                self.params,
+                self.names.as_deref(),
+                attributes,
+                caps,
+            );
         }
         if let Some(at) = out.get_mut(begin + 1..begin + 5) {
             at.copy_from_slice(&id.to_le_bytes());
@@ -447,18 +553,33 @@ fn long_data(long: &BTreeMap<u16, Vec<u8>>, id: u32) -> impl Iterator<Item = Chu
     })
 }
 
-/// In the words of the vendor that we claim to be: MariaDB names its function, MySQL always the same one.
+/// In the words of the vendor that we claim to be: MariaDB names its function, MySQL always the
+/// same one.
 pub(crate) fn unknown(epoch: &Epoch, id: u32, what: &str) -> Complaint {
-    let what = if epoch.claims_mariadb() { what } else { "mysql_stmt_precheck" };
-    Complaint::with(1243, "HY000", format!("Unknown prepared statement handler ({id}) given to {what}"))
+    let what = if epoch.claims_mariadb() {
+        what
+    } else {
+        "mysql_stmt_precheck"
+    };
+    Complaint::with(
+        1243,
+        "HY000",
+        format!("Unknown prepared statement handler ({id}) given to {what}"),
+    )
 }
 
 impl Session {
     /// COM_STMT_EXECUTE: routed anew each time, on whichever connection it gets.
-    pub(crate) async fn execute(&mut self, epoch: &Epoch, execute: &Execute<'_>) -> Result<(), Ended> {
+    pub(crate) async fn execute(
+        &mut self,
+        epoch: &Epoch,
+        execute: &Execute<'_>,
+    ) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
         let Some((id, mut statement)) = self.statements.take(execute.id) else {
-            return self.refuse(&unknown(epoch, execute.id, "mysqld_stmt_execute")).await;
+            return self
+                .refuse(&unknown(epoch, execute.id, "mysqld_stmt_execute"))
+                .await;
         };
         // Executing a statement closes its cursor, wherever that is.
         self.close_cursor(id, &mut statement);
@@ -478,7 +599,14 @@ impl Session {
         if statement.overflow {
             let words = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
             let complaint = Complaint::with(1105, "HY000", words);
-            return self.refuse_unasked(epoch, (EventKind::Execute, id), &statement.prepared.sql, &complaint).await;
+            return self
+                .refuse_unasked(
+                    epoch,
+                    (EventKind::Execute, id),
+                    &statement.prepared.sql,
+                    &complaint,
+                )
+                .await;
         }
         let params = statement.params();
         let mut payload = Vec::with_capacity(execute.params.len() + 16);
@@ -500,34 +628,73 @@ impl Session {
                     types.bindings = types.bindings.again();
                 }
                 // Those of parameters that move are not looked for.
-                (parts.names(params).filter(|_| statement.moved.is_none()), attributes)
+                (
+                    parts.names(params).filter(|_| statement.moved.is_none()),
+                    attributes,
+                )
             }
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
                 let code = if epoch.claims_mariadb() { 1210 } else { 1835 };
                 let complaint = Complaint::with(code, "HY000", malformed.to_string());
-                return self.refuse_unasked(epoch, (EventKind::Execute, id), &statement.prepared.sql, &complaint).await;
+                return self
+                    .refuse_unasked(
+                        epoch,
+                        (EventKind::Execute, id),
+                        &statement.prepared.sql,
+                        &complaint,
+                    )
+                    .await;
             }
         };
         let prepared = Rc::clone(&statement.prepared);
         let long = statement.take_long();
-        let params = statement.moved.as_ref().map_or(params, |moved| moved.from().len());
-        let bound = Bound { payload, params, names, long };
+        let params = statement
+            .moved
+            .as_ref()
+            .map_or(params, |moved| moved.from().len());
+        let bound = Bound {
+            payload,
+            params,
+            names,
+            long,
+        };
         let lexing = self.lexing_as_prepared(statement.lexing, &prepared);
         let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
-        let bindings = statement.types.as_ref().map_or(&Bindings::NONE, |types| &types.bindings);
-        let execution = Execution { prepared: &prepared, lexing, client: id, cursor, outline, attributes, bound, bindings };
+        let bindings = statement
+            .types
+            .as_ref()
+            .map_or(&Bindings::NONE, |types| &types.bindings);
+        let execution = Execution {
+            prepared: &prepared,
+            lexing,
+            client: id,
+            cursor,
+            outline,
+            attributes,
+            bound,
+            bindings,
+        };
         let class = lexing.class(&prepared.sql);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
-        let outcome = self.whole(epoch, asked, &class, "Execute", What::Execute(&execution)).await;
+        let outcome = self
+            .whole(epoch, asked, &class, "Execute", What::Execute(&execution))
+            .await;
         statement.cursor = execution.cursor.take();
         statement.outline = execution.outline.get();
         outcome
     }
 
     /// COM_STMT_SEND_LONG_DATA has no answer; what is wrong with it is said at the execution.
-    pub(crate) fn keep_long_data(&mut self, epoch: &Epoch, id: u32, param: u16, data: &[u8]) -> Result<(), Ended> {
-        let limit = usize::try_from(epoch.snapshot.variables.mysql_max_allowed_packet).unwrap_or(usize::MAX);
+    pub(crate) fn keep_long_data(
+        &mut self,
+        epoch: &Epoch,
+        id: u32,
+        param: u16,
+        data: &[u8],
+    ) -> Result<(), Ended> {
+        let limit = usize::try_from(epoch.snapshot.variables.mysql_max_allowed_packet)
+            .unwrap_or(usize::MAX);
         self.statements.keep_ahead(id, param, data, limit);
         Ok(())
     }
@@ -570,15 +737,29 @@ mod tests {
                 &"app".into(),
                 &backend::State::new("", 45),
                 b"SELECT ?",
-                backend::Remembered { statements: 100, bytes: 1 << 20 },
+                backend::Remembered {
+                    statements: 100,
+                    bytes: 1 << 20,
+                },
             );
-            statements.add(id, ClientStatement::new(&prepared, Lexing::default(), 1, None, None, None));
+            statements.add(
+                id,
+                ClientStatement::new(&prepared, Lexing::default(), 1, None, None, None),
+            );
         }
-        let is_over = |statements: &mut ClientStatements, id| statements.get(id).is_some_and(|(_, statement)| statement.overflow);
+        let is_over = |statements: &mut ClientStatements, id| {
+            statements
+                .get(id)
+                .is_some_and(|(_, statement)| statement.overflow)
+        };
         for id in 1..=30 {
             statements.keep_ahead(id, 0, &[0; 1_900], LIMIT);
         }
-        assert!(!is_over(&mut statements, 10) && is_over(&mut statements, 11) && is_over(&mut statements, 30));
+        assert!(
+            !is_over(&mut statements, 10)
+                && is_over(&mut statements, 11)
+                && is_over(&mut statements, 30)
+        );
         const TEXTS: u32 = 30 * "SELECT ?".len() as u32;
         assert_eq!(statements.kept, TEXTS + 10 * (1_900 + PARAM_AHEAD as u32));
         // Executed, closed, and one that has more than one packet may have.
@@ -589,7 +770,10 @@ mod tests {
         assert!(statements.take(2).is_some());
         statements.keep_ahead(3, 0, &[0; 9_000], LIMIT);
         assert!(is_over(&mut statements, 3));
-        assert_eq!(statements.kept, TEXTS - 8 + 7 * (1_900 + PARAM_AHEAD as u32));
+        assert_eq!(
+            statements.kept,
+            TEXTS - 8 + 7 * (1_900 + PARAM_AHEAD as u32)
+        );
         // Parameters without a byte are something, too.
         for param in 0..200 {
             statements.keep_ahead(1, param, b"", LIMIT);

@@ -1,4 +1,5 @@
-//! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its parameters go there.
+//! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its
+//! parameters go there.
 
 use crate::answer::Complaint;
 use crate::cached::without_comment;
@@ -44,7 +45,13 @@ pub(crate) struct Shown {
 impl Preparing {
     /// In SQL.
     pub(crate) fn by_name(naming: Naming) -> Self {
-        Self { client: 0, moved: None, naming: Some(naming), statement: OnceCell::new(), outline: Cell::new(None) }
+        Self {
+            client: 0,
+            moved: None,
+            naming: Some(naming),
+            statement: OnceCell::new(),
+            outline: Cell::new(None),
+        }
     }
 
     pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
@@ -52,13 +59,22 @@ impl Preparing {
     }
 
     pub(crate) fn shown(&self) -> Shown {
-        Shown { id: self.client, moved: self.moved.clone(), outline: Cell::new(None) }
+        Shown {
+            id: self.client,
+            moved: self.moved.clone(),
+            outline: Cell::new(None),
+        }
     }
 }
 
 impl Shown {
     /// Changes an answer that is no error, for a client with these caps.
-    pub(crate) fn write(&self, answer: &mut Vec<u8>, client: Caps, status: u16) -> Result<(), Malformed> {
+    pub(crate) fn write(
+        &self,
+        answer: &mut Vec<u8>,
+        client: Caps,
+        status: u16,
+    ) -> Result<(), Malformed> {
         if let Some(moved) = &self.moved {
             *answer = moved.answer(answer, client, status)?;
         }
@@ -95,23 +111,38 @@ impl Session {
     /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
     pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtPrepare);
-        // Before anything can be wrong with it: what refers to the last statement that was prepared is not about the one before.
+        // Before anything can be wrong with it: what refers to the last statement that was prepared
+        // is not about the one before.
         let client = self.statements.next_id();
         if let Some(complaint) = self.statements.is_full_for(sql, epoch) {
-            return self.refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint).await;
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
         }
         let rewritten = self.rewritten(epoch, sql);
-        let moved = rewritten.as_ref().and_then(|(_, made)| Moved::new(made.params_before, &made.params));
+        let moved = rewritten
+            .as_ref()
+            .and_then(|(_, made)| Moved::new(made.params_before, &made.params));
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = quiet(self.lexing().class(sql));
         let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
-        let preparing = Preparing { client, moved, naming: None, statement: OnceCell::new(), outline };
-        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing)).await
+        let preparing = Preparing {
+            client,
+            moved,
+            naming: None,
+            statement: OnceCell::new(),
+            outline,
+        };
+        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing))
+            .await
     }
 
-    /// The stage: the statement is known now. Rules may have changed its text, but nobody could tell what became of its parameters if
-    /// there were fewer or more of them now.
-    pub(crate) async fn settle_prepared(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+    /// The stage: the statement is known now. Rules may have changed its text, but nobody could
+    /// tell what became of its parameters if there were fewer or more of them now.
+    pub(crate) async fn settle_prepared(
+        &mut self,
+        job: &Job<'_>,
+    ) -> Result<ControlFlow<Told>, Ended> {
         let preparing = match job.what {
             What::Prepare(preparing) => Some(preparing),
             What::Dynamic(_) => None,
@@ -132,24 +163,44 @@ impl Session {
         if let Some(preparing) = preparing {
             // What it means is what is set now, wherever that was.
             self.read_all_back().await?;
-            preparing.statement.get_or_init(|| self.intern(job.epoch, job.sent(), job.class.reads));
+            preparing
+                .statement
+                .get_or_init(|| self.intern(job.epoch, job.sent(), job.class.reads));
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What this text means now. Comments around it and behind its first word are for rules and hints, which are asked with the client's text, and may be others each time.
+    /// What this text means now. Comments around it and behind its first word are for rules and
+    /// hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {
-        let sql = Some(bare(sql, self.lexing())).filter(|bare| !bare.is_empty()).unwrap_or(Cow::Borrowed(sql));
+        let sql = Some(bare(sql, self.lexing()))
+            .filter(|bare| !bare.is_empty())
+            .unwrap_or(Cow::Borrowed(sql));
         let v = &epoch.snapshot.variables;
         let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        let most = Remembered { statements: clamped(v.mysql_max_stmts_cache), bytes: clamped(v.mysql_stmts_cache_max_MB << 20) };
+        let most = Remembered {
+            statements: clamped(v.mysql_max_stmts_cache),
+            bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
+        };
         let own = self.with_own_number(&sql, self.lexing(), reads, &self.state.schema);
-        self.core.statements.intern_own(&self.user_name, &self.state, (&sql, own.map(Vec::into_boxed_slice)), most)
+        self.core.statements.intern_own(
+            &self.user_name,
+            &self.state,
+            (&sql, own.map(Vec::into_boxed_slice)),
+            most,
+        )
     }
 
-    /// A rule answers the statement by itself: it can be prepared, and is answered when it is executed.
-    pub(crate) async fn pretend_to_prepare(&mut self, job: &Job<'_>, preparing: &Preparing) -> Result<(), Ended> {
-        preparing.statement.get_or_init(|| self.intern(job.epoch, job.text, job.class.reads));
+    /// A rule answers the statement by itself: it can be prepared, and is answered when it is
+    /// executed.
+    pub(crate) async fn pretend_to_prepare(
+        &mut self,
+        job: &Job<'_>,
+        preparing: &Preparing,
+    ) -> Result<(), Ended> {
+        preparing
+            .statement
+            .get_or_init(|| self.intern(job.epoch, job.text, job.class.reads));
         let params = params(job.text, self.lexing());
         if preparing.naming.is_some() {
             self.add_prepared(job, preparing, params);
@@ -158,21 +209,30 @@ impl Session {
         let seen = seen_params(params, preparing.moved.as_deref());
         let mut out = Vec::new();
         let flags = self.flags();
-        self.writer(&mut out, 0, flags).prepared(preparing.client, seen, &[]);
+        self.writer(&mut out, 0, flags)
+            .prepared(preparing.client, seen, &[]);
         self.add_prepared(job, preparing, params);
         self.hand_over(out).await
     }
 
     /// The client may execute it from now on. `params`: as many as there are where it was prepared.
     pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing, params: u16) {
-        let Some(statement) = preparing.statement() else { return };
+        let Some(statement) = preparing.statement() else {
+            return;
+        };
         let asked = (*statement.sql != *job.text).then(|| job.text.into());
         if let Some(naming) = &preparing.naming {
             statement.params.set(params);
             return self.add_name(naming, statement, asked);
         }
-        let prepared =
-            ClientStatement::new(statement, self.lexing(), params, asked, preparing.moved.clone(), preparing.outline.get());
+        let prepared = ClientStatement::new(
+            statement,
+            self.lexing(),
+            params,
+            asked,
+            preparing.moved.clone(),
+            preparing.outline.get(),
+        );
         self.statements.add(preparing.client, prepared);
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
@@ -185,14 +245,25 @@ pub(crate) fn bare(text: &[u8], lexing: Lexing) -> Cow<'_, [u8]> {
 
 /// How many parameters a text has.
 pub(crate) fn params(sql: &[u8], lexing: Lexing) -> u16 {
-    let params = lexing.words(sql).filter(|token| token.is_sign(b'?')).count();
+    let params = lexing
+        .words(sql)
+        .filter(|token| token.is_sign(b'?'))
+        .count();
     u16::try_from(params).unwrap_or(u16::MAX)
 }
 
 /// The rules that may have rewritten it.
 fn replacing(job: &Job<'_>) -> String {
     let chain = job.epoch.snapshot.rules.chain();
-    let hits = job.plan.why.hits().iter().filter_map(|at| chain.get(*at as usize));
-    let ids: Vec<_> = hits.filter(|rule| rule.replace.is_some()).map(|rule| rule.rule_id.to_string()).collect();
+    let hits = job
+        .plan
+        .why
+        .hits()
+        .iter()
+        .filter_map(|at| chain.get(*at as usize));
+    let ids: Vec<_> = hits
+        .filter(|rule| rule.replace.is_some())
+        .map(|rule| rule.rule_id.to_string())
+        .collect();
     ids.join(", ")
 }

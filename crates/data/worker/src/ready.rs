@@ -1,4 +1,5 @@
-//! What a connection must have before a statement is sent over it, and what is asked of a server on the side.
+//! What a connection must have before a statement is sent over it, and what is asked of a server on
+//! the side.
 
 use crate::answer::Complaint;
 use crate::asked::Knows;
@@ -22,7 +23,8 @@ use wire::{caps, errors};
 /// What a server remembers of the statement before, and tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
 
-/// `multiplex` of a rule by which the operator vouches that the routines of a statement leave nothing on its connection.
+/// `multiplex` of a rule by which the operator vouches that the routines of a statement leave
+/// nothing on its connection.
 const LEAVES_NOTHING: u8 = 2;
 
 /// Sending waits while so much is unsent.
@@ -40,8 +42,11 @@ pub(crate) fn sees(job: &Job<'_>) -> Sees {
         What::Prepare(..) if job.class.reads.intersects(Reads::USER_VARIABLE) => Sees::Variables,
         What::Prepare(..) | What::Raw(..) => Sees::Nothing,
         What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
-        // No view without FROM; and taking others' variables away would take the warnings away that it asks for.
-        _ if job.class.reads.intersects(Reads::WARNINGS) && !Words::new(job.sent()).any(|token| token.is("FROM")) => {
+        // No view without FROM; and taking others' variables away would take the warnings away that
+        // it asks for.
+        _ if job.class.reads.intersects(Reads::WARNINGS)
+            && !Words::new(job.sent()).any(|token| token.is("FROM")) =>
+        {
             match sees_user_variables(job.class) {
                 Sees::InViews => Sees::Nothing,
                 other => other,
@@ -51,11 +56,17 @@ pub(crate) fn sees(job: &Job<'_>) -> Sees {
     }
 }
 
-/// The same on this connection. Where the warnings are that a GET DIAGNOSTICS asks for, its variables are only set: to bring them there before would be a
-/// statement, and to MySQL the warnings would be over.
+/// The same on this connection. Where the warnings are that a GET DIAGNOSTICS asks for, its
+/// variables are only set: to bring them there before would be a statement, and to MySQL the
+/// warnings would be over.
 fn sees_there(backend: &Backend, job: &Job<'_>) -> Sees {
-    let only_sets = || matches!(job.what, What::Query(_) | What::Execute(_)) && only_sets_variables(job.sent());
-    if knows_what_is_asked(backend, job) && only_sets() { Sees::Nothing } else { sees(job) }
+    let only_sets =
+        || matches!(job.what, What::Query(_) | What::Execute(_)) && only_sets_variables(job.sent());
+    if knows_what_is_asked(backend, job) && only_sets() {
+        Sees::Nothing
+    } else {
+        sees(job)
+    }
 }
 
 /// Whether it asks for warnings where they are.
@@ -74,7 +85,8 @@ fn only_sets_variables(text: &[u8]) -> bool {
         if of_condition && token.is_sign(b'@') {
             return false;
         }
-        of_condition = token.is("CONDITION") && !before.is_some_and(|before: sql::words::Token<'_>| before.is_sign(b'@'));
+        of_condition = token.is("CONDITION")
+            && !before.is_some_and(|before: sql::words::Token<'_>| before.is_sign(b'@'));
         before = Some(token);
     }
     true
@@ -93,7 +105,8 @@ fn asks_for_row_count(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a transaction ends alike in two states: in the one the next begins by itself, in the other not, and COMMIT may mean more than it says.
+/// Whether a transaction ends alike in two states: in the one the next begins by itself, in the
+/// other not, and COMMIT may mean more than it says.
 fn ends_alike(one: &State, other: &State) -> bool {
     // The modes are what the answer tells.
     let alike = |name| one.variable(name) == other.variable(name);
@@ -106,9 +119,12 @@ fn ends_what_is_held(class: &Class<'_>) -> bool {
     !class.multi && (ends || class.leaves == Leaves::UNLOCK_TABLES)
 }
 
-/// Milliseconds that a statement may take for which a rule or hint asks so much. 0 asks for the default, as in ProxySQL.
+/// Milliseconds that a statement may take for which a rule or hint asks so much. 0 asks for the
+/// default, as in ProxySQL.
 pub(crate) fn limit_ms(asked: Option<u64>, variables: &Variables) -> u64 {
-    asked.filter(|ms| *ms > 0).unwrap_or(variables.mysql_default_query_timeout)
+    asked
+        .filter(|ms| *ms > 0)
+        .unwrap_or(variables.mysql_default_query_timeout)
 }
 
 impl Session {
@@ -121,7 +137,10 @@ impl Session {
             reads.intersects(Reads::ROW_COUNT | Reads::FOUND_ROWS)
                 && !(known() && self.with_counts(job, Knows::default()).is_some())
         };
-        (reads.intersects(REMEMBERED.without(Reads::FOUND_ROWS)) || counts() || executes_unread(job)).then_some(self.life)
+        (reads.intersects(REMEMBERED.without(Reads::FOUND_ROWS))
+            || counts()
+            || executes_unread(job))
+        .then_some(self.life)
     }
 
     /// Milliseconds that a statement may take.
@@ -129,7 +148,8 @@ impl Session {
         limit_ms(job.plan.timeout_ms, &job.epoch.snapshot.variables)
     }
 
-    /// A server takes several statements only where the client asked for it, and where there may be several.
+    /// A server takes several statements only where the client asked for it, and where there may be
+    /// several.
     fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
         if matches!(job.what, What::Query(_)) {
@@ -142,7 +162,9 @@ impl Session {
     /// Whether [`Session::make_ready`] has nothing to do, as most often.
     pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let prepared = match job.what {
-            What::Execute(execution) => backend.has_prepared(execution.prepared, execution.client, execution.bindings),
+            What::Execute(execution) => {
+                backend.has_prepared(execution.prepared, execution.client, execution.bindings)
+            }
             What::Dynamic(dynamic) => dynamic.is_there(backend, self.life),
             _ => true,
         };
@@ -165,18 +187,22 @@ impl Session {
             && !is_to_be_asked(backend)
     }
 
-    /// Whether a server would tell warnings of another statement than the session's last, which left none or went elsewhere.
+    /// Whether a server would tell warnings of another statement than the session's last, which
+    /// left none or went elsewhere.
     fn has_old_warnings(&self, backend: &Backend, job: &Job<'_>) -> bool {
         job.class.reads.intersects(Reads::WARNINGS)
             && !backend.holds.has(Hold::Diagnostics)
-            && (backend.others_warnings || !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1)))
+            && (backend.others_warnings
+                || !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1)))
     }
 
-    /// The state that a statement needs. One that changes the schema needs none: that of before may be on another server only. Nor does what ends a
-    /// transaction, which an execution may have begun in the schema that it was prepared in.
+    /// The state that a statement needs. One that changes the schema needs none: that of before may
+    /// be on another server only. Nor does what ends a transaction, which an execution may have
+    /// begun in the schema that it was prepared in.
     fn wanted(&self, backend: &Backend, job: &Job<'_>) -> Cow<'_, State> {
         let needs_none = || {
-            let elsewhere = !backend.holds.is_empty() && backend.state().schema != self.state.schema;
+            let elsewhere =
+                !backend.holds.is_empty() && backend.state().schema != self.state.schema;
             elsewhere && matches!(job.what, What::Query(_)) && ends_what_is_held(job.class)
         };
         if job.class.multi || job.class.use_db.is_none() && !needs_none() {
@@ -187,19 +213,30 @@ impl Session {
         Cow::Owned(state)
     }
 
-    /// Whether it asks for nothing in the session's schema: it was prepared in another, or is about a user's lock, which a server keeps for all of its schemas. Each
-    /// schema may be on servers where the other is not.
+    /// Whether it asks for nothing in the session's schema: it was prepared in another, or is about
+    /// a user's lock, which a server keeps for all of its schemas. Each schema may be on servers
+    /// where the other is not.
     fn can_do_without_its_schema(&self, job: &Job<'_>) -> bool {
-        let own = || job.what.prepared_in().is_some_and(|own| !own.is_empty() && *own != self.state.schema);
-        let of_lock = || backend::is_only_user_lock(job.text) && !job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION);
-        (own() || of_lock()) && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
+        let own = || {
+            job.what
+                .prepared_in()
+                .is_some_and(|own| !own.is_empty() && *own != self.state.schema)
+        };
+        let of_lock = || {
+            backend::is_only_user_lock(job.text)
+                && !job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+        };
+        (own() || of_lock())
+            && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
     }
 
-    /// What routines of users may leave, unless the operator says that they only read, or that this statement leaves nothing (`multiplex = 2`).
-    /// `before`: what held the connection before this statement.
+    /// What routines of users may leave, unless the operator says that they only read, or that this
+    /// statement leaves nothing (`multiplex = 2`). `before`: what held the connection before this
+    /// statement.
     pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let leaves = job.class.leaves;
-        let may_leave_something = || job.plan.multiplex != Some(LEAVES_NOTHING) && self.calls_strangers(job);
+        let may_leave_something =
+            || job.plan.multiplex != Some(LEAVES_NOTHING) && self.calls_strangers(job);
         if backend::is_call(job.class) && leaves.intersects(Leaves::UNKNOWN_STATE) {
             if before.has(Hold::Procedure) || may_leave_something() {
                 backend.runs_programs();
@@ -212,35 +249,65 @@ impl Session {
         }
     }
 
-    /// Servers tell of a change for any program that runs in a session of another schema, or of none. The operator knows better what those do that only read.
+    /// Servers tell of a change for any program that runs in a session of another schema, or of
+    /// none. The operator knows better what those do that only read.
     pub(crate) fn trust_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let class = job.class;
-        let only_calls = class.command == CommandCounter::Select && class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
-            || backend::is_call(class) && class.leaves.intersects(Leaves::UNKNOWN_STATE) && !class.multi;
-        if only_calls && backend.holds.has(Hold::Untold) && !before.has(Hold::Untold) && !self.calls_strangers(job) {
+        let only_calls = class.command == CommandCounter::Select
+            && class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+            || backend::is_call(class)
+                && class.leaves.intersects(Leaves::UNKNOWN_STATE)
+                && !class.multi;
+        if only_calls
+            && backend.holds.has(Hold::Untold)
+            && !before.has(Hold::Untold)
+            && !self.calls_strangers(job)
+        {
             backend.holds.remove(Hold::Untold);
         }
     }
 
-    /// Whether a routine is called that is neither the server's own nor among those that the operator says to be harmless.
+    /// Whether a routine is called that is neither the server's own nor among those that the
+    /// operator says to be harmless.
     pub(crate) fn calls_strangers(&self, job: &Job<'_>) -> bool {
         // A prepared statement means the schema that it was prepared in.
         let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
-        self.are_strangers(&job.epoch.snapshot, schema, job.sent(), self.lexing_of(job.what))
+        self.are_strangers(
+            &job.epoch.snapshot,
+            schema,
+            job.sent(),
+            self.lexing_of(job.what),
+        )
     }
 
-    /// Whether the text calls a routine that the operator has not listed, or it cannot be told which it calls.
-    pub(crate) fn are_strangers(&self, snapshot: &Snapshot, schema: &str, text: &[u8], lexing: Lexing) -> bool {
-        let Some(split) = plan::split_of(snapshot, &self.user) else { return true };
-        let harmless = |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), schema.as_bytes(), &routine.name);
+    /// Whether the text calls a routine that the operator has not listed, or it cannot be told
+    /// which it calls.
+    pub(crate) fn are_strangers(
+        &self,
+        snapshot: &Snapshot,
+        schema: &str,
+        text: &[u8],
+        lexing: Lexing,
+    ) -> bool {
+        let Some(split) = plan::split_of(snapshot, &self.user) else {
+            return true;
+        };
+        let harmless = |routine: &sql::Routine<'_>| {
+            split.only_reads(routine.schema.as_deref(), schema.as_bytes(), &routine.name)
+        };
         let called = sql::calls(text, lexing);
         called.is_empty() || !called.iter().all(harmless)
     }
 
     /// Brings the session's state and its prepared statement onto a connection.
-    pub(crate) async fn make_ready(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+    pub(crate) async fn make_ready(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+    ) -> Result<(), Failed> {
         if !job.class.reads.intersects(Reads::WARNINGS) {
-            if backend.holds.has(Hold::FoundRows) && !job.class.reads.intersects(Reads::FOUND_ROWS) {
+            if backend.holds.has(Hold::FoundRows) && !job.class.reads.intersects(Reads::FOUND_ROWS)
+            {
                 // What follows may have questions of ours.
                 self.find_before(backend, self.limit_ms(job), false).await?;
             }
@@ -250,17 +317,30 @@ impl Session {
             }
         }
         let sees = sees_there(backend, job);
-        if backend.needs_reset(&self.wanted(backend, job), sees, self.remembered(job), self.tracking(job)) {
+        if backend.needs_reset(
+            &self.wanted(backend, job),
+            sees,
+            self.remembered(job),
+            self.tracking(job),
+        ) {
             self.remember_before_reset(backend, job).await?;
         }
         let work = async {
             let mut state = self.wanted(backend, job);
-            if knows_what_is_asked(backend, job) && !backend.hello.is_mariadb() && backend.needs_sets(&state, sees) {
+            if knows_what_is_asked(backend, job)
+                && !backend.hello.is_mariadb()
+                && backend.needs_sets(&state, sees)
+            {
                 let message = "The session's variables are not where the warnings of its last statement are, and to set them there would end the warnings: \
                                ask for them without naming a variable";
-                return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message: message.to_owned() });
+                return Err(BackendFailed::Sync {
+                    code: 1235,
+                    state: *b"42000",
+                    message: message.to_owned(),
+                });
             }
-            let kept_from = || backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job));
+            let kept_from =
+                || backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job));
             if matches!(job.what, What::Query(_))
                 && ends_what_is_held(job.class)
                 && ends_alike(backend.state(), &state)
@@ -269,18 +349,30 @@ impl Session {
                 // It needs nothing, and is what brings the session back.
                 return Ok(());
             }
-            match backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await {
+            match backend
+                .sync(&state, sees, self.remembered(job), self.tracking(job))
+                .await
+            {
                 Err(failed) if failed.is_sandbox() && matches!(job.what, What::Query(_)) => {
                     backend.holds.add(Hold::ExpiredPassword);
                     return Ok(());
                 }
                 Err(BackendFailed::Sync { code, .. })
-                    if [errors::UNKNOWN_DATABASE.number, errors::DB_ACCESS_DENIED.number].contains(&code)
+                    if [
+                        errors::UNKNOWN_DATABASE.number,
+                        errors::DB_ACCESS_DENIED.number,
+                    ]
+                    .contains(&code)
                         && self.can_do_without_its_schema(job) =>
                 {
-                    let own = job.what.prepared_in().filter(|own| !own.is_empty() && **own != self.state.schema);
+                    let own = job
+                        .what
+                        .prepared_in()
+                        .filter(|own| !own.is_empty() && **own != self.state.schema);
                     state.to_mut().schema = own.unwrap_or_else(|| &backend.state().schema).clone();
-                    backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
+                    backend
+                        .sync(&state, sees, self.remembered(job), self.tracking(job))
+                        .await?;
                 }
                 synced => synced?,
             }
@@ -290,21 +382,36 @@ impl Session {
             }
             let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
             match job.what {
-                What::Execute(execution) => {
-                    backend.prepare(execution.prepared, execution.client, execution.bindings, max).await.map(drop)?
+                What::Execute(execution) => backend
+                    .prepare(
+                        execution.prepared,
+                        execution.client,
+                        execution.bindings,
+                        max,
+                    )
+                    .await
+                    .map(drop)?,
+                What::Dynamic(dynamic) if !dynamic.deallocates() => {
+                    dynamic.bring(backend, max, self.life).await.map(drop)?
                 }
-                What::Dynamic(dynamic) if !dynamic.deallocates() => dynamic.bring(backend, max, self.life).await.map(drop)?,
                 _ => {}
             }
-            // What the statement was prepared in may have needed a reset, which has taken all that was brought before.
-            backend.sync(&state, sees, self.remembered(job), self.tracking(job)).await?;
+            // What the statement was prepared in may have needed a reset, which has taken all that
+            // was brought before.
+            backend
+                .sync(&state, sees, self.remembered(job), self.tracking(job))
+                .await?;
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
             }
             if self.has_old_warnings(backend, job) {
                 if asks_for_row_count(job.sent()) {
                     let message = "ROW_COUNT of GET DIAGNOSTICS is known on the connection of the statement before only: SELECT ROW_COUNT() is answered everywhere".to_owned();
-                    return Err(BackendFailed::Sync { code: 1235, state: *b"42000", message });
+                    return Err(BackendFailed::Sync {
+                        code: 1235,
+                        state: *b"42000",
+                        message,
+                    });
                 }
                 backend.forget_warnings().await?;
             }
@@ -323,20 +430,35 @@ impl Session {
     }
 
     /// A reset makes the server forget what it remembers of the session's statements.
-    async fn remember_before_reset(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+    async fn remember_before_reset(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+    ) -> Result<(), Failed> {
         let asks = |reads, hold| job.class.reads.intersects(reads) && backend.holds.has(hold);
         if asks(Reads::FOUND_ROWS, Hold::FoundRows) || asks(Reads::WARNINGS, Hold::Diagnostics) {
             let message = "What the statement asks for is on a connection that only a reset brings to the session's state, which would end it".to_owned();
-            return Err(Failed::Backend(BackendFailed::Sync { code: 1235, state: *b"42000", message }));
+            return Err(Failed::Backend(BackendFailed::Sync {
+                code: 1235,
+                state: *b"42000",
+                message,
+            }));
         }
         if backend.holds.has(Hold::InsertId) {
-            self.ask_insert_id(job.plan.hostgroup(), backend, self.limit_ms(job)).await?;
+            self.ask_insert_id(job.plan.hostgroup(), backend, self.limit_ms(job))
+                .await?;
         }
         Ok(())
     }
 
-    /// Sends a command. A server that does not read a large one is not waited for longer than for its answer.
-    pub(crate) async fn send(&self, backend: &mut Backend, command: Chunk, limit_ms: u64) -> Result<(), Failed> {
+    /// Sends a command. A server that does not read a large one is not waited for longer than for
+    /// its answer.
+    pub(crate) async fn send(
+        &self,
+        backend: &mut Backend,
+        command: Chunk,
+        limit_ms: u64,
+    ) -> Result<(), Failed> {
         if backend.conn.socket().unsent() + command.len() < LARGE {
             return backend.send(command).await.map_err(Failed::Backend);
         }
@@ -346,9 +468,14 @@ impl Session {
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
     }
 
-    /// Our questions would be what FOUND_ROWS() is about from then on: where SQL_CALC_FOUND_ROWS has run, it is asked for before them. `answered`: as
-    /// [`Session::read_back`].
-    pub(crate) async fn find_before(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
+    /// Our questions would be what FOUND_ROWS() is about from then on: where SQL_CALC_FOUND_ROWS
+    /// has run, it is asked for before them. `answered`: as [`Session::read_back`].
+    pub(crate) async fn find_before(
+        &mut self,
+        backend: &mut Backend,
+        limit_ms: u64,
+        answered: bool,
+    ) -> Result<(), Failed> {
         let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
         let untold = backend.unreported != Unreported::Nothing;
         if untold {
@@ -359,7 +486,13 @@ impl Session {
             // MySQL has it changed by what we said to hear the rest.
             backend.holds.remove(Hold::FoundRows);
         } else {
-            found = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await?;
+            found = self
+                .watched(
+                    limit_ms,
+                    backend.ask_found_rows(),
+                    self.entry.told_to_leave(),
+                )
+                .await?;
         }
         self.keep_found_rows(found);
         Ok(())
@@ -368,10 +501,18 @@ impl Session {
     /// [`Session::read_back`] for all connections that are held, before a command goes on.
     pub(crate) async fn read_all_back(&mut self) -> Result<(), Ended> {
         for hostgroup in self.held.unread() {
-            let Some(mut backend) = self.held.take(hostgroup) else { continue };
+            let Some(mut backend) = self.held.take(hostgroup) else {
+                continue;
+            };
             self.entry.works_on(hostgroup, &backend);
-            let limit_ms = self.core.epoch().snapshot.variables.mysql_default_query_timeout;
-            // What has been ended by now is not sent, but answers of ours may come from what is asked here.
+            let limit_ms = self
+                .core
+                .epoch()
+                .snapshot
+                .variables
+                .mysql_default_query_timeout;
+            // What has been ended by now is not sent, but answers of ours may come from what is
+            // asked here.
             let interrupted = self.entry.interrupted.get();
             let mut asked = Box::pin(self.read_back(&mut backend, limit_ms, interrupted)).await;
             if matches!(asked, Err(Failed::Unsent)) {
@@ -386,9 +527,11 @@ impl Session {
                         let (code, sqlstate, words) = failure.to_client();
                         Ended::Told(Complaint::with(code, sqlstate, words))
                     }
-                    Failed::Killed | Failed::Unsent => {
-                        Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted"))
-                    }
+                    Failed::Killed | Failed::Unsent => Ended::Told(Complaint::with(
+                        1317,
+                        "70100",
+                        "Query execution was interrupted",
+                    )),
                     _ => Ended::Gone,
                 });
             }
@@ -401,10 +544,18 @@ impl Session {
         Ok(())
     }
 
-    /// Asks for the values of what expressions have set on a connection, and first for what the server has not told yet: any other question would take it.
-    /// `answered`: the client has the answer to its statement.
-    pub(crate) async fn read_back(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
-        if backend.holds.has(Hold::FoundRows) && !(backend.unreported == Unreported::Nothing && backend.unread.is_empty()) {
+    /// Asks for the values of what expressions have set on a connection, and first for what the
+    /// server has not told yet: any other question would take it. `answered`: the client has the
+    /// answer to its statement.
+    pub(crate) async fn read_back(
+        &mut self,
+        backend: &mut Backend,
+        limit_ms: u64,
+        answered: bool,
+    ) -> Result<(), Failed> {
+        if backend.holds.has(Hold::FoundRows)
+            && !(backend.unreported == Unreported::Nothing && backend.unread.is_empty())
+        {
             Box::pin(self.find_before(backend, limit_ms, answered)).await?;
         }
         if backend.unreported != Unreported::Nothing {
@@ -415,13 +566,16 @@ impl Session {
             return Ok(());
         }
         let mut state = self.state.clone();
-        let done = self.prepared_for(limit_ms, backend.read_back(&mut state), answered).await;
+        let done = self
+            .prepared_for(limit_ms, backend.read_back(&mut state), answered)
+            .await;
         self.state = state;
         done
     }
 
-    /// Work of ours on a connection before the statement is sent, or after it was `answered`. A KILL QUERY ends the statement and not the connection, with all
-    /// that it is held for: nothing is begun after it, and what has begun has a moment to end.
+    /// Work of ours on a connection before the statement is sent, or after it was `answered`. A
+    /// KILL QUERY ends the statement and not the connection, with all that it is held for: nothing
+    /// is begun after it, and what has begun has a moment to end.
     pub(crate) async fn prepared_for<T>(
         &self,
         limit_ms: u64,
@@ -431,10 +585,16 @@ impl Session {
         if !answered && self.entry.interrupted.get() {
             return Err(Failed::Unsent);
         }
-        self.watched(limit_ms, work, self.entry.told_while_asking(&self.core.rt, answered)).await
+        self.watched(
+            limit_ms,
+            work,
+            self.entry.told_while_asking(&self.core.rt, answered),
+        )
+        .await
     }
 
-    /// Work of ours on a connection: as long as it may take, and as long as the client is there and nothing has `stopped` it.
+    /// Work of ours on a connection: as long as it may take, and as long as the client is there and
+    /// nothing has `stopped` it.
     pub(crate) async fn watched<T>(
         &self,
         limit_ms: u64,
@@ -442,10 +602,17 @@ impl Session {
         stopped: impl Future<Output = ()>,
     ) -> Result<T, Failed> {
         let work = rt::select(work, rt::select(self.client.socket().closed(), stopped));
-        match self.core.rt.timeout(Duration::from_millis(limit_ms), work).await {
+        match self
+            .core
+            .rt
+            .timeout(Duration::from_millis(limit_ms), work)
+            .await
+        {
             Ok(Either::Left(done)) => done.map_err(Failed::Backend),
             Ok(Either::Right(Either::Left(()))) => Err(Failed::Client),
-            Ok(Either::Right(Either::Right(()))) if self.entry.cut.get() => Err(Failed::Backend(BackendFailed::CutOff)),
+            Ok(Either::Right(Either::Right(()))) if self.entry.cut.get() => {
+                Err(Failed::Backend(BackendFailed::CutOff))
+            }
             Ok(Either::Right(Either::Right(()))) => Err(Failed::Killed),
             Err(_late) => Err(Failed::Backend(BackendFailed::TooSlow { limit_ms })),
         }
@@ -454,7 +621,12 @@ impl Session {
 
 /// Whether we went away from a server that may still be at work.
 fn is_left_alone(why: &Failed) -> bool {
-    matches!(why, Failed::Client | Failed::Killed | Failed::Backend(BackendFailed::CutOff | BackendFailed::TooSlow { .. }))
+    matches!(
+        why,
+        Failed::Client
+            | Failed::Killed
+            | Failed::Backend(BackendFailed::CutOff | BackendFailed::TooSlow { .. })
+    )
 }
 
 #[cfg(test)]
@@ -469,9 +641,18 @@ mod tests {
             "GET DIAGNOSTICS @condition = NUMBER, @n = ROW_COUNT",
         ] {
             assert!(only_sets_variables(text.as_bytes()), "{text}");
-            assert_eq!(asks_for_row_count(text.as_bytes()), text.ends_with("ROW_COUNT"), "{text}");
+            assert_eq!(
+                asks_for_row_count(text.as_bytes()),
+                text.ends_with("ROW_COUNT"),
+                "{text}"
+            );
         }
-        for text in ["GET DIAGNOSTICS CONDITION @i @m = MESSAGE_TEXT", "SELECT @@warning_count, @a", "SHOW WARNINGS", ""] {
+        for text in [
+            "GET DIAGNOSTICS CONDITION @i @m = MESSAGE_TEXT",
+            "SELECT @@warning_count, @a",
+            "SHOW WARNINGS",
+            "",
+        ] {
             assert!(!only_sets_variables(text.as_bytes()), "{text}");
         }
     }

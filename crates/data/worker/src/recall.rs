@@ -1,5 +1,6 @@
-//! A stage: what a server remembers of the statement before, answered from what the session has seen, since the connection that knows
-//! may serve somebody else by now. And the session's own number, which no server knows.
+//! A stage: what a server remembers of the statement before, answered from what the session has
+//! seen, since the connection that knows may serve somebody else by now. And the session's own
+//! number, which no server knows.
 
 use crate::answer::Complaint;
 use crate::finds::{Finds, found_by, may_be_one_for_all};
@@ -26,7 +27,8 @@ const ITEMS_MAX: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recall {
     found: Found,
-    /// Number of the session's statement that it is about; `None` if no connection knows it: the proxy has answered, or it was given back.
+    /// Number of the session's statement that it is about; `None` if no connection knows it: the
+    /// proxy has answered, or it was given back.
     by: Option<u32>,
 }
 
@@ -43,14 +45,20 @@ enum Found {
 impl Default for Recall {
     /// Before the first statement.
     fn default() -> Self {
-        Self { found: Found::Rows(0), by: None }
+        Self {
+            found: Found::Rows(0),
+            by: None,
+        }
     }
 }
 
 impl Recall {
     /// The proxy has answered with one row.
     pub(crate) fn of_one_row() -> Self {
-        Self { found: Found::Rows(1), by: None }
+        Self {
+            found: Found::Rows(1),
+            by: None,
+        }
     }
 }
 
@@ -73,15 +81,26 @@ impl Session {
         if asks_for_found_rows(job.class) {
             Box::pin(self.fetch_found_rows(job)).await?;
         }
-        let Some(items) = self.known(job) else { return Ok(ControlFlow::Continue(())) };
+        let Some(items) = self.known(job) else {
+            return Ok(ControlFlow::Continue(()));
+        };
         // MySQL calls FOUND_ROWS() deprecated each time.
-        let warnings = items.iter().filter(|(what, ..)| *what == Known::FoundRows && !job.epoch.claims_mariadb()).count();
+        let warnings = items
+            .iter()
+            .filter(|(what, ..)| *what == Known::FoundRows && !job.epoch.claims_mariadb())
+            .count();
         let mut out = Vec::with_capacity(128);
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
-        let (columns, values): (Vec<_>, Vec<_>) = items.into_iter().map(|(_, column, value)| (column, value)).unzip();
+        let (columns, values): (Vec<_>, Vec<_>) = items
+            .into_iter()
+            .map(|(_, column, value)| (column, value))
+            .unzip();
         writer.columns(&columns);
         if matches!(job.what, What::Execute(_)) {
-            writer.binary_row(&columns, &values.into_iter().map(Value::Uint).collect::<Vec<_>>());
+            writer.binary_row(
+                &columns,
+                &values.into_iter().map(Value::Uint).collect::<Vec<_>>(),
+            );
         } else {
             let words: Vec<String> = values.iter().map(u64::to_string).collect();
             writer.text_row(words.iter().map(|value| Some(value.as_bytes())));
@@ -90,15 +109,23 @@ impl Session {
         self.turn.sent = writer.last_seq();
         self.entry.recall.set(Recall::of_one_row());
         self.end_found_rows();
-        self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.core
+            .tally
+            .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
         self.hand_over(out).await?;
-        Ok(ControlFlow::Break(Told { rows_sent: 1, row_count: -1, ..Told::default() }))
+        Ok(ControlFlow::Break(Told {
+            rows_sent: 1,
+            row_count: -1,
+            ..Told::default()
+        }))
     }
 
     /// What a SELECT asks for, as columns and their values, if all of them are known.
     fn known(&self, job: &Job<'_>) -> Option<Vec<(Known, Column, u64)>> {
         let class = job.class;
-        let asks = class.command == CommandCounter::Select && !class.reads.is_empty() && class.leaves.is_empty();
+        let asks = class.command == CommandCounter::Select
+            && !class.reads.is_empty()
+            && class.leaves.is_empty();
         let is_prepared = match job.what {
             What::Query(_) => false,
             // Who wants a cursor is told by the flags that there is none.
@@ -117,26 +144,36 @@ impl Session {
         }
         // A connection that is kept knows better, if it saw that statement and sees this one.
         let hostgroup = job.plan.hostgroup();
-        let knows = self.held.iter().any(|(of, backend)| of == hostgroup && self.knows_found_rows(backend));
+        let knows = self
+            .held
+            .iter()
+            .any(|(of, backend)| of == hostgroup && self.knows_found_rows(backend));
         if knows && !only_ours {
             return None;
         }
         let mariadb = job.epoch.claims_mariadb();
         let value = |what| match what {
             Known::FoundRows => self.found_rows().map(u64::from),
-            Known::ConnectionId => Some(u64::from(self.entry.id)).filter(|_| !self.entry.numbered.get()),
+            Known::ConnectionId => {
+                Some(u64::from(self.entry.id)).filter(|_| !self.entry.numbered.get())
+            }
         };
-        items.iter().map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?))).collect()
+        items
+            .iter()
+            .map(|(what, name)| Some((*what, column(*what, name, mariadb), value(*what)?)))
+            .collect()
     }
 
-    /// Whether its LIMIT is where [`found_by`] looks for it: strings may end elsewhere for this session.
+    /// Whether its LIMIT is where [`found_by`] looks for it: strings may end elsewhere for this
+    /// session.
     fn limits_are_read(&self, job: &Job<'_>) -> bool {
         // Nothing but a backslash, or what is not ASCII, is read in two ways.
         let is_plain = || job.sent().is_ascii() && !job.sent().contains(&b'\\');
         !job.class.limits || self.lexing_of(job.what) == sql::Lexing::Escapes || is_plain()
     }
 
-    /// A read was answered with so many rows, or with an error, and no connection of this session saw it.
+    /// A read was answered with so many rows, or with an error, and no connection of this session
+    /// saw it.
     pub(crate) fn recall_read(&mut self, job: &Job<'_>, rows: u64, error: bool) {
         let counted = job.class.plain_read && !error && job.plan.rows_max.is_none();
         let found = match Finds::of(job.class, job.sent(), None) {
@@ -144,13 +181,17 @@ impl Session {
             Finds::Rows
                 if counted
                     && self.limits_are_read(job)
-                    && (finds_its_rows(job, rows, job.epoch.claims_mariadb()) || self.found_rows() == Some(1)) =>
+                    && (finds_its_rows(job, rows, job.epoch.claims_mariadb())
+                        || self.found_rows() == Some(1)) =>
             {
                 found_by(job.class, job.sent(), rows, None)
             }
             _ => None,
         };
-        self.entry.recall.set(Recall { found: found.map_or(Found::Unknown, Found::Rows), by: None });
+        self.entry.recall.set(Recall {
+            found: found.map_or(Found::Unknown, Found::Rows),
+            by: None,
+        });
         self.end_found_rows();
     }
 
@@ -162,7 +203,8 @@ impl Session {
         }
     }
 
-    /// Whether FOUND_ROWS() on this connection is about the statement that it is about for the session.
+    /// Whether FOUND_ROWS() on this connection is about the statement that it is about for the
+    /// session.
     pub(crate) fn knows_found_rows(&self, backend: &Backend) -> bool {
         let by = self.entry.recall.get().by;
         #[cfg(feature = "planted")]
@@ -170,11 +212,13 @@ impl Session {
             // Nobody looks who was there.
             return by.is_some();
         }
-        let is_about_it = || by.is_some() && backend.last_session == self.life && backend.finder == by;
+        let is_about_it =
+            || by.is_some() && backend.last_session == self.life && backend.finder == by;
         backend.holds.has(Hold::FoundRows) || is_about_it()
     }
 
-    /// Why the server of this connection cannot be asked for FOUND_ROWS(), of which the text has a call.
+    /// Why the server of this connection cannot be asked for FOUND_ROWS(), of which the text has a
+    /// call.
     pub(crate) fn unknown_found_rows(&self) -> BackendFailed {
         let words = match self.entry.recall.get().found {
             Found::Lost => "The connection that knew FOUND_ROWS() is lost, and it is lost with it",
@@ -183,20 +227,37 @@ impl Session {
                  or have SQL_CALC_FOUND_ROWS in that"
             }
         };
-        BackendFailed::Sync { code: 1235, state: *b"42000", message: words.to_owned() }
+        BackendFailed::Sync {
+            code: 1235,
+            state: *b"42000",
+            message: words.to_owned(),
+        }
     }
 
-    /// Where SQL_CALC_FOUND_ROWS has run, and this statement goes elsewhere: it is asked there, and goes along.
+    /// Where SQL_CALC_FOUND_ROWS has run, and this statement goes elsewhere: it is asked there, and
+    /// goes along.
     async fn fetch_found_rows(&mut self, job: &Job<'_>) -> Result<(), Ended> {
-        let limit_ms = self.limit_ms(job).min(job.epoch.snapshot.variables.mysql_connect_timeout_server);
-        let is_there = |backend: &Backend| backend.holds.has(Hold::FoundRows) && backend.unreported == Unreported::Nothing;
+        let limit_ms = self
+            .limit_ms(job)
+            .min(job.epoch.snapshot.variables.mysql_connect_timeout_server);
+        let is_there = |backend: &Backend| {
+            backend.holds.has(Hold::FoundRows) && backend.unreported == Unreported::Nothing
+        };
         if self.held.has(job.plan.hostgroup(), Hold::FoundRows) {
             return Ok(());
         }
-        let Some((hostgroup, mut backend)) = self.held.take_that(is_there) else { return Ok(()) };
+        let Some((hostgroup, mut backend)) = self.held.take_that(is_there) else {
+            return Ok(());
+        };
         self.entry.works_on(hostgroup, &backend);
         let carries = backend.holds.carry_state();
-        let asked = self.watched(limit_ms, backend.ask_found_rows(), self.entry.told_to_leave()).await;
+        let asked = self
+            .watched(
+                limit_ms,
+                backend.ask_found_rows(),
+                self.entry.told_to_leave(),
+            )
+            .await;
         self.keep_found_rows(asked.as_ref().ok().copied().flatten());
         if asked.is_err() {
             backend.idle = Idle::Doubtful;
@@ -213,13 +274,23 @@ impl Session {
                 let (code, state, words) = failure.to_client();
                 Err(Ended::Told(Complaint::with(code, state, words)))
             }
-            Err(_) if carries => Err(Ended::Told(Complaint::with(1317, "70100", "Query execution was interrupted"))),
+            Err(_) if carries => Err(Ended::Told(Complaint::with(
+                1317,
+                "70100",
+                "Query execution was interrupted",
+            ))),
             _ => Ok(()),
         }
     }
 
     /// What this answer leaves to be asked for.
-    pub(crate) fn learn_recall(&mut self, backend: &mut Backend, job: &Job<'_>, response: &Response, error: bool) {
+    pub(crate) fn learn_recall(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        response: &Response,
+        error: bool,
+    ) {
         let class = job.class;
         let mariadb = backend.hello.is_mariadb();
         let measured = like_those_measured(&backend.hello.version, mariadb);
@@ -228,7 +299,11 @@ impl Session {
             return;
         }
         let certain = finds_its_rows(job, response.rows(), mariadb);
-        if class.leaves.intersects(Leaves::FOUND_ROWS) && !class.multi && (error || !certain) && !backend.knew_found_rows {
+        if class.leaves.intersects(Leaves::FOUND_ROWS)
+            && !class.multi
+            && (error || !certain)
+            && !backend.knew_found_rows
+        {
             // The server may have left the number as it was, and that is another session's.
             backend.holds.remove(Hold::FoundRows);
         }
@@ -241,20 +316,28 @@ impl Session {
         let plain = !class.multi
             && !error
             && response.results() == 1
-            && matches!(job.what, What::Query(_) | What::Execute(_) | What::Dynamic(_));
-        let counted = selects && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
+            && matches!(
+                job.what,
+                What::Query(_) | What::Execute(_) | What::Dynamic(_)
+            );
+        let counted =
+            selects && response.columns() > 0 && !class.leaves.intersects(Leaves::FOUND_ROWS);
         let whole = response.status() & status::CURSOR_EXISTS == 0 && job.plan.rows_max.is_none();
         let as_many = certain || self.found_rows() == Some(1);
         let rows = match finds {
             _ if !plain => None,
-            Finds::Rows if counted => {
-                found_by(class, job.sent(), response.rows(), measured).filter(|_| whole && as_many && self.limits_are_read(job))
-            }
+            Finds::Rows if counted => found_by(class, job.sent(), response.rows(), measured)
+                .filter(|_| whole && as_many && self.limits_are_read(job)),
             // MySQL counts what goes into variables.
             Finds::Rows
-                if selects && measured == Some(false) && class.leaves.intersects(Leaves::USER_VARIABLE) && !class.limits =>
+                if selects
+                    && measured == Some(false)
+                    && class.leaves.intersects(Leaves::USER_VARIABLE)
+                    && !class.limits =>
             {
-                u32::try_from(response.affected_rows()).ok().filter(|_| response.columns() == 0)
+                u32::try_from(response.affected_rows())
+                    .ok()
+                    .filter(|_| response.columns() == 0)
             }
             Finds::One => Some(1),
             Finds::Matched => matched(response).filter(|rows| *rows > 0),
@@ -271,7 +354,10 @@ impl Session {
         let is_known_here = plain && own || called || self.knows_found_rows(backend);
         let by = is_known_here.then(|| self.entry.statement.get());
         backend.finder = by;
-        self.entry.recall.set(Recall { found: rows.map_or(Found::Unknown, Found::Rows), by });
+        self.entry.recall.set(Recall {
+            found: rows.map_or(Found::Unknown, Found::Rows),
+            by,
+        });
         if counted && plain {
             backend.holds.remove(Hold::FoundRows);
         }
@@ -297,8 +383,14 @@ impl Session {
     /// A statement has failed, and nobody knows how far it came.
     pub(crate) fn doubt_found_rows(&self, job: &Job<'_>) {
         let lost = self.entry.recall.get().found == Found::Lost;
-        if !lost && !matches!(job.what, What::Prepare(_)) && Finds::of(job.class, job.sent(), None) != Finds::Nothing {
-            self.entry.recall.set(Recall { found: Found::Unknown, by: None });
+        if !lost
+            && !matches!(job.what, What::Prepare(_))
+            && Finds::of(job.class, job.sent(), None) != Finds::Nothing
+        {
+            self.entry.recall.set(Recall {
+                found: Found::Unknown,
+                by: None,
+            });
         }
     }
 
@@ -309,38 +401,52 @@ impl Session {
         }
     }
 
-    /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back, or gone; `None` if it could not be asked.
+    /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back, or gone; `None` if it could
+    /// not be asked.
     pub(crate) fn keep_found_rows(&self, rows: Option<u64>) {
         let rows = rows.and_then(|rows| u32::try_from(rows).ok());
-        self.entry.recall.set(Recall { found: rows.map_or(Found::Lost, Found::Rows), by: None });
+        self.entry.recall.set(Recall {
+            found: rows.map_or(Found::Lost, Found::Rows),
+            by: None,
+        });
     }
 }
 
-/// Whether a statement that runs now wants to know. A definition does not, nor do several statements that may find rows themselves.
+/// Whether a statement that runs now wants to know. A definition does not, nor do several
+/// statements that may find rows themselves.
 pub(crate) fn asks_for_found_rows(class: &Class<'_>) -> bool {
     let is_program = class.leaves.intersects(Leaves::UNKNOWN_STATE) && !backend::is_call(class);
     let defines = class.ddl && class.command != CommandCounter::CreateTable;
     class.reads.intersects(Reads::FOUND_ROWS) && !class.multi && !is_program && !defines
 }
 
-/// Whether a result of so many rows is as many that were found. MariaDB finds none for the one row of a maximum or a count, if it sees beforehand that no row is to
-/// be looked at: FOUND_ROWS() stays what it was.
+/// Whether a result of so many rows is as many that were found. MariaDB finds none for the one row
+/// of a maximum or a count, if it sees beforehand that no row is to be looked at: FOUND_ROWS()
+/// stays what it was.
 fn finds_its_rows(job: &Job<'_>, rows: u64, mariadb: bool) -> bool {
-    let is_one_for_all = || job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) || may_be_one_for_all(job.sent());
+    let is_one_for_all =
+        || job.class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) || may_be_one_for_all(job.sent());
     !mariadb || rows != 1 || !is_one_for_all()
 }
 
-/// Whether a server is a MariaDB; `None` if it is an older MySQL, which was not measured. Those since 8.0.22 execute statements as those do that were.
+/// Whether a server is a MariaDB; `None` if it is an older MySQL, which was not measured. Those
+/// since 8.0.22 execute statements as those do that were.
 fn like_those_measured(version: &str, mariadb: bool) -> Option<bool> {
-    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut parts = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse::<u32>().unwrap_or(0));
     let version = [(); 3].map(|()| parts.next().unwrap_or(0));
     (mariadb || version >= [8, 0, 22]).then_some(mariadb)
 }
 
 /// How many rows an UPDATE has looked at, if its answer says so in English.
 fn matched(response: &Response) -> Option<u32> {
-    let Some(Tail::Ok(ok)) = response.tail() else { return None };
-    let said = std::str::from_utf8(ok.info).ok()?.strip_prefix("Rows matched: ")?;
+    let Some(Tail::Ok(ok)) = response.tail() else {
+        return None;
+    };
+    let said = std::str::from_utf8(ok.info)
+        .ok()?
+        .strip_prefix("Rows matched: ")?;
     said.split_once(' ')?.0.parse().ok()
 }
 
@@ -360,7 +466,10 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
         };
         let (open, close) = (words.next()?, words.next()?);
         // The column is called as it is written, which is simple only without blanks.
-        let tight = open.is_sign(b'(') && close.is_sign(b')') && open.start == function.end() && close.start == open.end();
+        let tight = open.is_sign(b'(')
+            && close.is_sign(b')')
+            && open.start == function.end()
+            && close.start == open.end();
         if !tight || items.len() == ITEMS_MAX {
             return None;
         }
@@ -368,7 +477,9 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
         let mut next = words.next();
         if let Some(alias) = next.filter(|token| !matches!(token.kind, Kind::Sign)) {
             let alias = if alias.is("AS") { words.next()? } else { alias };
-            let plain = matches!(alias.kind, Kind::Word | Kind::Name) && alias.is_whole() && alias.text.is_ascii();
+            let plain = matches!(alias.kind, Kind::Word | Kind::Name)
+                && alias.is_whole()
+                && alias.text.is_ascii();
             if !plain
                 || alias.is_any(&[
                     "FROM",
@@ -402,7 +513,8 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
             {
                 return None;
             }
-            name = Cow::Owned(String::from_utf8(sql::words::unquote(alias.text).into_owned()).ok()?);
+            name =
+                Cow::Owned(String::from_utf8(sql::words::unquote(alias.text).into_owned()).ok()?);
             next = words.next();
         }
         items.push((what, name));
@@ -417,11 +529,23 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
 
 /// As the servers describe it.
 fn column(what: Known, name: &str, mariadb: bool) -> Column {
-    let signed = Column { length: 21, flags: NOT_NULL_FLAG | BINARY_FLAG, ..Column::integer(name) };
+    let signed = Column {
+        length: 21,
+        flags: NOT_NULL_FLAG | BINARY_FLAG,
+        ..Column::integer(name)
+    };
     match what {
         Known::FoundRows => signed,
-        Known::ConnectionId if mariadb => Column { kind: Type::LONG, length: 10, flags: signed.flags | UNSIGNED_FLAG, ..signed },
-        Known::ConnectionId => Column { flags: signed.flags | UNSIGNED_FLAG, ..signed },
+        Known::ConnectionId if mariadb => Column {
+            kind: Type::LONG,
+            length: 10,
+            flags: signed.flags | UNSIGNED_FLAG,
+            ..signed
+        },
+        Known::ConnectionId => Column {
+            flags: signed.flags | UNSIGNED_FLAG,
+            ..signed
+        },
     }
 }
 
@@ -431,9 +555,13 @@ mod tests {
 
     #[test]
     fn an_older_server_is_not_taken_for_one_that_was_measured() {
-        for (version, wanted) in
-            [("9.7.4", Some(false)), ("8.0.22-log", Some(false)), ("8.0.21", None), ("5.7.44", None), ("8", None)]
-        {
+        for (version, wanted) in [
+            ("9.7.4", Some(false)),
+            ("8.0.22-log", Some(false)),
+            ("8.0.21", None),
+            ("5.7.44", None),
+            ("8", None),
+        ] {
             assert_eq!(like_those_measured(version, false), wanted, "{version}");
         }
         assert_eq!(like_those_measured("10.11.19-MariaDB", true), Some(true));
@@ -442,10 +570,21 @@ mod tests {
     #[test]
     fn only_what_is_wholly_known_is_answered() {
         let names = |text: &str| {
-            items(text.as_bytes()).map(|items| items.iter().map(|(what, name)| format!("{what:?} {name}")).collect::<Vec<_>>())
+            items(text.as_bytes()).map(|items| {
+                items
+                    .iter()
+                    .map(|(what, name)| format!("{what:?} {name}"))
+                    .collect::<Vec<_>>()
+            })
         };
-        assert_eq!(names("select Found_Rows()").unwrap(), ["FoundRows Found_Rows()"]);
-        assert_eq!(names("SELECT FOUND_ROWS() AS `n`, CONNECTION_ID() me;").unwrap(), ["FoundRows n", "ConnectionId me"]);
+        assert_eq!(
+            names("select Found_Rows()").unwrap(),
+            ["FoundRows Found_Rows()"]
+        );
+        assert_eq!(
+            names("SELECT FOUND_ROWS() AS `n`, CONNECTION_ID() me;").unwrap(),
+            ["FoundRows n", "ConnectionId me"]
+        );
         for text in [
             "SELECT FOUND_ROWS ()",
             "SELECT FOUND_ROWS() + 1",

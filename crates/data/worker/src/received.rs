@@ -1,4 +1,5 @@
-//! What statements are counted as when they are received, and when they were answered without a server: `Com_…` of `stats_mysql_global`.
+//! What statements are counted as when they are received, and when they were answered without a
+//! server: `Com_…` of `stats_mysql_global`.
 
 use crate::session::Session;
 use crate::statement::What;
@@ -16,8 +17,9 @@ enum Sets {
 
 impl Sets {
     fn of(text: &[u8]) -> Self {
-        let mut words =
-            Words::new(text).skip_while(|token| token.is("SET") || token.is_any(&["SESSION", "LOCAL"]) || is_any_sign(token));
+        let mut words = Words::new(text).skip_while(|token| {
+            token.is("SET") || token.is_any(&["SESSION", "LOCAL"]) || is_any_sign(token)
+        });
         match words.next() {
             Some(token) if token.is("AUTOCOMMIT") => Self::Autocommit,
             Some(token) if token.is_any(&["NAMES", "CHARSET", "CHARACTER"]) => Self::Names,
@@ -38,7 +40,9 @@ impl Session {
             CommandCounter::Commit => Counter::ComCommit,
             CommandCounter::Rollback => Counter::ComRollback,
             // As in ProxySQL, it has no class of its own; COM_INIT_DB is counted elsewhere.
-            _ if class.use_db.is_some() && matches!(what, What::Query(_)) => Counter::ComFrontendUseDb,
+            _ if class.use_db.is_some() && matches!(what, What::Query(_)) => {
+                Counter::ComFrontendUseDb
+            }
             _ if class.sets => match Sets::of(text) {
                 Sets::Autocommit => Counter::ComAutocommit,
                 Sets::Names => Counter::ComFrontendSetNames,
@@ -69,7 +73,10 @@ mod tests {
     fn a_set_is_counted_by_what_it_sets_first() {
         for (text, wanted) in [
             ("SET autocommit=0", Sets::Autocommit),
-            ("/* hint */ set @@session.AutoCommit = ON, sql_mode=''", Sets::Autocommit),
+            (
+                "/* hint */ set @@session.AutoCommit = ON, sql_mode=''",
+                Sets::Autocommit,
+            ),
             ("SET SESSION autocommit := 1", Sets::Autocommit),
             ("SET @@autocommit=1", Sets::Autocommit),
             ("SET NAMES utf8mb4", Sets::Names),

@@ -32,9 +32,11 @@ pub(crate) enum Failed {
     Unsent,
     /// The server.
     Backend(BackendFailed),
-    /// The client has its rows, an error that says that there are more, and that is all: nothing keeps the connection with the rest.
+    /// The client has its rows, an error that says that there are more, and that is all: nothing
+    /// keeps the connection with the rest.
     Cut,
-    /// The server knows the statement no more, or its tables have changed too much since it was prepared. The client was told nothing.
+    /// The server knows the statement no more, or its tables have changed too much since it was
+    /// prepared. The client was told nothing.
     Stale,
 }
 
@@ -47,7 +49,8 @@ pub(crate) struct Ask {
     pub(crate) shown: Option<Shown>,
     /// Milliseconds that it may take; waiting for the client counts too.
     pub(crate) limit_ms: u64,
-    /// An answer that only says that the server's statement must be prepared anew is not relayed, but [`Failed::Stale`].
+    /// An answer that only says that the server's statement must be prepared anew is not relayed,
+    /// but [`Failed::Stale`].
     pub(crate) withhold_stale: Option<Executed>,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
@@ -115,14 +118,22 @@ impl Follower {
     ) -> Self {
         // What was sent may have been longer or shorter than what came.
         let ahead = turn.sent.wrapping_sub(sent);
-        let remembers = expect == Expect::Execute && caps::has(client, caps::MARIADB_CACHE_METADATA);
+        let remembers =
+            expect == Expect::Execute && caps::has(client, caps::MARIADB_CACHE_METADATA);
         if ahead == 0 && !turn.more && !remembers && Sift::is_enough(server, client) {
             match wish.filter(|_| caps::has(client, caps::SESSION_TRACK)) {
-                None if !Recode::is_needed(server, client) => Self::Same(Response::expect(expect, server).to_packet(sent)),
+                None if !Recode::is_needed(server, client) => {
+                    Self::Same(Response::expect(expect, server).to_packet(sent))
+                }
                 wish => Self::Sifted(Sift::expect(expect, server, client, wish).to_packet(sent)),
             }
         } else {
-            Self::Other(Recode::expect(expect, server, client, flags).to_packet(sent).after(ahead, turn.more).telling(wish))
+            Self::Other(
+                Recode::expect(expect, server, client, flags)
+                    .to_packet(sent)
+                    .after(ahead, turn.more)
+                    .telling(wish),
+            )
         }
     }
 
@@ -137,8 +148,16 @@ impl Follower {
 
     /// What the client remembers of the columns of what was executed, if it was `before`.
     pub(crate) fn outline(&self, before: Option<Outline>) -> Option<Outline> {
-        let recoded = if let Self::Other(recode) = self { recode.told() } else { None };
-        if self.response().columns() == 0 { before } else { recoded }
+        let recoded = if let Self::Other(recode) = self {
+            recode.told()
+        } else {
+            None
+        };
+        if self.response().columns() == 0 {
+            before
+        } else {
+            recoded
+        }
     }
 
     /// Nothing of the answer reached the client: it remembers what it did `before`.
@@ -162,8 +181,12 @@ impl Follower {
         }
     }
 
-    /// Follows what came; returns what the client is to get, and the end of the response among what came.
-    pub(crate) fn follow(&mut self, chunk: Chunk) -> Result<(Chunk, Option<usize>), wire::Malformed> {
+    /// Follows what came; returns what the client is to get, and the end of the response among what
+    /// came.
+    pub(crate) fn follow(
+        &mut self,
+        chunk: Chunk,
+    ) -> Result<(Chunk, Option<usize>), wire::Malformed> {
         match self {
             Self::Same(response) => match response.follow(&chunk)? {
                 Follow::More => Ok((chunk, None)),
@@ -175,7 +198,11 @@ impl Follower {
             },
             Self::Sifted(sift) => {
                 let (passed, follow) = sift.follow(&chunk)?;
-                let end = if let Follow::Ended { used } = follow { Some(used) } else { None };
+                let end = if let Follow::Ended { used } = follow {
+                    Some(used)
+                } else {
+                    None
+                };
                 let out = match passed {
                     Sifted::AsIs(n) => {
                         let mut chunk = chunk;
@@ -198,9 +225,24 @@ impl Follower {
 }
 
 /// Relays one response. The flag of an error says whether the client has seen a part of it.
-pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &Ask) -> Result<Follower, (Failed, bool)> {
-    let Ask { expect, sent, ref shown, limit_ms, withhold_stale, rows_max, rows_before, per_second, compare, call, outline } =
-        *ask;
+pub(crate) async fn relay(
+    session: &mut Session,
+    backend: &mut Backend,
+    ask: &Ask,
+) -> Result<Follower, (Failed, bool)> {
+    let Ask {
+        expect,
+        sent,
+        ref shown,
+        limit_ms,
+        withhold_stale,
+        rows_max,
+        rows_before,
+        per_second,
+        compare,
+        call,
+        outline,
+    } = *ask;
     let mut follower = Follower::new(
         expect,
         (backend.hello.caps, session.caps),
@@ -234,7 +276,12 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     let mut gathered: Option<Vec<u8>> = shown.as_ref().map(|_| Vec::new());
     loop {
         let left = stop.left(session.core.rt.now());
-        let event = match session.core.rt.timeout(left, rt::select(backend.recv(), stop.next(session))).await {
+        let event = match session
+            .core
+            .rt
+            .timeout(left, rt::select(backend.recv(), stop.next(session)))
+            .await
+        {
             Ok(Either::Left(Ok(chunk))) => Ok(chunk),
             Ok(Either::Left(Err(failure))) => return Err((Failed::Backend(failure), answered)),
             Ok(Either::Right(event)) => Err(event),
@@ -250,18 +297,27 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
         if per_second > 0 {
             // Before it is looked at: an answer that has ended waits for nobody, and is learnt.
             let owed = session.entry.pace.owed(session.core.rt.now());
-            Box::pin(stop.pause(session, backend, owed)).await.map_err(|failed| (failed, answered))?;
+            Box::pin(stop.pause(session, backend, owed))
+                .await
+                .map_err(|failed| (failed, answered))?;
         }
         let came = chunk.len();
-        let broke =
-            |malformed: wire::Malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), answered);
+        let broke = |malformed: wire::Malformed| {
+            (
+                Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))),
+                answered,
+            )
+        };
         if let Some(summed) = &mut summed {
             summed.follow(&chunk).map_err(broke)?;
         }
         let (out, end) = match &mut cut {
             None => follower.follow(chunk).map_err(broke)?,
             // What is left is only followed: the session's state is on this connection.
-            Some(_) if is_cut => follower.follow(chunk).map(|(_, end)| (Chunk::default(), end)).map_err(broke)?,
+            Some(_) if is_cut => follower
+                .follow(chunk)
+                .map(|(_, end)| (Chunk::default(), end))
+                .map_err(broke)?,
             Some(cut) => {
                 let passed = cut.follow(&mut follower, &chunk).map_err(broke)?;
                 match passed.cut {
@@ -274,8 +330,13 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                         session.core.tally.up(Counter::GeneratedErrorPackets);
                         if let Some(summed) = summed.take() {
                             let time_us = micros(session.core.rt.now() - begun);
-                            let side =
-                                Side { error: None, affected: 0, sum: summed.sum(), time_us, more_than: Some(cut.rows_max()) };
+                            let side = Side {
+                                error: None,
+                                affected: 0,
+                                sum: summed.sum(),
+                                time_us,
+                                more_than: Some(cut.rows_max()),
+                            };
                             session.core.verdicts.relayed(session.entry.id, side);
                         }
                         let complaint = too_many(rows_before + cut.rows_max());
@@ -290,7 +351,9 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             backend.ended(used, came);
             #[cfg(feature = "planted")]
             let withhold_stale = withhold_stale.filter(|_| !backend::planted::TELL_STALE.get());
-            if !answered && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed)) {
+            if !answered
+                && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed))
+            {
                 if let Some(outcome) = stop.interrupting() {
                     // What runs here next is not what was to be ended.
                     settle_interruption(session, backend, outcome).await?;
@@ -299,8 +362,11 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             }
         }
         let out = match stop.late_ms() {
-            // The client reads why, if it has read nothing yet. What came before the error goes with it: rows may have waited in the server's buffer.
-            Some(limit_ms) if end.is_some() && !answered && was_interrupted(follower.response()) => {
+            // The client reads why, if it has read nothing yet. What came before the error goes
+            // with it: rows may have waited in the server's buffer.
+            Some(limit_ms)
+                if end.is_some() && !answered && was_interrupted(follower.response()) =>
+            {
                 let seq = session.turn.sent.wrapping_add(1);
                 last_seq = Some(seq);
                 gathered.iter_mut().for_each(Vec::clear);
@@ -317,11 +383,22 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
                 if let Some(filling) = &mut session.cached.filling {
                     filling.gathered.add(&out);
                 }
-                session.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
-                session.entry.pace.spend(session.core.rt.now(), out.len(), per_second);
-                session.client.queue(out).map_err(|_| (Failed::Client, true))?;
+                session
+                    .core
+                    .tally
+                    .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+                session
+                    .entry
+                    .pace
+                    .spend(session.core.rt.now(), out.len(), per_second);
+                session
+                    .client
+                    .queue(out)
+                    .map_err(|_| (Failed::Client, true))?;
                 if session.client.socket().is_full() {
-                    Box::pin(stop.room(session, backend)).await.map_err(|failed| (failed, true))?;
+                    Box::pin(stop.room(session, backend))
+                        .await
+                        .map_err(|failed| (failed, true))?;
                 }
             }
         }
@@ -329,7 +406,10 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             if let Outcome::LocalInfile(_) = follower.response().outcome() {
                 if is_cut {
                     // Nobody asks the client for a file any more, and the server waits for one.
-                    return Err((Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)), true));
+                    return Err((
+                        Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)),
+                        true,
+                    ));
                 }
                 let left = stop.left(session.core.rt.now());
                 let before = stop.interrupting().cloned();
@@ -358,13 +438,20 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
             _ => None,
         };
         let time_us = micros(session.core.rt.now() - begun);
-        let side = Side { error, affected: response.affected_rows(), sum: summed.sum(), time_us, more_than: None };
+        let side = Side {
+            error,
+            affected: response.affected_rows(),
+            sum: summed.sum(),
+            time_us,
+            more_than: None,
+        };
         session.core.verdicts.relayed(session.entry.id, side);
     }
     if let Some(outcome) = stop.interrupting() {
         settle_interruption(session, backend, outcome).await?;
         if outcome.get() == Some(true) {
-            // The server has heard it, and ended what it ended: of several statements the next one runs, as there.
+            // The server has heard it, and ended what it ended: of several statements the next one
+            // runs, as there.
             session.entry.interrupted.set(false);
         }
     }
@@ -375,12 +462,25 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(shown)) = (gathered, shown) {
         if follower.response().prepared().is_some() {
-            let broke = |malformed| (Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))), false);
-            shown.write(&mut all, session.caps, backend.holds.flags()).map_err(broke)?;
+            let broke = |malformed| {
+                (
+                    Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))),
+                    false,
+                )
+            };
+            shown
+                .write(&mut all, session.caps, backend.holds.flags())
+                .map_err(broke)?;
             shown.remember(&all, session.caps);
         }
-        session.core.tally.add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
-        session.client.queue(all).map_err(|_| (Failed::Client, true))?;
+        session
+            .core
+            .tally
+            .add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
+        session
+            .client
+            .queue(all)
+            .map_err(|_| (Failed::Client, true))?;
     }
     if let Some(filling) = &mut session.cached.filling {
         filling.ended(follower.response());
@@ -388,8 +488,8 @@ pub(crate) async fn relay(session: &mut Session, backend: &mut Backend, ask: &As
     Ok(follower)
 }
 
-/// A KILL that comes late would hit whoever has the connection next: only one that keeps it for this session may be used again, and only
-/// when the KILL is known to be over.
+/// A KILL that comes late would hit whoever has the connection next: only one that keeps it for
+/// this session may be used again, and only when the KILL is known to be over.
 async fn settle_interruption(
     session: &Session,
     backend: &mut Backend,
@@ -411,7 +511,8 @@ async fn settle_interruption(
     Ok(())
 }
 
-/// When the answer has been learnt: a connection that nothing keeps for this session is nobody's any more, if a KILL may hit what runs there next.
+/// When the answer has been learnt: a connection that nothing keeps for this session is nobody's
+/// any more, if a KILL may hit what runs there next.
 pub(crate) fn doubt_interrupted(backend: &mut Backend) {
     if backend.interrupted && backend.holds.is_empty() {
         backend.idle = Idle::Doubtful;
@@ -422,7 +523,13 @@ pub(crate) fn doubt_interrupted(backend: &mut Backend) {
 const INTERRUPTED: u16 = 1317;
 
 fn was_interrupted(response: &Response) -> bool {
-    matches!(response.outcome(), Outcome::Err { code: INTERRUPTED, .. })
+    matches!(
+        response.outcome(),
+        Outcome::Err {
+            code: INTERRUPTED,
+            ..
+        }
+    )
 }
 
 /// The error for a statement that was over its time, as packet of this number.
@@ -439,18 +546,28 @@ fn micros(time: Duration) -> u64 {
 
 /// The number that servers have for a SELECT that would examine too many rows.
 fn too_many(rows_max: u64) -> Complaint {
-    Complaint::with(1104, "42000", format!("The result has more than {rows_max} rows, which a rule of the proxy does not allow"))
+    Complaint::with(
+        1104,
+        "42000",
+        format!(
+            "The result has more than {rows_max} rows, which a rule of the proxy does not allow"
+        ),
+    )
 }
 
-/// Whether the answer says no more than that the statement must be prepared anew. What an EXECUTE inside of it says names
-/// another statement.
+/// Whether the answer says no more than that the statement must be prepared anew. What an EXECUTE
+/// inside of it says names another statement.
 pub(crate) fn is_stale(response: &Response, executed: Executed) -> bool {
-    let Outcome::Err { code, message, .. } = response.outcome() else { return false };
+    let Outcome::Err { code, message, .. } = response.outcome() else {
+        return false;
+    };
     let named = executed.in_words();
     let stale = match code {
         // Of many rows, some may be done.
         NEEDS_REPREPARE => !matches!(executed, Executed::Bulk(_)),
-        UNKNOWN_STATEMENT => message.windows(named.len()).any(|part| part == named.as_bytes()),
+        UNKNOWN_STATEMENT => message
+            .windows(named.len())
+            .any(|part| part == named.as_bytes()),
         _ => false,
     };
     stale && response.results() == 0
@@ -464,19 +581,40 @@ mod tests {
     fn only_what_is_said_of_the_statement_itself_makes_it_stale() {
         let stale_as = |executed, code: u16, words: &str| {
             let mut bytes = Vec::new();
-            let error = wire::ok::Err { code, state: *b"HY000", message: words.as_bytes() };
+            let error = wire::ok::Err {
+                code,
+                state: *b"HY000",
+                message: words.as_bytes(),
+            };
             wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
             let mut response = Response::expect(Expect::Execute, caps::PROTOCOL_41).to_packet(0);
             response.follow(&bytes).unwrap();
             is_stale(&response, executed)
         };
         let stale = |code, words| stale_as(Executed::Id(17), code, words);
-        assert!(stale_as(Executed::Bulk(17), 1243, "Unknown prepared statement handler (17) given to mysqld_stmt_bulk_execute"));
-        assert!(!stale_as(Executed::Bulk(17), 1615, "Prepared statement needs to be re-prepared"));
+        assert!(stale_as(
+            Executed::Bulk(17),
+            1243,
+            "Unknown prepared statement handler (17) given to mysqld_stmt_bulk_execute"
+        ));
+        assert!(!stale_as(
+            Executed::Bulk(17),
+            1615,
+            "Prepared statement needs to be re-prepared"
+        ));
         assert!(stale(1615, "Prepared statement needs to be re-prepared"));
-        assert!(stale(1243, "Unknown prepared statement handler (17) given to mysqld_stmt_execute"));
-        assert!(!stale(1243, "Unknown prepared statement handler (nosuch) given to EXECUTE"));
-        assert!(!stale(1243, "Unknown prepared statement handler (117) given to mysqld_stmt_execute"));
+        assert!(stale(
+            1243,
+            "Unknown prepared statement handler (17) given to mysqld_stmt_execute"
+        ));
+        assert!(!stale(
+            1243,
+            "Unknown prepared statement handler (nosuch) given to EXECUTE"
+        ));
+        assert!(!stale(
+            1243,
+            "Unknown prepared statement handler (117) given to mysqld_stmt_execute"
+        ));
         assert!(!stale(1064, "(17)"));
     }
 }

@@ -1,4 +1,5 @@
-//! Whoever follows a server's log: registered, it keeps a connection; its log comes as it is, and nothing else goes that way.
+//! Whoever follows a server's log: registered, it keeps a connection; its log comes as it is, and
+//! nothing else goes that way.
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
@@ -13,17 +14,20 @@ use wire::command::{COM_BINLOG_DUMP, COM_QUIT};
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::{Malformed, caps, command, packet};
 
-/// What a replica says of each transaction that it has, while it follows a semi-synchronous log: no command, but it looks like one.
+/// What a replica says of each transaction that it has, while it follows a semi-synchronous log: no
+/// command, but it looks like one.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/semisync__replica_8h.html>
 const ACKNOWLEDGED: u8 = 0xEF;
 
 /// Capabilities that change only how statements are executed and answered, of which a log has none.
-const OF_STATEMENTS: caps::Caps = caps::MARIADB_BULK | caps::MARIADB_CACHE_METADATA | caps::OPTIONAL_METADATA;
+const OF_STATEMENTS: caps::Caps =
+    caps::MARIADB_BULK | caps::MARIADB_CACHE_METADATA | caps::OPTIONAL_METADATA;
 
 /// Header and first byte of a packet.
 const HEAD_LEN: usize = packet::HEADER_LEN + 1;
 
-/// A server's log on its way. Only its first packet is looked at: numbers begin anew in the middle of it, after each event that wants to be acknowledged.
+/// A server's log on its way. Only its first packet is looked at: numbers begin anew in the middle
+/// of it, after each event that wants to be acknowledged.
 pub(crate) struct Log {
     /// A refusal, if it is one.
     answer: Response,
@@ -47,22 +51,32 @@ pub(crate) enum Came {
 
 impl Log {
     pub(crate) fn new(server: caps::Caps) -> Self {
-        Self { answer: Response::expect(Expect::Binlog, server).to_packet(0), head: Vec::new(), begun: false }
+        Self {
+            answer: Response::expect(Expect::Binlog, server).to_packet(0),
+            head: Vec::new(),
+            begun: false,
+        }
     }
 
-    /// Whether what a client says in the middle of a log is the server's business. It obeys nothing else until the log ends.
+    /// Whether what a client says in the middle of a log is the server's business. It obeys nothing
+    /// else until the log ends.
     pub(crate) const fn lets_through(command: u8) -> bool {
         matches!(command, ACKNOWLEDGED | COM_QUIT)
     }
 
-    /// Follows what has come, until it is known whether the log has begun. A refusal is the last of it.
+    /// Follows what has come, until it is known whether the log has begun. A refusal is the last of
+    /// it.
     pub(crate) fn follow(&mut self, bytes: &[u8]) -> Result<Came, Malformed> {
         if self.begun {
             return Ok(Came::More);
         }
         let lacks = (HEAD_LEN - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..lacks]);
-        if self.head.get(packet::HEADER_LEN).is_some_and(|first| *first != wire::ok::ERR_HEADER) {
+        if self
+            .head
+            .get(packet::HEADER_LEN)
+            .is_some_and(|first| *first != wire::ok::ERR_HEADER)
+        {
             self.begun = true;
             return Ok(Came::Begun);
         }
@@ -75,12 +89,23 @@ impl Log {
 }
 
 impl Session {
-    /// COM_REGISTER_SLAVE: the server knows the client by its connection, which is the session's from then on.
-    pub(crate) async fn register_replica(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
-        let ControlFlow::Continue(mut backend) = self.say_to_log_server(epoch, payload).await? else { return Ok(()) };
+    /// COM_REGISTER_SLAVE: the server knows the client by its connection, which is the session's
+    /// from then on.
+    pub(crate) async fn register_replica(
+        &mut self,
+        epoch: &Epoch,
+        payload: &[u8],
+    ) -> Result<(), Ended> {
+        let ControlFlow::Continue(mut backend) = self.say_to_log_server(epoch, payload).await?
+        else {
+            return Ok(());
+        };
         let kept = backend.holds;
         let limit_ms = epoch.snapshot.variables.mysql_default_query_timeout;
-        let ask = Ask { limit_ms, ..Ask::for_all_of(Expect::Simple) };
+        let ask = Ask {
+            limit_ms,
+            ..Ask::for_all_of(Expect::Simple)
+        };
         match relay(self, &mut backend, &ask).await {
             Ok(reply) if matches!(reply.response().outcome(), Outcome::Err { .. }) => {
                 doubt_interrupted(&mut backend);
@@ -107,8 +132,13 @@ impl Session {
 
     /// COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID: bytes go as they come until the log ends.
     pub(crate) async fn follow_log(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
-        let ControlFlow::Continue(backend) = self.say_to_log_server(epoch, payload).await? else { return Ok(()) };
-        self.through = Some(Through::follow_log(backend, payload.first().copied().unwrap_or(COM_BINLOG_DUMP)));
+        let ControlFlow::Continue(backend) = self.say_to_log_server(epoch, payload).await? else {
+            return Ok(());
+        };
+        self.through = Some(Through::follow_log(
+            backend,
+            payload.first().copied().unwrap_or(COM_BINLOG_DUMP),
+        ));
         Ok(())
     }
 
@@ -132,14 +162,27 @@ impl Session {
         }
     }
 
-    /// Sends the command on a connection that looks like the client's and has what the session has set: the server looks at variables.
-    /// Breaks if the client was told that it cannot be.
-    async fn say_to_log_server(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<ControlFlow<(), Box<Backend>>, Ended> {
+    /// Sends the command on a connection that looks like the client's and has what the session has
+    /// set: the server looks at variables. Breaks if the client was told that it cannot be.
+    async fn say_to_log_server(
+        &mut self,
+        epoch: &Epoch,
+        payload: &[u8],
+    ) -> Result<ControlFlow<(), Box<Backend>>, Ended> {
         self.entry.next_statement();
         self.core.tally.up(Counter::Questions);
-        self.entry.begins(payload.first().map_or("", |byte| command::name(*byte)), b"", self.core.rt.now());
+        self.entry.begins(
+            payload.first().map_or("", |byte| command::name(*byte)),
+            b"",
+            self.core.rt.now(),
+        );
         if self.held.transaction().is_some() {
-            self.refuse(&Complaint::with(1047, "08S01", "A log is not followed while a transaction is open")).await?;
+            self.refuse(&Complaint::with(
+                1047,
+                "08S01",
+                "A log is not followed while a transaction is open",
+            ))
+            .await?;
             return Ok(ControlFlow::Break(()));
         }
         self.read_all_back().await?;
@@ -155,7 +198,9 @@ impl Session {
         packet::append(&mut framed, &mut 0, payload);
         let kept = backend.holds;
         let work = async {
-            backend.sync(&self.state, backend::Sees::Variables, None, Tracking::Any).await?;
+            backend
+                .sync(&self.state, backend::Sees::Variables, None, Tracking::Any)
+                .await?;
             backend.send(Chunk::from(framed)).await
         };
         let limit_ms = epoch.snapshot.variables.mysql_connect_timeout_server_max;
@@ -163,14 +208,20 @@ impl Session {
             return Ok(ControlFlow::Continue(backend));
         };
         let alive = backend.idle == Idle::Proven
-            && matches!(why, Failed::Backend(BackendFailed::Sync { .. } | BackendFailed::Unfit | BackendFailed::Kept));
+            && matches!(
+                why,
+                Failed::Backend(
+                    BackendFailed::Sync { .. } | BackendFailed::Unfit | BackendFailed::Kept
+                )
+            );
         if alive {
             self.keep_or_give_back(backend);
         } else {
             backend.idle = Idle::Doubtful;
             self.core.pools.release(backend);
         }
-        self.end_or_refuse(why, !alive && kept.carry_state()).await?;
+        self.end_or_refuse(why, !alive && kept.carry_state())
+            .await?;
         Ok(ControlFlow::Break(()))
     }
 
@@ -196,9 +247,26 @@ impl Session {
             self.core.pools.give_up(backend);
         }
         let schema = self.state.schema.clone();
-        let like = Like { caps: self.caps & !(OF_STATEMENTS & !caps::MARIADB_BULK), database: Some(&schema) };
-        let said = Said { user: &self.user, secret: &self.secret, collation: self.collation, attributes: &self.attributes, like };
-        let opened = Box::pin(open(&self.core, epoch, &self.client, &self.entry, &said, self.entry.told_to_end())).await?;
+        let like = Like {
+            caps: self.caps & !(OF_STATEMENTS & !caps::MARIADB_BULK),
+            database: Some(&schema),
+        };
+        let said = Said {
+            user: &self.user,
+            secret: &self.secret,
+            collation: self.collation,
+            attributes: &self.attributes,
+            like,
+        };
+        let opened = Box::pin(open(
+            &self.core,
+            epoch,
+            &self.client,
+            &self.entry,
+            &said,
+            self.entry.told_to_end(),
+        ))
+        .await?;
         let words = "The server cannot do all that clients of this proxy are offered: its log is not followed here";
         let mut backend = opened.ok_or_else(|| Complaint::with(1047, "08S01", words))?;
         // It is nobody else's, whatever becomes of it; and nothing was sent there yet.
@@ -207,7 +275,8 @@ impl Session {
         Ok(backend)
     }
 
-    /// For a command that has come to nothing. `lost`: something of the session went with the connection, or a part of the answer was said.
+    /// For a command that has come to nothing. `lost`: something of the session went with the
+    /// connection, or a part of the answer was said.
     async fn end_or_refuse(&mut self, why: Failed, lost: bool) -> Result<(), Ended> {
         let complaint = match why {
             Failed::Client => return Err(Ended::Gone),
@@ -217,7 +286,11 @@ impl Session {
             }
             _ => return Err(Ended::Told(killed())),
         };
-        if lost { Err(Ended::Told(complaint)) } else { self.refuse(&complaint).await }
+        if lost {
+            Err(Ended::Told(complaint))
+        } else {
+            self.refuse(&complaint).await
+        }
     }
 }
 
@@ -225,10 +298,15 @@ impl Session {
 mod tests {
     use super::*;
 
-    /// What becomes of these bytes, cut so that no more than so many come at once; `More` is left out.
+    /// What becomes of these bytes, cut so that no more than so many come at once; `More` is left
+    /// out.
     fn came(bytes: &[u8], cut: usize) -> Vec<Came> {
         let mut log = Log::new(caps::PROTOCOL_41 | caps::DEPRECATE_EOF);
-        bytes.chunks(cut).map(|piece| log.follow(piece).unwrap()).filter(|came| *came != Came::More).collect()
+        bytes
+            .chunks(cut)
+            .map(|piece| log.follow(piece).unwrap())
+            .filter(|came| *came != Came::More)
+            .collect()
     }
 
     fn framed(packets: &[(u8, &[u8])]) -> Vec<u8> {
@@ -242,7 +320,14 @@ mod tests {
     #[test]
     fn a_log_whose_numbers_begin_anew_goes_on() {
         let event: &[u8] = b"\x00\xef\x01event of some length";
-        let bytes = framed(&[(1, event), (2, event), (3, event), (1, event), (2, event), (1, b"\xff\xd4\x04#HY000gone")]);
+        let bytes = framed(&[
+            (1, event),
+            (2, event),
+            (3, event),
+            (1, event),
+            (2, event),
+            (1, b"\xff\xd4\x04#HY000gone"),
+        ]);
         for cut in [1, 3, 5, 30, 64, bytes.len()] {
             assert_eq!(came(&bytes, cut), [Came::Begun], "{cut}");
         }
@@ -255,7 +340,13 @@ mod tests {
         for cut in [1, 4, 5, 6, bytes.len()] {
             assert_eq!(came(&bytes, cut), [Came::Refused], "{cut}");
         }
-        assert_eq!(came(&framed(&[(1, error), (1, error)]), 1000), [Came::Ended]);
-        assert_eq!(came(&framed(&[(1, b"\xfe\0\0\x02\0")]), 1000), [Came::Begun]);
+        assert_eq!(
+            came(&framed(&[(1, error), (1, error)]), 1000),
+            [Came::Ended]
+        );
+        assert_eq!(
+            came(&framed(&[(1, b"\xfe\0\0\x02\0")]), 1000),
+            [Came::Begun]
+        );
     }
 }

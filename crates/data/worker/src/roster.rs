@@ -90,7 +90,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What the proxy has answered by itself has left this `ROW_COUNT()`, and nothing else: no server knows it.
+    /// What the proxy has answered by itself has left this `ROW_COUNT()`, and nothing else: no
+    /// server knows it.
     pub(crate) fn counts_by_itself(&self, row_count: i64) {
         self.row_count.set(row_count);
         self.counted.set(false);
@@ -107,7 +108,11 @@ impl Entry {
             id,
             user: RefCell::new("".into()),
             schema: RefCell::new("".into()),
-            address: client.0.parse().ok().map(|ip| SocketAddr::new(ip, client.1)),
+            address: client
+                .0
+                .parse()
+                .ok()
+                .map(|ip| SocketAddr::new(ip, client.1)),
             client,
             attributes: RefCell::default(),
             command: Cell::new("Connect"),
@@ -156,7 +161,8 @@ impl Entry {
         let n = text.len().min(INFO_MAX);
         info[..n].copy_from_slice(&text[..n]);
         self.info.set(info);
-        self.info_len.set(u8::try_from(n).expect("INFO_MAX fits a byte"));
+        self.info_len
+            .set(u8::try_from(n).expect("INFO_MAX fits a byte"));
         self.command.set(command);
         self.since.set(now);
     }
@@ -193,7 +199,9 @@ impl Entry {
         }
         let shown = held.iter().map(|(hostgroup, backend)| {
             let server_thread_id = backend.hello.thread_id;
-            let before = holding.iter().find(|old| old.hostgroup == hostgroup && old.server_thread_id == server_thread_id);
+            let before = holding
+                .iter()
+                .find(|old| old.hostgroup == hostgroup && old.server_thread_id == server_thread_id);
             Holding {
                 hostgroup,
                 place: backend.place().clone(),
@@ -208,7 +216,8 @@ impl Entry {
 
     pub(crate) fn info(&self) -> Option<String> {
         let (bytes, n) = (self.info.get(), self.info_len.get());
-        (self.command.get() != "Sleep" && n > 0).then(|| String::from_utf8_lossy(&bytes[..usize::from(n)]).into_owned())
+        (self.command.get() != "Sleep" && n > 0)
+            .then(|| String::from_utf8_lossy(&bytes[..usize::from(n)]).into_owned())
     }
 
     /// Milliseconds that its open transaction may last on; none when the time is over.
@@ -246,8 +255,9 @@ impl Entry {
         }
     }
 
-    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is `answered`, for which that came too late. Else the question has a
-    /// moment to be answered, so that the statement is ended and not the connection with all that it is held for.
+    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is
+    /// `answered`, for which that came too late. Else the question has a moment to be answered, so
+    /// that the statement is ended and not the connection with all that it is held for.
     pub(crate) async fn told_while_asking(&self, rt: &Rt, answered: bool) {
         if !answered {
             self.told(false).await;
@@ -259,8 +269,9 @@ impl Entry {
         self.told_to_leave().await;
     }
 
-    /// As [`Entry::told_to_end`], or when the server of the statement is cut off; and once the statement was `interrupted`: when the session is to end, or
-    /// the bell rings for any other reason.
+    /// As [`Entry::told_to_end`], or when the server of the statement is cut off; and once the
+    /// statement was `interrupted`: when the session is to end, or the bell rings for any other
+    /// reason.
     pub(crate) async fn told(&self, interrupted: bool) {
         while !self.killed.get() && !self.cut.get() && (interrupted || !self.interrupted.get()) {
             self.bell.heard().await;
@@ -274,7 +285,9 @@ impl Entry {
 impl Lingers for Entry {
     fn is_silent_since(&self, since: Instant) -> bool {
         let lingers = |held: &Holding| held.holds.is_only(Hold::InsertId);
-        self.command.get() == "Sleep" && self.since.get() == since && self.holding.borrow().iter().any(lingers)
+        self.command.get() == "Sleep"
+            && self.since.get() == since
+            && self.holding.borrow().iter().any(lingers)
     }
 
     fn leave(&self) {
@@ -310,23 +323,41 @@ impl Roster {
 
     /// Tell one to end, if it is here and the owner's.
     pub(crate) fn kill(&self, id: u32, statement_only: bool, owner: Option<&str>) -> Killed {
-        let Some(entry) = self.0.borrow().get(&id).cloned() else { return Killed::Unknown };
+        let Some(entry) = self.0.borrow().get(&id).cloned() else {
+            return Killed::Unknown;
+        };
         if owner.is_some_and(|owner| *owner != **entry.user.borrow()) {
             return Killed::NotYours;
         }
-        entry.is_told_by(owner.is_some(), if statement_only { Kills::Statement } else { Kills::Session });
+        entry.is_told_by(
+            owner.is_some(),
+            if statement_only {
+                Kills::Statement
+            } else {
+                Kills::Session
+            },
+        );
         Killed::Done
     }
 
-    /// The same for all of a user that come from this address, or from anywhere, but one. How many there are.
+    /// The same for all of a user that come from this address, or from anywhere, but one. How many
+    /// there are.
     pub(crate) fn kill_user(&self, user: &str, host: Option<&str>, but: u32, does: Kills) -> u64 {
         let is_his = |entry: &&Rc<Entry>| {
-            entry.id != but && **entry.user.borrow() == *user && host.is_none_or(|host| entry.client.0 == host)
+            entry.id != but
+                && **entry.user.borrow() == *user
+                && host.is_none_or(|host| entry.client.0 == host)
         };
-        self.0.borrow().values().filter(is_his).inspect(|entry| entry.is_told_by(true, does)).count() as u64
+        self.0
+            .borrow()
+            .values()
+            .filter(is_his)
+            .inspect(|entry| entry.is_told_by(true, does))
+            .count() as u64
     }
 
-    /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as of the end of their last commands.
+    /// Sessions with an open transaction, and sessions that are bound to their user's hostgroup, as
+    /// of the end of their last commands.
     pub(crate) fn open_and_locked(&self, snapshot: &Snapshot) -> (u64, u64) {
         let lock_on_set = snapshot.variables.mysql_set_query_lock_on_hostgroup == 1;
         let (mut open, mut locked) = (0, 0);
@@ -335,9 +366,20 @@ impl Roster {
             if holding.is_empty() {
                 continue;
             }
-            open += u64::from(holding.iter().any(|held| held.holds.has(Hold::Transaction) || held.holds.has(Hold::Xa)));
-            let own = snapshot.users.frontend(&entry.user.borrow()).map(|user| user.default_hostgroup);
-            locked += u64::from(holding.iter().any(|held| Some(held.hostgroup) == own && draws(held.holds, lock_on_set)));
+            open += u64::from(
+                holding
+                    .iter()
+                    .any(|held| held.holds.has(Hold::Transaction) || held.holds.has(Hold::Xa)),
+            );
+            let own = snapshot
+                .users
+                .frontend(&entry.user.borrow())
+                .map(|user| user.default_hostgroup);
+            locked += u64::from(
+                holding
+                    .iter()
+                    .any(|held| Some(held.hostgroup) == own && draws(held.holds, lock_on_set)),
+            );
         }
         (open, locked)
     }

@@ -50,7 +50,8 @@ pub(crate) struct Session {
     pub(crate) state: State,
     /// How servers read its texts.
     pub(crate) reading: Reading,
-    /// What the servers remember of statements (ids, warnings) is this life's: another begins when all is forgotten.
+    /// What the servers remember of statements (ids, warnings) is this life's: another begins when
+    /// all is forgotten.
     pub(crate) life: u64,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
@@ -79,7 +80,8 @@ pub(crate) enum Ended {
     ByClient,
     /// The connection is gone.
     Gone,
-    /// It was told to: by an operator, a timeout, or the end of the proxy. The words are for the client.
+    /// It was told to: by an operator, a timeout, or the end of the proxy. The words are for the
+    /// client.
     Told(Complaint),
     /// The rest of an answer is missing, or what the client said made no sense.
     Broken,
@@ -94,10 +96,15 @@ impl From<NetError> for Ended {
 /// From accept to close.
 pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
     // Who is it?
-    let Some(mut session) = Box::pin(greet::enter(&core, socket)).await else { return };
+    let Some(mut session) = Box::pin(greet::enter(&core, socket)).await else {
+        return;
+    };
     core.tally.up(Counter::ClientConnectionsConnected);
     core.user_came(&session.user_name);
-    let on_leaving = Leaving { core: core.clone(), entry: session.entry.clone() };
+    let on_leaving = Leaving {
+        core: core.clone(),
+        entry: session.entry.clone(),
+    };
 
     // What does it want? One command at a time, each under one configuration.
     let ended = loop {
@@ -133,20 +140,33 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
 }
 
 impl Session {
-    /// The next command, or why there is none. A silent client is sent away after `wait_timeout`, sooner inside a transaction; who is in the middle of a command is not
-    /// silent as long as something of it comes.
+    /// The next command, or why there is none. A silent client is sent away after `wait_timeout`,
+    /// sooner inside a transaction; who is in the middle of a command is not silent as long as
+    /// something of it comes.
     async fn next_command(&mut self) -> Result<Packet, Ended> {
         self.may_go_on()?;
-        let limit = usize::try_from(self.core.epoch().snapshot.variables.mysql_max_allowed_packet).unwrap_or(usize::MAX);
+        let limit = usize::try_from(
+            self.core
+                .epoch()
+                .snapshot
+                .variables
+                .mysql_max_allowed_packet,
+        )
+        .unwrap_or(usize::MAX);
         let mut until = self.core.rt.now() + self.patience()?;
         let mut came = self.client.bytes().0;
         loop {
             let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
-            let next = self.core.rt.timeout(nap, rt::select(self.client.packet(limit), self.entry.bell.heard()));
+            let next = self.core.rt.timeout(
+                nap,
+                rt::select(self.client.packet(limit), self.entry.bell.heard()),
+            );
             let large = match next.await {
                 Ok(Either::Left(Ok(packet))) => return Ok(packet),
                 Ok(Either::Left(Err(NetError::TooLarge { .. }))) => true,
-                Ok(Either::Left(Err(NetError::Malformed(malformed)))) => return Err(self.cannot_be_read(&malformed)),
+                Ok(Either::Left(Err(NetError::Malformed(malformed)))) => {
+                    return Err(self.cannot_be_read(&malformed));
+                }
                 Ok(Either::Left(Err(_))) => return Err(Ended::Gone),
                 Ok(Either::Right(())) => false,
                 Err(_late) if self.core.rt.now() < until => false,
@@ -170,14 +190,25 @@ impl Session {
     fn patience(&self) -> Result<Duration, Ended> {
         let epoch = self.core.epoch();
         let v = &epoch.snapshot.variables;
-        let mut patience = if v.mysql_wait_timeout == 0 { u64::MAX >> 24 } else { v.mysql_wait_timeout };
+        let mut patience = if v.mysql_wait_timeout == 0 {
+            u64::MAX >> 24
+        } else {
+            v.mysql_wait_timeout
+        };
         // The client's own, in seconds; a server, too, sends it away then.
-        if let Some(own) = self.state.variable("wait_timeout").and_then(|own| own.parse::<u64>().ok()) {
+        if let Some(own) = self
+            .state
+            .variable("wait_timeout")
+            .and_then(|own| own.parse::<u64>().ok())
+        {
             patience = patience.min(own.max(1).saturating_mul(1000));
         }
         if self.held.is_in_transaction() {
             patience = patience.min(v.mysql_max_transaction_idle_time);
-            let Some(left) = self.entry.transaction_left(self.core.rt.now(), v.mysql_max_transaction_time) else {
+            let Some(left) = self
+                .entry
+                .transaction_left(self.core.rt.now(), v.mysql_max_transaction_time)
+            else {
                 let words = "The client was disconnected by the proxy because its transaction was open for longer than mysql-max_transaction_time";
                 return Err(Ended::Told(Complaint::with(4031, "HY000", words)));
             };
@@ -188,7 +219,8 @@ impl Session {
         Ok(Duration::from_millis(patience))
     }
 
-    /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy drains.
+    /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy
+    /// drains.
     fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
             return Err(Ended::Told(killed()));
@@ -202,13 +234,20 @@ impl Session {
         Ok(())
     }
 
-    /// The client's compressed frames say nothing: what is said of it last is the answer to the command that was in them.
+    /// The client's compressed frames say nothing: what is said of it last is the answer to the
+    /// command that was in them.
     fn cannot_be_read(&mut self, malformed: &wire::Malformed) -> Ended {
         self.core.tally.up(Counter::UnexpectedFrontendPackets);
-        let (id, from) =
-            (self.entry.id, self.entry.address.map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()));
-        self.core
-            .note_seldom(&format!("session {id} of '{}' from {from} has ended: it has sent {malformed}", self.user.username));
+        let (id, from) = (
+            self.entry.id,
+            self.entry
+                .address
+                .map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()),
+        );
+        self.core.note_seldom(&format!(
+            "session {id} of '{}' from {from} has ended: it has sent {malformed}",
+            self.user.username
+        ));
         self.entry.command.set("Error");
         self.turn = Turn::after(0);
         let words = format!("Couldn't uncompress communication packet: {malformed}");
@@ -237,7 +276,8 @@ impl Session {
                 }
             }
         };
-        let Some((code, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))? else {
+        let Some((code, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))?
+        else {
             // It breaks off in the middle of a command: there is no way on.
             self.may_go_on()?;
             return Err(Ended::Gone);
@@ -246,11 +286,15 @@ impl Session {
             // What refers to the last statement that was prepared is about this one.
             self.statements.next_id();
         }
-        self.turn = Turn { sent: seq, ..Turn::after(0) };
+        self.turn = Turn {
+            sent: seq,
+            ..Turn::after(0)
+        };
         let words = format!("Got a packet bigger than 'mysql-max_allowed_packet' bytes ({limit})");
         let complaint = Complaint::with(1153, "08S01", words);
         if !command::has_answer(code) {
-            // A piece of a parameter: the client would take what is said of it for the answer to what it sends next, which must not run without that piece.
+            // A piece of a parameter: the client would take what is said of it for the answer to
+            // what it sends next, which must not run without that piece.
             return Err(Ended::Told(complaint));
         }
         self.refuse(&complaint).await
@@ -258,18 +302,32 @@ impl Session {
 
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
     async fn obey(&mut self, epoch: &Epoch, came: &Packet) -> Result<(), Ended> {
-        self.core.tally.add(Counter::QueriesFrontendsBytesRecv, came.payload().len() as u64 + 4);
+        self.core.tally.add(
+            Counter::QueriesFrontendsBytesRecv,
+            came.payload().len() as u64 + 4,
+        );
         self.turn = Turn::after(came.payload().len());
-        self.entry.comes(came.payload().first().map_or("Unknown", |byte| command::name(*byte)));
+        self.entry.comes(
+            came.payload()
+                .first()
+                .map_or("Unknown", |byte| command::name(*byte)),
+        );
         let command = match Command::read(came.payload(), self.caps) {
             Ok(command) => command,
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
-                if epoch.claims_mariadb() && came.payload().first().is_some_and(|code| !command::has_answer(*code)) {
+                if epoch.claims_mariadb()
+                    && came
+                        .payload()
+                        .first()
+                        .is_some_and(|code| !command::has_answer(*code))
+                {
                     // What has no answer there has none when it is too short either.
                     return Ok(());
                 }
-                return self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await;
+                return self
+                    .refuse(&Complaint::with(1835, "HY000", malformed.to_string()))
+                    .await;
             }
         };
         self.foresee_modes();
@@ -277,14 +335,19 @@ impl Session {
         match command {
             Command::Query(query) => match Attributes::of_query(query.attributes) {
                 Ok(attributes) => self.query(epoch, query.sql, &attributes).await,
-                Err(malformed) => self.refuse(&Complaint::with(1835, "HY000", malformed.to_string())).await,
+                Err(malformed) => {
+                    self.refuse(&Complaint::with(1835, "HY000", malformed.to_string()))
+                        .await
+                }
             },
             Command::Prepare(sql) => self.prepare(epoch, sql).await,
             Command::Execute(execute) => self.execute(epoch, &execute).await,
             Command::BulkExecute { id, flags, params } if wire::bulk::is_known(self.caps) => {
                 Box::pin(self.bulk_execute(epoch, id, flags, params)).await
             }
-            Command::SendLongData { id, param, data } => self.keep_long_data(epoch, id, param, data),
+            Command::SendLongData { id, param, data } => {
+                self.keep_long_data(epoch, id, param, data)
+            }
             Command::Close(id) => {
                 self.close_statement(id);
                 Ok(())
@@ -299,7 +362,8 @@ impl Session {
                 if self.held.holds().next().is_some() {
                     Box::pin(self.ping_held()).await?;
                 }
-                self.hand_over(answer::ok(1, self.caps, self.flags(), "")).await
+                self.hand_over(answer::ok(1, self.caps, self.flags(), ""))
+                    .await
             }
             Command::Statistics => {
                 let mut line = Vec::new();
@@ -311,27 +375,55 @@ impl Session {
                 self.caps = match option {
                     command::SET_OPTION_MULTI_STATEMENTS_ON => self.caps | caps::MULTI_STATEMENTS,
                     command::SET_OPTION_MULTI_STATEMENTS_OFF => self.caps & !caps::MULTI_STATEMENTS,
-                    _ => return self.refuse(&Complaint::with(1047, "08S01", "Unknown option of COM_SET_OPTION")).await,
+                    _ => {
+                        return self
+                            .refuse(&Complaint::with(
+                                1047,
+                                "08S01",
+                                "Unknown option of COM_SET_OPTION",
+                            ))
+                            .await;
+                    }
                 };
                 self.hand_over(answer::eof(self.caps, flags)).await
             }
             Command::ResetConnection => {
                 // MariaDB keeps the character set of the login, MySQL does not.
-                let names = if epoch.claims_mariadb() { Names::Collation(self.collation) } else { Names::of_the_server() };
+                let names = if epoch.claims_mariadb() {
+                    Names::Collation(self.collation)
+                } else {
+                    Names::of_the_server()
+                };
                 Box::pin(self.let_go_of_locks()).await;
                 self.forget_everything(names);
-                self.hand_over(answer::ok(1, self.caps, self.flags(), "")).await
+                self.hand_over(answer::ok(1, self.caps, self.flags(), ""))
+                    .await
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
-            Command::ProcessKill(session) => Box::pin(self.kill(epoch, u64::from(session), false)).await,
-            Command::RegisterSlave(_) => Box::pin(self.register_replica(epoch, came.payload())).await,
-            Command::BinlogDump(_) | Command::BinlogDumpGtid(_) => Box::pin(self.follow_log(epoch, came.payload())).await,
-            Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, came.payload()).await,
+            Command::ProcessKill(session) => {
+                Box::pin(self.kill(epoch, u64::from(session), false)).await
+            }
+            Command::RegisterSlave(_) => {
+                Box::pin(self.register_replica(epoch, came.payload())).await
+            }
+            Command::BinlogDump(_) | Command::BinlogDumpGtid(_) => {
+                Box::pin(self.follow_log(epoch, came.payload())).await
+            }
+            Command::Unknown(command::COM_PROCESS_INFO) => {
+                self.process_info(epoch, came.payload()).await
+            }
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
-                let name = came.payload().first().map_or("", |byte| command::name(*byte));
-                self.refuse(&Complaint::new(errors::UNKNOWN_COMMAND, format!("{name} is not supported by this proxy"))).await
+                let name = came
+                    .payload()
+                    .first()
+                    .map_or("", |byte| command::name(*byte));
+                self.refuse(&Complaint::new(
+                    errors::UNKNOWN_COMMAND,
+                    format!("{name} is not supported by this proxy"),
+                ))
+                .await
             }
         }
     }
@@ -344,7 +436,8 @@ impl Session {
     /// Writes an answer of ours behind packet `sent`, with these SERVER_STATUS_* flags.
     pub(crate) fn writer<'o>(&self, out: &'o mut Vec<u8>, sent: u8, flags: u16) -> Writer<'o> {
         let writer = Writer::new(out, sent, self.caps, flags);
-        let bare = caps::has(self.caps, caps::OPTIONAL_METADATA) && self.state.leaves_out_definitions();
+        let bare =
+            caps::has(self.caps, caps::OPTIONAL_METADATA) && self.state.leaves_out_definitions();
         if bare { writer.bare() } else { writer }
     }
 
@@ -366,8 +459,15 @@ impl Session {
 
     /// An error as this client's library reads it.
     fn told(&self, seq: u8, complaint: &Complaint) -> Vec<u8> {
-        let is_libmariadb = self.attributes.iter().any(|said| said == (&b"_client_name"[..], &b"libmariadb"[..]));
-        if is_libmariadb { answer::error(seq, &complaint.for_libmariadb()) } else { answer::error(seq, complaint) }
+        let is_libmariadb = self
+            .attributes
+            .iter()
+            .any(|said| said == (&b"_client_name"[..], &b"libmariadb"[..]));
+        if is_libmariadb {
+            answer::error(seq, &complaint.for_libmariadb())
+        } else {
+            answer::error(seq, complaint)
+        }
     }
 
     /// Tells the client that all is well, as the whole answer to its statement.
@@ -375,7 +475,8 @@ impl Session {
         let flags = self.flags() | self.turn.flags();
         let seq = self.turn.next();
         self.turn.sent = seq;
-        self.hand_over(answer::ok(seq, self.caps, flags, words)).await
+        self.hand_over(answer::ok(seq, self.caps, flags, words))
+            .await
     }
 
     /// As after a login, except for the character set: COM_RESET_CONNECTION.
@@ -400,7 +501,8 @@ impl Session {
         self.entry.warnings.take();
     }
 
-    /// What others may wait for is free on the servers when this returns, as it is when a server answers COM_RESET_CONNECTION or COM_CHANGE_USER.
+    /// What others may wait for is free on the servers when this returns, as it is when a server
+    /// answers COM_RESET_CONNECTION or COM_CHANGE_USER.
     pub(crate) async fn let_go_of_locks(&mut self) {
         while let Some((_, backend)) = self.held.take_that(crate::held::may_lock) {
             self.core.pools.clean(backend).await;
@@ -414,7 +516,10 @@ impl Session {
         }
         self.cached.forget(&self.core);
         let gone = self.statements.clear();
-        self.core.tally.add(Counter::StmtClientActiveTotal, 0u64.wrapping_sub(gone as u64));
+        self.core.tally.add(
+            Counter::StmtClientActiveTotal,
+            0u64.wrapping_sub(gone as u64),
+        );
     }
 
     /// Gives back what was held for a time that is over.
@@ -425,7 +530,8 @@ impl Session {
         match left {
             Err(Failed::Client) => Err(Ended::Gone),
             Err(Failed::Backend(failure)) => {
-                // What the session has set went with the connection: a client that went on would not know.
+                // What the session has set went with the connection: a client that went on would
+                // not know.
                 let (code, sqlstate, words) = failure.to_client();
                 Err(Ended::Told(Complaint::with(code, sqlstate, words)))
             }
@@ -445,8 +551,9 @@ impl Session {
         self.let_go();
         self.leave_through();
         let ended = match ended {
-            // As servers do: whoever is ended by another's KILL hears no word of it, idle or not. (PHP logs a warning for a packet that comes unasked, and who
-            // reads 1317 takes the connection for one that goes on.)
+            // As servers do: whoever is ended by another's KILL hears no word of it, idle or not.
+            // (PHP logs a warning for a packet that comes unasked, and who reads 1317 takes the
+            // connection for one that goes on.)
             Ended::Told(_) if self.entry.by_client.get() => Ended::Broken,
             ended => ended,
         };
@@ -456,8 +563,13 @@ impl Session {
             Ended::ByClient => {}
             Ended::Told(complaint) => {
                 self.core.tally.up(Counter::ClientConnectionsAborted);
-                // The client reads it as the answer to whatever it says next, as with a server that kills it.
-                let seq = if self.entry.command.get() == "Sleep" { 0 } else { self.turn.next() };
+                // The client reads it as the answer to whatever it says next, as with a server that
+                // kills it.
+                let seq = if self.entry.command.get() == "Sleep" {
+                    0
+                } else {
+                    self.turn.next()
+                };
                 let told = self.told(seq, &complaint);
                 let told = self.client.send(told);
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
@@ -466,7 +578,13 @@ impl Session {
         }
         if by_client {
             let core = self.core.clone();
-            read_to_its_end(&core.rt, self.client.socket(), self.entry.told_to_leave(), || core.is_draining()).await;
+            read_to_its_end(
+                &core.rt,
+                self.client.socket(),
+                self.entry.told_to_leave(),
+                || core.is_draining(),
+            )
+            .await;
         }
         drop(self.seats);
         match by_us {
@@ -485,7 +603,12 @@ impl Session {
         seats: [Seat; 2],
     ) -> Self {
         let user_name: Rc<str> = user.username.as_ref().into();
-        let schema = entered.login.database.as_deref().or(user.default_schema.as_deref()).unwrap_or("");
+        let schema = entered
+            .login
+            .database
+            .as_deref()
+            .or(user.default_schema.as_deref())
+            .unwrap_or("");
         let collation = entered.login.charset;
         let state = State::new(schema, collation);
         let life = core.next_life();
@@ -527,19 +650,36 @@ impl Session {
     }
 }
 
-/// Who says goodbye behind a statement may read its answer later. A server has all of it in its kernel by then; of ours a part may wait here.
-async fn read_to_its_end(rt: &Rt, socket: &Socket, told: impl Future<Output = ()>, drains: impl Fn() -> bool) {
+/// Who says goodbye behind a statement may read its answer later. A server has all of it in its
+/// kernel by then; of ours a part may wait here.
+async fn read_to_its_end(
+    rt: &Rt,
+    socket: &Socket,
+    told: impl Future<Output = ()>,
+    drains: impl Fn() -> bool,
+) {
     let mut told = pin!(told);
     let until = rt.now() + UNREAD;
     while socket.unsent() > 0 && rt.now() < until && !drains() {
-        if rt.timeout(Duration::from_secs(1), rt::select(socket.flush(), told.as_mut())).await.is_ok() {
+        if rt
+            .timeout(
+                Duration::from_secs(1),
+                rt::select(socket.flush(), told.as_mut()),
+            )
+            .await
+            .is_ok()
+        {
             return;
         }
     }
 }
 
 pub(crate) fn killed() -> Complaint {
-    Complaint::with(1317, "70100", "The session was ended by the proxy's operator")
+    Complaint::with(
+        1317,
+        "70100",
+        "The session was ended by the proxy's operator",
+    )
 }
 
 fn going_down() -> Complaint {
@@ -569,13 +709,19 @@ mod tests {
     /// What a client reads that has said goodbye and then does nothing for so long.
     fn read_after(pause: Duration) -> usize {
         const ANSWER: usize = 1 << 20;
-        let limits = Limits { time_max: Duration::from_secs(3600), turns_max: 10_000_000 };
+        let limits = Limits {
+            time_max: Duration::from_secs(3600),
+            turns_max: 10_000_000,
+        };
         let read = Rc::new(Cell::new(0));
         let came = read.clone();
         rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
             let at: rt::Address = "10.0.0.1:6033".parse().unwrap();
             let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
-            let (client, server) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            let (client, server) = (
+                rt.connect(&at).await.unwrap(),
+                listener.accept().await.unwrap(),
+            );
             let reader = rt.clone();
             rt.spawn(async move {
                 reader.sleep(pause).await;

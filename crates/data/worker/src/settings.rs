@@ -34,7 +34,8 @@ pub(crate) const BOUND: [&str; 17] = [
     "rand_seed2",
     THREAD,
     "sql_log_bin",
-    // The next transaction uses them up: a server that has seen its number before passes over what it writes.
+    // The next transaction uses them up: a server that has seen its number before passes over what
+    // it writes.
     "gtid_next",
     "gtid_seq_no",
     "original_commit_timestamp",
@@ -58,26 +59,39 @@ const PROFILING: &str = "profiling";
 /// Likewise, with values that the statements have read.
 const OPTIMIZER_TRACE: &str = "optimizer_trace";
 
-/// Whether the server keeps texts of the session's statements where this variable is set, which only the end of the connection makes it forget.
+/// Whether the server keeps texts of the session's statements where this variable is set, which
+/// only the end of the connection makes it forget.
 pub(crate) fn leaves_texts(name: &str) -> bool {
     name == PROFILING || name == OPTIMIZER_TRACE
 }
 
 /// Whether a text names one of them.
 pub(crate) fn mentions_texts(text: &[u8]) -> bool {
-    [PROFILING, OPTIMIZER_TRACE]
-        .iter()
-        .any(|name| text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name.as_bytes())))
+    [PROFILING, OPTIMIZER_TRACE].iter().any(|name| {
+        text.windows(name.len())
+            .any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
+    })
 }
 
-/// The place in a state of the variable that this sets to its default, if that is taken to be what a connection begins with.
+/// The place in a state of the variable that this sets to its default, if that is taken to be what
+/// a connection begins with.
 pub(crate) fn put_back<'a>(setting: &'a Setting<'_>) -> Option<&'a str> {
-    let Setting::Variable(one) = setting else { return None };
+    let Setting::Variable(one) = setting else {
+        return None;
+    };
     let is_default = one.scope == Scope::Session && matches!(one.value, Value::Default);
-    if !is_default || one.name == "autocommit" || BOUND.contains(&&*one.name) || CHARSET_VARIABLES.contains(&&*one.name) {
+    if !is_default
+        || one.name == "autocommit"
+        || BOUND.contains(&&*one.name)
+        || CHARSET_VARIABLES.contains(&&*one.name)
+    {
         return None;
     }
-    Some(characteristic(&one.name, "DEFAULT").and_then(Result::ok).map_or(one.name.as_str(), |(place, _)| place))
+    Some(
+        characteristic(&one.name, "DEFAULT")
+            .and_then(Result::ok)
+            .map_or(one.name.as_str(), |(place, _)| place),
+    )
 }
 
 /// `before` is the state in which the statement was written.
@@ -97,13 +111,23 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
             }
             names(words)
         }
-        Setting::CharacterSet(charset) => names(format!("CHARACTER SET {}", charset.as_deref().unwrap_or("DEFAULT"))),
-        Setting::Transaction { scope: Scope::Session, isolation, access } => {
+        Setting::CharacterSet(charset) => names(format!(
+            "CHARACTER SET {}",
+            charset.as_deref().unwrap_or("DEFAULT")
+        )),
+        Setting::Transaction {
+            scope: Scope::Session,
+            isolation,
+            access,
+        } => {
             let (isolation, access) = (*isolation, *access);
             travels(move |state| {
                 if let Some(isolation) = isolation {
                     // The variable's spelling has hyphens, the statement's has blanks.
-                    state.set(backend::ISOLATION, &format!("ISOLATION LEVEL {}", isolation.name().replace('-', " ")));
+                    state.set(
+                        backend::ISOLATION,
+                        &format!("ISOLATION LEVEL {}", isolation.name().replace('-', " ")),
+                    );
                 }
                 match access {
                     Some(Access::ReadOnly) => state.set(backend::ACCESS, "READ ONLY"),
@@ -112,7 +136,10 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
                 }
             })
         }
-        Setting::Transaction { scope: Scope::NextTransaction, .. } => Meaning::Keep(Hold::NextTransaction),
+        Setting::Transaction {
+            scope: Scope::NextTransaction,
+            ..
+        } => Meaning::Keep(Hold::NextTransaction),
         Setting::Transaction { .. } | Setting::Password | Setting::DefaultRole => Meaning::Nothing,
         Setting::Role(words) => match role(words) {
             Some(words) => travels(move |state| state.set(backend::ROLE, words)),
@@ -126,7 +153,9 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
 fn role(words: &[u8]) -> Option<&str> {
     let certain = words.len() <= ROLE_LEN_MAX
         && words.is_ascii()
-        && !words.iter().any(|byte| matches!(byte, b'\\' | b'#' | b'-' | b'/' | b';' | b'\n'));
+        && !words
+            .iter()
+            .any(|byte| matches!(byte, b'\\' | b'#' | b'-' | b'/' | b';' | b'\n'));
     std::str::from_utf8(words).ok().filter(|_| certain)
 }
 
@@ -141,21 +170,38 @@ fn names<'a>(words: String) -> Meaning<'a> {
     travels(move |state| state.set_names(Names::Written(words.as_str().into())))
 }
 
-/// Variables that are sets of flags: a SET changes those that it names, and leaves the others (MySQL manual, "Switchable Optimizations").
-const FLAGS: [&str; 3] = ["optimizer_switch", OPTIMIZER_TRACE, "optimizer_trace_features"];
+/// Variables that are sets of flags: a SET changes those that it names, and leaves the others
+/// (MySQL manual, "Switchable Optimizations").
+const FLAGS: [&str; 3] = [
+    "optimizer_switch",
+    OPTIMIZER_TRACE,
+    "optimizer_trace_features",
+];
 
 /// The name of the flags that this sets to a literal, if it does.
 pub(crate) fn sets_flags<'a>(setting: &'a Setting<'_>) -> Option<&'a str> {
-    let Setting::Variable(one) = setting else { return None };
-    (one.scope == Scope::Session && FLAGS.contains(&&*one.name) && matches!(one.value, Value::Literal(_))).then_some(&one.name)
+    let Setting::Variable(one) = setting else {
+        return None;
+    };
+    (one.scope == Scope::Session
+        && FLAGS.contains(&&*one.name)
+        && matches!(one.value, Value::Literal(_)))
+    .then_some(&one.name)
 }
 
-/// What flags are after one more SET, in words that mean the same wherever they are said: those that the session has named, and the server's own of all others.
-/// `None` where what was there before is not written so.
+/// What flags are after one more SET, in words that mean the same wherever they are said: those
+/// that the session has named, and the server's own of all others. `None` where what was there
+/// before is not written so.
 fn flags_after(before: Option<&str>, literal: &str) -> Option<String> {
     let items = |literal: &str| -> Option<Vec<String>> {
         let inner = literal.strip_prefix('\'')?.strip_suffix('\'')?;
-        Some(inner.split(',').map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty()).collect())
+        Some(
+            inner
+                .split(',')
+                .map(|item| item.trim().to_ascii_lowercase())
+                .filter(|item| !item.is_empty())
+                .collect(),
+        )
     };
     let Some(said) = items(literal) else {
         // A number is all of them.
@@ -167,8 +213,17 @@ fn flags_after(before: Option<&str>, literal: &str) -> Option<String> {
         Some(before) => items(before).filter(|before| before.first().is_some_and(is_default))?,
     };
     for item in said {
-        let name = item.split('=').next().unwrap_or_default().trim_end().to_owned();
-        all.retain(|one| one.split('=').next().is_none_or(|other| other.trim_end() != name));
+        let name = item
+            .split('=')
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned();
+        all.retain(|one| {
+            one.split('=')
+                .next()
+                .is_none_or(|other| other.trim_end() != name)
+        });
         all.push(item);
     }
     all.retain(|item| !is_default(item));
@@ -182,7 +237,8 @@ fn flags<'a>(name: &'a str, literal: &'a str, before: &State) -> Meaning<'a> {
     }
     Meaning::Travels(Box::new(move |state| {
         let words = flags_after(state.variable(name), literal);
-        let fits = words.filter(|words| words.len() <= backend::value_len_max(name, words.as_bytes()));
+        let fits =
+            words.filter(|words| words.len() <= backend::value_len_max(name, words.as_bytes()));
         fits.map(|words| state.set(name, &words)).is_some()
     }))
 }
@@ -190,29 +246,45 @@ fn flags<'a>(name: &'a str, literal: &'a str, before: &State) -> Meaning<'a> {
 fn session_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Meaning<'a> {
     if name == "autocommit" {
         let on = match value {
-            Value::Literal(text) => text.eq_ignore_ascii_case(b"ON") || text.eq_ignore_ascii_case(b"TRUE") || *text == b"1",
+            Value::Literal(text) => {
+                text.eq_ignore_ascii_case(b"ON")
+                    || text.eq_ignore_ascii_case(b"TRUE")
+                    || *text == b"1"
+            }
             _ => false,
         };
         return Meaning::Autocommit(on);
     }
     // It is about the row of the connection's last INSERT.
-    let kept = name == "sql_auto_is_null" && !is_off(value) || name == OPTIMIZER_TRACE && !traces_nothing(value);
+    let kept = name == "sql_auto_is_null" && !is_off(value)
+        || name == OPTIMIZER_TRACE && !traces_nothing(value);
     if BOUND.contains(&name) || kept {
         return Meaning::Keep(Hold::UnknownState);
     }
     let literal = match value {
         Value::Default => Some("DEFAULT"),
-        // Whether double quotes make a string or a name, and a backslash escapes, depends on the mode.
+        // Whether double quotes make a string or a name, and a backslash escapes, depends on the
+        // mode.
         Value::Literal([b'"', ..]) | Value::Expression(_) => None,
-        Value::Literal(text) if text.contains(&b'\\') || text.len() > backend::value_len_max(name, text) => None,
-        Value::Literal(text) => std::str::from_utf8(text).ok().filter(|text| text.is_ascii()),
+        Value::Literal(text)
+            if text.contains(&b'\\') || text.len() > backend::value_len_max(name, text) =>
+        {
+            None
+        }
+        Value::Literal(text) => std::str::from_utf8(text)
+            .ok()
+            .filter(|text| text.is_ascii()),
     };
     match literal.map(|literal| (literal, characteristic(name, literal))) {
         None | Some((_, Some(Err(())))) => Meaning::Ask(name),
-        Some((_, Some(Ok((key, words))))) if words.is_empty() => travels(move |state| state.unset(key)),
+        Some((_, Some(Ok((key, words))))) if words.is_empty() => {
+            travels(move |state| state.unset(key))
+        }
         Some((_, Some(Ok((key, words))))) => travels(move |state| state.set(key, &words)),
         // Their default is the server's, not that of the login.
-        Some(("DEFAULT", None)) if !CHARSET_VARIABLES.contains(&name) => travels(move |state| state.unset(name)),
+        Some(("DEFAULT", None)) if !CHARSET_VARIABLES.contains(&name) => {
+            travels(move |state| state.unset(name))
+        }
         Some((literal, None)) if FLAGS.contains(&name) => flags(name, literal, before),
         Some((literal, None)) => travels(move |state| state.set(name, literal)),
     }
@@ -220,7 +292,11 @@ fn session_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> 
 
 fn is_off(value: &Value<'_>) -> bool {
     match value {
-        Value::Literal(text) => *text == b"0" || text.eq_ignore_ascii_case(b"OFF") || text.eq_ignore_ascii_case(b"FALSE"),
+        Value::Literal(text) => {
+            *text == b"0"
+                || text.eq_ignore_ascii_case(b"OFF")
+                || text.eq_ignore_ascii_case(b"FALSE")
+        }
         Value::Default => true,
         Value::Expression(_) => false,
     }
@@ -230,7 +306,10 @@ fn traces_nothing(value: &Value<'_>) -> bool {
     match value {
         Value::Literal(text) => {
             let text = text.to_ascii_lowercase();
-            let has = |words: &str| text.windows(words.len()).any(|part| part == words.as_bytes());
+            let has = |words: &str| {
+                text.windows(words.len())
+                    .any(|part| part == words.as_bytes())
+            };
             has("enabled=off") && !has("enabled=on") && !has("default")
         }
         Value::Default => true,
@@ -243,8 +322,15 @@ fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Mea
         // Its bytes depend on the character set.
         return Meaning::Keep(Hold::UserVariable);
     }
-    let Value::Literal(text) = value else { return Meaning::AskUser(name) };
-    let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.is_ascii()) else { return Meaning::AskUser(name) };
+    let Value::Literal(text) = value else {
+        return Meaning::AskUser(name);
+    };
+    let Some(text) = std::str::from_utf8(text)
+        .ok()
+        .filter(|text| text.is_ascii())
+    else {
+        return Meaning::AskUser(name);
+    };
     if text.contains('\\') {
         // It would mean something else, or end elsewhere, under another sql_mode.
         return Meaning::AskUser(name);
@@ -256,7 +342,12 @@ fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Mea
             None => return Meaning::AskUser(name),
         },
         b'0'..=b'9' | b'+' | b'-' | b'.' => None,
-        _ if ["NULL", "TRUE", "FALSE"].iter().any(|word| text.eq_ignore_ascii_case(word)) => None,
+        _ if ["NULL", "TRUE", "FALSE"]
+            .iter()
+            .any(|word| text.eq_ignore_ascii_case(word)) =>
+        {
+            None
+        }
         _ => return Meaning::AskUser(name),
     };
     if text.eq_ignore_ascii_case("NULL") {
@@ -271,12 +362,14 @@ fn user_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Mea
 pub(crate) fn is_certain(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let number = !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit);
-    let word = ["NULL", "TRUE", "FALSE"].iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+    let word = ["NULL", "TRUE", "FALSE"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
     number || word || text.first() == Some(&b'\'')
 }
 
-/// May this statement see user variables? Those that name one do; writes may run triggers, and functions and procedures of the
-/// user's own may read any.
+/// May this statement see user variables? Those that name one do; writes may run triggers, and
+/// functions and procedures of the user's own may read any.
 pub(crate) fn sees_user_variables(class: &Class<'_>) -> Sees {
     if class.reads.intersects(Reads::USER_VARIABLE | Reads::XPATH) || may_run_programs(class) {
         return Sees::Variables;
@@ -284,9 +377,19 @@ pub(crate) fn sees_user_variables(class: &Class<'_>) -> Sees {
     use CommandCounter as C;
     let reads_nothing = matches!(
         class.command,
-        C::Begin | C::Commit | C::ReleaseSavepoint | C::Rollback | C::RollbackSavepoint | C::Savepoint | C::StartTransaction
+        C::Begin
+            | C::Commit
+            | C::ReleaseSavepoint
+            | C::Rollback
+            | C::RollbackSavepoint
+            | C::Savepoint
+            | C::StartTransaction
     );
-    if reads_nothing || class.use_db.is_some() { Sees::Nothing } else { Sees::InViews }
+    if reads_nothing || class.use_db.is_some() {
+        Sees::Nothing
+    } else {
+        Sees::InViews
+    }
 }
 
 /// May it run triggers, procedures, functions of users, or statements that its text does not show?
@@ -318,32 +421,70 @@ mod tests {
 
     #[test]
     fn literals_travel() {
-        let state = state_after("SET @A='x', @b=-1, sql_mode='ANSI', NAMES latin1, time_zone=DEFAULT");
+        let state =
+            state_after("SET @A='x', @b=-1, sql_mode='ANSI', NAMES latin1, time_zone=DEFAULT");
         assert_eq!(state.variable("sql_mode"), Some("'ANSI'"));
         let flags = state_after(
             "SET optimizer_switch='MRR=off,index_merge=off', optimizer_switch='mrr=on', optimizer_trace='enabled=off'",
         );
-        assert_eq!(flags.variable("optimizer_switch"), Some("'default,index_merge=off,mrr=on'"));
-        assert_eq!(flags.variable("optimizer_trace"), Some("'default,enabled=off'"));
-        assert_eq!(flags_after(Some("'default,mrr=on'"), "'default,icp=off'").as_deref(), Some("'default,icp=off'"));
-        assert_eq!(flags_after(Some("'default,mrr=on'"), "'mrr=default'").as_deref(), Some("'default,mrr=default'"));
+        assert_eq!(
+            flags.variable("optimizer_switch"),
+            Some("'default,index_merge=off,mrr=on'")
+        );
+        assert_eq!(
+            flags.variable("optimizer_trace"),
+            Some("'default,enabled=off'")
+        );
+        assert_eq!(
+            flags_after(Some("'default,mrr=on'"), "'default,icp=off'").as_deref(),
+            Some("'default,icp=off'")
+        );
+        assert_eq!(
+            flags_after(Some("'default,mrr=on'"), "'mrr=default'").as_deref(),
+            Some("'default,mrr=default'")
+        );
         assert_eq!(flags_after(Some("'mrr=on,icp=off'"), "'mrr=off'"), None);
-        assert_eq!((flags_after(None, "3").as_deref(), flags_after(Some("3"), "'mrr=off'")), (Some("3"), None));
-        let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.clone())).collect();
+        assert_eq!(
+            (
+                flags_after(None, "3").as_deref(),
+                flags_after(Some("3"), "'mrr=off'")
+            ),
+            (Some("3"), None)
+        );
+        let user: Vec<_> = state
+            .user_variables()
+            .map(|(n, v)| (n, &*v.literal, v.names.clone()))
+            .collect();
         // A string is read in the character set before its statement.
-        assert_eq!(user, [("a", "'x'", Some(Names::Collation(45))), ("b", "-1", None)]);
+        assert_eq!(
+            user,
+            [("a", "'x'", Some(Names::Collation(45))), ("b", "-1", None)]
+        );
     }
 
     #[test]
     fn what_is_set_to_null_keeps_its_type() {
         let state = state_after("SET @a=7, @b='x', @A=NULL, @b=null, @c=NULL");
-        let user: Vec<_> = state.user_variables().map(|(n, v)| (n, &*v.literal, v.names.is_some(), v.null)).collect();
-        assert_eq!(user, [("a", "0", false, true), ("b", "''", true, true), ("c", "NULL", false, false)]);
+        let user: Vec<_> = state
+            .user_variables()
+            .map(|(n, v)| (n, &*v.literal, v.names.is_some(), v.null))
+            .collect();
+        assert_eq!(
+            user,
+            [
+                ("a", "0", false, true),
+                ("b", "''", true, true),
+                ("c", "NULL", false, false)
+            ]
+        );
     }
 
     #[test]
     fn what_is_no_literal_is_asked_or_stays() {
-        let asked = |sql: &str| match meaning(&sql::set::parse_in(sql.as_bytes(), true).unwrap()[0], &State::new("", 45)) {
+        let asked = |sql: &str| match meaning(
+            &sql::set::parse_in(sql.as_bytes(), true).unwrap()[0],
+            &State::new("", 45),
+        ) {
             Meaning::Nothing => "nothing".to_owned(),
             Meaning::Autocommit(on) => format!("autocommit {on}"),
             Meaning::Keep(hold) => format!("{hold:?}"),
@@ -352,16 +493,27 @@ mod tests {
         };
         let zeros = format!("SET sort_buffer_size = {}1", "0".repeat(100));
         let twice = format!("SET sql_mode = '{}'", "ANSI,".repeat(1_000));
-        let names = format!("SET session_track_system_variables = '{}'", "time_zone,".repeat(30));
+        let names = format!(
+            "SET session_track_system_variables = '{}'",
+            "time_zone,".repeat(30)
+        );
         assert_eq!(
             [&zeros, &twice, &names].map(|sql| asked(sql)),
-            ["sort_buffer_size", "sql_mode", "session_track_system_variables"].map(|name| format!("ask {name}"))
+            [
+                "sort_buffer_size",
+                "sql_mode",
+                "session_track_system_variables"
+            ]
+            .map(|name| format!("ask {name}"))
         );
         for (sql, wanted) in [
             ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI')", "ask sql_mode"),
             ("SET sql_mode=\"ANSI\"", "ask sql_mode"),
             ("SET SESSION x=@@global.x", "ask x"),
-            ("SET transaction_isolation=@old", "ask transaction_isolation"),
+            (
+                "SET transaction_isolation=@old",
+                "ask transaction_isolation",
+            ),
             ("SET transaction_isolation='SERIALIZABLE'", "travels"),
             ("SET @a=@a+1", "ask a"),
             ("SET @a=_utf8mb4'x'", "ask a"),
@@ -399,8 +551,17 @@ mod tests {
             put_back(&settings[0]).map(str::to_owned)
         };
         assert_eq!(of("SET SQL_mode = DEFAULT").as_deref(), Some("sql_mode"));
-        assert_eq!(of("SET SESSION transaction_isolation=default").as_deref(), Some(backend::ISOLATION));
-        for sql in ["SET GLOBAL sql_mode=DEFAULT", "SET sql_mode=''", "SET NAMES DEFAULT", "SET gtid_next=DEFAULT", "SET @a=1"] {
+        assert_eq!(
+            of("SET SESSION transaction_isolation=default").as_deref(),
+            Some(backend::ISOLATION)
+        );
+        for sql in [
+            "SET GLOBAL sql_mode=DEFAULT",
+            "SET sql_mode=''",
+            "SET NAMES DEFAULT",
+            "SET gtid_next=DEFAULT",
+            "SET @a=1",
+        ] {
             assert_eq!(of(sql), None, "{sql}");
         }
     }

@@ -1,4 +1,5 @@
-//! Several statements in one COM_QUERY, each with its own route, digest and counters, answered one after another.
+//! Several statements in one COM_QUERY, each with its own route, digest and counters, answered one
+//! after another.
 
 use crate::dynamic::DYNAMIC;
 use crate::epoch::Epoch;
@@ -10,23 +11,48 @@ use wire::caps;
 
 impl Session {
     /// COM_QUERY.
-    pub(crate) async fn query(&mut self, epoch: &Epoch, text: &[u8], attributes: &Attributes) -> Result<(), Ended> {
-        match self.parts(text).filter(|_| !self.looks_stacked(epoch, text)) {
+    pub(crate) async fn query(
+        &mut self,
+        epoch: &Epoch,
+        text: &[u8],
+        attributes: &Attributes,
+    ) -> Result<(), Ended> {
+        match self
+            .parts(text)
+            .filter(|_| !self.looks_stacked(epoch, text))
+        {
             Some(parts) => self.each(epoch, text, &parts, attributes).await,
             None => self.single(epoch, text, attributes).await,
         }
     }
 
-    /// The statements of a text, if its client may send several and they can be told apart for certain.
+    /// The statements of a text, if its client may send several and they can be told apart for
+    /// certain.
     fn parts(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
-        if caps::has(self.caps, caps::MULTI_STATEMENTS) { sql::split(text, self.lexing()) } else { None }
+        if caps::has(self.caps, caps::MULTI_STATEMENTS) {
+            sql::split(text, self.lexing())
+        } else {
+            None
+        }
     }
 
-    /// One after the other; the first error is the last answer. The attributes are those of each of them.
-    async fn each(&mut self, epoch: &Epoch, text: &[u8], parts: &[Range<usize>], attributes: &Attributes) -> Result<(), Ended> {
+    /// One after the other; the first error is the last answer. The attributes are those of each of
+    /// them.
+    async fn each(
+        &mut self,
+        epoch: &Epoch,
+        text: &[u8],
+        parts: &[Range<usize>],
+        attributes: &Attributes,
+    ) -> Result<(), Ended> {
         for (at, part) in parts.iter().enumerate() {
             self.turn.more = at + 1 < parts.len();
-            self.single(epoch, text.get(part.clone()).unwrap_or_default(), attributes).await?;
+            self.single(
+                epoch,
+                text.get(part.clone()).unwrap_or_default(),
+                attributes,
+            )
+            .await?;
             #[cfg(feature = "planted")]
             let failed = self.turn.failed && !backend::planted::GO_ON.get();
             #[cfg(not(feature = "planted"))]
@@ -47,13 +73,19 @@ impl Session {
     }
 
     /// One statement, or what goes whole to one server.
-    async fn single(&mut self, epoch: &Epoch, sql: &[u8], attributes: &Attributes) -> Result<(), Ended> {
+    async fn single(
+        &mut self,
+        epoch: &Epoch,
+        sql: &[u8],
+        attributes: &Attributes,
+    ) -> Result<(), Ended> {
         let rewritten = self.rewritten(epoch, sql);
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
         if class.leaves.intersects(DYNAMIC) && !class.multi {
             return Box::pin(self.dynamic(epoch, sql, class, attributes)).await;
         }
-        self.whole(epoch, sql, &class, "Query", What::Query(attributes)).await
+        self.whole(epoch, sql, &class, "Query", What::Query(attributes))
+            .await
     }
 }

@@ -53,7 +53,8 @@ pub(crate) enum What<'a> {
     Prepare(&'a Preparing),
     /// COM_STMT_EXECUTE.
     Execute(&'a crate::prepared::Execution<'a>),
-    /// COM_QUERY with an EXECUTE or DEALLOCATE of a statement that the session knows by name, or an EXECUTE IMMEDIATE.
+    /// COM_QUERY with an EXECUTE or DEALLOCATE of a statement that the session knows by name, or an
+    /// EXECUTE IMMEDIATE.
     Dynamic(&'a Dynamic<'a>),
     /// Nothing: this is the answer.
     Refused(&'a Complaint),
@@ -78,7 +79,8 @@ impl<'a> What<'a> {
         matches!(self, What::Raw([wire::command::COM_INIT_DB, ..], _))
     }
 
-    /// The schema that what is executed was prepared in, empty for none: it means that one, wherever its session is now. `None` for what was not prepared.
+    /// The schema that what is executed was prepared in, empty for none: it means that one,
+    /// wherever its session is now. `None` for what was not prepared.
     pub(crate) fn prepared_in(self) -> Option<&'a Rc<str>> {
         match self {
             What::Execute(execution) => Some(&execution.prepared.schema),
@@ -107,26 +109,52 @@ pub(crate) struct Digested {
 }
 
 impl Session {
-    /// COM_INIT_DB is `USE` without SQL, and no statement: it goes where the rules send its schema, and neither they nor the statistics hear of it otherwise.
+    /// COM_INIT_DB is `USE` without SQL, and no statement: it goes where the rules send its schema,
+    /// and neither they nor the statistics hear of it otherwise.
     pub(crate) async fn init_db(&mut self, epoch: &Epoch, schema: &[u8]) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendInitDb);
         let mut class = sql::class(b"USE x");
         class.use_db = std::str::from_utf8(schema).ok().map(Cow::Borrowed);
         let mut payload = vec![0x02];
         payload.extend_from_slice(schema);
-        self.whole(epoch, b"USE ?", &class, "Init DB", What::Raw(&payload, Expect::Simple)).await
+        self.whole(
+            epoch,
+            b"USE ?",
+            &class,
+            "Init DB",
+            What::Raw(&payload, Expect::Simple),
+        )
+        .await
     }
 
     /// COM_FIELD_LIST: the columns of a table, for old clients.
     pub(crate) async fn field_list(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
         let class = sql::class(b"SHOW COLUMNS");
-        self.whole(epoch, b"SHOW COLUMNS", &class, "Field List", What::Raw(payload, Expect::FieldList)).await
+        self.whole(
+            epoch,
+            b"SHOW COLUMNS",
+            &class,
+            "Field List",
+            What::Raw(payload, Expect::FieldList),
+        )
+        .await
     }
 
     /// COM_PROCESS_INFO: what SHOW PROCESSLIST says, where a server still knows the command.
-    pub(crate) async fn process_info(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+    pub(crate) async fn process_info(
+        &mut self,
+        epoch: &Epoch,
+        payload: &[u8],
+    ) -> Result<(), Ended> {
         let class = sql::class(b"SHOW PROCESSLIST");
-        self.whole(epoch, b"SHOW PROCESSLIST", &class, "Processlist", What::Raw(payload, Expect::Query)).await
+        self.whole(
+            epoch,
+            b"SHOW PROCESSLIST",
+            &class,
+            "Processlist",
+            What::Raw(payload, Expect::Query),
+        )
+        .await
     }
 
     /// Decide, do, count. The class is that of what would be sent if no rule changed it.
@@ -147,9 +175,12 @@ impl Session {
 
         // What shall we do? Pure: nothing has happened yet.
         let mut buffer = self.core.scratch.take();
-        let digest = epoch.digests.then(|| sql::digest(text, &epoch.digest, &mut buffer));
+        let digest = epoch
+            .digests
+            .then(|| sql::digest(text, &epoch.digest, &mut buffer));
         let lexing = self.lexing_of(what);
-        let comment = sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, lexing));
+        let comment =
+            sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, lexing));
         let comment = comment.flatten().map(|at| &text[at]);
         let prepared = match what {
             What::Execute(execution) => Some(&*execution.prepared.sql),
@@ -162,12 +193,22 @@ impl Session {
             What::Raw(..) => Guarded::Nothing,
             _ => Guarded::Text,
         };
-        let digest_of = digest.map(|hash| plan::Digest { hash, text: &buffer });
-        let statement = plan::Statement { text, digest: digest_of, comment, prepared, guarded };
+        let digest_of = digest.map(|hash| plan::Digest {
+            hash,
+            text: &buffer,
+        });
+        let statement = plan::Statement {
+            text,
+            digest: digest_of,
+            comment,
+            prepared,
+            guarded,
+        };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         // What is refused ends nothing.
         if plan.answer.is_none() && !matches!(what, What::Prepare(_)) && self.reads_on().is_some() {
-            if let Some(complaint) = Box::pin(self.leave_reader(epoch, class, (text, what))).await? {
+            if let Some(complaint) = Box::pin(self.leave_reader(epoch, class, (text, what))).await?
+            {
                 return self.refuse(&complaint).await;
             }
             plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
@@ -182,11 +223,17 @@ impl Session {
             self.core.tally.add(Counter::ExpressionsGivenUp, given_up);
         }
         if let Some(alarm) = &plan.alarm {
-            self.raise(epoch, alarm, self.schema_of(epoch, class, what.prepared_in()), what.sent(&plan, text));
+            self.raise(
+                epoch,
+                alarm,
+                self.schema_of(epoch, class, what.prepared_in()),
+                what.sent(&plan, text),
+            );
         }
         if plan.answer.is_none() && may_hold_others(epoch, class, what) {
             let sent = what.sent(&plan, text).to_vec();
-            Box::pin(self.look_inside(epoch, (class, what.prepared_in()), &sent, &mut plan)).await?;
+            Box::pin(self.look_inside(epoch, (class, what.prepared_in()), &sent, &mut plan))
+                .await?;
         }
 
         // Rules have made another statement of it: what follows is about that one.
@@ -195,7 +242,9 @@ impl Session {
             Box::new(match what {
                 What::Prepare(_) => quiet(self.lexing().class(text)),
                 // What its words outside ask for is still asked for.
-                What::Dynamic(dynamic) => self.class_of_inner(text, self.lexing(), self.lexing().class(dynamic.outer)),
+                What::Dynamic(dynamic) => {
+                    self.class_of_inner(text, self.lexing(), self.lexing().class(dynamic.outer))
+                }
                 _ => self.lexing().class(text),
             })
         });
@@ -203,7 +252,14 @@ impl Session {
 
         // Do it.
         let autocommit = self.state.autocommit;
-        let job = Job { epoch, text, class, plan: &plan, digest, what };
+        let job = Job {
+            epoch,
+            text,
+            class,
+            plan: &plan,
+            digest,
+            what,
+        };
         let told = match self.stages(&job).await {
             Ok(told) => told,
             Err(ended) => {
@@ -213,10 +269,13 @@ impl Session {
             }
         };
         // What is prepared leaves ROW_COUNT() as it was, unless it fails.
-        let counts = self.turn.failed || !matches!(what, What::Prepare(preparing) if preparing.naming.is_none());
+        let counts = self.turn.failed
+            || !matches!(what, What::Prepare(preparing) if preparing.naming.is_none());
         self.entry.counted.set(counts);
         if counts {
-            self.entry.row_count.set(if self.turn.failed { -1 } else { told.row_count });
+            self.entry
+                .row_count
+                .set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_warnings(&job);
         if (class.ends_transaction || class.begins_transaction) && !self.turn.failed {
@@ -283,13 +342,17 @@ impl Session {
 
     /// What no rule in force sets is of rules that are gone: nothing would ever lead away from it.
     fn forget_flag(&mut self, epoch: &Epoch) {
-        if self.next_flag_in.is_some_and(|flag| !epoch.snapshot.rules.leaves_flag(flag)) {
+        if self
+            .next_flag_in
+            .is_some_and(|flag| !epoch.snapshot.rules.leaves_flag(flag))
+        {
             self.next_flag_in = None;
         }
     }
 
-    /// The flag for the session's next statement (`next_query_flagIN`). It follows statements that were done: not those that were refused or that a rule answers, and
-    /// preparing one is not doing it.
+    /// The flag for the session's next statement (`next_query_flagIN`). It follows statements that
+    /// were done: not those that were refused or that a rule answers, and preparing one is not
+    /// doing it.
     fn pass_flag_on(&mut self, job: &Job<'_>) {
         if !matches!(job.what, What::Prepare(_)) {
             self.next_flag_in = job.plan.next_flag_in.or(self.next_flag_in);
@@ -309,7 +372,8 @@ impl Session {
         // With autocommit off everything is in a transaction, begun or about to begin.
         let implicit = (!self.state.autocommit).then_some(default_hostgroup);
         let lock_on_set = v.mysql_set_query_lock_on_hostgroup == 1;
-        // Locks of users are of no transaction: they are asked for and released where the session has them.
+        // Locks of users are of no transaction: they are asked for and released where the session
+        // has them.
         let user_lock = self.held.user_lock(class, statement.text);
         let facts = SessionFacts {
             user: &self.user,
@@ -317,41 +381,63 @@ impl Session {
             client_addr: &self.entry.client.0,
             proxy_addr: &self.local.0,
             proxy_port: self.local.1,
-            in_transaction: if user_lock.is_some() || self.locks_beside_reader(class, statement.text) {
+            in_transaction: if user_lock.is_some()
+                || self.locks_beside_reader(class, statement.text)
+            {
                 None
             } else {
                 self.held.transaction().or(implicit)
             },
-            locked: user_lock.or_else(|| self.held.asked_for(class)).or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
+            locked: user_lock
+                .or_else(|| self.held.asked_for(class))
+                .or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
-            split: SplitFacts { lexing, ..self.split_facts(class) },
+            split: SplitFacts {
+                lexing,
+                ..self.split_facts(class)
+            },
         };
         let plan = || {
             let random = self.core.rt.random();
-            plan::plan_with(&epoch.snapshot, &facts, statement, random, &mut epoch.memo.borrow_mut())
+            plan::plan_with(
+                &epoch.snapshot,
+                &facts,
+                statement,
+                random,
+                &mut epoch.memo.borrow_mut(),
+            )
         };
         if !v.mysql_stats_time_query_processor {
             return plan();
         }
         let began = self.core.rt.precise_now();
         let plan = plan();
-        let took = u64::try_from((self.core.rt.precise_now() - began).as_nanos()).unwrap_or(u64::MAX);
+        let took =
+            u64::try_from((self.core.rt.precise_now() - began).as_nanos()).unwrap_or(u64::MAX);
         self.core.tally.add(Counter::QueryProcessorTimeNsec, took);
         plan
     }
 
-    /// What rules have made of a statement may be bound to a connection as the statement before was not.
+    /// What rules have made of a statement may be bound to a connection as the statement before was
+    /// not.
     fn follow(&self, plan: &mut Plan) {
         if !self.held.is_empty()
-            && let Some(hostgroup) = plan.remade().and_then(|text| self.held.asked_for(&self.lexing().class(text)))
+            && let Some(hostgroup) = plan
+                .remade()
+                .and_then(|text| self.held.asked_for(&self.lexing().class(text)))
         {
             plan.follow(hostgroup);
         }
     }
 
     /// The schema that a decision goes by. `prepared_in`: as [`What::prepared_in`].
-    pub(crate) fn schema_of<'s>(&'s self, epoch: &'s Epoch, class: &'s Class<'_>, prepared_in: Option<&'s Rc<str>>) -> &'s str {
+    pub(crate) fn schema_of<'s>(
+        &'s self,
+        epoch: &'s Epoch,
+        class: &'s Class<'_>,
+        prepared_in: Option<&'s Rc<str>>,
+    ) -> &'s str {
         match (&class.use_db, &**prepared_in.unwrap_or(&self.state.schema)) {
             (Some(name), _) => name,
             (None, "") => &epoch.snapshot.variables.mysql_default_schema,
@@ -367,9 +453,19 @@ impl Session {
                 _ => self.say(words).await?,
             },
             Some(Answer::Refuse(words)) => {
-                self.refuse(&Complaint::new(wire::errors::NOT_ALLOWED, words.to_string())).await?;
+                self.refuse(&Complaint::new(
+                    wire::errors::NOT_ALLOWED,
+                    words.to_string(),
+                ))
+                .await?;
             }
-            None if job.class.local_infile && !job.epoch.snapshot.variables.mysql_enable_load_data_local_infile => {
+            None if job.class.local_infile
+                && !job
+                    .epoch
+                    .snapshot
+                    .variables
+                    .mysql_enable_load_data_local_infile =>
+            {
                 let words = "Unsupported 'LOAD DATA LOCAL INFILE' command";
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
@@ -382,17 +478,29 @@ impl Session {
     }
 
     fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {
-        let Job { epoch, plan, class, .. } = *job;
+        let Job {
+            epoch, plan, class, ..
+        } = *job;
         if job.what.is_init_db() {
-            self.core.scratch.give(digested.map(|digested| digested.text).unwrap_or_default());
+            self.core
+                .scratch
+                .give(digested.map(|digested| digested.text).unwrap_or_default());
             return;
         }
         let v = &epoch.snapshot.variables;
         let took = self.core.rt.now() - began;
         let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        // What the firewall refuses is in a table of its own: these digests are what it may learn from.
-        let refused = plan.alarm.as_ref().is_some_and(|alarm| alarm.action.refuses());
-        let hostgroup = if told.from_cache { -1 } else { i64::from(plan.hostgroup()) };
+        // What the firewall refuses is in a table of its own: these digests are what it may learn
+        // from.
+        let refused = plan
+            .alarm
+            .as_ref()
+            .is_some_and(|alarm| alarm.action.refuses());
+        let hostgroup = if told.from_cache {
+            -1
+        } else {
+            i64::from(plan.hostgroup())
+        };
         if v.mysql_commands_stats {
             self.core.commands.count(class.command, time_us);
             if !refused {
@@ -402,7 +510,9 @@ impl Session {
         if took.as_millis() >= u128::from(v.mysql_long_query_time) {
             self.core.tally.up(Counter::SlowQueries);
         }
-        let Some(Digested { mut hash, mut text }) = digested else { return self.log_if_wanted(job, None, began, told) };
+        let Some(Digested { mut hash, mut text }) = digested else {
+            return self.log_if_wanted(job, None, began, told);
+        };
         if v.mysql_query_digests && !refused {
             let sent = job.sent();
             if !self.has_digest_of_sent(job) {
@@ -418,7 +528,11 @@ impl Session {
                 hostgroup,
                 schema,
                 user: &self.user_name,
-                client_address: if v.mysql_query_digests_track_hostname { &self.entry.client.0 } else { "" },
+                client_address: if v.mysql_query_digests_track_hostname {
+                    &self.entry.client.0
+                } else {
+                    ""
+                },
                 digest: hash,
                 text: &text,
                 shape: plan.alarm.as_ref().and_then(|alarm| alarm.shape()),
@@ -428,7 +542,9 @@ impl Session {
                 rows_affected: told.rows_affected,
                 rows_sent: told.rows_sent,
             };
-            if !self.core.digests.count(&seen, Bounds::of(v), || self.shape(sent, self.lexing_of(job.what))) {
+            if !self.core.digests.count(&seen, Bounds::of(v), || {
+                self.shape(sent, self.lexing_of(job.what))
+            }) {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }
@@ -436,10 +552,12 @@ impl Session {
         self.log_if_wanted(job, Some(hash), began, told);
     }
 
-    /// Rules are asked with the digest of what came; counted and cached is what went. Whether both are one.
+    /// Rules are asked with the digest of what came; counted and cached is what went. Whether both
+    /// are one.
     pub(crate) fn has_digest_of_sent(&self, job: &Job<'_>) -> bool {
         let sent = job.sent();
-        let is_bare = || !job.epoch.digest.keep_comment && *sent == *bare(job.text, self.lexing_of(job.what));
+        let is_bare =
+            || !job.epoch.digest.keep_comment && *sent == *bare(job.text, self.lexing_of(job.what));
         job.digest.is_some() && (std::ptr::eq(sent, job.text) || is_bare())
     }
 

@@ -1,4 +1,5 @@
-//! What may stop a response before its end: the client leaves, somebody ends it, its server is taken away, its time is over.
+//! What may stop a response before its end: the client leaves, somebody ends it, its server is
+//! taken away, its time is over.
 
 use crate::kill::OBEYS;
 use crate::relay::Failed;
@@ -34,10 +35,16 @@ pub(crate) enum Event {
 
 impl Stop {
     pub(crate) fn after(limit: Duration, now: Instant) -> Self {
-        Self { begun: now, limit, interrupting: None, late_ms: None }
+        Self {
+            begun: now,
+            limit,
+            interrupting: None,
+            late_ms: None,
+        }
     }
 
-    /// The server has been told to end it, and tells the client; what else the connection has stays.
+    /// The server has been told to end it, and tells the client; what else the connection has
+    /// stays.
     pub(crate) fn interrupts(&mut self, outcome: Rc<Cell<Option<bool>>>, now: Instant) {
         self.limit = self.left(now).min(OBEYS);
         self.begun = now;
@@ -49,7 +56,8 @@ impl Stop {
         self.limit.saturating_sub(now - self.begun)
     }
 
-    /// Milliseconds that the statement might take, if the server was told to end it when they were over.
+    /// Milliseconds that the statement might take, if the server was told to end it when they were
+    /// over.
     pub(crate) fn late_ms(&self) -> Option<u64> {
         self.late_ms
     }
@@ -69,12 +77,23 @@ impl Stop {
     }
 
     /// Why the response ends here, or `None` if it goes on.
-    pub(crate) fn happened(&mut self, event: Event, session: &Session, backend: &Backend) -> Option<Failed> {
+    pub(crate) fn happened(
+        &mut self,
+        event: Event,
+        session: &Session,
+        backend: &Backend,
+    ) -> Option<Failed> {
         let entry = &session.entry;
         let failed = match event {
             Event::Gone => {
                 session.core.tally.up(Counter::KilledBackendConnections);
-                if session.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
+                if session
+                    .core
+                    .epoch()
+                    .snapshot
+                    .variables
+                    .mysql_kill_backend_connection_when_disconnect
+                {
                     session.end_on_server(backend);
                 }
                 return Some(Failed::Client);
@@ -88,7 +107,9 @@ impl Stop {
                     self.interrupts(session.interrupt_on_server(backend), session.core.rt.now());
                     return None;
                 }
-                Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => return None,
+                Some(outcome) if !entry.killed.get() && outcome.get() != Some(false) => {
+                    return None;
+                }
                 Some(_) if !entry.killed.get() => self.not_obeyed(),
                 _ => Failed::Killed,
             },
@@ -110,14 +131,27 @@ impl Stop {
 
     /// The server could not be told to end the statement, or does not end it.
     fn not_obeyed(&self) -> Failed {
-        self.late_ms.map_or(Failed::Killed, |limit_ms| Failed::Backend(BackendFailed::TooSlow { limit_ms }))
+        self.late_ms.map_or(Failed::Killed, |limit_ms| {
+            Failed::Backend(BackendFailed::TooSlow { limit_ms })
+        })
     }
 
     /// Waits for a client that reads more slowly than its server writes.
-    pub(crate) async fn room(&mut self, session: &Session, backend: &Backend) -> Result<(), Failed> {
+    pub(crate) async fn room(
+        &mut self,
+        session: &Session,
+        backend: &Backend,
+    ) -> Result<(), Failed> {
         loop {
             let left = self.left(session.core.rt.now());
-            let event = match session.core.rt.timeout(left, rt::select(session.client.socket().room(), self.next(session))).await
+            let event = match session
+                .core
+                .rt
+                .timeout(
+                    left,
+                    rt::select(session.client.socket().room(), self.next(session)),
+                )
+                .await
             {
                 Ok(Either::Left(sent)) => return sent.map_err(|_| Failed::Client),
                 Ok(Either::Right(event)) => event,
@@ -132,7 +166,12 @@ impl Stop {
 
 impl Stop {
     /// Sends no more for a while.
-    pub(crate) async fn pause(&mut self, session: &Session, backend: &Backend, nap: Duration) -> Result<(), Failed> {
+    pub(crate) async fn pause(
+        &mut self,
+        session: &Session,
+        backend: &Backend,
+        nap: Duration,
+    ) -> Result<(), Failed> {
         let rt = &session.core.rt;
         let until = rt.now() + nap;
         loop {
@@ -154,21 +193,33 @@ impl Stop {
 }
 
 impl Session {
-    /// Sends what is there as a whole. A client that does not read it stays until it is ended, or has been silent for too long.
+    /// Sends what is there as a whole. A client that does not read it stays until it is ended, or
+    /// has been silent for too long.
     pub(crate) async fn hand_over(&mut self, out: Vec<u8>) -> Result<(), Ended> {
-        let per_second = self.core.epoch().snapshot.variables.mysql_throttle_max_bytes_per_second_to_client;
+        let per_second = self
+            .core
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_throttle_max_bytes_per_second_to_client;
         if per_second > 0 {
             return Box::pin(self.hand_over_slowly(out, per_second)).await;
         }
         self.client.queue(out)?;
-        if self.client.socket().is_full() { Box::pin(self.read_or_killed()).await } else { Ok(()) }
+        if self.client.socket().is_full() {
+            Box::pin(self.read_or_killed()).await
+        } else {
+            Ok(())
+        }
     }
 
     async fn hand_over_slowly(&mut self, out: Vec<u8>, per_second: u64) -> Result<(), Ended> {
         let entry = self.entry.clone();
         for piece in out.chunks(rt::CHUNK_LEN) {
             self.client.queue(piece)?;
-            let nap = entry.pace.spend(self.core.rt.now(), piece.len(), per_second);
+            let nap = entry
+                .pace
+                .spend(self.core.rt.now(), piece.len(), per_second);
             let killed = async {
                 while !entry.killed.get() {
                     entry.bell.heard().await;
@@ -195,7 +246,12 @@ impl Session {
             0 => Duration::MAX,
             patience => Duration::from_millis(patience),
         };
-        match self.core.rt.timeout(patience, rt::select(self.client.socket().room(), killed)).await {
+        match self
+            .core
+            .rt
+            .timeout(patience, rt::select(self.client.socket().room(), killed))
+            .await
+        {
             Ok(Either::Left(sent)) => Ok(sent.map_err(NetError::from)?),
             Ok(Either::Right(())) | Err(_) => Err(Ended::Broken),
         }

@@ -1,5 +1,6 @@
-//! A session with nothing between its sockets: of a `fast_forward` user, or one that follows a server's log. Bytes go as they come; all that is looked at is where a command begins,
-//! so that nobody becomes somebody else unseen.
+//! A session with nothing between its sockets: of a `fast_forward` user, or one that follows a
+//! server's log. Bytes go as they come; all that is looked at is where a command begins, so that
+//! nobody becomes somebody else unseen.
 
 use crate::answer::Complaint;
 use crate::core::Core;
@@ -21,7 +22,8 @@ use std::task::Poll;
 use std::time::Duration;
 use wire::command;
 use wire::command::{
-    COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP, COM_STATISTICS, COM_STMT_PREPARE,
+    COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP, COM_STATISTICS,
+    COM_STMT_PREPARE,
 };
 use wire::connect_attributes::ConnectAttributes;
 use wire::downstream::Downstream;
@@ -37,7 +39,8 @@ pub(crate) struct Through {
     last: u8,
     /// The client wants to become somebody else; if that is refused, it may go on here.
     waits: bool,
-    /// It has said so before an answer was there: what comes next is not to that, nor to what we ask.
+    /// It has said so before an answer was there: what comes next is not to that, nor to what we
+    /// ask.
     is_due: bool,
     /// Of whoever is here for a log alone.
     log: Option<Box<Log>>,
@@ -45,13 +48,25 @@ pub(crate) struct Through {
 
 impl Through {
     pub(crate) fn new(backend: Box<Backend>) -> Box<Self> {
-        Box::new(Self { backend, last: COM_SLEEP, waits: false, is_due: false, log: None })
+        Box::new(Self {
+            backend,
+            last: COM_SLEEP,
+            waits: false,
+            is_due: false,
+            log: None,
+        })
     }
 
     /// For as long as a log lasts, which this command asks for.
     pub(crate) fn follow_log(backend: Box<Backend>, command: u8) -> Box<Self> {
         let log = Some(Box::new(Log::new(backend.hello.caps)));
-        Box::new(Self { backend, last: command, waits: false, is_due: false, log })
+        Box::new(Self {
+            backend,
+            last: command,
+            waits: false,
+            is_due: false,
+            log,
+        })
     }
 
     fn close(mut self, core: &Core) {
@@ -64,7 +79,8 @@ impl Through {
     }
 }
 
-/// Whether the server may have said all that it has to say to this command: no answer ends within a packet.
+/// Whether the server may have said all that it has to say to this command: no answer ends within a
+/// packet.
 const fn may_be_answered(command: u8, said: &Downstream) -> bool {
     match command {
         // The log of one who has no other business here.
@@ -89,8 +105,8 @@ pub(crate) struct Said<'a> {
     pub(crate) like: Like<'a>,
 }
 
-/// The connection for a `fast_forward` user; none if its server has not all that clients are offered. Waits no longer than the client does, and than `told`
-/// says that it may.
+/// The connection for a `fast_forward` user; none if its server has not all that clients are
+/// offered. Waits no longer than the client does, and than `told` says that it may.
 ///
 /// # Errors
 /// What the client is to be told.
@@ -132,7 +148,10 @@ fn want<'a>(epoch: &'a Epoch, entry: &Entry, said: &Said<'a>, state: &'a State) 
         snapshot: &epoch.snapshot,
         new_connection: true,
         tracking: Tracking::Any,
-        like: Some(Like { database: said.like.database.filter(|name| !name.is_empty()), ..said.like }),
+        like: Some(Like {
+            database: said.like.database.filter(|name| !name.is_empty()),
+            ..said.like
+        }),
     }
 }
 
@@ -158,11 +177,20 @@ enum Stopped {
 }
 
 impl Session {
-    /// Carries bytes between the client and its backend until the session ends, or the client wants to become somebody else, or the server refuses to
-    /// let its log be followed: what the client says is still to be read then.
+    /// Carries bytes between the client and its backend until the session ends, or the client wants
+    /// to become somebody else, or the server refuses to let its log be followed: what the client
+    /// says is still to be read then.
     pub(crate) async fn go_through(&mut self) -> Result<(), Ended> {
-        let Some(mut through) = self.through.take() else { return Ok(()) };
-        let Through { backend, last, log, is_due, .. } = &mut *through;
+        let Some(mut through) = self.through.take() else {
+            return Ok(());
+        };
+        let Through {
+            backend,
+            last,
+            log,
+            is_due,
+            ..
+        } = &mut *through;
         let hostgroup = backend.place().server().hostgroup;
         // Nobody else will ever have it.
         backend.idle = Idle::Doubtful;
@@ -189,7 +217,8 @@ impl Session {
         self.through.as_ref().is_some_and(|through| !through.waits)
     }
 
-    /// Whether it wants to become somebody else before it was told what it has asked for: what we say would be taken for that.
+    /// Whether it wants to become somebody else before it was told what it has asked for: what we
+    /// say would be taken for that.
     pub(crate) fn is_due_through(&self) -> bool {
         self.through.as_ref().is_some_and(|through| through.is_due)
     }
@@ -201,11 +230,20 @@ impl Session {
         }
     }
 
-    /// A connection for who it becomes. The one that it has is given back first if the new one would have to wait for it, and closed at once if its server is
-    /// cut off: none is left then if there is an error.
-    pub(crate) async fn change_through(&mut self, epoch: &Epoch, said: &Said<'_>) -> Result<Option<Box<Through>>, Complaint> {
-        let is_there = |through: &Through| through.backend.place().server().hostgroup == said.user.default_hostgroup;
-        if self.through.as_deref().is_some_and(is_there) && self.core.pools.is_full(said.user.default_hostgroup) {
+    /// A connection for who it becomes. The one that it has is given back first if the new one
+    /// would have to wait for it, and closed at once if its server is cut off: none is left then if
+    /// there is an error.
+    pub(crate) async fn change_through(
+        &mut self,
+        epoch: &Epoch,
+        said: &Said<'_>,
+    ) -> Result<Option<Box<Through>>, Complaint> {
+        let is_there = |through: &Through| {
+            through.backend.place().server().hostgroup == said.user.default_hostgroup
+        };
+        if self.through.as_deref().is_some_and(is_there)
+            && self.core.pools.is_full(said.user.default_hostgroup)
+        {
             self.leave_through();
         }
         let (core, entry) = (self.core.clone(), self.entry.clone());
@@ -222,11 +260,25 @@ impl Session {
         Ok(opened.map(Through::new))
     }
 
-    /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a MariaDB that refuses a change of user.
+    /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a
+    /// MariaDB that refuses a change of user.
     pub(crate) async fn stay_through(&mut self) -> Result<(), Ended> {
-        let Some(mut through) = self.through.take() else { return Ok(()) };
-        let limit_ms = self.core.epoch().snapshot.variables.mysql_connect_timeout_server_max;
-        let renewed = self.watched(limit_ms, through.backend.renew(), self.entry.told_to_leave()).await;
+        let Some(mut through) = self.through.take() else {
+            return Ok(());
+        };
+        let limit_ms = self
+            .core
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_connect_timeout_server_max;
+        let renewed = self
+            .watched(
+                limit_ms,
+                through.backend.renew(),
+                self.entry.told_to_leave(),
+            )
+            .await;
         (through.last, through.waits) = (COM_SLEEP, false);
         self.through = Some(through);
         if renewed.is_err() {
@@ -242,9 +294,14 @@ impl Session {
         log: &mut Option<Box<Log>>,
         is_due: &mut bool,
     ) -> Result<(), Ended> {
-        // Whether the client waits for an answer, as far as one can tell without looking at answers.
+        // Whether the client waits for an answer, as far as one can tell without looking at
+        // answers.
         let waits = Rc::new(Cell::new(last != COM_SLEEP));
-        let mut stop = pin!(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
+        let mut stop = pin!(stopped(
+            self.core.clone(),
+            self.entry.clone(),
+            waits.clone()
+        ));
         let (mut upstream, mut downstream) = (Upstream::default(), Downstream::default());
         let mut kept = Vec::new();
         let mut nap = None;
@@ -253,7 +310,15 @@ impl Session {
             self.entry.command.set(command::name(last));
         }
         let ended = loop {
-            match next(&mut self.client, reads, &mut backend.conn, &mut nap, stop.as_mut()).await {
+            match next(
+                &mut self.client,
+                reads,
+                &mut backend.conn,
+                &mut nap,
+                stop.as_mut(),
+            )
+            .await
+            {
                 Event::Down(Ok(chunk)) if !chunk.is_empty() => {
                     downstream.follow(&chunk);
                     waits.set(!may_be_answered(last, &downstream));
@@ -264,9 +329,17 @@ impl Session {
                         Some(Ok(came)) => came,
                         Some(Err(_malformed)) => break Ended::Broken,
                     };
-                    let per_second = self.core.epoch().snapshot.variables.mysql_throttle_max_bytes_per_second_to_client;
+                    let per_second = self
+                        .core
+                        .epoch()
+                        .snapshot
+                        .variables
+                        .mysql_throttle_max_bytes_per_second_to_client;
                     if per_second > 0 {
-                        let pause = self.entry.pace.spend(self.core.rt.now(), chunk.len(), per_second);
+                        let pause =
+                            self.entry
+                                .pace
+                                .spend(self.core.rt.now(), chunk.len(), per_second);
                         let rt = self.core.rt.clone();
                         nap = Some(Box::pin(async move { rt.sleep(pause).await }) as Nap);
                     }
@@ -286,7 +359,10 @@ impl Session {
                             return Ok(());
                         }
                         Came::Ended => {
-                            let told = rt::select(self.client.flush(), rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)));
+                            let told = rt::select(
+                                self.client.flush(),
+                                rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)),
+                            );
                             let _sent_or_told = told.await;
                             break Ended::Broken;
                         }
@@ -296,7 +372,8 @@ impl Session {
                     let mut chunk = glued(&mut kept, chunk);
                     let (mut commands, mut begun, mut asks) = (0, Vec::new(), false);
                     let packed = backend.conn.compression().is_some();
-                    // A client that compresses counts from frames that its server has never seen. One that unpacks does not look, and has no number for commands.
+                    // A client that compresses counts from frames that its server has never seen.
+                    // One that unpacks does not look, and has no number for commands.
                     let recounts = log.is_none() && self.client.compression().is_some();
                     let asked = recounts.then(|| downstream.next_number().max(u8::from(packed)));
                     let passed = upstream.follow(&mut chunk, asked, |at, begins| {
@@ -309,7 +386,11 @@ impl Session {
                         if let (Begins::Command(command), true) = (begins, passes) {
                             asks |= command::has_answer(command);
                             commands += u64::from(log.is_none());
-                            last = if command == COM_QUIT || log.is_none() { command } else { last };
+                            last = if command == COM_QUIT || log.is_none() {
+                                command
+                            } else {
+                                last
+                            };
                         }
                         if packed && passes {
                             begun.push((at, begins));
@@ -322,7 +403,11 @@ impl Session {
                     }
                     if passed.then == Then::OutOfOrder {
                         // In the middle of an answer there is no room for words.
-                        break if waits.get() { Ended::Broken } else { Ended::Told(out_of_order()) };
+                        break if waits.get() {
+                            Ended::Broken
+                        } else {
+                            Ended::Told(out_of_order())
+                        };
                     }
                     if passed.len < chunk.len() {
                         let front = chunk.split_to(passed.len);
@@ -351,31 +436,56 @@ impl Session {
                 }
                 Event::Down(_) => {
                     // All that it has said before.
-                    let told = rt::select(self.client.flush(), rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)));
+                    let told = rt::select(
+                        self.client.flush(),
+                        rt::select(stop.as_mut(), self.core.rt.sleep(LOOK_AGAIN)),
+                    );
                     let _sent_or_told = told.await;
-                    break if last == COM_QUIT { Ended::ByClient } else { Ended::Broken };
+                    break if last == COM_QUIT {
+                        Ended::ByClient
+                    } else {
+                        Ended::Broken
+                    };
                 }
                 Event::Up(_) if last == COM_QUIT => break Ended::ByClient,
                 Event::Up(_) => {
                     if waits.get() {
                         self.core.tally.up(Counter::KilledBackendConnections);
-                        if self.core.epoch().snapshot.variables.mysql_kill_backend_connection_when_disconnect {
+                        if self
+                            .core
+                            .epoch()
+                            .snapshot
+                            .variables
+                            .mysql_kill_backend_connection_when_disconnect
+                        {
                             self.end_on_server(backend);
                         }
                     }
                     break Ended::Gone;
                 }
-                Event::Broken => break if last == COM_QUIT { Ended::ByClient } else { Ended::Gone },
+                Event::Broken => {
+                    break if last == COM_QUIT {
+                        Ended::ByClient
+                    } else {
+                        Ended::Gone
+                    };
+                }
                 Event::Stopped(Stopped::Interrupted) => {
                     let _told_by_the_answer = self.interrupt_on_server(backend);
-                    // Nobody waits for what becomes of that, and a session may keep it after its log.
+                    // Nobody waits for what becomes of that, and a session may keep it after its
+                    // log.
                     backend.retire();
-                    stop.set(stopped(self.core.clone(), self.entry.clone(), waits.clone()));
+                    stop.set(stopped(
+                        self.core.clone(),
+                        self.entry.clone(),
+                        waits.clone(),
+                    ));
                 }
                 Event::Stopped(why) => {
                     if waits.get() {
                         self.end_on_server(backend);
-                        // Whatever has come of the answer, these would be words in the middle of it.
+                        // Whatever has come of the answer, these would be words in the middle of
+                        // it.
                         break Ended::Broken;
                     }
                     break Ended::Told(match why {
@@ -402,8 +512,10 @@ fn glued(kept: &mut Vec<u8>, chunk: Chunk) -> Chunk {
 
 /// To the server. `begun`: what begins where, if it is compressed.
 ///
-/// A server that unpacks looks at the numbers of frames and not at those of the packets in them. So what may be a file begins a frame, with the number that is next: it is
-/// taken for one where the server has asked for it, and for a command nowhere, as long as the number is not that of a command.
+/// A server that unpacks looks at the numbers of frames and not at those of the packets in them. So
+/// what may be a file begins a frame, with the number that is next: it is taken for one where the
+/// server has asked for it, and for a command nowhere, as long as the number is not that of a
+/// command.
 fn send_up(server: &mut Conn, mut chunk: Chunk, begun: &[(usize, Begins)]) -> Result<(), NetError> {
     let mut from = 0;
     for (begin, begins) in begun {
@@ -412,7 +524,9 @@ fn send_up(server: &mut Conn, mut chunk: Chunk, begun: &[(usize, Begins)]) -> Re
         match begins {
             Begins::Command(_) => server.begin_command(),
             Begins::File if server.is_next_frame_first() => {
-                return Err(NetError::Malformed(wire::Malformed::new("packets out of order")));
+                return Err(NetError::Malformed(wire::Malformed::new(
+                    "packets out of order",
+                )));
             }
             Begins::File => {}
         }
@@ -435,7 +549,10 @@ async fn next(
     mut stop: Pin<&mut impl Future<Output = Stopped>>,
 ) -> Event {
     poll_fn(|cx| {
-        if nap.as_mut().is_some_and(|nap| nap.as_mut().poll(cx).is_ready()) {
+        if nap
+            .as_mut()
+            .is_some_and(|nap| nap.as_mut().poll(cx).is_ready())
+        {
             *nap = None;
         }
         match server.poll_room(cx) {
@@ -495,7 +612,11 @@ async fn stopped(core: Rc<Core>, entry: Rc<Entry>, waits: Rc<Cell<bool>>) -> Sto
             if patience > 0 && left.is_zero() && !waits.get() {
                 return;
             }
-            let nap = if patience > 0 && !left.is_zero() { left.min(LOOK_AGAIN) } else { LOOK_AGAIN };
+            let nap = if patience > 0 && !left.is_zero() {
+                left.min(LOOK_AGAIN)
+            } else {
+                LOOK_AGAIN
+            };
             core.rt.sleep(nap).await;
         }
     };
@@ -507,7 +628,11 @@ async fn stopped(core: Rc<Core>, entry: Rc<Entry>, waits: Rc<Cell<bool>>) -> Sto
 
 /// For a client that has said nothing for too long.
 pub(crate) fn silent() -> Complaint {
-    Complaint::with(4031, "HY000", "The client was disconnected by the proxy because of inactivity")
+    Complaint::with(
+        4031,
+        "HY000",
+        "The client was disconnected by the proxy because of inactivity",
+    )
 }
 
 /// For a client whose packets do not follow each other.

@@ -1,4 +1,5 @@
-//! What the server tells of changes in its session that no text tells: those that triggers, procedures and functions have made.
+//! What the server tells of changes in its session that no text tells: those that triggers,
+//! procedures and functions have made.
 
 use crate::ready::REMEMBERED;
 use crate::relay::Failed;
@@ -18,15 +19,22 @@ const OURS: &[u8] = b"session_track_";
 pub(crate) const LAST_GTID: &[u8] = b"last_gtid";
 
 /// What `SET NAMES` sets.
-pub(crate) const OF_NAMES: [&str; 4] =
-    ["character_set_client", "character_set_connection", "character_set_results", "collation_connection"];
+pub(crate) const OF_NAMES: [&str; 4] = [
+    "character_set_client",
+    "character_set_connection",
+    "character_set_results",
+    "collation_connection",
+];
 
 impl Session {
     /// Whether the server has to tell what this statement changes.
     pub(crate) fn tracking(&self, job: &Job<'_>) -> Tracking {
         let class = job.class;
         // Those of sequences no statement disturbs that names none.
-        if class.reads.intersects(REMEMBERED.without(Reads::SEQUENCE.with(Reads::CURRVAL))) {
+        if class
+            .reads
+            .intersects(REMEMBERED.without(Reads::SEQUENCE.with(Reads::CURRVAL)))
+        {
             // What is asked for would be that of our own statement.
             return Tracking::Any;
         }
@@ -42,8 +50,8 @@ impl Session {
         }
     }
 
-    /// Takes what a response says of changes: variables are to be asked for, unless the statement has set them itself; what has no name
-    /// keeps the connection. The new schema, if there is one.
+    /// Takes what a response says of changes: variables are to be asked for, unless the statement
+    /// has set them itself; what has no name keeps the connection. The new schema, if there is one.
     pub(crate) fn learn_changes(
         &mut self,
         backend: &mut Backend,
@@ -56,30 +64,45 @@ impl Session {
         }
         let before = std::mem::replace(&mut backend.unreported, Unreported::Nothing);
         let nothing = before == Unreported::Noise && !may_run_programs(class);
-        // The server says once that something has changed, whatever and how much. A variable that a program has set does not explain it: beside it may be
-        // another that has no name here. And a statement before has had something to tell, too, and that may be it.
+        // The server says once that something has changed, whatever and how much. A variable that a
+        // program has set does not explain it: beside it may be another that has no name here. And
+        // a statement before has had something to tell, too, and that may be it.
         let mut explained = explains_a_change(class) && before != Unreported::Change;
-        let own = if class.leaves.intersects(Leaves::SET) { set_by(text, escapes) } else { Some(Vec::new()) };
+        let own = if class.leaves.intersects(Leaves::SET) {
+            set_by(text, escapes)
+        } else {
+            Some(Vec::new())
+        };
         let (mut schema, mut changed, mut announced) = (None, false, false);
         for change in response.changes() {
             match change {
                 Change::Schema(name) => {
-                    // A program of another schema goes there and comes back. Of COM_INIT_DB no text may be known.
-                    explained |= name != self.state.schema.as_bytes() && !may_run_programs(class) && before != Unreported::Change;
+                    // A program of another schema goes there and comes back. Of COM_INIT_DB no text
+                    // may be known.
+                    explained |= name != self.state.schema.as_bytes()
+                        && !may_run_programs(class)
+                        && before != Unreported::Change;
                     match std::str::from_utf8(name) {
                         Ok(name) => schema = Some(name.to_owned()),
                         Err(_) => backend.holds.add(Hold::UnknownState),
                     }
                 }
-                // With a binary log MariaDB tells it after each write: nothing that could be set, and no change that explains another.
-                Change::Variable { name, value } if name.eq_ignore_ascii_case(LAST_GTID) => self.learn_last_gtid(value),
+                // With a binary log MariaDB tells it after each write: nothing that could be set,
+                // and no change that explains another.
+                Change::Variable { name, value } if name.eq_ignore_ascii_case(LAST_GTID) => {
+                    self.learn_last_gtid(value)
+                }
                 Change::Variable { name, .. } => {
-                    let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase) else { continue };
+                    let Some(name) = std::str::from_utf8(name).ok().map(str::to_ascii_lowercase)
+                    else {
+                        continue;
+                    };
                     let known = own.as_ref().is_none_or(|own| own.contains(&name));
                     if known || name == "autocommit" || name == "statement_id" {
                         continue;
                     }
-                    // A program that says what the server tells leaves us without knowing what it does not.
+                    // A program that says what the server tells leaves us without knowing what it
+                    // does not.
                     let ours = name.as_bytes().starts_with(OURS);
                     if ours || BOUND.contains(&&*name) || leaves_texts(&name) {
                         backend.holds.add(Hold::UnknownState);
@@ -94,9 +117,11 @@ impl Session {
                     }
                 }
                 Change::State(on) => changed |= on,
-                // The last of them counts: the transaction may have been begun, and ended, by the same program.
+                // The last of them counts: the transaction may have been begun, and ended, by the
+                // same program.
                 Change::TransactionCharacteristics(how) => {
-                    announced = backend.is_told_of_transactions() && how.starts_with(b"SET TRANSACTION");
+                    announced =
+                        backend.is_told_of_transactions() && how.starts_with(b"SET TRANSACTION");
                 }
                 Change::TransactionState(state) => backend.has_begun(state),
                 _ => {}
@@ -108,10 +133,13 @@ impl Session {
         #[cfg(feature = "planted")]
         let explained = explained
             || backend::planted::NAMES_EXPLAIN.get()
-                && response.changes().any(|change| matches!(change, Change::Variable { .. }));
+                && response
+                    .changes()
+                    .any(|change| matches!(change, Change::Variable { .. }));
         if changed && !nothing && !explained {
             if before != Unreported::Change && sets_for_itself(class, text) {
-                // What it has set is over, and explains it. Where there may have been a program as well, nobody else gets the connection as it is.
+                // What it has set is over, and explains it. Where there may have been a program as
+                // well, nobody else gets the connection as it is.
                 backend.strange_variables |= class.may_write();
             } else {
                 backend.holds.add(Hold::Untold);
@@ -121,15 +149,26 @@ impl Session {
         schema
     }
 
-    /// A statement has failed, and what it changed before is not told: the server says it with the next OK.
-    /// `answered`: as [`Session::read_back`].
-    pub(crate) async fn hear(&mut self, backend: &mut Backend, limit_ms: u64, answered: bool) -> Result<(), Failed> {
+    /// A statement has failed, and what it changed before is not told: the server says it with the
+    /// next OK. `answered`: as [`Session::read_back`].
+    pub(crate) async fn hear(
+        &mut self,
+        backend: &mut Backend,
+        limit_ms: u64,
+        answered: bool,
+    ) -> Result<(), Failed> {
         let unreported = backend.unreported;
-        let response = self.prepared_for(limit_ms, backend.hear(), answered).await?;
+        let response = self
+            .prepared_for(limit_ms, backend.hear(), answered)
+            .await?;
         let text = backend.hears_by();
         let class = sql::class(text);
         // MariaDB tells of our own SET, and of no user variable that was set before.
-        backend.unreported = if class.sets { Unreported::Nothing } else { unreported };
+        backend.unreported = if class.sets {
+            Unreported::Nothing
+        } else {
+            unreported
+        };
         let schema = self.learn_changes(backend, &class, (text, true), &response);
         backend.unreported = Unreported::Nothing;
         if let Some(name) = schema {
@@ -151,12 +190,17 @@ fn sees_tracking(class: &Class<'_>, text: &[u8]) -> bool {
     if !class.sets && !class.reads.intersects(Reads::SESSION_VARIABLE) {
         return false;
     }
-    let has = |words: &[u8]| text.windows(words.len()).any(|part| part.eq_ignore_ascii_case(words));
+    let has = |words: &[u8]| {
+        text.windows(words.len())
+            .any(|part| part.eq_ignore_ascii_case(words))
+    };
     if has(OURS) || has(b"session_variables") {
         return true;
     }
     // SHOW VARIABLES, unless all that it may show is named.
-    class.command == CommandCounter::Show && has(b"variables") && (text.contains(&b'%') || !has(b"like") && !has(b"where"))
+    class.command == CommandCounter::Show
+        && has(b"variables")
+        && (text.contains(&b'%') || !has(b"like") && !has(b"where"))
 }
 
 /// Whether it changes something of the session by its own text.
@@ -164,22 +208,33 @@ pub(crate) fn changes_by_itself(class: &Class<'_>) -> bool {
     class.leaves.intersects(Leaves::USER_VARIABLE) || explains_a_change(class)
 }
 
-/// Whether its own text explains that the server says that something of the session has changed. Of a user variable that is set otherwise than by `SET @x` it says
-/// nothing (docs/decisions/0020): what it says after such a statement is about something else.
+/// Whether its own text explains that the server says that something of the session has changed. Of
+/// a user variable that is set otherwise than by `SET @x` it says nothing (docs/decisions/0020):
+/// what it says after such a statement is about something else.
 fn explains_a_change(class: &Class<'_>) -> bool {
-    const MARKS: Leaves =
-        Leaves::SET.with(Leaves::TEMP_TABLE).with(Leaves::DROP_TEMP_TABLE).with(Leaves::SQL_PREPARE).with(Leaves::SQL_DEALLOCATE);
+    const MARKS: Leaves = Leaves::SET
+        .with(Leaves::TEMP_TABLE)
+        .with(Leaves::DROP_TEMP_TABLE)
+        .with(Leaves::SQL_PREPARE)
+        .with(Leaves::SQL_DEALLOCATE);
     class.leaves.intersects(MARKS)
         || class.use_db.is_some()
         || class.ddl
-        || matches!(class.command, CommandCounter::Prepare | CommandCounter::Deallocate)
+        || matches!(
+            class.command,
+            CommandCounter::Prepare | CommandCounter::Deallocate
+        )
 }
 
-/// Whether it sets session variables while it runs: MariaDB's `SET STATEMENT … FOR`, MySQL's hint `SET_VAR()`. Servers tell of them as of others.
+/// Whether it sets session variables while it runs: MariaDB's `SET STATEMENT … FOR`, MySQL's hint
+/// `SET_VAR()`. Servers tell of them as of others.
 fn sets_for_itself(class: &Class<'_>, text: &[u8]) -> bool {
     const HINT: &[u8] = b"SET_VAR";
-    let hint =
-        || text.windows(HINT.len()).any(|part| part.eq_ignore_ascii_case(HINT)) && text.windows(3).any(|part| part == b"/*+");
+    let hint = || {
+        text.windows(HINT.len())
+            .any(|part| part.eq_ignore_ascii_case(HINT))
+            && text.windows(3).any(|part| part == b"/*+")
+    };
     class.sets && !class.leaves.intersects(Leaves::SET) || hint()
 }
 
@@ -193,7 +248,12 @@ fn set_by(text: &[u8], escapes: bool) -> Option<Vec<String>> {
                 names.extend(OF_NAMES.map(str::to_owned));
             }
             Setting::Transaction { .. } => {
-                let sets = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"];
+                let sets = [
+                    "transaction_isolation",
+                    "tx_isolation",
+                    "transaction_read_only",
+                    "tx_read_only",
+                ];
                 names.extend(sets.map(str::to_owned));
             }
             _ => {}
@@ -218,7 +278,13 @@ mod tests {
         ] {
             assert!(sees(text), "{text}");
         }
-        for text in ["SELECT 1", "SET sql_mode=''", "SHOW VARIABLES LIKE 'version'", "SHOW TABLES", "SELECT @@version"] {
+        for text in [
+            "SELECT 1",
+            "SET sql_mode=''",
+            "SHOW VARIABLES LIKE 'version'",
+            "SHOW TABLES",
+            "SELECT @@version",
+        ] {
             assert!(!sees(text), "{text}");
         }
     }
@@ -226,10 +292,17 @@ mod tests {
     #[test]
     fn what_a_statement_sets_for_itself_is_no_change() {
         let sets = |text: &str| sets_for_itself(&sql::class(text.as_bytes()), text.as_bytes());
-        for text in ["SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)", "INSERT /*+ set_var(a=1) */ INTO t VALUES (1)"] {
+        for text in [
+            "SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)",
+            "INSERT /*+ set_var(a=1) */ INTO t VALUES (1)",
+        ] {
             assert!(sets(text), "{text}");
         }
-        for text in ["SET a=1", "INSERT INTO t VALUES ('SET_VAR')", "INSERT /*+ NO_ICP(t) */ INTO t VALUES (1)"] {
+        for text in [
+            "SET a=1",
+            "INSERT INTO t VALUES ('SET_VAR')",
+            "INSERT /*+ NO_ICP(t) */ INTO t VALUES (1)",
+        ] {
             assert!(!sets(text), "{text}");
         }
     }
@@ -237,7 +310,12 @@ mod tests {
     #[test]
     fn only_a_set_explains_a_change_of_user_variables() {
         let explains = |text: &str| explains_a_change(&sql::class(text.as_bytes()));
-        for text in ["SET @a = 1", "CREATE TEMPORARY TABLE t (a INT)", "USE conf", "PREPARE s FROM 'DO 0'"] {
+        for text in [
+            "SET @a = 1",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "USE conf",
+            "PREPARE s FROM 'DO 0'",
+        ] {
             assert!(explains(text), "{text}");
         }
         for text in [
@@ -255,10 +333,18 @@ mod tests {
     #[test]
     fn a_set_explains_what_it_sets() {
         assert_eq!(
-            set_by(b"SET @@session.Sql_Mode='', @x=1, GLOBAL y=2, time_zone=DEFAULT", true).unwrap(),
+            set_by(
+                b"SET @@session.Sql_Mode='', @x=1, GLOBAL y=2, time_zone=DEFAULT",
+                true
+            )
+            .unwrap(),
             ["sql_mode", "time_zone"]
         );
-        assert!(set_by(b"SET NAMES latin1", true).unwrap().contains(&"character_set_results".to_owned()));
+        assert!(
+            set_by(b"SET NAMES latin1", true)
+                .unwrap()
+                .contains(&"character_set_results".to_owned())
+        );
         assert!(set_by(b"SET 1", true).is_none());
     }
 }

@@ -1,5 +1,6 @@
-//! Warnings of the statement before, as SHOW WARNINGS shows them. The connection that knows is kept until the client is silent; then it is asked
-//! and given back, and the session has the answer. What only a server can answer keeps the connection, and too late is said to be too late.
+//! Warnings of the statement before, as SHOW WARNINGS shows them. The connection that knows is kept
+//! until the client is silent; then it is asked and given back, and the session has the answer.
+//! What only a server can answer keeps the connection, and too late is said to be too late.
 
 use crate::answer::Complaint;
 use crate::recall::Recall;
@@ -44,14 +45,25 @@ pub(crate) struct Kept {
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     /// SHOW WARNINGS, SHOW ERRORS.
-    List { errors: bool, skip: usize, take: usize },
+    List {
+        errors: bool,
+        skip: usize,
+        take: usize,
+    },
     /// SHOW COUNT(*) …, SELECT @@…: the column's name, and whether it is the SELECT.
-    Count { errors: bool, name: String, selects: bool },
+    Count {
+        errors: bool,
+        name: String,
+        selects: bool,
+    },
 }
 
 impl Session {
     /// A stage: answers from what the session was told, if no connection knows better.
-    pub(crate) async fn recall_warnings(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+    pub(crate) async fn recall_warnings(
+        &mut self,
+        job: &Job<'_>,
+    ) -> Result<ControlFlow<Told>, Ended> {
         // Who prepares it asks nothing yet.
         if !job.class.reads.intersects(Reads::WARNINGS) || matches!(job.what, What::Prepare(_)) {
             return Ok(ControlFlow::Continue(()));
@@ -59,7 +71,8 @@ impl Session {
         let form = match job.what {
             _ if !job.is_as_written() || job.class.multi => None,
             What::Query(_) => form(job.text),
-            // A rule may have made another statement of what is prepared. Who wants a cursor is told by the flags that there is none.
+            // A rule may have made another statement of what is prepared. Who wants a cursor is
+            // told by the flags that there is none.
             What::Execute(execution) if !execution.is_bulk() => form(job.sent()),
             _ => None,
         };
@@ -68,15 +81,21 @@ impl Session {
             // The next are kept for it where they are.
             self.entry.asks_servers_for_warnings.set(true);
         }
-        let Some(warnings) = self.entry.warnings.take() else { return Ok(ControlFlow::Continue(())) };
+        let Some(warnings) = self.entry.warnings.take() else {
+            return Ok(ControlFlow::Continue(()));
+        };
         if form.is_none() && matches!(*warnings, Warnings::Ours(_)) {
             // A server has nothing to say of it.
             self.entry.warnings.replace(Some(warnings));
             return Ok(ControlFlow::Continue(()));
         }
         let answer = match (&*warnings, &form) {
-            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => Ok(self.written(&kept.shown, form, binary)),
-            (Warnings::Ours(complaint), Some(form)) => Ok(self.written(&shown(complaint), form, binary)),
+            (Warnings::Kept(kept), Some(form)) if self.speaks_as_then(kept) => {
+                Ok(self.written(&kept.shown, form, binary))
+            }
+            (Warnings::Ours(complaint), Some(form)) => {
+                Ok(self.written(&shown(complaint), form, binary))
+            }
             (Warnings::Lost, _) => Err(
                 "The connection to the server that knew the warnings of the last statement is lost, and they are lost with it",
             ),
@@ -86,7 +105,8 @@ impl Session {
             ),
         };
         // To MySQL, a SELECT is a statement after which the warnings before are over.
-        let over = matches!(form, Some(Form::Count { selects: true, .. })) && !self.is_of_mariadb(&warnings);
+        let over = matches!(form, Some(Form::Count { selects: true, .. }))
+            && !self.is_of_mariadb(&warnings);
         if !over {
             self.entry.warnings.replace(Some(warnings));
         }
@@ -98,9 +118,15 @@ impl Session {
                     self.entry.recall.set(Recall::of_one_row());
                     self.end_found_rows();
                 }
-                self.core.tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+                self.core
+                    .tally
+                    .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
                 self.hand_over(out).await?;
-                Ok(ControlFlow::Break(Told { rows_sent: rows, row_count: -1, ..Told::default() }))
+                Ok(ControlFlow::Break(Told {
+                    rows_sent: rows,
+                    row_count: -1,
+                    ..Told::default()
+                }))
             }
             Err(words) => {
                 self.refuse(&Complaint::with(1235, "42000", words)).await?;
@@ -110,7 +136,8 @@ impl Session {
     }
 
     fn speaks_as_then(&self, kept: &Kept) -> bool {
-        self.state.names == kept.names && self.state.variable("character_set_results") == kept.results.as_deref()
+        self.state.names == kept.names
+            && self.state.variable("character_set_results") == kept.results.as_deref()
     }
 
     /// Whether a MariaDB would keep them where no table is used.
@@ -122,31 +149,57 @@ impl Session {
         }
     }
 
-    /// The answer, to an execution in the binary protocol, the number of its last packet, and its rows.
+    /// The answer, to an execution in the binary protocol, the number of its last packet, and its
+    /// rows.
     fn written(&self, shown: &Shown, form: &Form, binary: bool) -> (Vec<u8>, u8, u64) {
         let mut out = Vec::with_capacity(512);
         let mut writer = self.writer(&mut out, self.turn.sent, self.flags() | self.turn.flags());
         let mut rows = 0;
         match form {
             Form::List { errors, skip, take } => {
-                let Rows { definitions: said, shapes, .. } = &shown.rows;
-                let code = Column { length: 4, kind: Type::LONG, ..Column::unsigned("Code") };
+                let Rows {
+                    definitions: said,
+                    shapes,
+                    ..
+                } = &shown.rows;
+                let code = Column {
+                    length: 4,
+                    kind: Type::LONG,
+                    ..Column::unsigned("Code")
+                };
                 let mut columns = [Column::text("Level"), code, Column::text("Message")];
                 if said.is_empty() {
                     // The server has left them out, and so does the writer.
                     writer.columns(&columns);
                 } else {
                     writer.columns_as_said(said.iter().map(Vec::as_slice));
-                    columns.iter_mut().zip(shapes).for_each(|(column, shape)| column.kind = shape.kind);
+                    columns
+                        .iter_mut()
+                        .zip(shapes)
+                        .for_each(|(column, shape)| column.kind = shape.kind);
                 }
                 let says_error = |level: &[u8]| without_zeros(level) == b"Error";
-                let is_listed =
-                    |row: &&Vec<Option<Vec<u8>>>| !errors || row.first().and_then(Option::as_deref).is_some_and(says_error);
-                for row in shown.rows.rows.iter().filter(is_listed).skip(*skip).take(*take) {
+                let is_listed = |row: &&Vec<Option<Vec<u8>>>| {
+                    !errors
+                        || row
+                            .first()
+                            .and_then(Option::as_deref)
+                            .is_some_and(says_error)
+                };
+                for row in shown
+                    .rows
+                    .rows
+                    .iter()
+                    .filter(is_listed)
+                    .skip(*skip)
+                    .take(*take)
+                {
                     if binary {
                         let code = row.get(1).and_then(Option::as_deref).map(without_zeros);
-                        let mut values: Vec<_> =
-                            row.iter().map(|value| value.as_deref().map_or(Value::Null, Value::Bytes)).collect();
+                        let mut values: Vec<_> = row
+                            .iter()
+                            .map(|value| value.as_deref().map_or(Value::Null, Value::Bytes))
+                            .collect();
                         if let (Some(value), Some(code)) = (values.get_mut(1), &code) {
                             *value = Value::Bytes(code);
                         }
@@ -159,7 +212,11 @@ impl Session {
             }
             Form::Count { errors, name, .. } => {
                 let count = if *errors { shown.errors } else { shown.all };
-                let columns = [Column { length: 21, flags: BINARY_FLAG | UNSIGNED_FLAG, ..Column::integer(name) }];
+                let columns = [Column {
+                    length: 21,
+                    flags: BINARY_FLAG | UNSIGNED_FLAG,
+                    ..Column::integer(name)
+                }];
                 writer.columns(&columns);
                 if binary {
                     writer.binary_row(&columns, &[Value::Uint(count)]);
@@ -177,7 +234,8 @@ impl Session {
     /// A statement is over: the warnings before it are, too, unless it leaves them.
     pub(crate) fn settle_warnings(&mut self, job: &Job<'_>) {
         let refused = self.entry.refused.take();
-        let idle = self.held.is_empty() && self.entry.warnings.borrow().is_none() && refused.is_none();
+        let idle =
+            self.held.is_empty() && self.entry.warnings.borrow().is_none() && refused.is_none();
         // Where MySQL does not prepare it, the error is what the next is about.
         let is_not_prepared = self.turn.failed && matches!(job.what, What::Prepare(_));
         let reads = job.class.reads.intersects(Reads::WARNINGS) && !is_not_prepared;
@@ -187,8 +245,12 @@ impl Session {
         }
         let statement = self.entry.statement.get();
         let of_mariadb = match self.entry.warnings.borrow().as_deref() {
-            Some(warnings @ (Warnings::Kept(_) | Warnings::Ours(_))) => self.is_of_mariadb(warnings),
-            _ => self.held.iter().any(|(_, backend)| backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb()),
+            Some(warnings @ (Warnings::Kept(_) | Warnings::Ours(_))) => {
+                self.is_of_mariadb(warnings)
+            }
+            _ => self.held.iter().any(|(_, backend)| {
+                backend.holds.has(Hold::Diagnostics) && backend.hello.is_mariadb()
+            }),
         };
         if of_mariadb && !self.turn.failed && !self.held.warns(statement) && leaves_warnings(job) {
             return;
@@ -198,21 +260,31 @@ impl Session {
             self.let_go_of_free();
         }
         if let Some(complaint) = refused {
-            self.entry.warnings.replace(Some(Box::new(Warnings::Ours(complaint))));
+            self.entry
+                .warnings
+                .replace(Some(Box::new(Warnings::Ours(complaint))));
         }
     }
 
-    /// The connection stays until the client is silent, or for as long as the session needs a server's own answers.
+    /// The connection stays until the client is silent, or for as long as the session needs a
+    /// server's own answers.
     pub(crate) fn keep_warnings_for_a_while(&self, backend: &mut Backend, v: &config::Variables) {
         let delay = v.mysql_handle_warnings_delay_ms;
         let asked = delay > 0 && !self.entry.asks_servers_for_warnings.get();
         backend.warnings_until = asked.then(|| self.core.rt.now() + Duration::from_millis(delay));
     }
 
-    /// Asks a connection for its warnings, for it to be given back. They stay there if they are too much to be kept.
-    pub(crate) async fn ask_warnings(&mut self, backend: &mut Backend, limit_ms: u64) -> Result<(), Failed> {
+    /// Asks a connection for its warnings, for it to be given back. They stay there if they are too
+    /// much to be kept.
+    pub(crate) async fn ask_warnings(
+        &mut self,
+        backend: &mut Backend,
+        limit_ms: u64,
+    ) -> Result<(), Failed> {
         backend.warnings_until = None;
-        let asked = self.watched(limit_ms, backend.ask_warnings(), self.entry.told_to_leave()).await;
+        let asked = self
+            .watched(limit_ms, backend.ask_warnings(), self.entry.told_to_leave())
+            .await;
         let (shown, response) = match asked {
             Ok(said) => said,
             Err(failed) => {
@@ -221,7 +293,12 @@ impl Session {
             }
         };
         // A statement that failed has not told what it changed before; this answer may.
-        if let Some(name) = self.learn_changes(backend, &sql::class(b"SHOW WARNINGS"), (b"SHOW WARNINGS", true), &response) {
+        if let Some(name) = self.learn_changes(
+            backend,
+            &sql::class(b"SHOW WARNINGS"),
+            (b"SHOW WARNINGS", true),
+            &response,
+        ) {
             self.is_in(backend, &name);
         }
         if !backend.hello.is_mariadb() {
@@ -233,8 +310,15 @@ impl Session {
         // They are the session's to forget now, and still on the server.
         backend.last_session = NOBODY;
         let results = self.state.variable("character_set_results").map(Into::into);
-        let kept = Kept { shown, names: self.state.names.clone(), results, mariadb: backend.hello.is_mariadb() };
-        self.entry.warnings.replace(Some(Box::new(Warnings::Kept(kept))));
+        let kept = Kept {
+            shown,
+            names: self.state.names.clone(),
+            results,
+            mariadb: backend.hello.is_mariadb(),
+        };
+        self.entry
+            .warnings
+            .replace(Some(Box::new(Warnings::Kept(kept))));
         Ok(())
     }
 
@@ -245,11 +329,16 @@ impl Session {
 
     /// Whether a statement asks for what no other connection knows.
     pub(crate) fn asks_for_lost_warnings(&self, job: &Job<'_>) -> bool {
-        job.class.reads.intersects(Reads::WARNINGS) && matches!(self.entry.warnings.borrow().as_deref(), Some(Warnings::Lost))
+        job.class.reads.intersects(Reads::WARNINGS)
+            && matches!(
+                self.entry.warnings.borrow().as_deref(),
+                Some(Warnings::Lost)
+            )
     }
 }
 
-/// ASCII, whichever character set results are in: in UTF-16 and the like there are zeros between the letters.
+/// ASCII, whichever character set results are in: in UTF-16 and the like there are zeros between
+/// the letters.
 fn without_zeros(said: &[u8]) -> Vec<u8> {
     said.iter().copied().filter(|byte| *byte != 0).collect()
 }
@@ -257,16 +346,30 @@ fn without_zeros(said: &[u8]) -> Vec<u8> {
 /// As a server shows an error.
 fn shown(complaint: &Complaint) -> Shown {
     let code = complaint.code.to_string().into_bytes();
-    let row = vec![Some(b"Error".to_vec()), Some(code), Some(complaint.words.clone().into_bytes())];
-    Shown { rows: Rows { definitions: Vec::new(), shapes: Vec::new(), rows: vec![row] }, all: 1, errors: 1 }
+    let row = vec![
+        Some(b"Error".to_vec()),
+        Some(code),
+        Some(complaint.words.clone().into_bytes()),
+    ];
+    Shown {
+        rows: Rows {
+            definitions: Vec::new(),
+            shapes: Vec::new(),
+            rows: vec![row],
+        },
+        all: 1,
+        errors: 1,
+    }
 }
 
-/// Whether MariaDB shows the warnings of before after a statement that has none of its own: it does where no table is used. What is not certain counts
-/// as a table.
+/// Whether MariaDB shows the warnings of before after a statement that has none of its own: it does
+/// where no table is used. What is not certain counts as a table.
 pub(crate) fn leaves_warnings(job: &Job<'_>) -> bool {
     match job.what {
         // By its name in SQL: as what is prepared would.
-        What::Prepare(preparing) if preparing.naming.is_some() => is_without_tables(&sql::class(job.sent()), job.sent()),
+        What::Prepare(preparing) if preparing.naming.is_some() => {
+            is_without_tables(&sql::class(job.sent()), job.sent())
+        }
         _ => is_without_tables(job.class, job.sent()),
     }
 }
@@ -309,7 +412,9 @@ fn form(text: &[u8]) -> Option<Form> {
     let what = words.next()?;
     let counts = what.is("COUNT");
     let what = if counts {
-        let star = words.next()?.is_sign(b'(') && words.next()?.is_sign(b'*') && words.next()?.is_sign(b')');
+        let star = words.next()?.is_sign(b'(')
+            && words.next()?.is_sign(b'*')
+            && words.next()?.is_sign(b')');
         if !star {
             return None;
         }
@@ -322,13 +427,26 @@ fn form(text: &[u8]) -> Option<Form> {
         return None;
     }
     if counts {
-        let name = if errors { "@@session.error_count" } else { "@@session.warning_count" };
-        return ends(words).then(|| Form::Count { errors, name: name.to_owned(), selects: false });
+        let name = if errors {
+            "@@session.error_count"
+        } else {
+            "@@session.warning_count"
+        };
+        return ends(words).then(|| Form::Count {
+            errors,
+            name: name.to_owned(),
+            selects: false,
+        });
     }
     let (mut skip, mut take) = (0, usize::MAX);
     let mut after = words.clone();
     if after.next().is_some_and(|token| token.is("LIMIT")) {
-        let number = |words: &mut Words<'_>| std::str::from_utf8(words.next()?.text).ok()?.parse::<usize>().ok();
+        let number = |words: &mut Words<'_>| {
+            std::str::from_utf8(words.next()?.text)
+                .ok()?
+                .parse::<usize>()
+                .ok()
+        };
         take = number(&mut after)?;
         words = after.clone();
         match after.next() {
@@ -346,7 +464,8 @@ fn form(text: &[u8]) -> Option<Form> {
     ends(words).then_some(Form::List { errors, skip, take })
 }
 
-/// `SELECT @@[session.]warning_count`: the column is called as it is written, which is simple only without blanks.
+/// `SELECT @@[session.]warning_count`: the column is called as it is written, which is simple only
+/// without blanks.
 fn count_by_variable(text: &[u8], mut words: Words<'_>) -> Option<Form> {
     let at = words.next()?;
     let second = words.next()?;
@@ -372,7 +491,9 @@ fn count_by_variable(text: &[u8], mut words: Words<'_>) -> Option<Form> {
 
 /// Nothing follows but a semicolon.
 fn ends(mut words: Words<'_>) -> bool {
-    words.next().is_none_or(|token| token.is_sign(b';') && words.next().is_none())
+    words
+        .next()
+        .is_none_or(|token| token.is_sign(b';') && words.next().is_none())
 }
 
 #[cfg(test)]
@@ -382,17 +503,35 @@ mod tests {
     #[test]
     fn a_session_answers_what_clients_ask() {
         let list = |errors, skip, take| Some(Form::List { errors, skip, take });
-        let count = |errors, name: &str, selects| Some(Form::Count { errors, name: name.to_owned(), selects });
+        let count = |errors, name: &str, selects| {
+            Some(Form::Count {
+                errors,
+                name: name.to_owned(),
+                selects,
+            })
+        };
         for (text, wanted) in [
             ("show warnings", list(false, 0, usize::MAX)),
             ("SHOW ERRORS;", list(true, 0, usize::MAX)),
             ("SHOW WARNINGS LIMIT 5", list(false, 0, 5)),
             ("/* x */ SHOW WARNINGS LIMIT 2, 5 ;", list(false, 2, 5)),
             ("SHOW ERRORS LIMIT 5 OFFSET 2", list(true, 2, 5)),
-            ("SHOW COUNT(*) WARNINGS", count(false, "@@session.warning_count", false)),
-            ("show count( * ) errors", count(true, "@@session.error_count", false)),
-            ("SELECT @@Warning_Count", count(false, "@@Warning_Count", true)),
-            ("SELECT @@session.error_count;", count(true, "@@session.error_count", true)),
+            (
+                "SHOW COUNT(*) WARNINGS",
+                count(false, "@@session.warning_count", false),
+            ),
+            (
+                "show count( * ) errors",
+                count(true, "@@session.error_count", false),
+            ),
+            (
+                "SELECT @@Warning_Count",
+                count(false, "@@Warning_Count", true),
+            ),
+            (
+                "SELECT @@session.error_count;",
+                count(true, "@@session.error_count", true),
+            ),
             ("SHOW WARNINGS LIMIT", None),
             ("SHOW WARNINGS LIMIT ?", None),
             ("SHOW WARNINGS LIMIT 1 2", None),
@@ -414,9 +553,14 @@ mod tests {
         for text in ["SELECT 1", "SET @x = 1", "COMMIT", "USE conf", "BEGIN"] {
             assert!(leaves(text), "{text}");
         }
-        for text in
-            ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "SET @x = (SELECT 1 FROM t)", "SELECT f()", "CALL p()", "SHOW TABLES"]
-        {
+        for text in [
+            "SELECT a FROM t",
+            "INSERT INTO t VALUES (1)",
+            "SET @x = (SELECT 1 FROM t)",
+            "SELECT f()",
+            "CALL p()",
+            "SHOW TABLES",
+        ] {
             assert!(!leaves(text), "{text}");
         }
     }

@@ -53,7 +53,8 @@ pub struct Account<'a> {
     pub tls: Option<&'a Connector>,
     /// Name of the server, for TLS.
     pub host: &'a str,
-    /// It gets proofs of the password only, whatever it asks for: nobody has looked at its certificate, and it has no need of more.
+    /// It gets proofs of the password only, whatever it asks for: nobody has looked at its
+    /// certificate, and it has no need of more.
     pub never_in_clear: bool,
 }
 
@@ -172,7 +173,11 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         First::Refused(error) => return Err(said(&error)),
     };
     drop(packet);
-    let mut wanted = account.caps | caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH | caps::PLUGIN_AUTH_LENENC;
+    let mut wanted = account.caps
+        | caps::PROTOCOL_41
+        | caps::SECURE_CONNECTION
+        | caps::PLUGIN_AUTH
+        | caps::PLUGIN_AUTH_LENENC;
     if account.database.is_some() {
         wanted |= caps::CONNECT_WITH_DB;
     }
@@ -190,15 +195,20 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         if !caps::has(greeting.caps, caps::SSL) {
             return Err(Refused::NoTls);
         }
-        let request = SslRequest { caps: agreed, max_packet: 1 << 30, charset: (account.charset & 0xFF) as u8 };
+        let request = SslRequest {
+            caps: agreed,
+            max_packet: 1 << 30,
+            charset: (account.charset & 0xFF) as u8,
+        };
         let mut payload = Vec::with_capacity(32);
         request.write(&mut payload);
         conn.reply(&payload).await?;
         conn.connect_tls(connector, account.host).await?;
     }
     let mut nonce = greeting.scramble;
-    // A server of ours or of the field may name a default that this account does not use: it will switch us. So it does where we cannot use
-    // it, while no proof at all would be the one of no password.
+    // A server of ours or of the field may name a default that this account does not use: it will
+    // switch us. So it does where we cannot use it, while no proof at all would be the one of no
+    // password.
     let plugin = Plugin::by_name(&greeting.auth_plugin)
         .filter(|plugin| matches!(plugin, Plugin::MysqlNative | Plugin::CachingSha2))
         .filter(|plugin| first_response(*plugin, account.secret, &nonce).is_some())
@@ -213,23 +223,51 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         database: account.database.map(str::to_owned),
         auth_plugin: Some(plugin.name().to_owned()),
         attributes: account.attributes.clone(),
-        zstd_level: account.compression.map_or(0, |compression| compression.zstd_level),
+        zstd_level: account
+            .compression
+            .map_or(0, |compression| compression.zstd_level),
     };
     let mut payload = Vec::with_capacity(256);
     login.write(&mut payload);
     conn.reply(&payload).await?;
-    let (status, plugin) = converse(conn, account.secret, agreed, (plugin, account.never_in_clear), &mut nonce).await?;
+    let (status, plugin) = converse(
+        conn,
+        account.secret,
+        agreed,
+        (plugin, account.never_in_clear),
+        &mut nonce,
+    )
+    .await?;
     if let (Some(compression), Some(algorithm)) = (account.compression, Algorithm::agreed(agreed)) {
-        let level = if algorithm == Algorithm::Zstd { i32::from(compression.zstd_level) } else { compression.zlib_level };
+        let level = if algorithm == Algorithm::Zstd {
+            i32::from(compression.zstd_level)
+        } else {
+            compression.zlib_level
+        };
         conn.compress_to_server(algorithm, level);
     }
-    let proof = Arc::new(Proof { secret: account.secret.clone(), plugin, nonce, charset: account.charset });
+    let proof = Arc::new(Proof {
+        secret: account.secret.clone(),
+        plugin,
+        nonce,
+        charset: account.charset,
+    });
     let collation = greeting.charset;
-    let (version, thread_id, offered) = (greeting.server_version, greeting.thread_id, greeting.caps);
-    Ok(Hello { version, thread_id, caps: agreed, offered, status, collation, proof })
+    let (version, thread_id, offered) =
+        (greeting.server_version, greeting.thread_id, greeting.caps);
+    Ok(Hello {
+        version,
+        thread_id,
+        caps: agreed,
+        offered,
+        status,
+        collation,
+        proof,
+    })
 }
 
-/// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns the SERVER_STATUS_* flags.
+/// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns
+/// the SERVER_STATUS_* flags.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>
 ///
 /// # Errors
@@ -244,7 +282,11 @@ pub async fn log_in_again(
     let proof = &*hello.proof;
     let mut nonce = proof.nonce;
     let response = first_response(proof.plugin, &proof.secret, &nonce);
-    let plugin = if response.is_some() { proof.plugin } else { Plugin::MysqlNative };
+    let plugin = if response.is_some() {
+        proof.plugin
+    } else {
+        Plugin::MysqlNative
+    };
     let change = ChangeUser {
         user: user.to_owned(),
         auth_response: response.unwrap_or_default(),
@@ -258,7 +300,9 @@ pub async fn log_in_again(
     let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
     packet::append(&mut framed, &mut 0, &payload);
     conn.send_commands(framed).await?;
-    converse(conn, &proof.secret, hello.caps, (plugin, false), &mut nonce).await.map(|(status, _)| status)
+    converse(conn, &proof.secret, hello.caps, (plugin, false), &mut nonce)
+        .await
+        .map(|(status, _)| status)
 }
 
 /// Until the server says yes or no: its status flags, and by which plugin it was convinced.
@@ -275,11 +319,16 @@ async fn converse(
             AuthReply::Ok(ok) => return Ok((ok.status, plugin)),
             AuthReply::Err(error) => return Err(said(&error)),
             AuthReply::NextFactor => {
-                return Err(Refused::Impossible("the server asks for a second authentication factor".to_owned()));
+                return Err(Refused::Impossible(
+                    "the server asks for a second authentication factor".to_owned(),
+                ));
             }
             AuthReply::Switch(switch) => {
                 let Some(asked) = Plugin::by_name(&switch.plugin) else {
-                    let what = format!("the server asks for authentication plugin '{}', which is not supported", switch.plugin);
+                    let what = format!(
+                        "the server asks for authentication plugin '{}', which is not supported",
+                        switch.plugin
+                    );
                     return Err(Refused::Impossible(what));
                 };
                 plugin = asked;
@@ -287,19 +336,25 @@ async fn converse(
                     *nonce = switch.nonce()?;
                 }
                 let response = match plugin {
-                    Plugin::ClearPassword | Plugin::Sha256 if never_in_clear => return Err(asks_for_it()),
+                    Plugin::ClearPassword | Plugin::Sha256 if never_in_clear => {
+                        return Err(asks_for_it());
+                    }
                     Plugin::Ed25519 => {
                         let password = terminated(secret).map_err(|_| no_clear(plugin))?;
                         let nonce = switch.data.as_slice().try_into().map_err(|_| {
-                            Refused::Impossible("the server's nonce for client_ed25519 is not one of 32 bytes".to_owned())
+                            Refused::Impossible(
+                                "the server's nonce for client_ed25519 is not one of 32 bytes"
+                                    .to_owned(),
+                            )
                         })?;
                         ed25519::sign(&password[..password.len() - 1], nonce).to_vec()
                     }
-                    Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => terminated(secret)?,
+                    Plugin::ClearPassword | Plugin::Sha256 if conn.is_private() => {
+                        terminated(secret)?
+                    }
                     Plugin::Sha256 => vec![auth::ASK_KEY_SHA256],
                     Plugin::ClearPassword => {
-                        let what =
-                            "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
+                        let what = "the server asks for the password in clear, but the connection is neither TLS nor a Unix socket";
                         return Err(Refused::Impossible(what.to_owned()));
                     }
                     _ => first_response(plugin, secret, nonce).ok_or_else(|| no_clear(plugin))?,
@@ -308,19 +363,29 @@ async fn converse(
             }
             AuthReply::More(data) => match (plugin, data) {
                 (Plugin::CachingSha2, [auth::FAST_OK]) => {}
-                (Plugin::CachingSha2 | Plugin::Sha256, _) if never_in_clear => return Err(asks_for_it()),
+                (Plugin::CachingSha2 | Plugin::Sha256, _) if never_in_clear => {
+                    return Err(asks_for_it());
+                }
                 (Plugin::CachingSha2, [auth::FULL]) if conn.is_private() => {
                     let response = terminated(secret)?;
                     conn.reply(&response).await?;
                 }
-                (Plugin::CachingSha2, [auth::FULL]) => conn.reply(&[auth::ASK_KEY_CACHING_SHA2]).await?,
+                (Plugin::CachingSha2, [auth::FULL]) => {
+                    conn.reply(&[auth::ASK_KEY_CACHING_SHA2]).await?
+                }
                 (Plugin::CachingSha2 | Plugin::Sha256, pem) => {
                     let password = terminated(secret)?;
-                    let sealed = tls::seal(pem, &auth::xor_password(&password[..password.len() - 1], nonce))?;
+                    let sealed = tls::seal(
+                        pem,
+                        &auth::xor_password(&password[..password.len() - 1], nonce),
+                    )?;
                     conn.reply(&sealed).await?;
                 }
                 (plugin, _) => {
-                    let what = format!("the server continues {} in a way we do not know", plugin.name());
+                    let what = format!(
+                        "the server continues {} in a way we do not know",
+                        plugin.name()
+                    );
                     return Err(Refused::Impossible(what));
                 }
             },
@@ -331,9 +396,15 @@ async fn converse(
 fn first_response(plugin: Plugin, secret: &Secret, nonce: &Nonce) -> Option<Vec<u8>> {
     match (plugin, secret) {
         (_, Secret::None) => Some(Vec::new()),
-        (Plugin::CachingSha2, Secret::Clear(password)) => Some(auth::sha2_scramble(password.as_bytes(), nonce)),
-        (Plugin::MysqlNative, Secret::Clear(password)) => Some(auth::native_scramble(password.as_bytes(), nonce)),
-        (Plugin::MysqlNative, Secret::NativeStage1(stage1)) => Some(auth::native_from_stage1(stage1, nonce).to_vec()),
+        (Plugin::CachingSha2, Secret::Clear(password)) => {
+            Some(auth::sha2_scramble(password.as_bytes(), nonce))
+        }
+        (Plugin::MysqlNative, Secret::Clear(password)) => {
+            Some(auth::native_scramble(password.as_bytes(), nonce))
+        }
+        (Plugin::MysqlNative, Secret::NativeStage1(stage1)) => {
+            Some(auth::native_from_stage1(stage1, nonce).to_vec())
+        }
         _ => None,
     }
 }
@@ -357,11 +428,17 @@ fn no_clear(plugin: Plugin) -> Refused {
 }
 
 fn asks_for_it() -> Refused {
-    Refused::Impossible("it asks for the password itself, and gets no more than a proof of it".to_owned())
+    Refused::Impossible(
+        "it asks for the password itself, and gets no more than a proof of it".to_owned(),
+    )
 }
 
 fn said(error: &wire::ok::Err<'_>) -> Refused {
-    Refused::Server { code: error.code, state: error.state, message: String::from_utf8_lossy(error.message).into_owned() }
+    Refused::Server {
+        code: error.code,
+        state: error.state,
+        message: String::from_utf8_lossy(error.message).into_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -375,7 +452,11 @@ mod tests {
     fn who_never_gets_a_password_in_clear_does_not_by_asking_for_it() {
         let switch = |plugin: Plugin| {
             let mut payload = Vec::new();
-            AuthSwitch { plugin: plugin.name().into(), data: vec![7; 20] }.write(&mut payload);
+            AuthSwitch {
+                plugin: plugin.name().into(),
+                data: vec![7; 20],
+            }
+            .write(&mut payload);
             payload
         };
         let full = vec![wire::handshake::AUTH_MORE_HEADER, auth::FULL];
@@ -385,24 +466,40 @@ mod tests {
             (switch(Plugin::ClearPassword), None),
         ] {
             for never_in_clear in [false, true] {
-                let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+                let limits = Limits {
+                    time_max: Duration::from_secs(60),
+                    turns_max: 100_000,
+                };
                 let (asked, answer) = (asked.clone(), answer.clone().filter(|_| !never_in_clear));
                 rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
                     let at: rt::Address = "10.0.0.1:6032".parse().unwrap();
                     let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
-                    let (ours, theirs) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+                    let (ours, theirs) = (
+                        rt.connect(&at).await.unwrap(),
+                        listener.accept().await.unwrap(),
+                    );
                     let mut other = Conn::new(theirs);
                     other.reply(&asked).await.unwrap();
-                    let (mut conn, secret, mut nonce) = (Conn::new(ours), Secret::Clear("s3cret".into()), [7; 20]);
+                    let (mut conn, secret, mut nonce) =
+                        (Conn::new(ours), Secret::Clear("s3cret".into()), [7; 20]);
                     let login = async {
-                        let said =
-                            converse(&mut conn, &secret, caps::PLUGIN_AUTH, (Plugin::CachingSha2, never_in_clear), &mut nonce);
+                        let said = converse(
+                            &mut conn,
+                            &secret,
+                            caps::PLUGIN_AUTH,
+                            (Plugin::CachingSha2, never_in_clear),
+                            &mut nonce,
+                        );
                         rt.timeout(Duration::from_secs(1), said).await
                     };
                     let refused = matches!(login.await, Ok(Err(Refused::Impossible(_))));
                     assert_eq!(refused, answer.is_none());
                     drop(conn);
-                    let heard = other.packet(1000).await.ok().map(|packet| packet.payload().to_vec());
+                    let heard = other
+                        .packet(1000)
+                        .await
+                        .ok()
+                        .map(|packet| packet.payload().to_vec());
                     assert_eq!(heard, answer);
                 });
             }

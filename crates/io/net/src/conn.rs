@@ -1,5 +1,5 @@
-//! Packets over a socket, with or without TLS and compression. Bytes that came stay in the runtime's buffers; only a
-//! packet that is cut by the end of a buffer is copied.
+//! Packets over a socket, with or without TLS and compression. Bytes that came stay in the
+//! runtime's buffers; only a packet that is cut by the end of a buffer is copied.
 
 use crate::NetError;
 use crate::packed::Packed;
@@ -47,8 +47,18 @@ impl Parted {
     /// # Errors
     /// As [`rt::Rt::adopt`].
     pub fn adopt(self, rt: &rt::Rt) -> std::io::Result<Conn> {
-        let Self { handed, tls, received, sent } = self;
-        Ok(Conn { tls, received, sent, ..Conn::new(rt.adopt(handed)?) })
+        let Self {
+            handed,
+            tls,
+            received,
+            sent,
+        } = self;
+        Ok(Conn {
+            tls,
+            received,
+            sent,
+            ..Conn::new(rt.adopt(handed)?)
+        })
     }
 }
 
@@ -89,7 +99,15 @@ impl Conn {
     /// Over a socket.
     #[must_use]
     pub fn new(socket: Socket) -> Self {
-        Self { socket, tls: None, packed: None, rest: None, seq: 0, received: 0, sent: 0 }
+        Self {
+            socket,
+            tls: None,
+            packed: None,
+            rest: None,
+            seq: 0,
+            received: 0,
+            sent: 0,
+        }
     }
 
     /// The socket below.
@@ -107,7 +125,9 @@ impl Conn {
     /// May a password cross it in clear: TLS or a Unix socket?
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.is_tls() || matches!(self.socket.peer(), Address::Unix(_)) || matches!(self.socket.local(), Address::Unix(_))
+        self.is_tls()
+            || matches!(self.socket.peer(), Address::Unix(_))
+            || matches!(self.socket.local(), Address::Unix(_))
     }
 
     /// The certificate that a client has shown over TLS; asked for with [`Acceptor::asking`].
@@ -128,8 +148,8 @@ impl Conn {
         self.tls.as_ref().map(|tls| tls.info())
     }
 
-    /// Compression from the next byte on, in both directions: the client's login is over. A level that the algorithm has not becomes the
-    /// nearest.
+    /// Compression from the next byte on, in both directions: the client's login is over. A level
+    /// that the algorithm has not becomes the nearest.
     pub fn compress(&mut self, algorithm: Algorithm, level: i32) {
         self.packed = Some(Box::new(Packed::to_client(algorithm, level)));
     }
@@ -139,7 +159,8 @@ impl Conn {
         self.packed = Some(Box::new(Packed::to_server(algorithm, level)));
     }
 
-    /// Whether frames that come have to be numbered one after the other, if it is compressed: see [`wire::frame::Frames::in_order`].
+    /// Whether frames that come have to be numbered one after the other, if it is compressed: see
+    /// [`wire::frame::Frames::in_order`].
     pub fn in_order(&mut self, must_be: bool) {
         if let Some(packed) = &mut self.packed {
             packed.frames.in_order(must_be);
@@ -149,10 +170,13 @@ impl Conn {
     /// How it is compressed, and at which level.
     #[must_use]
     pub fn compression(&self) -> Option<(Algorithm, i32)> {
-        self.packed.as_ref().map(|packed| (packed.frames.algorithm(), packed.frames.level()))
+        self.packed
+            .as_ref()
+            .map(|packed| (packed.frames.algorithm(), packed.frames.level()))
     }
 
-    /// Bytes received and sent so far, as they crossed the wire (received: without a header of the PROXY protocol; sent: before they were encrypted).
+    /// Bytes received and sent so far, as they crossed the wire (received: without a header of the
+    /// PROXY protocol; sent: before they were encrypted).
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.received, self.sent)
@@ -163,20 +187,30 @@ impl Conn {
     pub fn is_idle(&self) -> bool {
         self.rest.as_ref().is_none_or(|rest| rest.is_empty())
             && self.tls.as_ref().is_none_or(|tls| tls.is_drained())
-            && self.packed.as_ref().is_none_or(|packed| packed.is_drained())
+            && self
+                .packed
+                .as_ref()
+                .is_none_or(|packed| packed.is_drained())
             && self.socket.is_idle()
     }
 
-    /// Takes an idle connection from this core, for another to adopt; what is left here is only to be dropped.
+    /// Takes an idle connection from this core, for another to adopt; what is left here is only to
+    /// be dropped.
     ///
     /// # Errors
-    /// It is not idle or does not stay so, or is compressed; or there are no descriptors left, and it stays as it was.
+    /// It is not idle or does not stay so, or is compressed; or there are no descriptors left, and
+    /// it stays as it was.
     pub async fn part(&mut self) -> Result<Parted, NotHanded> {
         if !self.is_idle() || self.packed.is_some() {
             return Err(NotHanded::Over);
         }
         let handed = self.socket.hand_over().await?;
-        Ok(Parted { handed, tls: self.tls.take(), received: self.received, sent: self.sent })
+        Ok(Parted {
+            handed,
+            tls: self.tls.take(),
+            received: self.received,
+            sent: self.sent,
+        })
     }
 
     /// The bytes that came next, as they came. An empty chunk is the end.
@@ -203,7 +237,9 @@ impl Conn {
 
     async fn more_unpacked(&mut self) -> Result<Chunk, NetError> {
         loop {
-            let Some(packed) = &mut self.packed else { return Ok(Chunk::empty()) };
+            let Some(packed) = &mut self.packed else {
+                return Ok(Chunk::empty());
+            };
             let plain = packed.read()?;
             if !plain.is_empty() {
                 return Ok(Chunk::from(plain));
@@ -225,7 +261,9 @@ impl Conn {
     }
 
     async fn more_of_tls(&mut self) -> Result<Chunk, NetError> {
-        let Some(tls) = &mut self.tls else { return Ok(Chunk::from(Vec::new())) };
+        let Some(tls) = &mut self.tls else {
+            return Ok(Chunk::from(Vec::new()));
+        };
         loop {
             let plain = match tls.read() {
                 Ok(plain) => plain,
@@ -255,7 +293,8 @@ impl Conn {
         }
     }
 
-    /// The client for whom whoever connects speaks, if the first bytes are a header of the PROXY protocol that names one.
+    /// The client for whom whoever connects speaks, if the first bytes are a header of the PROXY
+    /// protocol that names one.
     ///
     /// # Errors
     /// The header is broken; nothing that comes may be believed.
@@ -290,7 +329,8 @@ impl Conn {
         }
     }
 
-    /// [`recv`](Self::recv) for whoever waits for several things at once. Nothing is lost between two looks.
+    /// [`recv`](Self::recv) for whoever waits for several things at once. Nothing is lost between
+    /// two looks.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, NetError>> {
         pin!(self.recv()).poll(cx)
     }
@@ -303,7 +343,8 @@ impl Conn {
         pin!(self.socket.room()).poll(cx).map_err(NetError::from)
     }
 
-    /// Whether the first bytes are those of a header of the PROXY protocol, which nobody has allowed.
+    /// Whether the first bytes are those of a header of the PROXY protocol, which nobody has
+    /// allowed.
     pub(crate) async fn begins_proxied(&mut self) -> Result<bool, NetError> {
         let first = self.recv().await?;
         if first.is_empty() {
@@ -338,7 +379,8 @@ impl Conn {
         self.send(bytes).await
     }
 
-    /// A command begins with the next byte that is queued: with compression, each begins to count anew.
+    /// A command begins with the next byte that is queued: with compression, each begins to count
+    /// anew.
     pub fn begin_command(&mut self) {
         if let Some(packed) = &mut self.packed {
             packed.frames.begin();
@@ -348,7 +390,9 @@ impl Conn {
     /// Whether the next frame that is sent has the number of a command's first.
     #[must_use]
     pub fn is_next_frame_first(&self) -> bool {
-        self.packed.as_ref().is_some_and(|packed| packed.frames.is_next_first())
+        self.packed
+            .as_ref()
+            .is_some_and(|packed| packed.frames.is_next_first())
     }
 
     async fn send_commands_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {
@@ -367,7 +411,9 @@ impl Conn {
 
     async fn send_packed(&mut self, mut bytes: Chunk) -> Result<(), NetError> {
         for piece in bytes.chunks_mut(PIECE_MAX) {
-            let Some(packed) = &mut self.packed else { break };
+            let Some(packed) = &mut self.packed else {
+                break;
+            };
             let frame = packed.pack(piece);
             if !frame.is_empty() {
                 self.send_as_is(Chunk::from(frame)).await?;
@@ -389,16 +435,25 @@ impl Conn {
         Ok(())
     }
 
-    /// The same without waiting: whoever has much to send asks the socket for [`room`](Socket::room) in between.
+    /// The same without waiting: whoever has much to send asks the socket for
+    /// [`room`](Socket::room) in between.
     ///
     /// # Errors
     /// As [`Conn::send`].
     pub fn queue(&mut self, bytes: impl Into<Chunk>) -> Result<(), NetError> {
         let mut bytes = bytes.into();
         self.sent += bytes.len() as u64;
-        let Some(packed) = &mut self.packed else { return self.queue_as_is(bytes) };
-        let frames: Vec<_> = bytes.chunks_mut(PIECE_MAX).map(|piece| packed.pack(piece)).collect();
-        frames.into_iter().filter(|frame| !frame.is_empty()).try_for_each(|frame| self.queue_as_is(Chunk::from(frame)))
+        let Some(packed) = &mut self.packed else {
+            return self.queue_as_is(bytes);
+        };
+        let frames: Vec<_> = bytes
+            .chunks_mut(PIECE_MAX)
+            .map(|piece| packed.pack(piece))
+            .collect();
+        frames
+            .into_iter()
+            .filter(|frame| !frame.is_empty())
+            .try_for_each(|frame| self.queue_as_is(Chunk::from(frame)))
     }
 
     fn queue_as_is(&mut self, bytes: Chunk) -> Result<(), NetError> {
@@ -421,8 +476,8 @@ impl Conn {
     /// The next packet, whole. Cancel-safe: what has come of it is still there for the next call.
     ///
     /// # Errors
-    /// [`NetError::Closed`] between packets; [`NetError::TooLarge`] when its payload is longer than `limit`: what has come of it is still to be
-    /// read then.
+    /// [`NetError::Closed`] between packets; [`NetError::TooLarge`] when its payload is longer than
+    /// `limit`: what has come of it is still to be read then.
     pub async fn packet(&mut self, limit: usize) -> Result<Packet, NetError> {
         let mut chunk = self.recv().await?;
         if chunk.is_empty() {
@@ -442,7 +497,11 @@ impl Conn {
                 chunk = first;
             }
             self.seq = seq.wrapping_add(1);
-            return Ok(Packet { bytes: chunk, start: packet::HEADER_LEN, seq });
+            return Ok(Packet {
+                bytes: chunk,
+                start: packet::HEADER_LEN,
+                seq,
+            });
         }
         // On the heap, because every idle client waits in this function and few packets are cut.
         Box::pin(self.gathered(chunk, limit)).await
@@ -450,9 +509,13 @@ impl Conn {
 
     /// A packet of several buffers, or of several pieces of 16 MiB.
     async fn gathered(&mut self, first: Chunk, limit: usize) -> Result<Packet, NetError> {
-        let mut come = Partly { bytes: first.to_vec(), conn: self };
+        let mut come = Partly {
+            bytes: first.to_vec(),
+            conn: self,
+        };
         drop(first);
-        let (mut piece, mut payload) = (0, 0); // where a piece begins; bytes of payload up to its end
+        // where a piece begins; bytes of payload up to its end
+        let (mut piece, mut payload) = (0, 0);
         loop {
             come.up_to(piece + packet::HEADER_LEN).await?;
             let head = &come.bytes[piece..];
@@ -471,15 +534,24 @@ impl Conn {
             come.conn.keep(bytes.split_off(end));
             come.conn.seq = seq.wrapping_add(1);
             if piece == 0 {
-                return Ok(Packet { bytes: Chunk::from(bytes), start: packet::HEADER_LEN, seq });
+                return Ok(Packet {
+                    bytes: Chunk::from(bytes),
+                    start: packet::HEADER_LEN,
+                    seq,
+                });
             }
             take_headers_out(&mut bytes);
-            return Ok(Packet { bytes: Chunk::from(bytes), start: 0, seq });
+            return Ok(Packet {
+                bytes: Chunk::from(bytes),
+                start: 0,
+                seq,
+            });
         }
     }
 
-    /// Reads a packet that is too large to its end, and drops it as it comes: its first byte, and the number of its last piece. Most clients look for an answer
-    /// only when all of their command is sent.
+    /// Reads a packet that is too large to its end, and drops it as it comes: its first byte, and
+    /// the number of its last piece. Most clients look for an answer only when all of their command
+    /// is sent.
     ///
     /// `came` goes up with every byte, for who wants to know whether it goes on.
     ///
@@ -489,9 +561,13 @@ impl Conn {
         let mut begins = None;
         loop {
             let first = self.recv().await?.to_vec();
-            let mut head = Partly { bytes: first, conn: self };
+            let mut head = Partly {
+                bytes: first,
+                conn: self,
+            };
             head.up_to(packet::HEADER_LEN).await?;
-            let (len, seq) = packet::header(&[head.bytes[0], head.bytes[1], head.bytes[2], head.bytes[3]]);
+            let (len, seq) =
+                packet::header(&[head.bytes[0], head.bytes[1], head.bytes[2], head.bytes[3]]);
             drop(head);
             let mut left = packet::HEADER_LEN + len;
             while left > 0 {
@@ -501,7 +577,8 @@ impl Conn {
                 }
                 let dropped = chunk.split_to(left.min(chunk.len()));
                 let at = packet::HEADER_LEN + len - left; // in this piece, with its header
-                begins = begins.or_else(|| dropped.get(packet::HEADER_LEN.checked_sub(at)?).copied());
+                begins =
+                    begins.or_else(|| dropped.get(packet::HEADER_LEN.checked_sub(at)?).copied());
                 left -= dropped.len();
                 came.set(came.get() + dropped.len());
                 if !chunk.is_empty() {
@@ -516,7 +593,11 @@ impl Conn {
     }
 
     fn keep(&mut self, tail: Vec<u8>) {
-        self.rest = if tail.is_empty() { None } else { Some(Chunk::from(tail)) };
+        self.rest = if tail.is_empty() {
+            None
+        } else {
+            Some(Chunk::from(tail))
+        };
     }
 
     /// Send one payload as the next packet of a dialogue (handshake, authentication).
@@ -565,7 +646,9 @@ impl Conn {
             }
             let chunk = self.socket.recv().await?;
             if chunk.is_empty() {
-                return Err(NetError::Tls("the other side left during the handshake".to_owned()));
+                return Err(NetError::Tls(
+                    "the other side left during the handshake".to_owned(),
+                ));
             }
             session.feed(&chunk);
         }
@@ -578,8 +661,9 @@ impl Conn {
         let _late = rt.timeout(PARTING, self.last_words()).await;
     }
 
-    /// Sends a peer away that did not ask for it. Closing while something of it is unread would reset the connection, and the peer
-    /// might lose our last words: so our side ends first, and what still comes is dropped, for a moment.
+    /// Sends a peer away that did not ask for it. Closing while something of it is unread would
+    /// reset the connection, and the peer might lose our last words: so our side ends first, and
+    /// what still comes is dropped, for a moment.
     pub async fn dismiss(mut self, rt: &rt::Rt) {
         let parting = async {
             self.last_words().await?;
@@ -631,7 +715,9 @@ impl Drop for Partly<'_> {
 fn take_headers_out(bytes: &mut Vec<u8>) {
     let (mut from, mut to) = (0, 0);
     while from < bytes.len() {
-        let end = bytes.len().min(from + packet::HEADER_LEN + packet::MAX_PAYLOAD);
+        let end = bytes
+            .len()
+            .min(from + packet::HEADER_LEN + packet::MAX_PAYLOAD);
         bytes.copy_within(from + packet::HEADER_LEN..end, to);
         to += end - from - packet::HEADER_LEN;
         from = end;
@@ -648,11 +734,17 @@ mod tests {
 
     /// One end that says what it is told to, and a connection at the other.
     fn with<F: Future<Output = ()>>(test: impl FnOnce(Rt, Socket, Conn) -> F) {
-        let limits = Limits { time_max: Duration::from_secs(3600), turns_max: 10_000_000 };
+        let limits = Limits {
+            time_max: Duration::from_secs(3600),
+            turns_max: 10_000_000,
+        };
         rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
             let at: Address = "10.0.0.1:3306".parse().unwrap();
             let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
-            let (said, heard) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            let (said, heard) = (
+                rt.connect(&at).await.unwrap(),
+                listener.accept().await.unwrap(),
+            );
             test(rt, said, Conn::new(heard)).await;
         });
     }
@@ -694,7 +786,10 @@ mod tests {
                 });
                 let mut waited = 0;
                 let packet = loop {
-                    match rt.timeout(Duration::from_secs(1), conn.packet(1 << 26)).await {
+                    match rt
+                        .timeout(Duration::from_secs(1), conn.packet(1 << 26))
+                        .await
+                    {
                         Ok(packet) => break packet.unwrap(),
                         Err(_) => waited += 1,
                     }
@@ -711,7 +806,10 @@ mod tests {
         with(|rt, socket, mut conn| async move {
             let own = crate::tls::SelfSigned::generate().unwrap();
             let acceptor = Acceptor::new(&own.certificate, &own.key).unwrap();
-            let mut session = Connector::new(&crate::tls::Settings::default()).unwrap().begin("10.0.0.1").unwrap();
+            let mut session = Connector::new(&crate::tls::Settings::default())
+                .unwrap()
+                .begin("10.0.0.1")
+                .unwrap();
             let heard = Rc::new(Cell::new(None));
             rt.spawn({
                 let heard = heard.clone();
@@ -724,8 +822,14 @@ mod tests {
                         }
                         session.feed(&socket.recv().await.unwrap());
                     }
-                    socket.send(session.plain_to_send(b"hello").unwrap()).await.unwrap();
-                    socket.send([&[23, 3, 3, 0, 40][..], &[7; 40]].concat()).await.unwrap();
+                    socket
+                        .send(session.plain_to_send(b"hello").unwrap())
+                        .await
+                        .unwrap();
+                    socket
+                        .send([&[23, 3, 3, 0, 40][..], &[7; 40]].concat())
+                        .await
+                        .unwrap();
                     let error = loop {
                         session.feed(&socket.recv().await.unwrap());
                         match session.read() {
@@ -748,17 +852,29 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_too_large_is_skipped_to_its_end_and_no_further() {
-        for size in [11, 70_000, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD, 2 * packet::MAX_PAYLOAD + 5] {
+        for size in [
+            11,
+            70_000,
+            packet::MAX_PAYLOAD - 1,
+            packet::MAX_PAYLOAD,
+            2 * packet::MAX_PAYLOAD + 5,
+        ] {
             with(|rt, socket, mut conn| async move {
                 let mut bytes = framed(&vec![b'x'; size]);
                 bytes.extend(framed(b"next"));
                 say(&rt, socket, bytes);
                 // The second piece may be the one that is too much.
                 for limit in [10, size - 1] {
-                    assert!(matches!(conn.packet(limit).await, Err(NetError::TooLarge { .. })), "{size}");
+                    assert!(
+                        matches!(conn.packet(limit).await, Err(NetError::TooLarge { .. })),
+                        "{size}"
+                    );
                 }
                 let (begins, seq) = conn.skip(&Cell::new(0)).await.unwrap();
-                assert_eq!((begins, usize::from(seq)), (b'x', size / packet::MAX_PAYLOAD));
+                assert_eq!(
+                    (begins, usize::from(seq)),
+                    (b'x', size / packet::MAX_PAYLOAD)
+                );
                 assert_eq!(conn.packet(10).await.unwrap().payload(), b"next");
             });
         }

@@ -1,5 +1,6 @@
-//! A framed MySQL connection that one can await: packets, TLS over memory buffers, compression, and both
-//! sides of the login. Knows the protocol and the sockets; knows nothing of configuration, pools or SQL.
+//! A framed MySQL connection that one can await: packets, TLS over memory buffers, compression, and
+//! both sides of the login. Knows the protocol and the sockets; knows nothing of configuration,
+//! pools or SQL.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -12,5 +13,7 @@ pub mod tls;
 pub use client::{Account, Compression, Hello, Proof, Refused, Secret, log_in_again, login};
 pub use conn::{Conn, Packet, Parted};
 pub use error::NetError;
-pub use server::{Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, welcome};
+pub use server::{
+    Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, welcome,
+};
 pub use tls::Shown;

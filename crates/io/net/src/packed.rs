@@ -7,7 +7,8 @@ use wire::frame::{Algorithm, Codecs, Frames};
 use wire::packet::Numbers;
 
 thread_local! {
-    /// Each packs or unpacks one frame at a time for some connection of this core; one for each connection would be a quarter of a megabyte.
+    /// Each packs or unpacks one frame at a time for some connection of this core; one for each
+    /// connection would be a quarter of a megabyte.
     static CODECS: RefCell<Codecs> = RefCell::default();
 }
 
@@ -20,8 +21,9 @@ pub(crate) struct Packed {
     answers: Option<Answers>,
 }
 
-/// Packets of a server. With compression it numbers them after the frames that it was sent, not after the packets, and nobody who compresses looks.
-/// A client of ours may, so they are numbered as they would be without.
+/// Packets of a server. With compression it numbers them after the frames that it was sent, not
+/// after the packets, and nobody who compresses looks. A client of ours may, so they are numbered
+/// as they would be without.
 #[derive(Debug, Default)]
 struct Answers {
     sent: Numbers,
@@ -31,11 +33,18 @@ struct Answers {
 
 impl Packed {
     pub(crate) fn to_client(algorithm: Algorithm, level: i32) -> Self {
-        Self { frames: Frames::new(algorithm, level), unread: Chunk::empty(), answers: None }
+        Self {
+            frames: Frames::new(algorithm, level),
+            unread: Chunk::empty(),
+            answers: None,
+        }
     }
 
     pub(crate) fn to_server(algorithm: Algorithm, level: i32) -> Self {
-        Self { answers: Some(Answers::default()), ..Self::to_client(algorithm, level) }
+        Self {
+            answers: Some(Answers::default()),
+            ..Self::to_client(algorithm, level)
+        }
     }
 
     /// What came; there must be nothing left of what came before.
@@ -47,7 +56,8 @@ impl Packed {
     /// The next bytes; none if more has to come before.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, Malformed> {
         let mut out = Vec::new();
-        let used = CODECS.with_borrow_mut(|codecs| self.frames.unpack(&self.unread, &mut out, codecs))?;
+        let used =
+            CODECS.with_borrow_mut(|codecs| self.frames.unpack(&self.unread, &mut out, codecs))?;
         self.unread.advance(used);
         if self.unread.is_empty() {
             // A buffer of the pool goes back.
@@ -66,7 +76,8 @@ impl Packed {
         self.unread.is_empty() && self.frames.is_between()
     }
 
-    /// What goes over the wire for these bytes, which are as they were; a client gets none before a packet is whole.
+    /// What goes over the wire for these bytes, which are as they were; a client gets none before a
+    /// packet is whole.
     pub(crate) fn pack(&mut self, plain: &mut [u8]) -> Vec<u8> {
         let mut out = Vec::new();
         CODECS.with_borrow_mut(|codecs| match &mut self.answers {

@@ -6,7 +6,9 @@ use rt::Rt;
 use std::fmt;
 use std::net::SocketAddr;
 use wire::auth::{self, Nonce, Plugin};
-use wire::handshake::{AuthSwitch, ChangeUser, Greeting, Login, SslRequest, is_ssl_request, write_auth_more};
+use wire::handshake::{
+    AuthSwitch, ChangeUser, Greeting, Login, SslRequest, is_ssl_request, write_auth_more,
+};
 use wire::{caps, crypt, ed25519, status};
 
 /// Bytes of a packet before the client is known.
@@ -47,12 +49,14 @@ pub enum Credential {
     CachingSha2(String),
 }
 
-/// Whom a name stands for. There are two credentials while a password is being changed: either will do.
+/// Whom a name stands for. There are two credentials while a password is being changed: either will
+/// do.
 #[derive(Debug, Clone)]
 pub enum Found {
     /// A user.
     User(Vec<Credential>),
-    /// Nobody. The client is asked as if it were the user of these credentials, which must be none that it could know, and refused.
+    /// Nobody. The client is asked as if it were the user of these credentials, which must be none
+    /// that it could know, and refused.
     Nobody(Vec<Credential>),
 }
 
@@ -74,7 +78,8 @@ pub struct Entered {
 pub struct Proven {
     /// What can be used to log in to servers as this user.
     pub secret: Secret,
-    /// What the OK has to say of our certificate over TLS ([`auth::vouch`]); empty where there is nothing to say it with.
+    /// What the OK has to say of our certificate over TLS ([`auth::vouch`]); empty where there is
+    /// nothing to say it with.
     pub vouch: Vec<u8>,
 }
 
@@ -115,8 +120,8 @@ impl<E: Into<NetError>> From<E> for LoginFailed {
 /// Hears whom a header of the PROXY protocol names, if there is one; false turns the client away.
 pub type Heard<'a> = &'a mut dyn FnMut(Option<SocketAddr>) -> bool;
 
-/// The whole login. `header`: whoever connects may say for whom he speaks, and this hears it. The final OK or ERR is left to the caller,
-/// who may have reasons of its own to refuse.
+/// The whole login. `header`: whoever connects may say for whom he speaks, and this hears it. The
+/// final OK or ERR is left to the caller, who may have reasons of its own to refuse.
 ///
 /// # Errors
 /// [`LoginFailed::Denied`] after a proper exchange; the caller answers 1045.
@@ -142,7 +147,8 @@ pub async fn welcome(
     conn.restart_at(0);
     conn.reply(&payload).await?;
 
-    // Whoever reads the answer to a header that is none has sent a login behind it: its number is 1.
+    // Whoever reads the answer to a header that is none has sent a login behind it: its number is
+    // 1.
     match header {
         Some(heard) => match conn.proxied_client().await {
             Ok(client) if heard(client) => {}
@@ -157,7 +163,8 @@ pub async fn welcome(
         },
         None if conn.begins_proxied().await? => {
             conn.restart_at(2);
-            let what = "a PROXY header from an address that mysql-proxy_protocol_networks does not name";
+            let what =
+                "a PROXY header from an address that mysql-proxy_protocol_networks does not name";
             return Err(NetError::Malformed(wire::Malformed::new(what)).into());
         }
         None => {}
@@ -166,7 +173,10 @@ pub async fn welcome(
     if is_ssl_request(packet.payload()) {
         SslRequest::read(packet.payload())?;
         let Some(acceptor) = &door.tls else {
-            return Err(NetError::Tls("the client asked for TLS, which was not offered".to_owned()).into());
+            return Err(NetError::Tls(
+                "the client asked for TLS, which was not offered".to_owned(),
+            )
+            .into());
         };
         conn.accept_tls(acceptor).await?;
         packet = conn.packet(LOGIN_LEN_MAX).await?;
@@ -177,16 +187,28 @@ pub async fn welcome(
     let response = std::mem::take(&mut login.auth_response);
     let plugin = claimed(login.caps, login.auth_plugin.as_deref());
     let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
-    // The nonce was one for the plugin that the greeting names: who uses another may wait for a nonce of its own.
+    // The nonce was one for the plugin that the greeting names: who uses another may wait for a
+    // nonce of its own.
     let ask = switchable && response.is_empty() && plugin != Some(door.plugin);
-    let proof = Proof { user: &login.user, plugin, response, switchable, ask };
+    let proof = Proof {
+        user: &login.user,
+        plugin,
+        response,
+        switchable,
+        ask,
+    };
     let Proven { secret, vouch } = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
-    Ok(Entered { login, secret, nonce, vouch })
+    Ok(Entered {
+        login,
+        secret,
+        nonce,
+        vouch,
+    })
 }
 
-/// COM_CHANGE_USER: the client proves who it is once more, by the preferred plugin if it can. It is asked for its proof even if it has sent one: so do servers, and
-/// libmysqlclient sends none before.
-/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>
+/// COM_CHANGE_USER: the client proves who it is once more, by the preferred plugin if it can. It is
+/// asked for its proof even if it has sent one: so do servers, and libmysqlclient sends none
+/// before. <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_change_user.html>
 ///
 /// # Errors
 /// As [`welcome`].
@@ -200,8 +222,18 @@ pub async fn authenticate_again(
     find: impl Fn(&str) -> Found,
 ) -> Result<Proven, LoginFailed> {
     let switchable = caps::has(caps, caps::PLUGIN_AUTH);
-    let plugin = if switchable { Some(preferred) } else { claimed(caps, None) };
-    let proof = Proof { user: &change.user, plugin, response: change.auth_response.clone(), switchable, ask: switchable };
+    let plugin = if switchable {
+        Some(preferred)
+    } else {
+        claimed(caps, None)
+    };
+    let proof = Proof {
+        user: &change.user,
+        plugin,
+        response: change.auth_response.clone(),
+        switchable,
+        ask: switchable,
+    };
     check(conn, tls, nonce, proof, &find).await
 }
 
@@ -229,9 +261,19 @@ async fn check(
     proof: Proof<'_>,
     find: &impl Fn(&str) -> Found,
 ) -> Result<Proven, LoginFailed> {
-    let Proof { user, mut plugin, mut response, switchable, ask } = proof;
-    let denied = |with_password| LoginFailed::Denied { user: user.to_owned(), with_password };
-    // An unknown user goes the whole way of a known one, so that the answers do not tell them apart.
+    let Proof {
+        user,
+        mut plugin,
+        mut response,
+        switchable,
+        ask,
+    } = proof;
+    let denied = |with_password| LoginFailed::Denied {
+        user: user.to_owned(),
+        with_password,
+    };
+    // An unknown user goes the whole way of a known one, so that the answers do not tell them
+    // apart.
     let (credentials, known) = match find(user) {
         Found::User(credentials) => (credentials, true),
         Found::Nobody(credentials) => (credentials, false),
@@ -243,8 +285,16 @@ async fn check(
             return Err(denied(!response.is_empty()));
         }
         let mut payload = Vec::with_capacity(64);
-        let data = if wanted == Plugin::Ed25519 { ed25519::nonce(&nonce).to_vec() } else { nonce.to_vec() };
-        AuthSwitch { plugin: wanted.name().to_owned(), data }.write(&mut payload);
+        let data = if wanted == Plugin::Ed25519 {
+            ed25519::nonce(&nonce).to_vec()
+        } else {
+            nonce.to_vec()
+        };
+        AuthSwitch {
+            plugin: wanted.name().to_owned(),
+            data,
+        }
+        .write(&mut payload);
         conn.reply(&payload).await?;
         response = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
         plugin = Some(wanted);
@@ -253,24 +303,45 @@ async fn check(
     let secret = match plugin {
         Some(Plugin::CachingSha2) => sha2(conn, tls, &nonce, &credentials, &response).await?,
         Some(Plugin::ClearPassword) if conn.is_private() => {
-            Box::pin(clear(&conn.socket().rt(), &credentials, auth::clear_password(&response))).await
+            Box::pin(clear(
+                &conn.socket().rt(),
+                &credentials,
+                auth::clear_password(&response),
+            ))
+            .await
         }
-        Some(Plugin::MysqlNative) => credentials.iter().find_map(|credential| native(credential, &nonce, &response)),
-        Some(Plugin::Ed25519) => credentials.iter().find_map(|credential| signed(credential, &nonce, &response)),
+        Some(Plugin::MysqlNative) => credentials
+            .iter()
+            .find_map(|credential| native(credential, &nonce, &response)),
+        Some(Plugin::Ed25519) => credentials
+            .iter()
+            .find_map(|credential| signed(credential, &nonce, &response)),
         _ => None,
     };
-    let secret = secret.filter(|_| known).ok_or_else(|| denied(with_password))?;
+    let secret = secret
+        .filter(|_| known)
+        .ok_or_else(|| denied(with_password))?;
     let vouch = vouch(plugin, &secret, &nonce, conn.own_fingerprint());
     Ok(Proven { secret, vouch })
 }
 
-/// Whatever version we claim: clients ask by what they are themselves. Of the other plugins they take none, as the password itself came, or may have come.
-fn vouch(plugin: Option<Plugin>, secret: &Secret, nonce: &Nonce, certificate: Option<[u8; 32]>) -> Vec<u8> {
-    let Some(certificate) = certificate else { return Vec::new() };
+/// Whatever version we claim: clients ask by what they are themselves. Of the other plugins they
+/// take none, as the password itself came, or may have come.
+fn vouch(
+    plugin: Option<Plugin>,
+    secret: &Secret,
+    nonce: &Nonce,
+    certificate: Option<[u8; 32]>,
+) -> Vec<u8> {
+    let Some(certificate) = certificate else {
+        return Vec::new();
+    };
     match (plugin, secret) {
-        (Some(Plugin::MysqlNative), Secret::Clear(password)) => {
-            auth::vouch(&auth::native_stage2(password.as_bytes()), nonce, &certificate)
-        }
+        (Some(Plugin::MysqlNative), Secret::Clear(password)) => auth::vouch(
+            &auth::native_stage2(password.as_bytes()),
+            nonce,
+            &certificate,
+        ),
         (Some(Plugin::MysqlNative), Secret::NativeStage1(stage1)) => {
             auth::vouch(&auth::native_stage2_of(stage1), nonce, &certificate)
         }
@@ -285,8 +356,13 @@ fn vouch(plugin: Option<Plugin>, secret: &Secret, nonce: &Nonce, certificate: Op
 fn wanted_plugin(credentials: &[Credential], client: Option<Plugin>, private: bool) -> Plugin {
     let any = |is: fn(&Credential) -> bool| credentials.iter().any(is);
     match client {
-        // Only the password itself can be compared with that hash, and it can be compared with everything.
-        Some(Plugin::ClearPassword) if private && any(|c| matches!(c, Credential::CachingSha2(_))) => Plugin::ClearPassword,
+        // Only the password itself can be compared with that hash, and it can be compared with
+        // everything.
+        Some(Plugin::ClearPassword)
+            if private && any(|c| matches!(c, Credential::CachingSha2(_))) =>
+        {
+            Plugin::ClearPassword
+        }
         _ if any(|c| matches!(c, Credential::CachingSha2(_))) => Plugin::CachingSha2,
         _ if any(|c| matches!(c, Credential::Native(_))) => Plugin::MysqlNative,
         Some(Plugin::ClearPassword) if private => Plugin::ClearPassword,
@@ -297,8 +373,11 @@ fn wanted_plugin(credentials: &[Credential], client: Option<Plugin>, private: bo
 }
 
 fn signed(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Secret> {
-    let Credential::Clear(password) = credential else { return None };
-    ed25519::verify(password.as_bytes(), &ed25519::nonce(nonce), response).then(|| Secret::Clear(password.clone()))
+    let Credential::Clear(password) = credential else {
+        return None;
+    };
+    ed25519::verify(password.as_bytes(), &ed25519::nonce(nonce), response)
+        .then(|| Secret::Clear(password.clone()))
 }
 
 fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Secret> {
@@ -308,7 +387,9 @@ fn native(credential: &Credential, nonce: &Nonce, response: &[u8]) -> Option<Sec
             let stage2 = auth::native_stage2(password.as_bytes());
             auth::native_verify(&stage2, nonce, response).map(|_| Secret::Clear(password.clone()))
         }
-        Credential::Native(stage2) => auth::native_verify(stage2, nonce, response).map(Secret::NativeStage1),
+        Credential::Native(stage2) => {
+            auth::native_verify(stage2, nonce, response).map(Secret::NativeStage1)
+        }
         Credential::CachingSha2(_) => None,
     }
 }
@@ -328,12 +409,18 @@ async fn clear(rt: &Rt, credentials: &[Credential], password: Option<&[u8]>) -> 
         }
     }
     let password = String::from_utf8(password.to_vec()).ok()?;
-    right.then_some(if password.is_empty() { Secret::None } else { Secret::Clear(password) })
+    right.then_some(if password.is_empty() {
+        Secret::None
+    } else {
+        Secret::Clear(password)
+    })
 }
 
 /// Milliseconds of work or more, and the other sessions of the core do not wait for it.
 async fn is_of_hash(rt: &Rt, stored: &[u8], password: &[u8]) -> bool {
-    let Some(mut verification) = crypt::Verification::new(stored, password) else { return false };
+    let Some(mut verification) = crypt::Verification::new(stored, password) else {
+        return false;
+    };
     loop {
         match verification.go_on(ROUNDS_AT_ONCE) {
             Some(is) => return is,
@@ -351,7 +438,10 @@ async fn sha2(
     response: &[u8],
 ) -> Result<Option<Secret>, LoginFailed> {
     if matches!(response, [] | [0]) {
-        return Ok(credentials.iter().any(|credential| matches!(credential, Credential::Empty)).then_some(Secret::None));
+        return Ok(credentials
+            .iter()
+            .any(|credential| matches!(credential, Credential::Empty))
+            .then_some(Secret::None));
     }
     for credential in credentials {
         if let Credential::Clear(password) = credential
@@ -361,11 +451,17 @@ async fn sha2(
             return Ok(Some(Secret::Clear(password.clone())));
         }
     }
-    // A wrong scramble is asked for in full as well: to the client it looks like a server whose cache is cold.
+    // A wrong scramble is asked for in full as well: to the client it looks like a server whose
+    // cache is cold.
     more(conn, &[auth::FULL]).await?;
     let mut answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     if conn.is_private() {
-        return Ok(Box::pin(clear(&conn.socket().rt(), credentials, auth::clear_password(&answer))).await);
+        return Ok(Box::pin(clear(
+            &conn.socket().rt(),
+            credentials,
+            auth::clear_password(&answer),
+        ))
+        .await);
     }
     let Some(tls) = tls else { return Ok(None) };
     if answer == [auth::ASK_KEY_CACHING_SHA2] {
@@ -375,7 +471,9 @@ async fn sha2(
         more(conn, tls.public_pem()).await?;
         answer = conn.packet(LOGIN_LEN_MAX).await?.payload().to_vec();
     }
-    let password = tls.open(&answer).and_then(|sealed| auth::unxor_password(&sealed, nonce));
+    let password = tls
+        .open(&answer)
+        .and_then(|sealed| auth::unxor_password(&sealed, nonce));
     Ok(Box::pin(clear(&conn.socket().rt(), credentials, password.as_deref())).await)
 }
 
@@ -393,10 +491,16 @@ mod tests {
 
     #[test]
     fn others_have_their_turn_while_a_password_is_hashed() {
-        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        let limits = Limits {
+            time_max: Duration::from_secs(60),
+            turns_max: 100_000,
+        };
         rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
             let stored = crypt::create(b"secret", [b'x'; crypt::SALT_LEN]).unwrap();
-            let credentials = [Credential::Empty, Credential::CachingSha2(String::from_utf8(stored).unwrap())];
+            let credentials = [
+                Credential::Empty,
+                Credential::CachingSha2(String::from_utf8(stored).unwrap()),
+            ];
             let turns = std::rc::Rc::new(std::cell::Cell::new(0));
             let (counts, own) = (turns.clone(), rt.clone());
             rt.spawn(async move {
@@ -405,31 +509,52 @@ mod tests {
                     own.yield_now().await;
                 }
             });
-            assert!(matches!(clear(&rt, &credentials, Some(b"secret")).await, Some(Secret::Clear(_))));
+            assert!(matches!(
+                clear(&rt, &credentials, Some(b"secret")).await,
+                Some(Secret::Clear(_))
+            ));
             assert!(turns.get() >= 20, "{} turns", turns.get());
             assert!(clear(&rt, &credentials, Some(b"other")).await.is_none());
             assert!(clear(&rt, &credentials, None).await.is_none());
         });
     }
 
-    /// All that a client sees that claims to be `user` and does not know the password; the last packet is the server's.
+    /// All that a client sees that claims to be `user` and does not know the password; the last
+    /// packet is the server's.
     fn seen(plugin: Plugin, found: &Found) -> Vec<Vec<u8>> {
         let found = found.clone();
-        let limits = Limits { time_max: Duration::from_secs(60), turns_max: 100_000 };
+        let limits = Limits {
+            time_max: Duration::from_secs(60),
+            turns_max: 100_000,
+        };
         let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
         let result = seen.clone();
         rt::sim::run_with(1, Faults::perfect(), limits, |rt| async move {
             let at: rt::Address = "10.0.0.1:3306".parse().unwrap();
             let listener = rt.listen(&at, rt::ListenOptions::default()).unwrap();
-            let (said, heard) = (rt.connect(&at).await.unwrap(), listener.accept().await.unwrap());
+            let (said, heard) = (
+                rt.connect(&at).await.unwrap(),
+                listener.accept().await.unwrap(),
+            );
             rt.spawn(async move {
                 let mut conn = Conn::new(heard);
                 let caps = caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH;
                 let (server_version, random) = ("8.0.0".to_owned(), [7; 20]);
                 let plugin = Plugin::CachingSha2;
-                let door = Door { server_version, thread_id: 1, caps, charset: 45, plugin, random, tls: None };
+                let door = Door {
+                    server_version,
+                    thread_id: 1,
+                    caps,
+                    charset: 45,
+                    plugin,
+                    random,
+                    tls: None,
+                };
                 let denied = welcome(&mut conn, &door, None, |_| found.clone()).await;
-                assert!(matches!(denied, Err(LoginFailed::Denied { .. })), "{denied:?}");
+                assert!(
+                    matches!(denied, Err(LoginFailed::Denied { .. })),
+                    "{denied:?}"
+                );
                 conn.reply(b"denied").await.unwrap();
                 conn.flush().await.unwrap();
             });
@@ -464,18 +589,31 @@ mod tests {
         let nonce = *b"abcdefghijKLMNOPQRST";
         let certificate: [u8; 32] = std::array::from_fn(|i| i as u8);
         let clear = || Secret::Clear("secret".to_owned());
-        let native = b"\x01EE6327B321D9B379948CA2454CA50CD6AEB11702228334EEDC965A23CA468650".to_vec();
-        let signed = b"\x01FED6E9E72879B2D9C7B7C299482F57D95225476EDFA933648E369DE3263E4AD0".to_vec();
+        let native =
+            b"\x01EE6327B321D9B379948CA2454CA50CD6AEB11702228334EEDC965A23CA468650".to_vec();
+        let signed =
+            b"\x01FED6E9E72879B2D9C7B7C299482F57D95225476EDFA933648E369DE3263E4AD0".to_vec();
         for (plugin, secret, wanted) in [
             (Plugin::MysqlNative, clear(), native.clone()),
-            (Plugin::MysqlNative, Secret::NativeStage1(auth::native_stage1(b"secret")), native),
+            (
+                Plugin::MysqlNative,
+                Secret::NativeStage1(auth::native_stage1(b"secret")),
+                native,
+            ),
             (Plugin::Ed25519, clear(), signed),
             (Plugin::MysqlNative, Secret::None, Vec::new()),
             (Plugin::CachingSha2, clear(), Vec::new()),
             (Plugin::ClearPassword, clear(), Vec::new()),
         ] {
-            assert_eq!(vouch(Some(plugin), &secret, &nonce, Some(certificate)), wanted, "{plugin:?}");
-            assert!(vouch(Some(plugin), &secret, &nonce, None).is_empty(), "without TLS: {plugin:?}");
+            assert_eq!(
+                vouch(Some(plugin), &secret, &nonce, Some(certificate)),
+                wanted,
+                "{plugin:?}"
+            );
+            assert!(
+                vouch(Some(plugin), &secret, &nonce, None).is_empty(),
+                "without TLS: {plugin:?}"
+            );
         }
     }
 
@@ -485,15 +623,47 @@ mod tests {
         let native = Credential::Native([3; 20]);
         let crypt = Credential::CachingSha2(String::new());
         for (credentials, client, wanted) in [
-            (vec![clear.clone(), clear.clone()], Plugin::Ed25519, Plugin::Ed25519),
-            (vec![clear.clone(), clear.clone()], Plugin::MysqlNative, Plugin::MysqlNative),
-            (vec![clear.clone(), native.clone()], Plugin::Ed25519, Plugin::MysqlNative),
-            (vec![native.clone(), clear.clone()], Plugin::CachingSha2, Plugin::MysqlNative),
-            (vec![native.clone(), crypt.clone()], Plugin::MysqlNative, Plugin::CachingSha2),
-            (vec![crypt.clone(), clear], Plugin::ClearPassword, Plugin::ClearPassword),
-            (vec![native, crypt], Plugin::ClearPassword, Plugin::ClearPassword),
+            (
+                vec![clear.clone(), clear.clone()],
+                Plugin::Ed25519,
+                Plugin::Ed25519,
+            ),
+            (
+                vec![clear.clone(), clear.clone()],
+                Plugin::MysqlNative,
+                Plugin::MysqlNative,
+            ),
+            (
+                vec![clear.clone(), native.clone()],
+                Plugin::Ed25519,
+                Plugin::MysqlNative,
+            ),
+            (
+                vec![native.clone(), clear.clone()],
+                Plugin::CachingSha2,
+                Plugin::MysqlNative,
+            ),
+            (
+                vec![native.clone(), crypt.clone()],
+                Plugin::MysqlNative,
+                Plugin::CachingSha2,
+            ),
+            (
+                vec![crypt.clone(), clear],
+                Plugin::ClearPassword,
+                Plugin::ClearPassword,
+            ),
+            (
+                vec![native, crypt],
+                Plugin::ClearPassword,
+                Plugin::ClearPassword,
+            ),
         ] {
-            assert_eq!(wanted_plugin(&credentials, Some(client), true), wanted, "{credentials:?} of {client:?}");
+            assert_eq!(
+                wanted_plugin(&credentials, Some(client), true),
+                wanted,
+                "{credentials:?} of {client:?}"
+            );
         }
     }
 
@@ -509,13 +679,24 @@ mod tests {
         let mut different = 0;
         for plugin in [Plugin::MysqlNative, Plugin::CachingSha2, Plugin::Ed25519] {
             let mut before = None;
-            for credential in credentials.iter().map(|one| vec![one.clone()]).chain([credentials.to_vec()]) {
+            for credential in credentials
+                .iter()
+                .map(|one| vec![one.clone()])
+                .chain([credentials.to_vec()])
+            {
                 let user = seen(plugin, &Found::User(credential.clone()));
-                assert_eq!(user, seen(plugin, &Found::Nobody(credential.clone())), "{credential:?}");
+                assert_eq!(
+                    user,
+                    seen(plugin, &Found::Nobody(credential.clone())),
+                    "{credential:?}"
+                );
                 different += u32::from(before.is_some_and(|before| before != user));
                 before = Some(user);
             }
         }
-        assert!(different > 1, "kinds are asked differently, so nobody must be of one kind only");
+        assert!(
+            different > 1,
+            "kinds are asked differently, so nobody must be of one kind only"
+        );
     }
 }

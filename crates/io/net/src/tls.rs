@@ -1,4 +1,5 @@
-//! TLS over memory buffers: OpenSSL never sees a socket. Certificates, and what an operator may set.
+//! TLS over memory buffers: OpenSSL never sees a socket. Certificates, and what an operator may
+//! set.
 
 use crate::NetError;
 use openssl::asn1::Asn1Time;
@@ -7,7 +8,10 @@ use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
 use openssl::pkey::{PKey, Private};
 use openssl::rsa::{Padding, Rsa};
-use openssl::ssl::{Ssl, SslAcceptor, SslConnector, SslContext, SslFiletype, SslMethod, SslStream, SslVerifyMode, SslVersion};
+use openssl::ssl::{
+    Ssl, SslAcceptor, SslConnector, SslContext, SslFiletype, SslMethod, SslStream, SslVerifyMode,
+    SslVersion,
+};
 use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::store::{X509Lookup, X509StoreBuilder};
 use openssl::x509::verify::X509VerifyFlags;
@@ -16,7 +20,8 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// Where records end in a stream of them: five bytes of header, the last two of which say how long the rest is.
+/// Where records end in a stream of them: five bytes of header, the last two of which say how long
+/// the rest is.
 #[derive(Debug, Default)]
 struct Records {
     header: [u8; 5],
@@ -113,14 +118,20 @@ pub(crate) struct Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("is_server", &self.is_server).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("is_server", &self.is_server)
+            .finish_non_exhaustive()
     }
 }
 
 impl Session {
     /// Goes on with the handshake; `true` when it is done.
     pub(crate) fn step(&mut self) -> Result<bool, NetError> {
-        let result = if self.is_server { self.stream.accept() } else { self.stream.connect() };
+        let result = if self.is_server {
+            self.stream.accept()
+        } else {
+            self.stream.connect()
+        };
         match result {
             Ok(()) => Ok(true),
             Err(error) if is_hungry(&error) => Ok(false),
@@ -173,10 +184,14 @@ impl Session {
         self.over
     }
 
-    /// Nothing is on its way: no byte unread, and no record of which a part has come (OpenSSL keeps that part, and does not tell).
+    /// Nothing is on its way: no byte unread, and no record of which a part has come (OpenSSL keeps
+    /// that part, and does not tell).
     pub(crate) fn is_drained(&self) -> bool {
         let pipe = self.stream.get_ref();
-        !self.over && pipe.waiting() == 0 && pipe.records.are_whole() && self.stream.ssl().pending() == 0
+        !self.over
+            && pipe.waiting() == 0
+            && pipe.records.are_whole()
+            && self.stream.ssl().pending() == 0
     }
 
     /// Encrypts, and returns all that is to be sent.
@@ -202,15 +217,30 @@ impl Session {
         let ssl = self.stream.ssl();
         let certificate = ssl.peer_certificate()?;
         let verdict = ssl.verify_result();
-        let refused = (verdict != openssl::x509::X509VerifyResult::OK).then(|| verdict.error_string().to_owned());
+        let refused = (verdict != openssl::x509::X509VerifyResult::OK)
+            .then(|| verdict.error_string().to_owned());
         let names = certificate.subject_alt_names();
-        let uris = names.iter().flatten().filter_map(|name| name.uri().map(str::to_owned)).collect();
-        Some(Shown { refused, uris, subject: one_line(certificate.subject_name()), issuer: one_line(certificate.issuer_name()) })
+        let uris = names
+            .iter()
+            .flatten()
+            .filter_map(|name| name.uri().map(str::to_owned))
+            .collect();
+        Some(Shown {
+            refused,
+            uris,
+            subject: one_line(certificate.subject_name()),
+            issuer: one_line(certificate.issuer_name()),
+        })
     }
 
     /// SHA-256 of our own certificate.
     pub(crate) fn own_fingerprint(&self) -> Option<[u8; 32]> {
-        let digest = self.stream.ssl().certificate()?.digest(MessageDigest::sha256()).ok()?;
+        let digest = self
+            .stream
+            .ssl()
+            .certificate()?
+            .digest(MessageDigest::sha256())
+            .ok()?;
         digest.as_ref().try_into().ok()
     }
 
@@ -239,7 +269,10 @@ fn one_line(name: &X509NameRef) -> String {
     let entry = |entry: &X509NameEntryRef| {
         let kind = entry.object().nid().short_name().unwrap_or("?").to_owned();
         // A slash in a value shall not look like the next entry.
-        let value = entry.data().to_string().map_or_else(|_| "?".to_owned(), |text| text.replace('/', "\\/"));
+        let value = entry
+            .data()
+            .to_string()
+            .map_or_else(|_| "?".to_owned(), |text| text.replace('/', "\\/"));
         format!("/{kind}={value}")
     };
     name.entries().map(entry).collect()
@@ -250,7 +283,8 @@ fn is_hungry(error: &openssl::ssl::Error) -> bool {
     error.code() == ErrorCode::WANT_READ || error.code() == ErrorCode::WANT_WRITE
 }
 
-/// Our side of TLS towards clients: certificate and key, and the key once more for `caching_sha2_password` without TLS.
+/// Our side of TLS towards clients: certificate and key, and the key once more for
+/// `caching_sha2_password` without TLS.
 #[derive(Clone)]
 pub struct Acceptor {
     context: SslContext,
@@ -273,13 +307,14 @@ impl Acceptor {
         Self::build(certificate, key, &[]).map_err(|error| error.to_string())
     }
 
-    /// The same, and clients are asked for a certificate; [`crate::Shown`] says whether one of these authorities (PEM) has signed it. Without
-    /// authorities nobody is asked.
+    /// The same, and clients are asked for a certificate; [`crate::Shown`] says whether one of
+    /// these authorities (PEM) has signed it. Without authorities nobody is asked.
     ///
     /// # Errors
     /// As [`Self::new`], or the authorities cannot be read.
     pub fn asking(certificate: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, String> {
-        let authorities = X509::stack_from_pem(authorities).map_err(|error| format!("the clients' authority: {error}"))?;
+        let authorities = X509::stack_from_pem(authorities)
+            .map_err(|error| format!("the clients' authority: {error}"))?;
         Self::build(certificate, key, &authorities).map_err(|error| error.to_string())
     }
 
@@ -314,16 +349,26 @@ impl Acceptor {
             Some(rsa) => rsa.public_key_to_pem()?,
             None => Vec::new(),
         };
-        Ok(Self { context: builder.build().into_context(), rsa: rsa.map(Arc::new), public_pem: public_pem.into() })
+        Ok(Self {
+            context: builder.build().into_context(),
+            rsa: rsa.map(Arc::new),
+            public_pem: public_pem.into(),
+        })
     }
 
     pub(crate) fn begin(&self) -> Result<Session, NetError> {
         let ssl = Ssl::new(&self.context).map_err(|error| NetError::Tls(error.to_string()))?;
-        let stream = SslStream::new(ssl, Pipe::default()).map_err(|error| NetError::Tls(error.to_string()))?;
-        Ok(Session { stream, is_server: true, over: false })
+        let stream = SslStream::new(ssl, Pipe::default())
+            .map_err(|error| NetError::Tls(error.to_string()))?;
+        Ok(Session {
+            stream,
+            is_server: true,
+            over: false,
+        })
     }
 
-    /// The public key in PEM that `caching_sha2_password` sends to clients without TLS; empty when the key is not RSA.
+    /// The public key in PEM that `caching_sha2_password` sends to clients without TLS; empty when
+    /// the key is not RSA.
     pub(crate) fn public_pem(&self) -> &[u8] {
         &self.public_pem
     }
@@ -335,7 +380,9 @@ impl Acceptor {
         if sealed.len() != out.len() {
             return None;
         }
-        let n = rsa.private_decrypt(sealed, &mut out, Padding::PKCS1_OAEP).ok()?;
+        let n = rsa
+            .private_decrypt(sealed, &mut out, Padding::PKCS1_OAEP)
+            .ok()?;
         out.truncate(n);
         Some(out)
     }
@@ -353,9 +400,13 @@ pub(crate) fn seal(public_pem: &[u8], secret: &[u8]) -> Result<Vec<u8>, NetError
     seal().map_err(|error| NetError::Tls(format!("the server's public key: {error}")))
 }
 
-/// What the operator set for TLS towards a server: `mysql-ssl_p2s_*` or a row of `mysql_servers_ssl_params`. Empty means unset.
+/// What the operator set for TLS towards a server: `mysql-ssl_p2s_*` or a row of
+/// `mysql_servers_ssl_params`. Empty means unset.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[allow(missing_docs, reason = "named as the columns of mysql_servers_ssl_params")]
+#[allow(
+    missing_docs,
+    reason = "named as the columns of mysql_servers_ssl_params"
+)]
 pub struct Settings {
     pub ca: String,
     pub capath: String,
@@ -381,7 +432,8 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// Reads the files that the settings name. With a CA the server's certificate must chain to it; without one any is taken, as ProxySQL and `--ssl-mode=REQUIRED` do.
+    /// Reads the files that the settings name. With a CA the server's certificate must chain to it;
+    /// without one any is taken, as ProxySQL and `--ssl-mode=REQUIRED` do.
     ///
     /// # Errors
     /// Says which file or list cannot be used, and why.
@@ -390,10 +442,13 @@ impl Connector {
             let (what, value) = (what.to_owned(), value.to_owned());
             move |error: ErrorStack| format!("{what} '{value}' cannot be used: {error}")
         };
-        let mut builder = SslConnector::builder(SslMethod::tls_client()).map_err(|error| error.to_string())?;
+        let mut builder =
+            SslConnector::builder(SslMethod::tls_client()).map_err(|error| error.to_string())?;
         builder.set_verify(SslVerifyMode::NONE);
         if !settings.ca.is_empty() {
-            builder.set_ca_file(&settings.ca).map_err(said("ssl_ca", &settings.ca))?;
+            builder
+                .set_ca_file(&settings.ca)
+                .map_err(said("ssl_ca", &settings.ca))?;
             builder.set_verify(SslVerifyMode::PEER);
         }
         if !settings.capath.is_empty() {
@@ -404,10 +459,14 @@ impl Connector {
             builder.set_verify(SslVerifyMode::PEER);
         }
         if !settings.cert.is_empty() {
-            builder.set_certificate_chain_file(&settings.cert).map_err(said("ssl_cert", &settings.cert))?;
+            builder
+                .set_certificate_chain_file(&settings.cert)
+                .map_err(said("ssl_cert", &settings.cert))?;
         }
         if !settings.key.is_empty() {
-            builder.set_private_key_file(&settings.key, SslFiletype::PEM).map_err(said("ssl_key", &settings.key))?;
+            builder
+                .set_private_key_file(&settings.key, SslFiletype::PEM)
+                .map_err(said("ssl_key", &settings.key))?;
         }
         if !settings.crl.is_empty() {
             let lookup = builder.cert_store_mut().add_lookup(X509Lookup::file());
@@ -423,45 +482,66 @@ impl Connector {
         }
         if !settings.crl.is_empty() || !settings.crlpath.is_empty() {
             let flags = X509VerifyFlags::CRL_CHECK;
-            builder.verify_param_mut().set_flags(flags).map_err(said("ssl_crl", &settings.crl))?;
+            builder
+                .verify_param_mut()
+                .set_flags(flags)
+                .map_err(said("ssl_crl", &settings.crl))?;
         }
         if !settings.cipher.is_empty() {
             set_ciphers(&mut builder, &settings.cipher)?;
         }
         set_versions(&mut builder, &settings.versions)?;
-        Ok(Self { connector: builder.build() })
+        Ok(Self {
+            connector: builder.build(),
+        })
     }
 
     pub(crate) fn begin(&self, host: &str) -> Result<Session, NetError> {
         let begin = || -> Result<Session, ErrorStack> {
-            let configured = self.connector.configure()?.verify_hostname(false).use_server_name_indication(false);
+            let configured = self
+                .connector
+                .configure()?
+                .verify_hostname(false)
+                .use_server_name_indication(false);
             let ssl = configured.into_ssl(host)?;
-            Ok(Session { stream: SslStream::new(ssl, Pipe::default())?, is_server: false, over: false })
+            Ok(Session {
+                stream: SslStream::new(ssl, Pipe::default())?,
+                is_server: false,
+                over: false,
+            })
         };
         begin().map_err(|error| NetError::Tls(error.to_string()))
     }
 }
 
-/// A list of suites of TLS 1.2 and older restricts the session to those versions, unless suites of 1.3 are named as well: an
-/// operator who asks for `ECDHE-RSA-AES256-SHA` means it (A6).
+/// A list of suites of TLS 1.2 and older restricts the session to those versions, unless suites of
+/// 1.3 are named as well: an operator who asks for `ECDHE-RSA-AES256-SHA` means it (A6).
 fn set_ciphers(builder: &mut openssl::ssl::SslConnectorBuilder, list: &str) -> Result<(), String> {
-    let (new, old): (Vec<&str>, Vec<&str>) = list.split(':').partition(|suite| suite.starts_with("TLS_"));
+    let (new, old): (Vec<&str>, Vec<&str>) =
+        list.split(':').partition(|suite| suite.starts_with("TLS_"));
     let said = |error: ErrorStack| format!("ssl_cipher '{list}' cannot be used: {error}");
     if !old.is_empty() {
         builder.set_cipher_list(&old.join(":")).map_err(said)?;
     }
     if new.is_empty() {
-        builder.set_max_proto_version(Some(SslVersion::TLS1_2)).map_err(said)?;
+        builder
+            .set_max_proto_version(Some(SslVersion::TLS1_2))
+            .map_err(said)?;
     } else {
         builder.set_ciphersuites(&new.join(":")).map_err(said)?;
         if old.is_empty() {
-            builder.set_min_proto_version(Some(SslVersion::TLS1_3)).map_err(said)?;
+            builder
+                .set_min_proto_version(Some(SslVersion::TLS1_3))
+                .map_err(said)?;
         }
     }
     Ok(())
 }
 
-fn set_versions(builder: &mut openssl::ssl::SslConnectorBuilder, versions: &[String]) -> Result<(), String> {
+fn set_versions(
+    builder: &mut openssl::ssl::SslConnectorBuilder,
+    versions: &[String],
+) -> Result<(), String> {
     let mut known = Vec::new();
     for name in versions {
         known.push(match name.as_str() {
@@ -477,7 +557,9 @@ fn set_versions(builder: &mut openssl::ssl::SslConnectorBuilder, versions: &[Str
         builder.set_min_proto_version(Some(*lowest)).map_err(said)?;
     }
     if let Some((_, highest)) = known.iter().max_by_key(|(order, _)| *order) {
-        builder.set_max_proto_version(Some(*highest)).map_err(said)?;
+        builder
+            .set_max_proto_version(Some(*highest))
+            .map_err(said)?;
     }
     Ok(())
 }
@@ -506,12 +588,24 @@ impl SelfSigned {
         let ca_key = PKey::from_rsa(Rsa::generate(2048)?)?;
         let ca = certificate("Millrace_Auto_Generated_CA_Certificate", &ca_key, None)?;
         let key = PKey::from_rsa(Rsa::generate(2048)?)?;
-        let own = certificate("Millrace_Auto_Generated_Server_Certificate", &key, Some((&ca, &ca_key)))?;
-        Ok(Self { ca: ca.to_pem()?, certificate: own.to_pem()?, key: key.private_key_to_pem_pkcs8()? })
+        let own = certificate(
+            "Millrace_Auto_Generated_Server_Certificate",
+            &key,
+            Some((&ca, &ca_key)),
+        )?;
+        Ok(Self {
+            ca: ca.to_pem()?,
+            certificate: own.to_pem()?,
+            key: key.private_key_to_pem_pkcs8()?,
+        })
     }
 }
 
-fn certificate(name: &str, key: &PKey<Private>, issuer: Option<(&X509, &PKey<Private>)>) -> Result<X509, ErrorStack> {
+fn certificate(
+    name: &str,
+    key: &PKey<Private>,
+    issuer: Option<(&X509, &PKey<Private>)>,
+) -> Result<X509, ErrorStack> {
     let mut subject = X509NameBuilder::new()?;
     subject.append_entry_by_text("CN", name)?;
     let subject = subject.build();
@@ -526,12 +620,18 @@ fn certificate(name: &str, key: &PKey<Private>, issuer: Option<(&X509, &PKey<Pri
     builder.set_not_before(&*Asn1Time::days_from_now(0)?)?;
     builder.set_not_after(&*Asn1Time::days_from_now(3650)?)?;
     if issuer.is_some() {
-        let names = SubjectAlternativeName::new().dns("localhost").ip("127.0.0.1").build(&builder.x509v3_context(None, None))?;
+        let names = SubjectAlternativeName::new()
+            .dns("localhost")
+            .ip("127.0.0.1")
+            .build(&builder.x509v3_context(None, None))?;
         builder.append_extension(names)?;
     } else {
         builder.append_extension(BasicConstraints::new().critical().ca().build()?)?;
     }
-    builder.sign(issuer.map_or(key, |(_, ca_key)| ca_key), MessageDigest::sha256())?;
+    builder.sign(
+        issuer.map_or(key, |(_, ca_key)| ca_key),
+        MessageDigest::sha256(),
+    )?;
     Ok(builder.build())
 }
 
@@ -541,7 +641,13 @@ mod tests {
 
     #[test]
     fn records_are_whole_only_at_their_ends() {
-        let stream = [&[23u8, 3, 3, 0, 4, 1, 2, 3, 4][..], &[21, 3, 3, 1, 0], &[9; 256], &[23, 3, 3, 0, 0]].concat();
+        let stream = [
+            &[23u8, 3, 3, 0, 4, 1, 2, 3, 4][..],
+            &[21, 3, 3, 1, 0],
+            &[9; 256],
+            &[23, 3, 3, 0, 0],
+        ]
+        .concat();
         let ends = [9, 9 + 5 + 256, stream.len()];
         for step in [1, 2, 3, 7, 100] {
             let mut records = Records::default();
@@ -549,7 +655,11 @@ mod tests {
             for bytes in stream.chunks(step) {
                 records.pass(bytes);
                 at += bytes.len();
-                assert_eq!(records.are_whole(), ends.contains(&at), "after {at} bytes in steps of {step}");
+                assert_eq!(
+                    records.are_whole(),
+                    ends.contains(&at),
+                    "after {at} bytes in steps of {step}"
+                );
             }
         }
     }

@@ -1,10 +1,12 @@
-//! A byte relay that knows nothing of MySQL: the least that a proxy on this runtime can cost. Our benchmarks compare
-//! Millrace and its peers with it.
+//! A byte relay that knows nothing of MySQL: the least that a proxy on this runtime can cost. Our
+//! benchmarks compare Millrace and its peers with it.
 //!
-//! `relay --listen 127.0.0.1:7000 --target 127.0.0.1:3306 [--io-driver auto|uring|epoll] [--threads 1] [--repeat "SELECT c"]`
+//! `relay --listen 127.0.0.1:7000 --target 127.0.0.1:3306 [--io-driver auto|uring|epoll] [--threads
+//! 1] [--repeat "SELECT c"]`
 //!
-//! With `--repeat` it is the least that a cache can cost: a COM_QUERY that begins so gets what the server said to the
-//! client last, byte by byte, once it has said something to a few of them; nothing is looked up.
+//! With `--repeat` it is the least that a cache can cost: a COM_QUERY that begins so gets what the
+//! server said to the client last, byte by byte, once it has said something to a few of them;
+//! nothing is looked up.
 #![allow(clippy::print_stderr, reason = "a program for the command line")]
 
 use rt::{Address, Driver, Either, ListenOptions, Rt, Socket, select};
@@ -19,7 +21,8 @@ struct Arguments {
     repeat: Option<String>,
 }
 
-/// So many of the queries to be repeated are asked for first, so that what is repeated is an answer to one.
+/// So many of the queries to be repeated are asked for first, so that what is repeated is an answer
+/// to one.
 const ASKED_FIRST: u32 = 4;
 
 fn arguments() -> Result<Arguments, String> {
@@ -27,12 +30,18 @@ fn arguments() -> Result<Arguments, String> {
     let mut repeat = None;
     let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
-        let value = words.next().ok_or_else(|| format!("{name} wants a value"))?;
+        let value = words
+            .next()
+            .ok_or_else(|| format!("{name} wants a value"))?;
         match name.as_str() {
             "--listen" => listen = Some(value.parse().map_err(|e| format!("{e}"))?),
             "--target" => target = Some(value.parse().map_err(|e| format!("{e}"))?),
             "--io-driver" => driver = value.parse().map_err(|e| format!("{e}"))?,
-            "--threads" => threads = value.parse().map_err(|_| format!("`{value}` is no number of threads"))?,
+            "--threads" => {
+                threads = value
+                    .parse()
+                    .map_err(|_| format!("`{value}` is no number of threads"))?
+            }
             "--repeat" => repeat = Some(value),
             _ => return Err(format!("`{name}` is not known")),
         }
@@ -55,10 +64,17 @@ fn main() -> ExitCode {
         }
     };
     let (driver, why) = rt::choose(arguments.driver);
-    eprintln!("relay: {} -> {}, driver {driver} ({why})", arguments.listen, arguments.target);
+    eprintln!(
+        "relay: {} -> {}, driver {driver} ({why})",
+        arguments.listen, arguments.target
+    );
     let threads: Vec<_> = (0..arguments.threads)
         .map(|_| {
-            let (listen, target, repeat) = (arguments.listen.clone(), arguments.target.clone(), arguments.repeat.clone());
+            let (listen, target, repeat) = (
+                arguments.listen.clone(),
+                arguments.target.clone(),
+                arguments.repeat.clone(),
+            );
             std::thread::spawn(move || rt::run(driver, |rt| serve(rt, listen, target, repeat)))
         })
         .collect();
@@ -71,10 +87,22 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn serve(rt: Rt, listen: Address, target: Address, repeat: Option<String>) -> std::io::Result<()> {
-    // A COM_QUERY (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html) behind its header.
+async fn serve(
+    rt: Rt,
+    listen: Address,
+    target: Address,
+    repeat: Option<String>,
+) -> std::io::Result<()> {
+    // A COM_QUERY (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html)
+    // behind its header.
     let repeat: Option<Rc<[u8]>> = repeat.map(|text| [b"\x03", text.as_bytes()].concat().into());
-    let listener = rt.listen(&listen, ListenOptions { reuse_port: true, ..ListenOptions::default() })?;
+    let listener = rt.listen(
+        &listen,
+        ListenOptions {
+            reuse_port: true,
+            ..ListenOptions::default()
+        },
+    )?;
     loop {
         let client = listener.accept().await?;
         let (rt2, target, repeat) = (rt.clone(), target.clone(), repeat.clone());
@@ -100,7 +128,10 @@ async fn relay(client: &Socket, server: &Socket, repeat: Option<&[u8]>) {
             if std::ptr::eq(to, client) {
                 last.clear();
                 last.extend_from_slice(&bytes);
-            } else if bytes.get(4..).is_some_and(|command| command.starts_with(repeat)) {
+            } else if bytes
+                .get(4..)
+                .is_some_and(|command| command.starts_with(repeat))
+            {
                 asked += 1;
                 if asked > ASKED_FIRST {
                     if client.send(last.clone()).await.is_err() {

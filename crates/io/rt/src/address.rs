@@ -56,7 +56,11 @@ pub struct NotAnAddress(
 
 impl fmt::Display for NotAnAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is neither ip:port nor the absolute path of a unix socket", self.0)
+        write!(
+            f,
+            "`{}` is neither ip:port nor the absolute path of a unix socket",
+            self.0
+        )
     }
 }
 
@@ -69,7 +73,9 @@ impl FromStr for Address {
         if text.starts_with('/') {
             return Ok(Self::Unix(PathBuf::from(text)));
         }
-        text.parse().map(Self::Tcp).map_err(|_| NotAnAddress(text.to_string()))
+        text.parse()
+            .map(Self::Tcp)
+            .map_err(|_| NotAnAddress(text.to_string()))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Bytes on their way: a `Chunk` owns a piece of a buffer, pooled or on the heap, and goes from one socket to another
-//! without being copied.
+//! Bytes on their way: a `Chunk` owns a piece of a buffer, pooled or on the heap, and goes from one
+//! socket to another without being copied.
 
 use crate::sys::Map;
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,11 @@ enum Store {
 impl Chunk {
     /// No bytes; owns nothing.
     pub const fn empty() -> Self {
-        Self { store: Store::Heap(Vec::new()), start: 0, end: 0 }
+        Self {
+            store: Store::Heap(Vec::new()),
+            start: 0,
+            end: 0,
+        }
     }
 
     /// Drops the first `n` bytes, or all if there are fewer.
@@ -39,7 +43,8 @@ impl Chunk {
         self.end = self.start + n.min(self.len());
     }
 
-    /// Takes the first `n` bytes (or all) out as a chunk of their own, by copying the smaller part to the heap.
+    /// Takes the first `n` bytes (or all) out as a chunk of their own, by copying the smaller part
+    /// to the heap.
     pub fn split_to(&mut self, n: usize) -> Self {
         let n = n.min(self.len());
         if n == self.len() {
@@ -75,7 +80,9 @@ impl Chunk {
 
     /// Appends, if it is a heap chunk that nobody else has seen the end of yet.
     pub(crate) fn try_append(&mut self, more: &[u8], max: usize) -> bool {
-        let Store::Heap(bytes) = &mut self.store else { return false };
+        let Store::Heap(bytes) = &mut self.store else {
+            return false;
+        };
         if self.end - self.start + more.len() > max {
             return false;
         }
@@ -86,7 +93,11 @@ impl Chunk {
     }
 
     pub(crate) fn pooled(buffer: Buffer, len: usize) -> Self {
-        Self { store: Store::Pooled(buffer), start: 0, end: len.min(CHUNK_LEN) }
+        Self {
+            store: Store::Pooled(buffer),
+            start: 0,
+            end: len.min(CHUNK_LEN),
+        }
     }
 }
 
@@ -119,7 +130,11 @@ impl Default for Chunk {
 impl From<Vec<u8>> for Chunk {
     fn from(bytes: Vec<u8>) -> Self {
         let end = bytes.len();
-        Self { store: Store::Heap(bytes), start: 0, end }
+        Self {
+            store: Store::Heap(bytes),
+            start: 0,
+            end,
+        }
     }
 }
 
@@ -143,7 +158,12 @@ impl AsRef<[u8]> for Chunk {
 
 impl fmt::Debug for Chunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chunk({} bytes{})", self.len(), if self.is_pooled() { ", pooled" } else { "" })
+        write!(
+            f,
+            "Chunk({} bytes{})",
+            self.len(),
+            if self.is_pooled() { ", pooled" } else { "" }
+        )
     }
 }
 
@@ -161,7 +181,12 @@ impl Pool {
     pub(crate) fn new(count: u16) -> io::Result<Rc<Self>> {
         let memory = Map::new(usize::from(count) * CHUNK_LEN)?;
         let free = RefCell::new((0..count).rev().collect());
-        Ok(Rc::new(Self { memory, count, free, lent: Cell::new(0) }))
+        Ok(Rc::new(Self {
+            memory,
+            count,
+            free,
+            lent: Cell::new(0),
+        }))
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -185,7 +210,10 @@ impl Pool {
 
     pub(crate) fn take(self: &Rc<Self>) -> Option<Buffer> {
         let index = self.free.borrow_mut().pop()?;
-        Some(Buffer { pool: self.clone(), index })
+        Some(Buffer {
+            pool: self.clone(),
+            index,
+        })
     }
 
     /// Lends a buffer to the kernel; it comes back by `returned`.
@@ -201,7 +229,10 @@ impl Pool {
             return None;
         }
         self.lent.set(self.lent.get().checked_sub(1)?);
-        Some(Buffer { pool: self.clone(), index })
+        Some(Buffer {
+            pool: self.clone(),
+            index,
+        })
     }
 
     fn start_of(&self, index: u16) -> *mut u8 {
@@ -219,8 +250,9 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the piece lies inside the mapping, which was zeroed by the kernel and lives as long as `pool`; the
-        // index is in one place only (the free list, the kernel's ring, or this Buffer), so nobody writes to it.
+        // SAFETY: the piece lies inside the mapping, which was zeroed by the kernel and lives as
+        // long as `pool`; the index is in one place only (the free list, the kernel's ring, or this
+        // Buffer), so nobody writes to it.
         unsafe { std::slice::from_raw_parts(self.pool.start_of(self.index), CHUNK_LEN) }
     }
 

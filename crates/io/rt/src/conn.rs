@@ -1,5 +1,5 @@
-//! What all drivers keep of a connection or a listener: what arrived and was not read, what was handed over and is not
-//! sent, and who waits for it.
+//! What all drivers keep of a connection or a listener: what arrived and was not read, what was
+//! handed over and is not sent, and who waits for it.
 
 use crate::chunk::Chunk;
 use crate::{Address, sys};
@@ -120,7 +120,8 @@ impl Flying {
     }
 }
 
-/// One waiting task. The waker stays when it has been used, because the same task will wait here again.
+/// One waiting task. The waker stays when it has been used, because the same task will wait here
+/// again.
 #[derive(Default)]
 pub(crate) struct WakeSlot {
     waker: Option<Waker>,
@@ -153,7 +154,13 @@ impl WakeSlot {
 impl Conn {
     pub(crate) fn new(fd: Option<OwnedFd>, peer: Option<Address>, local: Option<Address>) -> Self {
         let once = |address: Option<Address>| address.map_or_else(OnceCell::new, OnceCell::from);
-        Self { place: Cell::new(NOWHERE), fd, peer: once(peer), local: once(local), state: RefCell::default() }
+        Self {
+            place: Cell::new(NOWHERE),
+            fd,
+            peer: once(peer),
+            local: once(local),
+            state: RefCell::default(),
+        }
     }
 
     /// The descriptor; -1, which no call accepts, in the simulator.
@@ -170,11 +177,15 @@ impl Conn {
     }
 
     pub(crate) fn peer(&self) -> Address {
-        self.peer.get_or_init(|| sys::peer_address(self.fd()).unwrap_or(Address::Unix(PathBuf::new()))).clone()
+        self.peer
+            .get_or_init(|| sys::peer_address(self.fd()).unwrap_or(Address::Unix(PathBuf::new())))
+            .clone()
     }
 
     pub(crate) fn local(&self) -> Address {
-        self.local.get_or_init(|| sys::local_address(self.fd()).unwrap_or(Address::Unix(PathBuf::new()))).clone()
+        self.local
+            .get_or_init(|| sys::local_address(self.fd()).unwrap_or(Address::Unix(PathBuf::new())))
+            .clone()
     }
 }
 
@@ -194,7 +205,8 @@ impl State {
         self.eof || self.hung_up || self.recv_error != 0 || self.send_error != 0
     }
 
-    /// Bytes arrived. Small ones join a piece that waits already, so that a slow reader of many small messages holds few buffers.
+    /// Bytes arrived. Small ones join a piece that waits already, so that a slow reader of many
+    /// small messages holds few buffers.
     pub(crate) fn arrived(&mut self, chunk: Chunk) {
         if self.dropped {
             return;
@@ -226,7 +238,8 @@ impl State {
         self.watcher.fire();
     }
 
-    /// Nothing can be sent any more; what was queued is forgotten. A send in the kernel stays until it completes.
+    /// Nothing can be sent any more; what was queued is forgotten. A send in the kernel stays until
+    /// it completes.
     pub(crate) fn send_failed(&mut self, errno: i32) {
         if self.send_error == 0 {
             self.send_error = errno;
@@ -305,7 +318,12 @@ pub(crate) struct Accepting {
 
 impl Listening {
     pub(crate) fn new(fd: Option<OwnedFd>, local: Address) -> Self {
-        Self { place: Cell::new(NOWHERE), fd, local, state: RefCell::default() }
+        Self {
+            place: Cell::new(NOWHERE),
+            fd,
+            local,
+            state: RefCell::default(),
+        }
     }
 
     pub(crate) fn fd(&self) -> RawFd {

@@ -1,4 +1,5 @@
-//! A core: one thread, its tasks, its timers and its driver, and the loop that turns them. `Rt` is the handle of it.
+//! A core: one thread, its tasks, its timers and its driver, and the loop that turns them. `Rt` is
+//! the handle of it.
 
 use crate::chunk::Pool;
 use crate::conn::Conn;
@@ -32,7 +33,8 @@ pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 const TICK_NS: u64 = 1_000_000;
 
-/// The clock is looked at once in so many polls: reading it costs about as much as a tenth of a short poll.
+/// The clock is looked at once in so many polls: reading it costs about as much as a tenth of a
+/// short poll.
 const POLLS_PER_LOOK: u32 = 8;
 
 /// A moment on the monotonic clock (all cores share it), or on the simulator's.
@@ -60,7 +62,10 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     fn add(self, d: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -112,7 +117,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(exec: Executor, io: Io, pool: Rc<Pool>, clock: Clock, watch: Duration, random: Random) -> Rc<Self> {
+    pub(crate) fn new(
+        exec: Executor,
+        io: Io,
+        pool: Rc<Pool>,
+        clock: Clock,
+        watch: Duration,
+        random: Random,
+    ) -> Rc<Self> {
         let began_ns = match &clock {
             Clock::Real => sys::monotonic_ns(),
             Clock::Virtual(ns) => ns.get(),
@@ -137,8 +149,12 @@ impl Core {
         })
     }
 
-    /// Turns until `main` is ready, then drops every task and gives the driver a second to send what is queued.
-    pub(crate) fn drive<T, F: Future<Output = T>>(self: &Rc<Self>, main: impl FnOnce(Rt) -> F) -> T {
+    /// Turns until `main` is ready, then drops every task and gives the driver a second to send
+    /// what is queued.
+    pub(crate) fn drive<T, F: Future<Output = T>>(
+        self: &Rc<Self>,
+        main: impl FnOnce(Rt) -> F,
+    ) -> T {
         let ended = catch_unwind(AssertUnwindSafe(|| {
             let mut main = pin!(main(Rt(self.clone())));
             loop {
@@ -170,7 +186,9 @@ impl Core {
             match next? {
                 Next::Main => {
                     let waker = self.exec.main_waker();
-                    if let Poll::Ready(result) = main.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    if let Poll::Ready(result) =
+                        main.as_mut().poll(&mut Context::from_waker(&waker))
+                    {
                         return Some(result);
                     }
                 }
@@ -184,7 +202,8 @@ impl Core {
         None
     }
 
-    /// Sends what the tasks have queued, waits for the kernel if no task is ready, and wakes those that are due.
+    /// Sends what the tasks have queued, waits for the kernel if no task is ready, and wakes those
+    /// that are due.
     fn turn(self: &Rc<Self>) {
         self.io.send_news(self);
         self.exec.collect_remote();
@@ -196,7 +215,9 @@ impl Core {
         } else {
             match self.wheel.borrow().next_tick() {
                 None => Wait::Forever,
-                Some(tick) => Wait::Until(Instant(self.began_ns.saturating_add(tick.saturating_mul(TICK_NS)))),
+                Some(tick) => Wait::Until(Instant(
+                    self.began_ns.saturating_add(tick.saturating_mul(TICK_NS)),
+                )),
             }
         };
         self.turns.end(self.look().0, sys::thread_cpu_ns);
@@ -241,7 +262,8 @@ impl Core {
         }
     }
 
-    /// The clock as it was when it was last looked at: at the beginning of a turn, and every few polls.
+    /// The clock as it was when it was last looked at: at the beginning of a turn, and every few
+    /// polls.
     pub(crate) fn now(&self) -> Instant {
         Instant(match &self.clock {
             Clock::Real => self.looked.get(),
@@ -316,7 +338,8 @@ impl Rt {
         self.0.exec.spawn(Box::pin(f));
     }
 
-    /// Now, as of the beginning of this turn or some microseconds later; virtual in the simulator. It costs nothing.
+    /// Now, as of the beginning of this turn or some microseconds later; virtual in the simulator.
+    /// It costs nothing.
     pub fn now(&self) -> Instant {
         self.0.now()
     }
@@ -350,9 +373,15 @@ impl Rt {
         Sleep::until(&self.0, t).await;
     }
 
-    /// Waits for `f`, at most `d`. Costs nothing if `f` is ready at once: the timer is set only when it is not.
+    /// Waits for `f`, at most `d`. Costs nothing if `f` is ready at once: the timer is set only
+    /// when it is not.
     pub fn timeout<F: Future>(&self, d: Duration, f: F) -> Timeout<'_, F> {
-        Timeout { core: &self.0, d, sleep: None, f }
+        Timeout {
+            core: &self.0,
+            d,
+            sleep: None,
+            f,
+        }
     }
 
     /// Lets the other tasks and the driver have a turn.
@@ -369,7 +398,8 @@ impl Rt {
         .await;
     }
 
-    /// Connects, with TCP_NODELAY. There is no time limit but the kernel's: use [`timeout`](Self::timeout).
+    /// Connects, with TCP_NODELAY. There is no time limit but the kernel's: use
+    /// [`timeout`](Self::timeout).
     pub async fn connect(&self, to: &Address) -> io::Result<Socket> {
         self.0.io.connect(&self.0, to).await
     }
@@ -379,14 +409,21 @@ impl Rt {
         self.0.io.listen(&self.0, at, o)
     }
 
-    /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once; names by the system's
-    /// resolver on a helper thread, remembered for five seconds, and longer while the resolver has no answer.
+    /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once;
+    /// names by the system's resolver on a helper thread, remembered for five seconds, and longer
+    /// while the resolver has no answer.
     pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<Address>> {
         self.resolve_within(host, port, Duration::MAX).await
     }
 
-    /// The same; whoever knows addresses from before waits no longer than `patience` for newer ones.
-    pub async fn resolve_within(&self, host: &str, port: u16, patience: Duration) -> io::Result<Vec<Address>> {
+    /// The same; whoever knows addresses from before waits no longer than `patience` for newer
+    /// ones.
+    pub async fn resolve_within(
+        &self,
+        host: &str,
+        port: u16,
+        patience: Duration,
+    ) -> io::Result<Vec<Address>> {
         resolve::resolve(self, host, port, patience).await
     }
 
@@ -395,7 +432,8 @@ impl Rt {
         self.0.io.driver()
     }
 
-    /// What the turns of this core have taken, those before the one that asks; with `reset` they are counted anew.
+    /// What the turns of this core have taken, those before the one that asks; with `reset` they
+    /// are counted anew.
     pub fn turns(&self, reset: bool) -> Turns {
         self.0.turns.told(reset)
     }
@@ -421,8 +459,8 @@ impl Rt {
     }
 }
 
-/// The future of [`Rt::timeout`]. A struct and not an `async fn`, which would have room for `f` twice: once as an argument and
-/// once pinned.
+/// The future of [`Rt::timeout`]. A struct and not an `async fn`, which would have room for `f`
+/// twice: once as an argument and once pinned.
 pub struct Timeout<'a, F> {
     core: &'a Rc<Core>,
     d: Duration,
@@ -434,14 +472,17 @@ impl<F: Future> Future for Timeout<'_, F> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: `f` is pinned with the struct: nothing moves it out, there is no `Drop`, and `Unpin` is its own.
+        // SAFETY: `f` is pinned with the struct: nothing moves it out, there is no `Drop`, and
+        // `Unpin` is its own.
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: as above.
         let f = unsafe { Pin::new_unchecked(&mut this.f) };
         if let Poll::Ready(output) = f.poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        let sleep = this.sleep.get_or_insert_with(|| Sleep::until(this.core, this.core.now() + this.d));
+        let sleep = this
+            .sleep
+            .get_or_insert_with(|| Sleep::until(this.core, this.core.now() + this.d));
         Pin::new(sleep).poll(cx).map(|()| Err(Elapsed))
     }
 }
@@ -455,7 +496,11 @@ pub(crate) struct Sleep {
 
 impl Sleep {
     pub(crate) fn until(core: &Rc<Core>, at: Instant) -> Self {
-        Self { core: core.clone(), at, key: None }
+        Self {
+            core: core.clone(),
+            at,
+            key: None,
+        }
     }
 }
 
@@ -465,13 +510,21 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(key) = self.key {
             let fired = self.core.wheel.borrow_mut().poll(key, cx.waker());
-            return if fired { Poll::Ready(()) } else { Poll::Pending };
+            return if fired {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            };
         }
         if self.core.now() >= self.at {
             return Poll::Ready(());
         }
         let tick = self.core.tick_of(self.at);
-        let key = self.core.wheel.borrow_mut().insert(tick, cx.waker().clone());
+        let key = self
+            .core
+            .wheel
+            .borrow_mut()
+            .insert(tick, cx.waker().clone());
         self.key = Some(key);
         Poll::Pending
     }

@@ -73,25 +73,33 @@ impl FromStr for Driver {
 pub struct Options {
     /// The driver.
     pub driver: Driver,
-    /// How many receive buffers of [`CHUNK_LEN`](crate::CHUNK_LEN) the core has. Their memory is taken from the
-    /// kernel when they are first used.
+    /// How many receive buffers of [`CHUNK_LEN`](crate::CHUNK_LEN) the core has. Their memory is
+    /// taken from the kernel when they are first used.
     pub buffers: u16,
-    /// How long the core looks for what comes next before it sleeps, while one thing comes quickly after the other; zero for sleeping at
-    /// once. Clients that ask again as soon as they are answered are answered sooner, at the cost of that much of a processor; well below a
+    /// How long the core looks for what comes next before it sleeps, while one thing comes quickly
+    /// after the other; zero for sleeping at once. Clients that ask again as soon as they are
+    /// answered are answered sooner, at the cost of that much of a processor; well below a
     /// millisecond.
     pub watch: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { driver: Driver::Auto, buffers: 1024, watch: Duration::ZERO }
+        Self {
+            driver: Driver::Auto,
+            buffers: 1024,
+            watch: Duration::ZERO,
+        }
     }
 }
 
 impl From<Driver> for Options {
     /// The usual ones, with this driver.
     fn from(driver: Driver) -> Self {
-        Self { driver, ..Self::default() }
+        Self {
+            driver,
+            ..Self::default()
+        }
     }
 }
 
@@ -106,20 +114,26 @@ pub fn choose(wanted: Driver) -> (Driver, String) {
         },
         Driver::Uring => match unusable() {
             None => (Driver::Uring, "asked for".to_string()),
-            Some(why) => (Driver::Uring, format!("asked for, but io_uring does not work here: {why}")),
+            Some(why) => (
+                Driver::Uring,
+                format!("asked for, but io_uring does not work here: {why}"),
+            ),
         },
         Driver::Epoll | Driver::Sim => (wanted, "asked for".to_string()),
     }
 }
 
-/// Makes this thread a core until `main` ends. Other tasks are dropped then, and what their sockets have queued gets a
-/// second to be sent.
+/// Makes this thread a core until `main` ends. Other tasks are dropped then, and what their sockets
+/// have queued gets a second to be sent.
 pub fn run<T, F: Future<Output = T>>(driver: Driver, main: impl FnOnce(Rt) -> F) -> io::Result<T> {
     run_with(driver.into(), main)
 }
 
 /// [`run`] with more to choose.
-pub fn run_with<T, F: Future<Output = T>>(options: Options, main: impl FnOnce(Rt) -> F) -> io::Result<T> {
+pub fn run_with<T, F: Future<Output = T>>(
+    options: Options,
+    main: impl FnOnce(Rt) -> F,
+) -> io::Result<T> {
     let pool = Pool::new(options.buffers.max(4))?;
     let exec = Executor::enter(Some(EventFd::new()?)).map_err(io::Error::other)?;
     let bell = exec.remote().bell().expect("given one line above");
@@ -129,10 +143,27 @@ pub fn run_with<T, F: Future<Output = T>>(options: Options, main: impl FnOnce(Rt
             epoll.start(bell)?;
             Io::Epoll(epoll)
         }
-        Driver::Sim => return Err(io::Error::new(io::ErrorKind::InvalidInput, "sim::run starts the simulator")),
+        Driver::Sim => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "sim::run starts the simulator",
+            ));
+        }
         Driver::Auto | Driver::Uring => Io::Uring(Uring::new(pool.clone(), bell)?),
     };
-    let key = [sys::entropy(), sys::entropy(), sys::entropy(), sys::entropy()];
-    let core = Core::new(exec, io, pool, Clock::Real, options.watch, Random::keyed(key));
+    let key = [
+        sys::entropy(),
+        sys::entropy(),
+        sys::entropy(),
+        sys::entropy(),
+    ];
+    let core = Core::new(
+        exec,
+        io,
+        pool,
+        Clock::Real,
+        options.watch,
+        Random::keyed(key),
+    );
     Ok(core.drive(main))
 }

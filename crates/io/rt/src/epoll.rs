@@ -1,6 +1,8 @@
-//! The driver for kernels and containers where io_uring is forbidden: edge-triggered epoll and plain system calls.
+//! The driver for kernels and containers where io_uring is forbidden: edge-triggered epoll and
+//! plain system calls.
 //!
-//! Nothing is read before a task asks for it, so backpressure needs no code here: what is not read stays in the kernel.
+//! Nothing is read before a task asks for it, so backpressure needs no code here: what is not read
+//! stays in the kernel.
 
 use crate::chunk::{CHUNK_LEN, Chunk};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
@@ -49,7 +51,10 @@ impl Epoll {
             table: RefCell::default(),
             free: RefCell::default(),
             conns: Cell::new(0),
-            events: RefCell::new(vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_TURN]),
+            events: RefCell::new(vec![
+                libc::epoll_event { events: 0, u64: 0 };
+                EVENTS_PER_TURN
+            ]),
             spare: RefCell::default(),
         })
     }
@@ -86,7 +91,11 @@ impl Epoll {
         let conn = Rc::new(conn);
         conn.place.set(self.enter(Entry::Conn(conn.clone())));
         self.conns.set(self.conns.get() + 1);
-        let added = self.poller.add(conn.fd(), IN | OUT | HALF | EDGE, u64::from(conn.place.get()));
+        let added = self.poller.add(
+            conn.fd(),
+            IN | OUT | HALF | EDGE,
+            u64::from(conn.place.get()),
+        );
         let socket = Socket::new(core.clone(), conn);
         added.map(|()| socket)
     }
@@ -97,7 +106,8 @@ impl Epoll {
         self.adopt(core, conn)
     }
 
-    /// What comes from now on is another core's to hear of: closing our descriptor would not end it, since it has a copy.
+    /// What comes from now on is another core's to hear of: closing our descriptor would not end
+    /// it, since it has a copy.
     pub(crate) fn let_go(&self, conn: &Conn) {
         self.poller.remove(conn.fd());
     }
@@ -107,7 +117,9 @@ impl Epoll {
             Wait::Not => Some(0),
             Wait::Forever => None,
             // Rounded up: a turn too early would only be repeated.
-            Wait::Until(at) => Some(at.elapsed_since(core.look()).as_nanos().div_ceil(1_000_000) as u64),
+            Wait::Until(at) => {
+                Some(at.elapsed_since(core.look()).as_nanos().div_ceil(1_000_000) as u64)
+            }
         };
         let mut events = self.events.borrow_mut();
         // An error can only be EINTR: the next turn waits again.
@@ -117,7 +129,8 @@ impl Epoll {
             if data == BELL {
                 continue; // the core looks at its remote queue in every turn
             }
-            // Descriptors close between turns only, so the entry is the one that the event speaks of.
+            // Descriptors close between turns only, so the entry is the one that the event speaks
+            // of.
             match self.table.borrow().get(data as usize) {
                 Some(Entry::Conn(conn)) => self.tell(core, conn, bits),
                 Some(Entry::Listening(listening)) => {
@@ -185,8 +198,8 @@ impl Epoll {
         let result = receive(core, conn);
         match &result {
             Ok(chunk) if chunk.is_empty() => state.ended(0),
-            // Less than was asked for: the kernel has no more, and what comes later is a new edge. An end that the last
-            // edge told of has no edge of its own.
+            // Less than was asked for: the kernel has no more, and what comes later is a new edge.
+            // An end that the last edge told of has no edge of its own.
             Ok(chunk) => state.readable = chunk.len() == CHUNK_LEN || state.hung_up,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 state.readable = false;
@@ -260,18 +273,31 @@ impl Epoll {
         }
     }
 
-    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+    pub(crate) fn listen(
+        &self,
+        core: &Rc<Core>,
+        at: &Address,
+        o: ListenOptions,
+    ) -> io::Result<Listener> {
         let fd = sys::listener(at, o, true)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
         let listening = Rc::new(listening);
-        listening.place.set(self.enter(Entry::Listening(listening.clone())));
-        let added = self.poller.add(listening.fd(), IN | EDGE, u64::from(listening.place.get()));
+        listening
+            .place
+            .set(self.enter(Entry::Listening(listening.clone())));
+        let added = self
+            .poller
+            .add(listening.fd(), IN | EDGE, u64::from(listening.place.get()));
         let listener = Listener::new(core.clone(), listening);
         added.map(|()| listener)
     }
 
-    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
+    pub(crate) fn poll_accept(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Handed>> {
         let mut state = listening.state.borrow_mut();
         while state.readable {
             match sys::accept(listening.fd()) {

@@ -1,8 +1,9 @@
 //! The tasks of a core: `!Send` futures in a slab, and a queue of those that want to be polled.
 //!
-//! A waker may go to any thread, because `Waker` is `Send`. It is an `Arc` of a small header that knows the core's number.
-//! On the core's own thread a wake pushes onto a thread-local queue; elsewhere it goes through a locked queue and an eventfd.
-//! A flag in the header keeps a task from standing in a queue twice.
+//! A waker may go to any thread, because `Waker` is `Send`. It is an `Arc` of a small header that
+//! knows the core's number. On the core's own thread a wake pushes onto a thread-local queue;
+//! elsewhere it goes through a locked queue and an eventfd. A flag in the header keeps a task from
+//! standing in a queue twice.
 
 use crate::sys::EventFd;
 use std::cell::{Cell, RefCell};
@@ -48,7 +49,8 @@ impl Wake for Header {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Release: the poll that follows sees what the waking thread wrote before. Pairs with the swap in `poll`.
+        // Release: the poll that follows sees what the waking thread wrote before. Pairs with the
+        // swap in `poll`.
         if self.queued.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -74,7 +76,10 @@ pub(crate) struct Remote {
 
 impl Remote {
     fn push(&self, id: Id) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(id);
         if !self.told.swap(true, Ordering::AcqRel)
             && let Some(bell) = &self.bell
         {
@@ -137,10 +142,17 @@ impl Executor {
             here.ready.borrow_mut().clear();
             Ok(())
         })?;
-        let remote = Arc::new(Remote { queue: Mutex::new(Vec::new()), told: AtomicBool::new(false), bell });
+        let remote = Arc::new(Remote {
+            queue: Mutex::new(Vec::new()),
+            told: AtomicBool::new(false),
+            bell,
+        });
         let header = Arc::new(Header {
             core,
-            id: Id { place: MAIN, generation: 0 },
+            id: Id {
+                place: MAIN,
+                generation: 0,
+            },
             queued: AtomicBool::new(false),
             remote: remote.clone(),
         });
@@ -173,19 +185,29 @@ impl Executor {
         let place = self.free.borrow_mut().pop();
         let mut places = self.places.borrow_mut();
         let place = place.unwrap_or_else(|| {
-            places.push(Place { generation: 0, task: None });
+            places.push(Place {
+                generation: 0,
+                task: None,
+            });
             u32::try_from(places.len() - 1).expect("fewer tasks than 2^32 fit in memory")
         });
         let slot = &mut places[place as usize];
         let header = Arc::new(Header {
             core: self.core,
-            id: Id { place, generation: slot.generation },
+            id: Id {
+                place,
+                generation: slot.generation,
+            },
             queued: AtomicBool::new(false),
             remote: self.remote.clone(),
         });
         let waker = Waker::from(header.clone());
         waker.wake_by_ref();
-        slot.task = Some(Task { future, waker, header });
+        slot.task = Some(Task {
+            future,
+            waker,
+            header,
+        });
         self.live.set(self.live.get() + 1);
     }
 
@@ -196,7 +218,13 @@ impl Executor {
         }
         // First the flag, then the queue: whoever pushes after us rings again.
         self.remote.told.swap(false, Ordering::AcqRel);
-        let woken = std::mem::take(&mut *self.remote.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let woken = std::mem::take(
+            &mut *self
+                .remote
+                .queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         HERE.with(|here| here.ready.borrow_mut().extend(woken));
     }
 
@@ -216,7 +244,11 @@ impl Executor {
                 _ => ready.pop_front(),
             }
         })?;
-        Some(if id.place == MAIN { Next::Main } else { Next::Task(Ready(id)) })
+        Some(if id.place == MAIN {
+            Next::Main
+        } else {
+            Next::Task(Ready(id))
+        })
     }
 
     pub(crate) fn main_waker(&self) -> Waker {
@@ -238,7 +270,11 @@ impl Executor {
         let Some(mut task) = task else { return Ok(()) };
         // Before the poll, so that a wake during it counts. Acquire: see `wake_by_ref`.
         task.header.queued.swap(false, Ordering::AcqRel);
-        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut Context::from_waker(&task.waker))));
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            task.future
+                .as_mut()
+                .poll(&mut Context::from_waker(&task.waker))
+        }));
         if let Ok(Poll::Pending) = polled {
             self.places.borrow_mut()[place as usize].task = Some(task);
             return Ok(());
@@ -256,10 +292,16 @@ impl Executor {
         }
     }
 
-    /// Drops every task; none can be spawned after that. Returns the words of those that panicked in their drop.
+    /// Drops every task; none can be spawned after that. Returns the words of those that panicked
+    /// in their drop.
     pub(crate) fn close(&self) -> Vec<String> {
         self.closing.set(true);
-        let tasks: Vec<Task> = self.places.borrow_mut().iter_mut().filter_map(|p| p.task.take()).collect();
+        let tasks: Vec<Task> = self
+            .places
+            .borrow_mut()
+            .iter_mut()
+            .filter_map(|p| p.task.take())
+            .collect();
         self.live.set(0);
         let mut panics = Vec::new();
         for task in tasks {

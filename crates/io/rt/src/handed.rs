@@ -8,7 +8,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// A connection that no core has. It may cross threads, to cores with the same driver. Dropped, it is closed.
+/// A connection that no core has. It may cross threads, to cores with the same driver. Dropped, it
+/// is closed.
 pub struct Handed(pub(crate) Kind);
 
 pub(crate) enum Kind {

@@ -1,4 +1,5 @@
-//! The seam between the core and its three drivers: an enum, so that no type parameter leaves this crate.
+//! The seam between the core and its three drivers: an enum, so that no type parameter leaves this
+//! crate.
 
 use crate::chunk::Chunk;
 use crate::conn::{Conn, Listening, State};
@@ -94,11 +95,20 @@ impl Io {
         each!(self, d => d.connect(core, to).await)
     }
 
-    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+    pub(crate) fn listen(
+        &self,
+        core: &Rc<Core>,
+        at: &Address,
+        o: ListenOptions,
+    ) -> io::Result<Listener> {
         each!(self, d => d.listen(core, at, o))
     }
 
-    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
+    pub(crate) fn poll_accept(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Handed>> {
         each!(self, d => d.poll_accept(listening, cx))
     }
 
@@ -108,11 +118,15 @@ impl Io {
             (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(core, fd)),
             (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
             (Self::Sim(d), Kind::Sim(away)) => d.adopt(core, away.arrives()),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a connection of another driver")),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a connection of another driver",
+            )),
         }
     }
 
-    /// Begins to let go of a connection that will be another core's. It is let go of when nothing of it is with the kernel.
+    /// Begins to let go of a connection that will be another core's. It is let go of when nothing
+    /// of it is with the kernel.
     pub(crate) fn let_go(&self, conn: &Rc<Conn>) {
         each!(self, d => d.let_go(conn));
     }

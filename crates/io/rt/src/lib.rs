@@ -1,4 +1,5 @@
-//! The runtime of a core: one thread, its tasks, its timers and its sockets, over io_uring, epoll, or a simulated world.
+//! The runtime of a core: one thread, its tasks, its timers and its sockets, over io_uring, epoll,
+//! or a simulated world.
 //!
 //! ```
 //! use rt::{Driver, ListenOptions};
@@ -24,21 +25,23 @@
 //!
 //! # Why not the runtime that everybody uses
 //!
-//! A proxy spends most of its time in the kernel's TCP code. What it can save is system calls, wakes and copies, and that
-//! decides the design:
+//! A proxy spends most of its time in the kernel's TCP code. What it can save is system calls,
+//! wakes and copies, and that decides the design:
 //!
-//! * **One thread is one core.** [`run`] turns the calling thread into a core until its main future ends. Futures are
-//!   not `Send`, nothing is shared, nothing is locked. Cores talk through [`mailbox`]es and count together in
-//!   [`permits`]; inside a core tasks use [`local`].
-//! * **A turn of the loop is one system call** (uring). Tasks run first; what they send is only queued. At the end of the
-//!   turn every connection with news gets one gathered send, all of them enter the kernel together, and the same call
-//!   waits for what comes next.
-//! * **A query costs two polls of its task**: its bytes arrive and are sent to the backend; the result arrives and is sent
-//!   to the client. [`Socket::send`] is ready at once; the completion of a send wakes nobody unless somebody waits.
-//! * **Bytes are not copied.** The kernel receives into a buffer of the core's pool; the task gets it as a [`Chunk`] and
-//!   gives it to another socket's `send`; when the kernel has taken the bytes, the buffer is back in the pool.
-//! * **Idle connections own no buffer.** Their receive waits in the kernel (uring) or nowhere at all (epoll), so a
-//!   server that closes a pooled connection is seen at once: [`Socket::is_idle`].
+//! * **One thread is one core.** [`run`] turns the calling thread into a core until its main future
+//!   ends. Futures are not `Send`, nothing is shared, nothing is locked. Cores talk through
+//!   [`mailbox`]es and count together in [`permits`]; inside a core tasks use [`local`].
+//! * **A turn of the loop is one system call** (uring). Tasks run first; what they send is only
+//!   queued. At the end of the turn every connection with news gets one gathered send, all of them
+//!   enter the kernel together, and the same call waits for what comes next.
+//! * **A query costs two polls of its task**: its bytes arrive and are sent to the backend; the
+//!   result arrives and is sent to the client. [`Socket::send`] is ready at once; the completion of
+//!   a send wakes nobody unless somebody waits.
+//! * **Bytes are not copied.** The kernel receives into a buffer of the core's pool; the task gets
+//!   it as a [`Chunk`] and gives it to another socket's `send`; when the kernel has taken the
+//!   bytes, the buffer is back in the pool.
+//! * **Idle connections own no buffer.** Their receive waits in the kernel (uring) or nowhere at
+//!   all (epoll), so a server that closes a pooled connection is seen at once: [`Socket::is_idle`].
 //!
 //! # The code map
 //!
@@ -75,28 +78,35 @@
 //!
 //! # Invariants
 //!
-//! **The kernel's memory outlives the kernel's interest.** A buffer that was given to the kernel belongs to the driver's
-//! table until its completion has come, whatever happens to the future, the task or the socket that began it. At the end of
-//! a core everything is cancelled and awaited; what does not come back is leaked, never freed.
+//! **The kernel's memory outlives the kernel's interest.** A buffer that was given to the kernel
+//! belongs to the driver's table until its completion has come, whatever happens to the future, the
+//! task or the socket that began it. At the end of a core everything is cancelled and awaited; what
+//! does not come back is leaked, never freed.
 //!
-//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`, `uring/`, `recycled.rs`
-//! and where futures are pinned inside others; each block says
-//! who guarantees what.
+//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`,
+//! `uring/`, `recycled.rs` and where futures are pinned inside others; each block says who
+//! guarantees what.
 //!
-//! **Wakers may go anywhere.** They are `Arc`s, they outlive tasks and cores, and may be woken from any thread.
+//! **Wakers may go anywhere.** They are `Arc`s, they outlive tasks and cores, and may be woken from
+//! any thread.
 //!
-//! **A panic ends one task.** It is caught, counted ([`Rt::panics`]) and told to a hook ([`Rt::on_panic`]).
+//! **A panic ends one task.** It is caught, counted ([`Rt::panics`]) and told to a hook
+//! ([`Rt::on_panic`]).
 //!
-//! **No clock, no chance, no network but through [`Rt`].** So the same code runs in [`sim`], where all three come from a
-//! seed.
+//! **No clock, no chance, no network but through [`Rt`].** So the same code runs in [`sim`], where
+//! all three come from a seed.
 //!
 //! # Measured
 //!
-//! `examples/relay.rs` is the least that a proxy on this runtime costs. `sysbench oltp_point_select`, 64 connections, one
-//! worker, three rounds side by side on a busy machine, so read the ratios: 24 to 26 µs of CPU per query with uring (0.07
-//! system calls), 36 to 40 with epoll (3.9), 37 to 42 for HAProxy in TCP mode with one thread (3.9). One to two
-//! microseconds of the uring relay's are spent in user space. An idle socket takes about 600 bytes of memory.
-#![allow(unsafe_code, reason = "this crate is where the kernel is met; every block says why it is sound")]
+//! `examples/relay.rs` is the least that a proxy on this runtime costs. `sysbench
+//! oltp_point_select`, 64 connections, one worker, three rounds side by side on a busy machine, so
+//! read the ratios: 24 to 26 µs of CPU per query with uring (0.07 system calls), 36 to 40 with
+//! epoll (3.9), 37 to 42 for HAProxy in TCP mode with one thread (3.9). One to two microseconds of
+//! the uring relay's are spent in user space. An idle socket takes about 600 bytes of memory.
+#![allow(
+    unsafe_code,
+    reason = "this crate is where the kernel is met; every block says why it is sound"
+)]
 
 mod address;
 mod chunk;

@@ -1,4 +1,5 @@
-//! Signals inside one core: `Notify` (something changed), `Bell` (the same for one listener, which costs less) and `oneshot` (one value, one reader). Not `Send`, no atomics.
+//! Signals inside one core: `Notify` (something changed), `Bell` (the same for one listener, which
+//! costs less) and `oneshot` (one value, one reader). Not `Send`, no atomics.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,8 +8,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Wakes tasks that wait for a change. A `notify_one` that finds nobody waiting is remembered (once), so the
-/// pattern "look, then wait" loses no signal.
+/// Wakes tasks that wait for a change. A `notify_one` that finds nobody waiting is remembered
+/// (once), so the pattern "look, then wait" loses no signal.
 #[derive(Default)]
 pub struct Notify {
     waiting: RefCell<VecDeque<Rc<Waiting>>>,
@@ -26,9 +27,13 @@ impl Notify {
         Self::default()
     }
 
-    /// Resolves at the next notification. Cancel-safe: a notification given to a dropped wait goes to the next.
+    /// Resolves at the next notification. Cancel-safe: a notification given to a dropped wait goes
+    /// to the next.
     pub fn wait(&self) -> Wait<'_> {
-        Wait { notify: self, place: None }
+        Wait {
+            notify: self,
+            place: None,
+        }
     }
 
     /// Wakes the one that waits longest, or lets the next `wait` return at once.
@@ -80,7 +85,10 @@ impl Future for Wait<'_> {
         if self.notify.stored.take() {
             return Poll::Ready(());
         }
-        let place = Rc::new(Waiting { told: Cell::new(false), waker: RefCell::new(Some(cx.waker().clone())) });
+        let place = Rc::new(Waiting {
+            told: Cell::new(false),
+            waker: RefCell::new(Some(cx.waker().clone())),
+        });
         self.notify.waiting.borrow_mut().push_back(place.clone());
         self.place = Some(place);
         Poll::Pending
@@ -89,12 +97,17 @@ impl Future for Wait<'_> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else { return };
+        let Some(place) = self.place.take() else {
+            return;
+        };
         if place.told.get() {
             // We were told but never looked: pass it on.
             self.notify.notify_one();
         } else {
-            self.notify.waiting.borrow_mut().retain(|w| !Rc::ptr_eq(w, &place));
+            self.notify
+                .waiting
+                .borrow_mut()
+                .retain(|w| !Rc::ptr_eq(w, &place));
         }
     }
 }
@@ -121,7 +134,8 @@ impl Bell {
         }
     }
 
-    /// Resolves when it rings, or has rung since somebody last heard it. Cancel-safe. Of two listeners only the last is woken.
+    /// Resolves when it rings, or has rung since somebody last heard it. Cancel-safe. Of two
+    /// listeners only the last is woken.
     pub fn heard(&self) -> impl Future<Output = ()> + '_ {
         poll_fn(|cx| {
             if self.rung.take() {
@@ -138,7 +152,11 @@ impl Bell {
 
 /// One value from one task to another of the same core.
 pub fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Rc::new(Shot { value: RefCell::new(None), waker: RefCell::new(None), gone: Cell::new(false) });
+    let shared = Rc::new(Shot {
+        value: RefCell::new(None),
+        waker: RefCell::new(None),
+        gone: Cell::new(false),
+    });
     (Sender(shared.clone()), Receiver(shared))
 }
 

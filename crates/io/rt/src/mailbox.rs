@@ -7,8 +7,15 @@ use std::task::{Poll, Waker};
 
 /// A mailbox that holds at most `capacity` messages.
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let shared =
-        Arc::new(Shared { capacity, inner: Mutex::new(Inner { queue: VecDeque::new(), waker: None, senders: 1, open: true }) });
+    let shared = Arc::new(Shared {
+        capacity,
+        inner: Mutex::new(Inner {
+            queue: VecDeque::new(),
+            waker: None,
+            senders: 1,
+            open: true,
+        }),
+    });
     (Sender(shared.clone()), Receiver(shared))
 }
 
@@ -107,7 +114,11 @@ impl<T> Drop for Sender<T> {
         let waker = {
             let mut inner = self.0.lock();
             inner.senders -= 1;
-            if inner.senders == 0 { inner.waker.take() } else { None }
+            if inner.senders == 0 {
+                inner.waker.take()
+            } else {
+                None
+            }
         };
         if let Some(waker) = waker {
             waker.wake();

@@ -1,4 +1,5 @@
-//! Limits over all cores: one counter per key (a server's `max_connections`, a user's), shared by every thread.
+//! Limits over all cores: one counter per key (a server's `max_connections`, a user's), shared by
+//! every thread.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -11,9 +12,11 @@ pub struct Registry {
     lines: Arc<AtomicUsize>,
 }
 
-/// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a little less fair.
+/// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a
+/// little less fair.
 const LINES: usize = 64;
-/// With so many counters, and each time that they are twice as many, those that nobody has are forgotten.
+/// With so many counters, and each time that they are twice as many, those that nobody has are
+/// forgotten.
 const UNUSED_MAX: usize = 1024;
 /// Nobody waits.
 const NOBODY: u64 = u64::MAX;
@@ -57,12 +60,19 @@ pub struct Permits {
 impl Permits {
     /// Takes one permit unless `max` are taken already.
     pub fn try_take(&self, max: u32) -> bool {
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < max).then(|| n + 1)).is_ok()
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| {
+                (n < max).then(|| n + 1)
+            })
+            .is_ok()
     }
 
-    /// Gives one permit back. Giving more than was taken is a bug of the caller and leaves the counter at 0.
+    /// Gives one permit back. Giving more than was taken is a bug of the caller and leaves the
+    /// counter at 0.
     pub fn give(&self) {
-        let before = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| n.checked_sub(1));
+        let before = self
+            .taken
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| n.checked_sub(1));
         debug_assert!(before.is_ok(), "a permit was given back that nobody took");
     }
 
@@ -71,9 +81,12 @@ impl Permits {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Says since when (nanoseconds of the clock that all cores share) the first in this line waits.
+    /// Says since when (nanoseconds of the clock that all cores share) the first in this line
+    /// waits.
     pub fn wait_since(&self, line: usize, ns: u64) {
-        let lines = self.lines.get_or_init(|| Box::new([const { AtomicU64::new(NOBODY) }; LINES]));
+        let lines = self
+            .lines
+            .get_or_init(|| Box::new([const { AtomicU64::new(NOBODY) }; LINES]));
         if lines[line % LINES].swap(ns.min(NOBODY - 1), Ordering::AcqRel) == NOBODY {
             self.wanted.fetch_add(1, Ordering::AcqRel);
         }
@@ -81,7 +94,9 @@ impl Permits {
 
     /// Nobody in this line waits any more.
     pub fn wait_no_more(&self, line: usize) {
-        let Some(lines) = self.lines.get() else { return };
+        let Some(lines) = self.lines.get() else {
+            return;
+        };
         if lines[line % LINES].swap(NOBODY, Ordering::AcqRel) != NOBODY {
             self.wanted.fetch_sub(1, Ordering::AcqRel);
         }
@@ -90,8 +105,14 @@ impl Permits {
     /// Since when the one waits that waits longest in a line other than this one.
     pub fn waits_elsewhere(&self, line: usize) -> Option<u64> {
         let lines = self.lines.get()?;
-        let others = lines.iter().enumerate().filter(|(at, _)| *at != line % LINES);
-        others.map(|(_, since)| since.load(Ordering::Relaxed)).min().filter(|since| *since != NOBODY)
+        let others = lines
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != line % LINES);
+        others
+            .map(|(_, since)| since.load(Ordering::Relaxed))
+            .min()
+            .filter(|since| *since != NOBODY)
     }
 
     /// How many lines wait.
@@ -136,7 +157,14 @@ mod tests {
         assert_eq!((permits.wanted(), permits.waits_elsewhere(a)), (0, None));
         permits.wait_since(b, 7);
         permits.wait_since(b, 9);
-        assert_eq!((permits.wanted(), permits.waits_elsewhere(a), permits.waits_elsewhere(b)), (1, Some(9), None));
+        assert_eq!(
+            (
+                permits.wanted(),
+                permits.waits_elsewhere(a),
+                permits.waits_elsewhere(b)
+            ),
+            (1, Some(9), None)
+        );
         permits.wait_no_more(b);
         permits.wait_no_more(b);
         assert_eq!((permits.wanted(), permits.waits_elsewhere(a)), (0, None));

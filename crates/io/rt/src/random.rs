@@ -1,7 +1,9 @@
-//! The generator of a core: ChaCha with eight rounds, so that what peers see of it (scrambles) tells nothing of the rest.
+//! The generator of a core: ChaCha with eight rounds, so that what peers see of it (scrambles)
+//! tells nothing of the rest.
 
 const ROUNDS: usize = 8;
-const CONSTANT: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]; // "expand 32-byte k"
+// "expand 32-byte k"
+const CONSTANT: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
 pub(crate) struct Random {
     key: [u32; 8],
@@ -22,7 +24,12 @@ impl Random {
             pair[0] = k as u32;
             pair[1] = (k >> 32) as u32;
         }
-        Self { key: words, block: 0, ready: [0; 8], used: 8 }
+        Self {
+            key: words,
+            block: 0,
+            ready: [0; 8],
+            used: 8,
+        }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -34,7 +41,8 @@ impl Random {
         n
     }
 
-    /// Evenly below `bound`; 0 for a bound of 0. The bias is below 2^-32 for the small bounds that we use.
+    /// Evenly below `bound`; 0 for a bound of 0. The bias is below 2^-32 for the small bounds that
+    /// we use.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
@@ -88,8 +96,12 @@ mod tests {
 
     #[test]
     fn the_first_block_is_chacha8s() {
-        // Key, nonce and counter of zeros: the first bytes of the published key stream are 3e 00 ef 2f 89 5f 40 d6.
-        assert_eq!(Random::keyed([0; 4]).next().to_le_bytes(), [0x3e, 0x00, 0xef, 0x2f, 0x89, 0x5f, 0x40, 0xd6]);
+        // Key, nonce and counter of zeros: the first bytes of the published key stream are 3e 00 ef
+        // 2f 89 5f 40 d6.
+        assert_eq!(
+            Random::keyed([0; 4]).next().to_le_bytes(),
+            [0x3e, 0x00, 0xef, 0x2f, 0x89, 0x5f, 0x40, 0xd6]
+        );
     }
 
     #[test]

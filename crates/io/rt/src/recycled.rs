@@ -1,7 +1,8 @@
 //! Futures on the heap whose memory is used again: for what is large and begins often.
 //!
-//! `Box::pin` of a future of some KiB costs more than it seems: the future is made on the stack and copied, and blocks of
-//! that size are beyond what the allocator has at hand. Here the memory is there first, and the future is made in it.
+//! `Box::pin` of a future of some KiB costs more than it seems: the future is made on the stack and
+//! copied, and blocks of that size are beyond what the allocator has at hand. Here the memory is
+//! there first, and the future is made in it.
 
 use std::alloc::Layout;
 use std::cell::RefCell;
@@ -65,7 +66,8 @@ unsafe fn give(layout: Layout, block: NonNull<u8>) {
     }
 }
 
-/// A future in memory of its own, pinned there; as `Pin<Box<F>>`, but for where the memory comes from and goes to.
+/// A future in memory of its own, pinned there; as `Pin<Box<F>>`, but for where the memory comes
+/// from and goes to.
 #[derive(Debug)]
 pub struct Recycled<F> {
     /// A living `F` that nobody else knows of.
@@ -99,8 +101,8 @@ impl<F: Future> Future for Recycled<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: it lives until `drop`, is only reached through this exclusive reference, and never moves: the block
-        // stays where it is when `Recycled` moves.
+        // SAFETY: it lives until `drop`, is only reached through this exclusive reference, and
+        // never moves: the block stays where it is when `Recycled` moves.
         unsafe { Pin::new_unchecked(self.get_mut().future.as_mut()) }.poll(cx)
     }
 }
@@ -111,7 +113,8 @@ impl<F> Drop for Recycled<F> {
         struct Back<F>(NonNull<F>);
         impl<F> Drop for Back<F> {
             fn drop(&mut self) {
-                // SAFETY: `take` gave it for this layout, and what lived there was dropped just before.
+                // SAFETY: `take` gave it for this layout, and what lived there was dropped just
+                // before.
                 unsafe { give(Layout::new::<F>(), self.0.cast()) };
             }
         }
@@ -144,7 +147,11 @@ mod tests {
         let held = Rc::new(());
         let mut first = recycled(|| large(1, held.clone()));
         let place = first.future;
-        assert!(Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            Pin::new(&mut first)
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
         assert_eq!(Rc::strong_count(&held), 2);
         drop(first);
         assert_eq!(Rc::strong_count(&held), 1);
@@ -168,14 +175,21 @@ mod tests {
     fn a_panic_loses_nothing() {
         let died = std::panic::catch_unwind(|| poll(recycled(|| async { panic!("inside") })));
         assert!(died.is_err());
-        let unmade = std::panic::catch_unwind(|| recycled(|| -> std::future::Ready<[u64; 9]> { panic!("before") }));
+        let unmade = std::panic::catch_unwind(|| {
+            recycled(|| -> std::future::Ready<[u64; 9]> { panic!("before") })
+        });
         assert!(unmade.is_err());
-        assert_eq!(poll(recycled(|| std::future::ready([4u64; 9]))), Poll::Ready([4; 9]));
+        assert_eq!(
+            poll(recycled(|| std::future::ready([4u64; 9]))),
+            Poll::Ready([4; 9])
+        );
     }
 
     #[test]
     fn only_so_many_blocks_are_kept() {
-        let many: Vec<_> = (0..2 * KEPT).map(|n| recycled(move || std::future::ready([n; 100]))).collect();
+        let many: Vec<_> = (0..2 * KEPT)
+            .map(|n| recycled(move || std::future::ready([n; 100])))
+            .collect();
         drop(many);
         assert_eq!(FREE.with(|free| free.borrow().0.len()), KEPT);
     }

@@ -1,9 +1,10 @@
-//! From a host to addresses. Literal ones need nobody; for names the system's resolver is asked on a helper thread,
-//! because it blocks.
+//! From a host to addresses. Literal ones need nobody; for names the system's resolver is asked on
+//! a helper thread, because it blocks.
 //!
-//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a name serve until it answers again. That there is no such name is
-//! an answer: what was known is forgotten when it is given twice, some seconds apart, since another host may have the address by then. A name that nobody answers
-//! for costs one thread of a core, however many ask for it.
+//! A resolver that fails, or takes long, does not take away what is known: the last addresses of a
+//! name serve until it answers again. That there is no such name is an answer: what was known is
+//! forgotten when it is given twice, some seconds apart, since another host may have the address by
+//! then. A name that nobody answers for costs one thread of a core, however many ask for it.
 
 use crate::core::{Instant, Rt};
 use crate::local::Notify;
@@ -19,7 +20,8 @@ use std::time::Duration;
 /// For so long an answer is used again.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// A resolver that takes longer is not waited for by who knows an older answer; and by who knows one from long ago. Both are less than a connect may take.
+/// A resolver that takes longer is not waited for by who knows an older answer; and by who knows
+/// one from long ago. Both are less than a connect may take.
 const PATIENCE: Duration = Duration::from_millis(250);
 const PATIENCE_IF_OLD: Duration = Duration::from_millis(700);
 
@@ -43,7 +45,11 @@ pub(crate) struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Self { known: RefCell::default(), lookup: Cell::new(ask_system), fresh: Cell::new(FRESH) }
+        Self {
+            known: RefCell::default(),
+            lookup: Cell::new(ask_system),
+            fresh: Cell::new(FRESH),
+        }
     }
 }
 
@@ -63,7 +69,10 @@ struct Name {
 
 impl Name {
     fn within(&self, age: Duration, now: Instant) -> Option<Vec<IpAddr>> {
-        self.learnt.get().filter(|learnt| now < *learnt + age).map(|_| self.ips.borrow().clone())
+        self.learnt
+            .get()
+            .filter(|learnt| now < *learnt + age)
+            .map(|_| self.ips.borrow().clone())
     }
 
     fn learn(&self, ips: Vec<IpAddr>, now: Instant) {
@@ -100,7 +109,9 @@ impl Names {
         }
         if known.len() >= NAMES_MAX {
             let idle = known.iter().position(|name| !name.looking.get());
-            known.remove(idle.ok_or_else(|| io::Error::other("too many names are being looked up"))?);
+            known.remove(
+                idle.ok_or_else(|| io::Error::other("too many names are being looked up"))?,
+            );
         }
         let name = Rc::new(Name {
             host: host.to_owned(),
@@ -116,12 +127,24 @@ impl Names {
     }
 }
 
-pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16, patience: Duration) -> io::Result<Vec<Address>> {
+pub(crate) async fn resolve(
+    rt: &Rt,
+    host: &str,
+    port: u16,
+    patience: Duration,
+) -> io::Result<Vec<Address>> {
     if port == 0 {
         return Ok(vec![Address::Unix(PathBuf::from(host))]);
     }
-    let with_port = |ips: Vec<IpAddr>| ips.into_iter().map(|ip| SocketAddr::new(ip, port).into()).collect();
-    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    let with_port = |ips: Vec<IpAddr>| {
+        ips.into_iter()
+            .map(|ip| SocketAddr::new(ip, port).into())
+            .collect()
+    };
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(with_port(vec![ip]));
     }
@@ -137,7 +160,11 @@ pub(crate) async fn resolve(rt: &Rt, host: &str, port: u16, patience: Duration) 
         rt.spawn(look(rt.clone(), name.clone()));
     }
     let known = || name.learnt.get().map(|_| name.ips.borrow().clone());
-    let patience = patience.min(if name.within(OLD, rt.now()).is_some() { PATIENCE } else { PATIENCE_IF_OLD });
+    let patience = patience.min(if name.within(OLD, rt.now()).is_some() {
+        PATIENCE
+    } else {
+        PATIENCE_IF_OLD
+    });
     if known().is_none() {
         name.done.wait().await;
     } else {
@@ -162,29 +189,42 @@ fn imagined(host: &str) -> IpAddr {
     if host.eq_ignore_ascii_case("localhost") {
         return Ipv4Addr::LOCALHOST.into();
     }
-    let hash = host.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let hash = host.bytes().fold(0x811c_9dc5_u32, |h, b| {
+        (h ^ u32::from(b)).wrapping_mul(0x0100_0193)
+    });
     let [_, a, b, c] = hash.to_be_bytes();
     Ipv4Addr::new(10, a, b, c).into()
 }
 
 async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
-    while RUNNING.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < LOOKUPS_MAX).then(|| n + 1)).is_err() {
+    while RUNNING
+        .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| {
+            (n < LOOKUPS_MAX).then(|| n + 1)
+        })
+        .is_err()
+    {
         rt.sleep(Duration::from_millis(5)).await;
     }
     let (tx, rx) = mailbox::channel(1);
     let (name, lookup) = (host.to_string(), rt.0.names.lookup.get());
-    let started = std::thread::Builder::new().name("resolver".into()).stack_size(256 * 1024).spawn(move || {
-        let found = lookup(&name);
-        RUNNING.fetch_sub(1, Ordering::AcqRel);
-        // Nobody may wait for it any more.
-        let _ = tx.try_send(found);
-    });
+    let started = std::thread::Builder::new()
+        .name("resolver".into())
+        .stack_size(256 * 1024)
+        .spawn(move || {
+            let found = lookup(&name);
+            RUNNING.fetch_sub(1, Ordering::AcqRel);
+            // Nobody may wait for it any more.
+            let _ = tx.try_send(found);
+        });
     if let Err(e) = started {
         RUNNING.fetch_sub(1, Ordering::AcqRel);
         return Err(e);
     }
-    let mut ips = rx.recv().await.ok_or_else(|| io::Error::other("the resolver's thread died"))??;
+    let mut ips = rx
+        .recv()
+        .await
+        .ok_or_else(|| io::Error::other("the resolver's thread died"))??;
     let mut seen = Vec::with_capacity(ips.len());
     ips.retain(|ip| {
         !seen.contains(ip) && {
@@ -193,7 +233,10 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
         }
     });
     if ips.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{host}` has no address")));
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("`{host}` has no address"),
+        ));
     }
     Ok(ips)
 }
@@ -202,7 +245,9 @@ fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
     // Any port: without one, the standard library refuses to ask.
     match (name, 1).to_socket_addrs() {
         Ok(found) => Ok(found.map(|address| address.ip()).collect()),
-        Err(error) if sys::says_no_such_host(&error) => Err(io::Error::new(io::ErrorKind::NotFound, error)),
+        Err(error) if sys::says_no_such_host(&error) => {
+            Err(io::Error::new(io::ErrorKind::NotFound, error))
+        }
         Err(error) => Err(error),
     }
 }
@@ -214,7 +259,10 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn on_a_core(main: impl AsyncFnOnce(Rt)) {
-        let options = Options { driver: Driver::Epoll, ..Options::default() };
+        let options = Options {
+            driver: Driver::Epoll,
+            ..Options::default()
+        };
         run_with(options, |rt| async move {
             rt.0.names.fresh.set(Duration::ZERO);
             main(rt).await;
@@ -230,7 +278,11 @@ mod tests {
     fn what_is_known_serves_while_the_resolver_fails() {
         static FAILS: AtomicBool = AtomicBool::new(false);
         fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
-            if FAILS.load(Ordering::Relaxed) { Err(io::Error::other("no resolver")) } else { Ok(one()) }
+            if FAILS.load(Ordering::Relaxed) {
+                Err(io::Error::other("no resolver"))
+            } else {
+                Ok(one())
+            }
         }
         on_a_core(async |rt| {
             rt.0.names.lookup.set(answer);
@@ -246,7 +298,11 @@ mod tests {
     fn a_name_that_is_taken_out_is_forgotten_when_the_resolver_says_so_twice() {
         static GONE: AtomicBool = AtomicBool::new(false);
         fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
-            if GONE.load(Ordering::Relaxed) { Err(io::Error::new(io::ErrorKind::NotFound, "no such name")) } else { Ok(one()) }
+            if GONE.load(Ordering::Relaxed) {
+                Err(io::Error::new(io::ErrorKind::NotFound, "no such name"))
+            } else {
+                Ok(one())
+            }
         }
         on_a_core(async |rt| {
             rt.0.names.lookup.set(answer);
@@ -256,7 +312,10 @@ mod tests {
             rt.0.names.fresh.set(Duration::from_millis(50));
             assert_eq!(rt.resolve("db", 3306).await.unwrap(), known);
             rt.sleep(Duration::from_millis(60)).await;
-            assert_eq!(rt.resolve("db", 3306).await.unwrap_err().to_string(), "no such name");
+            assert_eq!(
+                rt.resolve("db", 3306).await.unwrap_err().to_string(),
+                "no such name"
+            );
             GONE.store(false, Ordering::Relaxed);
             assert_eq!(rt.resolve("db", 3306).await.unwrap(), known);
         });
@@ -264,14 +323,20 @@ mod tests {
 
     #[test]
     fn the_system_says_what_has_no_address() {
-        assert_eq!(ask_system("no such name").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            ask_system("no such name").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
         assert!(!ask_system("localhost").unwrap().is_empty());
     }
 
     #[test]
     fn a_slow_resolver_is_not_waited_for_and_its_answer_is_not_lost() {
         static LATE: AtomicBool = AtomicBool::new(false);
-        #[expect(clippy::disallowed_methods, reason = "it runs on the resolver's thread")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it runs on the resolver's thread"
+        )]
         fn answer(_: &str) -> io::Result<Vec<IpAddr>> {
             if LATE.load(Ordering::Relaxed) {
                 std::thread::sleep(2 * PATIENCE);
@@ -284,19 +349,30 @@ mod tests {
             let before = rt.resolve("db", 3306).await.unwrap();
             LATE.store(true, Ordering::Relaxed);
             let begun = rt.now();
-            assert_eq!(rt.resolve_within("db", 3306, Duration::from_millis(10)).await.unwrap(), before);
+            assert_eq!(
+                rt.resolve_within("db", 3306, Duration::from_millis(10))
+                    .await
+                    .unwrap(),
+                before
+            );
             assert!(rt.now() - begun < PATIENCE);
             assert_eq!(rt.resolve("db", 3306).await.unwrap(), before);
             rt.0.names.of("db").unwrap().done.wait().await;
             rt.0.names.fresh.set(FRESH);
-            assert_eq!(rt.resolve("db", 3306).await.unwrap(), ["10.0.0.2:3306".parse().unwrap()]);
+            assert_eq!(
+                rt.resolve("db", 3306).await.unwrap(),
+                ["10.0.0.2:3306".parse().unwrap()]
+            );
         });
     }
 
     #[test]
     fn a_name_that_nobody_answers_for_is_looked_up_once_however_many_ask() {
         static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
-        #[expect(clippy::disallowed_methods, reason = "it runs on the resolver's thread")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it runs on the resolver's thread"
+        )]
         fn answer(name: &str) -> io::Result<Vec<IpAddr>> {
             if name == "dead" {
                 LOOKUPS.fetch_add(1, Ordering::Relaxed);

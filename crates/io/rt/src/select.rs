@@ -18,8 +18,8 @@ pub fn select<A: Future, B: Future>(a: A, b: B) -> Select<A, B> {
     Select { a, b }
 }
 
-/// The future of [`select`]. A struct and not an `async fn`, which would have room for both futures twice: once as
-/// arguments and once pinned.
+/// The future of [`select`]. A struct and not an `async fn`, which would have room for both futures
+/// twice: once as arguments and once pinned.
 pub struct Select<A, B> {
     a: A,
     b: B,
@@ -29,10 +29,14 @@ impl<A: Future, B: Future> Future for Select<A, B> {
     type Output = Either<A::Output, B::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: both fields are pinned with the struct: nothing moves them out, there is no `Drop`, and `Unpin` is theirs.
+        // SAFETY: both fields are pinned with the struct: nothing moves them out, there is no
+        // `Drop`, and `Unpin` is theirs.
         let (a, b) = unsafe {
             let this = self.get_unchecked_mut();
-            (Pin::new_unchecked(&mut this.a), Pin::new_unchecked(&mut this.b))
+            (
+                Pin::new_unchecked(&mut this.a),
+                Pin::new_unchecked(&mut this.b),
+            )
         };
         if let Poll::Ready(a) = a.poll(cx) {
             return Poll::Ready(Either::Left(a));

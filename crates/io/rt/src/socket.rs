@@ -18,14 +18,19 @@ pub struct ListenOptions {
     pub backlog: u32,
     /// Several listeners share the address, and the kernel spreads new connections over them.
     pub reuse_port: bool,
-    /// Who may connect at the path of a Unix socket: permission bits, whatever the umask. To connect is to write.
+    /// Who may connect at the path of a Unix socket: permission bits, whatever the umask. To
+    /// connect is to write.
     pub unix_mode: u32,
 }
 
 impl Default for ListenOptions {
     /// Everybody may connect.
     fn default() -> Self {
-        Self { backlog: 1024, reuse_port: false, unix_mode: 0o777 }
+        Self {
+            backlog: 1024,
+            reuse_port: false,
+            unix_mode: 0o777,
+        }
     }
 }
 
@@ -40,8 +45,9 @@ impl Listener {
         Self { core, listening }
     }
 
-    /// The next connection. An error (too many open files, say) concerns one attempt; the listener lives on, but sleep a little
-    /// before the next attempt, because the reason may still be there. Cancel-safe.
+    /// The next connection. An error (too many open files, say) concerns one attempt; the listener
+    /// lives on, but sleep a little before the next attempt, because the reason may still be there.
+    /// Cancel-safe.
     pub async fn accept(&self) -> io::Result<Socket> {
         let handed = self.accept_for_any().await?;
         self.core.io.adopt(&self.core, handed)
@@ -91,7 +97,8 @@ impl Socket {
         &self.conn
     }
 
-    /// Bytes that came, at most [`CHUNK_LEN`](crate::CHUNK_LEN); an empty chunk says that the peer closed its side. Cancel-safe.
+    /// Bytes that came, at most [`CHUNK_LEN`](crate::CHUNK_LEN); an empty chunk says that the peer
+    /// closed its side. Cancel-safe.
     pub async fn recv(&self) -> io::Result<Chunk> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -120,8 +127,9 @@ impl Socket {
         Poll::Pending
     }
 
-    /// Queues bytes in order. Returns at once while less than 64 KiB is unsent, else waits until that is so again; dropping
-    /// the future while it waits leaves the bytes queued. What goes wrong later surfaces in the next `send`, `flush` or `recv`.
+    /// Queues bytes in order. Returns at once while less than 64 KiB is unsent, else waits until
+    /// that is so again; dropping the future while it waits leaves the bytes queued. What goes
+    /// wrong later surfaces in the next `send`, `flush` or `recv`.
     pub async fn send(&self, bytes: impl Into<Chunk>) -> io::Result<()> {
         self.queue(bytes)?;
         if !self.is_full() {
@@ -145,7 +153,8 @@ impl Socket {
         self.sent_below(UNSENT_MAX).await
     }
 
-    /// Queues in order without waiting, as [`send`](Self::send) does before it waits; the driver sends it at the end of this turn of the core, together with what joins it until then.
+    /// Queues in order without waiting, as [`send`](Self::send) does before it waits; the driver
+    /// sends it at the end of this turn of the core, together with what joins it until then.
     pub fn queue(&self, chunk: impl Into<Chunk>) -> io::Result<()> {
         let chunk = chunk.into();
         let mut state = self.conn.state.borrow_mut();
@@ -164,7 +173,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Ends this side: when all that was queued is sent, the peer sees the end. Receiving goes on; sending is over.
+    /// Ends this side: when all that was queued is sent, the peer sees the end. Receiving goes on;
+    /// sending is over.
     pub fn finish(&self) {
         let mut state = self.conn.state.borrow_mut();
         if state.finish == Finish::No {
@@ -173,10 +183,12 @@ impl Socket {
         }
     }
 
-    /// Takes an idle connection from this core, for another to [adopt](crate::Rt::adopt). What is left here is only to be dropped.
+    /// Takes an idle connection from this core, for another to [adopt](crate::Rt::adopt). What is
+    /// left here is only to be dropped.
     ///
     /// # Errors
-    /// It was not idle, or does not stay so, and is over; or the process has no descriptor left for it, and it stays as it was.
+    /// It was not idle, or does not stay so, and is over; or the process has no descriptor left for
+    /// it, and it stays as it was.
     pub async fn hand_over(&self) -> Result<Handed, NotHanded> {
         if !self.is_idle() {
             return Err(NotHanded::Over);
@@ -239,10 +251,14 @@ impl Socket {
         self.conn.state.borrow().unsent
     }
 
-    /// Does nothing wait: no byte, end or error to receive, nothing unsent? Then it can go back to a pool.
+    /// Does nothing wait: no byte, end or error to receive, nothing unsent? Then it can go back to
+    /// a pool.
     pub fn is_idle(&self) -> bool {
         let mut state = self.conn.state.borrow_mut();
-        state.inbox.is_empty() && state.unsent == 0 && !state.is_over() && self.core.io.is_quiet(&self.conn, &mut state)
+        state.inbox.is_empty()
+            && state.unsent == 0
+            && !state.is_over()
+            && self.core.io.is_quiet(&self.conn, &mut state)
     }
 
     /// The other end.
@@ -255,7 +271,8 @@ impl Socket {
         self.conn.local()
     }
 
-    /// TCP keepalive after so many idle seconds (0: after as many as the system says), or none. Nothing on a Unix socket.
+    /// TCP keepalive after so many idle seconds (0: after as many as the system says), or none.
+    /// Nothing on a Unix socket.
     pub fn keepalive(&self, idle_secs: Option<u32>) -> io::Result<()> {
         match self.conn.peer() {
             Address::Tcp(_) if self.conn.fd() >= 0 => sys::keepalive(self.conn.fd(), idle_secs),
@@ -263,8 +280,9 @@ impl Socket {
         }
     }
 
-    /// Resolves when the peer has closed, half-closed or reset the connection, without consuming bytes: so that a client
-    /// that leaves is noticed while its query runs. While 64 KiB wait unread, the end behind them cannot be seen (uring).
+    /// Resolves when the peer has closed, half-closed or reset the connection, without consuming
+    /// bytes: so that a client that leaves is noticed while its query runs. While 64 KiB wait
+    /// unread, the end behind them cannot be seen (uring).
     pub async fn closed(&self) {
         poll_fn(|cx| {
             let mut state = self.conn.state.borrow_mut();

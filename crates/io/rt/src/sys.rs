@@ -14,7 +14,11 @@ use std::ptr::null_mut;
 
 /// Turns -1 into the error of this thread.
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn checked_len(result: libc::ssize_t) -> io::Result<usize> {
@@ -32,12 +36,22 @@ impl Map {
         let len = len.max(1);
         // SAFETY: a fresh anonymous mapping touches no memory of ours.
         let start = unsafe {
-            libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+            libc::mmap(
+                null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { start: start.cast(), len })
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
     }
 
     pub(crate) fn start(&self) -> *mut u8 {
@@ -47,12 +61,14 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: `start` and `len` are what mmap gave us; whoever hands out pointers into it keeps the Map alive.
+        // SAFETY: `start` and `len` are what mmap gave us; whoever hands out pointers into it keeps
+        // the Map alive.
         unsafe { libc::munmap(self.start.cast(), self.len) };
     }
 }
 
-/// A bell that any thread may ring and one core listens for. Listeners are edge-triggered, so nobody ever reads the count.
+/// A bell that any thread may ring and one core listens for. Listeners are edge-triggered, so
+/// nobody ever reads the count.
 pub(crate) struct EventFd(OwnedFd);
 
 impl EventFd {
@@ -65,8 +81,15 @@ impl EventFd {
 
     pub(crate) fn ring(&self) {
         let one = 1u64;
-        // SAFETY: eight readable bytes. It cannot fail but by being full, and then it rings already.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        // SAFETY: eight readable bytes. It cannot fail but by being full, and then it rings
+        // already.
+        unsafe {
+            libc::write(
+                self.0.as_raw_fd(),
+                (&raw const one).cast(),
+                size_of::<u64>(),
+            )
+        };
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -80,7 +103,9 @@ pub(crate) fn monotonic_ns() -> u64 {
     let mut t: libc::timespec = unsafe { zeroed() };
     // SAFETY: `t` is writable. CLOCK_MONOTONIC always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
-    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+    (t.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(t.tv_nsec as u64)
 }
 
 /// Nanoseconds of the processor that this thread has had.
@@ -89,11 +114,16 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     let mut t: libc::timespec = unsafe { zeroed() };
     // SAFETY: `t` is writable. Where the clock does not exist it stays zero.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut t) };
-    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+    (t.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(t.tv_nsec as u64)
 }
 
 /// Microseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the wall clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the wall clock"
+)]
 pub(crate) fn wall_us() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
@@ -122,14 +152,18 @@ pub(crate) struct RawAddress {
 impl RawAddress {
     pub(crate) fn empty() -> Self {
         // SAFETY: zeros are a valid sockaddr_storage (family AF_UNSPEC).
-        Self { storage: unsafe { zeroed() }, len: size_of::<libc::sockaddr_storage>() as libc::socklen_t }
+        Self {
+            storage: unsafe { zeroed() },
+            len: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
+        }
     }
 
     pub(crate) fn of(address: &Address) -> io::Result<Self> {
         let mut raw = Self::empty();
         match address {
             Address::Tcp(SocketAddr::V4(at)) => {
-                // SAFETY: sockaddr_storage is larger than, and aligned for, every sockaddr; zeros are valid in all.
+                // SAFETY: sockaddr_storage is larger than, and aligned for, every sockaddr; zeros
+                // are valid in all.
                 let sin = unsafe { &mut *(&raw mut raw.storage).cast::<libc::sockaddr_in>() };
                 sin.sin_family = libc::AF_INET as libc::sa_family_t;
                 sin.sin_port = at.port().to_be();
@@ -180,13 +214,24 @@ impl RawAddress {
                 let sin = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_in6>() };
                 let ip = Ipv6Addr::from(sin.sin6_addr.s6_addr);
                 let port = u16::from_be(sin.sin6_port);
-                Address::Tcp(SocketAddr::V6(SocketAddrV6::new(ip, port, sin.sin6_flowinfo, sin.sin6_scope_id)))
+                Address::Tcp(SocketAddr::V6(SocketAddrV6::new(
+                    ip,
+                    port,
+                    sin.sin6_flowinfo,
+                    sin.sin6_scope_id,
+                )))
             }
             _ => {
                 // SAFETY: as above; all bytes of the path are initialised, at worst with zeros.
                 let sun = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_un>() };
                 let filled = (self.len as usize).saturating_sub(size_of::<libc::sa_family_t>());
-                let path: Vec<u8> = sun.sun_path.iter().take(filled).map(|&c| c as u8).take_while(|&c| c != 0).collect();
+                let path: Vec<u8> = sun
+                    .sun_path
+                    .iter()
+                    .take(filled)
+                    .map(|&c| c as u8)
+                    .take_while(|&c| c != 0)
+                    .collect();
                 Address::Unix(PathBuf::from(OsStr::from_bytes(&path)))
             }
         }
@@ -215,7 +260,12 @@ pub(crate) fn stream_socket(for_address: &Address, nonblocking: bool) -> io::Res
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub(crate) fn set_option(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+pub(crate) fn set_option(
+    fd: RawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `value` is readable for its length.
     checked(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
@@ -226,8 +276,20 @@ pub(crate) fn take_error(fd: RawFd) -> io::Result<()> {
     let mut value: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `value` is writable for `len` bytes.
-    checked(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut value).cast(), &raw mut len) })?;
-    if value == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(value)) }
+    checked(unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    })?;
+    if value == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(value))
+    }
 }
 
 /// TCP_NODELAY; a listener's goes over to what it accepts.
@@ -240,14 +302,21 @@ pub(crate) fn no_delay(fd: RawFd, address: &Address) -> io::Result<()> {
 
 /// Probes of an idle connection: the first after `idle_secs`, then every tenth of that, five times.
 pub(crate) fn keepalive(fd: RawFd, idle_secs: Option<u32>) -> io::Result<()> {
-    let Some(idle) = idle_secs else { return set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0) };
+    let Some(idle) = idle_secs else {
+        return set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0);
+    };
     set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     if idle == 0 {
         return Ok(());
     }
     let idle = libc::c_int::try_from(idle.min(32_767)).unwrap_or(32_767);
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
-    set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (idle / 10).max(1))?;
+    set_option(
+        fd,
+        libc::IPPROTO_TCP,
+        libc::TCP_KEEPINTVL,
+        (idle / 10).max(1),
+    )?;
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 5)
 }
 
@@ -266,7 +335,11 @@ pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
 }
 
 /// Binds and listens. A unix socket that a dead process left behind is replaced; a live one is not.
-pub(crate) fn listener(at: &Address, options: ListenOptions, nonblocking: bool) -> io::Result<OwnedFd> {
+pub(crate) fn listener(
+    at: &Address,
+    options: ListenOptions,
+    nonblocking: bool,
+) -> io::Result<OwnedFd> {
     if let Address::Unix(path) = at {
         // Nonblocking: a live listener whose backlog is full must not hold us up.
         let asks = stream_socket(at, true)?;
@@ -340,7 +413,14 @@ pub(crate) fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
 pub(crate) fn peek(fd: RawFd) -> usize {
     let mut byte = [0u8; 1];
     // SAFETY: `byte` is writable for one byte.
-    let n = checked_len(unsafe { libc::recv(fd, byte.as_mut_ptr().cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) });
+    let n = checked_len(unsafe {
+        libc::recv(
+            fd,
+            byte.as_mut_ptr().cast(),
+            1,
+            libc::MSG_PEEK | libc::MSG_DONTWAIT,
+        )
+    });
     match n {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
         _ => 1,
@@ -351,7 +431,9 @@ pub(crate) fn peek(fd: RawFd) -> usize {
 pub(crate) fn send(fd: RawFd, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
     if let [piece] = pieces {
         // SAFETY: the piece is readable for its length.
-        return checked_len(unsafe { libc::send(fd, piece.as_ptr().cast(), piece.len(), libc::MSG_NOSIGNAL) });
+        return checked_len(unsafe {
+            libc::send(fd, piece.as_ptr().cast(), piece.len(), libc::MSG_NOSIGNAL)
+        });
     }
     // SAFETY: zeros are a valid msghdr.
     let mut message: libc::msghdr = unsafe { zeroed() };
@@ -376,7 +458,10 @@ impl Poller {
     pub(crate) fn add(&self, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: data };
         // SAFETY: `event` is readable.
-        checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) }).map(drop)
+        checked(unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event)
+        })
+        .map(drop)
     }
 
     pub(crate) fn remove(&self, fd: RawFd) {
@@ -385,11 +470,18 @@ impl Poller {
     }
 
     /// Fills `events`; `None` waits for ever.
-    pub(crate) fn wait(&self, events: &mut [libc::epoll_event], ms: Option<u64>) -> io::Result<usize> {
-        let ms = ms.map_or(-1, |ms| libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX));
+    pub(crate) fn wait(
+        &self,
+        events: &mut [libc::epoll_event],
+        ms: Option<u64>,
+    ) -> io::Result<usize> {
+        let ms = ms.map_or(-1, |ms| {
+            libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
+        });
         let max = libc::c_int::try_from(events.len()).unwrap_or(libc::c_int::MAX);
         // SAFETY: `events` is writable for `max` entries.
-        let n = checked(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), max, ms) })?;
+        let n =
+            checked(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), max, ms) })?;
         Ok(n as usize)
     }
 }
@@ -406,12 +498,14 @@ pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether the resolver has answered that there is no such host: the standard library has that in the C library's words only. That a host has no address of some kind
-/// is no such answer: it is said, too, where only the question for the other kind failed.
+/// Whether the resolver has answered that there is no such host: the standard library has that in
+/// the C library's words only. That a host has no address of some kind is no such answer: it is
+/// said, too, where only the question for the other kind failed.
 pub(crate) fn says_no_such_host(error: &io::Error) -> bool {
     // SAFETY: it gives a static string for any number.
     let said = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(libc::EAI_NONAME)) };
-    said.to_str().is_ok_and(|said| !said.is_empty() && error.to_string().ends_with(said))
+    said.to_str()
+        .is_ok_and(|said| !said.is_empty() && error.to_string().ends_with(said))
 }
 
 #[cfg(test)]
@@ -421,8 +515,26 @@ mod tests {
     #[test]
     fn what_is_short_here_is_about_nobody_else() {
         let of = |code| is_short_of(&io::Error::from_raw_os_error(code)).is_some();
-        assert!([libc::EMFILE, libc::ENFILE, libc::EADDRNOTAVAIL, libc::ENOBUFS].into_iter().all(of));
-        assert!(![libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ETIMEDOUT, libc::ECONNRESET].into_iter().any(of));
+        assert!(
+            [
+                libc::EMFILE,
+                libc::ENFILE,
+                libc::EADDRNOTAVAIL,
+                libc::ENOBUFS
+            ]
+            .into_iter()
+            .all(of)
+        );
+        assert!(
+            ![
+                libc::ECONNREFUSED,
+                libc::EHOSTUNREACH,
+                libc::ETIMEDOUT,
+                libc::ECONNRESET
+            ]
+            .into_iter()
+            .any(of)
+        );
     }
 
     /// A66: Nagle's delay is off on both ends of every TCP connection, whichever driver made it.
@@ -432,8 +544,15 @@ mod tests {
             let mut value: libc::c_int = 0;
             let mut len = size_of::<libc::c_int>() as libc::socklen_t;
             // SAFETY: `value` is writable for `len` bytes.
-            let done =
-                unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, (&raw mut value).cast(), &raw mut len) };
+            let done = unsafe {
+                libc::getsockopt(
+                    fd,
+                    libc::IPPROTO_TCP,
+                    libc::TCP_NODELAY,
+                    (&raw mut value).cast(),
+                    &raw mut len,
+                )
+            };
             done == 0 && value != 0
         }
         for driver in [crate::Driver::Uring, crate::Driver::Epoll] {
@@ -442,11 +561,19 @@ mod tests {
             }
             crate::run(driver, |rt| async move {
                 let at: Address = "127.0.0.1:0".parse().expect("an address");
-                let listener = rt.listen(&at, ListenOptions::default()).expect("a free port");
+                let listener = rt
+                    .listen(&at, ListenOptions::default())
+                    .expect("a free port");
                 let mine = rt.connect(&listener.local()).await.expect("it listens");
                 let theirs = listener.accept().await.expect("it connected");
-                assert!(is_undelayed(mine.conn().fd()), "the connecting end, {driver}");
-                assert!(is_undelayed(theirs.conn().fd()), "the accepting end, {driver}");
+                assert!(
+                    is_undelayed(mine.conn().fd()),
+                    "the connecting end, {driver}"
+                );
+                assert!(
+                    is_undelayed(theirs.conn().fd()),
+                    "the accepting end, {driver}"
+                );
             })
             .expect("a runtime");
         }
@@ -454,7 +581,12 @@ mod tests {
 
     #[test]
     fn addresses_survive_the_kernels_form() {
-        for text in ["1.2.3.4:6033", "[2001:db8::1%3]:6032", "[::1]:1", "/tmp/x.sock"] {
+        for text in [
+            "1.2.3.4:6033",
+            "[2001:db8::1%3]:6032",
+            "[::1]:1",
+            "/tmp/x.sock",
+        ] {
             let address: Address = text.parse().unwrap();
             assert_eq!(RawAddress::of(&address).unwrap().to_address(), address);
         }

@@ -1,5 +1,5 @@
-//! Timers: a hierarchical wheel with ticks of one millisecond. Inserting and cancelling are O(1), and so is finding out
-//! how long the core may sleep.
+//! Timers: a hierarchical wheel with ticks of one millisecond. Inserting and cancelling are O(1),
+//! and so is finding out how long the core may sleep.
 
 use std::task::Waker;
 
@@ -48,7 +48,10 @@ impl Wheel {
             now: 0,
             entries: Vec::new(),
             free: NIL,
-            slots: [[Ends { first: NIL, last: NIL }; SLOTS]; LEVELS],
+            slots: [[Ends {
+                first: NIL,
+                last: NIL,
+            }; SLOTS]; LEVELS],
             occupied: [0; LEVELS],
             linked: 0,
         }
@@ -57,7 +60,13 @@ impl Wheel {
     /// Sets a timer for `tick`; one in the past fires at the next `advance`.
     pub(crate) fn insert(&mut self, tick: u64, waker: Waker) -> Key {
         let tick = tick.clamp(self.now, LAST_TICK);
-        let entry = Entry { tick, waker: Some(waker), next: NIL, previous: NIL, at: Place::Free };
+        let entry = Entry {
+            tick,
+            waker: Some(waker),
+            next: NIL,
+            previous: NIL,
+            at: Place::Free,
+        };
         let index = if self.free == NIL {
             self.entries.push(entry);
             u32::try_from(self.entries.len() - 1).expect("fewer timers than 2^32 fit in memory")
@@ -102,7 +111,13 @@ impl Wheel {
                 break;
             }
             self.now = self.now.max(at);
-            let ends = std::mem::replace(&mut self.slots[level][slot], Ends { first: NIL, last: NIL });
+            let ends = std::mem::replace(
+                &mut self.slots[level][slot],
+                Ends {
+                    first: NIL,
+                    last: NIL,
+                },
+            );
             self.occupied[level] &= !(1 << slot);
             let mut index = ends.first;
             while index != NIL {
@@ -140,8 +155,8 @@ impl Wheel {
         &mut self.entries[index as usize]
     }
 
-    /// The slot of `tick` is on the level of the highest six bits in which it differs from now. So all timers of a
-    /// level come before those of the next, and no level wraps around.
+    /// The slot of `tick` is on the level of the highest six bits in which it differs from now. So
+    /// all timers of a level come before those of the next, and no level wraps around.
     fn link(&mut self, index: u32) {
         let tick = self.entry(index).tick;
         let differs = (self.now ^ tick) | (SLOTS as u64 - 1);
@@ -149,7 +164,10 @@ impl Wheel {
         let slot = (tick >> (6 * level)) as usize % SLOTS;
         let last = self.slots[level][slot].last;
         let entry = self.entry(index);
-        entry.at = Place::Slot { level: level as u8, slot: slot as u8 };
+        entry.at = Place::Slot {
+            level: level as u8,
+            slot: slot as u8,
+        };
         entry.previous = last;
         entry.next = NIL;
         if last == NIL {
@@ -163,7 +181,15 @@ impl Wheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry { next, previous, at: Place::Slot { level, slot }, .. } = *self.entry(index) else { return };
+        let Entry {
+            next,
+            previous,
+            at: Place::Slot { level, slot },
+            ..
+        } = *self.entry(index)
+        else {
+            return;
+        };
         let (level, slot) = (usize::from(level), usize::from(slot));
         if previous == NIL {
             self.slots[level][slot].first = next;
@@ -206,7 +232,9 @@ mod tests {
     fn every_timer_fires_at_its_tick_and_not_before_whatever_the_steps() {
         let mut seed = 42u64;
         let mut random = move || {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             seed >> 33
         };
         for _ in 0..50 {

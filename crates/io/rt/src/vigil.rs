@@ -1,9 +1,10 @@
 //! How long a core that has nothing to do looks at its sockets before it sleeps.
 //!
-//! To sleep and to be woken costs either side some microseconds, and one who sends a statement as soon as he has the answer to the one before
-//! sends it in little more than that. A core that is to be watchful looks again and again for a short time, then sleeps; but only where that has
-//! just been worth it. One whose clients are silent or slow sleeps at once, and where looking does not help (nobody else gets the processor
-//! meanwhile, say) it is tried ever more seldom.
+//! To sleep and to be woken costs either side some microseconds, and one who sends a statement as
+//! soon as he has the answer to the one before sends it in little more than that. A core that is to
+//! be watchful looks again and again for a short time, then sleeps; but only where that has just
+//! been worth it. One whose clients are silent or slow sleeps at once, and where looking does not
+//! help (nobody else gets the processor meanwhile, say) it is tried ever more seldom.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -28,7 +29,12 @@ pub(crate) struct Vigil {
 impl Vigil {
     pub(crate) fn new(look: Duration) -> Self {
         let look_ns = u64::try_from(look.as_nanos()).unwrap_or(u64::MAX);
-        Self { look_ns, quick: Cell::new(false), misses: Cell::new(0), pause: Cell::new(0) }
+        Self {
+            look_ns,
+            quick: Cell::new(false),
+            misses: Cell::new(0),
+            pause: Cell::new(0),
+        }
     }
 
     /// Whether one ever looks before one sleeps.
@@ -46,7 +52,8 @@ impl Vigil {
         (pause == 0).then_some(self.look_ns)
     }
 
-    /// A look has found something, after so many nanoseconds. One that came late was as good as none: somebody else had the processor.
+    /// A look has found something, after so many nanoseconds. One that came late was as good as
+    /// none: somebody else had the processor.
     pub(crate) fn found(&self, after_ns: u64) {
         if after_ns <= self.look_ns {
             self.misses.set(0);
@@ -64,7 +71,8 @@ impl Vigil {
 
     /// A wait that ended in a sleep is over; it took so many nanoseconds in all.
     pub(crate) fn slept(&self, ns: u64) {
-        self.quick.set(ns <= self.look_ns.saturating_mul(QUICK_LOOKS));
+        self.quick
+            .set(ns <= self.look_ns.saturating_mul(QUICK_LOOKS));
     }
 }
 

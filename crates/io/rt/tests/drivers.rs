@@ -93,7 +93,10 @@ async fn a_connection_that_is_handed_over_speaks_on(rt: Rt) {
         assert_eq!(&*a.recv().await.unwrap(), [turn]);
     }
     drop(b);
-    assert!(a.recv().await.map_or(true, |end| end.is_empty()), "its end is seen");
+    assert!(
+        a.recv().await.map_or(true, |end| end.is_empty()),
+        "its end is seen"
+    );
 }
 
 async fn a_connection_that_is_not_idle_is_not_handed_over(rt: Rt) {
@@ -124,8 +127,9 @@ async fn a_slow_reader_stops_its_writer(rt: Rt) {
     });
     rt.sleep(Duration::from_millis(400)).await;
     let at_rest = sent.get();
-    // What the two kernels' buffers hold, and our 64 KiB on either side. A writer whom nobody stops has sent more than that a hundred times. (No longer than
-    // this: with net.ipv4.tcp_notsent_lowat a kernel fills its buffer by and by, for half a minute.)
+    // What the two kernels' buffers hold, and our 64 KiB on either side. A writer whom nobody stops
+    // has sent more than that a hundred times. (No longer than this: with
+    // net.ipv4.tcp_notsent_lowat a kernel fills its buffer by and by, for half a minute.)
     assert!(at_rest < 16 << 20, "{at_rest} bytes");
     let (free, all) = rt.buffers();
     assert!(free >= all * 3 / 4, "{free} of {all} buffers are free");
@@ -175,7 +179,9 @@ async fn a_received_chunk_is_sent_on_without_a_copy(rt: Rt) {
 
 async fn sends_of_one_turn_keep_their_order(rt: Rt) {
     let (a, b) = pair(&rt).await;
-    let pieces: Vec<Vec<u8>> = (0..600usize).map(|i| pattern(i * 31, [1, 3_000, 10, 40, 20_000, 0][i % 6])).collect();
+    let pieces: Vec<Vec<u8>> = (0..600usize)
+        .map(|i| pattern(i * 31, [1, 3_000, 10, 40, 20_000, 0][i % 6]))
+        .collect();
     let expected = pieces.concat();
     rt.spawn(async move {
         for piece in pieces {
@@ -294,7 +300,10 @@ async fn an_idle_socket_knows_when_bytes_wait(rt: Rt) {
     assert!(!b.is_idle());
     assert!(a.is_idle());
     recv_exactly(&b, rt::CHUNK_LEN).await;
-    assert!(b.is_idle(), "all was read, though it filled the buffer exactly");
+    assert!(
+        b.is_idle(),
+        "all was read, though it filled the buffer exactly"
+    );
 }
 
 async fn closed_resolves_without_consuming(rt: Rt) {
@@ -303,7 +312,9 @@ async fn closed_resolves_without_consuming(rt: Rt) {
     let early = rt.timeout(Duration::from_millis(20), b.closed()).await;
     assert!(early.is_err(), "bytes are not an end");
     drop(a);
-    rt.timeout(Duration::from_secs(5), b.closed()).await.unwrap();
+    rt.timeout(Duration::from_secs(5), b.closed())
+        .await
+        .unwrap();
     assert_eq!(recv_all(&b).await.unwrap(), b"bye");
 }
 
@@ -339,9 +350,15 @@ async fn a_timeout_that_is_not_needed_sets_no_timer(rt: Rt) {
 async fn a_timeout_ends_what_takes_too_long(rt: Rt) {
     let began = rt.now();
     let never = std::future::pending::<()>();
-    assert_eq!(rt.timeout(Duration::from_millis(30), never).await, Err(rt::Elapsed));
+    assert_eq!(
+        rt.timeout(Duration::from_millis(30), never).await,
+        Err(rt::Elapsed)
+    );
     let took = rt.now() - began;
-    assert!(took >= Duration::from_millis(30) && took < Duration::from_secs(5), "{took:?}");
+    assert!(
+        took >= Duration::from_millis(30) && took < Duration::from_secs(5),
+        "{took:?}"
+    );
 }
 
 async fn ten_thousand_timers_cancelled_are_gone(rt: Rt) {
@@ -386,7 +403,8 @@ async fn a_panic_ends_its_task_only(rt: Rt) {
 }
 
 async fn tasks_are_dropped_when_main_ends(rt: Rt) {
-    // The socket of a task that never ends is closed with it; the next run proves that the thread is free again.
+    // The socket of a task that never ends is closed with it; the next run proves that the thread
+    // is free again.
     let (a, b) = pair(&rt).await;
     rt.spawn(async move {
         let _a = a;
@@ -453,7 +471,10 @@ async fn the_pool_may_run_dry(rt: Rt) {
     let (mut at, mut pooled) = (0, 0);
     while at < n {
         let chunk = b.recv().await.unwrap();
-        assert!(chunk[..] == pattern(at, chunk.len())[..], "wrong bytes at {at}");
+        assert!(
+            chunk[..] == pattern(at, chunk.len())[..],
+            "wrong bytes at {at}"
+        );
         at += chunk.len();
         pooled += usize::from(chunk.is_pooled());
         held.push(chunk);
@@ -481,7 +502,10 @@ async fn two_tasks_send_on_one_socket(rt: Rt) {
     let got = recv_exactly(&b, 1_600_000).await;
     assert_eq!(got.iter().filter(|&&x| x == 1).count(), 800_000);
     for message in got.chunks(8_000) {
-        assert!(message.iter().all(|x| *x == message[0]), "two messages were mixed");
+        assert!(
+            message.iter().all(|x| *x == message[0]),
+            "two messages were mixed"
+        );
     }
 }
 
@@ -502,7 +526,11 @@ async fn a_listener_that_is_dropped_accepts_no_more(rt: Rt) {
 async fn an_accept_can_be_cancelled(rt: Rt) {
     let listener = listen(&rt);
     for _ in 0..5 {
-        assert!(rt.timeout(Duration::from_millis(2), listener.accept()).await.is_err());
+        assert!(
+            rt.timeout(Duration::from_millis(2), listener.accept())
+                .await
+                .is_err()
+        );
     }
     let a = rt.connect(&listener.local()).await.unwrap();
     let b = listener.accept().await.unwrap();
@@ -516,10 +544,22 @@ async fn a_unix_socket_echoes_and_may_be_used_by_whom_it_is_for(rt: Rt) {
     let at = Address::Unix(path.clone());
     for unix_mode in [ListenOptions::default().unix_mode, 0o700] {
         // The second time, the socket of the dead listener is in the way.
-        let listener = rt.listen(&at, ListenOptions { unix_mode, ..ListenOptions::default() }).unwrap();
+        let listener = rt
+            .listen(
+                &at,
+                ListenOptions {
+                    unix_mode,
+                    ..ListenOptions::default()
+                },
+            )
+            .unwrap();
         // The simulated world has no files.
         if let Ok(there) = std::fs::metadata(&path) {
-            assert_eq!(there.permissions().mode() & 0o777, unix_mode, "whatever the umask");
+            assert_eq!(
+                there.permissions().mode() & 0o777,
+                unix_mode,
+                "whatever the umask"
+            );
         }
         let a = rt.connect(&at).await.unwrap();
         let b = listener.accept().await.unwrap();
@@ -534,16 +574,33 @@ async fn a_unix_socket_echoes_and_may_be_used_by_whom_it_is_for(rt: Rt) {
 }
 
 async fn a_literal_address_resolves_at_once(rt: Rt) {
-    assert_eq!(rt.resolve("10.1.2.3", 3306).await.unwrap(), ["10.1.2.3:3306".parse().unwrap()]);
-    assert_eq!(rt.resolve("::1", 3306).await.unwrap(), ["[::1]:3306".parse().unwrap()]);
-    assert_eq!(rt.resolve("/tmp/my.sock", 0).await.unwrap(), ["/tmp/my.sock".parse().unwrap()]);
+    assert_eq!(
+        rt.resolve("10.1.2.3", 3306).await.unwrap(),
+        ["10.1.2.3:3306".parse().unwrap()]
+    );
+    assert_eq!(
+        rt.resolve("::1", 3306).await.unwrap(),
+        ["[::1]:3306".parse().unwrap()]
+    );
+    assert_eq!(
+        rt.resolve("/tmp/my.sock", 0).await.unwrap(),
+        ["/tmp/my.sock".parse().unwrap()]
+    );
     let local: Vec<Address> = rt.resolve("localhost", 3306).await.unwrap();
-    assert!(local.iter().all(|a| a.ip().is_some_and(|ip| ip.is_loopback()) && a.port() == 3306), "{local:?}");
-    assert_eq!(rt.resolve("localhost", 3307).await.unwrap().len(), local.len());
+    assert!(
+        local
+            .iter()
+            .all(|a| a.ip().is_some_and(|ip| ip.is_loopback()) && a.port() == 3306),
+        "{local:?}"
+    );
+    assert_eq!(
+        rt.resolve("localhost", 3307).await.unwrap().len(),
+        local.len()
+    );
 }
 
-/// Connections that are cancelled, dropped, finished and reset in every state: no byte of one reaches another, and in the
-/// end every buffer, task and waiting send is gone.
+/// Connections that are cancelled, dropped, finished and reset in every state: no byte of one
+/// reaches another, and in the end every buffer, task and waiting send is gone.
 async fn random_lives_leave_nothing_behind(rt: Rt) {
     let listener = listen(&rt);
     let to = listener.local();
@@ -603,7 +660,10 @@ async fn one_life(rt: &Rt, s: &rt::Socket, byte: u8) {
             }
             4..8 => match rt.timeout(patience, s.recv()).await {
                 Ok(Ok(chunk)) if chunk.is_empty() => return,
-                Ok(Ok(chunk)) => assert!(chunk.iter().all(|b| *b == byte), "bytes of another connection"),
+                Ok(Ok(chunk)) => assert!(
+                    chunk.iter().all(|b| *b == byte),
+                    "bytes of another connection"
+                ),
                 Ok(Err(_)) => return,
                 Err(_) => {}
             },

@@ -1,5 +1,9 @@
 //! What only the real world has: other threads, other people's sockets, thousands of descriptors.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests; and other threads may sleep")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests; and other threads may sleep"
+)]
 
 mod common;
 
@@ -74,7 +78,10 @@ fn a_panicking_main_leaves_the_thread_usable(driver: Driver) {
 }
 
 fn a_waker_may_outlive_its_core(driver: Driver) {
-    let waker = rt::run(driver, |_| std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))).unwrap();
+    let waker = rt::run(driver, |_| {
+        std::future::poll_fn(|cx| std::task::Poll::Ready(cx.waker().clone()))
+    })
+    .unwrap();
     waker.wake_by_ref();
     run(driver, move |rt| async move {
         waker.wake();
@@ -108,7 +115,10 @@ fn ends_and_resets_of_other_peoples_sockets_are_told_apart(driver: Driver) {
         drop(s);
         let s = rt.connect(&at.into()).await.unwrap();
         s.send(b"12345678").await.unwrap();
-        assert_eq!(s.recv().await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(
+            s.recv().await.unwrap_err().kind(),
+            io::ErrorKind::ConnectionReset
+        );
         assert!(!s.is_idle());
     });
     thread.join().unwrap();
@@ -128,7 +138,9 @@ fn everything_queued_is_sent_though_main_ends(driver: Driver) {
     run(driver, |rt| async move {
         let s = rt.connect(&at.into()).await.unwrap();
         // Far more than the kernel takes at once.
-        let _ = rt.timeout(Duration::ZERO, s.send(pattern(0, 8_000_000))).await;
+        let _ = rt
+            .timeout(Duration::ZERO, s.send(pattern(0, 8_000_000)))
+            .await;
     });
     let got = thread.join().unwrap();
     assert!(got == pattern(0, 8_000_000), "{} bytes", got.len());
@@ -161,10 +173,15 @@ fn a_socket_that_outlives_its_core_only_fails(driver: Driver) {
 fn a_watchful_core_answers_the_quick_and_the_slow_and_hears_other_threads(driver: Driver) {
     use std::io::{Read as _, Write as _};
     let (tell, told) = rt::mailbox::channel::<u8>(100);
-    let options = rt::Options { watch: Duration::from_micros(100), ..driver.into() };
+    let options = rt::Options {
+        watch: Duration::from_micros(100),
+        ..driver.into()
+    };
     let heard = rt::run_with(options, |rt| async move {
         let listener = listen(&rt);
-        let rt::Address::Tcp(at) = listener.local() else { panic!() };
+        let rt::Address::Tcp(at) = listener.local() else {
+            panic!()
+        };
         let client = std::thread::spawn(move || {
             let mut socket = std::net::TcpStream::connect(at).unwrap();
             socket.set_nodelay(true).unwrap();
@@ -200,7 +217,10 @@ fn a_watchful_core_answers_the_quick_and_the_slow_and_hears_other_threads(driver
 }
 
 fn a_small_pool_serves_many(driver: Driver) {
-    let options = rt::Options { buffers: 8, ..driver.into() };
+    let options = rt::Options {
+        buffers: 8,
+        ..driver.into()
+    };
     rt::run_with(options, |rt| async move {
         megabytes_go_both_ways_at_once_in_order(rt.clone()).await;
         connections(rt, 50).await;
@@ -208,7 +228,8 @@ fn a_small_pool_serves_many(driver: Driver) {
     .unwrap();
 }
 
-/// The other end is another thread's, and nothing else happens on this core: no timer, no other connection wakes it.
+/// The other end is another thread's, and nothing else happens on this core: no timer, no other
+/// connection wakes it.
 fn what_did_not_fit_at_once_goes_when_there_is_room(driver: Driver) {
     const ALL: usize = 24 << 20;
     let bytes: Vec<u8> = (0..ALL).map(|at| (at / 7 % 251) as u8).collect();
@@ -230,7 +251,10 @@ fn what_did_not_fit_at_once_goes_when_there_is_room(driver: Driver) {
             });
             let bytes = &bytes[..all];
             rt::run(driver, |rt| async move {
-                let socket = rt.connect(&format!("127.0.0.1:{port}").parse().unwrap()).await.unwrap();
+                let socket = rt
+                    .connect(&format!("127.0.0.1:{port}").parse().unwrap())
+                    .await
+                    .unwrap();
                 // The timer that ends it is the only one.
                 let done = rt.timeout(Duration::from_secs(20), async {
                     for part in bytes.chunks(piece) {
@@ -248,7 +272,9 @@ fn what_did_not_fit_at_once_goes_when_there_is_room(driver: Driver) {
                     }
                     assert_eq!(socket.recv().await.unwrap()[..], *b"!");
                 });
-                done.await.unwrap_or_else(|_| panic!("pieces of {piece}, waits: {waits}: it slept beside its own bytes"));
+                done.await.unwrap_or_else(|_| {
+                    panic!("pieces of {piece}, waits: {waits}: it slept beside its own bytes")
+                });
             })
             .unwrap();
             reader.join().unwrap();

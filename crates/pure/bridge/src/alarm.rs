@@ -43,7 +43,11 @@ pub(crate) fn merge(into: &mut Vec<AlarmRow>, other: Vec<AlarmRow>) {
             row.fingerprint.clone(),
         )
     };
-    let mut known: BTreeMap<_, usize> = into.iter().enumerate().map(|(at, row)| (key(row), at)).collect();
+    let mut known: BTreeMap<_, usize> = into
+        .iter()
+        .enumerate()
+        .map(|(at, row)| (key(row), at))
+        .collect();
     for row in other {
         let at = *known.entry(key(&row)).or_insert(into.len());
         match into.get_mut(at) {
@@ -79,6 +83,9 @@ mod tests {
         let mut all = vec![row(7, 20, 1)];
         merge(&mut all, vec![row(8, 5, 1), row(7, 10, 2), row(7, 30, 3)]);
         assert_eq!(all.len(), 2);
-        assert_eq!((all[0].count, all[0].first_seen, all[0].last_seen), (6, 10, 30));
+        assert_eq!(
+            (all[0].count, all[0].first_seen, all[0].last_seen),
+            (6, 10, 30)
+        );
     }
 }

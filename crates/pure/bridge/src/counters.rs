@@ -152,7 +152,8 @@ impl Counts {
         self.0[counter as usize] = value;
     }
 
-    /// Add another core's values. Gauges of single cores may be negative there and wrap; the sum is right.
+    /// Add another core's values. Gauges of single cores may be negative there and wrap; the sum is
+    /// right.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
             *mine = mine.wrapping_add(*theirs);

@@ -4,7 +4,8 @@ use crate::{Report, report::same_server};
 use std::cmp::Reverse;
 
 impl Report {
-    /// Adds what the same cores counted before. What is only so at a moment stays as it is now, and so does who is there.
+    /// Adds what the same cores counted before. What is only so at a moment stays as it is now, and
+    /// so does who is there.
     pub fn and_before(&mut self, before: Self) {
         match (&mut *self, before) {
             (Self::Pool(now), Self::Pool(before)) => {
@@ -59,21 +60,36 @@ impl Report {
         }
     }
 
-    /// Keeps within so many bytes what was seen last; how many rows were too many. What cannot be large stays whole.
+    /// Keeps within so many bytes what was seen last; how many rows were too many. What cannot be
+    /// large stays whole.
     pub fn shorten(&mut self, bytes_max: usize) -> usize {
         match self {
             Self::Digests(rows) => shorten(
                 rows,
                 bytes_max,
                 |row| row.last_seen,
-                |row| [&row.schema, &row.user, &row.client_address, &row.text].map(|text| text.len()).iter().sum(),
+                |row| {
+                    [&row.schema, &row.user, &row.client_address, &row.text]
+                        .map(|text| text.len())
+                        .iter()
+                        .sum()
+                },
             ),
             Self::Errors(rows) => shorten(
                 rows,
                 bytes_max,
                 |row| row.last_seen,
                 |row| {
-                    [&row.host, &row.user, &row.client_address, &row.schema, &row.last_error].map(|text| text.len()).iter().sum()
+                    [
+                        &row.host,
+                        &row.user,
+                        &row.client_address,
+                        &row.schema,
+                        &row.last_error,
+                    ]
+                    .map(|text| text.len())
+                    .iter()
+                    .sum()
                 },
             ),
             Self::Alarms(rows) => shorten(
@@ -81,12 +97,24 @@ impl Report {
                 bytes_max,
                 |row| row.last_seen,
                 |row| {
-                    [&row.user, &row.client_address, &row.schema, &row.text, &row.fingerprint].map(|text| text.len()).iter().sum()
+                    [
+                        &row.user,
+                        &row.client_address,
+                        &row.schema,
+                        &row.text,
+                        &row.fingerprint,
+                    ]
+                    .map(|text| text.len())
+                    .iter()
+                    .sum()
                 },
             ),
-            Self::Mirror(rows) => {
-                shorten(rows, bytes_max, |row| row.last_difference_at, |row| row.text.len() + row.last_difference.len())
-            }
+            Self::Mirror(rows) => shorten(
+                rows,
+                bytes_max,
+                |row| row.last_difference_at,
+                |row| row.text.len() + row.last_difference.len(),
+            ),
             _ => 0,
         }
     }
@@ -96,7 +124,12 @@ impl Report {
 const TEXT_BYTES: usize = 32;
 
 /// `texts` says the bytes of the texts of a row, of which there are at most five.
-fn shorten<T>(rows: &mut Vec<T>, bytes_max: usize, last_seen: impl Fn(&T) -> u64, texts: impl Fn(&T) -> usize) -> usize {
+fn shorten<T>(
+    rows: &mut Vec<T>,
+    bytes_max: usize,
+    last_seen: impl Fn(&T) -> u64,
+    texts: impl Fn(&T) -> usize,
+) -> usize {
     let bytes = |row: &T| size_of::<T>() + 5 * TEXT_BYTES + texts(row);
     if rows.iter().map(bytes).sum::<usize>() <= bytes_max {
         return 0;

@@ -1,8 +1,11 @@
-//! A statement as the events log has it. Cores write it in ProxySQL's format 1, whichever the file is to have; the log's thread reads it again.
+//! A statement as the events log has it. Cores write it in ProxySQL's format 1, whichever the file
+//! is to have; the log's thread reads it again.
 //!
-//! A record is a `u64` (little-endian): how many bytes follow. Then a byte, the kind; then length-encoded integers and strings of the protocol,
-//! in the order of [`Event`]'s fields. The server is there if a hostgroup is (`u64::MAX` is none), the statement's id if the kind has one.
-//! ProxySQL counts the statement's id in the length where it is not written, too, so lengths of its files may be too large.
+//! A record is a `u64` (little-endian): how many bytes follow. Then a byte, the kind; then
+//! length-encoded integers and strings of the protocol, in the order of [`Event`]'s fields. The
+//! server is there if a hostgroup is (`u64::MAX` is none), the statement's id if the kind has one.
+//! ProxySQL counts the statement's id in the length where it is not written, too, so lengths of its
+//! files may be too large.
 
 use crate::Reply;
 use wire::Malformed;
@@ -121,7 +124,12 @@ impl<'a> Event<'a> {
         if self.kind.has_statement_id() {
             out.lenenc_int(self.statement_id);
         }
-        for number in [self.rows_affected, self.insert_id, self.rows_sent, self.digest] {
+        for number in [
+            self.rows_affected,
+            self.insert_id,
+            self.rows_sent,
+            self.digest,
+        ] {
             out.lenenc_int(number);
         }
         out.lenenc_bytes(self.text);
@@ -140,7 +148,9 @@ impl<'a> Event<'a> {
     /// The first record of some bytes, and how long it is. None if it may go on behind them.
     pub fn read(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let mut reader = Reader::new(bytes);
-        let Ok(said) = reader.u64() else { return Ok(None) };
+        let Ok(said) = reader.u64() else {
+            return Ok(None);
+        };
         let body = reader.peek();
         let left = usize::try_from(said)
             .ok()
@@ -166,13 +176,21 @@ impl<'a> Event<'a> {
     fn body(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let kind = EventKind::of(reader.u8()?);
         let session = reader.lenenc_int()?;
-        let (user, schema, client) = (reader.lenenc_bytes()?, reader.lenenc_bytes()?, reader.lenenc_bytes()?);
+        let (user, schema, client) = (
+            reader.lenenc_bytes()?,
+            reader.lenenc_bytes()?,
+            reader.lenenc_bytes()?,
+        );
         let server = match reader.lenenc_int()? {
             NO_HOSTGROUP => None,
             hostgroup => Some((hostgroup, reader.lenenc_bytes()?)),
         };
         let (began_us, ended_us) = (reader.lenenc_int()?, reader.lenenc_int()?);
-        let statement_id = if kind.has_statement_id() { reader.lenenc_int()? } else { 0 };
+        let statement_id = if kind.has_statement_id() {
+            reader.lenenc_int()?
+        } else {
+            0
+        };
         let (rows_affected, insert_id) = (reader.lenenc_int()?, reader.lenenc_int()?);
         let (rows_sent, digest) = (reader.lenenc_int()?, reader.lenenc_int()?);
         let text = reader.lenenc_bytes()?;
@@ -205,7 +223,8 @@ pub struct Events {
     pub done: Reply<Fate>,
 }
 
-/// What became of records that were handed over. Those that are neither came when there was no log any more.
+/// What became of records that were handed over. Those that are neither came when there was no log
+/// any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fate {
     /// They are in files.
@@ -263,12 +282,21 @@ mod tests {
         let mut out = b"before".to_vec();
         QUERY.write(&mut out);
         assert_eq!(out[6..], query_by_hand());
-        assert_eq!(Event::read(&query_by_hand()), Ok(Some((QUERY, query_by_hand().len()))));
+        assert_eq!(
+            Event::read(&query_by_hand()),
+            Ok(Some((QUERY, query_by_hand().len())))
+        );
     }
 
     #[test]
     fn an_execution_has_an_id_and_what_no_server_was_asked_has_none() {
-        let executed = Event { kind: EventKind::Execute, statement_id: 5, server: None, text: b"SELECT ?", ..QUERY };
+        let executed = Event {
+            kind: EventKind::Execute,
+            statement_id: 5,
+            server: None,
+            text: b"SELECT ?",
+            ..QUERY
+        };
         let mut out = Vec::new();
         executed.write(&mut out);
         let mut by_hand = vec![16, 0xfc, 0x2c, 0x01];
@@ -276,7 +304,9 @@ mod tests {
         by_hand.extend([0xfe, 255, 255, 255, 255, 255, 255, 255, 255]);
         by_hand.extend([0xfe, 1, 0, 0, 0, 0, 0, 6, 0, 0xfe, 2, 0, 0, 0, 0, 0, 6, 0]);
         by_hand.push(5);
-        by_hand.extend([1, 0xfd, 0, 0, 1, 0xfc, 251, 0, 0xfe, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+        by_hand.extend([
+            1, 0xfd, 0, 0, 1, 0xfc, 251, 0, 0xfe, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+        ]);
         by_hand.extend(b"\x08SELECT ?");
         assert_eq!(out[..8], (by_hand.len() as u64).to_le_bytes());
         assert_eq!(out[8..], by_hand);

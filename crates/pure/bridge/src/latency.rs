@@ -3,7 +3,8 @@
 /// Two buckets for each doubling of the time, from microseconds to more than half an hour.
 const BUCKETS: usize = 64;
 
-/// What a bucket counts with: half the memory where there are many histograms, or room for years where there are few.
+/// What a bucket counts with: half the memory where there are many histograms, or room for years
+/// where there are few.
 pub trait Width: Copy + Default {
     /// With so many more, or as many as it can tell.
     #[must_use]
@@ -91,7 +92,12 @@ impl<W: Width> Latency<W> {
     pub fn quantile(&self, thousandths: u64) -> u64 {
         let wanted = (self.total() * thousandths).div_ceil(1000);
         let mut seen = 0;
-        for (at, count) in self.0.iter().enumerate().filter(|(_, count)| count.number() > 0) {
+        for (at, count) in self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| count.number() > 0)
+        {
             seen += count.number();
             if seen >= wanted {
                 return bound(at);
@@ -102,7 +108,11 @@ impl<W: Width> Latency<W> {
 
     /// (longest time in microseconds, how many) of each bucket that is not empty.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.0.iter().enumerate().filter(|(_, count)| count.number() > 0).map(|(at, count)| (bound(at), count.number()))
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| count.number() > 0)
+            .map(|(at, count)| (bound(at), count.number()))
     }
 }
 
@@ -114,7 +124,10 @@ mod tests {
     fn every_time_has_a_bucket_that_holds_it_and_not_much_more() {
         for us in (0..100_000).chain([1 << 30, (1 << 31) - 1]) {
             let at = bucket(us);
-            assert!(bound(at) >= us && (at == 0 || bound(at - 1) < us), "{us} in {at}");
+            assert!(
+                bound(at) >= us && (at == 0 || bound(at - 1) < us),
+                "{us} in {at}"
+            );
             assert!(bound(at) <= us + us / 2, "{us}: {}", bound(at));
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
@@ -127,8 +140,14 @@ mod tests {
         (0..10).for_each(|_| slow.count(50_000));
         fast.add(&slow);
         assert_eq!(fast.total(), 1000);
-        assert_eq!((fast.quantile(500), fast.quantile(990), fast.quantile(999)), (127, 127, 65_535));
-        assert_eq!(fast.buckets().collect::<Vec<_>>(), [(127, 990), (65_535, 10)]);
+        assert_eq!(
+            (fast.quantile(500), fast.quantile(990), fast.quantile(999)),
+            (127, 127, 65_535)
+        );
+        assert_eq!(
+            fast.buckets().collect::<Vec<_>>(),
+            [(127, 990), (65_535, 10)]
+        );
         assert_eq!(Latency::<u64>::default().quantile(500), 0);
     }
 }

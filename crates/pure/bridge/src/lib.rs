@@ -20,8 +20,9 @@ pub use failure::{Blame, Failure, Retry};
 pub use latency::{Latency, Width};
 pub use mirror::MirrorRow;
 pub use report::{
-    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow, HostgroupPoolRow, HostgroupRow,
-    LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
+    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow,
+    HostgroupPoolRow, HostgroupRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow,
+    QueryCacheRow, Report, ServerState, UserRow,
 };
 
 use config::Snapshot;
@@ -80,7 +81,8 @@ pub enum ToCore {
         /// Receives how many this core has dropped.
         reply: Reply<u64>,
     },
-    /// A peer's session is about to fetch something for the cache: does somebody do so already? Asked of the core at which the key is at home.
+    /// A peer's session is about to fetch something for the cache: does somebody do so already?
+    /// Asked of the core at which the key is at home.
     Fetching {
         /// What: the key of its result.
         key: Box<[u8]>,
@@ -99,14 +101,16 @@ pub enum ToCore {
         /// Called when it is done.
         done: Reply<()>,
     },
-    /// Hand what waits for the events log over to it: what this core has counted before is in the log's mailbox then.
+    /// Hand what waits for the events log over to it: what this core has counted before is in the
+    /// log's mailbox then.
     HandOverEvents {
         /// Called when it is done.
         done: Reply<()>,
     },
     /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
     Accept(bool),
-    /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD TLS`.
+    /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD
+    /// TLS`.
     ReloadTls {
         /// PEM of the certificate chain.
         certificate: Arc<[u8]>,
@@ -115,7 +119,8 @@ pub enum ToCore {
         /// PEM of the authorities of clients' certificates; empty for none.
         authorities: Arc<[u8]>,
     },
-    /// Accept nobody, and end sessions when they hold nothing. The core goes on obeying until it is told to stop.
+    /// Accept nobody, and end sessions when they hold nothing. The core goes on obeying until it is
+    /// told to stop.
     Drain {
         /// Called when the last session is gone, or after `mysql-shutdown_deadline_ms`.
         done: Reply<()>,

@@ -31,7 +31,10 @@ pub struct MirrorRow {
 
 pub(crate) fn merge(into: &mut Vec<MirrorRow>, other: Vec<MirrorRow>) {
     for row in other {
-        match into.iter_mut().find(|known| (known.hostgroup, known.digest) == (row.hostgroup, row.digest)) {
+        match into
+            .iter_mut()
+            .find(|known| (known.hostgroup, known.digest) == (row.hostgroup, row.digest))
+        {
             Some(known) => {
                 known.count += row.count;
                 known.same += row.same;
@@ -71,7 +74,15 @@ mod tests {
         let mut all = vec![row(7, 1, 20)];
         merge(&mut all, vec![row(7, 0, 10), row(8, 1, 5), row(7, 1, 30)]);
         assert_eq!(all.len(), 2);
-        assert_eq!((all[0].count, all[0].same, all[0].different, all[0].mirror_us), (6, 2, 4, 12));
+        assert_eq!(
+            (
+                all[0].count,
+                all[0].same,
+                all[0].different,
+                all[0].mirror_us
+            ),
+            (6, 2, 4, 12)
+        );
         assert_eq!(&*all[0].last_difference, "at 30");
     }
 }

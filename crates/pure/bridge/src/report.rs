@@ -4,9 +4,11 @@ use crate::{AlarmRow, Counts, Latency, MirrorRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Upper bounds, in microseconds, of the latency columns of `stats_mysql_commands_counters`; the last column has none.
-pub const LATENCY_BOUNDS_US: [u64; 11] =
-    [100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 10_000_000];
+/// Upper bounds, in microseconds, of the latency columns of `stats_mysql_commands_counters`; the
+/// last column has none.
+pub const LATENCY_BOUNDS_US: [u64; 11] = [
+    100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 10_000_000,
+];
 
 /// The answer to an `Ask`.
 #[derive(Debug, Clone)]
@@ -109,7 +111,8 @@ pub struct PoolRow {
 pub struct HostgroupPoolRow {
     /// Hostgroup.
     pub hostgroup: u32,
-    /// Connections to its servers, also those that are being opened: of all cores, as each of them reports it.
+    /// Connections to its servers, also those that are being opened: of all cores, as each of them
+    /// reports it.
     pub connections: u64,
     /// As many as there may be, if that is limited.
     pub max: Option<u32>,
@@ -192,7 +195,8 @@ pub struct DigestRow {
     pub digest: u64,
     /// The text.
     pub text: Arc<str>,
-    /// Whether it shows all that a server reads, of the statements that were looked at; `None` if of some only.
+    /// Whether it shows all that a server reads, of the statements that were looked at; `None` if
+    /// of some only.
     pub shown: Option<bool>,
     /// The firewall's digest of one of them.
     pub guarded: u64,
@@ -320,8 +324,19 @@ pub struct PreparedRow {
 
 /// The same statement on several cores is one row.
 fn merge_prepared(into: &mut Vec<PreparedRow>, other: Vec<PreparedRow>) {
-    let name = |row: &PreparedRow| (row.digest, row.user.clone(), row.schema.clone(), row.text.clone());
-    let mut known: BTreeMap<_, usize> = into.iter().enumerate().map(|(at, row)| (name(row), at)).collect();
+    let name = |row: &PreparedRow| {
+        (
+            row.digest,
+            row.user.clone(),
+            row.schema.clone(),
+            row.text.clone(),
+        )
+    };
+    let mut known: BTreeMap<_, usize> = into
+        .iter()
+        .enumerate()
+        .map(|(at, row)| (name(row), at))
+        .collect();
     for row in other {
         let at = *known.entry(name(&row)).or_insert(into.len());
         match into.get_mut(at) {
@@ -433,7 +448,10 @@ impl Report {
                 for row in a.drain(..).chain(b) {
                     *sums.entry(row.username).or_default() += row.connections;
                 }
-                a.extend(sums.into_iter().map(|(username, connections)| UserRow { username, connections }));
+                a.extend(sums.into_iter().map(|(username, connections)| UserRow {
+                    username,
+                    connections,
+                }));
             }
             (Self::Errors(a), Self::Errors(b)) => merge_errors(a, b),
             (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
@@ -474,7 +492,15 @@ fn merge_pool(a: &mut Vec<PoolRow>, b: Vec<PoolRow>) {
 
 fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
     type Key = (i64, u64, Arc<str>, Arc<str>, Arc<str>);
-    let key = |r: &DigestRow| -> Key { (r.hostgroup, r.digest, r.schema.clone(), r.user.clone(), r.client_address.clone()) };
+    let key = |r: &DigestRow| -> Key {
+        (
+            r.hostgroup,
+            r.digest,
+            r.schema.clone(),
+            r.user.clone(),
+            r.client_address.clone(),
+        )
+    };
     let mut at: BTreeMap<Key, usize> = a.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
     for row in b {
         match at.get(&key(&row)) {
@@ -521,7 +547,11 @@ fn merge_commands(a: &mut Vec<CommandRow>, b: &[CommandRow]) {
 }
 
 fn merge_hostgroups(a: &mut Vec<HostgroupRow>, b: Vec<HostgroupRow>) {
-    let mut at: BTreeMap<i64, usize> = a.iter().enumerate().map(|(i, row)| (row.hostgroup, i)).collect();
+    let mut at: BTreeMap<i64, usize> = a
+        .iter()
+        .enumerate()
+        .map(|(i, row)| (row.hostgroup, i))
+        .collect();
     for row in b {
         match at.get(&row.hostgroup) {
             Some(&i) => {
@@ -539,7 +569,11 @@ fn merge_hostgroups(a: &mut Vec<HostgroupRow>, b: Vec<HostgroupRow>) {
 }
 
 fn merge_hostgroup_pool(a: &mut Vec<HostgroupPoolRow>, b: Vec<HostgroupPoolRow>) {
-    let mut at: BTreeMap<u32, usize> = a.iter().enumerate().map(|(i, row)| (row.hostgroup, i)).collect();
+    let mut at: BTreeMap<u32, usize> = a
+        .iter()
+        .enumerate()
+        .map(|(i, row)| (row.hostgroup, i))
+        .collect();
     for row in b {
         match at.get(&row.hostgroup) {
             Some(&i) => {
@@ -617,14 +651,24 @@ mod tests {
         let mut a = Report::Digests(vec![digest("u", 2, 10)]);
         a.merge(Report::Digests(vec![digest("u", 3, 5), digest("v", 1, 1)]));
         a.merge(Report::Digests(vec![digest("v", 4, 1)]));
-        let Report::Digests(rows) = a else { panic!("digests stay digests") };
+        let Report::Digests(rows) = a else {
+            panic!("digests stay digests")
+        };
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[0].count, rows[0].first_seen, rows[0].max_time_us), (5, 5, 10));
+        assert_eq!(
+            (rows[0].count, rows[0].first_seen, rows[0].max_time_us),
+            (5, 5, 10)
+        );
         assert_eq!((rows[0].shown, rows[1].shown), (Some(true), None));
-        assert_eq!((rows[0].guarded, rows[0].alike, rows[1].guarded), (2, true, 1));
+        assert_eq!(
+            (rows[0].guarded, rows[0].alike, rows[1].guarded),
+            (2, true, 1)
+        );
         let mut shown = Report::Digests(vec![digest("v", 4, 1)]);
         shown.merge(Report::Digests(vec![digest("v", 1, 1)]));
-        let Report::Digests(rows) = shown else { panic!("digests stay digests") };
+        let Report::Digests(rows) = shown else {
+            panic!("digests stay digests")
+        };
         assert_eq!(rows[0].guarded, 1, "the one that a rule can allow");
     }
 
@@ -644,10 +688,25 @@ mod tests {
             last_error: words.into(),
         };
         let mut a = Report::Errors(vec![error("a", 2, 10, "first")]);
-        a.merge(Report::Errors(vec![error("a", 3, 20, "last"), error("b", 1, 5, "other")]));
+        a.merge(Report::Errors(vec![
+            error("a", 3, 20, "last"),
+            error("b", 1, 5, "other"),
+        ]));
         a.merge(Report::Errors(vec![error("b", 1, 4, "older")]));
-        let Report::Errors(rows) = a else { panic!("errors stay errors") };
-        let seen: Vec<_> = rows.iter().map(|row| (&*row.client_address, row.count, row.first_seen, &*row.last_error)).collect();
+        let Report::Errors(rows) = a else {
+            panic!("errors stay errors")
+        };
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    &*row.client_address,
+                    row.count,
+                    row.first_seen,
+                    &*row.last_error,
+                )
+            })
+            .collect();
         assert_eq!(seen, [("a", 5, 10, "last"), ("b", 2, 4, "other")]);
     }
 
@@ -656,13 +715,23 @@ mod tests {
         let group = |hostgroup, us| {
             let mut latency = Latency::default();
             latency.count(us);
-            HostgroupRow { hostgroup, count: 1, latency, max_us: us }
+            HostgroupRow {
+                hostgroup,
+                count: 1,
+                latency,
+                max_us: us,
+            }
         };
         let mut a = Report::Hostgroups(vec![group(1, 7)]);
         a.merge(Report::Hostgroups(vec![group(2, 5), group(1, 90)]));
-        let Report::Hostgroups(rows) = a else { panic!("hostgroups stay hostgroups") };
+        let Report::Hostgroups(rows) = a else {
+            panic!("hostgroups stay hostgroups")
+        };
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[0].count, rows[0].max_us, rows[0].latency.total()), (2, 90, 2));
+        assert_eq!(
+            (rows[0].count, rows[0].max_us, rows[0].latency.total()),
+            (2, 90, 2)
+        );
     }
 
     #[test]
@@ -678,15 +747,25 @@ mod tests {
         };
         let mut a = Report::HostgroupPool(vec![row(1, 2, 30)]);
         a.merge(Report::HostgroupPool(vec![row(2, 3, 10)]));
-        let Report::HostgroupPool(rows) = a else { panic!("they stay what they are") };
-        assert_eq!(rows, [HostgroupPoolRow { free: 2, ..row(3, 5, 30) }]);
+        let Report::HostgroupPool(rows) = a else {
+            panic!("they stay what they are")
+        };
+        assert_eq!(
+            rows,
+            [HostgroupPoolRow {
+                free: 2,
+                ..row(3, 5, 30)
+            }]
+        );
     }
 
     #[test]
     fn hits_of_rules_add_up() {
         let mut a = Report::Rules(vec![(1, 4), (2, 1)]);
         a.merge(Report::Rules(vec![(2, 2), (3, 9)]));
-        let Report::Rules(rows) = a else { panic!("rules stay rules") };
+        let Report::Rules(rows) = a else {
+            panic!("rules stay rules")
+        };
         assert_eq!(rows, [(1, 4), (2, 3), (3, 9)]);
     }
 }

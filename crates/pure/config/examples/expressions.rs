@@ -1,5 +1,10 @@
-//! What an expression with look-around can cost for one statement that is made for it: `cargo run --release -p config --example expressions`. It reports.
-#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a measurement reads the clock and prints")]
+//! What an expression with look-around can cost for one statement that is made for it: `cargo run
+//! --release -p config --example expressions`. It reports.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a measurement reads the clock and prints"
+)]
 
 use config::{Dialect, Pattern};
 use std::time::Instant;
@@ -29,7 +34,10 @@ fn main() {
                     break;
                 }
             }
-            println!("{what:26} {expression:32} {length:8} {:10.3} ms {found:?}", took.as_secs_f64() * 1e3);
+            println!(
+                "{what:26} {expression:32} {length:8} {:10.3} ms {found:?}",
+                took.as_secs_f64() * 1e3
+            );
             if took.as_secs() > 3 {
                 break;
             }

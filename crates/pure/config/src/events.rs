@@ -5,7 +5,8 @@ use crate::Variables;
 /// Where statements are logged to, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventsLog {
-    /// `mysql-eventslog_filename`: beginning of the names of its files; without `/` in front, in the data directory.
+    /// `mysql-eventslog_filename`: beginning of the names of its files; without `/` in front, in
+    /// the data directory.
     pub name: Box<str>,
     /// `mysql-eventslog_filesize`: bytes after which the next file is begun.
     pub bytes_max: u64,
@@ -27,7 +28,15 @@ impl Variables {
     #[must_use]
     pub fn events_log(&self) -> Option<EventsLog> {
         let name = &self.mysql_eventslog_filename;
-        let form = if self.mysql_eventslog_format == 2 { EventsForm::Json } else { EventsForm::Binary };
-        (!name.is_empty()).then(|| EventsLog { name: name.clone(), bytes_max: self.mysql_eventslog_filesize, form })
+        let form = if self.mysql_eventslog_format == 2 {
+            EventsForm::Json
+        } else {
+            EventsForm::Binary
+        };
+        (!name.is_empty()).then(|| EventsLog {
+            name: name.clone(),
+            bytes_max: self.mysql_eventslog_filesize,
+            form,
+        })
     }
 }

@@ -1,7 +1,8 @@
-//! `mysql_firewall_whitelist_users`, `_rules` and `_sqli_fingerprints`: whose statements are looked at, and which may run.
+//! `mysql_firewall_whitelist_users`, `_rules` and `_sqli_fingerprints`: whose statements are looked
+//! at, and which may run.
 //!
-//! A rule takes some thirty bytes: what many share (user, address, schema, flag) is kept once. A look takes two looks into tables of
-//! hashes, however many rules there are, and allocates nothing.
+//! A rule takes some thirty bytes: what many share (user, address, schema, flag) is kept once. A
+//! look takes two looks into tables of hashes, however many rules there are, and allocates nothing.
 
 use crate::refusal::Refusals;
 use crate::rules::c_number;
@@ -96,8 +97,14 @@ impl Firewall {
         let mut built = Self::default();
         let mut refused = built.take_users(users.into_iter().filter(|row| row.active != 0));
         refused.extend(built.take_rules(rules.into_iter().filter(|row| row.active != 0)));
-        refused.extend(built.take_fingerprints(fingerprints.into_iter().filter(|row| row.active != 0)));
-        if refused.is_empty() { Ok(built) } else { Err(refused) }
+        refused.extend(
+            built.take_fingerprints(fingerprints.into_iter().filter(|row| row.active != 0)),
+        );
+        if refused.is_empty() {
+            Ok(built)
+        } else {
+            Err(refused)
+        }
     }
 
     fn take_users(&mut self, rows: impl Iterator<Item = FirewallUserRow>) -> Vec<Refusal> {
@@ -105,11 +112,27 @@ impl Firewall {
         for row in rows {
             let modes = [Mode::Off, Mode::Detecting, Mode::Protecting];
             let Some(mode) = modes.into_iter().find(|mode| mode.name() == row.mode) else {
-                let key = || format!("username {}, client_address {}", row.username, row.client_address);
-                refusals.add(key, "mode", format!("must be OFF, DETECTING or PROTECTING; '{}' is not", row.mode));
+                let key = || {
+                    format!(
+                        "username {}, client_address {}",
+                        row.username, row.client_address
+                    )
+                };
+                refusals.add(
+                    key,
+                    "mode",
+                    format!(
+                        "must be OFF, DETECTING or PROTECTING; '{}' is not",
+                        row.mode
+                    ),
+                );
                 continue;
             };
-            self.users.entry(row.username.into()).or_default().push((row.client_address.into(), mode, row.comment.into()));
+            self.users.entry(row.username.into()).or_default().push((
+                row.client_address.into(),
+                mode,
+                row.comment.into(),
+            ));
         }
         refusals.into_list()
     }
@@ -119,14 +142,28 @@ impl Firewall {
         let mut comments: HashMap<Box<str>, u32, FixedState> = HashMap::default();
         for row in rows {
             let key = || {
-                let FirewallRuleRow { username, client_address, schemaname, flagIN, digest, .. } = &row;
+                let FirewallRuleRow {
+                    username,
+                    client_address,
+                    schemaname,
+                    flagIN,
+                    digest,
+                    ..
+                } = &row;
                 format!(
                     "username {username}, client_address {client_address}, schemaname {schemaname}, flagIN {flagIN}, digest {digest}"
                 )
             };
             let flag = refusals.number(key, "flagIN", row.flagIN, (0, i64::from(u32::MAX)));
             let Some(digest) = c_number(row.digest.trim()) else {
-                refusals.add(key, "digest", format!("must be a number such as 0x1D8D2DD2EE6E8B0A; '{}' is not", row.digest));
+                refusals.add(
+                    key,
+                    "digest",
+                    format!(
+                        "must be a number such as 0x1D8D2DD2EE6E8B0A; '{}' is not",
+                        row.digest
+                    ),
+                );
                 continue;
             };
             if self.rules.len() >= u32::MAX as usize {
@@ -134,19 +171,32 @@ impl Firewall {
                 break;
             }
             let place = self.place(row.username, row.client_address, row.schemaname, flag);
-            let comment = *comments.entry(row.comment.into()).or_insert_with_key(|comment| {
-                self.comments.push(comment.clone());
-                self.comments.len() as u32 - 1
-            });
+            let comment = *comments
+                .entry(row.comment.into())
+                .or_insert_with_key(|comment| {
+                    self.comments.push(comment.clone());
+                    self.comments.len() as u32 - 1
+                });
             let hash = Rule::hash(place, digest);
-            let same = |at: &u32| self.rules.get(*at as usize).is_some_and(|rule| rule.place == place && rule.digest == digest);
+            let same = |at: &u32| {
+                self.rules
+                    .get(*at as usize)
+                    .is_some_and(|rule| rule.place == place && rule.digest == digest)
+            };
             // `0xAB` and `0x00ab` are two rows, and one digest.
             if self.rule_at.find(hash, same).is_none() {
                 let at = self.rules.len() as u32;
-                self.rules.push(Rule { digest, place, comment });
+                self.rules.push(Rule {
+                    digest,
+                    place,
+                    comment,
+                });
                 let rules = &self.rules;
-                self.rule_at
-                    .insert_unique(hash, at, |at| rules.get(*at as usize).map_or(0, |rule| Rule::hash(rule.place, rule.digest)));
+                self.rule_at.insert_unique(hash, at, |at| {
+                    rules
+                        .get(*at as usize)
+                        .map_or(0, |rule| Rule::hash(rule.place, rule.digest))
+                });
             }
         }
         self.rules.shrink_to_fit();
@@ -155,8 +205,15 @@ impl Firewall {
 
     /// The index of a place, which is made if it is new.
     fn place(&mut self, user: String, client: String, schema: String, flag: u32) -> u32 {
-        let place = Place { user: user.into(), client: client.into(), schema: schema.into(), flag };
-        if let Some(at) = self.place_at.find(place.own_hash(), |at| self.places.get(*at as usize) == Some(&place)) {
+        let place = Place {
+            user: user.into(),
+            client: client.into(),
+            schema: schema.into(),
+            flag,
+        };
+        if let Some(at) = self.place_at.find(place.own_hash(), |at| {
+            self.places.get(*at as usize) == Some(&place)
+        }) {
             return *at;
         }
         // There are no more places than rules.
@@ -164,11 +221,16 @@ impl Firewall {
         let hash = place.own_hash();
         self.places.push(place);
         let places = &self.places;
-        self.place_at.insert_unique(hash, at, |at| places.get(*at as usize).map_or(0, Place::own_hash));
+        self.place_at.insert_unique(hash, at, |at| {
+            places.get(*at as usize).map_or(0, Place::own_hash)
+        });
         at
     }
 
-    fn take_fingerprints(&mut self, rows: impl Iterator<Item = FirewallFingerprintRow>) -> Vec<Refusal> {
+    fn take_fingerprints(
+        &mut self,
+        rows: impl Iterator<Item = FirewallFingerprintRow>,
+    ) -> Vec<Refusal> {
         let mut refusals = Refusals::of("mysql_firewall_whitelist_sqli_fingerprints");
         for row in rows {
             if row.fingerprint.is_empty() {
@@ -179,30 +241,52 @@ impl Firewall {
         refusals.into_list()
     }
 
-    /// What happens to this user's statements, and the client_address of the row that says so: the client's own, or the empty one, which
-    /// is for all addresses that have no row. `None`: there is no row.
+    /// What happens to this user's statements, and the client_address of the row that says so: the
+    /// client's own, or the empty one, which is for all addresses that have no row. `None`: there
+    /// is no row.
     #[must_use]
     pub fn mode(&self, user: &str, client: &str) -> Option<(Mode, &str)> {
         let rows = self.users.get(user)?;
-        let row = |wanted: &str| rows.iter().find(|(client, ..)| **client == *wanted).map(|(client, mode, _)| (*mode, &**client));
+        let row = |wanted: &str| {
+            rows.iter()
+                .find(|(client, ..)| **client == *wanted)
+                .map(|(client, mode, _)| (*mode, &**client))
+        };
         row(client).or_else(|| row(""))
     }
 
     /// The addresses of all rows of a user.
     pub fn addresses(&self, user: &str) -> impl Iterator<Item = &str> {
-        self.users.get(user).into_iter().flatten().map(|(client, ..)| &**client)
+        self.users
+            .get(user)
+            .into_iter()
+            .flatten()
+            .map(|(client, ..)| &**client)
     }
 
-    /// Whether a rule names this statement. `client` is the client_address of the user's row, and empty for a user without one.
+    /// Whether a rule names this statement. `client` is the client_address of the user's row, and
+    /// empty for a user without one.
     #[must_use]
     pub fn allows(&self, user: &str, client: &str, schema: &str, flag: u32, digest: u64) -> bool {
         let same = |at: &u32| {
             self.places.get(*at as usize).is_some_and(|place| {
-                place.flag == flag && *place.schema == *schema && *place.user == *user && *place.client == *client
+                place.flag == flag
+                    && *place.schema == *schema
+                    && *place.user == *user
+                    && *place.client == *client
             })
         };
-        let Some(&place) = self.place_at.find(Place::hash(user, client, schema, flag), same) else { return false };
-        let same = |at: &u32| self.rules.get(*at as usize).is_some_and(|rule| rule.digest == digest && rule.place == place);
+        let Some(&place) = self
+            .place_at
+            .find(Place::hash(user, client, schema, flag), same)
+        else {
+            return false;
+        };
+        let same = |at: &u32| {
+            self.rules
+                .get(*at as usize)
+                .is_some_and(|rule| rule.digest == digest && rule.place == place)
+        };
         self.rule_at.find(Rule::hash(place, digest), same).is_some()
     }
 
@@ -225,7 +309,8 @@ impl Firewall {
         })
     }
 
-    /// The rows of `runtime_mysql_firewall_whitelist_rules`; a digest is spelled as the statistics spell it.
+    /// The rows of `runtime_mysql_firewall_whitelist_rules`; a digest is spelled as the statistics
+    /// spell it.
     pub fn rule_rows(&self) -> impl Iterator<Item = FirewallRuleRow> {
         self.rules.iter().filter_map(|rule| {
             let place = self.places.get(rule.place as usize)?;
@@ -236,14 +321,23 @@ impl Firewall {
                 schemaname: place.schema.to_string(),
                 flagIN: i64::from(place.flag),
                 digest: format!("0x{:016X}", rule.digest),
-                comment: self.comments.get(rule.comment as usize).map(ToString::to_string).unwrap_or_default(),
+                comment: self
+                    .comments
+                    .get(rule.comment as usize)
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
             })
         })
     }
 
     /// The rows of `runtime_mysql_firewall_whitelist_sqli_fingerprints`.
     pub fn fingerprint_rows(&self) -> impl Iterator<Item = FirewallFingerprintRow> {
-        self.fingerprints.iter().map(|fingerprint| FirewallFingerprintRow { active: 1, fingerprint: fingerprint.to_string() })
+        self.fingerprints
+            .iter()
+            .map(|fingerprint| FirewallFingerprintRow {
+                active: 1,
+                fingerprint: fingerprint.to_string(),
+            })
     }
 }
 
@@ -276,11 +370,17 @@ mod tests {
             user("u", "", "PROTECTING"),
             user("u", "10.0.0.1", "OFF"),
             user("v", "10.0.0.1", "DETECTING"),
-            FirewallUserRow { active: 0, ..user("w", "", "OFF") },
+            FirewallUserRow {
+                active: 0,
+                ..user("w", "", "OFF")
+            },
         ];
         let firewall = Firewall::build(users, [], []).unwrap();
         assert_eq!(firewall.mode("u", "10.0.0.2"), Some((Mode::Protecting, "")));
-        assert_eq!(firewall.mode("u", "10.0.0.1"), Some((Mode::Off, "10.0.0.1")));
+        assert_eq!(
+            firewall.mode("u", "10.0.0.1"),
+            Some((Mode::Off, "10.0.0.1"))
+        );
         assert_eq!(firewall.mode("v", "10.0.0.2"), None);
         assert_eq!(firewall.mode("w", ""), None);
         assert_eq!(firewall.user_rows().count(), 3);
@@ -288,9 +388,23 @@ mod tests {
 
     #[test]
     fn a_rule_is_for_one_user_address_schema_flag_and_digest() {
-        let rules =
-            [rule("u", "", "0x1F"), rule("u", "", " 0x001f"), FirewallRuleRow { flagIN: 3, ..rule("u", "10.0.0.9", "32") }];
-        let firewall = Firewall::build([], rules, [FirewallFingerprintRow { fingerprint: "1&1o1".into(), active: 1 }]).unwrap();
+        let rules = [
+            rule("u", "", "0x1F"),
+            rule("u", "", " 0x001f"),
+            FirewallRuleRow {
+                flagIN: 3,
+                ..rule("u", "10.0.0.9", "32")
+            },
+        ];
+        let firewall = Firewall::build(
+            [],
+            rules,
+            [FirewallFingerprintRow {
+                fingerprint: "1&1o1".into(),
+                active: 1,
+            }],
+        )
+        .unwrap();
         assert!(firewall.allows("u", "", "s", 0, 31));
         assert!(firewall.allows("u", "10.0.0.9", "s", 3, 32));
         for (user, client, schema, flag, digest) in [
@@ -300,30 +414,58 @@ mod tests {
             ("u", "", "s", 1, 31),
             ("u", "", "s", 0, 32),
         ] {
-            assert!(!firewall.allows(user, client, schema, flag, digest), "{user} {client} {schema} {flag} {digest}");
+            assert!(
+                !firewall.allows(user, client, schema, flag, digest),
+                "{user} {client} {schema} {flag} {digest}"
+            );
         }
-        let rows: Vec<_> = firewall.rule_rows().map(|row| (row.client_address, row.flagIN, row.digest)).collect();
+        let rows: Vec<_> = firewall
+            .rule_rows()
+            .map(|row| (row.client_address, row.flagIN, row.digest))
+            .collect();
         let digest = |text: &str| text.to_owned();
         assert_eq!(
             rows,
-            [(String::new(), 0, digest("0x000000000000001F")), (digest("10.0.0.9"), 3, digest("0x0000000000000020"))]
+            [
+                (String::new(), 0, digest("0x000000000000001F")),
+                (digest("10.0.0.9"), 3, digest("0x0000000000000020"))
+            ]
         );
         assert!(firewall.is_harmless("1&1o1") && !firewall.is_harmless("s&1o1"));
     }
 
     #[test]
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
-        let rules = [FirewallRuleRow { flagIN: -1, ..rule("u", "", "x") }, rule("u", "", "0xA"), rule("u", "", "")];
-        let refused = Firewall::build([user("u", "", "ON")], rules, [FirewallFingerprintRow::default()]).unwrap_err();
+        let rules = [
+            FirewallRuleRow {
+                flagIN: -1,
+                ..rule("u", "", "x")
+            },
+            rule("u", "", "0xA"),
+            rule("u", "", ""),
+        ];
+        let refused = Firewall::build(
+            [user("u", "", "ON")],
+            rules,
+            [FirewallFingerprintRow::default()],
+        )
+        .unwrap_err();
         let words: Vec<_> = refused.iter().map(ToString::to_string).collect();
-        let of_rule = "mysql_firewall_whitelist_rules (username u, client_address , schemaname s, flagIN";
+        let of_rule =
+            "mysql_firewall_whitelist_rules (username u, client_address , schemaname s, flagIN";
         assert_eq!(
             words,
             [
                 "mysql_firewall_whitelist_users (username u, client_address ): mode must be OFF, DETECTING or PROTECTING; 'ON' is not",
-                &format!("{of_rule} -1, digest x): flagIN must be from 0 to 4294967295; '-1' is not"),
-                &format!("{of_rule} -1, digest x): digest must be a number such as 0x1D8D2DD2EE6E8B0A; 'x' is not"),
-                &format!("{of_rule} 0, digest ): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '' is not"),
+                &format!(
+                    "{of_rule} -1, digest x): flagIN must be from 0 to 4294967295; '-1' is not"
+                ),
+                &format!(
+                    "{of_rule} -1, digest x): digest must be a number such as 0x1D8D2DD2EE6E8B0A; 'x' is not"
+                ),
+                &format!(
+                    "{of_rule} 0, digest ): digest must be a number such as 0x1D8D2DD2EE6E8B0A; '' is not"
+                ),
                 "mysql_firewall_whitelist_sqli_fingerprints (fingerprint ): fingerprint must not be empty",
             ]
         );
@@ -332,10 +474,19 @@ mod tests {
     #[test]
     fn hundreds_of_thousands_of_rules_are_found_one_by_one() {
         let digest = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let rows = (0..300_000_u64)
-            .map(|n| FirewallRuleRow { schemaname: format!("s{}", n % 1000), ..rule("u", "", &format!("0x{:X}", digest(n))) });
+        let rows = (0..300_000_u64).map(|n| FirewallRuleRow {
+            schemaname: format!("s{}", n % 1000),
+            ..rule("u", "", &format!("0x{:X}", digest(n)))
+        });
         let firewall = Firewall::build([], rows, []).unwrap();
-        assert_eq!((firewall.rules.len(), firewall.places.len(), firewall.comments.len()), (300_000, 1000, 1));
+        assert_eq!(
+            (
+                firewall.rules.len(),
+                firewall.places.len(),
+                firewall.comments.len()
+            ),
+            (300_000, 1000, 1)
+        );
         for n in 0..300_000 {
             assert!(firewall.allows("u", "", &format!("s{}", n % 1000), 0, digest(n)));
             assert!(!firewall.allows("u", "", &format!("s{}", (n + 1) % 1000), 0, digest(n)));

@@ -27,7 +27,11 @@ impl Proxies {
             }
         }
         if rows.len() > MAX {
-            refusals.add(String::new, "", format!("has {} rows; {MAX} are the most", rows.len()));
+            refusals.add(
+                String::new,
+                "",
+                format!("has {} rows; {MAX} are the most", rows.len()),
+            );
         }
         refusals.or(Self(rows))
     }
@@ -45,9 +49,17 @@ mod tests {
 
     #[test]
     fn rows_have_an_order_and_a_place() {
-        let row = |hostname: &str, port| ProxyRow { hostname: hostname.into(), port, ..ProxyRow::default() };
+        let row = |hostname: &str, port| ProxyRow {
+            hostname: hostname.into(),
+            port,
+            ..ProxyRow::default()
+        };
         let built = Proxies::build([row("b", 6032), row("a", 7032), row("a", 6032)]).unwrap();
-        let places: Vec<_> = built.rows().iter().map(|row| (row.hostname.as_str(), row.port)).collect();
+        let places: Vec<_> = built
+            .rows()
+            .iter()
+            .map(|row| (row.hostname.as_str(), row.port))
+            .collect();
         assert_eq!(places, [("a", 6032), ("a", 7032), ("b", 6032)]);
         let refused = Proxies::build([row("", 6032), row("a", 70_000)]).unwrap_err();
         let words: Vec<_> = refused.iter().map(ToString::to_string).collect();

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// One reason why a LOAD is refused, or (as a notice) why a row that was accepted has less effect than it says.
+/// One reason why a LOAD is refused, or (as a notice) why a row that was accepted has less effect
+/// than it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Name of the table.
@@ -11,7 +12,8 @@ pub struct Refusal {
     pub row: String,
     /// Name of the column.
     pub column: &'static str,
-    /// What is wrong, as the predicate of a sentence that begins with the column: `must be from 0 to 1000; '-1' is not`.
+    /// What is wrong, as the predicate of a sentence that begins with the column: `must be from 0
+    /// to 1000; '-1' is not`.
     pub words: String,
 }
 
@@ -33,7 +35,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// This many are spelled out; a table of a million bad rows must not become a message of a million lines.
+/// This many are spelled out; a table of a million bad rows must not become a message of a million
+/// lines.
 const SPELLED_OUT_MAX: usize = 200;
 
 /// Collects refusals of one table.
@@ -46,13 +49,27 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     pub(crate) const fn of(table: &'static str) -> Self {
-        Self { table, list: Vec::new(), more: 0 }
+        Self {
+            table,
+            list: Vec::new(),
+            more: 0,
+        }
     }
 
     /// `row` and `words` are made only if they are wanted.
-    pub(crate) fn add(&mut self, row: impl FnOnce() -> String, column: &'static str, words: impl Into<String>) {
+    pub(crate) fn add(
+        &mut self,
+        row: impl FnOnce() -> String,
+        column: &'static str,
+        words: impl Into<String>,
+    ) {
         if self.list.len() < SPELLED_OUT_MAX {
-            self.list.push(Refusal { table: self.table, row: row(), column, words: words.into() });
+            self.list.push(Refusal {
+                table: self.table,
+                row: row(),
+                column,
+                words: words.into(),
+            });
         } else {
             self.more += 1;
         }
@@ -74,7 +91,11 @@ impl Refusals {
         {
             return value;
         }
-        self.add(row, column, format!("must be from {min} to {max}; '{value}' is not"));
+        self.add(
+            row,
+            column,
+            format!("must be from {min} to {max}; '{value}' is not"),
+        );
         T::try_from(min).unwrap_or_default()
     }
 
@@ -93,19 +114,33 @@ impl Refusals {
     }
 
     /// 0 or 1.
-    pub(crate) fn flag(&mut self, row: impl FnOnce() -> String, column: &'static str, value: i64) -> bool {
+    pub(crate) fn flag(
+        &mut self,
+        row: impl FnOnce() -> String,
+        column: &'static str,
+        value: i64,
+    ) -> bool {
         self.number::<u8>(row, column, value, (0, 1)) == 1
     }
 
     pub(crate) fn or<T>(self, value: T) -> Result<T, Vec<Refusal>> {
         let list = self.into_list();
-        if list.is_empty() { Ok(value) } else { Err(list) }
+        if list.is_empty() {
+            Ok(value)
+        } else {
+            Err(list)
+        }
     }
 
     pub(crate) fn into_list(mut self) -> Vec<Refusal> {
         if self.more > 0 {
             let words = format!("and {} more rows or columns like these", self.more);
-            self.list.push(Refusal { table: self.table, row: String::new(), column: "", words });
+            self.list.push(Refusal {
+                table: self.table,
+                row: String::new(),
+                column: "",
+                words,
+            });
         }
         self.list
     }
@@ -120,14 +155,29 @@ pub(crate) struct Notices {
 
 impl Notices {
     pub(crate) const fn of(table: &'static str) -> Self {
-        Self { table, list: Vec::new() }
+        Self {
+            table,
+            list: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, row: impl FnOnce() -> String, column: &'static str, words: &str) {
-        match self.list.iter_mut().find(|(known, _)| known.column == column) {
+        match self
+            .list
+            .iter_mut()
+            .find(|(known, _)| known.column == column)
+        {
             Some((_, rows)) => *rows += 1,
             None => {
-                self.list.push((Refusal { table: self.table, row: row(), column, words: words.into() }, 1));
+                self.list.push((
+                    Refusal {
+                        table: self.table,
+                        row: row(),
+                        column,
+                        words: words.into(),
+                    },
+                    1,
+                ));
             }
         }
     }
@@ -150,15 +200,24 @@ mod tests {
     #[test]
     fn a_refusal_is_a_sentence_and_a_flood_of_them_is_cut() {
         let mut refusals = Refusals::of("mysql_servers");
-        let port: u16 = refusals.number(|| "hostgroup 1, a:70000".into(), "port", 70_000, (0, 65_535));
+        let port: u16 = refusals.number(
+            || "hostgroup 1, a:70000".into(),
+            "port",
+            70_000,
+            (0, 65_535),
+        );
         assert_eq!(port, 0);
         for _ in 0..1000 {
             refusals.add(String::new, "x", "y");
         }
         let list = refusals.or(()).unwrap_err();
-        let sentence = "mysql_servers (hostgroup 1, a:70000): port must be from 0 to 65535; '70000' is not";
+        let sentence =
+            "mysql_servers (hostgroup 1, a:70000): port must be from 0 to 65535; '70000' is not";
         assert_eq!(list[0].to_string(), sentence);
         assert_eq!(list.len(), SPELLED_OUT_MAX + 1);
-        assert_eq!(list[SPELLED_OUT_MAX].to_string(), "mysql_servers: and 801 more rows or columns like these");
+        assert_eq!(
+            list[SPELLED_OUT_MAX].to_string(),
+            "mysql_servers: and 801 more rows or columns like these"
+        );
     }
 }

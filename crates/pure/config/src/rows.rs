@@ -1,8 +1,15 @@
-//! The rows of the operator's tables as they stand there: one struct a table, one field a column, under its name.
+//! The rows of the operator's tables as they stand there: one struct a table, one field a column,
+//! under its name.
 //!
 //! Nothing is checked here. `Default` is a row of which no column was given.
-#![allow(non_snake_case, reason = "the fields are the columns, and some of those are written flagIN")]
-#![allow(missing_docs, reason = "the fields are the columns; docs/admin describes them")]
+#![allow(
+    non_snake_case,
+    reason = "the fields are the columns, and some of those are written flagIN"
+)]
+#![allow(
+    missing_docs,
+    reason = "the fields are the columns; docs/admin describes them"
+)]
 
 /// `mysql_servers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,7 +276,13 @@ pub struct FirewallUserRow {
 impl Default for FirewallUserRow {
     fn default() -> Self {
         let text = String::new;
-        Self { active: 1, username: text(), client_address: text(), mode: "OFF".into(), comment: text() }
+        Self {
+            active: 1,
+            username: text(),
+            client_address: text(),
+            mode: "OFF".into(),
+            comment: text(),
+        }
     }
 }
 
@@ -309,7 +322,10 @@ pub struct FirewallFingerprintRow {
 
 impl Default for FirewallFingerprintRow {
     fn default() -> Self {
-        Self { active: 1, fingerprint: String::new() }
+        Self {
+            active: 1,
+            fingerprint: String::new(),
+        }
     }
 }
 
@@ -324,6 +340,11 @@ pub struct ProxyRow {
 
 impl Default for ProxyRow {
     fn default() -> Self {
-        Self { hostname: String::new(), port: 6032, weight: 0, comment: String::new() }
+        Self {
+            hostname: String::new(),
+            port: 6032,
+            weight: 0,
+            comment: String::new(),
+        }
     }
 }

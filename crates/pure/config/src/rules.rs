@@ -1,4 +1,5 @@
-//! `mysql_query_rules`, compiled: the chain in the order of rule_id, and which of it can concern a session at all.
+//! `mysql_query_rules`, compiled: the chain in the order of rule_id, and which of it can concern a
+//! session at all.
 
 mod address;
 mod candidates;
@@ -78,7 +79,8 @@ pub struct Rule {
     pub cache_empty_result: Option<bool>,
     /// How long to wait for another session that fetches the same.
     pub cache_timeout_ms: Option<u32>,
-    /// Whether writes through this proxy end the use of what it keeps: `cache_invalidate` in `attributes`.
+    /// Whether writes through this proxy end the use of what it keeps: `cache_invalidate` in
+    /// `attributes`.
     pub cache_invalidate: Option<bool>,
     /// Whether it is tried again when its connection broke.
     pub reconnect: Option<bool>,
@@ -94,7 +96,8 @@ pub struct Rule {
     pub error_msg: Option<Arc<str>>,
     /// The client gets OK with this text.
     pub ok_msg: Option<Arc<str>>,
-    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@` matters here.
+    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@`
+    /// matters here.
     pub multiplex: Option<u8>,
     /// The hostgroup whose writes the statement must see.
     pub gtid_from_hostgroup: Option<u32>,
@@ -116,7 +119,10 @@ pub struct Rule {
 impl Rule {
     /// Whether it depends on where the client is, on the listener or on the statement itself.
     const fn asks_beyond_digest(&self) -> bool {
-        self.client_addr.is_some() || self.proxy_addr.is_some() || self.proxy_port.is_some() || self.match_pattern.is_some()
+        self.client_addr.is_some()
+            || self.proxy_addr.is_some()
+            || self.proxy_port.is_some()
+            || self.match_pattern.is_some()
     }
 
     /// The row, as `runtime_mysql_query_rules` has it.
@@ -127,8 +133,9 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether one of its expressions lets it match. Where PCRE gives up the expression does not match, unless the rule refuses statements: nobody shall get
-    /// past it by a statement that is made for that.
+    /// Whether one of its expressions lets it match. Where PCRE gives up the expression does not
+    /// match, unless the rule refuses statements: nobody shall get past it by a statement that is
+    /// made for that.
     pub fn fits(&self, pattern: &Pattern, text: &[u8], gave_up: &mut dyn FnMut()) -> bool {
         match pattern.look(text) {
             Some(found) => found != self.negate_match_pattern,
@@ -141,7 +148,8 @@ impl Rule {
 }
 
 impl Rules {
-    /// From the rows of `mysql_query_rules` and `mysql_query_rules_fast_routing`; inactive rules are left out.
+    /// From the rows of `mysql_query_rules` and `mysql_query_rules_fast_routing`; inactive rules
+    /// are left out.
     pub fn build(
         rules: impl IntoIterator<Item = RuleRow>,
         fast: impl IntoIterator<Item = FastRoutingRow>,
@@ -150,7 +158,8 @@ impl Rules {
         Self::build_with_help(&Self::default(), rules, fast, variables, &Alone)
     }
 
-    /// The same with help, on a machine that has other work. Expressions that `before` has are not compiled again: it takes as long as what is new.
+    /// The same with help, on a machine that has other work. Expressions that `before` has are not
+    /// compiled again: it takes as long as what is new.
     pub fn build_with_help(
         before: &Self,
         rules: impl IntoIterator<Item = RuleRow>,
@@ -159,7 +168,11 @@ impl Rules {
         help: &dyn Help,
     ) -> Result<Self, Vec<Refusal>> {
         let mut refused = Vec::new();
-        let dialect = if variables.mysql_query_processor_regex == 2 { Dialect::Re2 } else { Dialect::Pcre };
+        let dialect = if variables.mysql_query_processor_regex == 2 {
+            Dialect::Re2
+        } else {
+            Dialect::Pcre
+        };
         let (chain, notices) = check::chain(rules, (dialect, before), &mut refused, help);
         let mut refusals = fast_routing::refusals();
         let pause = &|| help.pause();
@@ -170,8 +183,14 @@ impl Rules {
         }
         Ok(Self {
             index: Arc::new(Index::of(&chain, pause)),
-            needs_digest: chain.iter().any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
-            unsure: (0..).zip(&chain).filter(|(_, rule)| rule.asks_beyond_digest()).map(|(position, _)| position).collect(),
+            needs_digest: chain
+                .iter()
+                .any(|rule| rule.digest.is_some() || rule.match_digest.is_some()),
+            unsure: (0..)
+                .zip(&chain)
+                .filter(|(_, rule)| rule.asks_beyond_digest())
+                .map(|(position, _)| position)
+                .collect(),
             next_flags: Arc::new(NextFlags::of(&chain)),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
             chain,
@@ -181,7 +200,8 @@ impl Rules {
         })
     }
 
-    /// The same with scratch memory of its own for the expressions: see [`crate::Snapshot::for_core`].
+    /// The same with scratch memory of its own for the expressions: see
+    /// [`crate::Snapshot::for_core`].
     #[must_use]
     pub fn for_core(&self, pause: &dyn Fn()) -> Self {
         let copy = |rule: &Rule| {
@@ -215,16 +235,22 @@ impl Rules {
         &self.chain
     }
 
-    /// The rules from position `from` on that may match; no other can. With a memo, which must have seen no other rules
-    /// than these, expressions of `match_digest` run once for a digest.
+    /// The rules from position `from` on that may match; no other can. With a memo, which must have
+    /// seen no other rules than these, expressions of `match_digest` run once for a digest.
     #[must_use]
     #[inline]
-    pub fn candidates(&self, asked: &Asked<'_>, from: u32, memo: Option<&mut Memo>) -> Candidates<'_> {
+    pub fn candidates(
+        &self,
+        asked: &Asked<'_>,
+        from: u32,
+        memo: Option<&mut Memo>,
+    ) -> Candidates<'_> {
         self.index.candidates(&self.chain, asked, from, memo)
     }
 
-    /// The rules that may match, and besides those all that ask for more than user, schema and digest: what is told of a digest depends on no others.
-    /// Some come twice, one behind the other.
+    /// The rules that may match, and besides those all that ask for more than user, schema and
+    /// digest: what is told of a digest depends on no others. Some come twice, one behind the
+    /// other.
     #[must_use]
     pub fn candidates_and_unsure(&self, asked: &Asked<'_>, from: u32) -> Candidates<'_> {
         let mut candidates = self.index.candidates(&self.chain, asked, from, None);
@@ -268,7 +294,8 @@ impl Rules {
         self.watches_writes
     }
 
-    /// Whether some rule leaves this flag to a session's next statement; never of 0, with which every session begins.
+    /// Whether some rule leaves this flag to a session's next statement; never of 0, with which
+    /// every session begins.
     #[must_use]
     pub fn leaves_flag(&self, flag: u32) -> bool {
         self.next_flags.has(flag)

@@ -1,4 +1,5 @@
-//! `mysql_servers`, `mysql_hostgroup_attributes` and `mysql_servers_ssl_params`: where statements can go.
+//! `mysql_servers`, `mysql_hostgroup_attributes` and `mysql_servers_ssl_params`: where statements
+//! can go.
 
 mod attributes;
 mod tls;
@@ -95,9 +96,14 @@ impl Status {
     /// From the table, in any case.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Online, Self::Shunned, Self::OfflineSoft, Self::OfflineHard]
-            .into_iter()
-            .find(|status| status.name().eq_ignore_ascii_case(name))
+        [
+            Self::Online,
+            Self::Shunned,
+            Self::OfflineSoft,
+            Self::OfflineHard,
+        ]
+        .into_iter()
+        .find(|status| status.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -122,61 +128,112 @@ impl Servers {
         built.add_servers(servers, &tls, &mut refused);
         built.add_attributes(attributes, &mut refused);
         built.tls = tls;
-        if refused.is_empty() { Ok(built) } else { Err(refused) }
+        if refused.is_empty() {
+            Ok(built)
+        } else {
+            Err(refused)
+        }
     }
 
-    fn add_servers(&mut self, rows: impl IntoIterator<Item = ServerRow>, tls: &TlsTable, refused: &mut Vec<Refusal>) {
+    fn add_servers(
+        &mut self,
+        rows: impl IntoIterator<Item = ServerRow>,
+        tls: &TlsTable,
+        refused: &mut Vec<Refusal>,
+    ) {
         let mut refusals = Refusals::of("mysql_servers");
         let mut notices = Notices::of("mysql_servers");
         let mut seen = HashSet::with_hasher(foldhash::fast::FixedState::default());
         for row in rows {
             let server = check(&row, tls, &mut refusals, &mut notices);
             if !seen.insert((server.hostgroup, server.hostname.clone(), server.port)) {
-                refusals.add(|| key(&row), "hostname", "has a row already with this hostgroup_id and port");
+                refusals.add(
+                    || key(&row),
+                    "hostname",
+                    "has a row already with this hostgroup_id and port",
+                );
             }
-            self.hostgroup_or_new(server.hostgroup).servers.push(Arc::new(server));
+            self.hostgroup_or_new(server.hostgroup)
+                .servers
+                .push(Arc::new(server));
         }
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
     }
 
-    fn add_attributes(&mut self, rows: impl IntoIterator<Item = HostgroupAttributesRow>, refused: &mut Vec<Refusal>) {
+    fn add_attributes(
+        &mut self,
+        rows: impl IntoIterator<Item = HostgroupAttributesRow>,
+        refused: &mut Vec<Refusal>,
+    ) {
         let mut refusals = Refusals::of("mysql_hostgroup_attributes");
         let mut notices = Notices::of("mysql_hostgroup_attributes");
         for row in rows {
             let key = format!("hostgroup_id {}", row.hostgroup_id);
-            let id = refusals.number(|| key.clone(), "hostgroup_id", row.hostgroup_id, (0, HOSTGROUP_MAX));
+            let id = refusals.number(
+                || key.clone(),
+                "hostgroup_id",
+                row.hostgroup_id,
+                (0, HOSTGROUP_MAX),
+            );
             let attributes = HostgroupAttributes::check(row, &mut refusals, &mut notices);
             let hostgroup = self.hostgroup_or_new(id);
             if hostgroup.attributes.row().is_some() {
                 refusals.add(|| key, "hostgroup_id", "has a row already");
             }
             hostgroup.attributes = attributes;
-            self.begins |= self.hostgroups.get(&id).is_some_and(|hostgroup| hostgroup.attributes.init_connect.is_some());
-            self.splits |= self.hostgroups.get(&id).is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
+            self.begins |= self
+                .hostgroups
+                .get(&id)
+                .is_some_and(|hostgroup| hostgroup.attributes.init_connect.is_some());
+            self.splits |= self
+                .hostgroups
+                .get(&id)
+                .is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
         }
         self.compare_beginnings(&mut notices);
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
     }
 
-    /// A session whose statements go to several hostgroups sees what each of them begins its connections with.
+    /// A session whose statements go to several hostgroups sees what each of them begins its
+    /// connections with.
     fn compare_beginnings(&self, notices: &mut Notices) {
-        let begins = |hostgroup: &Hostgroup| hostgroup.attributes.init_connect.clone().filter(|text| **text != *"(null)");
-        let mut all: Vec<_> = self.hostgroups.values().filter(|hostgroup| !hostgroup.servers.is_empty()).collect();
+        let begins = |hostgroup: &Hostgroup| {
+            hostgroup
+                .attributes
+                .init_connect
+                .clone()
+                .filter(|text| **text != *"(null)")
+        };
+        let mut all: Vec<_> = self
+            .hostgroups
+            .values()
+            .filter(|hostgroup| !hostgroup.servers.is_empty())
+            .collect();
         all.sort_unstable_by_key(|hostgroup| hostgroup.id);
         for hostgroup in all.iter().filter(|hostgroup| begins(hostgroup).is_some()) {
-            let Some(other) = all.iter().find(|other| begins(other) != begins(hostgroup)) else { continue };
+            let Some(other) = all.iter().find(|other| begins(other) != begins(hostgroup)) else {
+                continue;
+            };
             let words = format!(
                 "differs from that of hostgroup {}: a session whose statements go to both sees in each what that begins with, until it has set it itself",
                 other.id
             );
-            notices.add(|| format!("hostgroup_id {}", hostgroup.id), "init_connect", &words);
+            notices.add(
+                || format!("hostgroup_id {}", hostgroup.id),
+                "init_connect",
+                &words,
+            );
         }
     }
 
     fn hostgroup_or_new(&mut self, id: u32) -> &mut Hostgroup {
-        let new = || Hostgroup { id, attributes: HostgroupAttributes::default(), servers: Vec::new() };
+        let new = || Hostgroup {
+            id,
+            attributes: HostgroupAttributes::default(),
+            servers: Vec::new(),
+        };
         self.hostgroups.entry(id).or_insert_with(new)
     }
 
@@ -203,8 +260,8 @@ impl Servers {
         self.hostgroups.values()
     }
 
-    /// The TLS parameters for logging in to a server as this user: the row that names him, or else the one that
-    /// names nobody.
+    /// The TLS parameters for logging in to a server as this user: the row that names him, or else
+    /// the one that names nobody.
     #[must_use]
     pub fn ssl_params(&self, hostname: &str, port: u16, username: &str) -> Option<&Arc<SslParams>> {
         self.tls.most_specific(hostname, port, username)
@@ -216,19 +273,32 @@ impl Servers {
         &self.notices
     }
 
-    /// The rows of `runtime_mysql_servers`, in the order of hostgroup, name and port. What is OFFLINE_HARD is gone.
+    /// The rows of `runtime_mysql_servers`, in the order of hostgroup, name and port. What is
+    /// OFFLINE_HARD is gone.
     #[must_use]
     pub fn rows(&self) -> Vec<ServerRow> {
-        let servers = self.hostgroups.values().flat_map(|hostgroup| &hostgroup.servers);
-        let mut rows: Vec<_> = servers.filter(|server| server.status != Status::OfflineHard).map(|server| server.row()).collect();
-        rows.sort_unstable_by(|a, b| (a.hostgroup_id, &a.hostname, a.port).cmp(&(b.hostgroup_id, &b.hostname, b.port)));
+        let servers = self
+            .hostgroups
+            .values()
+            .flat_map(|hostgroup| &hostgroup.servers);
+        let mut rows: Vec<_> = servers
+            .filter(|server| server.status != Status::OfflineHard)
+            .map(|server| server.row())
+            .collect();
+        rows.sort_unstable_by(|a, b| {
+            (a.hostgroup_id, &a.hostname, a.port).cmp(&(b.hostgroup_id, &b.hostname, b.port))
+        });
         rows
     }
 
     /// The rows of `runtime_mysql_hostgroup_attributes`, in the order of the hostgroups.
     #[must_use]
     pub fn attributes_rows(&self) -> Vec<HostgroupAttributesRow> {
-        let mut rows: Vec<_> = self.hostgroups.values().filter_map(|hostgroup| hostgroup.attributes.row().cloned()).collect();
+        let mut rows: Vec<_> = self
+            .hostgroups
+            .values()
+            .filter_map(|hostgroup| hostgroup.attributes.row().cloned())
+            .collect();
         rows.sort_unstable_by_key(|row| row.hostgroup_id);
         rows
     }
@@ -241,10 +311,14 @@ impl Servers {
 }
 
 impl Server {
-    /// The TLS parameters for logging in as this user: the row that names him, or else the one that names nobody.
+    /// The TLS parameters for logging in as this user: the row that names him, or else the one that
+    /// names nobody.
     #[must_use]
     pub fn ssl_for(&self, username: &str) -> Option<&Arc<SslParams>> {
-        self.ssl_of_users.iter().find(|params| *params.username == *username).or(self.ssl.as_ref())
+        self.ssl_of_users
+            .iter()
+            .find(|params| *params.username == *username)
+            .or(self.ssl.as_ref())
     }
 
     fn row(&self) -> ServerRow {
@@ -266,10 +340,18 @@ impl Server {
 }
 
 fn key(row: &ServerRow) -> String {
-    format!("hostgroup_id {}, {}:{}", row.hostgroup_id, row.hostname, row.port)
+    format!(
+        "hostgroup_id {}, {}:{}",
+        row.hostgroup_id, row.hostname, row.port
+    )
 }
 
-fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals, notices: &mut Notices) -> Server {
+fn check(
+    row: &ServerRow,
+    tls: &TlsTable,
+    refusals: &mut Refusals,
+    notices: &mut Notices,
+) -> Server {
     let key = || key(row);
     let port = refusals.number(key, "port", row.port, (0, 65_535));
     let gtid_port = refusals.number(key, "gtid_port", row.gtid_port, (0, 65_535));
@@ -280,14 +362,29 @@ fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals, notices: &mut
         refusals.add(key, "gtid_port", "must differ from port");
     }
     let status = Status::named(&row.status).unwrap_or_else(|| {
-        let words = format!("must be ONLINE, SHUNNED, OFFLINE_SOFT or OFFLINE_HARD; '{}' is not", row.status);
+        let words = format!(
+            "must be ONLINE, SHUNNED, OFFLINE_SOFT or OFFLINE_HARD; '{}' is not",
+            row.status
+        );
         refusals.add(key, "status", words);
         Status::OfflineHard
     });
     let unmeasured = [
-        ("max_replication_lag", row.max_replication_lag, "is kept, but nothing measures replication lag yet"),
-        ("max_latency_ms", row.max_latency_ms, "is kept, but no server is avoided for its latency yet"),
-        ("gtid_port", row.gtid_port, "is kept, but binlog readers are not listened to yet"),
+        (
+            "max_replication_lag",
+            row.max_replication_lag,
+            "is kept, but nothing measures replication lag yet",
+        ),
+        (
+            "max_latency_ms",
+            row.max_latency_ms,
+            "is kept, but no server is avoided for its latency yet",
+        ),
+        (
+            "gtid_port",
+            row.gtid_port,
+            "is kept, but binlog readers are not listened to yet",
+        ),
     ];
     for (column, _, words) in unmeasured.into_iter().filter(|(_, value, _)| *value != 0) {
         notices.add(key, column, words);
@@ -300,10 +397,25 @@ fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals, notices: &mut
         status,
         weight: refusals.number(key, "weight", row.weight, (0, 10_000_000)),
         compression: refusals.flag(key, "compression", row.compression),
-        max_connections: refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX))),
-        max_replication_lag: refusals.number(key, "max_replication_lag", row.max_replication_lag, (0, 126_144_000)),
+        max_connections: refusals.number(
+            key,
+            "max_connections",
+            row.max_connections,
+            (0, i64::from(u32::MAX)),
+        ),
+        max_replication_lag: refusals.number(
+            key,
+            "max_replication_lag",
+            row.max_replication_lag,
+            (0, 126_144_000),
+        ),
         use_ssl: refusals.flag(key, "use_ssl", row.use_ssl),
-        max_latency_ms: refusals.number(key, "max_latency_ms", row.max_latency_ms, (0, i64::from(u32::MAX))),
+        max_latency_ms: refusals.number(
+            key,
+            "max_latency_ms",
+            row.max_latency_ms,
+            (0, i64::from(u32::MAX)),
+        ),
         gtid_port,
         comment: row.comment.as_str().into(),
         ssl,
@@ -316,7 +428,11 @@ mod tests {
     use super::*;
 
     fn server(hostgroup_id: i64, hostname: &str) -> ServerRow {
-        ServerRow { hostgroup_id, hostname: hostname.into(), ..ServerRow::default() }
+        ServerRow {
+            hostgroup_id,
+            hostname: hostname.into(),
+            ..ServerRow::default()
+        }
     }
 
     fn words(refusals: Vec<Refusal>) -> Vec<String> {
@@ -325,25 +441,70 @@ mod tests {
 
     #[test]
     fn hostgroups_hold_their_servers_in_order_and_list_them_back() {
-        let soft = ServerRow { status: "offline_soft".into(), ..server(1, "c") };
-        let hard = ServerRow { status: "OFFLINE_HARD".into(), ..server(1, "d") };
-        let servers = Servers::build([server(1, "b"), server(1, "a"), soft, hard, server(2, "a")], [], []).unwrap();
-        let names: Vec<_> = servers.hostgroup(1).unwrap().servers.iter().map(|s| &*s.hostname).collect();
+        let soft = ServerRow {
+            status: "offline_soft".into(),
+            ..server(1, "c")
+        };
+        let hard = ServerRow {
+            status: "OFFLINE_HARD".into(),
+            ..server(1, "d")
+        };
+        let servers = Servers::build(
+            [server(1, "b"), server(1, "a"), soft, hard, server(2, "a")],
+            [],
+            [],
+        )
+        .unwrap();
+        let names: Vec<_> = servers
+            .hostgroup(1)
+            .unwrap()
+            .servers
+            .iter()
+            .map(|s| &*s.hostname)
+            .collect();
         assert_eq!(names, ["b", "a", "c", "d"]);
         assert_eq!(servers.iter().count(), 2);
         assert!(servers.hostgroup(3).is_none());
-        let rows: Vec<_> = servers.rows().into_iter().map(|row| (row.hostname, row.status)).collect();
-        let listed = [("a", "ONLINE"), ("b", "ONLINE"), ("c", "OFFLINE_SOFT"), ("a", "ONLINE")];
-        assert_eq!(rows, listed.map(|(name, status)| (name.to_owned(), status.to_owned())));
+        let rows: Vec<_> = servers
+            .rows()
+            .into_iter()
+            .map(|row| (row.hostname, row.status))
+            .collect();
+        let listed = [
+            ("a", "ONLINE"),
+            ("b", "ONLINE"),
+            ("c", "OFFLINE_SOFT"),
+            ("a", "ONLINE"),
+        ];
+        assert_eq!(
+            rows,
+            listed.map(|(name, status)| (name.to_owned(), status.to_owned()))
+        );
     }
 
     #[test]
     fn what_cannot_be_honoured_is_refused_with_every_reason() {
-        let bad = ServerRow { compression: 2, status: "UP".into(), weight: -1, gtid_port: 3306, ..server(1, "a") };
-        let attributes = HostgroupAttributesRow { hostgroup_settings: "[]".into(), ..Default::default() };
-        let ssl = SslParamsRow { hostname: "a".into(), tls_version: "SSLv3".into(), ..Default::default() };
+        let bad = ServerRow {
+            compression: 2,
+            status: "UP".into(),
+            weight: -1,
+            gtid_port: 3306,
+            ..server(1, "a")
+        };
+        let attributes = HostgroupAttributesRow {
+            hostgroup_settings: "[]".into(),
+            ..Default::default()
+        };
+        let ssl = SslParamsRow {
+            hostname: "a".into(),
+            tls_version: "SSLv3".into(),
+            ..Default::default()
+        };
         assert_eq!(
-            words(Servers::build([bad, server(2, "x"), server(2, "x")], [attributes], [ssl]).unwrap_err()),
+            words(
+                Servers::build([bad, server(2, "x"), server(2, "x")], [attributes], [ssl])
+                    .unwrap_err()
+            ),
             [
                 "mysql_servers_ssl_params (hostname 'a', port 3306, username ''): tls_version must be a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3; 'SSLv3' is not",
                 "mysql_servers (hostgroup_id 1, a:3306): gtid_port must differ from port",
@@ -389,7 +550,12 @@ mod tests {
         };
         let said = |servers: &[i64], rows: &[(i64, &str)]| {
             let servers = servers.iter().map(|id| server(*id, "a"));
-            words(Servers::build(servers, rows.iter().map(|(id, text)| row(*id, text)), []).unwrap().notices().to_vec())
+            words(
+                Servers::build(servers, rows.iter().map(|(id, text)| row(*id, text)), [])
+                    .unwrap()
+                    .notices()
+                    .to_vec(),
+            )
         };
         let of = |id: &str, other: i32| {
             format!(
@@ -397,8 +563,17 @@ mod tests {
                  statements go to both sees in each what that begins with, until it has set it itself"
             )
         };
-        assert_eq!(said(&[1, 2], &[(1, ""), (2, "SET time_zone='+02:00'")]), [of("2", 1)]);
-        assert_eq!(said(&[1, 2], &[(1, "SET sql_mode=''"), (2, "SET time_zone='+02:00'")]), [of("1 and 1 more", 2)]);
+        assert_eq!(
+            said(&[1, 2], &[(1, ""), (2, "SET time_zone='+02:00'")]),
+            [of("2", 1)]
+        );
+        assert_eq!(
+            said(
+                &[1, 2],
+                &[(1, "SET sql_mode=''"), (2, "SET time_zone='+02:00'")]
+            ),
+            [of("1 and 1 more", 2)]
+        );
         assert!(said(&[1, 2], &[(1, "SET sql_mode=''"), (2, "SET sql_mode=''")]).is_empty());
         // Nothing goes where no server is.
         assert!(said(&[1], &[(1, "SET sql_mode=''"), (2, "")]).is_empty());
@@ -406,7 +581,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_without_effect_is_said() {
-        let lag = |name: &str| ServerRow { max_replication_lag: 5, ..server(1, name) };
+        let lag = |name: &str| ServerRow {
+            max_replication_lag: 5,
+            ..server(1, name)
+        };
         let servers = Servers::build([lag("a"), lag("b")], [], []).unwrap();
         assert_eq!(
             words(servers.notices().to_vec()),

@@ -3,7 +3,8 @@
 use crate::{Firewall, Proxies, Rewrites, Rules, Servers, Users, Variables};
 use std::sync::Arc;
 
-/// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other parts.
+/// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other
+/// parts.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Grows by one with every LOAD that changed something.
@@ -25,21 +26,27 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The same for one core alone. Compiled expressions keep scratch memory that is taken and given back with
-    /// every match: shared, the cores would pass its cache line around. Everything else stays shared.
+    /// The same for one core alone. Compiled expressions keep scratch memory that is taken and
+    /// given back with every match: shared, the cores would pass its cache line around. Everything
+    /// else stays shared.
     #[must_use]
     pub fn for_core(&self) -> Self {
-        Self { rules: Arc::new(self.rules.for_core(&|| ())), ..self.clone() }
+        Self {
+            rules: Arc::new(self.rules.for_core(&|| ())),
+            ..self.clone()
+        }
     }
 
-    /// Whether statements must be digested, for the statistics or for a rule. The firewall digests by itself.
+    /// Whether statements must be digested, for the statistics or for a rule. The firewall digests
+    /// by itself.
     #[must_use]
     pub fn needs_digests(&self) -> bool {
         let v = &self.variables;
         v.mysql_query_digests || self.rules.needs_digest()
     }
 
-    /// Whether a statement whose rules do not say is written to the events log; `None` if none is at all.
+    /// Whether a statement whose rules do not say is written to the events log; `None` if none is
+    /// at all.
     #[must_use]
     pub fn logs(&self) -> Option<bool> {
         let usual = self.variables.mysql_eventslog_default_log == 1;

@@ -15,7 +15,8 @@ use wire::auth;
 /// All active users. Looks allocate nothing; a million users take some 200 MB.
 #[derive(Debug, Default)]
 pub struct Users {
-    // One name may stand for two rows: what clients log in with, and what servers are logged in with.
+    // One name may stand for two rows: what clients log in with, and what servers are logged in
+    // with.
     frontend: HashTable<Arc<User>>,
     backend: HashTable<Arc<User>>,
     /// A user of each kind of password that clients log in with.
@@ -24,7 +25,10 @@ pub struct Users {
 
 /// One row, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "one field per column of the operator")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "one field per column of the operator"
+)]
 pub struct User {
     /// Name.
     pub username: Box<str>,
@@ -57,7 +61,8 @@ pub enum Password {
     Empty,
     /// The password itself.
     Clear(Box<str>),
-    /// SHA1(SHA1(password)): enough to verify a client, and to log in to a server once a client has.
+    /// SHA1(SHA1(password)): enough to verify a client, and to log in to a server once a client
+    /// has.
     Native([u8; 20]),
     /// `$A$005$`, salt and hash: enough to verify a client that sends its password.
     CachingSha2(Box<str>),
@@ -89,9 +94,11 @@ impl Password {
         if is_sha2(text.as_bytes()) {
             return Ok(Self::CachingSha2(text.into()));
         }
-        // The salt may hold bytes that are hard to type, so MySQL's HEX(authentication_string) is fine too.
+        // The salt may hold bytes that are hard to type, so MySQL's HEX(authentication_string) is
+        // fine too.
         if let Some(bytes) = unhex(text).filter(|bytes| is_sha2(bytes)) {
-            let text = String::from_utf8(bytes).map_err(|_| "is the hexadecimal form of a hash whose salt is no text")?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| "is the hexadecimal form of a hash whose salt is no text")?;
             return Ok(Self::CachingSha2(text.into()));
         }
         Ok(Self::Clear(text.into()))
@@ -113,7 +120,9 @@ fn is_sha2(bytes: &[u8]) -> bool {
         && bytes.starts_with(b"$A$")
         && bytes[3..6].iter().all(u8::is_ascii_hexdigit)
         && bytes[6] == b'$'
-        && bytes[27..].iter().all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
+        && bytes[27..]
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -131,7 +140,10 @@ fn hash(name: &str) -> u64 {
 
 impl Users {
     /// From the rows of `mysql_users`; inactive ones are left out.
-    pub fn build(rows: impl IntoIterator<Item = UserRow>, variables: &Variables) -> Result<Self, Vec<Refusal>> {
+    pub fn build(
+        rows: impl IntoIterator<Item = UserRow>,
+        variables: &Variables,
+    ) -> Result<Self, Vec<Refusal>> {
         let rows = rows.into_iter();
         let mut builder = UsersBuilder::new(variables, rows.size_hint().0);
         rows.for_each(|row| builder.add(row));
@@ -141,15 +153,21 @@ impl Users {
     /// Who a client logs in as.
     #[must_use]
     pub fn frontend(&self, name: &str) -> Option<&Arc<User>> {
-        self.frontend.find(hash(name), |user| *user.username == *name)
+        self.frontend
+            .find(hash(name), |user| *user.username == *name)
     }
 
-    /// As if it had whose kind of password a client is to be answered whose name nobody has: always the same for a name, or those who
-    /// try names could tell. `None` if nobody can log in.
+    /// As if it had whose kind of password a client is to be answered whose name nobody has: always
+    /// the same for a name, or those who try names could tell. `None` if nobody can log in.
     #[must_use]
     pub fn decoy(&self, name: &str) -> Option<&Arc<User>> {
-        // Who could foretell the choice would see which names are not as foretold: it depends on what nobody outside knows.
-        let secrets: Vec<_> = self.kinds.iter().flat_map(|user| user.passwords().map(Password::text)).collect();
+        // Who could foretell the choice would see which names are not as foretold: it depends on
+        // what nobody outside knows.
+        let secrets: Vec<_> = self
+            .kinds
+            .iter()
+            .flat_map(|user| user.passwords().map(Password::text))
+            .collect();
         let at = FixedState::default().hash_one((name, secrets)) % (self.kinds.len().max(1) as u64);
         self.kinds.get(usize::try_from(at).unwrap_or_default())
     }
@@ -157,7 +175,8 @@ impl Users {
     /// As whom servers are logged in to for that client.
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<&Arc<User>> {
-        self.backend.find(hash(name), |user| *user.username == *name)
+        self.backend
+            .find(hash(name), |user| *user.username == *name)
     }
 
     /// Number of names that clients can log in with.
@@ -177,10 +196,16 @@ impl Users {
         self.frontend.iter()
     }
 
-    /// The rows of `runtime_mysql_users`: a row for each side of a user, in the order of their names.
+    /// The rows of `runtime_mysql_users`: a row for each side of a user, in the order of their
+    /// names.
     #[must_use]
     pub fn rows(&self) -> Vec<UserRow> {
-        let side = |users: &HashTable<Arc<User>>, frontend: bool| users.iter().map(|user| user.row(frontend)).collect::<Vec<_>>();
+        let side = |users: &HashTable<Arc<User>>, frontend: bool| {
+            users
+                .iter()
+                .map(|user| user.row(frontend))
+                .collect::<Vec<_>>()
+        };
         let mut rows = side(&self.frontend, true);
         rows.extend(side(&self.backend, false));
         rows.sort_unstable_by(|a, b| (&a.username, a.backend).cmp(&(&b.username, b.backend)));
@@ -197,7 +222,10 @@ impl User {
 
     /// The passwords that are valid: its own, and while it is being changed another.
     pub fn passwords(&self) -> impl Iterator<Item = &Password> {
-        let additional = self.attributes.as_ref().and_then(|attributes| attributes.additional_password.as_ref());
+        let additional = self
+            .attributes
+            .as_ref()
+            .and_then(|attributes| attributes.additional_password.as_ref());
         std::iter::once(&self.password).chain(additional)
     }
 
@@ -220,14 +248,23 @@ impl User {
             active: 1,
             use_ssl: self.use_ssl.into(),
             default_hostgroup: self.default_hostgroup.into(),
-            default_schema: Some(self.default_schema.as_deref().unwrap_or_default().to_owned()),
+            default_schema: Some(
+                self.default_schema
+                    .as_deref()
+                    .unwrap_or_default()
+                    .to_owned(),
+            ),
             schema_locked: self.schema_locked.into(),
             transaction_persistent: self.transaction_persistent.into(),
             fast_forward: self.fast_forward.into(),
             backend: (!frontend).into(),
             frontend: frontend.into(),
             max_connections: self.max_connections.into(),
-            attributes: self.attributes.as_ref().map(|attributes| attributes.json.to_string()).unwrap_or_default(),
+            attributes: self
+                .attributes
+                .as_ref()
+                .map(|attributes| attributes.json.to_string())
+                .unwrap_or_default(),
             comment: self.comment.as_deref().unwrap_or_default().to_owned(),
         }
     }
@@ -246,8 +283,16 @@ impl UsersBuilder {
     #[must_use]
     pub fn new(variables: &Variables, rows: usize) -> Self {
         let frontend = HashTable::with_capacity(rows);
-        let users = Users { frontend, backend: HashTable::with_capacity(rows), kinds: Vec::new() };
-        Self { users, refusals: Refusals::of("mysql_users"), have_ssl: variables.mysql_have_ssl }
+        let users = Users {
+            frontend,
+            backend: HashTable::with_capacity(rows),
+            kinds: Vec::new(),
+        };
+        Self {
+            users,
+            refusals: Refusals::of("mysql_users"),
+            have_ssl: variables.mysql_have_ssl,
+        }
     }
 
     /// One more row.
@@ -257,15 +302,23 @@ impl UsersBuilder {
         }
         let (frontend, backend) = (row.frontend != 0, row.backend != 0);
         let user = Arc::new(self.check(row));
-        for (wanted, side, column) in
-            [(frontend, &mut self.users.frontend, "frontend"), (backend, &mut self.users.backend, "backend")]
-        {
+        for (wanted, side, column) in [
+            (frontend, &mut self.users.frontend, "frontend"),
+            (backend, &mut self.users.backend, "backend"),
+        ] {
             if !wanted {
                 continue;
             }
             let hashed = hash(&user.username);
-            if side.find(hashed, |other| other.username == user.username).is_some() {
-                self.refusals.add(|| key(&user.username), column, "has a row already for this username");
+            if side
+                .find(hashed, |other| other.username == user.username)
+                .is_some()
+            {
+                self.refusals.add(
+                    || key(&user.username),
+                    column,
+                    "has a row already for this username",
+                );
                 continue;
             }
             side.insert_unique(hashed, Arc::clone(&user), |user| hash(&user.username));
@@ -292,29 +345,62 @@ impl UsersBuilder {
         let refusals = &mut self.refusals;
         let key = || key(&row.username);
         let hostgroup_max = i64::from(i32::MAX);
-        for (column, value) in [("active", row.active), ("backend", row.backend), ("frontend", row.frontend)] {
+        for (column, value) in [
+            ("active", row.active),
+            ("backend", row.backend),
+            ("frontend", row.frontend),
+        ] {
             refusals.flag(key, column, value);
         }
-        let password = Password::parse(row.password.as_deref().unwrap_or_default()).unwrap_or_else(|words| {
-            refusals.add(key, "password", words);
-            Password::Empty
-        });
+        let password =
+            Password::parse(row.password.as_deref().unwrap_or_default()).unwrap_or_else(|words| {
+                refusals.add(key, "password", words);
+                Password::Empty
+            });
         let use_ssl = refusals.flag(key, "use_ssl", row.use_ssl);
         if use_ssl && row.frontend != 0 && !self.have_ssl {
-            refusals.add(key, "use_ssl", "is 1, but mysql-have_ssl is false: this user could never log in");
+            refusals.add(
+                key,
+                "use_ssl",
+                "is 1, but mysql-have_ssl is false: this user could never log in",
+            );
         }
-        let default_hostgroup = refusals.number(key, "default_hostgroup", row.default_hostgroup, (0, hostgroup_max));
+        let default_hostgroup = refusals.number(
+            key,
+            "default_hostgroup",
+            row.default_hostgroup,
+            (0, hostgroup_max),
+        );
         let schema_locked = refusals.flag(key, "schema_locked", row.schema_locked);
-        let transaction_persistent = refusals.flag(key, "transaction_persistent", row.transaction_persistent);
+        let transaction_persistent =
+            refusals.flag(key, "transaction_persistent", row.transaction_persistent);
         let fast_forward = refusals.flag(key, "fast_forward", row.fast_forward);
-        let max_connections = refusals.number(key, "max_connections", row.max_connections, (0, i64::from(u32::MAX)));
-        let attributes = Attributes::check(&row.attributes, |words| refusals.add(key, "attributes", words));
-        if let Some(Some(split)) = attributes.as_ref().and_then(|attributes| attributes.split.as_ref()) {
+        let max_connections = refusals.number(
+            key,
+            "max_connections",
+            row.max_connections,
+            (0, i64::from(u32::MAX)),
+        );
+        let attributes = Attributes::check(&row.attributes, |words| {
+            refusals.add(key, "attributes", words)
+        });
+        if let Some(Some(split)) = attributes
+            .as_ref()
+            .and_then(|attributes| attributes.split.as_ref())
+        {
             if split.read_hostgroup == default_hostgroup {
-                refusals.add(key, "attributes", "has a 'read_hostgroup' that is the default_hostgroup: nothing would be split");
+                refusals.add(
+                    key,
+                    "attributes",
+                    "has a 'read_hostgroup' that is the default_hostgroup: nothing would be split",
+                );
             }
             if fast_forward {
-                refusals.add(key, "attributes", "has a 'read_hostgroup', but fast_forward is 1: nothing would be split");
+                refusals.add(
+                    key,
+                    "attributes",
+                    "has a 'read_hostgroup', but fast_forward is 1: nothing would be split",
+                );
             }
         }
         if let Some(attributes) = &attributes {
@@ -337,7 +423,10 @@ impl UsersBuilder {
             password,
             use_ssl,
             default_hostgroup,
-            default_schema: row.default_schema.filter(|schema| !schema.is_empty()).map(Into::into),
+            default_schema: row
+                .default_schema
+                .filter(|schema| !schema.is_empty())
+                .map(Into::into),
             schema_locked,
             transaction_persistent,
             fast_forward,
@@ -358,7 +447,10 @@ mod tests {
     use super::*;
 
     fn named(username: &str) -> UserRow {
-        UserRow { username: username.into(), ..UserRow::default() }
+        UserRow {
+            username: username.into(),
+            ..UserRow::default()
+        }
     }
 
     fn refused(rows: Vec<UserRow>) -> Vec<String> {
@@ -372,20 +464,41 @@ mod tests {
         let hex: String = crypt.bytes().map(|byte| format!("{byte:02X}")).collect();
         assert_eq!(Password::parse(""), Ok(Password::Empty));
         assert_eq!(Password::parse("demo"), Ok(Password::Clear("demo".into())));
-        assert_eq!(Password::parse("*not forty digits"), Ok(Password::Clear("*not forty digits".into())));
+        assert_eq!(
+            Password::parse("*not forty digits"),
+            Ok(Password::Clear("*not forty digits".into()))
+        );
         let native = Password::parse("*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19").unwrap();
         assert_eq!(native, Password::Native(auth::native_stage2(b"password")));
         assert_eq!(native.text(), "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
-        assert_eq!(Password::parse(&crypt), Ok(Password::CachingSha2(crypt.as_str().into())));
-        assert_eq!(Password::parse(&hex), Ok(Password::CachingSha2(crypt.as_str().into())));
-        assert_eq!(format!("{:?}", Password::Clear("secret".into())), "Clear(..)");
+        assert_eq!(
+            Password::parse(&crypt),
+            Ok(Password::CachingSha2(crypt.as_str().into()))
+        );
+        assert_eq!(
+            Password::parse(&hex),
+            Ok(Password::CachingSha2(crypt.as_str().into()))
+        );
+        assert_eq!(
+            format!("{:?}", Password::Clear("secret".into())),
+            "Clear(..)"
+        );
     }
 
     #[test]
     fn a_name_that_nobody_has_is_like_a_user_of_some_kind() {
         assert!(Users::default().decoy("x").is_none());
-        let with = |name: &str, password: &str| UserRow { password: Some(password.into()), ..named(name) };
-        let rows = || vec![with("a", "clear"), with("b", "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"), with("c", "other")];
+        let with = |name: &str, password: &str| UserRow {
+            password: Some(password.into()),
+            ..named(name)
+        };
+        let rows = || {
+            vec![
+                with("a", "clear"),
+                with("b", "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"),
+                with("c", "other"),
+            ]
+        };
         let build = |rows| Users::build(rows, &Variables::default()).unwrap();
         let (users, again) = (build(rows()), build(rows().into_iter().rev().collect()));
         let mut kinds = [0, 0];
@@ -406,13 +519,32 @@ mod tests {
         (back.password, back.frontend) = (Some("y".into()), 0);
         let mut gone = named("c");
         gone.active = 0;
-        let users = Users::build(vec![front, back, named("b"), gone], &Variables::default()).unwrap();
+        let users =
+            Users::build(vec![front, back, named("b"), gone], &Variables::default()).unwrap();
         assert_eq!(users.len(), 2);
-        assert_eq!(users.frontend("a").unwrap().password, Password::Clear("x".into()));
-        assert_eq!(users.backend("a").unwrap().password, Password::Clear("y".into()));
+        assert_eq!(
+            users.frontend("a").unwrap().password,
+            Password::Clear("x".into())
+        );
+        assert_eq!(
+            users.backend("a").unwrap().password,
+            Password::Clear("y".into())
+        );
         assert!(users.frontend("c").is_none());
-        let sides: Vec<_> = users.rows().into_iter().map(|row| (row.username, row.frontend, row.backend)).collect();
-        assert_eq!(sides, [("a".into(), 1, 0), ("a".into(), 0, 1), ("b".into(), 1, 0), ("b".into(), 0, 1)]);
+        let sides: Vec<_> = users
+            .rows()
+            .into_iter()
+            .map(|row| (row.username, row.frontend, row.backend))
+            .collect();
+        assert_eq!(
+            sides,
+            [
+                ("a".into(), 1, 0),
+                ("a".into(), 0, 1),
+                ("b".into(), 1, 0),
+                ("b".into(), 0, 1)
+            ]
+        );
     }
 
     #[test]
@@ -440,10 +572,16 @@ mod tests {
     /// A50: millions of users.
     #[test]
     fn a_user_is_found_among_very_many() {
-        let rows = (0..100_000).map(|n| UserRow { password: Some(format!("pw{n}")), ..named(&format!("user{n}")) });
+        let rows = (0..100_000).map(|n| UserRow {
+            password: Some(format!("pw{n}")),
+            ..named(&format!("user{n}"))
+        });
         let users = Users::build(rows, &Variables::default()).unwrap();
         assert_eq!(users.len(), 100_000);
-        assert_eq!(users.backend("user99999").unwrap().password, Password::Clear("pw99999".into()));
+        assert_eq!(
+            users.backend("user99999").unwrap().password,
+            Password::Clear("pw99999".into())
+        );
         assert!(users.frontend("user100000").is_none());
     }
 }

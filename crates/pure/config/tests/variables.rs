@@ -1,10 +1,14 @@
-//! The variables against the list that a running ProxySQL 2.7.1 gave (`tests/global_variables.tsv`).
+//! The variables against the list that a running ProxySQL 2.7.1 gave
+//! (`tests/global_variables.tsv`).
 
 use config::{Effect, REGISTRY, Variable};
 
 /// Where ours differ, or where the recorded proxy had been given another value than its default.
-const DIFFERENT: &[(&str, &str)] =
-    &[("admin-mysql_ifaces", "127.0.0.1:6032"), ("mysql-interfaces", "0.0.0.0:6033"), ("mysql-threads", "4")];
+const DIFFERENT: &[(&str, &str)] = &[
+    ("admin-mysql_ifaces", "127.0.0.1:6032"),
+    ("mysql-interfaces", "0.0.0.0:6033"),
+    ("mysql-threads", "4"),
+];
 
 #[test]
 fn every_variable_of_proxysql_exists_with_its_default() {
@@ -14,7 +18,11 @@ fn every_variable_of_proxysql_exists_with_its_default() {
         let (name, recorded) = line.split_once('\t').unwrap_or((line, ""));
         let variable = Variable::named(name).unwrap_or_else(|| panic!("{name} is missing"));
         let different = DIFFERENT.iter().find(|(different, _)| *different == name);
-        assert_eq!(variable.default, different.map_or(recorded, |(_, ours)| ours), "{name}");
+        assert_eq!(
+            variable.default,
+            different.map_or(recorded, |(_, ours)| ours),
+            "{name}"
+        );
         count += 1;
     }
     assert_eq!(count, 214, "the list is whole");
@@ -24,22 +32,40 @@ fn every_variable_of_proxysql_exists_with_its_default() {
 #[test]
 fn decisions_are_not_timed_by_default() {
     assert!(!config::Variables::default().mysql_stats_time_query_processor);
-    let (asked, _) = config::Variables::build([("mysql-stats_time_query_processor", "true")]).unwrap();
+    let (asked, _) =
+        config::Variables::build([("mysql-stats_time_query_processor", "true")]).unwrap();
     assert!(asked.mysql_stats_time_query_processor);
 }
 
 #[test]
 fn the_variables_without_effect_are_those_that_the_documentation_lists() {
     const GROUPS: [&str; 1] = ["mysql-monitor_"];
-    let dead = |name: &str| Variable::named(name).is_some_and(|variable| variable.effect == Effect::NotYet);
+    let dead = |name: &str| {
+        Variable::named(name).is_some_and(|variable| variable.effect == Effect::NotYet)
+    };
     let (whole, rest): (Vec<_>, Vec<_>) = GROUPS.iter().copied().partition(|group| {
-        REGISTRY.iter().filter(|variable| variable.name.starts_with(group)).all(|variable| variable.effect == Effect::NotYet)
+        REGISTRY
+            .iter()
+            .filter(|variable| variable.name.starts_with(group))
+            .all(|variable| variable.effect == Effect::NotYet)
     });
-    assert!(rest.is_empty(), "{rest:?} is no longer without effect as a whole: take it from GROUPS and list its names");
-    let mut wanted: Vec<_> = whole.iter().map(|group| format!("- all of `{group}*`")).collect();
-    let mut names: Vec<_> = REGISTRY.iter().map(|variable| variable.name).filter(|name| dead(name)).collect();
+    assert!(
+        rest.is_empty(),
+        "{rest:?} is no longer without effect as a whole: take it from GROUPS and list its names"
+    );
+    let mut wanted: Vec<_> = whole
+        .iter()
+        .map(|group| format!("- all of `{group}*`"))
+        .collect();
+    let mut names: Vec<_> = REGISTRY
+        .iter()
+        .map(|variable| variable.name)
+        .filter(|name| dead(name))
+        .collect();
     names.sort_unstable();
-    let single = names.iter().filter(|name| !GROUPS.iter().any(|group| name.starts_with(group)));
+    let single = names
+        .iter()
+        .filter(|name| !GROUPS.iter().any(|group| name.starts_with(group)));
     wanted.extend(single.map(|name| format!("- `{name}`")));
 
     assert_listed("## Variables without effect", &wanted);
@@ -47,13 +73,18 @@ fn the_variables_without_effect_are_those_that_the_documentation_lists() {
 
 #[test]
 fn the_variables_without_meaning_are_those_that_the_documentation_lists() {
-    let moot = REGISTRY.iter().filter(|variable| variable.effect == Effect::Moot);
+    let moot = REGISTRY
+        .iter()
+        .filter(|variable| variable.effect == Effect::Moot);
     let mut names: Vec<_> = moot.map(|variable| variable.name).collect();
     names.sort_unstable();
     let wanted: Vec<_> = names.iter().map(|name| format!("- `{name}`")).collect();
     assert_listed("## Variables without meaning", &wanted);
     let (_, notices) = config::Variables::build([("mysql-stacksize", "262144")]).unwrap();
-    assert_eq!(notices[0].to_string(), "mysql-stacksize is accepted and kept, but has no meaning here");
+    assert_eq!(
+        notices[0].to_string(),
+        "mysql-stacksize is accepted and kept, but has no meaning here"
+    );
 }
 
 /// The section of docs/compatibility.md has these lines, no others, in order.
@@ -61,9 +92,16 @@ fn assert_listed(heading: &str, wanted: &[String]) {
     let page = include_str!("../../../../docs/compatibility.md");
     let (_, list) = page.split_once(heading).expect("the page has the list");
     let list = list.split("\n## ").next().unwrap_or_default();
-    let told: Vec<_> = list.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect();
+    let told: Vec<_> = list
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .map(str::to_owned)
+        .collect();
     let missing: Vec<_> = wanted.iter().filter(|line| !told.contains(line)).collect();
     let wrong: Vec<_> = told.iter().filter(|line| !wanted.contains(line)).collect();
-    assert!(missing.is_empty() && wrong.is_empty(), "docs/compatibility.md lacks {missing:?}, and should not have {wrong:?}");
+    assert!(
+        missing.is_empty() && wrong.is_empty(),
+        "docs/compatibility.md lacks {missing:?}, and should not have {wrong:?}"
+    );
     assert_eq!(told, wanted, "in order of their names");
 }

@@ -1,6 +1,11 @@
-//! The tables of the documents that Millrace grew from, measured anew: decisions by number of rules and of fast routing
-//! rows, and their memory. `cargo run --release -p plan --example seeds [complex]`. It reports; nothing fails.
-#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a measurement reads the clock and prints")]
+//! The tables of the documents that Millrace grew from, measured anew: decisions by number of rules
+//! and of fast routing rows, and their memory. `cargo run --release -p plan --example seeds
+//! [complex]`. It reports; nothing fails.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a measurement reads the clock and prints"
+)]
 
 use config::{FastRoutingRow, Memo, RuleRow, Rules, Snapshot, User, UserRow, Users, Variables};
 use plan::{Digest, SessionFacts, Statement, plan_with};
@@ -18,10 +23,21 @@ fn main() {
         "| rules | kind | first | last | no rule fits | build ms | for a core ms | MB with rows | MB of the index | ProxySQL |"
     );
     println!("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|");
-    for (count, theirs) in [(10, "~1,000"), (100, "2,000"), (500, "6,000"), (20_000, "256,000 (890 to 581,100)")] {
-        for kind in
-            [Kind::Schemas, Kind::Digests, Kind::MatchDigest, Kind::MatchPattern, Kind::Complex, Kind::LookAhead, Kind::Mixed]
-        {
+    for (count, theirs) in [
+        (10, "~1,000"),
+        (100, "2,000"),
+        (500, "6,000"),
+        (20_000, "256,000 (890 to 581,100)"),
+    ] {
+        for kind in [
+            Kind::Schemas,
+            Kind::Digests,
+            Kind::MatchDigest,
+            Kind::MatchPattern,
+            Kind::Complex,
+            Kind::LookAhead,
+            Kind::Mixed,
+        ] {
             if !kind.name().contains(&wanted) {
                 continue;
             }
@@ -32,7 +48,9 @@ fn main() {
     if !wanted.is_empty() {
         return;
     }
-    println!("\n| rows of fast routing | lookup | decision | every schema once | build ms | MB | ProxySQL |");
+    println!(
+        "\n| rows of fast routing | lookup | decision | every schema once | build ms | MB | ProxySQL |"
+    );
     println!("|--:|--:|--:|--:|--:|--:|--:|");
     for (count, theirs) in [
         (10, "1,700"),
@@ -62,7 +80,8 @@ enum Kind {
     Complex,
     /// A schema, and more in twenty combinations.
     Mixed,
-    /// An expression that only PCRE can run; as many of them share a beginning as there are tables with one first digit.
+    /// An expression that only PCRE can run; as many of them share a beginning as there are tables
+    /// with one first digit.
     LookAhead,
 }
 
@@ -89,17 +108,36 @@ impl Kind {
             ..RuleRow::default()
         };
         match self {
-            Self::Schemas => RuleRow { username: Some("sbtest".into()), schemaname: Some(format!("shard_{n}")), ..row },
-            Self::Digests => RuleRow { digest: Some(format!("0x{:X}", hash(n))), ..row },
-            Self::MatchDigest => RuleRow { match_digest: Some(format!("^SELECT .* FROM table_{n} WHERE")), ..row },
-            Self::MatchPattern => RuleRow { match_pattern: Some(format!("FROM table_{n} WHERE id = [0-9]+$")), ..row },
+            Self::Schemas => RuleRow {
+                username: Some("sbtest".into()),
+                schemaname: Some(format!("shard_{n}")),
+                ..row
+            },
+            Self::Digests => RuleRow {
+                digest: Some(format!("0x{:X}", hash(n))),
+                ..row
+            },
+            Self::MatchDigest => RuleRow {
+                match_digest: Some(format!("^SELECT .* FROM table_{n} WHERE")),
+                ..row
+            },
+            Self::MatchPattern => RuleRow {
+                match_pattern: Some(format!("FROM table_{n} WHERE id = [0-9]+$")),
+                ..row
+            },
             Self::Complex => {
                 let what = r"where\s+[a-z_]{1,20}\s*=\s*'?\d+'?";
-                let text = format!(r"^\s*(select|update|delete)\s+.*\b(from|join|into)\s+`?table_{n}`?\s+{what}");
-                RuleRow { match_pattern: Some(text), ..row }
+                let text = format!(
+                    r"^\s*(select|update|delete)\s+.*\b(from|join|into)\s+`?table_{n}`?\s+{what}"
+                );
+                RuleRow {
+                    match_pattern: Some(text),
+                    ..row
+                }
             }
             Self::Mixed => {
-                let named = |bit: i64, text: &str| ((n % 20 + 1) & bit != 0).then(|| text.to_owned());
+                let named =
+                    |bit: i64, text: &str| ((n % 20 + 1) & bit != 0).then(|| text.to_owned());
                 RuleRow {
                     schemaname: Some(format!("shard_{n}")),
                     username: named(1, "sbtest"),
@@ -110,7 +148,10 @@ impl Kind {
                     ..row
                 }
             }
-            Self::LookAhead => RuleRow { match_digest: Some(format!("^SELECT c FROM table_{n} (?!.*FOR UPDATE)")), ..row },
+            Self::LookAhead => RuleRow {
+                match_digest: Some(format!("^SELECT c FROM table_{n} (?!.*FOR UPDATE)")),
+                ..row
+            },
         }
     }
 }
@@ -122,7 +163,8 @@ const fn hash(n: i64) -> u64 {
 fn rules(count: i64, kind: Kind, theirs: &str) {
     let before = resident();
     let start = Instant::now();
-    let built = Rules::build((0..count).map(|n| kind.row(n)), [], &Variables::default()).expect("valid");
+    let built =
+        Rules::build((0..count).map(|n| kind.row(n)), [], &Variables::default()).expect("valid");
     let (built_ms, mb) = (start.elapsed().as_millis(), resident() - before);
     let start = Instant::now();
     let for_core = built.for_core(&|| ());
@@ -130,7 +172,11 @@ fn rules(count: i64, kind: Kind, theirs: &str) {
     drop(for_core);
     let index_mb = built.index_bytes() as f64 / 1e6;
     let world = World::of(built);
-    let (first, last, none) = (world.decision(0), world.decision(count - 1), world.decision(count));
+    let (first, last, none) = (
+        world.decision(0),
+        world.decision(count - 1),
+        world.decision(count),
+    );
     println!(
         "| {count} | {} | {first} | {last} | {none} | {built_ms} | {for_core_ms} | {mb:.1} | {index_mb:.2} | {theirs} |",
         kind.name()
@@ -155,7 +201,9 @@ fn fast_routing(count: i64, theirs: &str) {
     let one = best(1_000_000, |_| {
         black_box(built.fast().hostgroup("sbtest", black_box("shard_7"), 0));
     });
-    let schemas: Vec<_> = (0..50_000.min(count)).map(|n| format!("shard_{}", n * 7919 % 50_000.min(count))).collect();
+    let schemas: Vec<_> = (0..50_000.min(count))
+        .map(|n| format!("shard_{}", n * 7919 % 50_000.min(count)))
+        .collect();
     let all = best(schemas.len() as u64, |n| {
         black_box(built.fast().hostgroup("sbtest", &schemas[n as usize], 0));
     });
@@ -171,10 +219,21 @@ struct World {
 impl World {
     fn of(rules: Rules) -> Self {
         let variables = Arc::new(Variables::default());
-        let row = UserRow { username: "sbtest".into(), ..UserRow::default() };
+        let row = UserRow {
+            username: "sbtest".into(),
+            ..UserRow::default()
+        };
         let users = Users::build([row], &variables).expect("valid");
         let user = Arc::clone(users.frontend("sbtest").expect("just made"));
-        Self { snapshot: Snapshot { rules: Arc::new(rules), variables, ..Snapshot::default() }.for_core(), user }
+        Self {
+            snapshot: Snapshot {
+                rules: Arc::new(rules),
+                variables,
+                ..Snapshot::default()
+            }
+            .for_core(),
+            user,
+        }
     }
 
     /// Nanoseconds to decide for a statement that rule `n` is for.
@@ -194,7 +253,10 @@ impl World {
             autocommit: true,
             split: plan::SplitFacts::NONE,
         };
-        let digest = Digest { hash: hash(n), text: digest.as_bytes() };
+        let digest = Digest {
+            hash: hash(n),
+            text: digest.as_bytes(),
+        };
         let statement = Statement {
             text: text.as_bytes(),
             digest: Some(digest),
@@ -204,7 +266,13 @@ impl World {
         };
         let mut memo = Memo::default();
         best(200_000, |random| {
-            black_box(plan_with(black_box(&self.snapshot), black_box(&session), black_box(&statement), random, &mut memo));
+            black_box(plan_with(
+                black_box(&self.snapshot),
+                black_box(&session),
+                black_box(&statement),
+                random,
+                &mut memo,
+            ));
         })
     }
 }
@@ -221,6 +289,10 @@ fn best(calls: u64, mut call: impl FnMut(u64)) -> u128 {
 /// Megabytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: f64 = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
+    let pages: f64 = status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or_default();
     pages * 4096.0 / 1e6
 }

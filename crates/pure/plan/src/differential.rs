@@ -1,11 +1,16 @@
-//! The compiled rules against a plain reading of the chain, over rules and statements made from bytes.
+//! The compiled rules against a plain reading of the chain, over rules and statements made from
+//! bytes.
 //!
-//! [`World::told`] is the reference: it walks over the rows one by one, as the columns are documented, with no index, no
-//! filter and no memory. [`World::decided`] is what ships. `tests/differential.rs` runs many thousands, and shows
-//! that planted mistakes are seen; the fuzz target `plan_rules` looks for more.
+//! [`World::told`] is the reference: it walks over the rows one by one, as the columns are
+//! documented, with no index, no filter and no memory. [`World::decided`] is what ships.
+//! `tests/differential.rs` runs many thousands, and shows that planted mistakes are seen; the fuzz
+//! target `plan_rules` looks for more.
 
 use crate::{Answer, Digest, SessionFacts, Statement, pick_by, plan, plan_with};
-use config::{Dialect, FastRoutingRow, Memo, Pattern, Replacement, RuleRow, Rules, Snapshot, User, UserRow, Users, Variables};
+use config::{
+    Dialect, FastRoutingRow, Memo, Pattern, Replacement, RuleRow, Rules, Snapshot, User, UserRow,
+    Users, Variables,
+};
 use sql::DigestOptions;
 use std::sync::Arc;
 
@@ -64,13 +69,36 @@ impl Choices<'_> {
 const USERS: [&str; 3] = ["anna", "bob", "an"];
 const SCHEMAS: [&str; 3] = ["shop", "s", "logs"];
 const CLIENTS: [&str; 5] = ["10.0.0.1", "10.0.0.12", "10.1.0.1", "192.168.0.1", ""];
-const CLIENT_PATTERNS: [&str; 8] = ["10.0.0.1", "10.%", "10.0.0.1%", "%.1", "%", "192.%.1", "", "10.0.%"];
+const CLIENT_PATTERNS: [&str; 8] = [
+    "10.0.0.1",
+    "10.%",
+    "10.0.0.1%",
+    "%.1",
+    "%",
+    "192.%.1",
+    "",
+    "10.0.%",
+];
 const ADDRESSES: [&str; 2] = ["127.0.0.1", "::1"];
 const PORTS: [u16; 2] = [6033, 6034];
-const HEADS: [&str; 6] = ["SELECT a", "INSERT INTO", "UPDATE", "select", "DELETE FROM", "SELECT (a)"];
+const HEADS: [&str; 6] = [
+    "SELECT a",
+    "INSERT INTO",
+    "UPDATE",
+    "select",
+    "DELETE FROM",
+    "SELECT (a)",
+];
 const TABLES: [&str; 6] = ["t1", "t10", "users", "t2", "Users", "or"];
-const TAILS: [&str; 7] =
-    ["", " WHERE id=7", " FOR UPDATE", " WHERE n='x;FROM t1'", "\n", " LIMIT 10\nFOR UPDATE", " JOIN t2 USING (id)"];
+const TAILS: [&str; 7] = [
+    "",
+    " WHERE id=7",
+    " FOR UPDATE",
+    " WHERE n='x;FROM t1'",
+    "\n",
+    " LIMIT 10\nFOR UPDATE",
+    " JOIN t2 USING (id)",
+];
 const EXPRESSIONS: [&str; 14] = [
     "",
     ".*",
@@ -92,8 +120,14 @@ const REPLACEMENTS: [&str; 5] = ["t2", r"\0 ", "users", "", "UPDATE t10"];
 
 /// Weighted flags, as a rule's `attributes` has them and as they are.
 const FLAG_OUTS: [(&str, &[(i64, u32)]); 3] = [
-    (r#""flagOUTs":[{"id":1,"weight":2},{"id":2,"weight":3}]"#, &[(1, 2), (2, 3)]),
-    (r#""flagOUTs":[{"id":0,"weight":0},{"id":2,"weight":1},{"id":0,"weight":1}]"#, &[(0, 0), (2, 1), (0, 1)]),
+    (
+        r#""flagOUTs":[{"id":1,"weight":2},{"id":2,"weight":3}]"#,
+        &[(1, 2), (2, 3)],
+    ),
+    (
+        r#""flagOUTs":[{"id":0,"weight":0},{"id":2,"weight":1},{"id":0,"weight":1}]"#,
+        &[(0, 0), (2, 1), (0, 1)],
+    ),
     (r#""flagOUTs":[{"id":3,"weight":7}]"#, &[(3, 7)]),
 ];
 
@@ -105,14 +139,22 @@ fn attributes(c: &mut Choices<'_>) -> String {
         c.some(16, |c| format!("\"mirror_compare\":{}", c.once_in(2))),
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { String::new() } else { format!("{{{}}}", parts.join(",")) }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", parts.join(","))
+    }
 }
 
 /// An expression of this dialect.
 fn expression(c: &mut Choices<'_>, dialect: Dialect) -> String {
     let made = any_expression(c);
     // RE2 neither looks around nor back.
-    if dialect == Dialect::Re2 && Pattern::compile(&made, false, dialect).is_err() { "^SELECT".into() } else { made }
+    if dialect == Dialect::Re2 && Pattern::compile(&made, false, dialect).is_err() {
+        "^SELECT".into()
+    } else {
+        made
+    }
 }
 
 fn any_expression(c: &mut Choices<'_>) -> String {
@@ -139,16 +181,44 @@ struct Style {
 }
 
 const STYLES: [Style; 4] = [
-    Style { named: 3, match_digest: 2, match_pattern: 3 },
-    Style { named: 40, match_digest: 1, match_pattern: 12 },
-    Style { named: 40, match_digest: 12, match_pattern: 1 },
-    Style { named: 2, match_digest: 8, match_pattern: 8 },
+    Style {
+        named: 3,
+        match_digest: 2,
+        match_pattern: 3,
+    },
+    Style {
+        named: 40,
+        match_digest: 1,
+        match_pattern: 12,
+    },
+    Style {
+        named: 40,
+        match_digest: 12,
+        match_pattern: 1,
+    },
+    Style {
+        named: 2,
+        match_digest: 8,
+        match_pattern: 8,
+    },
 ];
 
-fn row(c: &mut Choices<'_>, rule_id: i64, digests: &[u64], style: Style, dialect: Dialect) -> RuleRow {
+fn row(
+    c: &mut Choices<'_>,
+    rule_id: i64,
+    digests: &[u64],
+    style: Style,
+    dialect: Dialect,
+) -> RuleRow {
     let text = |text: &str| text.to_owned();
     // An empty name asks nothing.
-    let name = |c: &mut Choices<'_>, names: &[&str]| if c.once_in(12) { String::new() } else { text(c.of(names)) };
+    let name = |c: &mut Choices<'_>, names: &[&str]| {
+        if c.once_in(12) {
+            String::new()
+        } else {
+            text(c.of(names))
+        }
+    };
     let match_pattern = c.some(style.match_pattern, |c| expression(c, dialect));
     RuleRow {
         rule_id,
@@ -162,9 +232,20 @@ fn row(c: &mut Choices<'_>, rule_id: i64, digests: &[u64], style: Style, dialect
         digest: c.some(8, |c| format!("0x{:X}", c.of(digests))),
         match_digest: c.some(style.match_digest, |c| expression(c, dialect)),
         negate_match_pattern: i64::from(c.once_in(12)),
-        re_modifiers: c.of(&[Some("CASELESS"), Some("CASELESS,GLOBAL"), None, Some("GLOBAL")]).map(text),
+        re_modifiers: c
+            .of(&[
+                Some("CASELESS"),
+                Some("CASELESS,GLOBAL"),
+                None,
+                Some("GLOBAL"),
+            ])
+            .map(text),
         flagOUT: c.some(5, |c| i64::from(c.byte() % 3)),
-        replace_pattern: if match_pattern.is_some() { c.some(2, |c| text(c.of(&REPLACEMENTS))) } else { None },
+        replace_pattern: if match_pattern.is_some() {
+            c.some(2, |c| text(c.of(&REPLACEMENTS)))
+        } else {
+            None
+        },
         match_pattern,
         destination_hostgroup: c.some(2, |c| i64::from(c.byte() % 8) - 1),
         cache_ttl: c.some(16, |c| i64::from(c.byte()) + 1),
@@ -212,7 +293,8 @@ fn question(c: &mut Choices<'_>, users: &[Arc<User>]) -> Question {
 }
 
 impl World {
-    /// From bytes: the more there are, the richer it is. [`Self::LARGE`] of them make thousands of rules.
+    /// From bytes: the more there are, the richer it is. [`Self::LARGE`] of them make thousands of
+    /// rules.
     ///
     /// # Panics
     /// Never: users and variables are valid.
@@ -220,55 +302,120 @@ impl World {
     pub fn made_of(bytes: &[u8]) -> Self {
         let mut c = Choices(bytes);
         let iterations = c.of(&["0", "0", "1", "3"]);
-        let (dialect, regex) = if c.once_in(4) { (Dialect::Re2, "2") } else { (Dialect::Pcre, "1") };
-        let values = [("mysql-query_processor_iterations", iterations), ("mysql-query_processor_regex", regex)];
+        let (dialect, regex) = if c.once_in(4) {
+            (Dialect::Re2, "2")
+        } else {
+            (Dialect::Pcre, "1")
+        };
+        let values = [
+            ("mysql-query_processor_iterations", iterations),
+            ("mysql-query_processor_regex", regex),
+        ];
         let (variables, _) = Variables::build(values).expect("valid values");
-        let rows = USERS.map(|name| UserRow { username: name.into(), default_hostgroup: 9, ..UserRow::default() });
+        let rows = USERS.map(|name| UserRow {
+            username: name.into(),
+            default_hostgroup: 9,
+            ..UserRow::default()
+        });
         let users = Users::build(rows, &variables).expect("valid users");
-        let users: Vec<_> = USERS.iter().filter_map(|name| users.frontend(name).map(Arc::clone)).collect();
-        let questions: Vec<_> = (0..4 + c.byte() % 24).map(|_| question(&mut c, &users)).collect();
-        let digests: Vec<u64> = questions.iter().map(|question| question.digest.as_ref().map_or(1, |(hash, _)| *hash)).collect();
+        let users: Vec<_> = USERS
+            .iter()
+            .filter_map(|name| users.frontend(name).map(Arc::clone))
+            .collect();
+        let questions: Vec<_> = (0..4 + c.byte() % 24)
+            .map(|_| question(&mut c, &users))
+            .collect();
+        let digests: Vec<u64> = questions
+            .iter()
+            .map(|question| question.digest.as_ref().map_or(1, |(hash, _)| *hash))
+            .collect();
         let fast = (0..c.byte() % 6).map(|n| FastRoutingRow {
-            username: if c.once_in(3) { String::new() } else { c.of(&USERS).into() },
+            username: if c.once_in(3) {
+                String::new()
+            } else {
+                c.of(&USERS).into()
+            },
             schemaname: c.of(&SCHEMAS).into(),
             flagIN: i64::from(n % 3),
             destination_hostgroup: 100 + i64::from(n),
             comment: String::new(),
         });
         let mut fast: Vec<_> = fast.collect();
-        fast.sort_by(|a, b| (&a.username, &a.schemaname, a.flagIN).cmp(&(&b.username, &b.schemaname, b.flagIN)));
-        fast.dedup_by(|a, b| (&a.username, &a.schemaname, a.flagIN) == (&b.username, &b.schemaname, b.flagIN));
+        fast.sort_by(|a, b| {
+            (&a.username, &a.schemaname, a.flagIN).cmp(&(&b.username, &b.schemaname, b.flagIN))
+        });
+        fast.dedup_by(|a, b| {
+            (&a.username, &a.schemaname, a.flagIN) == (&b.username, &b.schemaname, b.flagIN)
+        });
         let few = 1 + i64::from(c.byte() % 80);
-        let count = if bytes.len() < Self::LARGE { few } else { RULES_OF_A_LARGE_WORLD };
+        let count = if bytes.len() < Self::LARGE {
+            few
+        } else {
+            RULES_OF_A_LARGE_WORLD
+        };
         let style = c.of(&STYLES);
-        let rules = (0..count).map(|rule_id| row(&mut c, rule_id, &digests, style, dialect)).collect();
-        Self { rules, fast, variables, dialect, questions }
+        let rules = (0..count)
+            .map(|rule_id| row(&mut c, rule_id, &digests, style, dialect))
+            .collect();
+        Self {
+            rules,
+            fast,
+            variables,
+            dialect,
+            questions,
+        }
     }
 
     /// So many bytes make a large world: enough for each of its rules.
     pub const LARGE: usize = 200_000;
 
-    /// What the compiled form of these rows decides, one line for each statement. Every other one is asked with `memo`.
+    /// What the compiled form of these rows decides, one line for each statement. Every other one
+    /// is asked with `memo`.
     ///
     /// # Errors
     /// The rows are refused, with the reasons.
     pub fn decided(&self, rules: &[RuleRow], memo: &mut Memo) -> Result<Vec<String>, String> {
         let rules = Rules::build(rules.to_vec(), self.fast.clone(), &self.variables);
-        let rules = rules.map_err(|refused| refused.iter().map(|one| format!("{one}; ")).collect::<String>())?;
+        let rules = rules.map_err(|refused| {
+            refused
+                .iter()
+                .map(|one| format!("{one}; "))
+                .collect::<String>()
+        })?;
         let variables = Arc::new(self.variables.clone());
-        let snapshot = Snapshot { rules: Arc::new(rules), variables, ..Snapshot::default() };
+        let snapshot = Snapshot {
+            rules: Arc::new(rules),
+            variables,
+            ..Snapshot::default()
+        };
         let decide = |(n, question): (usize, &Question)| {
-            let digest = question.digest.as_ref().map(|(hash, text)| Digest { hash: *hash, text });
-            let statement =
-                Statement { text: &question.text, digest, comment: None, prepared: None, guarded: crate::Guarded::Text };
+            let digest = question
+                .digest
+                .as_ref()
+                .map(|(hash, text)| Digest { hash: *hash, text });
+            let statement = Statement {
+                text: &question.text,
+                digest,
+                comment: None,
+                prepared: None,
+                guarded: crate::Guarded::Text,
+            };
             let session = question.session();
             let plan = if n.is_multiple_of(2) {
                 plan_with(&snapshot, &session, &statement, question.random, memo)
             } else {
                 plan(&snapshot, &session, &statement, question.random)
             };
-            let hits: Vec<_> = plan.why.hits().iter().map(|at| snapshot.rules.chain()[*at as usize].rule_id).collect();
-            let text = plan.legs.first().map_or(&[][..], |leg| leg.statement.of(&question.text));
+            let hits: Vec<_> = plan
+                .why
+                .hits()
+                .iter()
+                .map(|at| snapshot.rules.chain()[*at as usize].rule_id)
+                .collect();
+            let text = plan
+                .legs
+                .first()
+                .map_or(&[][..], |leg| leg.statement.of(&question.text));
             let said = match (&plan.answer, plan.hostgroup()) {
                 (Some(Answer::Say(words)), _) => format!("ok '{words}'"),
                 (Some(Answer::Refuse(words)), _) => format!("error '{words}'"),
@@ -276,8 +423,16 @@ impl World {
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
                 let text = mirror.leg.statement.of(&question.text);
-                let limits = (mirror.timeout_ms.map(u64::cast_signed), mirror.delay_ms.map(i64::from));
-                copied_to(i64::from(mirror.leg.hostgroup), text, limits, mirror.compare)
+                let limits = (
+                    mirror.timeout_ms.map(u64::cast_signed),
+                    mirror.delay_ms.map(i64::from),
+                );
+                copied_to(
+                    i64::from(mirror.leg.hostgroup),
+                    text,
+                    limits,
+                    mirror.compare,
+                )
             });
             let set = Set {
                 cache_ttl: plan.cache_ttl_ms.map(u64::cast_signed),
@@ -306,9 +461,17 @@ impl World {
     /// An expression does not compile; made ones do.
     #[must_use]
     pub fn told(&self) -> Vec<String> {
-        let mut chain: Vec<_> = self.rules.iter().filter(|row| row.active == 1).map(|row| Read::of(row, self.dialect)).collect();
+        let mut chain: Vec<_> = self
+            .rules
+            .iter()
+            .filter(|row| row.active == 1)
+            .map(|row| Read::of(row, self.dialect))
+            .collect();
         chain.sort_by_key(|read| read.row.rule_id);
-        self.questions.iter().map(|question| self.answer(&chain, question)).collect()
+        self.questions
+            .iter()
+            .map(|question| self.answer(&chain, question))
+            .collect()
     }
 
     fn answer(&self, chain: &[Read<'_>], question: &Question) -> String {
@@ -333,7 +496,9 @@ impl World {
                 Some(copy) => {
                     walked.hits.extend(&copy.hits);
                     let to = copy.hostgroup.unwrap_or(default);
-                    (!copy.is_answered()).then(|| copied_to(to, &copy.text, (copy.set.timeout, copy.set.delay), compare))
+                    (!copy.is_answered()).then(|| {
+                        copied_to(to, &copy.text, (copy.set.timeout, copy.set.delay), compare)
+                    })
                 }
             };
         }
@@ -343,11 +508,27 @@ impl World {
             (walked.set.cache_timeout, walked.set.cache_invalidate) = (None, None);
         }
         // The rest of the line has no place for what the copy says by itself.
-        (walked.set.mirror_hostgroup, walked.set.mirror_flag_out, walked.set.mirror_compare) = (None, None, None);
-        line(&said, &walked.hits, &walked.text, &walked.set, mirror.as_deref())
+        (
+            walked.set.mirror_hostgroup,
+            walked.set.mirror_flag_out,
+            walked.set.mirror_compare,
+        ) = (None, None, None);
+        line(
+            &said,
+            &walked.hits,
+            &walked.text,
+            &walked.set,
+            mirror.as_deref(),
+        )
     }
 
-    fn walk<'a>(&self, chain: &[Read<'a>], question: &Question, mut flag: i64, mut text: Vec<u8>) -> Walked<'a> {
+    fn walk<'a>(
+        &self,
+        chain: &[Read<'a>],
+        question: &Question,
+        mut flag: i64,
+        mut text: Vec<u8>,
+    ) -> Walked<'a> {
         let mut again = self.variables.mysql_query_processor_iterations;
         let (mut hits, mut set, mut hostgroup) = (Vec::new(), Set::default(), None);
         let (mut ok, mut error, mut applied) = (None, None, false);
@@ -360,22 +541,35 @@ impl World {
             }
             let row = read.row;
             hits.push(row.rule_id);
-            hostgroup = row.destination_hostgroup.filter(|hostgroup| *hostgroup >= 0).or(hostgroup);
+            hostgroup = row
+                .destination_hostgroup
+                .filter(|hostgroup| *hostgroup >= 0)
+                .or(hostgroup);
             set.overrule(row);
             ok = row.OK_msg.as_ref().or(ok);
             error = row.error_msg.as_ref().or(error);
             if let (Some(pattern), Some(with)) = (&read.pattern, &row.replace_pattern) {
                 let with = Replacement::parse(with, pattern.groups()).expect("made ones are valid");
-                let everywhere = row.re_modifiers.as_ref().is_some_and(|words| words.contains("GLOBAL"));
+                let everywhere = row
+                    .re_modifiers
+                    .as_ref()
+                    .is_some_and(|words| words.contains("GLOBAL"));
                 if let Ok(Some(replaced)) = pattern.replace(&text, &with, everywhere) {
                     text = replaced.into();
                 }
             }
             let mut out = row.flagOUT;
             if out.is_none()
-                && let Some((_, outs)) = FLAG_OUTS.iter().find(|(words, _)| row.attributes.contains(words))
+                && let Some((_, outs)) = FLAG_OUTS
+                    .iter()
+                    .find(|(words, _)| row.attributes.contains(words))
             {
-                out = pick_by(outs, |(_, weight)| *weight, question.random.rotate_left(position & 63)).map(|at| outs[at].0);
+                out = pick_by(
+                    outs,
+                    |(_, weight)| *weight,
+                    question.random.rotate_left(position & 63),
+                )
+                .map(|at| outs[at].0);
             }
             flag = out.unwrap_or(flag);
             if row.apply == 1 {
@@ -389,21 +583,43 @@ impl World {
         }
         if !applied {
             let find = |user: &str| {
-                let same =
-                    |row: &&FastRoutingRow| row.username == user && row.schemaname == question.schema && row.flagIN == flag;
-                self.fast.iter().find(same).map(|row| row.destination_hostgroup)
+                let same = |row: &&FastRoutingRow| {
+                    row.username == user && row.schemaname == question.schema && row.flagIN == flag
+                };
+                self.fast
+                    .iter()
+                    .find(same)
+                    .map(|row| row.destination_hostgroup)
             };
-            hostgroup = find(&question.user.username).or_else(|| find("")).or(hostgroup);
+            hostgroup = find(&question.user.username)
+                .or_else(|| find(""))
+                .or(hostgroup);
         }
-        Walked { hits, set, hostgroup, ok, error, text }
+        Walked {
+            hits,
+            set,
+            hostgroup,
+            ok,
+            error,
+            text,
+        }
     }
 
-    /// Calls `each` with the compiled rules, a session and its digest, for each statement that has one.
+    /// Calls `each` with the compiled rules, a session and its digest, for each statement that has
+    /// one.
     #[cfg(test)]
-    pub(crate) fn each_digest(&self, mut each: impl FnMut(&Snapshot, &SessionFacts<'_>, Digest<'_>)) {
-        let rules = Rules::build(self.rules.clone(), self.fast.clone(), &self.variables).expect("made rows are valid");
+    pub(crate) fn each_digest(
+        &self,
+        mut each: impl FnMut(&Snapshot, &SessionFacts<'_>, Digest<'_>),
+    ) {
+        let rules = Rules::build(self.rules.clone(), self.fast.clone(), &self.variables)
+            .expect("made rows are valid");
         let variables = Arc::new(self.variables.clone());
-        let snapshot = Snapshot { rules: Arc::new(rules), variables, ..Snapshot::default() };
+        let snapshot = Snapshot {
+            rules: Arc::new(rules),
+            variables,
+            ..Snapshot::default()
+        };
         for question in &self.questions {
             if let Some((hash, text)) = &question.digest {
                 each(&snapshot, &question.session(), Digest { hash: *hash, text });
@@ -415,11 +631,16 @@ impl World {
     ///
     /// # Errors
     /// The rows are refused, with the reasons.
-    pub fn disagreement(&self, rules: &[RuleRow], memo: &mut Memo) -> Result<Option<String>, String> {
+    pub fn disagreement(
+        &self,
+        rules: &[RuleRow],
+        memo: &mut Memo,
+    ) -> Result<Option<String>, String> {
         let (decided, told) = (self.decided(rules, memo)?, self.told());
         let pairs = decided.iter().zip(&told).zip(&self.questions);
         let wrong = |((decided, told), question): ((&String, &String), &Question)| {
-            (decided != told).then(|| format!("{question:?}\n  plain:    {told}\n  compiled: {decided}"))
+            (decided != told)
+                .then(|| format!("{question:?}\n  plain:    {told}\n  compiled: {decided}"))
         };
         Ok(pairs.filter_map(wrong).next())
     }
@@ -468,11 +689,17 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     fn of(row: &'a RuleRow, dialect: Dialect) -> Self {
-        let caseless = row.re_modifiers.as_ref().is_some_and(|words| words.contains("CASELESS"));
+        let caseless = row
+            .re_modifiers
+            .as_ref()
+            .is_some_and(|words| words.contains("CASELESS"));
         let compiled = |text: &Option<String>| {
-            text.as_ref().map(|text| Pattern::compile(text, caseless, dialect).expect("made ones are valid"))
+            text.as_ref()
+                .map(|text| Pattern::compile(text, caseless, dialect).expect("made ones are valid"))
         };
-        let hex = |text: &String| u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("made so");
+        let hex = |text: &String| {
+            u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("made so")
+        };
         Self {
             row,
             digest: row.digest.as_ref().map(hex),
@@ -483,18 +710,34 @@ impl<'a> Read<'a> {
 
     fn matches(&self, question: &Question, flag: i64, text: &[u8]) -> bool {
         let row = self.row;
-        let same = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|asked| asked.is_empty() || asked == is);
+        let same = |asked: &Option<String>, is: &str| {
+            asked
+                .as_ref()
+                .is_none_or(|asked| asked.is_empty() || asked == is)
+        };
         let digest = question.digest.as_ref();
         let wanted = row.negate_match_pattern == 0;
         row.flagIN == flag
             && same(&row.username, &question.user.username)
             && same(&row.schemaname, question.schema)
-            && row.client_addr.as_ref().is_none_or(|like| like.is_empty() || is_like(like.as_bytes(), question.client.as_bytes()))
+            && row.client_addr.as_ref().is_none_or(|like| {
+                like.is_empty() || is_like(like.as_bytes(), question.client.as_bytes())
+            })
             && same(&row.proxy_addr, question.proxy_addr)
-            && row.proxy_port.is_none_or(|port| port == i64::from(question.proxy_port))
-            && self.digest.is_none_or(|hash| digest.is_some_and(|(is, _)| *is == hash))
-            && self.match_digest.as_ref().is_none_or(|it| digest.is_some_and(|(_, text)| it.is_match(text) == wanted))
-            && self.pattern.as_ref().is_none_or(|it| it.is_match(text) == wanted)
+            && row
+                .proxy_port
+                .is_none_or(|port| port == i64::from(question.proxy_port))
+            && self
+                .digest
+                .is_none_or(|hash| digest.is_some_and(|(is, _)| *is == hash))
+            && self
+                .match_digest
+                .as_ref()
+                .is_none_or(|it| digest.is_some_and(|(_, text)| it.is_match(text) == wanted))
+            && self
+                .pattern
+                .as_ref()
+                .is_none_or(|it| it.is_match(text) == wanted)
     }
 }
 
@@ -531,8 +774,17 @@ struct Set {
 impl Set {
     fn overrule(&mut self, row: &RuleRow) {
         let member = |name: &str| {
-            let value = row.attributes.split_once(&format!("\"{name}\":"))?.1.split([',', '}']).next()?;
-            value.parse::<bool>().map(i64::from).or_else(|_| value.parse()).ok()
+            let value = row
+                .attributes
+                .split_once(&format!("\"{name}\":"))?
+                .1
+                .split([',', '}'])
+                .next()?;
+            value
+                .parse::<bool>()
+                .map(i64::from)
+                .or_else(|_| value.parse())
+                .ok()
         };
         for (earlier, later) in [
             (&mut self.cache_ttl, row.cache_ttl),
@@ -540,7 +792,10 @@ impl Set {
             (&mut self.cache_timeout, row.cache_timeout),
             (&mut self.cache_invalidate, member("cache_invalidate")),
             (&mut self.max_rows, member("max_rows")),
-            (&mut self.gtid_from_hostgroup, row.gtid_from_hostgroup.filter(|hostgroup| *hostgroup >= 0)),
+            (
+                &mut self.gtid_from_hostgroup,
+                row.gtid_from_hostgroup.filter(|hostgroup| *hostgroup >= 0),
+            ),
             (&mut self.mirror_hostgroup, row.mirror_hostgroup),
             (&mut self.mirror_flag_out, row.mirror_flagOUT),
             (&mut self.mirror_compare, member("mirror_compare")),
@@ -558,15 +813,27 @@ impl Set {
 }
 
 fn line(said: &str, hits: &[i64], text: &[u8], set: &Set, mirror: Option<&str>) -> String {
-    format!("{said}; hits {hits:?}; text {:?}; {set:?}; {}", String::from_utf8_lossy(text), mirror.unwrap_or("no copy"))
+    format!(
+        "{said}; hits {hits:?}; text {:?}; {set:?}; {}",
+        String::from_utf8_lossy(text),
+        mirror.unwrap_or("no copy")
+    )
 }
 
-fn copied_to(hostgroup: i64, text: &[u8], (timeout, delay): (Option<i64>, Option<i64>), compare: bool) -> String {
+fn copied_to(
+    hostgroup: i64,
+    text: &[u8],
+    (timeout, delay): (Option<i64>, Option<i64>),
+    compare: bool,
+) -> String {
     let text = String::from_utf8_lossy(text);
-    format!("copied to {hostgroup}, timeout {timeout:?}, delay {delay:?}, compared {compare}: {text:?}")
+    format!(
+        "copied to {hostgroup}, timeout {timeout:?}, delay {delay:?}, compared {compare}: {text:?}"
+    )
 }
 
-/// Body of a fuzz target: rules and statements from bytes; the compiled form decides what a plain reading says.
+/// Body of a fuzz target: rules and statements from bytes; the compiled form decides what a plain
+/// reading says.
 ///
 /// # Panics
 /// It does not, or the rows are refused.
@@ -575,7 +842,9 @@ pub fn fuzz_rules(data: &[u8]) {
     let mut memo = Memo::default();
     for _ in 0..2 {
         // The second time, what digests match is remembered.
-        let wrong = world.disagreement(&world.rules, &mut memo).expect("made rows are valid");
+        let wrong = world
+            .disagreement(&world.rules, &mut memo)
+            .expect("made rows are valid");
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     }
 }

@@ -1,4 +1,5 @@
-//! The decision, told: every rule that was looked at, why it did not match or what it set, and the end.
+//! The decision, told: every rule that was looked at, why it did not match or what it set, and the
+//! end.
 
 use crate::trace::{Besides, Miss, Trace};
 use crate::{Plan, SessionFacts, Statement, decide};
@@ -19,7 +20,8 @@ pub struct Explanation {
 pub struct Step {
     /// Which rule, if it was one.
     pub rule_id: Option<i64>,
-    /// What was looked at: a rule's conditions, `fast routing`, `hint`, `freshness`, `transaction`, `session`, `decision`.
+    /// What was looked at: a rule's conditions, `fast routing`, `hint`, `freshness`, `transaction`,
+    /// `session`, `decision`.
     pub what: String,
     /// What came of it.
     pub outcome: String,
@@ -30,10 +32,21 @@ pub const COLUMNS: [&str; 4] = ["step", "rule_id", "what", "outcome"];
 
 /// Decides as [`crate::plan`] does, and tells how.
 #[must_use]
-pub fn explain(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Explanation {
-    let mut listener = Listener { rules: &snapshot.rules, steps: Vec::new() };
+pub fn explain(
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    random: u64,
+) -> Explanation {
+    let mut listener = Listener {
+        rules: &snapshot.rules,
+        steps: Vec::new(),
+    };
     let plan = decide(snapshot, session, statement, random, None, &mut listener);
-    Explanation { steps: listener.steps, plan }
+    Explanation {
+        steps: listener.steps,
+        plan,
+    }
 }
 
 impl Explanation {
@@ -41,7 +54,12 @@ impl Explanation {
     pub fn rows(&self) -> impl Iterator<Item = [Option<String>; 4]> + '_ {
         (1..).zip(&self.steps).map(|(number, step): (usize, _)| {
             let rule_id = step.rule_id.map(|rule_id| rule_id.to_string());
-            [Some(number.to_string()), rule_id, Some(step.what.clone()), Some(step.outcome.clone())]
+            [
+                Some(number.to_string()),
+                rule_id,
+                Some(step.what.clone()),
+                Some(step.outcome.clone()),
+            ]
         })
     }
 }
@@ -68,7 +86,11 @@ struct Listener<'a> {
 
 impl Listener<'_> {
     fn rule(&mut self, rule: &Rule, outcome: String) {
-        self.steps.push(Step { rule_id: Some(rule.rule_id), what: conditions(rule), outcome });
+        self.steps.push(Step {
+            rule_id: Some(rule.rule_id),
+            what: conditions(rule),
+            outcome,
+        });
     }
 }
 
@@ -84,12 +106,20 @@ impl Trace for Listener<'_> {
     }
 
     fn saw(&mut self, what: &str, outcome: impl FnOnce() -> String) {
-        self.steps.push(Step { rule_id: None, what: what.into(), outcome: outcome() });
+        self.steps.push(Step {
+            rule_id: None,
+            what: what.into(),
+            outcome: outcome(),
+        });
     }
 
     fn decided(&mut self, plan: &Plan) {
         let outcome = plan.shown(self.rules).to_string();
-        self.steps.push(Step { rule_id: None, what: "decision".into(), outcome });
+        self.steps.push(Step {
+            rule_id: None,
+            what: "decision".into(),
+            outcome,
+        });
     }
 }
 
@@ -107,17 +137,31 @@ fn conditions(rule: &Rule) -> String {
         ("proxy_addr", &row.proxy_addr),
     ];
     let asked = |(name, text): (&str, &Option<String>)| {
-        text.as_deref().filter(|text| !text.is_empty()).map(|text| format!("{name}={text}"))
+        text.as_deref()
+            .filter(|text| !text.is_empty())
+            .map(|text| format!("{name}={text}"))
     };
     parts.extend(texts.into_iter().filter_map(asked));
     parts.extend(rule.proxy_port.map(|port| format!("proxy_port={port}")));
     parts.extend(row.digest.as_ref().map(|digest| format!("digest={digest}")));
-    parts.extend(row.match_digest.as_ref().map(|text| format!("match_digest={text}")));
-    parts.extend(row.match_pattern.as_ref().map(|text| format!("match_pattern={text}")));
+    parts.extend(
+        row.match_digest
+            .as_ref()
+            .map(|text| format!("match_digest={text}")),
+    );
+    parts.extend(
+        row.match_pattern
+            .as_ref()
+            .map(|text| format!("match_pattern={text}")),
+    );
     if rule.negate_match_pattern {
         parts.push("negate_match_pattern=1".into());
     }
-    if parts.is_empty() { "anything".into() } else { parts.join(" ") }
+    if parts.is_empty() {
+        "anything".into()
+    } else {
+        parts.join(" ")
+    }
 }
 
 /// What a rule sets, in the columns' names.
@@ -125,7 +169,10 @@ fn effects(rule: &Rule, flag: u32) -> String {
     let row = rule.row();
     let mut parts = Vec::new();
     let numbers = [
-        ("destination_hostgroup", rule.destination_hostgroup.map(i64::from)),
+        (
+            "destination_hostgroup",
+            rule.destination_hostgroup.map(i64::from),
+        ),
         ("cache_ttl", row.cache_ttl),
         ("cache_empty_result", row.cache_empty_result),
         ("cache_timeout", row.cache_timeout),
@@ -137,20 +184,49 @@ fn effects(rule: &Rule, flag: u32) -> String {
         ("multiplex", row.multiplex),
         ("mirror_hostgroup", row.mirror_hostgroup),
         ("mirror_flagOUT", row.mirror_flagOUT),
-        ("gtid_from_hostgroup", rule.gtid_from_hostgroup.map(i64::from)),
-        ("max_rows", rule.rows_max.and_then(|rows| i64::try_from(rows).ok())),
+        (
+            "gtid_from_hostgroup",
+            rule.gtid_from_hostgroup.map(i64::from),
+        ),
+        (
+            "max_rows",
+            rule.rows_max.and_then(|rows| i64::try_from(rows).ok()),
+        ),
         ("log", row.log),
     ];
-    parts.extend(numbers.into_iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}"))));
-    let switches = [("cache_invalidate", rule.cache_invalidate), ("mirror_compare", rule.mirror_compare)];
-    parts.extend(switches.into_iter().filter_map(|(name, on)| on.map(|on| format!("{name}={on}"))));
-    let texts = [("replace_pattern", &row.replace_pattern), ("error_msg", &row.error_msg), ("OK_msg", &row.OK_msg)];
-    parts.extend(texts.into_iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name}='{text}'"))));
+    parts.extend(
+        numbers
+            .into_iter()
+            .filter_map(|(name, value)| value.map(|value| format!("{name}={value}"))),
+    );
+    let switches = [
+        ("cache_invalidate", rule.cache_invalidate),
+        ("mirror_compare", rule.mirror_compare),
+    ];
+    parts.extend(
+        switches
+            .into_iter()
+            .filter_map(|(name, on)| on.map(|on| format!("{name}={on}"))),
+    );
+    let texts = [
+        ("replace_pattern", &row.replace_pattern),
+        ("error_msg", &row.error_msg),
+        ("OK_msg", &row.OK_msg),
+    ];
+    parts.extend(
+        texts
+            .into_iter()
+            .filter_map(|(name, text)| text.as_ref().map(|text| format!("{name}='{text}'"))),
+    );
     if rule.flag_out.is_some() || rule.flag_outs.is_some() {
         parts.push(format!("flagOUT={flag}"));
     }
     if rule.apply {
         parts.push("apply=1".into());
     }
-    if parts.is_empty() { "sets nothing".into() } else { parts.join(" ") }
+    if parts.is_empty() {
+        "sets nothing".into()
+    } else {
+        parts.join(" ")
+    }
 }

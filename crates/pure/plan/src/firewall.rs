@@ -1,4 +1,5 @@
-//! The firewall: statements that none of its rules name, and statements that look like an injection.
+//! The firewall: statements that none of its rules name, and statements that look like an
+//! injection.
 
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan};
@@ -11,30 +12,38 @@ use std::sync::Arc;
 pub struct Alarm {
     /// What it did about it.
     pub action: Action,
-    /// By what it looks like an injection; one that is let through has a fingerprint that the operator has called harmless.
+    /// By what it looks like an injection; one that is let through has a fingerprint that the
+    /// operator has called harmless.
     pub fingerprint: Option<Box<str>>,
     /// The flag with which the chain ended: a rule of the firewall would have to name it.
     pub flag: u32,
-    /// The digest of what would be sent, as [`sql::Shape`] has it: a rule of the firewall would have to name it.
+    /// The digest of what would be sent, as [`sql::Shape`] has it: a rule of the firewall would
+    /// have to name it.
     pub digest: u64,
 }
 
 impl Alarm {
-    /// What the firewall knows the statement by, if it has looked whether that is all that a server reads.
+    /// What the firewall knows the statement by, if it has looked whether that is all that a server
+    /// reads.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
-        self.action.shows().map(|is_shown| Shape { digest: self.digest, is_shown })
+        self.action.shows().map(|is_shown| Shape {
+            digest: self.digest,
+            is_shown,
+        })
     }
 }
 
-/// What is known of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make a name.
+/// What is known of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make
+/// a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsiQuotes<'a> {
     /// A server has said that it is.
     Told,
     /// The session has set its `sql_mode` to this.
     Written(&'a str),
-    /// Nothing, but the server is asked before it gets the statement, which it does not get if it is.
+    /// Nothing, but the server is asked before it gets the statement, which it does not get if it
+    /// is.
     Asked,
     /// Nothing.
     Unknown,
@@ -51,7 +60,8 @@ impl AnsiQuotes<'_> {
             // Of a number or an expression, nothing is known.
             Self::Written(mode) => {
                 let mode = mode.to_ascii_uppercase();
-                !mode.starts_with(['\'', '"']) || QUOTING_MODES.iter().any(|name| mode.contains(name))
+                !mode.starts_with(['\'', '"'])
+                    || QUOTING_MODES.iter().any(|name| mode.contains(name))
             }
             Self::Told | Self::Unknown => true,
             Self::Asked => false,
@@ -64,7 +74,8 @@ impl AnsiQuotes<'_> {
 pub enum Action {
     /// No rule names it, and it was let through: the user's mode is DETECTING.
     Detected,
-    /// No rule can name it, since a server may read what its digest does not show, and it was let through.
+    /// No rule can name it, since a server may read what its digest does not show, and it was let
+    /// through.
     DetectedUnshown,
     /// No rule names it, and it was refused.
     Blocked,
@@ -96,7 +107,8 @@ impl Action {
         matches!(self, Self::Blocked | Self::BlockedUnshown | Self::Injection)
     }
 
-    /// Whether its digest shows all that a server reads, so that a rule could name it; `None` if nobody has looked.
+    /// Whether its digest shows all that a server reads, so that a rule could name it; `None` if
+    /// nobody has looked.
     #[must_use]
     pub const fn shows(self) -> Option<bool> {
         match self {
@@ -131,17 +143,26 @@ pub(crate) fn guard<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace:
 /// Whoever may run it is not asked whether it looks like an injection.
 #[inline(never)]
 fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
-    let Case { snapshot, session, statement } = case;
+    let Case {
+        snapshot,
+        session,
+        statement,
+    } = case;
     let v = &snapshot.variables;
     if matches!(statement.guarded, Guarded::Nothing | Guarded::Schema) {
         return;
     }
-    let sent = statement.prepared.or_else(|| plan.remade()).unwrap_or(statement.text);
+    let sent = statement
+        .prepared
+        .or_else(|| plan.remade())
+        .unwrap_or(statement.text);
     let (mut unlisted, mut known) = (None, None);
     if v.mysql_firewall_whitelist_enabled {
         match listed(case, flag, sent, trace) {
             Listed::Yes => return,
-            Listed::No { mode, shape } => (unlisted, known) = (Action::of_unlisted(mode, shape.is_shown), Some(shape)),
+            Listed::No { mode, shape } => {
+                (unlisted, known) = (Action::of_unlisted(mode, shape.is_shown), Some(shape))
+            }
         }
     }
     let fingerprint = if v.mysql_automatic_detect_sqli && statement.guarded == Guarded::Text {
@@ -149,10 +170,16 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     } else {
         None
     };
-    let harmless = fingerprint.as_deref().is_some_and(|print| snapshot.firewall.is_harmless(print));
+    let harmless = fingerprint
+        .as_deref()
+        .is_some_and(|print| snapshot.firewall.is_harmless(print));
     if let Some(print) = &fingerprint {
         trace.saw("firewall", || {
-            let but = if harmless { ", but that fingerprint is in mysql_firewall_whitelist_sqli_fingerprints" } else { "" };
+            let but = if harmless {
+                ", but that fingerprint is in mysql_firewall_whitelist_sqli_fingerprints"
+            } else {
+                ""
+            };
             format!("it looks like an injection, fingerprint {print}{but}")
         });
     }
@@ -166,9 +193,16 @@ fn look<T: Trace>(plan: &mut Plan, case: Case<'_>, flag: u32, trace: &mut T) {
     // What a rule answers reaches no server either. Only an injection gets no answer but this.
     if action == Action::Injection || action.refuses() && plan.answer.is_none() {
         plan.send_to(session.user.default_hostgroup, By::Firewall);
-        plan.answer = Some(Answer::Refuse(Arc::from(&*v.mysql_firewall_whitelist_errormsg)));
+        plan.answer = Some(Answer::Refuse(Arc::from(
+            &*v.mysql_firewall_whitelist_errormsg,
+        )));
     }
-    plan.alarm = Some(Box::new(Alarm { action, fingerprint: fingerprint.map(Into::into), flag, digest }));
+    plan.alarm = Some(Box::new(Alarm {
+        action,
+        fingerprint: fingerprint.map(Into::into),
+        flag,
+        digest,
+    }));
 }
 
 /// Whether a statement may run.
@@ -183,14 +217,21 @@ enum Listed {
 
 /// A user without a row may run what rules name.
 fn listed<T: Trace>(case: Case<'_>, flag: u32, sent: &[u8], trace: &mut T) -> Listed {
-    let Case { snapshot, session, .. } = case;
+    let Case {
+        snapshot, session, ..
+    } = case;
     let firewall = &snapshot.firewall;
     let user = &*session.user.username;
     let row = firewall.mode(user, session.client_addr);
     let (mode, client) = row.unwrap_or((Mode::Protecting, ""));
     let whose = || match row {
-        Some((mode, client)) => format!("user '{user}', client_address '{client}' is {}", mode.name()),
-        None => format!("user '{user}' has no row in mysql_firewall_whitelist_users, which is PROTECTING"),
+        Some((mode, client)) => format!(
+            "user '{user}', client_address '{client}' is {}",
+            mode.name()
+        ),
+        None => format!(
+            "user '{user}' has no row in mysql_firewall_whitelist_users, which is PROTECTING"
+        ),
     };
     if mode == Mode::Off {
         trace.saw("firewall", whose);
@@ -201,20 +242,43 @@ fn listed<T: Trace>(case: Case<'_>, flag: u32, sent: &[u8], trace: &mut T) -> Li
     // A digest says what runs only where a server reads nothing else.
     let allowed = named && shape.is_shown;
     trace.saw("firewall", || {
-        let key = format!("schemaname '{}', flagIN {flag}, digest 0x{:016X}", session.schema, shape.digest);
+        let key = format!(
+            "schemaname '{}', flagIN {flag}, digest 0x{:016X}",
+            session.schema, shape.digest
+        );
         let is = if named { "is" } else { "is not" };
-        let but = if named && !allowed { ", but a server may read what the digest does not show" } else { "" };
-        format!("{}; for client_address '{client}', {key} {is} in mysql_firewall_whitelist_rules{but}", whose())
+        let but = if named && !allowed {
+            ", but a server may read what the digest does not show"
+        } else {
+            ""
+        };
+        format!(
+            "{}; for client_address '{client}', {key} {is} in mysql_firewall_whitelist_rules{but}",
+            whose()
+        )
     });
-    if allowed { Listed::Yes } else { Listed::No { mode, shape } }
+    if allowed {
+        Listed::Yes
+    } else {
+        Listed::No { mode, shape }
+    }
 }
 
-/// Rules of the firewall name what is sent, if a rule has rewritten it: that is what the statistics count, too, but by digests that options change.
-fn shape(Case { session, statement, .. }: Case<'_>, sent: &[u8]) -> Shape {
+/// Rules of the firewall name what is sent, if a rule has rewritten it: that is what the statistics
+/// count, too, but by digests that options change.
+fn shape(
+    Case {
+        session, statement, ..
+    }: Case<'_>,
+    sent: &[u8],
+) -> Shape {
     match statement.guarded {
         Guarded::Shape(shape) => shape,
-        Guarded::Text | Guarded::Nothing | Guarded::Schema => {
-            sql::shape(sent, session.split.lexing, session.split.ansi_quotes.may_be(), &mut Vec::new())
-        }
+        Guarded::Text | Guarded::Nothing | Guarded::Schema => sql::shape(
+            sent,
+            session.split.lexing,
+            session.split.ansi_quotes.may_be(),
+            &mut Vec::new(),
+        ),
     }
 }

@@ -1,7 +1,9 @@
-//! What must not be stale goes where the writes are: nobody knows yet which server has which GTID, nor how far one is behind.
+//! What must not be stale goes where the writes are: nobody knows yet which server has which GTID,
+//! nor how far one is behind.
 //!
-//! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see; it goes there instead of where it was going. The hints `min_gtid`,
-//! `max_lag_ms` and `min_epoch_ms` set a bound: a read of a hostgroup whose writer is known by the read/write split goes to that writer.
+//! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see; it goes
+//! there instead of where it was going. The hints `min_gtid`, `max_lag_ms` and `min_epoch_ms` set a
+//! bound: a read of a hostgroup whose writer is known by the read/write split goes to that writer.
 
 use crate::hints::number;
 use crate::split::split_of;
@@ -25,7 +27,8 @@ pub struct Bounds {
 const LAG_MS_MAX: u32 = 600_000;
 
 impl Bounds {
-    /// What a hint says, whose name is in lower case; `None` if its name is another, false if its value makes no sense.
+    /// What a hint says, whose name is in lower case; `None` if its name is another, false if its
+    /// value makes no sense.
     pub(crate) fn hear(&mut self, key: &str, value: &str) -> Option<bool> {
         let (was, heard) = (
             self.clone(),
@@ -39,7 +42,8 @@ impl Bounds {
                     self.min_epoch_ms.is_some()
                 }
                 "min_gtid" => {
-                    let is_whole = |(source, number): &(&str, &str)| !source.is_empty() && !number.is_empty();
+                    let is_whole =
+                        |(source, number): &(&str, &str)| !source.is_empty() && !number.is_empty();
                     self.min_gtid = value.split_once(':').filter(is_whole).map(|_| value.into());
                     self.min_gtid.is_some()
                 }
@@ -57,16 +61,25 @@ impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.max_lag_ms.map(|lag| format!("max_lag_ms={lag}")),
-            self.min_epoch_ms.map(|epoch| format!("min_epoch_ms={epoch}")),
-            self.min_gtid.as_ref().map(|gtid| format!("min_gtid={gtid}")),
+            self.min_epoch_ms
+                .map(|epoch| format!("min_epoch_ms={epoch}")),
+            self.min_gtid
+                .as_ref()
+                .map(|gtid| format!("min_gtid={gtid}")),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }
 }
 
-/// Sends it where it cannot be stale, whatever rules, fast routing, split and hints have found; a transaction and a session's state stay where they are.
+/// Sends it where it cannot be stale, whatever rules, fast routing, split and hints have found; a
+/// transaction and a session's state stay where they are.
 #[inline]
-pub(crate) fn look<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'_>, trace: &mut T) {
+pub(crate) fn look<T: Trace>(
+    plan: &mut Plan,
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    trace: &mut T,
+) {
     if plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some() {
         turn(plan, snapshot, session, trace);
     }
@@ -99,7 +112,8 @@ fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'
     });
 }
 
-/// The hostgroup whose reads go to `reader`, if the read/write split knows exactly one, or the user's own is one.
+/// The hostgroup whose reads go to `reader`, if the read/write split knows exactly one, or the
+/// user's own is one.
 fn writer_of(snapshot: &Snapshot, session: &SessionFacts<'_>, reader: u32) -> Option<u32> {
     if split_of(snapshot, session.user).is_some_and(|split| split.read_hostgroup == reader) {
         return Some(session.user.default_hostgroup);
@@ -107,8 +121,17 @@ fn writer_of(snapshot: &Snapshot, session: &SessionFacts<'_>, reader: u32) -> Op
     if !snapshot.servers.splits() {
         return None;
     }
-    let reads_there =
-        |hostgroup: &&config::Hostgroup| hostgroup.attributes.split.as_ref().is_some_and(|split| split.read_hostgroup == reader);
-    let mut writers = snapshot.servers.iter().filter(reads_there).map(|hostgroup| hostgroup.id);
+    let reads_there = |hostgroup: &&config::Hostgroup| {
+        hostgroup
+            .attributes
+            .split
+            .as_ref()
+            .is_some_and(|split| split.read_hostgroup == reader)
+    };
+    let mut writers = snapshot
+        .servers
+        .iter()
+        .filter(reads_there)
+        .map(|hostgroup| hostgroup.id);
     writers.next().filter(|_| writers.next().is_none())
 }

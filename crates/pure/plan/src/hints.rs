@@ -1,11 +1,14 @@
-//! Hints in the first comment: `/* hostgroup=2; query_timeout=500 */`. They beat every rule, also one with apply=1.
+//! Hints in the first comment: `/* hostgroup=2; query_timeout=500 */`. They beat every rule, also
+//! one with apply=1.
 
 use crate::trace::Trace;
 use crate::{Bounds, By, Plan, Statement};
 use std::str::FromStr;
 
 pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
-    let Some(comment) = statement.comment else { return };
+    let Some(comment) = statement.comment else {
+        return;
+    };
     for (key, value) in sql::words::hints(comment) {
         let known = one(plan, key, value);
         trace.saw("hint", || match known {
@@ -16,7 +19,8 @@ pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: 
     }
 }
 
-/// The number that a value begins with, whatever stands behind it, as `atoi` reads it: of `1 app=web` and `1,x` it is 1. A value that begins otherwise has none.
+/// The number that a value begins with, whatever stands behind it, as `atoi` reads it: of `1
+/// app=web` and `1,x` it is 1. A value that begins otherwise has none.
 pub(crate) fn number<N: FromStr>(value: &str) -> Option<N> {
     let length = value.bytes().take_while(u8::is_ascii_digit).count();
     value[..length].parse().ok()

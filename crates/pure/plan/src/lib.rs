@@ -1,7 +1,8 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
-//! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file: `rules`, `rewrite`,
-//! `fast_routing`, `split`, `hints`, `fresh`, `transaction`, `answer`, `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
+//! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file:
+//! `rules`, `rewrite`, `fast_routing`, `split`, `hints`, `fresh`, `transaction`, `answer`,
+//! `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -43,7 +44,8 @@ pub struct SessionFacts<'a> {
     pub user: &'a User,
     /// The current schema; empty for none.
     pub schema: &'a str,
-    /// Address of the client, without the port; for a Unix socket whatever the session shows for it.
+    /// Address of the client, without the port; for a Unix socket whatever the session shows for
+    /// it.
     pub client_addr: &'a str,
     /// Address that the client connected to.
     pub proxy_addr: &'a str,
@@ -66,11 +68,13 @@ pub struct SessionFacts<'a> {
 pub struct Statement<'a> {
     /// As the client sent it.
     pub text: &'a [u8],
-    /// Its digest. Without one, rules that ask for a digest do not match (see `Rules::needs_digest`).
+    /// Its digest. Without one, rules that ask for a digest do not match (see
+    /// `Rules::needs_digest`).
     pub digest: Option<Digest<'a>>,
     /// The inside of its first `/* */` comment.
     pub comment: Option<&'a [u8]>,
-    /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules would make of the text now.
+    /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules
+    /// would make of the text now.
     pub prepared: Option<&'a [u8]>,
     /// What the firewall and, of a change of schema, the rules may say of it.
     pub guarded: Guarded,
@@ -85,7 +89,8 @@ pub enum Guarded {
     Shape(sql::Shape),
     /// Nothing: it is a command without SQL, such as COM_FIELD_LIST.
     Nothing,
-    /// Nothing, and rules only say where it goes: it is COM_INIT_DB, of which they and the statistics hear nothing in ProxySQL.
+    /// Nothing, and rules only say where it goes: it is COM_INIT_DB, of which they and the
+    /// statistics hear nothing in ProxySQL.
     Schema,
 }
 
@@ -100,12 +105,17 @@ pub struct Digest<'a> {
 
 /// Decides. `random` matters where weights do.
 #[must_use]
-pub fn plan(snapshot: &Snapshot, session: &SessionFacts<'_>, statement: &Statement<'_>, random: u64) -> Plan {
+pub fn plan(
+    snapshot: &Snapshot,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+    random: u64,
+) -> Plan {
     decide(snapshot, session, statement, random, None, &mut Silent)
 }
 
-/// The same, by somebody who remembers which rules match which digests. The memo must have seen no other rules than
-/// those of this snapshot.
+/// The same, by somebody who remembers which rules match which digests. The memo must have seen no
+/// other rules than those of this snapshot.
 #[must_use]
 pub fn plan_with(
     snapshot: &Snapshot,
@@ -114,7 +124,14 @@ pub fn plan_with(
     random: u64,
     memo: &mut Memo,
 ) -> Plan {
-    decide(snapshot, session, statement, random, Some(memo), &mut Silent)
+    decide(
+        snapshot,
+        session,
+        statement,
+        random,
+        Some(memo),
+        &mut Silent,
+    )
 }
 
 /// What is decided about, and under what.
@@ -145,7 +162,8 @@ fn decide<T: Trace>(
     let as_prepared;
     let statement = match statement.prepared {
         Some(text) => {
-            // What rules have to say of what they would make of the text is not known where they cannot make it: `end.unmade` stays.
+            // What rules have to say of what they would make of the text is not known where they
+            // cannot make it: `end.unmade` stays.
             plan.send_as_is();
             as_prepared = Statement { text, ..*statement };
             &as_prepared
@@ -163,8 +181,26 @@ fn decide<T: Trace>(
         return plan;
     }
     answer::instead(&mut plan, session, end);
-    firewall::guard(&mut plan, Case { snapshot, session, statement: asked }, end.flag, trace);
-    mirror::copy(&mut plan, Case { snapshot, session, statement }, random, trace);
+    firewall::guard(
+        &mut plan,
+        Case {
+            snapshot,
+            session,
+            statement: asked,
+        },
+        end.flag,
+        trace,
+    );
+    mirror::copy(
+        &mut plan,
+        Case {
+            snapshot,
+            session,
+            statement,
+        },
+        random,
+        trace,
+    );
     trace.decided(&plan);
     plan
 }

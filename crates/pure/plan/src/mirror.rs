@@ -1,4 +1,5 @@
-//! `mirror_hostgroup` and `mirror_flagOUT`: a copy of the statement goes elsewhere, and nobody waits for its answer.
+//! `mirror_hostgroup` and `mirror_flagOUT`: a copy of the statement goes elsewhere, and nobody
+//! waits for its answer.
 
 use crate::outcome::{Leg, Legs, Mirror};
 use crate::trace::Trace;
@@ -16,7 +17,11 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    pub(crate) const NONE: Self = Self { hostgroup: None, flag: None, compare: false };
+    pub(crate) const NONE: Self = Self {
+        hostgroup: None,
+        flag: None,
+        compare: false,
+    };
 
     /// A rule matches.
     #[inline]
@@ -31,8 +36,9 @@ impl Wish {
     }
 }
 
-/// The copy begins as the statement has become. With mirror_flagOUT it goes through the chain once more, from that flag on,
-/// and may be rewritten and sent elsewhere again; a copy has no copies, and hints do not concern it.
+/// The copy begins as the statement has become. With mirror_flagOUT it goes through the chain once
+/// more, from that flag on, and may be rewritten and sent elsewhere again; a copy has no copies,
+/// and hints do not concern it.
 #[inline]
 pub(crate) fn copy<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
     if !plan.wish.is_none() && plan.answer.is_none() {
@@ -42,32 +48,60 @@ pub(crate) fn copy<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace
 
 #[cold]
 fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
-    let Case { snapshot, session, statement } = case;
+    let Case {
+        snapshot,
+        session,
+        statement,
+    } = case;
     let wish = plan.wish;
     let mut copy = Plan::to(wish.hostgroup.unwrap_or(session.user.default_hostgroup));
     let Legs::One([leg]) = &plan.legs else { return };
     let text = leg.statement.of(statement.text);
     if let Some(flag) = wish.flag {
-        trace.saw("mirror", || format!("a copy goes through the rules with flag {flag}"));
-        let session = SessionFacts { next_flag_in: Some(flag), ..*session };
+        trace.saw("mirror", || {
+            format!("a copy goes through the rules with flag {flag}")
+        });
+        let session = SessionFacts {
+            next_flag_in: Some(flag),
+            ..*session
+        };
         let statement = Statement { text, ..*statement };
-        let end = rules::walk(&mut copy, snapshot, &session, &statement, random, None, trace);
+        let end = rules::walk(
+            &mut copy, snapshot, &session, &statement, random, None, trace,
+        );
         fast_routing::look(&mut copy, &snapshot.rules, &session, end, trace);
         for &position in copy.why.hits() {
             plan.why.hit(position);
         }
         plan.gave_up |= copy.gave_up;
         if end.is_answered() {
-            trace.saw("mirror", || "a rule answers the copy: it goes nowhere".to_owned());
+            trace.saw("mirror", || {
+                "a rule answers the copy: it goes nowhere".to_owned()
+            });
             return;
         }
     }
     let hostgroup = copy.hostgroup();
     trace.saw("mirror", || format!("a copy goes to hostgroup {hostgroup}"));
     let rewritten = match copy.legs {
-        Legs::One([Leg { statement: Text::Rewritten(text), .. }]) => Text::Rewritten(text),
+        Legs::One(
+            [
+                Leg {
+                    statement: Text::Rewritten(text),
+                    ..
+                },
+            ],
+        ) => Text::Rewritten(text),
         _ => leg.statement.clone(),
     };
-    let leg = Leg { hostgroup, statement: rewritten };
-    plan.mirror = Some(Box::new(Mirror { leg, timeout_ms: copy.timeout_ms, delay_ms: copy.delay_ms, compare: wish.compare }));
+    let leg = Leg {
+        hostgroup,
+        statement: rewritten,
+    };
+    plan.mirror = Some(Box::new(Mirror {
+        leg,
+        timeout_ms: copy.timeout_ms,
+        delay_ms: copy.delay_ms,
+        compare: wish.compare,
+    }));
 }

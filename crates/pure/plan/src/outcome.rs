@@ -9,13 +9,15 @@ use std::sync::Arc;
 /// What shall be done with a statement. In the common case it owns no heap memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What is sent where. With an [`Answer`], nothing is: the leg then only says where the statement is counted.
+    /// What is sent where. With an [`Answer`], nothing is: the leg then only says where the
+    /// statement is counted.
     pub legs: Legs,
     /// What the client gets instead of a server's answer.
     pub answer: Option<Answer>,
     /// What decided.
     pub why: Why,
-    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@` matters here.
+    /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@`
+    /// matters here.
     pub multiplex: Option<u8>,
     /// Milliseconds that it may run; mysql-default_query_timeout if `None` or 0.
     pub timeout_ms: Option<u64>,
@@ -27,11 +29,13 @@ pub struct Plan {
     pub delay_ms: Option<u32>,
     /// Whether it is tried again when its connection broke; mysql-default_reconnect if `None`.
     pub reconnect: Option<bool>,
-    /// The flag that the chain begins with from the session's next statement on; `None` leaves it as it is.
+    /// The flag that the chain begins with from the session's next statement on; `None` leaves it
+    /// as it is.
     pub next_flag_in: Option<u32>,
     /// Whether it is logged; mysql-eventslog_default_log if `None`.
     pub log: Option<bool>,
-    /// How long its result may be reused. Never inside a transaction: its reads may have to see its own writes.
+    /// How long its result may be reused. Never inside a transaction: its reads may have to see its
+    /// own writes.
     pub cache_ttl_ms: Option<u64>,
     /// Whether a result without rows is kept as well.
     pub cache_empty_result: Option<bool>,
@@ -72,7 +76,10 @@ impl Plan {
     /// To the session's default hostgroup, as long as nothing else is said.
     pub(crate) const fn to(hostgroup: u32) -> Self {
         Self {
-            legs: Legs::One([Leg { hostgroup, statement: Text::AsIs }]),
+            legs: Legs::One([Leg {
+                hostgroup,
+                statement: Text::AsIs,
+            }]),
             answer: None,
             why: Why::new(),
             multiplex: None,
@@ -120,13 +127,16 @@ impl Plan {
     #[must_use]
     pub fn remade(&self) -> Option<&[u8]> {
         match self.legs.first() {
-            Some(Leg { statement: Text::Rewritten(text), .. }) => Some(text),
+            Some(Leg {
+                statement: Text::Rewritten(text),
+                ..
+            }) => Some(text),
             _ => None,
         }
     }
 
-    /// What has become of the statement asks for what a connection of this hostgroup has: it goes there, unless a transaction keeps it
-    /// elsewhere.
+    /// What has become of the statement asks for what a connection of this hostgroup has: it goes
+    /// there, unless a transaction keeps it elsewhere.
     pub fn follow(&mut self, hostgroup: u32) {
         if self.why.by != By::Transaction {
             self.send_to(hostgroup, By::Lock);
@@ -223,12 +233,17 @@ pub struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { legs, answer, why, .. } = self.plan;
+        let Plan {
+            legs, answer, why, ..
+        } = self.plan;
         match answer {
             Some(Answer::Refuse(text)) => write!(f, "error '{text}'")?,
             Some(Answer::Say(text)) => write!(f, "OK '{text}'")?,
             None => {
-                let places: Vec<_> = legs.iter().map(|leg| format!("hostgroup {}", leg.hostgroup)).collect();
+                let places: Vec<_> = legs
+                    .iter()
+                    .map(|leg| format!("hostgroup {}", leg.hostgroup))
+                    .collect();
                 write!(f, "{}", places.join(" and "))?;
             }
         }
@@ -259,7 +274,9 @@ impl fmt::Display for Shown<'_> {
         option(f, "cache_invalidate", plan.cache_invalidate)?;
         option(f, "new_connection", plan.new_connection.then_some(true))?;
         option(f, "gtid_from_hostgroup", plan.gtid_from_hostgroup)?;
-        plan.bounds.as_ref().map_or(Ok(()), |bounds| write!(f, "; {bounds}"))?;
+        plan.bounds
+            .as_ref()
+            .map_or(Ok(()), |bounds| write!(f, "; {bounds}"))?;
         for leg in legs.iter() {
             if let Text::Rewritten(text) = &leg.statement {
                 write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;
@@ -268,7 +285,10 @@ impl fmt::Display for Shown<'_> {
         option(f, "max_rows", plan.rows_max)?;
         if let Some(alarm) = &plan.alarm {
             write!(f, "; firewall: {}", alarm.action.name())?;
-            alarm.fingerprint.as_ref().map_or(Ok(()), |print| write!(f, " {print}"))?;
+            alarm
+                .fingerprint
+                .as_ref()
+                .map_or(Ok(()), |print| write!(f, " {print}"))?;
         }
         if let Some(mirror) = &plan.mirror {
             write!(f, "; mirrored to hostgroup {}", mirror.leg.hostgroup)?;
@@ -291,7 +311,10 @@ fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl fmt::Displa
 
 impl Shown<'_> {
     fn rule_id(&self, position: u32) -> i64 {
-        self.rules.chain().get(position as usize).map_or(-1, |rule| rule.rule_id)
+        self.rules
+            .chain()
+            .get(position as usize)
+            .map_or(-1, |rule| rule.rule_id)
     }
 }
 
@@ -299,7 +322,8 @@ impl Shown<'_> {
 mod tests {
     use super::*;
 
-    /// A plan is moved several times for each statement, and up to this size with a few instructions: 48 fewer than one word more.
+    /// A plan is moved several times for each statement, and up to this size with a few
+    /// instructions: 48 fewer than one word more.
     #[test]
     fn a_plan_is_small_enough_to_be_moved_cheaply() {
         assert!(size_of::<Plan>() <= 256, "{}", size_of::<Plan>());

@@ -1,6 +1,7 @@
 //! One of several, by weight.
 
-/// The position of one of these weights; each comes up in proportion to itself, 0 never. `None` if all are 0.
+/// The position of one of these weights; each comes up in proportion to itself, 0 never. `None` if
+/// all are 0.
 #[must_use]
 pub fn pick(weights: &[u32], random: u64) -> Option<usize> {
     pick_by(weights, |weight| *weight, random)

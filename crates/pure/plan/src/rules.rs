@@ -35,8 +35,9 @@ struct Walk<'a, 'f> {
     random: u64,
 }
 
-/// Looks at the rules in the order of rule_id and lets those that match set what they set; a later one overrules an
-/// earlier one. A flagOUT leads forward only, unless mysql-query_processor_iterations allows to begin again.
+/// Looks at the rules in the order of rule_id and lets those that match set what they set; a later
+/// one overrules an earlier one. A flagOUT leads forward only, unless
+/// mysql-query_processor_iterations allows to begin again.
 pub(crate) fn walk<'a, T: Trace>(
     plan: &mut Plan,
     snapshot: &'a Snapshot,
@@ -47,14 +48,32 @@ pub(crate) fn walk<'a, T: Trace>(
     trace: &mut T,
 ) -> End<'a> {
     let rules: &Rules = &snapshot.rules;
-    let mut end = End { flag: session.next_flag_in.unwrap_or(0), applied: false, ok: None, error: None, unmade: None };
+    let mut end = End {
+        flag: session.next_flag_in.unwrap_or(0),
+        applied: false,
+        ok: None,
+        error: None,
+        unmade: None,
+    };
     if rules.chain().is_empty() {
         return end;
     }
-    let walk = Walk { rules, session, statement, random };
+    let walk = Walk {
+        rules,
+        session,
+        statement,
+        random,
+    };
     let mut iterations = snapshot.variables.mysql_query_processor_iterations;
     let mut from = 0;
-    while let Some(next) = walk.on(from, iterations > 0, plan, &mut end, memo.as_deref_mut(), trace) {
+    while let Some(next) = walk.on(
+        from,
+        iterations > 0,
+        plan,
+        &mut end,
+        memo.as_deref_mut(),
+        trace,
+    ) {
         // Only beginning again is counted.
         iterations -= u64::from(next == 0);
         from = next;
@@ -63,8 +82,8 @@ pub(crate) fn walk<'a, T: Trace>(
 }
 
 impl<'a> Walk<'a, '_> {
-    /// From a position on, until the candidates are others: because the flag has changed or the text was rewritten.
-    /// Answers where to go on, if not all is said.
+    /// From a position on, until the candidates are others: because the flag has changed or the
+    /// text was rewritten. Answers where to go on, if not all is said.
     #[inline]
     fn on<T: Trace>(
         self,
@@ -75,20 +94,40 @@ impl<'a> Walk<'a, '_> {
         memo: Option<&mut Memo>,
         trace: &mut T,
     ) -> Option<u32> {
-        let Walk { rules, session, statement, random } = self;
+        let Walk {
+            rules,
+            session,
+            statement,
+            random,
+        } = self;
         let candidates = match T::LOOKS_AT {
             Besides::Nothing => rules.candidates(&self.asked(plan, end.flag), from, memo),
             Besides::Unsure => rules.candidates_and_unsure(&self.asked(plan, end.flag), from),
             Besides::Everything => rules.all_from(from),
         };
         let mut before = None;
-        for Candidate { position, digest_matches } in candidates {
-            if matches!(T::LOOKS_AT, Besides::Unsure) && before.replace(position) == Some(position) {
+        for Candidate {
+            position,
+            digest_matches,
+        } in candidates
+        {
+            if matches!(T::LOOKS_AT, Besides::Unsure) && before.replace(position) == Some(position)
+            {
                 continue;
             }
-            let Some(rule) = rules.chain().get(position as usize) else { continue };
+            let Some(rule) = rules.chain().get(position as usize) else {
+                continue;
+            };
             let mut gave_up = false;
-            let missed = misses(rule, end.flag, session, statement, plan, digest_matches, &mut || gave_up = true);
+            let missed = misses(
+                rule,
+                end.flag,
+                session,
+                statement,
+                plan,
+                digest_matches,
+                &mut || gave_up = true,
+            );
             plan.gave_up |= gave_up;
             if let Some(why) = missed {
                 trace.missed(rule, why);
@@ -132,7 +171,10 @@ impl<'a> Walk<'a, '_> {
             client_addr: self.session.client_addr,
             proxy_addr: self.session.proxy_addr,
             proxy_port: self.session.proxy_port,
-            digest: self.statement.digest.map(|digest| (digest.hash, digest.text)),
+            digest: self
+                .statement
+                .digest
+                .map(|digest| (digest.hash, digest.text)),
             text: text(plan, self.statement),
         }
     }
@@ -160,32 +202,62 @@ fn misses(
     if rule.flag_in != flag {
         return Some(Miss::FlagIn(flag));
     }
-    if rule.username.as_deref().is_some_and(|name| *name != *session.user.username) {
+    if rule
+        .username
+        .as_deref()
+        .is_some_and(|name| *name != *session.user.username)
+    {
         return Some(Miss::Username);
     }
-    if rule.schemaname.as_deref().is_some_and(|name| name != session.schema) {
+    if rule
+        .schemaname
+        .as_deref()
+        .is_some_and(|name| name != session.schema)
+    {
         return Some(Miss::Schemaname);
     }
-    if rule.client_addr.as_ref().is_some_and(|pattern| !pattern.is_match(session.client_addr)) {
+    if rule
+        .client_addr
+        .as_ref()
+        .is_some_and(|pattern| !pattern.is_match(session.client_addr))
+    {
         return Some(Miss::ClientAddr);
     }
-    if rule.proxy_addr.as_deref().is_some_and(|address| address != session.proxy_addr) {
+    if rule
+        .proxy_addr
+        .as_deref()
+        .is_some_and(|address| address != session.proxy_addr)
+    {
         return Some(Miss::ProxyAddr);
     }
-    if rule.proxy_port.is_some_and(|port| port != session.proxy_port) {
+    if rule
+        .proxy_port
+        .is_some_and(|port| port != session.proxy_port)
+    {
         return Some(Miss::ProxyPort);
     }
     if rule.digest.is_some() || rule.match_digest.is_some() {
-        let Some(digest) = &statement.digest else { return Some(Miss::NoDigest) };
+        let Some(digest) = &statement.digest else {
+            return Some(Miss::NoDigest);
+        };
         if rule.digest.is_some_and(|hash| hash != digest.hash) {
             return Some(Miss::Digest);
         }
         // The digest is of what the client sent, whatever earlier rules have made of it.
-        if !digest_matches && rule.match_digest.as_ref().is_some_and(|it| !rule.fits(it, digest.text, gave_up)) {
+        if !digest_matches
+            && rule
+                .match_digest
+                .as_ref()
+                .is_some_and(|it| !rule.fits(it, digest.text, gave_up))
+        {
             return Some(Miss::MatchDigest);
         }
     }
-    if rule.match_pattern.as_ref().is_some_and(|it| !rule.fits(it, text(plan, statement), gave_up)) {
+    if rule
+        .match_pattern
+        .as_ref()
+        .is_some_and(|it| !rule.fits(it, text(plan, statement), gave_up))
+    {
         return Some(Miss::MatchPattern);
     }
     None
@@ -195,7 +267,9 @@ fn misses(
 fn flag_out(rule: &Rule, random: u64) -> Option<u32> {
     let drawn = || {
         let outs = rule.flag_outs.as_deref()?;
-        crate::pick_by(outs, |(_, weight)| *weight, random).and_then(|at| outs.get(at)).map(|(flag, _)| *flag)
+        crate::pick_by(outs, |(_, weight)| *weight, random)
+            .and_then(|at| outs.get(at))
+            .map(|(flag, _)| *flag)
     };
     rule.flag_out.or_else(drawn)
 }

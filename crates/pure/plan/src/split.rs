@@ -1,4 +1,5 @@
-//! The semantic read/write split: what only reads goes to the readers, unless rules have found a place for it.
+//! The semantic read/write split: what only reads goes to the readers, unless rules have found a
+//! place for it.
 //!
 //! Every doubt leaves the statement where it is, with the writer.
 
@@ -24,7 +25,12 @@ pub struct SplitFacts<'a> {
 
 impl SplitFacts<'_> {
     /// Nothing is known.
-    pub const NONE: Self = Self { class: None, lexing: Lexing::Escapes, ansi_quotes: AnsiQuotes::Unknown, since_write_ms: None };
+    pub const NONE: Self = Self {
+        class: None,
+        lexing: Lexing::Escapes,
+        ansi_quotes: AnsiQuotes::Unknown,
+        since_write_ms: None,
+    };
 }
 
 /// Why a statement stays with the writer.
@@ -52,7 +58,10 @@ pub fn split_of<'a>(snapshot: &'a Snapshot, user: &'a User) -> Option<&'a Split>
     match user.split() {
         Some(own) => own,
         None if !snapshot.servers.splits() => None,
-        None => snapshot.servers.hostgroup(user.default_hostgroup).and_then(|hostgroup| hostgroup.attributes.split.as_ref()),
+        None => snapshot
+            .servers
+            .hostgroup(user.default_hostgroup)
+            .and_then(|hostgroup| hostgroup.attributes.split.as_ref()),
     }
 }
 
@@ -64,9 +73,13 @@ pub(crate) fn read<T: Trace>(
     trace: &mut T,
 ) {
     let writer = session.user.default_hostgroup;
-    let Some(split) = split_of(snapshot, session.user) else { return };
+    let Some(split) = split_of(snapshot, session.user) else {
+        return;
+    };
     if plan.why.by != By::Default {
-        trace.saw("read/write split", || "not looked at: a rule or fast routing has decided".into());
+        trace.saw("read/write split", || {
+            "not looked at: a rule or fast routing has decided".into()
+        });
         return;
     }
     let verdict = may_read(plan, split, session, statement);
@@ -83,13 +96,21 @@ pub(crate) fn read<T: Trace>(
     });
 }
 
-fn may_read(plan: &Plan, split: &Split, session: &SessionFacts<'_>, statement: &Statement<'_>) -> Result<(), Stays> {
+fn may_read(
+    plan: &Plan,
+    split: &Split,
+    session: &SessionFacts<'_>,
+    statement: &Statement<'_>,
+) -> Result<(), Stays> {
     if session.in_transaction.is_some() || !session.autocommit {
         return Err(Stays::Transaction);
     }
     let facts = &session.split;
     // What counts is what will be sent.
-    let text = plan.legs.first().map_or(statement.text, |leg| leg.statement.of(statement.text));
+    let text = plan
+        .legs
+        .first()
+        .map_or(statement.text, |leg| leg.statement.of(statement.text));
     let as_sent = std::ptr::eq(text, statement.text);
     let class = match facts.class {
         Some(class) if as_sent => Cow::Borrowed(class),
@@ -101,8 +122,13 @@ fn may_read(plan: &Plan, split: &Split, session: &SessionFacts<'_>, statement: &
             return Err(Stays::Moves);
         }
     } else {
-        let harmless =
-            |routine: &sql::Routine<'_>| split.only_reads(routine.schema.as_deref(), session.schema.as_bytes(), &routine.name);
+        let harmless = |routine: &sql::Routine<'_>| {
+            split.only_reads(
+                routine.schema.as_deref(),
+                session.schema.as_bytes(),
+                &routine.name,
+            )
+        };
         sql::reading(&class, text, facts.lexing, harmless).map_err(Stays::Unread)?;
         if sql::reads_lists(text, facts.lexing, session.schema) {
             return Err(Stays::Unread(Unread::Words(Against::Server)));

@@ -79,7 +79,11 @@ pub enum Miss {
 impl Miss {
     /// In words that follow "no: ".
     pub(crate) fn words(self, rule: &Rule) -> impl fmt::Display {
-        let matches = if rule.negate_match_pattern { "matches" } else { "does not match" };
+        let matches = if rule.negate_match_pattern {
+            "matches"
+        } else {
+            "does not match"
+        };
         let row = rule.row();
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         match self {

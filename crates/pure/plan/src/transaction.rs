@@ -1,10 +1,11 @@
-//! What rules and hints cannot change: where an open transaction or state of the session already is.
+//! What rules and hints cannot change: where an open transaction or state of the session already
+//! is.
 
 use crate::trace::Trace;
 use crate::{By, Plan, SessionFacts};
 
-/// A transaction never changes servers, and its reads must not be answered from the cache: they may have to see its
-/// own writes.
+/// A transaction never changes servers, and its reads must not be answered from the cache: they may
+/// have to see its own writes.
 pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace: &mut T) {
     if session.in_transaction.is_some() || !session.autocommit {
         plan.uncache();
@@ -12,14 +13,21 @@ pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace:
     match (session.in_transaction, session.locked) {
         (Some(hostgroup), _) if session.user.transaction_persistent => {
             plan.send_to(hostgroup, By::Transaction);
-            trace.saw("transaction", || format!("open on hostgroup {hostgroup}: it stays there"));
+            trace.saw("transaction", || {
+                format!("open on hostgroup {hostgroup}: it stays there")
+            });
         }
         (_, Some(hostgroup)) => {
             plan.send_to(hostgroup, By::Lock);
-            trace.saw("session", || format!("its state is on hostgroup {hostgroup}: it stays there"));
+            trace.saw("session", || {
+                format!("its state is on hostgroup {hostgroup}: it stays there")
+            });
         }
-        (Some(hostgroup), None) => trace
-            .saw("transaction", || format!("open on hostgroup {hostgroup}, but transaction_persistent is 0: it does not matter")),
+        (Some(hostgroup), None) => trace.saw("transaction", || {
+            format!(
+                "open on hostgroup {hostgroup}, but transaction_persistent is 0: it does not matter"
+            )
+        }),
         (None, None) => {}
     }
 }

@@ -56,17 +56,28 @@ impl Eq for Hits {}
 
 impl Hits {
     fn as_slice(&self) -> &[u32] {
-        if self.more.is_empty() { &self.inline[..usize::from(self.len)] } else { &self.more }
+        if self.more.is_empty() {
+            &self.inline[..usize::from(self.len)]
+        } else {
+            &self.more
+        }
     }
 }
 
 impl Why {
     pub(crate) const fn new() -> Self {
-        Self { by: By::Default, hits: Hits { inline: [0; INLINE], len: 0, more: Vec::new() } }
+        Self {
+            by: By::Default,
+            hits: Hits {
+                inline: [0; INLINE],
+                len: 0,
+                more: Vec::new(),
+            },
+        }
     }
 
-    /// Positions in the chain of the rules that matched, in the order in which they did; one that was met again
-    /// (mysql-query_processor_iterations) is there again. Each is a hit.
+    /// Positions in the chain of the rules that matched, in the order in which they did; one that
+    /// was met again (mysql-query_processor_iterations) is there again. Each is a hit.
     #[must_use]
     pub fn hits(&self) -> &[u32] {
         self.hits.as_slice()

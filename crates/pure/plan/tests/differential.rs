@@ -1,5 +1,5 @@
-//! The compiled rules decide what a plain reading of the chain says, over many thousands of random rules and statements,
-//! and a mistake would be seen.
+//! The compiled rules decide what a plain reading of the chain says, over many thousands of random
+//! rules and statements, and a mistake would be seen.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use config::{Memo, RuleRow};
@@ -28,14 +28,19 @@ fn the_compiled_form_is_the_chain() {
         let mut memo = Memo::default();
         for _ in 0..2 {
             let wrong = world.disagreement(&world.rules, &mut memo).unwrap();
-            assert!(wrong.is_none(), "seed {seed}: {}", wrong.unwrap_or_default());
+            assert!(
+                wrong.is_none(),
+                "seed {seed}: {}",
+                wrong.unwrap_or_default()
+            );
         }
         decisions += 2 * world.told().len();
     }
     assert!(decisions > 8_000, "{decisions}");
 }
 
-/// There, rules name things in more combinations than the index has groups for, and buckets are large.
+/// There, rules name things in more combinations than the index has groups for, and buckets are
+/// large.
 #[test]
 fn the_compiled_form_of_thousands_of_rules_is_the_chain() {
     for seed in 0..6 {
@@ -44,7 +49,11 @@ fn the_compiled_form_of_thousands_of_rules_is_the_chain() {
         let mut memo = Memo::default();
         for _ in 0..2 {
             let wrong = world.disagreement(&world.rules, &mut memo).unwrap();
-            assert!(wrong.is_none(), "seed {seed}: {}", wrong.unwrap_or_default());
+            assert!(
+                wrong.is_none(),
+                "seed {seed}: {}",
+                wrong.unwrap_or_default()
+            );
         }
     }
 }
@@ -54,27 +63,48 @@ type Mistake = (&'static str, fn(&mut RuleRow));
 
 const MISTAKES: [Mistake; 18] = [
     ("client_addr is not looked at", |row| row.client_addr = None),
-    ("a % is a character", |row| row.client_addr = row.client_addr.take().map(|like| like.replace('%', "\0"))),
+    ("a % is a character", |row| {
+        row.client_addr = row.client_addr.take().map(|like| like.replace('%', "\0"))
+    }),
     ("proxy_port is not looked at", |row| row.proxy_port = None),
     ("proxy_addr is not looked at", |row| row.proxy_addr = None),
     ("digest is not looked at", |row| row.digest = None),
-    ("a negation is forgotten", |row| row.negate_match_pattern = 0),
+    ("a negation is forgotten", |row| {
+        row.negate_match_pattern = 0
+    }),
     ("case matters", |row| row.re_modifiers = None),
     ("match_pattern is tried on the digest", |row| {
-        row.match_digest = row.match_digest.take().or_else(|| row.match_pattern.clone())
+        row.match_digest = row
+            .match_digest
+            .take()
+            .or_else(|| row.match_pattern.clone())
     }),
     ("flagIN is not looked at", |row| row.flagIN = 0),
     ("weighted flags are not drawn", |row| row.attributes.clear()),
     ("an empty name is one", |row| {
-        row.username = row.username.take().map(|name| if name.is_empty() { "nobody".into() } else { name })
+        row.username = row.username.take().map(|name| {
+            if name.is_empty() {
+                "nobody".into()
+            } else {
+                name
+            }
+        })
     }),
-    ("cache_empty_result is not kept", |row| row.cache_empty_result = None),
+    ("cache_empty_result is not kept", |row| {
+        row.cache_empty_result = None
+    }),
     ("cache_timeout is not kept", |row| row.cache_timeout = None),
-    ("gtid_from_hostgroup is not obeyed", |row| row.gtid_from_hostgroup = None),
+    ("gtid_from_hostgroup is not obeyed", |row| {
+        row.gtid_from_hostgroup = None
+    }),
     ("nothing is mirrored", |row| row.mirror_hostgroup = None),
-    ("a copy goes through no rules", |row| row.mirror_flagOUT = None),
+    ("a copy goes through no rules", |row| {
+        row.mirror_flagOUT = None
+    }),
     ("nothing is rewritten", |row| row.replace_pattern = None),
-    ("a rule is looked at too late", |row| row.rule_id += 2 * (row.rule_id % 2)),
+    ("a rule is looked at too late", |row| {
+        row.rule_id += 2 * (row.rule_id % 2)
+    }),
 ];
 
 #[test]
@@ -101,7 +131,10 @@ fn a_memo_of_other_rules_is_seen() {
     let mut memo = Memo::default();
     let seen = (0..100).any(|seed| {
         let world = World::made_of(&bytes(seed));
-        world.disagreement(&world.rules, &mut memo).unwrap().is_some()
+        world
+            .disagreement(&world.rules, &mut memo)
+            .unwrap()
+            .is_some()
     });
     assert!(seen);
 }

@@ -1,5 +1,5 @@
-//! The decisions as texts: each `*.txt` beside this file has rules, sessions, statements and the plans that come of
-//! them. `UPDATE_EXPECT=1 cargo test -p plan` writes the plans anew.
+//! The decisions as texts: each `*.txt` beside this file has rules, sessions, statements and the
+//! plans that come of them. `UPDATE_EXPECT=1 cargo test -p plan` writes the plans anew.
 //!
 //! ```text
 //! # a remark                                          rules stay until `clear`
@@ -19,8 +19,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use config::{
-    FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow, HostgroupAttributesRow, RuleRow, Rules,
-    Servers, Snapshot, User, UserRow, Users, Variables,
+    FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
+    HostgroupAttributesRow, RuleRow, Rules, Servers, Snapshot, User, UserRow, Users, Variables,
 };
 use plan::{AnsiQuotes, Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::digest_with_comment;
@@ -29,7 +29,10 @@ use std::sync::Arc;
 
 #[test]
 fn the_plans_are_those_of_the_texts() {
-    let mut files: Vec<_> = std::fs::read_dir("tests").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir("tests")
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     files.sort();
     assert!(files.len() >= 8, "{files:?}");
@@ -38,7 +41,10 @@ fn the_plans_are_those_of_the_texts() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test reads its data and the flag that says to write it anew")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test reads its data and the flag that says to write it anew"
+)]
 fn check(path: &std::path::Path) {
     let text = std::fs::read_to_string(path).unwrap();
     let told = World::default().run(&text);
@@ -47,16 +53,30 @@ fn check(path: &std::path::Path) {
         return;
     }
     for (number, (line, told)) in (1..).zip(text.lines().zip(told.lines())) {
-        assert_eq!(told, line, "{}:{number} (UPDATE_EXPECT=1 writes it anew)", path.display());
+        assert_eq!(
+            told,
+            line,
+            "{}:{number} (UPDATE_EXPECT=1 writes it anew)",
+            path.display()
+        );
     }
-    assert_eq!(text.lines().count(), told.lines().count(), "{}", path.display());
+    assert_eq!(
+        text.lines().count(),
+        told.lines().count(),
+        "{}",
+        path.display()
+    );
 }
 
 #[derive(Default)]
 struct World {
     rules: Vec<RuleRow>,
     fast: Vec<FastRoutingRow>,
-    firewall: (Vec<FirewallUserRow>, Vec<FirewallRuleRow>, Vec<FirewallFingerprintRow>),
+    firewall: (
+        Vec<FirewallUserRow>,
+        Vec<FirewallRuleRow>,
+        Vec<FirewallFingerprintRow>,
+    ),
     variables: Vec<(String, String)>,
     hostgroups: Vec<HostgroupAttributesRow>,
     prepared: Option<String>,
@@ -83,7 +103,10 @@ struct Session {
 impl Default for Session {
     fn default() -> Self {
         Self {
-            user: UserRow { username: "u".into(), ..UserRow::default() },
+            user: UserRow {
+                username: "u".into(),
+                ..UserRow::default()
+            },
             schema: "s".into(),
             client: "10.0.0.1".into(),
             listener: ("127.0.0.1".into(), 6033),
@@ -103,7 +126,9 @@ impl Default for Session {
 
 impl Session {
     fn ansi_quotes(&self) -> AnsiQuotes<'_> {
-        self.sql_mode.as_deref().map_or(AnsiQuotes::Unknown, AnsiQuotes::Written)
+        self.sql_mode
+            .as_deref()
+            .map_or(AnsiQuotes::Unknown, AnsiQuotes::Written)
     }
 }
 
@@ -141,7 +166,10 @@ impl World {
             } else if line == "clear" {
                 self = Self::default();
             } else {
-                assert!(line.is_empty() || line.starts_with('#'), "what is '{line}'?");
+                assert!(
+                    line.is_empty() || line.starts_with('#'),
+                    "what is '{line}'?"
+                );
             }
         }
         out
@@ -149,7 +177,10 @@ impl World {
 
     fn firewall_row(&mut self, text: &str) {
         let (table, columns) = text.split_once(':').expect("firewall table: columns");
-        let parts: Vec<String> = columns.split('|').map(|part| part.trim().to_owned()).collect();
+        let parts: Vec<String> = columns
+            .split('|')
+            .map(|part| part.trim().to_owned())
+            .collect();
         match (table, &parts[..]) {
             ("user", [user, client, mode]) => self.firewall.0.push(FirewallUserRow {
                 username: user.clone(),
@@ -162,24 +193,46 @@ impl World {
                 client_address: client.clone(),
                 schemaname: schema.clone(),
                 flagIN: flag.parse().unwrap(),
-                digest: format!("0x{:X}", sql::digest(sql.as_bytes(), &sql::DigestOptions::WHOLE, &mut Vec::new())),
+                digest: format!(
+                    "0x{:X}",
+                    sql::digest(sql.as_bytes(), &sql::DigestOptions::WHOLE, &mut Vec::new())
+                ),
                 ..FirewallRuleRow::default()
             }),
-            ("fingerprint", [print]) => self.firewall.2.push(FirewallFingerprintRow { active: 1, fingerprint: print.clone() }),
+            ("fingerprint", [print]) => self.firewall.2.push(FirewallFingerprintRow {
+                active: 1,
+                fingerprint: print.clone(),
+            }),
             _ => panic!("what is firewall {text}?"),
         }
     }
 
     fn snapshot(&self) -> Result<(Snapshot, Arc<User>), String> {
-        let (variables, _) = Variables::build(self.variables.iter().map(|(n, v)| (n, v))).map_err(in_lines)?;
-        let rules = Rules::build(self.rules.clone(), self.fast.clone(), &variables).map_err(in_lines)?;
+        let (variables, _) =
+            Variables::build(self.variables.iter().map(|(n, v)| (n, v))).map_err(in_lines)?;
+        let rules =
+            Rules::build(self.rules.clone(), self.fast.clone(), &variables).map_err(in_lines)?;
         let users = Users::build([self.session.user.clone()], &variables).map_err(in_lines)?;
-        let user = Arc::clone(users.frontend(&self.session.user.username).expect("it was just made"));
+        let user = Arc::clone(
+            users
+                .frontend(&self.session.user.username)
+                .expect("it was just made"),
+        );
         let servers = Arc::new(Servers::build([], self.hostgroups.clone(), []).map_err(in_lines)?);
         let (guarded, listed, prints) = self.firewall.clone();
         let firewall = Arc::new(Firewall::build(guarded, listed, prints).map_err(in_lines)?);
         let (variables, rules, users) = (Arc::new(variables), Arc::new(rules), Arc::new(users));
-        Ok((Snapshot { variables, rules, users, servers, firewall, ..Snapshot::default() }, user))
+        Ok((
+            Snapshot {
+                variables,
+                rules,
+                users,
+                servers,
+                firewall,
+                ..Snapshot::default()
+            },
+            user,
+        ))
     }
 
     fn answer(&self, sql: &str, explained: bool, out: &mut String) {
@@ -192,8 +245,16 @@ impl World {
         };
         let sql = sql.replace("\\n", "\n");
         let mut text = Vec::new();
-        let digested = digest_with_comment(sql.as_bytes(), self.session.lexing, &snapshot.variables.digest_options(), &mut text);
-        let digest = Digest { hash: digested.hash, text: &text };
+        let digested = digest_with_comment(
+            sql.as_bytes(),
+            self.session.lexing,
+            &snapshot.variables.digest_options(),
+            &mut text,
+        );
+        let digest = Digest {
+            hash: digested.hash,
+            text: &text,
+        };
         let session = &self.session;
         let prepared = self.prepared.as_deref().map(str::as_bytes);
         let class = session.lexing.class(prepared.unwrap_or(sql.as_bytes()));
@@ -231,7 +292,12 @@ impl World {
             return;
         }
         let _ = write!(out, "  {}", decided.shown(&snapshot.rules));
-        let hits: Vec<_> = decided.why.hits().iter().map(|&at| rule_id(&snapshot, at)).collect();
+        let hits: Vec<_> = decided
+            .why
+            .hits()
+            .iter()
+            .map(|&at| rule_id(&snapshot, at))
+            .collect();
         if !hits.is_empty() {
             let _ = write!(out, "; hits: {}", hits.join(" "));
         }
@@ -240,16 +306,23 @@ impl World {
 }
 
 fn in_lines(refusals: Vec<config::Refusal>) -> String {
-    refusals.iter().map(|refusal| format!("  {refusal}\n")).collect()
+    refusals
+        .iter()
+        .map(|refusal| format!("  {refusal}\n"))
+        .collect()
 }
 
 fn rule_id(snapshot: &Snapshot, position: u32) -> String {
-    snapshot.rules.chain()[position as usize].rule_id.to_string()
+    snapshot.rules.chain()[position as usize]
+        .rule_id
+        .to_string()
 }
 
 fn fast(text: &str) -> FastRoutingRow {
     let parts: Vec<_> = text.split('|').map(str::trim).collect();
-    let [user, schema, flag, hostgroup] = parts[..] else { panic!("fast: user | schema | flag | hostgroup") };
+    let [user, schema, flag, hostgroup] = parts[..] else {
+        panic!("fast: user | schema | flag | hostgroup")
+    };
     FastRoutingRow {
         username: user.into(),
         schemaname: schema.into(),
@@ -282,7 +355,11 @@ fn session(text: &str) -> Session {
             "attributes" => session.user.attributes = value.into(),
             "wrote" => session.wrote = Some(value.parse().unwrap()),
             "lexing" => {
-                session.lexing = if value == "shifts" { sql::Lexing::Shifts(sql::Shift::Gbk) } else { sql::Lexing::NoEscapes }
+                session.lexing = if value == "shifts" {
+                    sql::Lexing::Shifts(sql::Shift::Gbk)
+                } else {
+                    sql::Lexing::NoEscapes
+                }
             }
             "sql_mode" => session.sql_mode = Some(value.to_owned()),
             "digests" => session.digests = value == "1",
@@ -297,7 +374,11 @@ fn session(text: &str) -> Session {
 
 fn rule(text: &str) -> RuleRow {
     let (rule_id, columns) = text.split_once(':').expect("rule <id>: columns");
-    let mut row = RuleRow { rule_id: rule_id.parse().unwrap(), active: 1, ..RuleRow::default() };
+    let mut row = RuleRow {
+        rule_id: rule_id.parse().unwrap(),
+        active: 1,
+        ..RuleRow::default()
+    };
     for pair in columns.split(" | ").filter(|pair| !pair.trim().is_empty()) {
         let (name, value) = pair.split_once('=').expect("column=value");
         let (name, value) = (name.trim(), value.trim_end());

@@ -1,6 +1,10 @@
 //! What digesting and classifying cost: nanoseconds for short statements, GB/s for long ones.
 //! `cargo run --release -p sql --example digest_speed`
-#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "measuring is clocks and printing")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "measuring is clocks and printing"
+)]
 
 use sql::{DigestOptions, class, digest};
 use std::hint::black_box;
@@ -25,24 +29,49 @@ fn best(mut call: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    let list = |n: u32| (0..n).map(|i| (i * 7919 % 100_000).to_string()).collect::<Vec<_>>().join(",");
+    let list = |n: u32| {
+        (0..n)
+            .map(|i| (i * 7919 % 100_000).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let rows = |n: u32| {
-        let row = |i: u32| format!("({i},'{}','{}')", "ab c-".repeat(24), "x'".replace('\'', "y").repeat(30));
+        let row = |i: u32| {
+            format!(
+                "({i},'{}','{}')",
+                "ab c-".repeat(24),
+                "x'".replace('\'', "y").repeat(30)
+            )
+        };
         (0..n).map(row).collect::<Vec<_>>().join(", ")
     };
     let uuids = |n: u32| {
         (0..n)
-            .map(|i| format!("'{:08x}-9e37-4b79-b97f-4a7c15f39cc0'", i.wrapping_mul(2_654_435_761)))
+            .map(|i| {
+                format!(
+                    "'{:08x}-9e37-4b79-b97f-4a7c15f39cc0'",
+                    i.wrapping_mul(2_654_435_761)
+                )
+            })
             .collect::<Vec<_>>()
             .join(",")
     };
     let short = |n: u32| {
         let row = |i: u32| {
-            format!("({i},'user{}',-{}.{:02},NULL,'2026-01-{:02} 10:00:00')", i * 7919 % 100_000, i % 977, i % 100, i % 28 + 1)
+            format!(
+                "({i},'user{}',-{}.{:02},NULL,'2026-01-{:02} 10:00:00')",
+                i * 7919 % 100_000,
+                i % 977,
+                i % 100,
+                i % 28 + 1
+            )
         };
         (0..n).map(row).collect::<Vec<_>>().join(",")
     };
-    let columns = (0..3000).map(|i| format!("table_{i}.column_{i}")).collect::<Vec<_>>().join(", ");
+    let columns = (0..3000)
+        .map(|i| format!("table_{i}.column_{i}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let statements = [
         ("point select", "SELECT c FROM sbtest1 WHERE id=2202".to_owned()),
         ("update", "UPDATE sbtest1 SET k=k+1 WHERE id=8118".to_owned()),

@@ -1,7 +1,9 @@
-//! Character sets of one byte in which servers take a byte above ASCII for a blank: a no-break space that somebody has pasted.
+//! Character sets of one byte in which servers take a byte above ASCII for a blank: a no-break
+//! space that somebody has pasted.
 //!
-//! Which they are, MariaDB 10.11 and MySQL 9.7 were asked, each byte of each character set: `SELECT<byte>5`, and `--<byte> '`, where some control characters and
-//! accents end the two dashes of a comment as a blank does.
+//! Which they are, MariaDB 10.11 and MySQL 9.7 were asked, each byte of each character set:
+//! `SELECT<byte>5`, and `--<byte> '`, where some control characters and accents end the two dashes
+//! of a comment as a blank does.
 
 use crate::words::{Kind, Words};
 
@@ -22,7 +24,10 @@ const LATIN_BLANK: u8 = 0xA0;
 const DOS_BLANK: u8 = 0xFF;
 
 /// The character sets of each.
-const LATIN: [&str; 10] = ["latin1", "latin2", "latin5", "latin7", "cp1250", "dec8", "greek", "hebrew", "armscii8", "geostd8"];
+const LATIN: [&str; 10] = [
+    "latin1", "latin2", "latin5", "latin7", "cp1250", "dec8", "greek", "hebrew", "armscii8",
+    "geostd8",
+];
 const DOS: [&str; 3] = ["cp852", "cp866", "keybcs2"];
 const DASHES: [&str; 3] = ["cp850", "hp8", "macroman"];
 
@@ -35,8 +40,13 @@ impl Blank {
         if charset.starts_with(['u', 'U']) {
             return None;
         }
-        let sets: [(&[&str], Self); 3] = [(&LATIN, Self::Latin), (&DOS, Self::Dos), (&DASHES, Self::Dashes)];
-        sets.into_iter().find_map(|(names, blank)| names.iter().any(is).then_some(blank))
+        let sets: [(&[&str], Self); 3] = [
+            (&LATIN, Self::Latin),
+            (&DOS, Self::Dos),
+            (&DASHES, Self::Dashes),
+        ];
+        sets.into_iter()
+            .find_map(|(names, blank)| names.iter().any(is).then_some(blank))
     }
 
     /// That of a character set which is one of these two.
@@ -45,7 +55,8 @@ impl Blank {
         if self == other { self } else { Self::Any }
     }
 
-    /// The text of these words with ASCII's blank in place of this one; `None` if there is none outside of strings and comments.
+    /// The text of these words with ASCII's blank in place of this one; `None` if there is none
+    /// outside of strings and comments.
     pub(crate) fn replaced(self, sql: &[u8], words: Words<'_>) -> Option<Vec<u8>> {
         if sql.is_ascii() {
             return None;
@@ -89,20 +100,50 @@ mod tests {
     fn a_blank_is_one_where_a_server_reads_a_text() {
         let of = |sql: &[u8]| Blank::Latin.replaced(sql, Words::new(sql));
         assert_eq!(of(b"SELECT 1\xa0INTO\xa0@a").unwrap(), b"SELECT 1 INTO @a");
-        assert_eq!(of(b"SELECT a FROM t \xe9\xa0FOR UPDATE").unwrap(), b"SELECT a FROM t \xe9 FOR UPDATE");
-        assert_eq!(of(b"SELECT 1 --\x81 '\n INTO @a").unwrap(), b"SELECT 1 --  '\n INTO @a");
-        for sql in [&b"SELECT 'caf\xe9\xa0', `a\xa0` -- \xa0"[..], b"SELECT caf\xe9 /* \xa0 */ FROM t", b"SELECT 1", b"a - -\x81"]
-        {
+        assert_eq!(
+            of(b"SELECT a FROM t \xe9\xa0FOR UPDATE").unwrap(),
+            b"SELECT a FROM t \xe9 FOR UPDATE"
+        );
+        assert_eq!(
+            of(b"SELECT 1 --\x81 '\n INTO @a").unwrap(),
+            b"SELECT 1 --  '\n INTO @a"
+        );
+        for sql in [
+            &b"SELECT 'caf\xe9\xa0', `a\xa0` -- \xa0"[..],
+            b"SELECT caf\xe9 /* \xa0 */ FROM t",
+            b"SELECT 1",
+            b"a - -\x81",
+        ] {
             assert_eq!(of(sql), None, "{}", sql.escape_ascii());
         }
         let has = |blank: Blank, sql: &[u8]| blank.replaced(sql, Words::new(sql)).is_some();
         assert!(has(Blank::Dos, b"SELECT\xff1") && !has(Blank::Dos, b"SELECT \xa0"));
-        assert!(has(Blank::Any, b"SELECT\xff1") && has(Blank::Any, b"SELECT \xa0") && !has(Blank::Any, b"SELECT '\xa0'"));
+        assert!(
+            has(Blank::Any, b"SELECT\xff1")
+                && has(Blank::Any, b"SELECT \xa0")
+                && !has(Blank::Any, b"SELECT '\xa0'")
+        );
         // Without escapes the string ends before it.
         let open = b"SELECT 'a\\'\xa0INTO @a -- '";
-        assert!(!has(Blank::Latin, open) && Blank::Latin.replaced(open, Words::without_escapes(open)).is_some());
-        assert!(has(Blank::Dashes, b"SELECT 1 --\xff 'a") && !has(Blank::Dashes, b"SELECT\xa01\xff"));
+        assert!(
+            !has(Blank::Latin, open)
+                && Blank::Latin
+                    .replaced(open, Words::without_escapes(open))
+                    .is_some()
+        );
+        assert!(
+            has(Blank::Dashes, b"SELECT 1 --\xff 'a") && !has(Blank::Dashes, b"SELECT\xa01\xff")
+        );
         let of = ["LATIN1", "cp866", "HP8", "utf8mb4", "cp1251"].map(Blank::of);
-        assert_eq!(of, [Some(Blank::Latin), Some(Blank::Dos), Some(Blank::Dashes), None, None]);
+        assert_eq!(
+            of,
+            [
+                Some(Blank::Latin),
+                Some(Blank::Dos),
+                Some(Blank::Dashes),
+                None,
+                None
+            ]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What kind of statement this is, and what it may leave behind on the connection that it runs on.
 //!
-//! The first words decide; the rest is looked through once, token by token, for what may change or read the state
-//! of a connection. What is not recognised is taken to change it.
+//! The first words decide; the rest is looked through once, token by token, for what may change or
+//! read the state of a connection. What is not recognised is taken to change it.
 
 mod program;
 mod rest;
@@ -16,13 +16,17 @@ use std::borrow::Cow;
 
 /// What [`class`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts about one text")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one text"
+)]
 pub struct Class<'a> {
     /// Where it is counted; the first statement decides if there are several.
     pub command: CommandCounter,
     /// Repeating it after a failure, on any server, does no harm and gives the same kind of answer.
     pub plain_read: bool,
-    /// What speaks against a server that only reads, as far as the words tell; [`crate::reading`] asks it and more.
+    /// What speaks against a server that only reads, as far as the words tell; [`crate::reading`]
+    /// asks it and more.
     pub against: Option<Against>,
     /// BEGIN or START TRANSACTION (not what begins implicitly under autocommit=0).
     pub begins_transaction: bool,
@@ -36,7 +40,8 @@ pub struct Class<'a> {
     pub sets: bool,
     /// USE: the database. A name that is not UTF-8 leaves [`Leaves::UNKNOWN_STATE`] instead.
     pub use_db: Option<Cow<'a, str>>,
-    /// Defines or changes objects or maintains them, and commits the open transaction on the server.
+    /// Defines or changes objects or maintains them, and commits the open transaction on the
+    /// server.
     pub ddl: bool,
     /// LOAD DATA LOCAL or LOAD XML LOCAL: the server will ask the client for a file.
     pub local_infile: bool,
@@ -44,9 +49,11 @@ pub struct Class<'a> {
     pub kills: bool,
     /// Behind its verb it names what makes a server select: SELECT, TABLE, WITH or RETURNING.
     pub selects: bool,
-    /// Its result may have been cut, or be made of several: LIMIT, OFFSET, FETCH, UNION and the like.
+    /// Its result may have been cut, or be made of several: LIMIT, OFFSET, FETCH, UNION and the
+    /// like.
     pub limits: bool,
-    /// INSERT, REPLACE or LOAD, also inside of another statement, or a definition with rows: `LAST_INSERT_ID()` may be another after it.
+    /// INSERT, REPLACE or LOAD, also inside of another statement, or a definition with rows:
+    /// `LAST_INSERT_ID()` may be another after it.
     pub inserts: bool,
     /// What it may leave on the connection.
     pub leaves: Leaves,
@@ -57,21 +64,37 @@ pub struct Class<'a> {
 }
 
 impl Class<'_> {
-    /// Whether it may change what other sessions see. What only concerns the session itself does not count.
+    /// Whether it may change what other sessions see. What only concerns the session itself does
+    /// not count.
     #[must_use]
     pub fn may_write(&self) -> bool {
         // MariaDB's SET STATEMENT sets nothing that stays; what counts is the statement in it.
         let sets = self.sets && self.leaves.intersects(Leaves::SET);
-        let of_session = sets || self.use_db.is_some() || self.begins_transaction && !self.ends_transaction;
+        let of_session =
+            sets || self.use_db.is_some() || self.begins_transaction && !self.ends_transaction;
         match self.against {
-            Some(Against::Verb) => self.multi || !of_session || self.leaves.intersects(Leaves::UNKNOWN_FUNCTION),
-            Some(Against::Procedure | Against::Several | Against::Conditional | Against::Change | Against::Sequence) => true,
-            _ => self.leaves.intersects(Leaves::UNKNOWN_FUNCTION | Leaves::SEQUENCE | Leaves::NEXTVAL | Leaves::UNKNOWN_STATE),
+            Some(Against::Verb) => {
+                self.multi || !of_session || self.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+            }
+            Some(
+                Against::Procedure
+                | Against::Several
+                | Against::Conditional
+                | Against::Change
+                | Against::Sequence,
+            ) => true,
+            _ => self.leaves.intersects(
+                Leaves::UNKNOWN_FUNCTION
+                    | Leaves::SEQUENCE
+                    | Leaves::NEXTVAL
+                    | Leaves::UNKNOWN_STATE,
+            ),
         }
     }
 }
 
-/// Classifies. What is not recognised is [`CommandCounter::Unknown`] and leaves [`Leaves::UNKNOWN_STATE`].
+/// Classifies. What is not recognised is [`CommandCounter::Unknown`] and leaves
+/// [`Leaves::UNKNOWN_STATE`].
 #[must_use]
 pub fn class(sql: &[u8]) -> Class<'_> {
     classify(Words::new(sql))
@@ -105,7 +128,10 @@ pub(crate) fn classify(words: Words<'_>) -> Class<'_> {
         class.against = Some(Against::Several);
     }
     let bound = Reads::SESSION_VARIABLE.with(Reads::XPATH);
-    class.plain_read = scan.plain && !class.multi && class.leaves.is_empty() && class.reads.without(bound).is_empty();
+    class.plain_read = scan.plain
+        && !class.multi
+        && class.leaves.is_empty()
+        && class.reads.without(bound).is_empty();
     class
 }
 
@@ -123,7 +149,9 @@ pub(crate) fn either<'a>(one: Class<'a>, other: &Class<'_>) -> Class<'a> {
         ends_transaction: one.ends_transaction && other.ends_transaction,
         releases: one.releases || other.releases,
         sets: one.sets,
-        use_db: one.use_db.filter(|name| other.use_db.as_ref() == Some(name)),
+        use_db: one
+            .use_db
+            .filter(|name| other.use_db.as_ref() == Some(name)),
         ddl: one.ddl || other.ddl,
         local_infile: one.local_infile || other.local_infile,
         kills: one.kills || other.kills,
@@ -175,7 +203,13 @@ const VERB_MAX: usize = 16;
 
 impl<'a> Scan<'a> {
     const fn of(words: Words<'a>) -> Self {
-        Self { words, class: nothing(), count: 0, plain: false, routines: None }
+        Self {
+            words,
+            class: nothing(),
+            count: 0,
+            plain: false,
+            routines: None,
+        }
     }
 
     /// It begins as something that only reads.
@@ -203,7 +237,10 @@ impl<'a> Scan<'a> {
 
     fn note_routine(&mut self, schema: Option<Token<'a>>, name: Token<'a>) {
         if let Some(routines) = &mut self.routines {
-            routines.push(Routine { schema: schema.map(|token| unquote(token.text)), name: unquote(name.text) });
+            routines.push(Routine {
+                schema: schema.map(|token| unquote(token.text)),
+                name: unquote(name.text),
+            });
         }
     }
 
@@ -254,7 +291,11 @@ impl<'a> Scan<'a> {
         match verb {
             b"SELECT" => {
                 self.begins_as_read();
-                if self.rest(EXPRESSIONS) { C::SelectForUpdate } else { C::Select }
+                if self.rest(EXPRESSIONS) {
+                    C::SelectForUpdate
+                } else {
+                    C::Select
+                }
             }
             b"INSERT" => self.insert(C::Insert, DEFINITION),
             b"REPLACE" => self.insert(C::Replace, DEFINITION),
@@ -281,7 +322,11 @@ impl<'a> Scan<'a> {
                 self.begins_as_read();
                 self.plain = !self.peek_is("ANALYZE");
                 self.rest(EXPRESSIONS);
-                if verb == b"DESCRIBE" { C::Describe } else { C::Unknown }
+                if verb == b"DESCRIBE" {
+                    C::Describe
+                } else {
+                    C::Unknown
+                }
             }
             b"HELP" => {
                 self.begins_as_read();
@@ -300,7 +345,11 @@ impl<'a> Scan<'a> {
             }
             b"DEALLOCATE" => self.marked(C::Deallocate, Leaves::SQL_DEALLOCATE),
             b"LOCK" => {
-                let command = if self.peek_is("TABLE") { C::LockTable } else { C::Unknown };
+                let command = if self.peek_is("TABLE") {
+                    C::LockTable
+                } else {
+                    C::Unknown
+                };
                 self.marked(command, Leaves::LOCK_TABLES)
             }
             b"UNLOCK" => self.marked(C::UnlockTables, Leaves::UNLOCK_TABLES),
@@ -333,7 +382,9 @@ impl<'a> Scan<'a> {
             }
             b"ANALYZE" => self.analyze(),
             b"OPTIMIZE" => self.ddl(C::Optimize, DEFINITION),
-            b"REPAIR" | b"CHECK" | b"CACHE" | b"INSTALL" | b"UNINSTALL" | b"IMPORT" => self.ddl(C::Unknown, DEFINITION),
+            b"REPAIR" | b"CHECK" | b"CACHE" | b"INSTALL" | b"UNINSTALL" | b"IMPORT" => {
+                self.ddl(C::Unknown, DEFINITION)
+            }
             b"GRANT" => self.ddl(C::Grant, ACCOUNTS),
             b"REVOKE" => self.ddl(C::Revoke, ACCOUNTS),
             b"RESET" => {
@@ -345,9 +396,8 @@ impl<'a> Scan<'a> {
                 self.ddl(command, DEFINITION)
             }
             b"PURGE" => self.simple(C::Purge, EXPRESSIONS),
-            b"CHECKSUM" | b"STOP" | b"SHUTDOWN" | b"RESTART" | b"CLONE" | b"SIGNAL" | b"RESIGNAL" => {
-                self.simple(C::Unknown, EXPRESSIONS)
-            }
+            b"CHECKSUM" | b"STOP" | b"SHUTDOWN" | b"RESTART" | b"CLONE" | b"SIGNAL"
+            | b"RESIGNAL" => self.simple(C::Unknown, EXPRESSIONS),
             _ => self.marked(C::Unknown, Leaves::UNKNOWN_STATE),
         }
     }
@@ -357,9 +407,12 @@ impl<'a> Scan<'a> {
         let mut words = self.words.clone();
         let (first, second) = (words.next(), words.next());
         let _behind = words.next();
-        let is = |token: Option<Token<'_>>, keyword| token.is_some_and(|token: Token<'_>| token.is(keyword));
+        let is = |token: Option<Token<'_>>, keyword| {
+            token.is_some_and(|token: Token<'_>| token.is(keyword))
+        };
         let marks = if words.is_conditional() {
-            // Some servers read what a comment hides from others: what gives back here may take there.
+            // Some servers read what a comment hides from others: what gives back here may take
+            // there.
             Leaves::LOCK_TABLES
         } else if is(first, "UNLOCK") || is(first, "STAGE") && is(second, "END") {
             Leaves::UNLOCK_TABLES
@@ -389,8 +442,13 @@ impl<'a> Scan<'a> {
 
     /// The command that the second word names.
     fn second(&self, choices: &[(&str, CommandCounter)]) -> CommandCounter {
-        let Some(token) = self.words.peek() else { return CommandCounter::Unknown };
-        choices.iter().find(|(word, _)| token.is(word)).map_or(CommandCounter::Unknown, |(_, command)| *command)
+        let Some(token) = self.words.peek() else {
+            return CommandCounter::Unknown;
+        };
+        choices
+            .iter()
+            .find(|(word, _)| token.is(word))
+            .map_or(CommandCounter::Unknown, |(_, command)| *command)
     }
 
     fn simple(&mut self, command: CommandCounter, rest: Rest) -> CommandCounter {
@@ -431,12 +489,23 @@ impl<'a> Scan<'a> {
             }
         }
         self.leaves(Leaves::SET);
-        self.simple(CommandCounter::Set, Rest { functions: true, accounts: true, assigns: false })
+        self.simple(
+            CommandCounter::Set,
+            Rest {
+                functions: true,
+                accounts: true,
+                assigns: false,
+            },
+        )
     }
 
     /// CALL: the name of the procedure.
     fn procedure(&mut self) {
-        let name = |scan: &Self| scan.words.peek().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let name = |scan: &Self| {
+            scan.words
+                .peek()
+                .filter(|token| matches!(token.kind, Kind::Word | Kind::Name))
+        };
         let Some(first) = name(self) else { return };
         self.words.next();
         if !self.words.is_before(b'.') {
@@ -455,7 +524,10 @@ impl<'a> Scan<'a> {
     /// After WITH: the names of common tables with lists of columns look like calls.
     fn common_tables(&mut self) {
         self.take("RECURSIVE");
-        let named = self.words.peek().is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let named = self
+            .words
+            .peek()
+            .is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Name));
         let mut after = self.words.clone();
         after.next();
         if named && after.is_before(b'(') {
@@ -469,7 +541,8 @@ impl<'a> Scan<'a> {
         let mut words = self.words.clone();
         let first = words.next();
         let second = words.next();
-        let is = |token: Option<Token<'_>>, keywords: &[&str]| token.is_some_and(|t| t.is_any(keywords));
+        let is =
+            |token: Option<Token<'_>>, keywords: &[&str]| token.is_some_and(|t| t.is_any(keywords));
         if is(first, &["WARNINGS", "ERRORS", "COUNT"]) {
             self.class.reads |= Reads::WARNINGS;
         }
@@ -480,7 +553,11 @@ impl<'a> Scan<'a> {
             self.class.reads |= Reads::SESSION_VARIABLE;
             // Not `%gtid%` and the like, which shows others besides.
             let names_it = |token: Token<'_>| {
-                let name = unquote(token.text).iter().copied().filter(|byte| *byte != b'\\').collect::<Vec<_>>();
+                let name = unquote(token.text)
+                    .iter()
+                    .copied()
+                    .filter(|byte| *byte != b'\\')
+                    .collect::<Vec<_>>();
                 token.kind == Kind::String && name.eq_ignore_ascii_case(b"last_gtid")
             };
             if words.take_while(|token| !token.is_sign(b';')).any(names_it) {
@@ -489,12 +566,22 @@ impl<'a> Scan<'a> {
         }
         let status = is(first, &["TABLE"]) && is(second, &["STATUS"]);
         // WHERE may call functions.
-        self.rest(Rest { functions: true, ..ACCOUNTS });
-        if status { CommandCounter::ShowTableStatus } else { CommandCounter::Show }
+        self.rest(Rest {
+            functions: true,
+            ..ACCOUNTS
+        });
+        if status {
+            CommandCounter::ShowTableStatus
+        } else {
+            CommandCounter::Show
+        }
     }
 
     fn use_db(&mut self) -> CommandCounter {
-        let name = self.words.peek().filter(|t| t.is_whole() && matches!(t.kind, Kind::Word | Kind::Name));
+        let name = self
+            .words
+            .peek()
+            .filter(|t| t.is_whole() && matches!(t.kind, Kind::Word | Kind::Name));
         if let Some(token) = name {
             self.words.next();
             self.class.use_db = match unquote(token.text) {
@@ -531,7 +618,11 @@ impl<'a> Scan<'a> {
             read = token.is("READ");
         }
         self.rest(DEFINITION);
-        if begins { CommandCounter::StartTransaction } else { CommandCounter::Unknown }
+        if begins {
+            CommandCounter::StartTransaction
+        } else {
+            CommandCounter::Unknown
+        }
     }
 
     /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`, or `[WORK] TO [SAVEPOINT] name`.
@@ -558,7 +649,11 @@ impl<'a> Scan<'a> {
     }
 
     fn load(&mut self) -> CommandCounter {
-        if self.words.peek().is_some_and(|token| token.is_any(&["DATA", "XML"])) {
+        if self
+            .words
+            .peek()
+            .is_some_and(|token| token.is_any(&["DATA", "XML"]))
+        {
             // DATA CONCURRENT FROM LOCAL
             let local = self.words.clone().take(4).any(|token| token.is("LOCAL"));
             self.class.local_infile |= local;
@@ -576,7 +671,9 @@ impl<'a> Scan<'a> {
         // MariaDB's ANALYZE runs the statement.
         let mut words = self.words.clone();
         let format = words.peek().is_some_and(|token| token.is("FORMAT"));
-        let Some(verb) = words.nth(if format { 3 } else { 0 }) else { return self.simple(CommandCounter::Unknown, EXPRESSIONS) };
+        let Some(verb) = words.nth(if format { 3 } else { 0 }) else {
+            return self.simple(CommandCounter::Unknown, EXPRESSIONS);
+        };
         if verb.is_any(&["INSERT", "REPLACE", "UPDATE", "DELETE"]) {
             self.class.against = Some(Against::Change);
             if verb.is_any(&["INSERT", "REPLACE"]) {
@@ -601,23 +698,42 @@ impl<'a> Scan<'a> {
             ("VIEW", C::CreateView),
         ]);
         let replaces = self.peek_is("OR");
-        // [OR REPLACE] [TEMPORARY] TABLE, or anything with DEFINER and so on before the kind of object.
-        for token in self.words.clone().take_while(|t| t.kind != Kind::Sign || !t.is_sign(b'(')).take(24) {
+        // [OR REPLACE] [TEMPORARY] TABLE, or anything with DEFINER and so on before the kind of
+        // object.
+        for token in self
+            .words
+            .clone()
+            .take_while(|t| t.kind != Kind::Sign || !t.is_sign(b'('))
+            .take(24)
+        {
             if token.is("TEMPORARY") {
                 self.leaves(Leaves::TEMP_TABLE);
                 return self.simple(command, DEFINITION);
             }
-            if token.is_any(&["TABLE", "DATABASE", "SCHEMA", "INDEX", "USER", "VIEW", "SEQUENCE"]) {
+            if token.is_any(&[
+                "TABLE", "DATABASE", "SCHEMA", "INDEX", "USER", "VIEW", "SEQUENCE",
+            ]) {
                 if replaces && token.is_any(&["DATABASE", "SCHEMA"]) {
                     self.leaves(Leaves::DATABASE);
                 }
                 break;
             }
-            if token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "LIBRARY"]) {
+            if token.is_any(&[
+                "PROCEDURE",
+                "FUNCTION",
+                "TRIGGER",
+                "EVENT",
+                "PACKAGE",
+                "LIBRARY",
+            ]) {
                 return self.program(command);
             }
         }
-        let rest = if matches!(command, C::CreateTable) { DEFINITION } else { ACCOUNTS };
+        let rest = if matches!(command, C::CreateTable) {
+            DEFINITION
+        } else {
+            ACCOUNTS
+        };
         self.ddl(command, rest)
     }
 
@@ -648,18 +764,24 @@ impl<'a> Scan<'a> {
 pub fn fuzz_class(data: &[u8]) {
     let found = class(data);
     assert_eq!(found, class(data));
-    assert!(!found.plain_read || found.leaves.is_empty() && !found.multi && !found.ddl && !found.sets);
+    assert!(
+        !found.plain_read || found.leaves.is_empty() && !found.multi && !found.ddl && !found.sets
+    );
     assert!(!found.multi || !found.plain_read);
     // What is far from the beginning is read by shortcuts.
     let far = [b"/*".as_slice(), &[b'-'; LONG], b"*/", data].concat();
     assert_eq!(found, class(&far));
     assert_eq!(class_without_escapes(data), class_without_escapes(&far));
     crate::names(data, Lexing::Escapes, |_, _| ());
-    let _ = (crate::tables_read(data, Lexing::Escapes, |_, _| ()), crate::is_volatile(data, Lexing::Escapes));
+    let _ = (
+        crate::tables_read(data, Lexing::Escapes, |_, _| ()),
+        crate::is_volatile(data, Lexing::Escapes),
+    );
     let mut end = 0;
     for range in crate::words::statements(data) {
         assert!(end <= range.start && range.start < range.end && range.end <= data.len());
         end = range.end;
     }
-    let _ = crate::words::first_comment(data, Lexing::Escapes).map(|range| crate::words::hints(&data[range]).count());
+    let _ = crate::words::first_comment(data, Lexing::Escapes)
+        .map(|range| crate::words::hints(&data[range]).count());
 }

@@ -1,4 +1,5 @@
-//! The classes of statements that are counted: rows of `stats_mysql_commands_counters`, under ProxySQL's names.
+//! The classes of statements that are counted: rows of `stats_mysql_commands_counters`, under
+//! ProxySQL's names.
 
 macro_rules! command_counters {
     ($($name:ident, $shown:literal;)*) => {

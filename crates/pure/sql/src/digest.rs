@@ -1,8 +1,8 @@
 //! A statement with its literals taken out, as ProxySQL 2.7.1 writes it, and the hash of that.
 //!
-//! The rules were inferred from what a running one answered (`tests/golden`); some are odd, and rules, dashboards
-//! and digests that people wrote down depend on them, so they are kept. One pass over the statement, no allocation
-//! beyond the caller's buffer.
+//! The rules were inferred from what a running one answered (`tests/golden`); some are odd, and
+//! rules, dashboards and digests that people wrote down depend on them, so they are kept. One pass
+//! over the statement, no allocation beyond the caller's buffer.
 
 use crate::reading::Lexing;
 use crate::spooky;
@@ -11,7 +11,10 @@ use std::ops::Range;
 
 /// The `mysql-query_digests_*` variables, under their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "one field per variable of the operator")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "one field per variable of the operator"
+)]
 pub struct DigestOptions {
     /// The text is cut after this many bytes; the hash is of what is left.
     pub max_digest_length: usize,
@@ -47,14 +50,29 @@ impl DigestOptions {
         normalize_digest_text: false,
     };
 
-    /// How the firewall digests, however the statistics do: names stay apart that options make alike, and the text is not cut before 1 MiB.
-    pub const WHOLE: Self = Self { max_digest_length: 1 << 20, ..Self::USUAL };
+    /// How the firewall digests, however the statistics do: names stay apart that options make
+    /// alike, and the text is not cut before 1 MiB.
+    pub const WHOLE: Self = Self {
+        max_digest_length: 1 << 20,
+        ..Self::USUAL
+    };
 
     /// Whether a text that they do not cut is that of [`Self::WHOLE`].
     #[must_use]
     pub fn are_as_whole(&self) -> bool {
-        let Self { max_digest_length, max_query_length, normalize_digest_text, .. } = *self;
-        *self == Self { max_digest_length, max_query_length, normalize_digest_text, ..Self::WHOLE }
+        let Self {
+            max_digest_length,
+            max_query_length,
+            normalize_digest_text,
+            ..
+        } = *self;
+        *self
+            == Self {
+                max_digest_length,
+                max_query_length,
+                normalize_digest_text,
+                ..Self::WHOLE
+            }
     }
 }
 
@@ -69,7 +87,8 @@ impl Default for DigestOptions {
 pub struct Digested {
     /// SpookyHash V2 of the text, printed `0x%016X`.
     pub hash: u64,
-    /// Where in the statement the inside of the first `/* */` comment is, if there is one: hints live there.
+    /// Where in the statement the inside of the first `/* */` comment is, if there is one: hints
+    /// live there.
     pub comment: Option<Range<usize>>,
 }
 
@@ -80,8 +99,9 @@ pub fn digest(sql: &[u8], options: &DigestOptions, buf: &mut Vec<u8>) -> u64 {
     spooky::hash64(buf, 0)
 }
 
-/// As [`digest`] with [`DigestOptions::WHOLE`], and whether it lacks more than comments, strings and values: the last part of a folded list that is no value
-/// (`IN (1,2,3,4,k)`), a sign that belongs to none (`a - b` is `a b`), or an end that was cut.
+/// As [`digest`] with [`DigestOptions::WHOLE`], and whether it lacks more than comments, strings
+/// and values: the last part of a folded list that is no value (`IN (1,2,3,4,k)`), a sign that
+/// belongs to none (`a - b` is `a b`), or an end that was cut.
 pub(crate) fn whole_digest(sql: &[u8], buf: &mut Vec<u8>) -> (u64, bool) {
     buf.clear();
     let mut pass = Pass::over(sql, &DigestOptions::WHOLE, buf);
@@ -91,9 +111,17 @@ pub(crate) fn whole_digest(sql: &[u8], buf: &mut Vec<u8>) -> (u64, bool) {
 }
 
 /// As [`digest`], and finds the first comment on the way.
-pub fn digest_with_comment(sql: &[u8], lexing: Lexing, options: &DigestOptions, buf: &mut Vec<u8>) -> Digested {
+pub fn digest_with_comment(
+    sql: &[u8],
+    lexing: Lexing,
+    options: &DigestOptions,
+    buf: &mut Vec<u8>,
+) -> Digested {
     let hash = digest(sql, options, buf);
-    Digested { hash, comment: crate::words::first_comment(sql, lexing) }
+    Digested {
+        hash,
+        comment: crate::words::first_comment(sql, lexing),
+    }
 }
 
 /// What a byte may begin or be.
@@ -174,12 +202,21 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn over(sql: &'a [u8], options: &'a DigestOptions, out: &'a mut Vec<u8>) -> Self {
-        Self { sql, options, out, prev: 0, groups: 0, group_end: 0, lacks: false }
+        Self {
+            sql,
+            options,
+            out,
+            prev: 0,
+            groups: 0,
+            group_end: 0,
+            lacks: false,
+        }
     }
 
     fn run(&mut self) {
         let sql = self.sql;
-        self.out.reserve(sql.len().min(self.options.max_digest_length) + 16);
+        self.out
+            .reserve(sql.len().min(self.options.max_digest_length) + 16);
         let mut at = 0;
         while let Some(&byte) = sql.get(at) {
             if self.is_full() {
@@ -234,7 +271,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Copies what stays as it is from `at`, where a name, a keyword or a mark begins: most of a statement does.
+    /// Copies what stays as it is from `at`, where a name, a keyword or a mark begins: most of a
+    /// statement does.
     #[inline]
     fn verbatim(&mut self, at: usize) -> usize {
         let sql = self.sql;
@@ -248,7 +286,10 @@ impl<'a> Pass<'a> {
                 Kind::Other => wordy = false,
                 // A blank, comma or parenthesis between them is kept, whatever stands around it.
                 _ if (byte == b' ' || byte == b',' || byte == b'(')
-                    && matches!(window.get(length + 1).map(|&next| kind(next)), Some(Kind::Letter | Kind::Other)) =>
+                    && matches!(
+                        window.get(length + 1).map(|&next| kind(next)),
+                        Some(Kind::Letter | Kind::Other)
+                    ) =>
                 {
                     length += 1;
                     continue;
@@ -265,7 +306,10 @@ impl<'a> Pass<'a> {
     /// Copies a name or keyword from `at`, unless it is NULL.
     fn word_or_null(&mut self, at: usize) -> usize {
         let sql = self.sql;
-        let length = sql[at..].iter().position(|&b| !is_wordy(b)).unwrap_or(sql.len() - at);
+        let length = sql[at..]
+            .iter()
+            .position(|&b| !is_wordy(b))
+            .unwrap_or(sql.len() - at);
         let text = &sql[at..at + length];
         if length == 4 && !is_wordy(self.prev) && text.eq_ignore_ascii_case(b"null") {
             self.out.push(b'?');
@@ -325,7 +369,11 @@ impl<'a> Pass<'a> {
             end += 1;
         }
         // The last byte of a statement is not looked at: `SELECT 1a` is `SELECT ?`.
-        let checked = if end == sql.len() && end - at > 1 { &sql[at..end - 1] } else { &sql[at..end] };
+        let checked = if end == sql.len() && end - at > 1 {
+            &sql[at..end - 1]
+        } else {
+            &sql[at..end]
+        };
         if is_number(checked) {
             if self.options.keep_comment
                 && end == sql.len()
@@ -345,8 +393,8 @@ impl<'a> Pass<'a> {
         end
     }
 
-    /// The rest of a list of plain numbers, `,2,3, 4`, of which one before `at` was written: what the general
-    /// way does, in a short loop.
+    /// The rest of a list of plain numbers, `,2,3, 4`, of which one before `at` was written: what
+    /// the general way does, in a short loop.
     fn more_numbers(&mut self, mut at: usize) -> usize {
         let sql = self.sql;
         if sql.get(at) == Some(&b',') {
@@ -365,7 +413,10 @@ impl<'a> Pass<'a> {
                 _ => return at,
             };
             let end = start + digits(&sql[start..]);
-            if sql.get(end).is_none_or(|&byte| is_wordy(byte) || byte == b'.') {
+            if sql
+                .get(end)
+                .is_none_or(|&byte| is_wordy(byte) || byte == b'.')
+            {
                 return at;
             }
             self.out.extend_from_slice(b",?");
@@ -383,11 +434,15 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Blanks in a row are one, and none at the start, after `,` or `(`, or between an operator and a number.
+    /// Blanks in a row are one, and none at the start, after `,` or `(`, or between an operator and
+    /// a number.
     #[inline]
     fn blanks(&mut self, at: usize) -> usize {
         let sql = self.sql;
-        let end = sql[at..].iter().position(|&b| kind(b) != Kind::Blank).map_or(sql.len(), |length| at + length);
+        let end = sql[at..]
+            .iter()
+            .position(|&b| kind(b) != Kind::Blank)
+            .map_or(sql.len(), |length| at + length);
         let to_number = is_arithmetic(self.prev) && sql.get(end).is_some_and(u8::is_ascii_digit);
         if !to_number {
             self.blank();
@@ -398,12 +453,15 @@ impl<'a> Pass<'a> {
 
     #[inline]
     fn blank(&mut self) {
-        if !self.out.is_empty() && !matches!(kind(self.prev), Kind::Blank | Kind::Comma | Kind::Open) {
+        if !self.out.is_empty()
+            && !matches!(kind(self.prev), Kind::Blank | Kind::Comma | Kind::Open)
+        {
             self.out.push(b' ');
         }
     }
 
-    /// One byte that is neither blank nor part of a word nor begins a literal or comment. `rest`: what may say to which value a sign belongs.
+    /// One byte that is neither blank nor part of a word nor begins a literal or comment. `rest`:
+    /// what may say to which value a sign belongs.
     #[inline]
     fn mark(&mut self, byte: u8, rest: &[u8]) {
         match kind(byte) {
@@ -432,8 +490,8 @@ impl<'a> Pass<'a> {
         self.prev = byte;
     }
 
-    /// Whether a sign here belongs to the value after it. After a blank it does unless the blank follows
-    /// a literal or `)`: `a - 1` is `a ?`.
+    /// Whether a sign here belongs to the value after it. After a blank it does unless the blank
+    /// follows a literal or `)`: `a - 1` is `a ?`.
     fn is_unary(&self) -> bool {
         let value_follows = match kind(self.prev) {
             Kind::Blank => !matches!(self.out[..], [] | [.., b')', b' ']),
@@ -444,13 +502,24 @@ impl<'a> Pass<'a> {
         value_follows && self.last() != b'?'
     }
 
-    /// `?,?,?,?,?` before a closing parenthesis becomes `?,?,?,...`. The last value may be any one byte.
+    /// `?,?,?,?,?` before a closing parenthesis becomes `?,?,?,...`. The last value may be any one
+    /// byte.
     fn fold(&mut self) {
         let limit = self.options.grouping_limit;
-        let Some(last) = self.out.len().checked_sub(1) else { return };
+        let Some(last) = self.out.len().checked_sub(1) else {
+            return;
+        };
         let list = &self.out[..last];
-        let four = list.rchunks_exact(8).take_while(|pairs| pairs == b"?,?,?,?,").count() * 4;
-        let pairs = four + list[..last - 2 * four].rchunks_exact(2).take_while(|pair| pair == b"?,").count();
+        let four = list
+            .rchunks_exact(8)
+            .take_while(|pairs| pairs == b"?,?,?,?,")
+            .count()
+            * 4;
+        let pairs = four
+            + list[..last - 2 * four]
+                .rchunks_exact(2)
+                .take_while(|pair| pair == b"?,")
+                .count();
         if pairs > limit {
             self.lacks |= self.out[last] != b'?';
             self.out.truncate(last - 2 * (pairs - limit));
@@ -458,18 +527,22 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// `(?,?,?,...),(?,?,?,...),…` keeps so many groups and ends in `...`. Only folded groups count.
+    /// `(?,?,?,...),(?,?,?,...),…` keeps so many groups and ends in `...`. Only folded groups
+    /// count.
     fn fold_groups(&mut self) {
         let limit = self.options.groups_grouping_limit;
         let group = 2 * self.options.grouping_limit + 5; // `(`, `?,` each, `...`, `)`
         if limit == 0 || !self.out.ends_with(b",...)") {
             return;
         }
-        let Some(start) = self.out.len().checked_sub(group) else { return };
+        let Some(start) = self.out.len().checked_sub(group) else {
+            return;
+        };
         if self.out[start] != b'(' {
             return;
         }
-        let follows = self.groups > 0 && start == self.group_end + 1 && self.out[self.group_end] == b',';
+        let follows =
+            self.groups > 0 && start == self.group_end + 1 && self.out[self.group_end] == b',';
         self.groups = if follows { self.groups + 1 } else { 1 };
         if self.groups > limit {
             self.out.truncate(self.group_end);
@@ -505,7 +578,11 @@ impl<'a> Pass<'a> {
         let start = at + 2;
         let length = memchr::memmem::find(&sql[start..], b"*/");
         let inside = &sql[start..start + length.unwrap_or(sql.len() - start)];
-        let end = if length.is_some() { start + inside.len() + 2 } else { sql.len() };
+        let end = if length.is_some() {
+            start + inside.len() + 2
+        } else {
+            sql.len()
+        };
         let marked = matches!(inside.first(), Some(b'!' | b'+'));
         if self.options.keep_comment && length.is_some() && !matches!(inside, [] | [b'*']) {
             if self.out.ends_with(b"? ") {
@@ -522,7 +599,10 @@ impl<'a> Pass<'a> {
         } else if inside.first() == Some(&b'!') {
             // The text of an executable comment stands, without the version and with its literals.
             let text = &inside[1..];
-            let head = text.iter().position(|&b| !matches!(kind(b), Kind::Digit | Kind::Blank)).unwrap_or(text.len());
+            let head = text
+                .iter()
+                .position(|&b| !matches!(kind(b), Kind::Digit | Kind::Blank))
+                .unwrap_or(text.len());
             if text[..head].iter().any(|&b| kind(b) == Kind::Blank) {
                 self.blank_for_comment();
             }
@@ -578,12 +658,17 @@ fn is_dashes(sql: &[u8], at: usize) -> bool {
 
 /// Whether a number or a parameter comes next, after blanks and signs.
 fn begins_value(text: &[u8]) -> bool {
-    let skipped = text.iter().position(|&byte| !matches!(kind(byte), Kind::Blank | Kind::Sign)).unwrap_or(text.len());
+    let skipped = text
+        .iter()
+        .position(|&byte| !matches!(kind(byte), Kind::Blank | Kind::Sign))
+        .unwrap_or(text.len());
     match text[skipped..] {
         [b'?', ..] | [b'.', b'0'..=b'9', ..] => true,
         [b'0'..=b'9', ..] => {
             let rest = &text[skipped + digits(&text[skipped..])..];
-            rest.first().is_none_or(|&byte| matches!(byte, b'e' | b'E' | b'x') || byte.is_ascii() && !is_wordy(byte))
+            rest.first().is_none_or(|&byte| {
+                matches!(byte, b'e' | b'E' | b'x') || byte.is_ascii() && !is_wordy(byte)
+            })
         }
         _ => false,
     }
@@ -594,8 +679,8 @@ fn digits(text: &[u8]) -> usize {
     const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
     let mut length = 0;
     while let Some(Ok(eight)) = text.get(length..length + 8).map(<[u8; 8]>::try_from) {
-        // A digit becomes 0 to 9; adding 0x76 to anything else sets its highest bit. What that carries goes to
-        // later bytes only.
+        // A digit becomes 0 to 9; adding 0x76 to anything else sets its highest bit. What that
+        // carries goes to later bytes only.
         let value = u64::from_le_bytes(eight) ^ ZEROS;
         let other = (value.wrapping_add(0x7676_7676_7676_7676) | value) & 0x8080_8080_8080_8080;
         if other != 0 {
@@ -603,20 +688,28 @@ fn digits(text: &[u8]) -> usize {
         }
         length += 8;
     }
-    length + text[length..].iter().take_while(|b| b.is_ascii_digit()).count()
+    length
+        + text[length..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count()
 }
 
 /// What a digest takes for a number.
 pub(crate) fn is_number(text: &[u8]) -> bool {
     match text {
         [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
-        _ => text.iter().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')),
+        _ => text
+            .iter()
+            .all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')),
     }
 }
 
 /// Body of a fuzz target: any text has a digest, the same every time, and bounded.
 pub fn fuzz_digest(data: &[u8]) {
-    let [flags, limits, max, sql @ ..] = data else { return };
+    let [flags, limits, max, sql @ ..] = data else {
+        return;
+    };
     let bit = |n: u8| flags & 1 << n != 0;
     let options = DigestOptions {
         max_digest_length: usize::from(*max) * 4,
@@ -634,10 +727,15 @@ pub fn fuzz_digest(data: &[u8]) {
     assert_eq!(once, again);
     assert!(once.len() <= options.max_digest_length);
     let in_list = |at: &usize| *at > 0 && sql[at - 1].is_ascii_digit();
-    memchr::memchr_iter(b',', sql).filter(in_list).for_each(|at| crate::numbers::check(sql, at));
+    memchr::memchr_iter(b',', sql)
+        .filter(in_list)
+        .for_each(|at| crate::numbers::check(sql, at));
     assert!(found.comment.is_none_or(|range| range.end <= sql.len()));
     // Stopping early gives what cutting the whole text gives.
-    let unlimited = DigestOptions { max_digest_length: usize::MAX / 2, ..options };
+    let unlimited = DigestOptions {
+        max_digest_length: usize::MAX / 2,
+        ..options
+    };
     digest(sql, &unlimited, &mut again);
     again.truncate(options.max_digest_length);
     assert_eq!(once, again);

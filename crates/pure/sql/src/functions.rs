@@ -1,7 +1,9 @@
-//! Which words may stand before `(` in an expression without calling something that the server's users wrote.
+//! Which words may stand before `(` in an expression without calling something that the server's
+//! users wrote.
 
-/// Functions of MySQL and MariaDB that neither change nor read what a connection holds, and keywords. Sorted. Left out are MariaDB's geometric
-/// functions that are called like anything (`AREA`, `X`): on MySQL a user may have written such a one.
+/// Functions of MySQL and MariaDB that neither change nor read what a connection holds, and
+/// keywords. Sorted. Left out are MariaDB's geometric functions that are called like anything
+/// (`AREA`, `X`): on MySQL a user may have written such a one.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "ABS", "ACOS", "ADDDATE", "ADDTIME", "ADD_MONTHS", "AES_DECRYPT", "AES_ENCRYPT", "AGAINST", "ALL", "ALL_ROWS",
@@ -94,10 +96,14 @@ const LONGEST: usize = 40;
 /// Whether `word(` is one of them, in any case.
 pub(crate) fn is_known(word: &[u8]) -> bool {
     let mut upper = [0; LONGEST];
-    let Some(upper) = upper.get_mut(..word.len()) else { return false };
+    let Some(upper) = upper.get_mut(..word.len()) else {
+        return false;
+    };
     upper.copy_from_slice(word);
     upper.make_ascii_uppercase();
-    KNOWN.binary_search_by(|known| known.as_bytes().cmp(upper)).is_ok()
+    KNOWN
+        .binary_search_by(|known| known.as_bytes().cmp(upper))
+        .is_ok()
 }
 
 #[cfg(test)]
@@ -108,6 +114,11 @@ mod tests {
     fn the_list_is_sorted_and_nothing_in_it_is_too_long() {
         assert!(KNOWN.is_sorted());
         assert!(KNOWN.iter().all(|word| word.len() <= LONGEST));
-        assert!(is_known(b"count") && is_known(b"IN") && !is_known(b"get_lock") && !is_known(b"my_function"));
+        assert!(
+            is_known(b"count")
+                && is_known(b"IN")
+                && !is_known(b"get_lock")
+                && !is_known(b"my_function")
+        );
     }
 }

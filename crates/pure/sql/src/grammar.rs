@@ -1,7 +1,10 @@
-//! Whether a text can be a statement at all: what no MySQL and no MariaDB takes, of the statements that read and change rows.
+//! Whether a text can be a statement at all: what no MySQL and no MariaDB takes, of the statements
+//! that read and change rows.
 //!
-//! No grammar of a server: what is not known here is taken. A text is refused only for what is wrong in every version and `sql_mode`: a value or a table that is
-//! missing, two of them where one may stand, clauses in the wrong order, lists that do not close. `conformance/tests/parsed.rs` asks servers.
+//! No grammar of a server: what is not known here is taken. A text is refused only for what is
+//! wrong in every version and `sql_mode`: a value or a table that is missing, two of them where one
+//! may stand, clauses in the wrong order, lists that do not close. `conformance/tests/parsed.rs`
+//! asks servers.
 
 mod expressions;
 mod tables;
@@ -10,12 +13,20 @@ mod tokens;
 use expressions::Frame;
 use tokens::{Token, What};
 
-/// Why no server takes it, in words that follow the name of a column; `None` if one might. `?`, `?N` and `:name` stand for values.
+/// Why no server takes it, in words that follow the name of a column; `None` if one might. `?`,
+/// `?N` and `:name` stand for values.
 #[must_use]
 pub fn mistake(text: &str) -> Option<String> {
-    let text = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+    let text = text
+        .trim()
+        .trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let tokens = tokens::of(text)?;
-    let mut reader = Reader { text, tokens, at: 0, depth: 0 };
+    let mut reader = Reader {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+    };
     match reader.statement() {
         Ok(()) | Err(Stop::Unsure) => None,
         Err(Stop::Wrong(words)) => Some(words),
@@ -45,7 +56,9 @@ const DEPTH_MAX: usize = 64;
 const SHOWN_MAX: usize = 40;
 
 /// The clauses of a SELECT, and of what follows SET in an UPDATE, in the order that they must have.
-const CLAUSES: [&str; 7] = ["SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT"];
+const CLAUSES: [&str; 7] = [
+    "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT",
+];
 const SETS: [&str; 4] = ["UNION", "EXCEPT", "INTERSECT", "MINUS"];
 const OPTIONS: [&str; 9] = [
     "ALL",
@@ -66,7 +79,9 @@ impl<'a> Reader<'a> {
     }
 
     fn ahead(&self, by: usize) -> What<'a> {
-        self.tokens.get(self.at + by).map_or(What::End, |token| token.what)
+        self.tokens
+            .get(self.at + by)
+            .map_or(What::End, |token| token.what)
     }
 
     fn is(&self, word: &str) -> bool {
@@ -102,7 +117,9 @@ impl<'a> Reader<'a> {
 
     /// What is wrong here, with the text that follows, as servers say it.
     fn wrong(&self, words: &str) -> Stop {
-        let Some(token) = self.tokens.get(self.at) else { return Stop::Wrong(format!("{words} at its end")) };
+        let Some(token) = self.tokens.get(self.at) else {
+            return Stop::Wrong(format!("{words} at its end"));
+        };
         let rest = self.text.get(token.start..).unwrap_or_default();
         let shown: String = rest.chars().take(SHOWN_MAX).collect();
         let more = if shown.len() < rest.len() { "…" } else { "" };
@@ -126,12 +143,20 @@ impl<'a> Reader<'a> {
 
     /// Passes what is in parentheses, if that comes next.
     fn skip_list(&mut self) -> Read {
-        if self.take_sign(b'(') { self.skip() } else { Ok(()) }
+        if self.take_sign(b'(') {
+            self.skip()
+        } else {
+            Ok(())
+        }
     }
 
     /// The parenthesis that must close here, after a query.
     fn close(&mut self) -> Read {
-        if self.take_sign(b')') { Ok(()) } else { Err(Stop::Unsure) }
+        if self.take_sign(b')') {
+            Ok(())
+        } else {
+            Err(Stop::Unsure)
+        }
     }
 
     /// Passes a name with what qualifies it: `a`, `a.b`, `.a`, `a.*`; whether there is one.
@@ -149,7 +174,10 @@ impl<'a> Reader<'a> {
 
     fn rest_of_path(&mut self) -> Read {
         while self.take_sign(b'.') {
-            if !matches!(self.peek(), What::Name | What::Syntax(_) | What::String { .. } | What::Sign(b'*')) {
+            if !matches!(
+                self.peek(),
+                What::Name | What::Syntax(_) | What::String { .. } | What::Sign(b'*')
+            ) {
                 return Err(self.wrong("lacks a name"));
             }
             self.at += 1;
@@ -163,7 +191,11 @@ impl<'a> Reader<'a> {
             what if what.is("SELECT") => self.query()?,
             what if what.is("WITH") => {
                 self.with()?;
-                return if self.is("WITH") { Err(Stop::Unsure) } else { self.statement() };
+                return if self.is("WITH") {
+                    Err(Stop::Unsure)
+                } else {
+                    self.statement()
+                };
             }
             what if what.is_any(&["INSERT", "REPLACE"]) => self.insert()?,
             what if what.is("UPDATE") => self.update()?,
@@ -223,7 +255,10 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
             self.take_any(&["ALL", "DISTINCT"]);
-            if is_union && !self.is_any(&["SELECT", "VALUES", "TABLE", "WITH"]) && !self.is_sign(b'(') {
+            if is_union
+                && !self.is_any(&["SELECT", "VALUES", "TABLE", "WITH"])
+                && !self.is_sign(b'(')
+            {
                 return Err(self.wrong("lacks a SELECT"));
             }
         }
@@ -356,8 +391,13 @@ impl<'a> Reader<'a> {
             }
         }
         match self.peek() {
-            What::Value | What::String { .. } | What::Name | What::Sign(b'(') => Err(self.wrong("lacks ','")),
-            what if what.is_any(&["SELECT", "FROM", "WHERE", "VALUES", "SET", "ORDER", "GROUP", "LIMIT"]) => {
+            What::Value | What::String { .. } | What::Name | What::Sign(b'(') => {
+                Err(self.wrong("lacks ','"))
+            }
+            what if what.is_any(&[
+                "SELECT", "FROM", "WHERE", "VALUES", "SET", "ORDER", "GROUP", "LIMIT",
+            ]) =>
+            {
                 Err(self.wrong("has the end of its rows"))
             }
             what if what.is("AS") => {
@@ -398,7 +438,11 @@ impl<'a> Reader<'a> {
         self.take_any(&["LOW_PRIORITY", "IGNORE"]);
         self.tables()?;
         if !self.take("SET") {
-            return Err(if self.peek() == What::End || self.is_any(&CLAUSES) { self.wrong("lacks SET") } else { Stop::Unsure });
+            return Err(if self.peek() == What::End || self.is_any(&CLAUSES) {
+                self.wrong("lacks SET")
+            } else {
+                Stop::Unsure
+            });
         }
         self.assignments()?;
         self.clauses(2)
@@ -417,7 +461,11 @@ impl<'a> Reader<'a> {
                 }
             }
             if !self.is("FROM") {
-                return Err(if self.peek() == What::End || self.is("WHERE") { self.wrong("lacks FROM") } else { Stop::Unsure });
+                return Err(if self.peek() == What::End || self.is("WHERE") {
+                    self.wrong("lacks FROM")
+                } else {
+                    Stop::Unsure
+                });
             }
         }
         self.at += 1;

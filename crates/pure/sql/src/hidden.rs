@@ -1,9 +1,12 @@
 //! What a digest does not show, and whether a server reads something in it.
 //!
-//! A digest has blanks for comments and `?` for strings, and finds both by rules of its own (`digest.rs`), which are ProxySQL's: a backslash always
-//! escapes, backquotes mean nothing, `/*M!` is a comment, and `--` at the end of a line takes the next line along. Where a server reads otherwise, two statements
-//! of one digest are not two statements of one shape. Nor are they where MySQL does what a comment says: an optimizer hint may set variables of the session.
-//! And a digest takes some names, or parts of them, for numbers, and leaves out signs and the last part of a list.
+//! A digest has blanks for comments and `?` for strings, and finds both by rules of its own
+//! (`digest.rs`), which are ProxySQL's: a backslash always escapes, backquotes mean nothing, `/*M!`
+//! is a comment, and `--` at the end of a line takes the next line along. Where a server reads
+//! otherwise, two statements of one digest are not two statements of one shape. Nor are they where
+//! MySQL does what a comment says: an optimizer hint may set variables of the session. And a digest
+//! takes some names, or parts of them, for numbers, and leaves out signs and the last part of a
+//! list.
 
 use crate::digest::{is_number, whole_digest};
 use crate::reading::Lexing;
@@ -15,18 +18,24 @@ use std::ops::Range;
 pub struct Shape {
     /// The digest, made with [`crate::DigestOptions::WHOLE`].
     pub digest: u64,
-    /// Whether all that it leaves out is, to a server, comments, numbers and the insides of strings.
+    /// Whether all that it leaves out is, to a server, comments, numbers and the insides of
+    /// strings.
     pub is_shown: bool,
 }
 
-/// The shape of a text; that of its digest goes into `text`. `ansi_quotes`: what stands in double quotes may be a name to the server. Of what an optimizer hint
-/// asks, variables and resource groups count.
+/// The shape of a text; that of its digest goes into `text`. `ansi_quotes`: what stands in double
+/// quotes may be a name to the server. Of what an optimizer hint asks, variables and resource
+/// groups count.
 pub fn shape(sql: &[u8], lexing: Lexing, ansi_quotes: bool, text: &mut Vec<u8>) -> Shape {
     let (digest, lacks) = whole_digest(sql, text);
-    Shape { digest, is_shown: !lacks && is_shown(sql, lexing, ansi_quotes) }
+    Shape {
+        digest,
+        is_shown: !lacks && is_shown(sql, lexing, ansi_quotes),
+    }
 }
 
-/// Whether a server reads nothing but values in what digests leave out, as far as making the digest does not tell.
+/// Whether a server reads nothing but values in what digests leave out, as far as making the digest
+/// does not tell.
 fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
     if has_setting_hint(sql) || !has_plain_names(sql, lexing) {
         return false;
@@ -36,10 +45,16 @@ fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
     }
     let is_sure = |token: Token<'_>| match token.kind {
         // A name knows no escapes: it would end elsewhere.
-        Kind::String => !ansi_quotes || token.text[0] != b'"' || memchr::memmem::find(token.text, b"\\\"").is_none(),
+        Kind::String => {
+            !ansi_quotes
+                || token.text[0] != b'"'
+                || memchr::memmem::find(token.text, b"\\\"").is_none()
+        }
         // In Latin-1 this byte is a blank. In UTF-8 it never follows ASCII.
         Kind::Word => {
-            !token.is_dollar_quote() && memchr::memchr_iter(0xA0, token.text).all(|at| at > 0 && !token.text[at - 1].is_ascii())
+            !token.is_dollar_quote()
+                && memchr::memchr_iter(0xA0, token.text)
+                    .all(|at| at > 0 && !token.text[at - 1].is_ascii())
         }
         Kind::Name | Kind::Sign => true,
     };
@@ -54,7 +69,10 @@ fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
             token = tokens.next();
         }
         let is_harmless = token.is_none_or(|token| {
-            token.start >= hidden.end || token.kind == Kind::String && token.start <= hidden.start && hidden.end <= token.end()
+            token.start >= hidden.end
+                || token.kind == Kind::String
+                    && token.start <= hidden.start
+                    && hidden.end <= token.end()
         });
         if !is_harmless {
             return false;
@@ -67,7 +85,11 @@ fn is_shown(sql: &[u8], lexing: Lexing, ansi_quotes: bool) -> bool {
 
 /// Whether the digest has all names of the text as they are.
 fn has_plain_names(sql: &[u8], lexing: Lexing) -> bool {
-    let none = Token { kind: Kind::Sign, text: b"", start: usize::MAX };
+    let none = Token {
+        kind: Kind::Sign,
+        text: b"",
+        start: usize::MAX,
+    };
     let mut before = [none; 2];
     for token in lexing.words(sql) {
         let is_behind = |sign: u8| before[1].is_sign(sign) && before[1].end() == token.start;
@@ -78,10 +100,16 @@ fn has_plain_names(sql: &[u8], lexing: Lexing) -> bool {
                 let of_a_name = is_behind(b'.')
                     && before[0].start != usize::MAX
                     && before[0].end() == before[1].start
-                    && (before[0].kind == Kind::Name || before[0].kind == Kind::Word && !is_a_number(before[0].text));
-                !of_a_name && !is_behind(b'@') && (is_a_number(token.text) || is_shown_word(token.text, &sql[token.end()..]))
+                    && (before[0].kind == Kind::Name
+                        || before[0].kind == Kind::Word && !is_a_number(before[0].text));
+                !of_a_name
+                    && !is_behind(b'@')
+                    && (is_a_number(token.text) || is_shown_word(token.text, &sql[token.end()..]))
             }
-            Kind::Word => !token.text.windows(2).any(|pair| !pair[0].is_ascii() && pair[1].is_ascii_digit()),
+            Kind::Word => !token
+                .text
+                .windows(2)
+                .any(|pair| !pair[0].is_ascii() && pair[1].is_ascii_digit()),
             Kind::String | Kind::Sign => true,
         };
         if !is_plain {
@@ -102,8 +130,13 @@ fn is_plain_name(name: &[u8]) -> bool {
             b'+' | b'-' => is_wordy || previous == b')',
             b' ' => {
                 let next = name.get(at + 1).copied().unwrap_or(b'`');
-                !matches!(previous, b' ' | b',' | b'(' | b'+' | b'-' | b'*' | b'/' | b'%')
-                    && !matches!(next, b' ' | b',' | b')' | b'+' | b'-' | b'*' | b'/' | b'%' | b'0'..=b'9')
+                !matches!(
+                    previous,
+                    b' ' | b',' | b'(' | b'+' | b'-' | b'*' | b'/' | b'%'
+                ) && !matches!(
+                    next,
+                    b' ' | b',' | b')' | b'+' | b'-' | b'*' | b'/' | b'%' | b'0'..=b'9'
+                )
             }
             b'?' | b'\t'..=b'\r' => false,
             _ => true,
@@ -118,31 +151,48 @@ fn is_plain_name(name: &[u8]) -> bool {
 
 /// Whether a server takes it for a number, or the first part of one.
 fn is_a_number(word: &[u8]) -> bool {
-    let is_hexadecimal = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let is_hexadecimal =
+        |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     match word {
         [b'0', b'x', digits @ ..] if is_hexadecimal(digits) => true,
         _ => {
             let mut parts = word.splitn(2, |byte| matches!(byte, b'e' | b'E'));
-            let mut are_digits = || parts.next().is_none_or(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+            let mut are_digits = || {
+                parts
+                    .next()
+                    .is_none_or(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+            };
             are_digits() && are_digits()
         }
     }
 }
 
-/// Whether a digest has this word, which begins with a digit and is no number by itself, as it is, or it is the first part of one (`1e+5`).
+/// Whether a digest has this word, which begins with a digit and is no number by itself, as it is,
+/// or it is the first part of one (`1e+5`).
 fn is_shown_word(word: &[u8], rest: &[u8]) -> bool {
-    if matches!(rest, [b'+' | b'-', b'0'..=b'9', ..]) && matches!(word, [digits @ .., b'e' | b'E'] if is_a_number(digits)) {
+    if matches!(rest, [b'+' | b'-', b'0'..=b'9', ..])
+        && matches!(word, [digits @ .., b'e' | b'E'] if is_a_number(digits))
+    {
         return true;
     }
     // The last byte of a statement is not looked at.
-    let seen = if rest.is_empty() { &word[..word.len() - 1] } else { word };
+    let seen = if rest.is_empty() {
+        &word[..word.len() - 1]
+    } else {
+        word
+    };
     word.is_ascii() && !is_number(seen)
 }
 
-/// Whether there may be an optimizer hint that changes more than how a statement is executed. Inside of a string it is none, which is so rare that nobody looks.
+/// Whether there may be an optimizer hint that changes more than how a statement is executed.
+/// Inside of a string it is none, which is so rare that nobody looks.
 /// <https://dev.mysql.com/doc/refman/8.4/en/optimizer-hints.html>
 fn has_setting_hint(sql: &[u8]) -> bool {
-    let asks = |inside: &[u8]| ["SET_VAR", "RESOURCE_GROUP"].iter().any(|name| contains_in_any_case(inside, name.as_bytes()));
+    let asks = |inside: &[u8]| {
+        ["SET_VAR", "RESOURCE_GROUP"]
+            .iter()
+            .any(|name| contains_in_any_case(inside, name.as_bytes()))
+    };
     memchr::memmem::find_iter(sql, b"/*+").any(|at| {
         let inside = &sql[at + 3..];
         asks(&inside[..memchr::memmem::find(inside, b"*/").unwrap_or(inside.len())])
@@ -150,29 +200,46 @@ fn has_setting_hint(sql: &[u8]) -> bool {
 }
 
 fn contains_in_any_case(text: &[u8], name: &[u8]) -> bool {
-    text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
+    text.windows(name.len())
+        .any(|part| part.eq_ignore_ascii_case(name))
 }
 
 /// Whether something in double quotes would end elsewhere if it was a name.
 #[must_use]
 pub fn quotes_matter(sql: &[u8], lexing: Lexing) -> bool {
     let matters = |token: Token<'_>| {
-        token.kind == Kind::String && token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some()
+        token.kind == Kind::String
+            && token.text[0] == b'"'
+            && memchr::memmem::find(token.text, b"\\\"").is_some()
     };
     memchr::memmem::find(sql, b"\\\"").is_some() && lexing.words(sql).any(matters)
 }
 
-/// Whether the text is one `/*!80000 … */` and nothing else, of which a server runs all that the digest shows, or nothing. What a digest shows of such a
-/// comment has blanks for ends of lines, so there may be no comment in it.
+/// Whether the text is one `/*!80000 … */` and nothing else, of which a server runs all that the
+/// digest shows, or nothing. What a digest shows of such a comment has blanks for ends of lines, so
+/// there may be no comment in it.
 fn is_one_conditional_comment(sql: &[u8]) -> bool {
-    let inside = sql.trim_ascii().strip_prefix(b"/*!").and_then(|rest| rest.strip_suffix(b"*/"));
+    let inside = sql
+        .trim_ascii()
+        .strip_prefix(b"/*!")
+        .and_then(|rest| rest.strip_suffix(b"*/"));
     let Some(inside) = inside else { return false };
-    let version = inside.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (text, signs) = (inside[version..].trim_ascii_start(), [&b"/*"[..], b"*/", b"--", b"#", b"\\"]);
+    let version = inside
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let (text, signs) = (
+        inside[version..].trim_ascii_start(),
+        [&b"/*"[..], b"*/", b"--", b"#", b"\\"],
+    );
     matches!(version, 5 | 6)
-        && inside[version..].first().is_some_and(u8::is_ascii_whitespace)
+        && inside[version..]
+            .first()
+            .is_some_and(u8::is_ascii_whitespace)
         && text.first().is_some_and(u8::is_ascii_alphabetic)
-        && signs.iter().all(|sign| memchr::memmem::find(text, sign).is_none())
+        && signs
+            .iter()
+            .all(|sign| memchr::memmem::find(text, sign).is_none())
 }
 
 /// Strings and comments as a digest finds them, but for executable comments, whose text it shows.
@@ -195,10 +262,17 @@ impl Iterator for Hidden<'_> {
             let end = match byte {
                 b'\'' | b'"' => end_of_quoted(sql, at, true).unwrap_or(sql.len()),
                 b'#' => line(at + 1),
-                b'-' if matches!(sql[at..], [_, b'-', b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..]) => line(at + 3),
+                b'-' if matches!(
+                    sql[at..],
+                    [_, b'-', b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..]
+                ) =>
+                {
+                    line(at + 3)
+                }
                 b'/' if sql.get(at + 1) == Some(&b'*') => {
                     let inside = &sql[at + 2..];
-                    let end = memchr::memmem::find(inside, b"*/").map_or(sql.len(), |length| at + length + 4);
+                    let end = memchr::memmem::find(inside, b"*/")
+                        .map_or(sql.len(), |length| at + length + 4);
                     if inside.first() == Some(&b'!') {
                         self.at = end;
                         continue;
@@ -230,7 +304,10 @@ mod tests {
         is_shown(sql, Lexing::Escapes, false)
     }
 
-    const LATIN: Lexing = Lexing::Blanks { blank: crate::Blank::Latin, escapes: true };
+    const LATIN: Lexing = Lexing::Blanks {
+        blank: crate::Blank::Latin,
+        escapes: true,
+    };
 
     #[test]
     fn names_and_signs_that_a_digest_lacks_are_not_shown() {
@@ -304,7 +381,10 @@ mod tests {
         // Nobody has seen the end of this one.
         let endless = format!("SELECT {} FROM t", vec!["column_name"; 100_000].join(", "));
         assert!(!of(&endless).1);
-        let values = format!("INSERT INTO t VALUES {}(1,2,3,4,'a')", "(1,2,3,4,'b'),".repeat(200_000));
+        let values = format!(
+            "INSERT INTO t VALUES {}(1,2,3,4,'a')",
+            "(1,2,3,4,'b'),".repeat(200_000)
+        );
         assert!(of(&values).1);
     }
 
@@ -313,19 +393,46 @@ mod tests {
         let usual = DigestOptions::default;
         for same in [
             usual(),
-            DigestOptions { max_digest_length: 16, ..usual() },
-            DigestOptions { max_query_length: 16, ..usual() },
-            DigestOptions { normalize_digest_text: true, ..usual() },
+            DigestOptions {
+                max_digest_length: 16,
+                ..usual()
+            },
+            DigestOptions {
+                max_query_length: 16,
+                ..usual()
+            },
+            DigestOptions {
+                normalize_digest_text: true,
+                ..usual()
+            },
         ] {
             assert!(same.are_as_whole(), "{same:?}");
         }
         for other in [
-            DigestOptions { grouping_limit: 2, ..usual() },
-            DigestOptions { groups_grouping_limit: 0, ..usual() },
-            DigestOptions { lowercase: true, ..usual() },
-            DigestOptions { replace_null: true, ..usual() },
-            DigestOptions { no_digits: true, ..usual() },
-            DigestOptions { keep_comment: true, ..usual() },
+            DigestOptions {
+                grouping_limit: 2,
+                ..usual()
+            },
+            DigestOptions {
+                groups_grouping_limit: 0,
+                ..usual()
+            },
+            DigestOptions {
+                lowercase: true,
+                ..usual()
+            },
+            DigestOptions {
+                replace_null: true,
+                ..usual()
+            },
+            DigestOptions {
+                no_digits: true,
+                ..usual()
+            },
+            DigestOptions {
+                keep_comment: true,
+                ..usual()
+            },
         ] {
             assert!(!other.are_as_whole(), "{other:?}");
         }
@@ -352,9 +459,17 @@ mod tests {
         assert!(is_shown(b"SELECT 'a' '\\\\b\\n'", unsure, false));
         assert!(
             !is_shown(br"SELECT 'it\'s'", unsure, false)
-                && !is_shown(br"SELECT '\' UNION SELECT password FROM users -- '", unsure, false)
+                && !is_shown(
+                    br"SELECT '\' UNION SELECT password FROM users -- '",
+                    unsure,
+                    false
+                )
         );
-        assert!(is_shown(b"SELECT 'a'", Lexing::Shifts(crate::Shift::Gbk), false));
+        assert!(is_shown(
+            b"SELECT 'a'",
+            Lexing::Shifts(crate::Shift::Gbk),
+            false
+        ));
     }
 
     #[test]
@@ -378,7 +493,11 @@ mod tests {
         ] {
             assert!(!shown(sql.as_bytes()), "{sql}");
         }
-        assert!(!is_shown(br"SELECT a FROM t WHERE b='\' UNION SELECT password FROM users -- '", Lexing::NoEscapes, false));
+        assert!(!is_shown(
+            br"SELECT a FROM t WHERE b='\' UNION SELECT password FROM users -- '",
+            Lexing::NoEscapes,
+            false
+        ));
         assert!(!is_shown(
             b"SELECT a FROM t WHERE b='\xbf\\' UNION SELECT password FROM users -- '",
             Lexing::Shifts(crate::Shift::Gbk),
@@ -400,9 +519,20 @@ mod tests {
         assert!(!shown(b"DELETE FROM t WHERE a=1 --\xa0 AND b=2"));
         // A name ends there, if it is one.
         let sql = br#"SELECT a FROM t WHERE b="\", password FROM users -- ""#;
-        assert!(shown(sql) && !is_shown(sql, Lexing::Escapes, true) && quotes_matter(sql, Lexing::Escapes));
-        for sql in [&br#"SELECT "a" FROM "t" WHERE "b"='\"'"#[..], br#"SELECT "a\b", "\n" FROM t"#] {
-            assert!(is_shown(sql, Lexing::Escapes, true), "{}", sql.escape_ascii());
+        assert!(
+            shown(sql)
+                && !is_shown(sql, Lexing::Escapes, true)
+                && quotes_matter(sql, Lexing::Escapes)
+        );
+        for sql in [
+            &br#"SELECT "a" FROM "t" WHERE "b"='\"'"#[..],
+            br#"SELECT "a\b", "\n" FROM t"#,
+        ] {
+            assert!(
+                is_shown(sql, Lexing::Escapes, true),
+                "{}",
+                sql.escape_ascii()
+            );
         }
     }
 

@@ -1,12 +1,15 @@
 //! Does a statement look as if somebody had put SQL into one of its values?
 //!
-//! libinjection looks at what a user typed. A proxy sees the whole statement, where every quote is closed and `WHERE` is the
-//! application's own; asked about whole statements, libinjection calls most plain SELECTs an injection. So this looks for the joints: a
-//! condition that is always true behind OR, a UNION of constants or of the server's secrets behind a condition, a delay inside a
-//! condition, a comment that swallows the rest of a string, a second statement whose end is commented out. The fingerprint of a joint is
-//! the kinds of the tokens around it, in letters like libinjection's.
+//! libinjection looks at what a user typed. A proxy sees the whole statement, where every quote is
+//! closed and `WHERE` is the application's own; asked about whole statements, libinjection calls
+//! most plain SELECTs an injection. So this looks for the joints: a condition that is always true
+//! behind OR, a UNION of constants or of the server's secrets behind a condition, a delay inside a
+//! condition, a comment that swallows the rest of a string, a second statement whose end is
+//! commented out. The fingerprint of a joint is the kinds of the tokens around it, in letters like
+//! libinjection's.
 //!
-//! It is a net with holes: whoever knows it can write around it. What cannot be written around is a list of digests.
+//! It is a net with holes: whoever knows it can write around it. What cannot be written around is a
+//! list of digests.
 
 use crate::reading::Lexing;
 use crate::tables::SYSTEM_SCHEMAS;
@@ -21,7 +24,9 @@ const TOKENS_MAX: usize = 5;
 #[must_use]
 pub fn injection(text: &[u8], lexing: Lexing) -> Option<String> {
     if matches!(lexing, Lexing::Unsure { .. }) && lexing.hides(text) {
-        return Lexing::EITHER.into_iter().find_map(|lexing| injection(text, lexing));
+        return Lexing::EITHER
+            .into_iter()
+            .find_map(|lexing| injection(text, lexing));
     }
     if let Some(spaced) = lexing.respaced(text) {
         return found(text, lexing).or_else(|| found(&spaced, lexing));
@@ -32,7 +37,8 @@ pub fn injection(text: &[u8], lexing: Lexing) -> Option<String> {
 fn found(text: &[u8], lexing: Lexing) -> Option<String> {
     let mut words = lexing.words(text);
     let mut before: Option<Token<'_>> = None;
-    // A condition, or a list of values, has begun: values come from outside there. `here`: in this SELECT.
+    // A condition, or a list of values, has begun: values come from outside there. `here`: in this
+    // SELECT.
     let (mut inside, mut here) = (false, false);
     let mut stacked: Option<String> = None;
     while let Some(token) = words.next() {
@@ -42,9 +48,13 @@ fn found(text: &[u8], lexing: Lexing) -> Option<String> {
         }
         let found = match token.kind {
             Kind::Word => match token.text.first().map(u8::to_ascii_uppercase) {
-                Some(b'O' | b'X') if token.is_any(&["OR", "XOR"]) => always_true(words.clone(), true, false),
+                Some(b'O' | b'X') if token.is_any(&["OR", "XOR"]) => {
+                    always_true(words.clone(), true, false)
+                }
                 Some(b'A') if token.is("AND") => always_true(words.clone(), false, true),
-                Some(b'S' | b'W' | b'H' | b'V') if token.is_any(&["WHERE", "HAVING", "VALUES", "SET"]) => {
+                Some(b'S' | b'W' | b'H' | b'V')
+                    if token.is_any(&["WHERE", "HAVING", "VALUES", "SET"]) =>
+                {
                     (inside, here) = (true, true);
                     false
                 }
@@ -53,10 +63,15 @@ fn found(text: &[u8], lexing: Lexing) -> Option<String> {
                     false
                 }
                 Some(b'U') if token.is("UNION") => {
-                    here && before.is_some_and(ends_a_value) && takes_nothing_or_secrets(words.clone())
+                    here && before.is_some_and(ends_a_value)
+                        && takes_nothing_or_secrets(words.clone())
                 }
-                Some(b'S' | b'B') if token.is_any(&["SLEEP", "BENCHMARK"]) => inside && words.is_before(b'('),
-                Some(b'E' | b'U') if token.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => has_constant_first(words.clone()),
+                Some(b'S' | b'B') if token.is_any(&["SLEEP", "BENCHMARK"]) => {
+                    inside && words.is_before(b'(')
+                }
+                Some(b'E' | b'U') if token.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => {
+                    has_constant_first(words.clone())
+                }
                 _ => false,
             },
             Kind::Sign if token.is_sign(b'|') && words.is_before(b'|') => {
@@ -82,15 +97,27 @@ fn found(text: &[u8], lexing: Lexing) -> Option<String> {
     if inside && swallows_a_string(rest) {
         return Some([letter(&last), 'c'].into_iter().collect());
     }
-    stacked.filter(|_| Comments { rest }.next().is_some()).map(|print| print + "c")
+    stacked
+        .filter(|_| Comments { rest }.next().is_some())
+        .map(|print| print + "c")
 }
 
 /// How a second statement begins that somebody stacked on the first.
-const CHANGES: [&str; 9] = ["DROP", "DELETE", "INSERT", "UPDATE", "ALTER", "CREATE", "GRANT", "TRUNCATE", "SHUTDOWN"];
+const CHANGES: [&str; 9] = [
+    "DROP", "DELETE", "INSERT", "UPDATE", "ALTER", "CREATE", "GRANT", "TRUNCATE", "SHUTDOWN",
+];
 
 /// Functions, behind which a `(` follows.
-const REVEALING: [&str; 8] =
-    ["VERSION", "DATABASE", "SCHEMA", "USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "LOAD_FILE"];
+const REVEALING: [&str; 8] = [
+    "VERSION",
+    "DATABASE",
+    "SCHEMA",
+    "USER",
+    "CURRENT_USER",
+    "SESSION_USER",
+    "SYSTEM_USER",
+    "LOAD_FILE",
+];
 
 fn is_number(token: &Token<'_>) -> bool {
     token.kind == Kind::Word && token.text.first().is_some_and(u8::is_ascii_digit)
@@ -101,8 +128,12 @@ fn is_constant(token: &Token<'_>) -> bool {
 }
 
 fn is_name(token: &Token<'_>, names: &[&str]) -> bool {
-    let quoted =
-        |name: &&str| token.text.get(1..token.text.len() - 1).is_some_and(|text| text.eq_ignore_ascii_case(name.as_bytes()));
+    let quoted = |name: &&str| {
+        token
+            .text
+            .get(1..token.text.len() - 1)
+            .is_some_and(|text| text.eq_ignore_ascii_case(name.as_bytes()))
+    };
     token.is_any(names) || token.kind == Kind::Name && names.iter().any(quoted)
 }
 
@@ -123,7 +154,8 @@ struct Before {
     inverted: bool,
 }
 
-/// The next token that is neither a bracket that opens nor the sign of a number nor a NOT; and what was before it.
+/// The next token that is neither a bracket that opens nor the sign of a number nor a NOT; and what
+/// was before it.
 fn next_value<'a>(words: &mut Words<'a>) -> Option<(Token<'a>, Before)> {
     let mut before = Before::default();
     for token in words {
@@ -138,28 +170,40 @@ fn next_value<'a>(words: &mut Words<'a>) -> Option<(Token<'a>, Before)> {
     None
 }
 
-/// A condition of constants alone that is true, as far as can be seen. `bare`: one constant is enough; `strings`: both must be strings.
+/// A condition of constants alone that is true, as far as can be seen. `bare`: one constant is
+/// enough; `strings`: both must be strings.
 fn always_true(mut words: Words<'_>, bare: bool, strings: bool) -> bool {
-    let Some((left, Before { negated, inverted })) = next_value(&mut words).filter(|(left, _)| is_constant(left)) else {
+    let Some((left, Before { negated, inverted })) =
+        next_value(&mut words).filter(|(left, _)| is_constant(left))
+    else {
         return false;
     };
     while words.is_before(b')') {
         words.next();
     }
     let alone = bare && ((inverted || is_true(&left)) != negated);
-    let Some(operator) = words.next() else { return alone };
+    let Some(operator) = words.next() else {
+        return alone;
+    };
     if operator.is_any(&["LIMIT", "ORDER", "GROUP", "AND", "OR"]) || operator.is_sign(b';') {
         return alone;
     }
-    if !is_one_of(&operator, b"=<>!") && !operator.is_any(&["LIKE", "RLIKE", "REGEXP", "IS", "IN", "BETWEEN", "NOT"]) {
+    if !is_one_of(&operator, b"=<>!")
+        && !operator.is_any(&["LIKE", "RLIKE", "REGEXP", "IS", "IN", "BETWEEN", "NOT"])
+    {
         return false;
     }
     let mut equals = operator.is_sign(b'=') && !negated;
-    while let Some(more) = words.peek().filter(|more| is_one_of(more, b"=<>") || more.is_any(&["LIKE", "IN"])) {
+    while let Some(more) = words
+        .peek()
+        .filter(|more| is_one_of(more, b"=<>") || more.is_any(&["LIKE", "IN"]))
+    {
         equals &= more.is_sign(b'=');
         words.next();
     }
-    let Some((right, _)) = next_value(&mut words).filter(|(right, _)| is_constant(right)) else { return false };
+    let Some((right, _)) = next_value(&mut words).filter(|(right, _)| is_constant(right)) else {
+        return false;
+    };
     if equals && is_number(&left) && is_number(&right) && left.text != right.text {
         // `1 = 0` is how query builders write an empty list.
         return false;
@@ -170,13 +214,20 @@ fn always_true(mut words: Words<'_>, bare: bool, strings: bool) -> bool {
 }
 
 fn is_true(constant: &Token<'_>) -> bool {
-    constant.is("TRUE") || is_number(constant) && constant.text.iter().any(|digit| (b'1'..=b'9').contains(digit))
+    constant.is("TRUE")
+        || is_number(constant)
+            && constant
+                .text
+                .iter()
+                .any(|digit| (b'1'..=b'9').contains(digit))
 }
 
 /// UNION SELECT of constants without a table, or of what the server says of itself.
 fn takes_nothing_or_secrets(words: Words<'_>) -> bool {
-    let mut words =
-        words.skip_while(|token| token.is_any(&["ALL", "DISTINCT"]) || token.is_sign(b'(')).take(AHEAD_MAX).peekable();
+    let mut words = words
+        .skip_while(|token| token.is_any(&["ALL", "DISTINCT"]) || token.is_sign(b'('))
+        .take(AHEAD_MAX)
+        .peekable();
     if !words.next().is_some_and(|token| token.is("SELECT")) {
         return false;
     }
@@ -203,7 +254,8 @@ fn takes_nothing_or_secrets(words: Words<'_>) -> bool {
 }
 
 fn has_constant_first(mut words: Words<'_>) -> bool {
-    words.next().is_some_and(|token| token.is_sign(b'(')) && next_value(&mut words).is_some_and(|(token, _)| is_number(&token))
+    words.next().is_some_and(|token| token.is_sign(b'('))
+        && next_value(&mut words).is_some_and(|(token, _)| is_number(&token))
 }
 
 /// The comments up to the end of a line in what stands between two tokens, each without its mark.
@@ -224,8 +276,14 @@ impl<'a> Iterator for Comments<'a> {
                 [b'/', b'*', inside @ ..] => {
                     // The text of an executable comment is tokens, so only its mark can be here.
                     let executable = matches!(inside, [b'!', ..] | [b'M' | b'm', b'!', ..]);
-                    let length = if executable { Some(0) } else { memchr::memmem::find(inside, b"*/").map(|length| length + 2) };
-                    self.rest = inside.get(length.unwrap_or(inside.len())..).unwrap_or_default();
+                    let length = if executable {
+                        Some(0)
+                    } else {
+                        memchr::memmem::find(inside, b"*/").map(|length| length + 2)
+                    };
+                    self.rest = inside
+                        .get(length.unwrap_or(inside.len())..)
+                        .unwrap_or_default();
                     continue;
                 }
                 [_, more @ ..] => {
@@ -240,7 +298,8 @@ impl<'a> Iterator for Comments<'a> {
     }
 }
 
-/// A comment that swallows one end of a string: it has half of its quotes, or goes on as a condition does behind a value.
+/// A comment that swallows one end of a string: it has half of its quotes, or goes on as a
+/// condition does behind a value.
 fn swallows_a_string(between: &[u8]) -> bool {
     // Blanks are what is there nearly always.
     between.len() > 1 && Comments { rest: between }.any(is_half_a_string)
@@ -257,7 +316,11 @@ fn is_half_a_string(comment: &[u8]) -> bool {
             b'\'' => {
                 quotes += 1;
                 let behind = comment.get(at + 1..).unwrap_or_default().trim_ascii_start();
-                let goes_on = |word: &[u8]| behind.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
+                let goes_on = |word: &[u8]| {
+                    behind
+                        .get(..word.len())
+                        .is_some_and(|text| text.eq_ignore_ascii_case(word))
+                };
                 if goes_on(b"AND ") || goes_on(b"OR ") || goes_on(b"LIMIT ") {
                     return true;
                 }
@@ -270,7 +333,13 @@ fn is_half_a_string(comment: &[u8]) -> bool {
 }
 
 fn print(before: Option<Token<'_>>, at: Token<'_>, after: Words<'_>) -> String {
-    before.into_iter().chain([at]).chain(after).take(TOKENS_MAX).map(|token| letter(&token)).collect()
+    before
+        .into_iter()
+        .chain([at])
+        .chain(after)
+        .take(TOKENS_MAX)
+        .map(|token| letter(&token))
+        .collect()
 }
 
 fn letter(token: &Token<'_>) -> char {
@@ -286,19 +355,39 @@ fn letter(token: &Token<'_>) -> char {
         Kind::Word if token.is_any(&["AND", "OR", "XOR"]) => '&',
         Kind::Word if token.is("UNION") => 'U',
         Kind::Word if token.is_any(&["SELECT", "INSERT", "UPDATE", "DELETE", "DROP"]) => 'E',
-        Kind::Word if token.is_any(&["LIKE", "IN", "IS", "NOT", "BETWEEN", "REGEXP", "RLIKE"]) => 'o',
+        Kind::Word if token.is_any(&["LIKE", "IN", "IS", "NOT", "BETWEEN", "REGEXP", "RLIKE"]) => {
+            'o'
+        }
         Kind::Word if token.is_any(&["NULL", "TRUE", "FALSE"]) => '1',
-        Kind::Word if token.is_any(&["FROM", "WHERE", "LIMIT", "ORDER", "GROUP", "BY", "ALL", "INTO", "VALUES", "SET"]) => 'k',
+        Kind::Word
+            if token.is_any(&[
+                "FROM", "WHERE", "LIMIT", "ORDER", "GROUP", "BY", "ALL", "INTO", "VALUES", "SET",
+            ]) =>
+        {
+            'k'
+        }
         Kind::Word => 'n',
     }
 }
 
 /// Fuzz target: any text has a short fingerprint of known letters, or none.
 pub fn fuzz_injection(data: &[u8]) {
-    for lexing in [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(crate::Shift::Gbk)] {
+    for lexing in [
+        Lexing::Escapes,
+        Lexing::NoEscapes,
+        Lexing::Shifts(crate::Shift::Gbk),
+    ] {
         if let Some(print) = injection(data, lexing) {
-            assert!(!print.is_empty() && print.len() <= TOKENS_MAX + 1, "{print}");
-            assert!(print.chars().all(|letter| "(),;.snvo1&UEkc".contains(letter)), "{print}");
+            assert!(
+                !print.is_empty() && print.len() <= TOKENS_MAX + 1,
+                "{print}"
+            );
+            assert!(
+                print
+                    .chars()
+                    .all(|letter| "(),;.snvo1&UEkc".contains(letter)),
+                "{print}"
+            );
         }
     }
 }
@@ -313,10 +402,22 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_the_kinds_of_the_tokens_around_the_joint() {
-        assert_eq!(print("SELECT a FROM t WHERE b = '' OR 1=1").as_deref(), Some("s&1o1"));
-        assert_eq!(print("SELECT a FROM t WHERE b = 1 UNION ALL SELECT NULL, NULL").as_deref(), Some("1UkE1"));
-        assert_eq!(print("SELECT a FROM t WHERE b = 'x' -- ' AND c = 'y'").as_deref(), Some("sc"));
-        assert_eq!(print("SELECT a FROM t WHERE b = 1; DROP TABLE t -- x").as_deref(), Some("1;Ennc"));
+        assert_eq!(
+            print("SELECT a FROM t WHERE b = '' OR 1=1").as_deref(),
+            Some("s&1o1")
+        );
+        assert_eq!(
+            print("SELECT a FROM t WHERE b = 1 UNION ALL SELECT NULL, NULL").as_deref(),
+            Some("1UkE1")
+        );
+        assert_eq!(
+            print("SELECT a FROM t WHERE b = 'x' -- ' AND c = 'y'").as_deref(),
+            Some("sc")
+        );
+        assert_eq!(
+            print("SELECT a FROM t WHERE b = 1; DROP TABLE t -- x").as_deref(),
+            Some("1;Ennc")
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The comment right behind the first word: where hints that do not stand first are written, and no server makes anything of it.
+//! The comment right behind the first word: where hints that do not stand first are written, and no
+//! server makes anything of it.
 
 use crate::tail::plain_comment_len;
 use std::borrow::Cow;
@@ -6,8 +7,9 @@ use std::borrow::Cow;
 /// First words behind which a comment is in no column's name: the first column comes later.
 const FIRST: [&str; 5] = ["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE"];
 
-/// The text without the `/* … */` between its first word and the next one. What a server executes, or obeys where it stands there (`/*+ … */`), stays with all that
-/// is beside it: without the comment before it, it would be obeyed that was not.
+/// The text without the `/* … */` between its first word and the next one. What a server executes,
+/// or obeys where it stands there (`/*+ … */`), stays with all that is beside it: without the
+/// comment before it, it would be obeyed that was not.
 #[must_use]
 pub fn without_inner(text: &[u8]) -> Cow<'_, [u8]> {
     match parts(text) {
@@ -29,7 +31,8 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn starts_with(text: &[u8], word: &str) -> bool {
-    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    text.get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 #[cfg(test)]
@@ -48,14 +51,21 @@ mod tests {
             ("select/**/a", "select a"),
             ("SELECT /* a */ /* b */\n1", "SELECT 1"),
             ("SELECT /* it's \\ \" */ 'x' /* y */", "SELECT 'x' /* y */"),
-            ("INSERT /* x */ INTO t VALUES (1)", "INSERT INTO t VALUES (1)"),
+            (
+                "INSERT /* x */ INTO t VALUES (1)",
+                "INSERT INTO t VALUES (1)",
+            ),
             ("UPDATE /* x */ t SET a = 1", "UPDATE t SET a = 1"),
             ("DELETE /* x */ FROM t", "DELETE FROM t"),
             ("REPLACE /* x */ t VALUES (1)", "REPLACE t VALUES (1)"),
             ("SELECT /* x */ -- y\n1", "SELECT -- y\n1"),
         ] {
             assert_eq!(cut(text), wanted);
-            assert_eq!(Words::new(text.as_bytes()).count(), Words::new(wanted.as_bytes()).count(), "{text}");
+            assert_eq!(
+                Words::new(text.as_bytes()).count(),
+                Words::new(wanted.as_bytes()).count(),
+                "{text}"
+            );
         }
     }
 

@@ -1,5 +1,5 @@
-//! What a KILL asks for: `KILL [HARD | SOFT] [CONNECTION | QUERY] number`, or MariaDB's `… USER name` and `KILL QUERY ID number`. A number may be computed of
-//! what the session knows.
+//! What a KILL asks for: `KILL [HARD | SOFT] [CONNECTION | QUERY] number`, or MariaDB's `… USER
+//! name` and `KILL QUERY ID number`. A number may be computed of what the session knows.
 
 use crate::dynamic::variable;
 use crate::reading::Lexing;
@@ -38,7 +38,8 @@ pub enum Whom {
 const ITEMS_MAX: usize = 64;
 const DEPTH_MAX: usize = 16;
 
-/// A sum or product of numbers that are written, the session's own and those in user variables: its parts in the order in which a stack computes them.
+/// A sum or product of numbers that are written, the session's own and those in user variables: its
+/// parts in the order in which a stack computes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Computed(Vec<Item>);
 
@@ -61,8 +62,9 @@ impl Computed {
         self.0.iter().any(|item| matches!(item, Item::Variable(_)))
     }
 
-    /// The number. `own`: the session's; `variable`: the value of one as a number, or `Some(None)` for NULL. None if that has none, or what comes of it is
-    /// negative or too large, also on the way there. NULL anywhere makes it 0: servers take that for NULL, and no session has it.
+    /// The number. `own`: the session's; `variable`: the value of one as a number, or `Some(None)`
+    /// for NULL. None if that has none, or what comes of it is negative or too large, also on the
+    /// way there. NULL anywhere makes it 0: servers take that for NULL, and no session has it.
     pub fn value(&self, own: u64, variable: impl Fn(&str) -> Option<Option<u64>>) -> Option<u64> {
         let mut stack: Vec<Option<i128>> = Vec::new();
         for item in &self.0 {
@@ -77,7 +79,8 @@ impl Computed {
                             Item::Subtract => left.checked_sub(right)?,
                             _ => left.checked_mul(right)?,
                         };
-                        // CONNECTION_ID() has no sign, so that servers refuse what is less than nothing (error 1690).
+                        // CONNECTION_ID() has no sign, so that servers refuse what is less than
+                        // nothing (error 1690).
                         (value >= 0 || !self.0.contains(&Item::Own)).then_some(Some(value))?
                     }
                     _ => None,
@@ -85,7 +88,9 @@ impl Computed {
             };
             stack.push(value);
         }
-        stack.pop()?.map_or(Some(0), |value| u64::try_from(value).ok())
+        stack
+            .pop()?
+            .map_or(Some(0), |value| u64::try_from(value).ok())
     }
 
     fn push(&mut self, item: Item) -> Option<()> {
@@ -135,8 +140,9 @@ impl Computed {
             Item::Variable(variable(words, word)?.0)
         } else if word.kind == Kind::String {
             // In `"` it may be a name, and two in a row are one.
-            let plain =
-                word.text.starts_with(b"'") && word.is_whole() && !words.peek().is_some_and(|next| next.kind == Kind::String);
+            let plain = word.text.starts_with(b"'")
+                && word.is_whole()
+                && !words.peek().is_some_and(|next| next.kind == Kind::String);
             Item::Number(plain.then(|| digits(&unquote(word.text))).flatten()?)
         } else {
             Item::Number(digits(word.text)?)
@@ -161,7 +167,10 @@ pub fn kill(text: &[u8], lexing: Lexing) -> Option<Kill> {
     }
     let word = words.peek()?;
     if statement_only && word.is("ID") {
-        return Some(Kill { whom: Whom::Statement, statement_only });
+        return Some(Kill {
+            whom: Whom::Statement,
+            statement_only,
+        });
     }
     let whom = if word.is("USER") {
         words.next()?;
@@ -178,14 +187,20 @@ pub fn kill(text: &[u8], lexing: Lexing) -> Option<Kill> {
         }
     };
     let ended = words.all(|rest| rest.is_sign(b';'));
-    ended.then_some(Kill { whom, statement_only })
+    ended.then_some(Kill {
+        whom,
+        statement_only,
+    })
 }
 
-/// A number in decimal digits; none for what has anything else in it, also where servers look at its beginning.
+/// A number in decimal digits; none for what has anything else in it, also where servers look at
+/// its beginning.
 #[must_use]
 pub fn digits(text: &[u8]) -> Option<u64> {
     let plain = text.iter().all(u8::is_ascii_digit);
-    plain.then(|| std::str::from_utf8(text).ok()?.parse().ok()).flatten()
+    plain
+        .then(|| std::str::from_utf8(text).ok()?.parse().ok())
+        .flatten()
 }
 
 /// `name`, `name@host`, `CURRENT_USER`, `CURRENT_USER()`.
@@ -196,7 +211,10 @@ fn user(words: &mut Words<'_>) -> Option<Whom> {
         if called && !(words.next()?.is_sign(b'(') && words.next()?.is_sign(b')')) {
             return None;
         }
-        return Some(Whom::User { name: None, host: None });
+        return Some(Whom::User {
+            name: None,
+            host: None,
+        });
     }
     let name = Some(said(token)?);
     if !words.is_before(b'@') {
@@ -208,13 +226,18 @@ fn user(words: &mut Words<'_>) -> Option<Whom> {
     let mut end = token.end();
     // `app@db-1.example.com` without quotes.
     while token.kind == Kind::Word
-        && let Some(next) = words.peek().filter(|next| next.start == end && is_of_host(next))
+        && let Some(next) = words
+            .peek()
+            .filter(|next| next.start == end && is_of_host(next))
     {
         host.push_str(std::str::from_utf8(next.text).ok()?);
         end = next.end();
         words.next()?;
     }
-    Some(Whom::User { name, host: Some(host).filter(|host| host != "%") })
+    Some(Whom::User {
+        name,
+        host: Some(host).filter(|host| host != "%"),
+    })
 }
 
 fn is_of_host(token: &Token<'_>) -> bool {
@@ -224,7 +247,9 @@ fn is_of_host(token: &Token<'_>) -> bool {
 /// A name, or a string that means the same everywhere.
 fn said(token: Token<'_>) -> Option<String> {
     let plain = token.kind != Kind::Sign && token.is_whole() && !token.text.contains(&b'\\');
-    String::from_utf8(unquote(token.text).into_owned()).ok().filter(|_| plain)
+    String::from_utf8(unquote(token.text).into_owned())
+        .ok()
+        .filter(|_| plain)
 }
 
 #[cfg(test)]
@@ -237,27 +262,59 @@ mod tests {
 
     #[test]
     fn a_number_is_understood_in_every_form() {
-        let whole = Kill { whom: Whom::Session(7), statement_only: false };
-        for text in ["KILL 7", "kill connection 7;", "KILL HARD CONNECTION /* x */ 7", "KILL SOFT 7", "KILL SOFT CONNECTION 7"] {
+        let whole = Kill {
+            whom: Whom::Session(7),
+            statement_only: false,
+        };
+        for text in [
+            "KILL 7",
+            "kill connection 7;",
+            "KILL HARD CONNECTION /* x */ 7",
+            "KILL SOFT 7",
+            "KILL SOFT CONNECTION 7",
+        ] {
             assert_eq!(read(text).as_ref(), Some(&whole), "{text}");
         }
         for text in ["KILL QUERY 7", "KILL HARD QUERY 7", "kill soft query 7"] {
-            assert_eq!(read(text), Some(Kill { statement_only: true, ..whole.clone() }), "{text}");
+            assert_eq!(
+                read(text),
+                Some(Kill {
+                    statement_only: true,
+                    ..whole.clone()
+                }),
+                "{text}"
+            );
         }
         for text in ["KILL '7'", "KILL CONNECTION '007' ;"] {
             assert_eq!(read(text).as_ref(), Some(&whole), "{text}");
         }
         for text in ["KILL ?", "KILL CONNECTION ?;"] {
-            assert_eq!(read(text), Some(Kill { whom: Whom::Parameter, ..whole.clone() }), "{text}");
+            assert_eq!(
+                read(text),
+                Some(Kill {
+                    whom: Whom::Parameter,
+                    ..whole.clone()
+                }),
+                "{text}"
+            );
         }
         assert_eq!(read("KILL (7)").as_ref(), Some(&whole));
-        assert_eq!(read("KILL QUERY ID 7"), Some(Kill { whom: Whom::Statement, statement_only: true }));
+        assert_eq!(
+            read("KILL QUERY ID 7"),
+            Some(Kill {
+                whom: Whom::Statement,
+                statement_only: true
+            })
+        );
     }
 
     #[test]
     fn a_number_is_computed_of_what_the_session_knows() {
         let of = |text: &str| match read(text) {
-            Some(Kill { whom: Whom::Computed(computed), .. }) => computed.value(100, |name| match name {
+            Some(Kill {
+                whom: Whom::Computed(computed),
+                ..
+            }) => computed.value(100, |name| match name {
                 "id" => Some(Some(7)),
                 "null" => Some(None),
                 "none" => None,
@@ -284,7 +341,10 @@ mod tests {
             ("KILL CONNECTION_ID() - 200 + 201", None),
             ("KILL 1 - 2", None),
             ("KILL 18446744073709551615 + 1", None),
-            ("KILL 18446744073709551615 * 18446744073709551615 * 18446744073709551615", None),
+            (
+                "KILL 18446744073709551615 * 18446744073709551615 * 18446744073709551615",
+                None,
+            ),
         ] {
             assert_eq!(of(text), wanted, "{text}");
         }
@@ -297,7 +357,10 @@ mod tests {
     #[test]
     fn a_user_is_named_with_a_host_or_without() {
         let of = |text: &str| match read(text) {
-            Some(Kill { whom: Whom::User { name, host }, statement_only }) => {
+            Some(Kill {
+                whom: Whom::User { name, host },
+                statement_only,
+            }) => {
                 let (name, host) = (name.unwrap_or_default(), host.unwrap_or_default());
                 format!("{name}|{host}|{statement_only}")
             }
@@ -310,7 +373,10 @@ mod tests {
             ("KILL USER app@'10.0.0.7'", "app|10.0.0.7|false"),
             ("KILL USER \"app\" @ localhost", "app|localhost|false"),
             ("KILL USER app@10.0.0.7", "app|10.0.0.7|false"),
-            ("KILL USER app@db-1.example.com ;", "app|db-1.example.com|false"),
+            (
+                "KILL USER app@db-1.example.com ;",
+                "app|db-1.example.com|false",
+            ),
             ("KILL USER CURRENT_USER", "||false"),
             ("KILL QUERY USER current_user()", "||true"),
         ] {

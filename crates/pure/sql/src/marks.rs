@@ -1,4 +1,5 @@
-//! Sets of marks: what a statement leaves on its connection, and what it reads of what others left there.
+//! Sets of marks: what a statement leaves on its connection, and what it reads of what others left
+//! there.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -113,7 +114,8 @@ bits! {
         SET = 16;
         /// The statement may change the session in a way that is not known.
         UNKNOWN_STATE = 17;
-        /// Calls a function that is not one of the server's own, which may do anything that a function can.
+        /// Calls a function that is not one of the server's own, which may do anything that a
+        /// function can.
         UNKNOWN_FUNCTION = 18;
         /// May drop the database that the connection is in.
         DATABASE = 19;

@@ -1,4 +1,5 @@
-//! Objects of one connection that statements make and unmake by name: temporary tables, statements prepared in SQL, handlers.
+//! Objects of one connection that statements make and unmake by name: temporary tables, statements
+//! prepared in SQL, handlers.
 
 use crate::words::{Kind, Token, Words, unquote};
 
@@ -80,7 +81,11 @@ fn read(words: &mut Words<'_>) -> Option<Own> {
         return simple(words).map(Own::Statement);
     }
     if verb.is("DEALLOCATE") {
-        return if take(words, "PREPARE") { simple(words).map(Own::NoStatement) } else { None };
+        return if take(words, "PREPARE") {
+            simple(words).map(Own::NoStatement)
+        } else {
+            None
+        };
     }
     if verb.is("HANDLER") {
         let (_, table) = name(words)?;
@@ -88,7 +93,11 @@ fn read(words: &mut Words<'_>) -> Option<Own> {
             let _optional = take(words, "AS");
             return Some(Own::Handler(simple(words).unwrap_or(table)));
         }
-        return Some(if take(words, "CLOSE") { Own::NoHandler(table) } else { Own::Nothing });
+        return Some(if take(words, "CLOSE") {
+            Own::NoHandler(table)
+        } else {
+            Own::Nothing
+        });
     }
     if verb.is_any(&["ALTER", "RENAME"]) {
         return None;
@@ -106,7 +115,11 @@ fn take(words: &mut Words<'_>, keyword: &str) -> bool {
 
 fn text(token: Token<'_>) -> Option<String> {
     let named = matches!(token.kind, Kind::Word | Kind::Name) && token.is_whole();
-    if named { String::from_utf8(unquote(token.text).into_owned()).ok() } else { None }
+    if named {
+        String::from_utf8(unquote(token.text).into_owned()).ok()
+    } else {
+        None
+    }
 }
 
 /// A name without a dot; these know no upper case.
@@ -131,12 +144,24 @@ mod tests {
     fn what_is_made_and_unmade_has_a_name() {
         let table = |schema: Option<&str>, name: &str| (schema.map(str::to_owned), name.to_owned());
         for (sql, wanted) in [
-            ("CREATE TEMPORARY TABLE t (a INT)", Own::Table(table(None, "t"))),
-            ("create or replace temporary table if not exists `a b`.`c` select 1", Own::Table(table(Some("a b"), "c"))),
+            (
+                "CREATE TEMPORARY TABLE t (a INT)",
+                Own::Table(table(None, "t")),
+            ),
+            (
+                "create or replace temporary table if not exists `a b`.`c` select 1",
+                Own::Table(table(Some("a b"), "c")),
+            ),
             ("CREATE TABLE t (a INT)", Own::Nothing),
             ("CREATE TEMPORARY SEQUENCE s", Own::Unknown),
-            ("DROP TEMPORARY TABLE IF EXISTS t, s.u;", Own::NoTables(vec![table(None, "t"), table(Some("s"), "u")])),
-            ("DROP TABLE t RESTRICT", Own::NoTables(vec![table(None, "t")])),
+            (
+                "DROP TEMPORARY TABLE IF EXISTS t, s.u;",
+                Own::NoTables(vec![table(None, "t"), table(Some("s"), "u")]),
+            ),
+            (
+                "DROP TABLE t RESTRICT",
+                Own::NoTables(vec![table(None, "t")]),
+            ),
             ("DROP TABLE t WAIT 5", Own::Unknown),
             ("DROP VIEW v", Own::Nothing),
             ("ALTER TABLE t RENAME u", Own::Unknown),

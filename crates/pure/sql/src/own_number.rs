@@ -1,4 +1,5 @@
-//! Whether `CONNECTION_ID()` in a text is the session's number, which no server knows, or has to be the number by which the server lists its connections.
+//! Whether `CONNECTION_ID()` in a text is the session's number, which no server knows, or has to be
+//! the number by which the server lists its connections.
 
 use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, lists};
@@ -17,8 +18,9 @@ const TABLES: &[&[u8]] = &[b"processlist", b"metadata_lock_info"];
 /// Functions that take or give such a number.
 const FUNCTIONS: &[&str] = &["IS_USED_LOCK", "PS_THREAD_ID", "PS_CURRENT_THREAD_ID"];
 
-/// From which byte on `CONNECTION_ID()` in this text is the session's own number; `None` if all of it is about the server's: it compares it with what the server
-/// lists, explains a statement or defines something that others use later. `schema`: the current one.
+/// From which byte on `CONNECTION_ID()` in this text is the session's own number; `None` if all of
+/// it is about the server's: it compares it with what the server lists, explains a statement or
+/// defines something that others use later. `schema`: the current one.
 #[must_use]
 pub fn own_number_from(sql: &[u8], lexing: Lexing, schema: &str) -> Option<usize> {
     if lexing.shifts() && !sql.is_ascii() || lexing.hides(sql) || lists::all_of(schema.as_bytes()) {
@@ -26,28 +28,40 @@ pub fn own_number_from(sql: &[u8], lexing: Lexing, schema: &str) -> Option<usize
     }
     let tokens = tokens_of(sql, lexing)?;
     let first = tokens.iter().position(|token| !token.is_sign(b'('))?;
-    if tokens[first].is_any(&["SHOW", "EXPLAIN", "DESC", "DESCRIBE", "KILL"]) || asks_the_server(&tokens, schema) {
+    if tokens[first].is_any(&["SHOW", "EXPLAIN", "DESC", "DESCRIBE", "KILL"])
+        || asks_the_server(&tokens, schema)
+    {
         return None;
     }
     // A text that is made up on the server may be a KILL there.
-    if tokens.iter().any(|token| token.is_any(&["KILL", "PREPARE", "EXECUTE"])) && has_word(sql, b"kill") {
+    if tokens
+        .iter()
+        .any(|token| token.is_any(&["KILL", "PREPARE", "EXECUTE"]))
+        && has_word(sql, b"kill")
+    {
         return None;
     }
-    if !tokens.iter().any(|token| token.is_any(&["CREATE", "ALTER"])) {
+    if !tokens
+        .iter()
+        .any(|token| token.is_any(&["CREATE", "ALTER"]))
+    {
         return Some(0);
     }
     // Of a definition only the rows that it begins with are of now.
     let mut head = tokens[first..].iter();
     let table = head.find(|token| !token.is_any(&["CREATE", "OR", "REPLACE", "TEMPORARY"]))?;
-    let defines_once = tokens[first + 1..].iter().all(|token| !token.is_any(&["CREATE", "ALTER"]) && !token.is_sign(b';'));
+    let defines_once = tokens[first + 1..]
+        .iter()
+        .all(|token| !token.is_any(&["CREATE", "ALTER"]) && !token.is_sign(b';'));
     if !tokens[first].is("CREATE") || !table.is("TABLE") || !defines_once {
         return None;
     }
-    head.find(|token| token.is("SELECT")).map(|token| token.start)
+    head.find(|token| token.is("SELECT"))
+        .map(|token| token.start)
 }
 
-/// The tokens of a text that may be written anew: of so many at most, each of which takes 32 bytes meanwhile. `None` also if an executable comment is in it that
-/// servers read in different ways.
+/// The tokens of a text that may be written anew: of so many at most, each of which takes 32 bytes
+/// meanwhile. `None` also if an executable comment is in it that servers read in different ways.
 pub(crate) fn tokens_of(sql: &[u8], lexing: Lexing) -> Option<Vec<Token<'_>>> {
     const TOKENS_MAX: usize = 1_000_000;
     let mut words = lexing.words(sql);
@@ -57,7 +71,8 @@ pub(crate) fn tokens_of(sql: &[u8], lexing: Lexing) -> Option<Vec<Token<'_>>> {
 
 /// Whether these letters stand somewhere.
 fn has_word(sql: &[u8], letters: &[u8]) -> bool {
-    sql.windows(letters.len()).any(|some| some.eq_ignore_ascii_case(letters))
+    sql.windows(letters.len())
+        .any(|some| some.eq_ignore_ascii_case(letters))
 }
 
 /// Whether it names what lists connections.
@@ -65,25 +80,40 @@ fn asks_the_server(tokens: &[Token<'_>], schema: &str) -> bool {
     tokens.iter().any(|token| token.is_any(FUNCTIONS)) || lists::named(tokens, schema, TABLES)
 }
 
-/// What stands for the call or the variable that begins with this token: a value of its type and width, since the one that it decides between is still there, and
-/// servers warn of it as ever. And the last token. `sets`: the text is a SET.
-pub(crate) fn own_number(tokens: &[Token<'_>], at: usize, own: OwnNumber, sets: bool) -> Option<(usize, String)> {
-    let [first, rest @ ..] = tokens.get(at..)? else { return None };
+/// What stands for the call or the variable that begins with this token: a value of its type and
+/// width, since the one that it decides between is still there, and servers warn of it as ever. And
+/// the last token. `sets`: the text is a SET.
+pub(crate) fn own_number(
+    tokens: &[Token<'_>],
+    at: usize,
+    own: OwnNumber,
+    sets: bool,
+) -> Option<(usize, String)> {
+    let [first, rest @ ..] = tokens.get(at..)? else {
+        return None;
+    };
     if first.start < own.from {
         return None;
     }
     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
     let is_named = |token: &Token<'_>, name: &str| {
-        matches!(token.kind, Kind::Word | Kind::Name) && unquote(token.text).eq_ignore_ascii_case(name.as_bytes())
+        matches!(token.kind, Kind::Word | Kind::Name)
+            && unquote(token.text).eq_ignore_ascii_case(name.as_bytes())
     };
     let (last, asked) = match rest {
-        [open, close, ..] if is_named(first, "CONNECTION_ID") && open.is_sign(b'(') && close.is_sign(b')') => {
+        [open, close, ..]
+            if is_named(first, "CONNECTION_ID") && open.is_sign(b'(') && close.is_sign(b')') =>
+        {
             if before.is_some_and(|before| before.is_sign(b'.') || before.is_sign(b'@')) {
                 return None;
             }
             (at + 2, "CONNECTION_ID()")
         }
-        [other, name, ..] if first.is_sign(b'@') && other.is_sign(b'@') && is_named(name, THREAD) => (at + 2, VARIABLE),
+        [other, name, ..]
+            if first.is_sign(b'@') && other.is_sign(b'@') && is_named(name, THREAD) =>
+        {
+            (at + 2, VARIABLE)
+        }
         [other, scope, dot, name, ..]
             if first.is_sign(b'@')
                 && other.is_sign(b'@')
@@ -99,17 +129,28 @@ pub(crate) fn own_number(tokens: &[Token<'_>], at: usize, own: OwnNumber, sets: 
     if asked == VARIABLE && sets && tokens.get(last + 1).is_some_and(is_set) {
         return None;
     }
-    Some((last, format!("IF(1,CAST({} AS UNSIGNED),{asked})", own.number)))
+    Some((
+        last,
+        format!("IF(1,CAST({} AS UNSIGNED),{asked})", own.number),
+    ))
 }
 
 /// The variable that `CONNECTION_ID()` is, unless a client sets it.
 const THREAD: &str = "pseudo_thread_id";
 const VARIABLE: &str = "@@pseudo_thread_id";
 
-/// The text with the session's number wherever it asks for it, a column under the title that it had; `None` if it does not.
+/// The text with the session's number wherever it asks for it, a column under the title that it
+/// had; `None` if it does not.
 #[must_use]
 pub fn with_own_number(sql: &[u8], lexing: Lexing, own: OwnNumber) -> Option<Vec<u8>> {
-    crate::with_counts(sql, lexing, crate::Counts { own: Some(own), ..crate::Counts::default() })
+    crate::with_counts(
+        sql,
+        lexing,
+        crate::Counts {
+            own: Some(own),
+            ..crate::Counts::default()
+        },
+    )
 }
 
 #[cfg(test)]
@@ -119,7 +160,8 @@ mod tests {
     fn replaced(sql: &str) -> Option<String> {
         let from = own_number_from(sql.as_bytes(), Lexing::Escapes, "shop")?;
         let own = OwnNumber { number: 7, from };
-        with_own_number(sql.as_bytes(), Lexing::Escapes, own).map(|text| String::from_utf8(text).expect("it was text"))
+        with_own_number(sql.as_bytes(), Lexing::Escapes, own)
+            .map(|text| String::from_utf8(text).expect("it was text"))
     }
 
     #[test]
@@ -127,12 +169,30 @@ mod tests {
         let seven = "IF(1,CAST(7 AS UNSIGNED),CONNECTION_ID())";
         let thread = "IF(1,CAST(7 AS UNSIGNED),@@pseudo_thread_id)";
         for (sql, wanted) in [
-            ("SELECT CONNECTION_ID() + 0", format!("SELECT {seven} + 0 AS `CONNECTION_ID() + 0`")),
-            ("SELECT CONNECTION_ID() = ? mine", format!("SELECT {seven} = ? mine")),
-            ("select 1, connection_id ( ) me", format!("select 1, {seven} me")),
-            ("SELECT @@pseudo_thread_id", format!("SELECT {thread} AS `@@pseudo_thread_id`")),
-            ("SELECT @@session.Pseudo_Thread_Id x", format!("SELECT {thread} x")),
-            ("INSERT INTO locks VALUES (1, CONNECTION_ID(), ?)", format!("INSERT INTO locks VALUES (1, {seven}, ?)")),
+            (
+                "SELECT CONNECTION_ID() + 0",
+                format!("SELECT {seven} + 0 AS `CONNECTION_ID() + 0`"),
+            ),
+            (
+                "SELECT CONNECTION_ID() = ? mine",
+                format!("SELECT {seven} = ? mine"),
+            ),
+            (
+                "select 1, connection_id ( ) me",
+                format!("select 1, {seven} me"),
+            ),
+            (
+                "SELECT @@pseudo_thread_id",
+                format!("SELECT {thread} AS `@@pseudo_thread_id`"),
+            ),
+            (
+                "SELECT @@session.Pseudo_Thread_Id x",
+                format!("SELECT {thread} x"),
+            ),
+            (
+                "INSERT INTO locks VALUES (1, CONNECTION_ID(), ?)",
+                format!("INSERT INTO locks VALUES (1, {seven}, ?)"),
+            ),
             (
                 "INSERT INTO locks VALUES (1) RETURNING id, CONNECTION_ID()",
                 format!("INSERT INTO locks VALUES (1) RETURNING id, {seven} AS `CONNECTION_ID()`"),
@@ -141,12 +201,20 @@ mod tests {
                 "UPDATE locks SET owner = CONNECTION_ID() WHERE owner IN (0, CONNECTION_ID())",
                 format!("UPDATE locks SET owner = {seven} WHERE owner IN (0, {seven})"),
             ),
-            ("SET @x = CONNECTION_ID(), @y = @@pseudo_thread_id", format!("SET @x = {seven}, @y = {thread}")),
-            ("SET @@pseudo_thread_id = CONNECTION_ID()", format!("SET @@pseudo_thread_id = {seven}")),
+            (
+                "SET @x = CONNECTION_ID(), @y = @@pseudo_thread_id",
+                format!("SET @x = {seven}, @y = {thread}"),
+            ),
+            (
+                "SET @@pseudo_thread_id = CONNECTION_ID()",
+                format!("SET @@pseudo_thread_id = {seven}"),
+            ),
             ("CALL p(CONNECTION_ID())", format!("CALL p({seven})")),
             (
                 "SELECT CONNECTION_ID(), table_name FROM information_schema.tables",
-                format!("SELECT {seven} AS `CONNECTION_ID()`, table_name FROM information_schema.tables"),
+                format!(
+                    "SELECT {seven} AS `CONNECTION_ID()`, table_name FROM information_schema.tables"
+                ),
             ),
             (
                 "CREATE TABLE t (a INT DEFAULT (CONNECTION_ID())) SELECT CONNECTION_ID() AS b",
@@ -156,10 +224,15 @@ mod tests {
                 "CREATE TEMPORARY TABLE t AS SELECT CONNECTION_ID() AS b",
                 format!("CREATE TEMPORARY TABLE t AS SELECT {seven} AS b"),
             ),
-            ("SELECT 1; SELECT CONNECTION_ID() a", format!("SELECT 1; SELECT {seven} a")),
+            (
+                "SELECT 1; SELECT CONNECTION_ID() a",
+                format!("SELECT 1; SELECT {seven} a"),
+            ),
             (
                 "DELETE l FROM locks l JOIN systems sys ON sys.id = l.system WHERE l.owner = CONNECTION_ID()",
-                format!("DELETE l FROM locks l JOIN systems sys ON sys.id = l.system WHERE l.owner = {seven}"),
+                format!(
+                    "DELETE l FROM locks l JOIN systems sys ON sys.id = l.system WHERE l.owner = {seven}"
+                ),
             ),
             (
                 "UPDATE sys SET sys.a = 1 WHERE sys.owner = CONNECTION_ID()",
@@ -169,12 +242,30 @@ mod tests {
                 "INSERT INTO sys VALUES (1) ON DUPLICATE KEY UPDATE sys.owner = CONNECTION_ID()",
                 format!("INSERT INTO sys VALUES (1) ON DUPLICATE KEY UPDATE sys.owner = {seven}"),
             ),
-            ("UPDATE t SET returning = CONNECTION_ID()", format!("UPDATE t SET returning = {seven}")),
-            ("SELECT returning + CONNECTION_ID()", format!("SELECT returning + {seven} AS `returning + CONNECTION_ID()`")),
-            ("SELECT returning, CONNECTION_ID() n", format!("SELECT returning, {seven} n")),
-            ("INSERT INTO t (returning) VALUES (CONNECTION_ID())", format!("INSERT INTO t (returning) VALUES ({seven})")),
-            ("SELECT t.returning, CONNECTION_ID()", format!("SELECT t.returning, {seven} AS `CONNECTION_ID()`")),
-            ("SELECT a FROM t ORDER BY returning, CONNECTION_ID()", format!("SELECT a FROM t ORDER BY returning, {seven}")),
+            (
+                "UPDATE t SET returning = CONNECTION_ID()",
+                format!("UPDATE t SET returning = {seven}"),
+            ),
+            (
+                "SELECT returning + CONNECTION_ID()",
+                format!("SELECT returning + {seven} AS `returning + CONNECTION_ID()`"),
+            ),
+            (
+                "SELECT returning, CONNECTION_ID() n",
+                format!("SELECT returning, {seven} n"),
+            ),
+            (
+                "INSERT INTO t (returning) VALUES (CONNECTION_ID())",
+                format!("INSERT INTO t (returning) VALUES ({seven})"),
+            ),
+            (
+                "SELECT t.returning, CONNECTION_ID()",
+                format!("SELECT t.returning, {seven} AS `CONNECTION_ID()`"),
+            ),
+            (
+                "SELECT a FROM t ORDER BY returning, CONNECTION_ID()",
+                format!("SELECT a FROM t ORDER BY returning, {seven}"),
+            ),
             (
                 "DELETE FROM t WHERE a = 1 RETURNING (CONNECTION_ID())",
                 format!("DELETE FROM t WHERE a = 1 RETURNING ({seven}) AS `(CONNECTION_ID())`"),
@@ -217,10 +308,20 @@ mod tests {
             assert_eq!(replaced(sql), None, "{sql}");
         }
         for schema in ["performance_schema", "SYS", "mysql"] {
-            assert_eq!(own_number_from(b"SELECT * FROM threads WHERE id = CONNECTION_ID()", Lexing::Escapes, schema), None);
+            assert_eq!(
+                own_number_from(
+                    b"SELECT * FROM threads WHERE id = CONNECTION_ID()",
+                    Lexing::Escapes,
+                    schema
+                ),
+                None
+            );
         }
         let listed = |sql: &[u8]| own_number_from(sql, Lexing::Escapes, "information_schema");
-        assert_eq!(listed(b"SELECT * FROM processlist WHERE id = CONNECTION_ID()"), None);
+        assert_eq!(
+            listed(b"SELECT * FROM processlist WHERE id = CONNECTION_ID()"),
+            None
+        );
         assert_eq!(listed(b"SELECT CONNECTION_ID() FROM tables"), Some(0));
     }
 }

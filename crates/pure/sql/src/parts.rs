@@ -76,15 +76,24 @@ const CHARSETS: [&str; 41] = [
 
 fn is_keyword(word: &[u8]) -> bool {
     let mut upper = [0; 20];
-    let Some(upper) = upper.get_mut(..word.len()) else { return false };
+    let Some(upper) = upper.get_mut(..word.len()) else {
+        return false;
+    };
     upper.copy_from_slice(word);
     upper.make_ascii_uppercase();
-    KEYWORDS.binary_search_by(|known| known.as_bytes().cmp(upper)).is_ok()
+    KEYWORDS
+        .binary_search_by(|known| known.as_bytes().cmp(upper))
+        .is_ok()
 }
 
 fn is_introducer(word: &[u8]) -> bool {
-    let [b'_', charset @ ..] = word else { return false };
-    charset.eq_ignore_ascii_case(b"utf8mb4") || CHARSETS.iter().any(|known| charset.eq_ignore_ascii_case(known.as_bytes()))
+    let [b'_', charset @ ..] = word else {
+        return false;
+    };
+    charset.eq_ignore_ascii_case(b"utf8mb4")
+        || CHARSETS
+            .iter()
+            .any(|known| charset.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 impl<'a> Parts<'a> {
@@ -106,7 +115,10 @@ impl<'a> Parts<'a> {
     }
 
     pub(crate) fn of_template_bytes(text: &'a [u8]) -> Self {
-        Self { template: true, ..Self::of(text, Lexing::Escapes) }
+        Self {
+            template: true,
+            ..Self::of(text, Lexing::Escapes)
+        }
     }
 
     /// Whether the last part was a name in backquotes.
@@ -127,11 +139,19 @@ impl<'a> Parts<'a> {
     /// The end of the number that begins at `start`, if one does and nothing hangs on to it.
     fn number(&self, start: usize) -> Option<usize> {
         let at = |i: usize| self.text.get(i).copied().unwrap_or(0);
-        let digits = |from: usize| self.text[from.min(self.text.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let digits = |from: usize| {
+            self.text[from.min(self.text.len())..]
+                .iter()
+                .take_while(|b| b.is_ascii_digit())
+                .count()
+        };
         let hex = matches!((at(start), at(start + 1)), (b'0', b'x' | b'b'));
         let mut end = start;
         if hex {
-            end += 2 + self.text[start + 2..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
+            end += 2 + self.text[start + 2..]
+                .iter()
+                .take_while(|b| b.is_ascii_hexdigit())
+                .count();
         } else {
             let whole = digits(end);
             end += whole;
@@ -159,9 +179,15 @@ impl<'a> Parts<'a> {
     fn value(&mut self, token: Token<'a>) -> Option<Cow<'a, [u8]>> {
         // Most words are names or keywords, which is seen at once.
         let may_begin = |byte: u8| {
-            byte.is_ascii_digit() || matches!(byte.to_ascii_uppercase(), b'X' | b'B' | b'N' | b'D' | b'T' | b'F' | b'_')
+            byte.is_ascii_digit()
+                || matches!(
+                    byte.to_ascii_uppercase(),
+                    b'X' | b'B' | b'N' | b'D' | b'T' | b'F' | b'_'
+                )
         };
-        if token.kind == Kind::Name || token.kind == Kind::Word && (self.name || !may_begin(token.text[0])) {
+        if token.kind == Kind::Name
+            || token.kind == Kind::Word && (self.name || !may_begin(token.text[0]))
+        {
             return None;
         }
         let mut pieces: Vec<(usize, usize)> = Vec::new();
@@ -169,10 +195,13 @@ impl<'a> Parts<'a> {
         let mut words = self.words.clone();
         if self.operand && (token.is_sign(b'-') || token.is_sign(b'+')) {
             pieces.push((token.start, token.end()));
-            token = words.next().filter(|next| next.text[0].is_ascii_digit() || next.is_sign(b'.'))?;
+            token = words
+                .next()
+                .filter(|next| next.text[0].is_ascii_digit() || next.is_sign(b'.'))?;
         }
         let first = token.text[0];
-        let adjacent = |words: &Words<'a>, end: usize| words.peek().filter(|next| next.start == end);
+        let adjacent =
+            |words: &Words<'a>, end: usize| words.peek().filter(|next| next.start == end);
         match token.kind {
             Kind::Sign if first == b'.' && !self.operand => return None,
             Kind::Sign if first == b'.' => {
@@ -181,7 +210,8 @@ impl<'a> Parts<'a> {
                 pieces.push((token.start, end));
             }
             Kind::Sign if first == b'?' => {
-                let number = adjacent(&words, token.end()).filter(|next| self.template && next.kind == Kind::Word);
+                let number = adjacent(&words, token.end())
+                    .filter(|next| self.template && next.kind == Kind::Word);
                 if number.is_some() {
                     words.next();
                 }
@@ -205,7 +235,8 @@ impl<'a> Parts<'a> {
                 let next = words.peek();
                 let string = next.filter(|next| next.kind == Kind::String);
                 let marked = token.is_any(&["X", "B", "N"])
-                    && string.is_some_and(|next| next.start == token.end() && next.text[0] == b'\'');
+                    && string
+                        .is_some_and(|next| next.start == token.end() && next.text[0] == b'\'');
                 let dated = token.is_any(&["DATE", "TIME", "TIMESTAMP"]) && string.is_some();
                 if token.is_any(&["NULL", "TRUE", "FALSE"]) {
                     pieces.push((token.start, token.end()));
@@ -217,16 +248,23 @@ impl<'a> Parts<'a> {
                     self.strings(next, &mut words, &mut pieces);
                 } else if is_introducer(token.text) {
                     // `_binary X'00'`, `_utf8mb4'x'`, `_latin1 0x41`.
-                    let follows = next.filter(|next| next.kind != Kind::Sign && (string.is_some() || next.kind == Kind::Word))?;
+                    let follows = next.filter(|next| {
+                        next.kind != Kind::Sign && (string.is_some() || next.kind == Kind::Word)
+                    })?;
                     let before = std::mem::replace(&mut self.words, words.clone());
                     self.words.next();
-                    let literal = string.is_some() || follows.text[0] == b'0' || follows.is_any(&["X", "B"]);
+                    let literal =
+                        string.is_some() || follows.text[0] == b'0' || follows.is_any(&["X", "B"]);
                     let value = if literal { self.value(follows) } else { None };
                     let Some(value) = value else {
                         self.words = before;
                         return None;
                     };
-                    let gap: &[u8] = if follows.start == token.end() { b"" } else { b" " };
+                    let gap: &[u8] = if follows.start == token.end() {
+                        b""
+                    } else {
+                        b" "
+                    };
                     return Some(Cow::Owned([token.text, gap, &value].concat()));
                 } else {
                     return None;
@@ -239,8 +277,15 @@ impl<'a> Parts<'a> {
     }
 
     /// Strings that follow a string are one value with it.
-    fn strings(&mut self, first: Token<'a>, words: &mut Words<'a>, pieces: &mut Vec<(usize, usize)>) {
-        let whole = |token: &Token<'a>| end_of_quoted(token.text, 0, self.escapes) == Some(token.text.len());
+    fn strings(
+        &mut self,
+        first: Token<'a>,
+        words: &mut Words<'a>,
+        pieces: &mut Vec<(usize, usize)>,
+    ) {
+        let whole = |token: &Token<'a>| {
+            end_of_quoted(token.text, 0, self.escapes) == Some(token.text.len())
+        };
         let mut sound = whole(&first);
         while let Some(next) = words.peek().filter(|next| next.kind == Kind::String) {
             words.next();
@@ -285,7 +330,9 @@ impl<'a> Iterator for Parts<'a> {
         let part = match token.kind {
             Kind::Sign => Part::Sign(token.text[0]),
             Kind::Word
-                if !self.name && (is_keyword(token.text) || self.words.is_before(b'(') && functions::is_known(token.text)) =>
+                if !self.name
+                    && (is_keyword(token.text)
+                        || self.words.is_before(b'(') && functions::is_known(token.text)) =>
             {
                 Part::Keyword(token.text)
             }
@@ -297,7 +344,9 @@ impl<'a> Iterator for Parts<'a> {
         };
         self.operand = match &part {
             Part::Sign(sign) => !matches!(sign, b')' | b']' | b'}'),
-            Part::Keyword(word) => !OPERANDS.iter().any(|operand| word.eq_ignore_ascii_case(operand.as_bytes())),
+            Part::Keyword(word) => !OPERANDS
+                .iter()
+                .any(|operand| word.eq_ignore_ascii_case(operand.as_bytes())),
             Part::Name(_) | Part::Value(_) => false,
         };
         self.name = matches!(part, Part::Sign(b'.' | b'@'));
@@ -316,19 +365,31 @@ mod tests {
             Part::Sign(sign) => char::from(sign).to_string(),
             Part::Value(value) => format!("<{}>", String::from_utf8_lossy(&value)),
         };
-        Parts::of(sql.as_bytes(), Lexing::Escapes).map(show).collect::<Vec<_>>().join(" ")
+        Parts::of(sql.as_bytes(), Lexing::Escapes)
+            .map(show)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn values_are_whole_and_signs_belong_to_them_where_a_value_may_begin() {
         for (sql, parts) in [
-            ("select a from `t` where b=-5;", "SELECT `a` FROM `t` WHERE `b` = <-5>"),
-            ("SELECT a -5, (a)-5, -5, - 5", "SELECT `a` - <5> , ( `a` ) - <5> , <-5> , <- 5>"),
+            (
+                "select a from `t` where b=-5;",
+                "SELECT `a` FROM `t` WHERE `b` = <-5>",
+            ),
+            (
+                "SELECT a -5, (a)-5, -5, - 5",
+                "SELECT `a` - <5> , ( `a` ) - <5> , <-5> , <- 5>",
+            ),
             (
                 "SELECT 1.5, .5, 1., 1e5, 1.5E-3, 0x1F, 0b01, 1a",
                 "SELECT <1.5> , <.5> , <1.> , <1e5> , <1.5E-3> , <0x1F> , <0b01> , `1a`",
             ),
-            ("SELECT 'a' 'b', \"c\"'d', N'e', x'00', b'1'", "SELECT <'a' 'b'> , <\"c\"'d'> , <N'e'> , <x'00'> , <b'1'>"),
+            (
+                "SELECT 'a' 'b', \"c\"'d', N'e', x'00', b'1'",
+                "SELECT <'a' 'b'> , <\"c\"'d'> , <N'e'> , <x'00'> , <b'1'>",
+            ),
             (
                 "SELECT _utf8mb4'a', _binary X'00', _latin1 0x41, _a 'b'",
                 "SELECT <_utf8mb4'a'> , <_binary X'00'> , <_latin1 0x41> , `_a` <'b'>",
@@ -341,9 +402,18 @@ mod tests {
                 "SELECT NULL, true, ?, t.null, count(*), count",
                 "SELECT <NULL> , <true> , <?> , `t` . `null` , COUNT ( * ) , `count`",
             ),
-            ("SELECT 'a' /* x */ 'b', - /* y */ 5", "SELECT <'a' 'b'> , <- 5>"),
-            ("SELECT t.1, a.b.c, @a, @@x", "SELECT `t` . `1` , `a` . `b` . `c` , @ `a` , @ @ `x`"),
-            ("SELECT a BETWEEN -1 AND +2 ; ;", "SELECT `a` BETWEEN <-1> AND <+2>"),
+            (
+                "SELECT 'a' /* x */ 'b', - /* y */ 5",
+                "SELECT <'a' 'b'> , <- 5>",
+            ),
+            (
+                "SELECT t.1, a.b.c, @a, @@x",
+                "SELECT `t` . `1` , `a` . `b` . `c` , @ `a` , @ @ `x`",
+            ),
+            (
+                "SELECT a BETWEEN -1 AND +2 ; ;",
+                "SELECT `a` BETWEEN <-1> AND <+2>",
+            ),
             ("SELECT 1; SELECT 2", "SELECT <1> ; SELECT <2>"),
         ] {
             assert_eq!(shown(sql), parts, "{sql}");
@@ -353,6 +423,10 @@ mod tests {
     #[test]
     fn the_list_of_keywords_is_sorted_and_nothing_in_it_is_too_long() {
         assert!(KEYWORDS.is_sorted());
-        assert!(KEYWORDS.iter().all(|word| word.len() <= 20 && is_keyword(word.as_bytes())));
+        assert!(
+            KEYWORDS
+                .iter()
+                .all(|word| word.len() <= 20 && is_keyword(word.as_bytes()))
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Whether a statement may go to a server that only reads: yes only if all of it is understood and nothing speaks against it.
+//! Whether a statement may go to a server that only reads: yes only if all of it is understood and
+//! nothing speaks against it.
 //!
-//! A read that is taken for a write costs the writer a little; a write that is taken for a read is lost or refused, and what
-//! asks for something that is elsewhere gets a wrong answer. So every doubt is a no.
+//! A read that is taken for a write costs the writer a little; a write that is taken for a read is
+//! lost or refused, and what asks for something that is elsewhere gets a wrong answer. So every
+//! doubt is a no.
 
 use crate::blank::Blank;
 use crate::class::{Class, routines};
@@ -56,15 +58,25 @@ impl fmt::Display for Unread {
                 Against::Verb => "it does not begin as a read",
                 Against::Procedure => "it calls a procedure",
                 Against::Several => "it is more than one statement",
-                Against::Conditional => "it has an executable comment that not every server executes",
+                Against::Conditional => {
+                    "it has an executable comment that not every server executes"
+                }
                 Against::Into => "it has INTO",
                 Against::Lock => "it locks what it reads",
                 Against::Change => "it has INSERT, UPDATE, DELETE or REPLACE in it",
                 Against::Sequence => "it may use a sequence",
                 Against::Server => "it asks for what one server knows of itself",
             }),
-            Self::Leaves(marks) => write!(f, "it may leave something on its connection ({})", joined(marks.names())),
-            Self::Reads(marks) => write!(f, "it asks its connection for something ({})", joined(marks.names())),
+            Self::Leaves(marks) => write!(
+                f,
+                "it may leave something on its connection ({})",
+                joined(marks.names())
+            ),
+            Self::Reads(marks) => write!(
+                f,
+                "it asks its connection for something ({})",
+                joined(marks.names())
+            ),
             Self::Calls(name) => write!(f, "it calls {name}, which is not known to only read"),
             Self::Unclear => f.write_str("where its strings end depends on the session"),
         }
@@ -83,7 +95,8 @@ pub enum Lexing {
     Escapes,
     /// NO_BACKSLASH_ESCAPES.
     NoEscapes,
-    /// A character set in which a backslash or quote may be the second byte of a character (Big5, GBK, SJIS): only of ASCII is all sure.
+    /// A character set in which a backslash or quote may be the second byte of a character (Big5,
+    /// GBK, SJIS): only of ASCII is all sure.
     Shifts(Shift),
     /// A byte above ASCII is a blank.
     Blanks {
@@ -92,7 +105,8 @@ pub enum Lexing {
         /// As [`Lexing::Escapes`]; else as [`Lexing::NoEscapes`].
         escapes: bool,
     },
-    /// Servers differ in whether a backslash escapes, or it is not known: only what [`reads_alike`] is sure.
+    /// Servers differ in whether a backslash escapes, or it is not known: only what [`reads_alike`]
+    /// is sure.
     Unsure {
         /// As well as [`Lexing::Shifts`].
         shifts: bool,
@@ -103,7 +117,10 @@ pub enum Lexing {
 #[must_use]
 pub fn reads_alike(sql: &[u8]) -> bool {
     let place = |token: Token<'_>| (token.kind, token.start, token.end());
-    memchr::memchr(b'\\', sql).is_none() || Words::new(sql).map(place).eq(Words::without_escapes(sql).map(place))
+    memchr::memchr(b'\\', sql).is_none()
+        || Words::new(sql)
+            .map(place)
+            .eq(Words::without_escapes(sql).map(place))
 }
 
 impl Lexing {
@@ -112,7 +129,10 @@ impl Lexing {
     pub const fn words<'a>(self, sql: &'a [u8]) -> Words<'a> {
         match self {
             Self::NoEscapes | Self::Blanks { escapes: false, .. } => Words::without_escapes(sql),
-            Self::Escapes | Self::Shifts(Shift::Unknown) | Self::Blanks { .. } | Self::Unsure { .. } => Words::new(sql),
+            Self::Escapes
+            | Self::Shifts(Shift::Unknown)
+            | Self::Blanks { .. }
+            | Self::Unsure { .. } => Words::new(sql),
             Self::Shifts(shift) => Words::shifting(sql, shift),
         }
     }
@@ -123,9 +143,18 @@ impl Lexing {
         !matches!(self, Self::NoEscapes | Self::Blanks { escapes: false, .. })
     }
 
-    /// The two ways to read a text of which it is not known whether a backslash escapes in it; nor is the character set.
-    pub(crate) const EITHER: [Self; 2] =
-        [Self::Blanks { blank: Blank::Any, escapes: true }, Self::Blanks { blank: Blank::Any, escapes: false }];
+    /// The two ways to read a text of which it is not known whether a backslash escapes in it; nor
+    /// is the character set.
+    pub(crate) const EITHER: [Self; 2] = [
+        Self::Blanks {
+            blank: Blank::Any,
+            escapes: true,
+        },
+        Self::Blanks {
+            blank: Blank::Any,
+            escapes: false,
+        },
+    ];
 
     /// The text with ASCII's blank in place of those above it; `None` if it has none.
     pub(crate) fn respaced(self, sql: &[u8]) -> Option<Vec<u8>> {
@@ -145,10 +174,14 @@ impl Lexing {
                 let [escapes, not] = Self::EITHER;
                 crate::class::either(escapes.class(sql), &not.class(sql))
             }
-            Self::NoEscapes | Self::Blanks { .. } | Self::Shifts(_) if !sql.is_ascii() || !self.escapes() => {
+            Self::NoEscapes | Self::Blanks { .. } | Self::Shifts(_)
+                if !sql.is_ascii() || !self.escapes() =>
+            {
                 let class = crate::class::classify(self.words(sql));
                 match self.respaced(sql) {
-                    Some(text) => crate::class::either(class, &crate::class::classify(self.words(&text))),
+                    Some(text) => {
+                        crate::class::either(class, &crate::class::classify(self.words(&text)))
+                    }
                     None => class,
                 }
             }
@@ -162,31 +195,41 @@ impl Lexing {
         matches!(self, Self::Shifts(_) | Self::Unsure { shifts: true })
     }
 
-    /// Whether a byte of this text that looks like a backslash or a quote may belong to a character, strings may end elsewhere than they seem to, or what
-    /// looks like part of a word is a blank.
+    /// Whether a byte of this text that looks like a backslash or a quote may belong to a
+    /// character, strings may end elsewhere than they seem to, or what looks like part of a word is
+    /// a blank.
     #[must_use]
     pub fn hides(self, sql: &[u8]) -> bool {
         match self {
-            Self::Shifts(shift) => !sql.is_ascii() && (shift.hides(sql) || self.respaced(sql).is_some()),
-            Self::Unsure { shifts } => shifts && !sql.is_ascii() || !reads_alike(sql) || self.respaced(sql).is_some(),
+            Self::Shifts(shift) => {
+                !sql.is_ascii() && (shift.hides(sql) || self.respaced(sql).is_some())
+            }
+            Self::Unsure { shifts } => {
+                shifts && !sql.is_ascii() || !reads_alike(sql) || self.respaced(sql).is_some()
+            }
             Self::Blanks { .. } => self.respaced(sql).is_some(),
             Self::Escapes | Self::NoEscapes => false,
         }
     }
 
-    /// Whether the tokens of this text are those that the server sees, whatever the rest of the session's mode and character set.
+    /// Whether the tokens of this text are those that the server sees, whatever the rest of the
+    /// session's mode and character set.
     #[must_use]
     pub fn is_sure_of(self, sql: &[u8]) -> bool {
         if self.shifts() && !sql.is_ascii() || self.hides(sql) {
             return false;
         }
-        // In Latin-1, which nobody may have told us, this byte is a blank. In UTF-8 it never follows ASCII.
+        // In Latin-1, which nobody may have told us, this byte is a blank. In UTF-8 it never
+        // follows ASCII.
         let mut blanks = memchr::memchr_iter(0xA0, sql);
         if blanks.any(|at| at == 0 || sql[at - 1].is_ascii()) {
             return false;
         }
-        // Under ANSI_QUOTES, which no flag tells, what stands in double quotes is a name and knows no escapes.
-        let quoted = |token: Token<'_>| token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some();
+        // Under ANSI_QUOTES, which no flag tells, what stands in double quotes is a name and knows
+        // no escapes.
+        let quoted = |token: Token<'_>| {
+            token.text[0] == b'"' && memchr::memmem::find(token.text, b"\\\"").is_some()
+        };
         memchr::memmem::find(sql, b"\\\"").is_none() || !self.words(sql).any(quoted)
     }
 }
@@ -200,7 +243,8 @@ pub struct Routine<'a> {
     pub name: Cow<'a, [u8]>,
 }
 
-/// Every function that is not the server's own, and every procedure, that a statement calls. Where blanks are hidden in it, one without a name besides.
+/// Every function that is not the server's own, and every procedure, that a statement calls. Where
+/// blanks are hidden in it, one without a name besides.
 #[must_use]
 pub fn calls(sql: &[u8], lexing: Lexing) -> Vec<Routine<'_>> {
     let mut all = routines(lexing.words(sql));
@@ -208,28 +252,42 @@ pub fn calls(sql: &[u8], lexing: Lexing) -> Vec<Routine<'_>> {
         all.extend(routines(Words::without_escapes(sql)));
     }
     if lexing.respaced(sql).is_some() {
-        all.push(Routine { schema: None, name: Cow::Borrowed(b"") });
+        all.push(Routine {
+            schema: None,
+            name: Cow::Borrowed(b""),
+        });
     }
     all
 }
 
-/// Whether the statement, of this class and text, may go to a server that only reads. `harmless` tells which routines of users
-/// only read.
+/// Whether the statement, of this class and text, may go to a server that only reads. `harmless`
+/// tells which routines of users only read.
 ///
 /// # Errors
 /// What speaks against it.
-pub fn reading(class: &Class<'_>, sql: &[u8], lexing: Lexing, harmless: impl Fn(&Routine<'_>) -> bool) -> Result<(), Unread> {
+pub fn reading(
+    class: &Class<'_>,
+    sql: &[u8],
+    lexing: Lexing,
+    harmless: impl Fn(&Routine<'_>) -> bool,
+) -> Result<(), Unread> {
     let calls = class.against == Some(Against::Procedure);
     if let Some(against) = class.against.filter(|_| !calls) {
         return Err(Unread::Words(against));
     }
-    let routine = Leaves::UNKNOWN_FUNCTION.with(if calls { Leaves::UNKNOWN_STATE } else { Leaves::NONE });
+    let routine = Leaves::UNKNOWN_FUNCTION.with(if calls {
+        Leaves::UNKNOWN_STATE
+    } else {
+        Leaves::NONE
+    });
     let leaves = class.leaves.without(routine);
     if !leaves.is_empty() {
         return Err(Unread::Leaves(leaves));
     }
     // Variables of the session are the same on every connection that it gets.
-    let reads = class.reads.without(Reads::SESSION_VARIABLE.with(Reads::XPATH));
+    let reads = class
+        .reads
+        .without(Reads::SESSION_VARIABLE.with(Reads::XPATH));
     if !reads.is_empty() {
         return Err(Unread::Reads(reads));
     }
@@ -242,7 +300,9 @@ pub fn reading(class: &Class<'_>, sql: &[u8], lexing: Lexing, harmless: impl Fn(
             return Err(Unread::Words(Against::Procedure));
         }
         if let Some(unknown) = called.iter().find(|routine| !harmless(routine)) {
-            return Err(Unread::Calls(String::from_utf8_lossy(&unknown.name).into_owned()));
+            return Err(Unread::Calls(
+                String::from_utf8_lossy(&unknown.name).into_owned(),
+            ));
         }
     }
     Ok(())
@@ -275,20 +335,33 @@ const SHOWN: [&str; 21] = [
 
 /// After SHOW.
 pub(crate) fn of_show(mut words: Words<'_>) -> Option<Against> {
-    let what = words.find(|token| !token.is_any(&["EXTENDED", "FULL", "STORAGE", "GLOBAL", "SESSION", "LOCAL"]));
+    let what = words.find(|token| {
+        !token.is_any(&["EXTENDED", "FULL", "STORAGE", "GLOBAL", "SESSION", "LOCAL"])
+    });
     let what = what.filter(|token| token.kind == Kind::Word);
     let variables = what.is_some_and(|token| token.is("VARIABLES"));
-    let harmless = what.is_some_and(|token| token.is_any(&SHOWN) || token.is_any(&["TRIGGERS", "WARNINGS", "ERRORS", "COUNT"]));
+    let harmless = what.is_some_and(|token| {
+        token.is_any(&SHOWN) || token.is_any(&["TRIGGERS", "WARNINGS", "ERRORS", "COUNT"])
+    });
     match variables {
         true => shows_role(words).then_some(Against::Server),
         false => (!harmless).then_some(Against::Server),
     }
 }
 
-/// Names of variables in which a server and its replicas differ, and by which clients tell them apart; with `_` at the end what begins so.
-const ROLE: [&str; 6] = ["read_only", "super_read_only", "innodb_read_only", "last_gtid", "gtid_", "wsrep_"];
+/// Names of variables in which a server and its replicas differ, and by which clients tell them
+/// apart; with `_` at the end what begins so.
+const ROLE: [&str; 6] = [
+    "read_only",
+    "super_read_only",
+    "innodb_read_only",
+    "last_gtid",
+    "gtid_",
+    "wsrep_",
+];
 
-/// Whether `SHOW VARIABLES`, of which this is the rest, may show one of [`ROLE`]: unless it names those that it wants.
+/// Whether `SHOW VARIABLES`, of which this is the rest, may show one of [`ROLE`]: unless it names
+/// those that it wants.
 fn shows_role(words: Words<'_>) -> bool {
     let mut named = false;
     for token in words {
@@ -300,7 +373,10 @@ fn shows_role(words: Words<'_>) -> bool {
                 }
             }
             Kind::Word if token.is_any(&["LIKE", "WHERE", "VARIABLE_NAME", "IN", "OR"]) => {}
-            Kind::Sign if [b'=', b'(', b')', b',', b';'].iter().any(|sign| token.is_sign(*sign)) => {}
+            Kind::Sign
+                if [b'=', b'(', b')', b',', b';']
+                    .iter()
+                    .any(|sign| token.is_sign(*sign)) => {}
             _ => return true,
         }
     }
@@ -309,7 +385,10 @@ fn shows_role(words: Words<'_>) -> bool {
 
 /// Whether a pattern of LIKE fits one of [`ROLE`], or may where nothing is sure.
 fn may_be_role(pattern: &[u8]) -> bool {
-    let sure = pattern.split(|byte| matches!(byte, b'%' | b'\\')).next().unwrap_or_default();
+    let sure = pattern
+        .split(|byte| matches!(byte, b'%' | b'\\'))
+        .next()
+        .unwrap_or_default();
     let alike = |(a, b): (&u8, u8)| *a == b'_' || a.eq_ignore_ascii_case(&b);
     ROLE.iter().any(|role| {
         let longer = sure.len() > role.len() && !role.ends_with('_');
@@ -321,7 +400,9 @@ fn may_be_role(pattern: &[u8]) -> bool {
 /// Variables in which a server and its replicas differ, and by which clients tell them apart.
 pub(crate) fn is_of_one_server(variable: &[u8]) -> bool {
     ROLE.iter().any(|role| {
-        let begins = variable.get(..role.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(role.as_bytes()));
+        let begins = variable
+            .get(..role.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(role.as_bytes()));
         begins && (role.ends_with('_') || variable.len() == role.len())
     })
 }
@@ -345,7 +426,8 @@ pub(crate) fn asks_one_server(function: Token<'_>) -> bool {
     ])
 }
 
-/// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and means the same after blanks.
+/// Body of a fuzz target: what may go to a reader leaves nothing, holds no second statement, and
+/// means the same after blanks.
 pub fn fuzz_reading(data: &[u8]) {
     let [how, sql @ ..] = data else { return };
     let lexing = [
@@ -353,14 +435,22 @@ pub fn fuzz_reading(data: &[u8]) {
         Lexing::NoEscapes,
         Lexing::Shifts(Shift::Gbk),
         Lexing::Unsure { shifts: false },
-        Lexing::Blanks { blank: Blank::Latin, escapes: true },
-        Lexing::Blanks { blank: Blank::Any, escapes: false },
+        Lexing::Blanks {
+            blank: Blank::Latin,
+            escapes: true,
+        },
+        Lexing::Blanks {
+            blank: Blank::Any,
+            escapes: false,
+        },
     ][usize::from(how % 6)];
     let class = lexing.class(sql);
     let strict = reading(&class, sql, lexing, |_| false);
     let all = reading(&class, sql, lexing, |_| true);
     if strict.is_ok() {
-        assert!(all.is_ok() && class.leaves.is_empty() && !class.multi && !class.ddl && !class.sets);
+        assert!(
+            all.is_ok() && class.leaves.is_empty() && !class.multi && !class.ddl && !class.sets
+        );
     }
     let longer = [sql, b"\n"].concat();
     let again = lexing.class(&longer);

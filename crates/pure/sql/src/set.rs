@@ -1,9 +1,10 @@
-//! The grammar of SET: what a client wants changed, so that it can be done again on another connection.
+//! The grammar of SET: what a client wants changed, so that it can be done again on another
+//! connection.
 //!
 //! <https://dev.mysql.com/doc/refman/8.4/en/set-variable.html> and the pages beside it;
-//! <https://mariadb.com/kb/en/set/>. What is not certain is [`NotUnderstood`]: a guess would change a session's
-//! meaning without anybody noticing. So is a backslash in a string for who does not know the `sql_mode` ([`parse`]); for who does
-//! ([`parse_in`]), such a value is an expression.
+//! <https://mariadb.com/kb/en/set/>. What is not certain is [`NotUnderstood`]: a guess would change
+//! a session's meaning without anybody noticing. So is a backslash in a string for who does not
+//! know the `sql_mode` ([`parse`]); for who does ([`parse_in`]), such a value is an expression.
 
 use crate::words::{Kind, Token, Words, end_of_quoted, unquote};
 
@@ -140,11 +141,15 @@ const PARTS_MAX: usize = 256;
 /// If it is not a SET statement, or not one whose meaning is certain.
 pub fn parse(sql: &[u8]) -> Result<Vec<Setting<'_>>, NotUnderstood> {
     let (settings, backslash) = read(sql, true)?;
-    if backslash { Err(NotUnderstood) } else { Ok(settings) }
+    if backslash {
+        Err(NotUnderstood)
+    } else {
+        Ok(settings)
+    }
 }
 
-/// As [`parse`], in a session where it is known whether a backslash escapes in strings: what NO_BACKSLASH_ESCAPES says, which
-/// the server tells in its status flags.
+/// As [`parse`], in a session where it is known whether a backslash escapes in strings: what
+/// NO_BACKSLASH_ESCAPES says, which the server tells in its status flags.
 ///
 /// # Errors
 /// If it is not a SET statement, or not one whose meaning is certain.
@@ -154,10 +159,25 @@ pub fn parse_in(sql: &[u8], escapes: bool) -> Result<Vec<Setting<'_>>, NotUnders
 
 /// The settings, and whether a string had a backslash.
 fn read(sql: &[u8], escapes: bool) -> Result<(Vec<Setting<'_>>, bool), NotUnderstood> {
-    let words = if escapes { Words::new(sql) } else { Words::without_escapes(sql) };
-    let mut grammar = Grammar { sql, words, escapes, end: 0, sticky: false, backslash: false };
+    let words = if escapes {
+        Words::new(sql)
+    } else {
+        Words::without_escapes(sql)
+    };
+    let mut grammar = Grammar {
+        sql,
+        words,
+        escapes,
+        end: 0,
+        sticky: false,
+        backslash: false,
+    };
     let settings = grammar.statement()?;
-    if grammar.words.is_conditional() { Err(NotUnderstood) } else { Ok((settings, grammar.backslash)) }
+    if grammar.words.is_conditional() {
+        Err(NotUnderstood)
+    } else {
+        Ok((settings, grammar.backslash))
+    }
 }
 
 struct Grammar<'a> {
@@ -177,12 +197,20 @@ struct Grammar<'a> {
 /// Whose value it sets is not certain: that of this session is what the server says afterwards.
 fn asked_back(setting: Setting<'_>) -> Setting<'_> {
     match setting {
-        Setting::Variable(Assignment { scope, name, value: Value::Literal(text) }) => {
-            Setting::Variable(Assignment { scope, name, value: Value::Expression(text) })
-        }
-        Setting::Variable(Assignment { scope, name, .. }) => {
-            Setting::Variable(Assignment { scope, name, value: Value::Expression(b"DEFAULT") })
-        }
+        Setting::Variable(Assignment {
+            scope,
+            name,
+            value: Value::Literal(text),
+        }) => Setting::Variable(Assignment {
+            scope,
+            name,
+            value: Value::Expression(text),
+        }),
+        Setting::Variable(Assignment { scope, name, .. }) => Setting::Variable(Assignment {
+            scope,
+            name,
+            value: Value::Expression(b"DEFAULT"),
+        }),
         other => other,
     }
 }
@@ -229,7 +257,11 @@ impl<'a> Grammar<'a> {
             }
         }
         // TRANSACTION stands alone.
-        if settings.len() > 1 && settings.iter().any(|s| matches!(s, Setting::Transaction { .. })) {
+        if settings.len() > 1
+            && settings
+                .iter()
+                .any(|s| matches!(s, Setting::Transaction { .. }))
+        {
             return Err(NotUnderstood);
         }
         Ok(settings)
@@ -276,7 +308,11 @@ impl<'a> Grammar<'a> {
         }
         let name = self.system_name()?;
         let setting = self.assignment(scope.unwrap_or(Scope::Session), name)?;
-        Ok(if doubtful { asked_back(setting) } else { setting })
+        Ok(if doubtful {
+            asked_back(setting)
+        } else {
+            setting
+        })
     }
 
     /// `@x = …` or `@@[scope.]x = …`
@@ -288,10 +324,18 @@ impl<'a> Grammar<'a> {
             }
             let mut name = lower(token.text)?;
             // `@a.b.c` is one name.
-            while token.kind == Kind::Word && self.peek().is_some_and(|t| t.is_sign(b'.') && t.start == self.end) {
+            while token.kind == Kind::Word
+                && self
+                    .peek()
+                    .is_some_and(|t| t.is_sign(b'.') && t.start == self.end)
+            {
                 self.next();
-                let part = self.peek().filter(|t| t.kind == Kind::Word && t.start == self.end);
-                let Some(part) = part else { return Err(NotUnderstood) };
+                let part = self
+                    .peek()
+                    .filter(|t| t.kind == Kind::Word && t.start == self.end);
+                let Some(part) = part else {
+                    return Err(NotUnderstood);
+                };
                 self.next();
                 name.push('.');
                 name.push_str(&lower(part.text)?);
@@ -313,8 +357,21 @@ impl<'a> Grammar<'a> {
             return self.assignment(Scope::Session, name).map(asked_back);
         }
         // Only these differ: without a scope, `@@x` is that of the next transaction.
-        let next = ["transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"].contains(&&*name);
-        self.assignment(if next { Scope::NextTransaction } else { Scope::Session }, name)
+        let next = [
+            "transaction_isolation",
+            "tx_isolation",
+            "transaction_read_only",
+            "tx_read_only",
+        ]
+        .contains(&&*name);
+        self.assignment(
+            if next {
+                Scope::NextTransaction
+            } else {
+                Scope::Session
+            },
+            name,
+        )
     }
 
     /// `name` or `cache.name`, quoted or not.
@@ -335,7 +392,11 @@ impl<'a> Grammar<'a> {
             Kind::Name => self.is_whole(token) && token.text.len() > 2,
             _ => false,
         };
-        if named { lower(token.text) } else { Err(NotUnderstood) }
+        if named {
+            lower(token.text)
+        } else {
+            Err(NotUnderstood)
+        }
     }
 
     fn assignment(&mut self, scope: Scope, name: String) -> Result<Setting<'a>, NotUnderstood> {
@@ -352,9 +413,16 @@ impl<'a> Grammar<'a> {
         let mut sign = self.next().ok_or(NotUnderstood)?;
         if sign.is_sign(b':') {
             let end = self.end;
-            sign = self.next().filter(|t| t.start == end).ok_or(NotUnderstood)?;
+            sign = self
+                .next()
+                .filter(|t| t.start == end)
+                .ok_or(NotUnderstood)?;
         }
-        if sign.is_sign(b'=') { Ok(()) } else { Err(NotUnderstood) }
+        if sign.is_sign(b'=') {
+            Ok(())
+        } else {
+            Err(NotUnderstood)
+        }
     }
 
     /// A value: up to `,` or `;` outside parentheses, to the end, or to one of the `stops`.
@@ -406,7 +474,10 @@ impl<'a> Grammar<'a> {
 
     /// The name of a character set or collation; `None` for DEFAULT.
     fn charset(&mut self) -> Result<Option<String>, NotUnderstood> {
-        let token = self.next().filter(|t| t.kind != Kind::Sign).ok_or(NotUnderstood)?;
+        let token = self
+            .next()
+            .filter(|t| t.kind != Kind::Sign)
+            .ok_or(NotUnderstood)?;
         if !self.is_whole(token) {
             return Err(NotUnderstood);
         }
@@ -414,8 +485,15 @@ impl<'a> Grammar<'a> {
             return Ok(None);
         }
         let name = lower(token.text)?;
-        let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if named { Ok(Some(name)) } else { Err(NotUnderstood) }
+        let named = !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if named {
+            Ok(Some(name))
+        } else {
+            Err(NotUnderstood)
+        }
     }
 
     /// ISOLATION LEVEL and READ ONLY or READ WRITE, in any order, each at most once.
@@ -437,7 +515,11 @@ impl<'a> Grammar<'a> {
                 return Err(NotUnderstood);
             }
             if !self.peek().is_some_and(|t| t.is_sign(b',')) {
-                return Ok(Setting::Transaction { scope, isolation, access });
+                return Ok(Setting::Transaction {
+                    scope,
+                    isolation,
+                    access,
+                });
             }
             self.next();
         }
@@ -464,10 +546,19 @@ impl<'a> Grammar<'a> {
             let name = self.system_name()?;
             self.equals()?;
             let value = self.value(&["FOR"])?;
-            settings.push(Assignment { scope: Scope::Session, name, value });
+            settings.push(Assignment {
+                scope: Scope::Session,
+                name,
+                value,
+            });
             match self.next() {
                 Some(t) if t.is_sign(b',') => {}
-                Some(t) if t.is("FOR") => return Ok(Setting::Statement { settings, statement: self.rest()? }),
+                Some(t) if t.is("FOR") => {
+                    return Ok(Setting::Statement {
+                        settings,
+                        statement: self.rest()?,
+                    });
+                }
                 _ => return Err(NotUnderstood),
             }
         }
@@ -494,17 +585,24 @@ impl<'a> Grammar<'a> {
     }
 
     fn need(&mut self, keyword: &str) -> Result<(), NotUnderstood> {
-        if self.next().is_some_and(|t| t.is(keyword)) { Ok(()) } else { Err(NotUnderstood) }
+        if self.next().is_some_and(|t| t.is(keyword)) {
+            Ok(())
+        } else {
+            Err(NotUnderstood)
+        }
     }
 
     /// Whether the next word is the name of a variable because `=`, `:=` or `.` follows it.
     fn is_assignment(&self) -> bool {
         let mut words = self.words.clone();
         words.next();
-        words.next().is_some_and(|t| t.is_sign(b'=') || t.is_sign(b':') || t.is_sign(b'.'))
+        words
+            .next()
+            .is_some_and(|t| t.is_sign(b'=') || t.is_sign(b':') || t.is_sign(b'.'))
     }
 
-    /// The rest of a part that nothing may follow: to MariaDB any other part may. A comma outside of parentheses must stand between `accounts`.
+    /// The rest of a part that nothing may follow: to MariaDB any other part may. A comma outside
+    /// of parentheses must stand between `accounts`.
     fn alone(&mut self, accounts: bool) -> Result<&'a [u8], NotUnderstood> {
         let mut words = self.words.clone();
         let mut depth = 0i32;
@@ -515,7 +613,9 @@ impl<'a> Grammar<'a> {
             match token.text[0] {
                 b'(' => depth += 1,
                 b')' => depth -= 1,
-                b',' if depth == 0 && !(accounts && is_account(&mut words)) => return Err(NotUnderstood),
+                b',' if depth == 0 && !(accounts && is_account(&mut words)) => {
+                    return Err(NotUnderstood);
+                }
                 _ => {}
             }
         }
@@ -532,7 +632,11 @@ impl<'a> Grammar<'a> {
             if token.is_sign(b';') {
                 let end = self.end;
                 self.next();
-                return if self.peek().is_none() && end > start { Ok(&self.sql[start..end]) } else { Err(NotUnderstood) };
+                return if self.peek().is_none() && end > start {
+                    Ok(&self.sql[start..end])
+                } else {
+                    Err(NotUnderstood)
+                };
             }
             self.next();
         }
@@ -540,7 +644,8 @@ impl<'a> Grammar<'a> {
     }
 }
 
-/// Passes `name` or `name@host`; whether it is all there is up to the next comma, the end, or who it is for.
+/// Passes `name` or `name@host`; whether it is all there is up to the next comma, the end, or who
+/// it is for.
 fn is_account(words: &mut Words<'_>) -> bool {
     let named = |token: Option<Token<'_>>| token.is_some_and(|token| token.kind != Kind::Sign);
     let mut whole = named(words.next());
@@ -548,7 +653,10 @@ fn is_account(words: &mut Words<'_>) -> bool {
         words.next();
         whole &= named(words.next());
     }
-    whole && words.peek().is_none_or(|next| next.is_sign(b',') || next.is_sign(b';') || next.is_any(&["TO", "FOR"]))
+    whole
+        && words.peek().is_none_or(|next| {
+            next.is_sign(b',') || next.is_sign(b';') || next.is_any(&["TO", "FOR"])
+        })
 }
 
 fn scope_named(token: Token<'_>) -> Option<Scope> {
@@ -565,7 +673,9 @@ fn lower(text: &[u8]) -> Result<String, NotUnderstood> {
     if text.contains(&b'\\') {
         return Err(NotUnderstood);
     }
-    std::str::from_utf8(&unquote(text)).map(str::to_lowercase).map_err(|_| NotUnderstood)
+    std::str::from_utf8(&unquote(text))
+        .map(str::to_lowercase)
+        .map_err(|_| NotUnderstood)
 }
 
 /// A word that is a value as it stands: not a function without parentheses.
@@ -586,7 +696,9 @@ fn is_keyword_value(word: &[u8]) -> bool {
         "USER",
         "SYSDATE",
     ];
-    !COMPUTED.iter().any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
+    !COMPUTED
+        .iter()
+        .any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
 }
 
 /// A number with or without sign, a string, a keyword, nothing else; no comment inside either.
@@ -599,8 +711,11 @@ fn is_literal(text: &[u8]) -> bool {
         return true;
     }
     let mut words = Words::new(text);
-    let (Some(first), second, None) = (words.next(), words.next(), words.next()) else { return false };
-    // Two dashes are a comment at the end of a text, where it was cut, and may have been two signs before.
+    let (Some(first), second, None) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
+    // Two dashes are a comment at the end of a text, where it was cut, and may have been two signs
+    // before.
     if second.unwrap_or(first).end() != text.len() {
         return false;
     }
@@ -611,7 +726,8 @@ fn is_literal(text: &[u8]) -> bool {
         (Kind::Word, Some(string)) => {
             string.kind == Kind::String
                 && string.start == first.end()
-                && (matches!(first.text, [b'x' | b'X' | b'b' | b'B' | b'n' | b'N']) || first.text[0] == b'_')
+                && (matches!(first.text, [b'x' | b'X' | b'b' | b'B' | b'n' | b'N'])
+                    || first.text[0] == b'_')
         }
         _ => false,
     }
@@ -621,7 +737,9 @@ fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     match text {
         [b'0', b'x', hex @ ..] => return !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit),
-        [b'0', b'b', bits @ ..] => return !bits.is_empty() && bits.iter().all(|b| matches!(b, b'0' | b'1')),
+        [b'0', b'b', bits @ ..] => {
+            return !bits.is_empty() && bits.iter().all(|b| matches!(b, b'0' | b'1'));
+        }
         _ => {}
     }
     let (mantissa, exponent) = match text.iter().position(|b| matches!(b, b'e' | b'E')) {
@@ -635,7 +753,8 @@ fn is_number(text: &[u8]) -> bool {
     let mantissa_fits = match mantissa.iter().position(|&b| b == b'.') {
         Some(at) => {
             let (whole, part) = (&mantissa[..at], &mantissa[at + 1..]);
-            (digits(whole) && part.is_empty()) || (whole.is_empty() || digits(whole)) && digits(part)
+            (digits(whole) && part.is_empty())
+                || (whole.is_empty() || digits(whole)) && digits(part)
         }
         None => digits(mantissa),
     };
@@ -649,13 +768,24 @@ pub fn fuzz_set(data: &[u8]) {
     let Ok(settings) = parse(data) else { return };
     assert!(crate::class::class(data).sets);
     for setting in &settings {
-        let Setting::Variable(Assignment { scope, name, value: Value::Literal(text) }) = setting else { continue };
+        let Setting::Variable(Assignment {
+            scope,
+            name,
+            value: Value::Literal(text),
+        }) = setting
+        else {
+            continue;
+        };
         if *scope == Scope::User || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
             continue;
         }
         let again = [b"SET SESSION `", name.as_bytes(), b"` = ", *text].concat();
         let found = parse(&again).expect("a literal stands alone");
-        let wanted = Assignment { scope: Scope::Session, name: name.clone(), value: Value::Literal(text) };
+        let wanted = Assignment {
+            scope: Scope::Session,
+            name: name.clone(),
+            value: Value::Literal(text),
+        };
         assert_eq!(found, [Setting::Variable(wanted)]);
     }
 }
@@ -666,7 +796,9 @@ mod tests {
 
     /// What is understood, printed on one line.
     fn shown(sql: &str) -> String {
-        let Ok(settings) = parse(sql.as_bytes()) else { return "?".to_owned() };
+        let Ok(settings) = parse(sql.as_bytes()) else {
+            return "?".to_owned();
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let variable = |a: &Assignment<'_>| {
             let value = match a.value {
@@ -678,7 +810,10 @@ mod tests {
         };
         let one = |setting: &Setting<'_>| match setting {
             Setting::Variable(a) => variable(a),
-            Setting::Statement { settings, statement } => {
+            Setting::Statement {
+                settings,
+                statement,
+            } => {
                 let settings: Vec<_> = settings.iter().map(variable).collect();
                 format!("Statement [{}] {}", settings.join(", "), text(statement))
             }
@@ -694,43 +829,94 @@ mod tests {
         for (sql, wanted) in [
             ("SET a=1", "Session a = 1"),
             ("set A = 'x' ;", "Session a = 'x'"),
-            ("SET a=1, @@session.b=DEFAULT, @@c = ON", "Session a = 1; Session b = DEFAULT; Session c = ON"),
+            (
+                "SET a=1, @@session.b=DEFAULT, @@c = ON",
+                "Session a = 1; Session b = DEFAULT; Session c = ON",
+            ),
             ("SET SESSION a=1, b=2", "Session a = 1; Session b = 2"),
             ("SET GLOBAL a:=1", "Global a = 1"),
             (
                 "SET GLOBAL a=1, @@session.b=2, @c=3, SESSION d=4, e=5",
                 "Global a = 1; Session b = 2; User c = 3; Session d = 4; Session e = 5",
             ),
-            ("SET GLOBAL a=1, b=2, @@c=DEFAULT", "Global a = 1; Session b = <2>; Session c = <DEFAULT>"),
+            (
+                "SET GLOBAL a=1, b=2, @@c=DEFAULT",
+                "Global a = 1; Session b = <2>; Session c = <DEFAULT>",
+            ),
             ("SET LOCAL a=1, GLOBAL b=2", "Session a = 1; Global b = 2"),
-            ("SET PERSIST a=1, @@PERSIST_ONLY.b=2", "Persist a = 1; PersistOnly b = 2"),
+            (
+                "SET PERSIST a=1, @@PERSIST_ONLY.b=2",
+                "Persist a = 1; PersistOnly b = 2",
+            ),
             ("SET @@`a`=-1.5e3", "Session a = -1.5e3"),
-            ("SET @@global.hot.key_buffer_size=1", "Global hot.key_buffer_size = 1"),
-            ("SET @u:=1, @`A b`=NULL, @'c'=0x41, @d.e='x'", "User u = 1; User a b = NULL; User c = 0x41; User d.e = 'x'"),
-            ("SET sql_mode=STRICT_ALL_TABLES", "Session sql_mode = STRICT_ALL_TABLES"),
-            ("SET sql_mode=CONCAT(@@sql_mode, ',x')", "Session sql_mode = <CONCAT(@@sql_mode, ',x')>"),
-            ("SET sql_mode=(SELECT 1, 2), a=1", "Session sql_mode = <(SELECT 1, 2)>; Session a = 1"),
+            (
+                "SET @@global.hot.key_buffer_size=1",
+                "Global hot.key_buffer_size = 1",
+            ),
+            (
+                "SET @u:=1, @`A b`=NULL, @'c'=0x41, @d.e='x'",
+                "User u = 1; User a b = NULL; User c = 0x41; User d.e = 'x'",
+            ),
+            (
+                "SET sql_mode=STRICT_ALL_TABLES",
+                "Session sql_mode = STRICT_ALL_TABLES",
+            ),
+            (
+                "SET sql_mode=CONCAT(@@sql_mode, ',x')",
+                "Session sql_mode = <CONCAT(@@sql_mode, ',x')>",
+            ),
+            (
+                "SET sql_mode=(SELECT 1, 2), a=1",
+                "Session sql_mode = <(SELECT 1, 2)>; Session a = 1",
+            ),
             ("SET a = @b", "Session a = <@b>"),
             ("SET a = @@b", "Session a = <@@b>"),
             ("SET a = 1 + 1", "Session a = <1 + 1>"),
             ("SET a = - 1", "Session a = - 1"),
-            ("SET a = 1 /* x */ , b = .5", "Session a = 1; Session b = .5"),
+            (
+                "SET a = 1 /* x */ , b = .5",
+                "Session a = 1; Session b = .5",
+            ),
             ("SET a = 'x' 'y'", "Session a = <'x' 'y'>"),
-            ("SET a = CURRENT_TIMESTAMP", "Session a = <CURRENT_TIMESTAMP>"),
+            (
+                "SET a = CURRENT_TIMESTAMP",
+                "Session a = <CURRENT_TIMESTAMP>",
+            ),
             ("SET a = x----\0 y", "Session a = <x-->"),
-            ("SET a = _utf8mb4'x', b=x'41'", "Session a = _utf8mb4'x'; Session b = x'41'"),
+            (
+                "SET a = _utf8mb4'x', b=x'41'",
+                "Session a = _utf8mb4'x'; Session b = x'41'",
+            ),
             ("SET a = `b`", "Session a = <`b`>"),
-            ("SET /* x */ a -- y\n = # z\n 'it''s; ,'", "Session a = 'it''s; ,'"),
-            ("/*!40101 SET character_set_client = utf8 */;", "Session character_set_client = utf8"),
-            ("/*!40103 SET TIME_ZONE='+00:00' */", "Session time_zone = '+00:00'"),
-            ("SET NAMES utf8", r#"Names { charset: Some("utf8"), collate: None }"#),
+            (
+                "SET /* x */ a -- y\n = # z\n 'it''s; ,'",
+                "Session a = 'it''s; ,'",
+            ),
+            (
+                "/*!40101 SET character_set_client = utf8 */;",
+                "Session character_set_client = utf8",
+            ),
+            (
+                "/*!40103 SET TIME_ZONE='+00:00' */",
+                "Session time_zone = '+00:00'",
+            ),
+            (
+                "SET NAMES utf8",
+                r#"Names { charset: Some("utf8"), collate: None }"#,
+            ),
             (
                 "SET NAMES 'UTF8MB4' COLLATE \"utf8mb4_bin\", a=1",
                 r#"Names { charset: Some("utf8mb4"), collate: Some("utf8mb4_bin") }; Session a = 1"#,
             ),
-            ("SET NAMES DEFAULT", "Names { charset: None, collate: None }"),
+            (
+                "SET NAMES DEFAULT",
+                "Names { charset: None, collate: None }",
+            ),
             ("SET names=1", "Session names = 1"),
-            ("SET CHARACTER SET latin1", r#"CharacterSet(Some("latin1"))"#),
+            (
+                "SET CHARACTER SET latin1",
+                r#"CharacterSet(Some("latin1"))"#,
+            ),
             ("SET CHARSET DEFAULT", "CharacterSet(None)"),
             ("SET CHAR SET 'binary'", r#"CharacterSet(Some("binary"))"#),
             (
@@ -745,14 +931,29 @@ mod tests {
                 "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ",
                 "Transaction { scope: Global, isolation: Some(RepeatableRead), access: None }",
             ),
-            ("SET @@transaction_isolation='READ-COMMITTED'", "NextTransaction transaction_isolation = 'READ-COMMITTED'"),
-            ("SET @@session.transaction_isolation='x'", "Session transaction_isolation = 'x'"),
-            ("SET transaction_isolation='x'", "Session transaction_isolation = 'x'"),
+            (
+                "SET @@transaction_isolation='READ-COMMITTED'",
+                "NextTransaction transaction_isolation = 'READ-COMMITTED'",
+            ),
+            (
+                "SET @@session.transaction_isolation='x'",
+                "Session transaction_isolation = 'x'",
+            ),
+            (
+                "SET transaction_isolation='x'",
+                "Session transaction_isolation = 'x'",
+            ),
             ("SET PASSWORD = 'x'", "Password"),
             ("SET PASSWORD FOR a@localhost = PASSWORD('x')", "Password"),
-            ("SET PASSWORD = CONCAT('x', 'y') RETAIN CURRENT PASSWORD", "Password"),
+            (
+                "SET PASSWORD = CONCAT('x', 'y') RETAIN CURRENT PASSWORD",
+                "Password",
+            ),
             ("SET ROLE ALL EXCEPT a, b;", "Role ALL EXCEPT a, b"),
-            ("SET ROLE 'a'@'%', `b` , c@localhost", "Role 'a'@'%', `b` , c@localhost"),
+            (
+                "SET ROLE 'a'@'%', `b` , c@localhost",
+                "Role 'a'@'%', `b` , c@localhost",
+            ),
             ("SET DEFAULT ROLE ALL TO a", "DefaultRole"),
             ("SET DEFAULT ROLE a, b@'%' TO c, d@localhost", "DefaultRole"),
             ("SET DEFAULT ROLE a FOR c@localhost", "DefaultRole"),
@@ -768,8 +969,11 @@ mod tests {
 
     #[test]
     fn a_backslash_is_understood_by_who_knows_the_mode() {
-        let value = |sql: &'static str, escapes| match parse_in(sql.as_bytes(), escapes).as_deref() {
-            Ok([Setting::Variable(a)]) => format!("{:?}", a.value == Value::Expression(&sql.as_bytes()[6..])),
+        let value = |sql: &'static str, escapes| match parse_in(sql.as_bytes(), escapes).as_deref()
+        {
+            Ok([Setting::Variable(a)]) => {
+                format!("{:?}", a.value == Value::Expression(&sql.as_bytes()[6..]))
+            }
             Ok(several) => several.len().to_string(),
             Err(NotUnderstood) => "?".to_owned(),
         };

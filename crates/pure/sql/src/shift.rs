@@ -17,15 +17,23 @@ pub enum Shift {
 }
 
 impl Shift {
-    /// How many bytes the character at the beginning has, as servers have it: what is no character of several bytes is one byte.
-    /// Where the character set is not known, every byte stands for itself.
+    /// How many bytes the character at the beginning has, as servers have it: what is no character
+    /// of several bytes is one byte. Where the character set is not known, every byte stands for
+    /// itself.
     #[must_use]
     pub fn length(self, text: &[u8]) -> usize {
-        let &[lead, trail, ref rest @ ..] = text else { return 1 };
+        let &[lead, trail, ref rest @ ..] = text else {
+            return 1;
+        };
         let is_pair = match self {
             Self::Unknown => false,
-            Self::Gbk | Self::Gb18030 => matches!(lead, 0x81..=0xFE) && matches!(trail, 0x40..=0x7E | 0x80..=0xFE),
-            Self::Sjis => matches!(lead, 0x81..=0x9F | 0xE0..=0xFC) && matches!(trail, 0x40..=0x7E | 0x80..=0xFC),
+            Self::Gbk | Self::Gb18030 => {
+                matches!(lead, 0x81..=0xFE) && matches!(trail, 0x40..=0x7E | 0x80..=0xFE)
+            }
+            Self::Sjis => {
+                matches!(lead, 0x81..=0x9F | 0xE0..=0xFC)
+                    && matches!(trail, 0x40..=0x7E | 0x80..=0xFC)
+            }
             Self::Big5 => matches!(lead, 0xA1..=0xF9) && matches!(trail, 0x40..=0x7E | 0xA1..=0xFE),
         };
         let is_four = self == Self::Gb18030
@@ -94,6 +102,10 @@ mod tests {
         ] {
             assert_eq!(shift.length(text), length, "{shift:?} {text:02x?}");
         }
-        assert!(Shift::Gbk.hides(b"a\xbf\\") && Shift::Unknown.hides(b"\xbf\\") && !Shift::Gbk.hides(b"\xbf\xbf\\"));
+        assert!(
+            Shift::Gbk.hides(b"a\xbf\\")
+                && Shift::Unknown.hides(b"\xbf\\")
+                && !Shift::Gbk.hides(b"\xbf\xbf\\")
+        );
     }
 }

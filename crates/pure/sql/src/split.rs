@@ -4,8 +4,8 @@ use crate::Lexing;
 use crate::words::{Kind, Token, Words};
 use std::ops::Range;
 
-/// First words of statements in which a `;` can only be the end. MariaDB runs programmes outside of routines too (`BEGIN NOT ATOMIC`,
-/// `IF`, `FOR`): what is not listed may be one.
+/// First words of statements in which a `;` can only be the end. MariaDB runs programmes outside of
+/// routines too (`BEGIN NOT ATOMIC`, `IF`, `FOR`): what is not listed may be one.
 const SIMPLE: &[&str] = &[
     "SELECT",
     "INSERT",
@@ -58,25 +58,39 @@ const BODIES: &[&str] = &["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"
 /// A body is announced within so many words: `CREATE OR REPLACE DEFINER = a@b SQL SECURITY …`.
 const ANNOUNCED_WITHIN: usize = 40;
 
-/// First words of statements behind which the server may read what follows otherwise: they may set `sql_mode`.
+/// First words of statements behind which the server may read what follows otherwise: they may set
+/// `sql_mode`.
 const SETTING: &[&str] = &["SET", "EXECUTE", "CALL"];
 
-/// Where the statements of a text are, with the comments before each and without the `;` between them; at least two. `None` if there are not
-/// several, or if they cannot be told apart for certain: compound statements, empty ones, executable comments, quotes that end elsewhere for a server
-/// with another `sql_mode` where it is not known, or one of the statements may set it.
+/// Where the statements of a text are, with the comments before each and without the `;` between
+/// them; at least two. `None` if there are not several, or if they cannot be told apart for
+/// certain: compound statements, empty ones, executable comments, quotes that end elsewhere for a
+/// server with another `sql_mode` where it is not known, or one of the statements may set it.
 #[must_use]
 pub fn split(sql: &[u8], lexing: Lexing) -> Option<Vec<Range<usize>>> {
     memchr::memchr(b';', sql)?;
-    if memchr::memmem::find(sql, b"/*!").is_some() || memchr::memmem::find(sql, b"/*M!").is_some() || lexing.hides(sql) {
+    if memchr::memmem::find(sql, b"/*!").is_some()
+        || memchr::memmem::find(sql, b"/*M!").is_some()
+        || lexing.hides(sql)
+    {
         return None;
     }
     let parts = parts(sql, lexing.words(sql), lexing.escapes())?;
     if memchr::memchr(b'\\', sql).is_some() {
-        let sets = |part: &Range<usize>| lexing.words(&sql[part.clone()]).next().is_some_and(|first| first.is_any(SETTING));
+        let sets = |part: &Range<usize>| {
+            lexing
+                .words(&sql[part.clone()])
+                .next()
+                .is_some_and(|first| first.is_any(SETTING))
+        };
         let known = !matches!(lexing, Lexing::Unsure { .. }) && !parts.iter().any(sets);
         let alike = || {
             [true, false].iter().all(|escapes| {
-                let words = if *escapes { Words::new(sql) } else { Words::without_escapes(sql) };
+                let words = if *escapes {
+                    Words::new(sql)
+                } else {
+                    Words::without_escapes(sql)
+                };
                 self::parts(sql, words, *escapes).as_ref() == Some(&parts)
             })
         };
@@ -138,7 +152,8 @@ fn trimmed(sql: &[u8], range: Range<usize>) -> Range<usize> {
     start..start + text.trim_ascii().len()
 }
 
-/// The name and the text of `PREPARE name FROM 'text'`; `None` if the text is in a variable, or this is something else.
+/// The name and the text of `PREPARE name FROM 'text'`; `None` if the text is in a variable, or
+/// this is something else.
 #[must_use]
 pub fn prepared_text(sql: &[u8]) -> Option<(Token<'_>, Token<'_>)> {
     let mut words = Words::new(sql);
@@ -147,23 +162,36 @@ pub fn prepared_text(sql: &[u8]) -> Option<(Token<'_>, Token<'_>)> {
     let from = words.next()?;
     let text = words.next()?;
     let end = words.next().is_none_or(|token| token.is_sign(b';')) && words.next().is_none();
-    let fine = verb.is("PREPARE") && from.is("FROM") && text.kind == Kind::String && text.is_whole() && end;
+    let fine = verb.is("PREPARE")
+        && from.is("FROM")
+        && text.kind == Kind::String
+        && text.is_whole()
+        && end;
     (fine && matches!(name.kind, Kind::Word | Kind::Name)).then_some((name, text))
 }
 
 /// Fuzz target: parts lie in order inside the text, and what lies between them is no statement.
 pub fn fuzz_split(data: &[u8]) {
-    for lexing in [Lexing::Escapes, Lexing::NoEscapes, Lexing::Unsure { shifts: false }] {
+    for lexing in [
+        Lexing::Escapes,
+        Lexing::NoEscapes,
+        Lexing::Unsure { shifts: false },
+    ] {
         fuzz_split_as(data, lexing);
     }
 }
 
 fn fuzz_split_as(data: &[u8], lexing: Lexing) {
-    let Some(parts) = split(data, lexing) else { return };
+    let Some(parts) = split(data, lexing) else {
+        return;
+    };
     let mut at = 0;
     for part in parts {
         assert!(at <= part.start && part.start < part.end && part.end <= data.len());
-        assert!(!lexing.class(&data[part.clone()]).multi, "a part is one statement");
+        assert!(
+            !lexing.class(&data[part.clone()]).multi,
+            "a part is one statement"
+        );
         at = part.end;
     }
 }
@@ -179,42 +207,77 @@ mod tests {
     }
 
     fn texts_in(sql: &str, lexing: Lexing) -> Option<Vec<&str>> {
-        split(sql.as_bytes(), lexing).map(|parts| parts.into_iter().map(|part| &sql[part]).collect())
+        split(sql.as_bytes(), lexing)
+            .map(|parts| parts.into_iter().map(|part| &sql[part]).collect())
     }
 
     #[test]
     fn where_the_mode_is_known_a_backslash_is_what_it_is() {
         let name = r"INSERT INTO t VALUES ('O\'Brien'); SELECT 1";
-        assert_eq!(texts_in(name, Lexing::Escapes), Some(vec![r"INSERT INTO t VALUES ('O\'Brien')", "SELECT 1"]));
+        assert_eq!(
+            texts_in(name, Lexing::Escapes),
+            Some(vec![r"INSERT INTO t VALUES ('O\'Brien')", "SELECT 1"])
+        );
         assert_eq!(texts_in(name, Lexing::NoEscapes), None);
         let path = r"SELECT 'C:\'; SELECT 2";
-        assert_eq!(texts_in(path, Lexing::NoEscapes), Some(vec![r"SELECT 'C:\'", "SELECT 2"]));
+        assert_eq!(
+            texts_in(path, Lexing::NoEscapes),
+            Some(vec![r"SELECT 'C:\'", "SELECT 2"])
+        );
         assert_eq!(texts_in(path, Lexing::Escapes), None);
         for unsure in [name, path] {
             assert_eq!(texts(unsure), None, "{unsure}");
         }
         // What follows may be read otherwise, unless it is the same for all.
-        for sets in ["SET sql_mode = ''", "CALL p()", "EXECUTE s", "/* x */ set @a = 1"] {
+        for sets in [
+            "SET sql_mode = ''",
+            "CALL p()",
+            "EXECUTE s",
+            "/* x */ set @a = 1",
+        ] {
             let text = format!(r"{sets}; SELECT 'a\'b'; SELECT 1");
             assert_eq!(texts_in(&text, Lexing::Escapes), None, "{text}");
             let alike = format!(r"{sets}; SELECT 'a\tb'; SELECT 1");
-            assert!(texts_in(&alike, Lexing::Escapes).is_some_and(|parts| parts.len() == 3), "{alike}");
+            assert!(
+                texts_in(&alike, Lexing::Escapes).is_some_and(|parts| parts.len() == 3),
+                "{alike}"
+            );
         }
     }
 
     #[test]
     fn statements_are_taken_apart_with_their_comments() {
-        assert_eq!(texts("SELECT 1; SELECT 2"), Some(vec!["SELECT 1", "SELECT 2"]));
         assert_eq!(
-            texts(" /* hostgroup=1 */ SELECT ';' ;\n/* b */ UPDATE t SET a=\"x;y\" ; (SELECT `;`);; ".trim_end_matches("; ")),
-            Some(vec!["/* hostgroup=1 */ SELECT ';'", "/* b */ UPDATE t SET a=\"x;y\"", "(SELECT `;`)"])
+            texts("SELECT 1; SELECT 2"),
+            Some(vec!["SELECT 1", "SELECT 2"])
         );
-        assert_eq!(texts("BEGIN; SELECT 1 -- a; b\n; COMMIT;"), Some(vec!["BEGIN", "SELECT 1 -- a; b", "COMMIT"]));
+        assert_eq!(
+            texts(
+                " /* hostgroup=1 */ SELECT ';' ;\n/* b */ UPDATE t SET a=\"x;y\" ; (SELECT `;`);; "
+                    .trim_end_matches("; ")
+            ),
+            Some(vec![
+                "/* hostgroup=1 */ SELECT ';'",
+                "/* b */ UPDATE t SET a=\"x;y\"",
+                "(SELECT `;`)"
+            ])
+        );
+        assert_eq!(
+            texts("BEGIN; SELECT 1 -- a; b\n; COMMIT;"),
+            Some(vec!["BEGIN", "SELECT 1 -- a; b", "COMMIT"])
+        );
     }
 
     #[test]
     fn one_statement_is_not_several() {
-        for sql in ["", ";", "SELECT 1", "SELECT 1;", "SELECT ';;'", "SELECT 1 /* ; */ ;  "] {
+        for sql in [
+            "",
+            ";",
+            "SELECT 1",
+            "SELECT 1;",
+            "SELECT ';;'",
+            "SELECT 1 /* ; */ ;  ",
+        ] {
             assert_eq!(texts(sql), None, "{sql}");
         }
     }
@@ -232,8 +295,14 @@ mod tests {
         ] {
             assert_eq!(texts(sql), None, "{sql}");
         }
-        assert_eq!(texts("CREATE TABLE t (a INT); DROP TABLE t"), Some(vec!["CREATE TABLE t (a INT)", "DROP TABLE t"]));
-        assert!(texts("CREATE TABLE t (library INT); DROP TABLE t").is_some_and(|parts| parts.len() == 2));
+        assert_eq!(
+            texts("CREATE TABLE t (a INT); DROP TABLE t"),
+            Some(vec!["CREATE TABLE t (a INT)", "DROP TABLE t"])
+        );
+        assert!(
+            texts("CREATE TABLE t (library INT); DROP TABLE t")
+                .is_some_and(|parts| parts.len() == 2)
+        );
     }
 
     #[test]
@@ -249,14 +318,23 @@ mod tests {
         ] {
             assert_eq!(texts(sql), None, "{sql}");
         }
-        assert_eq!(texts(r"SELECT 'a\tb'; SELECT 2"), Some(vec![r"SELECT 'a\tb'", "SELECT 2"]));
+        assert_eq!(
+            texts(r"SELECT 'a\tb'; SELECT 2"),
+            Some(vec![r"SELECT 'a\tb'", "SELECT 2"])
+        );
     }
 
     #[test]
     fn the_text_of_a_prepare_is_found_where_it_stands() {
-        let found = prepared_text(b"PREPARE `s` FROM 'SELECT ?' ;").map(|(name, text)| (name.text, text.text));
+        let found = prepared_text(b"PREPARE `s` FROM 'SELECT ?' ;")
+            .map(|(name, text)| (name.text, text.text));
         assert_eq!(found, Some((&b"`s`"[..], &b"'SELECT ?'"[..])));
-        for sql in ["PREPARE s FROM @a", "PREPARE s FROM 'a' 'b'", "EXECUTE s", "PREPARE s FROM 'open"] {
+        for sql in [
+            "PREPARE s FROM @a",
+            "PREPARE s FROM 'a' 'b'",
+            "EXECUTE s",
+            "PREPARE s FROM 'open",
+        ] {
             assert!(prepared_text(sql.as_bytes()).is_none(), "{sql}");
         }
     }

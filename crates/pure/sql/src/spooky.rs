@@ -1,4 +1,5 @@
-//! SpookyHash V2, 64 bits: what ProxySQL's digests are hashed with, so what rules and dashboards hold.
+//! SpookyHash V2, 64 bits: what ProxySQL's digests are hashed with, so what rules and dashboards
+//! hold.
 //!
 //! Written after its description, <https://burtleburtle.net/bob/hash/spooky.html> (public domain).
 
@@ -9,7 +10,11 @@ const BLOCK: usize = LANES * 8;
 /// SpookyHash V2 of `bytes`, the first 64 bits, with both seeds equal to `seed`.
 #[must_use]
 pub fn hash64(bytes: &[u8], seed: u64) -> u64 {
-    if bytes.len() < 2 * BLOCK { short(bytes, seed) } else { long(bytes, seed) }
+    if bytes.len() < 2 * BLOCK {
+        short(bytes, seed)
+    } else {
+        long(bytes, seed)
+    }
 }
 
 fn word(bytes: &[u8]) -> u64 {
@@ -81,7 +86,9 @@ fn short(bytes: &[u8], seed: u64) -> u64 {
 }
 
 fn long(bytes: &[u8], seed: u64) -> u64 {
-    let mut h = [seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER];
+    let mut h = [
+        seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER,
+    ];
     let mut blocks = bytes.chunks_exact(BLOCK);
     for block in blocks.by_ref() {
         const TURNS: [u32; LANES] = [11, 32, 43, 31, 17, 28, 39, 57, 55, 54, 22, 46];

@@ -1,17 +1,20 @@
-//! The comment behind a statement: tracers write there what is different each time, and no server makes anything of it.
+//! The comment behind a statement: tracers write there what is different each time, and no server
+//! makes anything of it.
 
 use crate::reading::Lexing;
 use crate::words::Token;
 
-/// The text without the `/* … */` behind its last token. Only where these cannot be a part of a column's name: behind a FROM that stands in no
-/// brackets. What a server executes, and what stands behind `--` or `#`, stays.
+/// The text without the `/* … */` behind its last token. Only where these cannot be a part of a
+/// column's name: behind a FROM that stands in no brackets. What a server executes, and what stands
+/// behind `--` or `#`, stays.
 #[must_use]
 pub fn without_tail(text: &[u8], lexing: Lexing) -> &[u8] {
     cut(text, lexing, |seen| seen.from)
 }
 
-/// The same for a statement that a server is to prepare, which may be any. It also goes where there are no columns that could have names. A program or a view keeps
-/// what stands in its text, and of what `RETURNING` is about there are columns.
+/// The same for a statement that a server is to prepare, which may be any. It also goes where there
+/// are no columns that could have names. A program or a view keeps what stands in its text, and of
+/// what `RETURNING` is about there are columns.
 #[must_use]
 pub fn without_tail_of_prepared(text: &[u8], lexing: Lexing) -> &[u8] {
     cut(text, lexing, |seen| match seen.first {
@@ -78,7 +81,9 @@ mod tests {
 
     #[test]
     fn a_plain_comment_at_the_end_is_left_out() {
-        let cut = |text: &'static str| std::str::from_utf8(without_tail(text.as_bytes(), Lexing::Escapes)).unwrap();
+        let cut = |text: &'static str| {
+            std::str::from_utf8(without_tail(text.as_bytes(), Lexing::Escapes)).unwrap()
+        };
         for text in [
             "SELECT a FROM t",
             "SELECT a FROM t WHERE b = (SELECT 1)",
@@ -86,7 +91,13 @@ mod tests {
             "SELECT a FROM t;",
             "/* x */ SELECT (a) FROM t",
         ] {
-            for tail in ["/*trace=1*/", " /* a */ /* b */ ", "\n/**/", " /*module='m', x=\"!\"*/\n", "/* it's */"] {
+            for tail in [
+                "/*trace=1*/",
+                " /* a */ /* b */ ",
+                "\n/**/",
+                " /*module='m', x=\"!\"*/\n",
+                "/* it's */",
+            ] {
                 let whole: &'static str = format!("{text}{tail}").leak();
                 assert_eq!(cut(whole), text, "{whole}");
             }
@@ -95,7 +106,9 @@ mod tests {
 
     #[test]
     fn of_what_is_prepared_it_goes_where_no_column_has_it() {
-        let cut = |text: &'static str| std::str::from_utf8(without_tail_of_prepared(text.as_bytes(), Lexing::Escapes)).unwrap();
+        let cut = |text: &'static str| {
+            std::str::from_utf8(without_tail_of_prepared(text.as_bytes(), Lexing::Escapes)).unwrap()
+        };
         for text in [
             "SELECT a FROM t WHERE b = ?",
             "INSERT INTO t VALUES (?)",
@@ -142,9 +155,16 @@ mod tests {
             "SELECT a FROM t /* x",
             "*/",
         ] {
-            assert_eq!(without_tail(text.as_bytes(), Lexing::Escapes), text.as_bytes(), "{text}");
+            assert_eq!(
+                without_tail(text.as_bytes(), Lexing::Escapes),
+                text.as_bytes(),
+                "{text}"
+            );
         }
         let unsure = br"SELECT a FROM t WHERE b = '\' /* x */";
-        assert_eq!(without_tail(unsure, Lexing::Unsure { shifts: false }), unsure);
+        assert_eq!(
+            without_tail(unsure, Lexing::Unsure { shifts: false }),
+            unsure
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Rewriting by template: a statement of this structure becomes that statement, with its values carried over.
+//! Rewriting by template: a statement of this structure becomes that statement, with its values
+//! carried over.
 //!
-//! Statements are compared part by part as the server reads them: blanks, comments and the case of keywords, columns and functions do not count, quotes
-//! around a name do not either, values match placeholders. A text that only looks alike, inside a string or a comment, does not match.
+//! Statements are compared part by part as the server reads them: blanks, comments and the case of
+//! keywords, columns and functions do not count, quotes around a name do not either, values match
+//! placeholders. A text that only looks alike, inside a string or a comment, does not match.
 
 use crate::parts::{Part, Parts};
 use crate::reading::Lexing;
@@ -35,7 +37,11 @@ pub struct Read {
 
 impl Read {
     /// As a session that has set nothing.
-    pub const PLAIN: Self = Self { lexing: Lexing::Escapes, ansi_quotes: false, utf8: true };
+    pub const PLAIN: Self = Self {
+        lexing: Lexing::Escapes,
+        ansi_quotes: false,
+        utf8: true,
+    };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +79,10 @@ impl Rewritten {
     /// Whether every parameter is where it was: the same execution fits both.
     #[must_use]
     pub fn keeps_params(&self) -> bool {
-        self.params.len() == usize::from(self.params_before) && (0..).zip(&self.params).all(|(at, param): (u16, _)| at == *param)
+        self.params.len() == usize::from(self.params_before)
+            && (0..)
+                .zip(&self.params)
+                .all(|(at, param): (u16, _)| at == *param)
     }
 }
 
@@ -87,9 +96,19 @@ pub enum Unusable {
 }
 
 /// What a value may look like: with any of them a replacement must still read as it was written.
-const SAMPLES: [&str; 8] = ["5", "-5", "1.5e-3", "'it''s'", "_utf8mb4'x'", "X'00'", "NULL", "?"];
+const SAMPLES: [&str; 8] = [
+    "5",
+    "-5",
+    "1.5e-3",
+    "'it''s'",
+    "_utf8mb4'x'",
+    "X'00'",
+    "NULL",
+    "?",
+];
 
-/// What two texts that may match have in common. Equal for all statements of one structure, whatever their values.
+/// What two texts that may match have in common. Equal for all statements of one structure,
+/// whatever their values.
 #[must_use]
 pub fn fingerprint(sql: &[u8], lexing: Lexing) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -107,8 +126,8 @@ pub fn fingerprint(sql: &[u8], lexing: Lexing) -> u64 {
 }
 
 impl Template {
-    /// From the two texts of the operator. `?` and `:name` in the pattern stand for one value each; in the replacement `?`, `?N` or
-    /// `:name` for the value carried over.
+    /// From the two texts of the operator. `?` and `:name` in the pattern stand for one value each;
+    /// in the replacement `?`, `?N` or `:name` for the value carried over.
     ///
     /// # Errors
     /// What is wrong with them, in words that follow the name of the column.
@@ -130,11 +149,17 @@ impl Template {
                         names.push(None);
                         Piece::Slot
                     }
-                    [b'?', ..] => return Err(wrong("numbers a placeholder; there it is '?' or ':name'".into())),
+                    [b'?', ..] => {
+                        return Err(wrong(
+                            "numbers a placeholder; there it is '?' or ':name'".into(),
+                        ));
+                    }
                     [b':', name @ ..] => {
                         let name = String::from_utf8_lossy(name).into_owned();
                         if names.contains(&Some(name.clone())) {
-                            return Err(wrong(format!("has ':{name}' twice; a name stands for one value")));
+                            return Err(wrong(format!(
+                                "has ':{name}' twice; a name stands for one value"
+                            )));
                         }
                         names.push(Some(name));
                         Piece::Slot
@@ -164,7 +189,8 @@ impl Template {
         self.fingerprint
     }
 
-    /// The statement that takes the place of this one, if it matches. The first comment is kept, for hints are in it.
+    /// The statement that takes the place of this one, if it matches. The first comment is kept,
+    /// for hints are in it.
     #[must_use]
     pub fn apply(&self, sql: &[u8], read: Read) -> Option<Rewritten> {
         let lexing = read.lexing;
@@ -216,10 +242,24 @@ impl Template {
             text.extend_from_slice(&sql[comment]);
             text.extend_from_slice(b"*/ ");
         }
-        self.write(&mut text, |slot| values.get(slot).map_or(&b""[..], |value| value));
-        let slots = self.replacement.iter().filter_map(|out| if let Out::Slot(slot) = out { Some(*slot) } else { None });
-        let params = slots.filter_map(|slot| params_of.get(slot).copied().flatten()).collect();
-        Some(Rewritten { text, params, params_before })
+        self.write(&mut text, |slot| {
+            values.get(slot).map_or(&b""[..], |value| value)
+        });
+        let slots = self.replacement.iter().filter_map(|out| {
+            if let Out::Slot(slot) = out {
+                Some(*slot)
+            } else {
+                None
+            }
+        });
+        let params = slots
+            .filter_map(|slot| params_of.get(slot).copied().flatten())
+            .collect();
+        Some(Rewritten {
+            text,
+            params,
+            params_before,
+        })
     }
 
     /// The replacement with these values: each between blanks, so that it joins nothing.
@@ -239,7 +279,11 @@ impl Template {
     /// Whether it reads as written, whatever the values.
     fn check(&self, written: &str) -> Result<(), String> {
         let shape = |text: &[u8], template: bool| -> Vec<Option<Vec<u8>>> {
-            let parts = if template { Parts::of_template_bytes(text) } else { Parts::of(text, Lexing::Escapes) };
+            let parts = if template {
+                Parts::of_template_bytes(text)
+            } else {
+                Parts::of(text, Lexing::Escapes)
+            };
             let shown = |part: Part<'_>| match part {
                 Part::Keyword(word) => Some(word.to_ascii_uppercase()),
                 Part::Name(name) => Some([b"`", &*name].concat()),
@@ -253,10 +297,15 @@ impl Template {
             let mut text = Vec::new();
             self.write(&mut text, |_| sample.as_bytes());
             if shape(&text, false) != wanted {
-                return Err(format!("would read differently with the value {sample}: {}", String::from_utf8_lossy(&text)));
+                return Err(format!(
+                    "would read differently with the value {sample}: {}",
+                    String::from_utf8_lossy(&text)
+                ));
             }
             let class = class(&text);
-            if class.command == CommandCounter::Unknown && class.leaves.contains(Leaves::UNKNOWN_STATE) {
+            if class.command == CommandCounter::Unknown
+                && class.leaves.contains(Leaves::UNKNOWN_STATE)
+            {
                 return Err("does not begin as a statement that is known".into());
             }
         }
@@ -270,7 +319,9 @@ fn of_pieces(pieces: &[Piece]) -> u64 {
     for piece in pieces {
         match piece {
             Piece::Keyword(text) => text.iter().for_each(|byte| mix(*byte)),
-            Piece::Name(text) | Piece::AnyCase(text) => text.iter().for_each(|byte| mix(byte.to_ascii_lowercase())),
+            Piece::Name(text) | Piece::AnyCase(text) => {
+                text.iter().for_each(|byte| mix(byte.to_ascii_lowercase()))
+            }
             Piece::Sign(sign) => mix(*sign),
             Piece::Value(_) | Piece::Slot => mix(1),
         }
@@ -281,7 +332,9 @@ fn of_pieces(pieces: &[Piece]) -> u64 {
 
 /// One whole statement, without its `;`.
 fn whole(text: &str) -> Result<&str, String> {
-    let text = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+    let text = text
+        .trim()
+        .trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     // A mark behind it is a token of its own unless something is still open.
     let marked = format!("{text} ;");
     let mut words = Words::new(marked.as_bytes());
@@ -319,15 +372,23 @@ fn outs(text: &str, names: &[Option<String>]) -> Result<Box<[Out]>, String> {
     let (mut outs, mut done) = (Vec::new(), 0);
     let (mut bare, mut numbered) = (0, false);
     while let Some(token) = words.next() {
-        let adjacent = words.peek().filter(|next| next.start == token.end() && next.kind == Kind::Word);
+        let adjacent = words
+            .peek()
+            .filter(|next| next.start == token.end() && next.kind == Kind::Word);
         let slot = if token.is_sign(b'?') {
             match adjacent {
                 Some(number) => {
                     numbered = true;
                     let shown = String::from_utf8_lossy(number.text);
-                    let slot = shown.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                    let slot = shown
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|number| number.checked_sub(1));
                     let Some(slot) = slot.filter(|slot| *slot < names.len()) else {
-                        return Err(format!("has '?{shown}', but pattern has {} placeholders", names.len()));
+                        return Err(format!(
+                            "has '?{shown}', but pattern has {} placeholders",
+                            names.len()
+                        ));
                     };
                     words.next();
                     slot
@@ -335,14 +396,20 @@ fn outs(text: &str, names: &[Option<String>]) -> Result<Box<[Out]>, String> {
                 None => {
                     bare += 1;
                     if bare > names.len() {
-                        return Err(format!("has more '?' than pattern has placeholders, which is {}", names.len()));
+                        return Err(format!(
+                            "has more '?' than pattern has placeholders, which is {}",
+                            names.len()
+                        ));
                     }
                     bare - 1
                 }
             }
         } else if let Some(name) = adjacent.filter(|_| token.is_sign(b':')) {
             let shown = String::from_utf8_lossy(name.text).into_owned();
-            let Some(slot) = names.iter().position(|known| known.as_ref() == Some(&shown)) else {
+            let Some(slot) = names
+                .iter()
+                .position(|known| known.as_ref() == Some(&shown))
+            else {
                 return Err(format!("has ':{shown}', which is not in pattern"));
             };
             words.next();
@@ -361,23 +428,54 @@ fn outs(text: &str, names: &[Option<String>]) -> Result<Box<[Out]>, String> {
     Ok(outs.into())
 }
 
-/// Body of a fuzz target: what a template makes lexes, keeps its values, and its parameters are those of the statement.
+/// Body of a fuzz target: what a template makes lexes, keeps its values, and its parameters are
+/// those of the statement.
 pub fn fuzz_template(data: &[u8]) {
     let mut texts = data.splitn(3, |byte| *byte == 0xFF);
-    let (Some(pattern), Some(replacement)) = (texts.next(), texts.next()) else { return };
+    let (Some(pattern), Some(replacement)) = (texts.next(), texts.next()) else {
+        return;
+    };
     let sql = texts.next().unwrap_or_default();
-    let (Ok(pattern), Ok(replacement)) = (std::str::from_utf8(pattern), std::str::from_utf8(replacement)) else { return };
-    let Ok(template) = Template::compile(pattern, replacement) else { return };
-    for lexing in [Lexing::Escapes, Lexing::NoEscapes, Lexing::Shifts(crate::Shift::Gbk)] {
+    let (Ok(pattern), Ok(replacement)) = (
+        std::str::from_utf8(pattern),
+        std::str::from_utf8(replacement),
+    ) else {
+        return;
+    };
+    let Ok(template) = Template::compile(pattern, replacement) else {
+        return;
+    };
+    for lexing in [
+        Lexing::Escapes,
+        Lexing::NoEscapes,
+        Lexing::Shifts(crate::Shift::Gbk),
+    ] {
         for sql in [sql, pattern.as_bytes()] {
-            let Some(rewritten) = template.apply(sql, Read { lexing, ..Read::PLAIN }) else { continue };
+            let Some(rewritten) = template.apply(
+                sql,
+                Read {
+                    lexing,
+                    ..Read::PLAIN
+                },
+            ) else {
+                continue;
+            };
             assert_eq!(fingerprint(sql, lexing), template.fingerprint());
             let parts = Parts::of(&rewritten.text, lexing).count();
-            assert_eq!(parts, Parts::of_template(whole(replacement).expect("it was compiled")).count());
-            let marks =
-                Parts::of(&rewritten.text, lexing).filter(|part| matches!(part, Part::Value(text) if **text == *b"?")).count();
+            assert_eq!(
+                parts,
+                Parts::of_template(whole(replacement).expect("it was compiled")).count()
+            );
+            let marks = Parts::of(&rewritten.text, lexing)
+                .filter(|part| matches!(part, Part::Value(text) if **text == *b"?"))
+                .count();
             assert_eq!(marks, rewritten.params.len());
-            assert!(rewritten.params.iter().all(|param| *param < rewritten.params_before));
+            assert!(
+                rewritten
+                    .params
+                    .iter()
+                    .all(|param| *param < rewritten.params_before)
+            );
         }
     }
 }

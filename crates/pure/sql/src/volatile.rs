@@ -1,4 +1,5 @@
-//! Statements that mean to be answered anew each time: their result is nobody else's, or nobody can tell when it is over.
+//! Statements that mean to be answered anew each time: their result is nobody else's, or nobody can
+//! tell when it is over.
 
 use crate::reading::Lexing;
 use crate::words::{Kind, unquote};
@@ -38,9 +39,10 @@ const FUNCTIONS: &[&str] = &[
 /// The longest of them.
 const LONGEST: usize = 33;
 
-/// Whether a statement calls such a function, reads a variable of the server (`@@x`, also `@@global.x`: a SET GLOBAL of anybody changes it), or has an executable
-/// comment that servers read differently. NOW() and its like are
-/// not among them: how old they may be is what a time to live says.
+/// Whether a statement calls such a function, reads a variable of the server (`@@x`, also
+/// `@@global.x`: a SET GLOBAL of anybody changes it), or has an executable comment that servers
+/// read differently. NOW() and its like are not among them: how old they may be is what a time to
+/// live says.
 #[must_use]
 pub fn is_volatile(sql: &[u8], lexing: Lexing) -> bool {
     let mut words = lexing.words(sql);
@@ -50,12 +52,18 @@ pub fn is_volatile(sql: &[u8], lexing: Lexing) -> bool {
         }
         // A name in backquotes can be a function too.
         let text = unquote(token.text);
-        if matches!(token.kind, Kind::Word | Kind::Name) && text.len() <= LONGEST && words.is_before(b'(') {
+        if matches!(token.kind, Kind::Word | Kind::Name)
+            && text.len() <= LONGEST
+            && words.is_before(b'(')
+        {
             let mut upper = [0; LONGEST];
             let upper = &mut upper[..text.len()];
             upper.copy_from_slice(&text);
             upper.make_ascii_uppercase();
-            if FUNCTIONS.binary_search_by(|known| known.as_bytes().cmp(upper)).is_ok() {
+            if FUNCTIONS
+                .binary_search_by(|known| known.as_bytes().cmp(upper))
+                .is_ok()
+            {
                 return true;
             }
         }

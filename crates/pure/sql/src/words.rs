@@ -1,4 +1,5 @@
-//! Cheap tokens of SQL text: what is blank, what is a comment, where a word, a string or a statement ends.
+//! Cheap tokens of SQL text: what is blank, what is a comment, where a word, a string or a
+//! statement ends.
 
 use crate::reading::Lexing;
 use crate::shift::Shift;
@@ -54,7 +55,8 @@ impl Token<'_> {
         self.kind == Kind::Sign && self.text == [sign]
     }
 
-    /// Whether it begins with `$$` or `$tag$`: to MySQL 9 the beginning of a text that ends with the same, the body of a routine or library.
+    /// Whether it begins with `$$` or `$tag$`: to MySQL 9 the beginning of a text that ends with
+    /// the same, the body of a routine or library.
     #[must_use]
     pub fn is_dollar_quote(&self) -> bool {
         matches!(self.text, [b'$', rest @ ..] if rest.contains(&b'$')) && self.kind == Kind::Word
@@ -71,7 +73,9 @@ impl Token<'_> {
     pub fn is_whole_if(&self, escapes: bool) -> bool {
         match self.kind {
             Kind::Word | Kind::Sign => true,
-            Kind::Name | Kind::String => end_of_quoted(self.text, 0, escapes) == Some(self.text.len()),
+            Kind::Name | Kind::String => {
+                end_of_quoted(self.text, 0, escapes) == Some(self.text.len())
+            }
         }
     }
 }
@@ -94,7 +98,8 @@ pub struct Words<'a> {
     shift: Option<Shift>,
 }
 
-/// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of MySQL 5.7 and later.
+/// Every server that we know executes `/*!` comments up to this version: MariaDB skips those of
+/// MySQL 5.7 and later.
 const ALWAYS_EXECUTED: u32 = 50_699;
 
 /// A longer string is not passed twice.
@@ -132,20 +137,34 @@ impl<'a> Words<'a> {
     /// From the beginning of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, inside: false, conditional: false, comment: None, escapes: true, shift: None }
+        Self {
+            text,
+            at: 0,
+            inside: false,
+            conditional: false,
+            comment: None,
+            escapes: true,
+            shift: None,
+        }
     }
 
     /// The same where a backslash is an ordinary character: under NO_BACKSLASH_ESCAPES, which the
     /// server tells in its status flags.
     #[must_use]
     pub const fn without_escapes(text: &'a [u8]) -> Self {
-        Self { escapes: false, ..Self::new(text) }
+        Self {
+            escapes: false,
+            ..Self::new(text)
+        }
     }
 
     /// The same in such a character set, with escapes.
     #[must_use]
     pub const fn shifting(text: &'a [u8], shift: Shift) -> Self {
-        Self { shift: Some(shift), ..Self::new(text) }
+        Self {
+            shift: Some(shift),
+            ..Self::new(text)
+        }
     }
 
     /// Just after the last token.
@@ -163,7 +182,11 @@ impl<'a> Words<'a> {
             b'\'' | b'"' => Kind::String,
             _ => Kind::Sign,
         };
-        Some(Token { kind, text, start: at.start })
+        Some(Token {
+            kind,
+            text,
+            start: at.start,
+        })
     }
 
     /// After a number: passes most of the numbers that follow in a list.
@@ -174,7 +197,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Passes numbers, NULL, short strings in `'`, and the signs and blanks between them, but for the last two of these tokens.
+    /// Passes numbers, NULL, short strings in `'`, and the signs and blanks between them, but for
+    /// the last two of these tokens.
     #[inline(never)]
     pub(crate) fn skip_values(&mut self) {
         if self.shift.is_some() {
@@ -191,7 +215,10 @@ impl<'a> Words<'a> {
                 b',' | b'(' | b')' | b'.' => at + 1,
                 b'-' if text.get(at + 1).is_some_and(u8::is_ascii_digit) => at + 1,
                 b'0'..=b'9' => {
-                    let end = text[at..].iter().position(|&b| !is_word(b)).map_or(text.len(), |length| at + length);
+                    let end = text[at..]
+                        .iter()
+                        .position(|&b| !is_word(b))
+                        .map_or(text.len(), |length| at + length);
                     // A function's name may begin with a digit.
                     let next = text[end..].iter().find(|&&b| !is_blank(b));
                     match next {
@@ -199,7 +226,8 @@ impl<'a> Words<'a> {
                         _ => end,
                     }
                 }
-                b'\'' => match end_of_quoted(&text[..text.len().min(at + SHORT)], at, self.escapes) {
+                b'\'' => match end_of_quoted(&text[..text.len().min(at + SHORT)], at, self.escapes)
+                {
                     // Another quote may follow what the cut has left.
                     Some(end) if end < at + SHORT => end,
                     _ => break,
@@ -215,9 +243,14 @@ impl<'a> Words<'a> {
         self.at = before;
     }
 
-    /// After `@`: passes the name of a user variable that is not quoted, its dots included; where that ends.
+    /// After `@`: passes the name of a user variable that is not quoted, its dots included; where
+    /// that ends.
     pub(crate) fn skip_variable(&mut self) -> usize {
-        while self.text.get(self.at).is_some_and(|&byte| is_word(byte) || byte == b'.') {
+        while self
+            .text
+            .get(self.at)
+            .is_some_and(|&byte| is_word(byte) || byte == b'.')
+        {
             self.at += 1;
         }
         self.at
@@ -264,7 +297,9 @@ impl<'a> Words<'a> {
             at += 1;
         }
         match self.text.get(at) {
-            Some(b'/' | b'-' | b'#' | b'*') => self.peek().is_some_and(|token| token.text[0].is_ascii_digit()),
+            Some(b'/' | b'-' | b'#' | b'*') => self
+                .peek()
+                .is_some_and(|token| token.text[0].is_ascii_digit()),
             byte => byte.is_some_and(u8::is_ascii_digit),
         }
     }
@@ -297,7 +332,14 @@ impl<'a> Words<'a> {
             }
             quote @ (b'\'' | b'"' | b'`') => {
                 let length = shift.end_of_quoted(rest, 0).unwrap_or(rest.len());
-                (if quote == b'`' { Kind::Name } else { Kind::String }, length)
+                (
+                    if quote == b'`' {
+                        Kind::Name
+                    } else {
+                        Kind::String
+                    },
+                    length,
+                )
             }
             _ => (Kind::Sign, 1),
         }
@@ -310,7 +352,9 @@ impl<'a> Words<'a> {
             match byte {
                 _ if is_blank(byte) => self.at += 1,
                 b'#' => self.skip_line(),
-                b'-' if matches!(text[self.at..], [_, b'-'] | [_, b'-', ..=0x20 | 0x7F, ..]) => self.skip_line(),
+                b'-' if matches!(text[self.at..], [_, b'-'] | [_, b'-', ..=0x20 | 0x7F, ..]) => {
+                    self.skip_line()
+                }
                 b'/' if text.get(self.at + 1) == Some(&b'*') => self.skip_block(),
                 b'*' if self.inside && text.get(self.at + 1) == Some(&b'/') => {
                     self.inside = false;
@@ -347,9 +391,15 @@ impl<'a> Words<'a> {
             }
         };
         // Five or six digits are a version.
-        let digits = inside[mark..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
+        let digits = inside[mark..]
+            .iter()
+            .take(6)
+            .take_while(|b| b.is_ascii_digit())
+            .count();
         let digits = if digits < 5 { 0 } else { digits };
-        let version = inside[mark..mark + digits].iter().fold(0, |v: u32, b| v * 10 + u32::from(b - b'0'));
+        let version = inside[mark..mark + digits]
+            .iter()
+            .fold(0, |v: u32, b| v * 10 + u32::from(b - b'0'));
         self.conditional |= version > ALWAYS_EXECUTED;
         self.inside = true;
         self.at += 2 + mark + digits;
@@ -368,15 +418,29 @@ impl<'a> Iterator for Words<'a> {
         let rest = &self.text[start..];
         let (kind, length) = match rest[0] {
             _ if self.shift.is_some() => self.shifted(rest),
-            byte if is_word(byte) => (Kind::Word, rest.iter().position(|&b| !is_word(b)).unwrap_or(rest.len())),
+            byte if is_word(byte) => (
+                Kind::Word,
+                rest.iter().position(|&b| !is_word(b)).unwrap_or(rest.len()),
+            ),
             quote @ (b'\'' | b'"' | b'`') => {
                 let length = end_of_quoted(rest, 0, self.escapes).unwrap_or(rest.len());
-                (if quote == b'`' { Kind::Name } else { Kind::String }, length)
+                (
+                    if quote == b'`' {
+                        Kind::Name
+                    } else {
+                        Kind::String
+                    },
+                    length,
+                )
             }
             _ => (Kind::Sign, 1),
         };
         self.at = start + length;
-        Some(Token { kind, text: &rest[..length], start })
+        Some(Token {
+            kind,
+            text: &rest[..length],
+            start,
+        })
     }
 }
 
@@ -389,7 +453,11 @@ pub fn end_of_quoted(text: &[u8], at: usize, escapes: bool) -> Option<usize> {
     let mut end = at + 1;
     loop {
         let rest = text.get(end..)?;
-        let length = if escapes { memchr::memchr2(quote, b'\\', rest)? } else { memchr::memchr(quote, rest)? };
+        let length = if escapes {
+            memchr::memchr2(quote, b'\\', rest)?
+        } else {
+            memchr::memchr(quote, rest)?
+        };
         end += length + 1;
         if rest[length] == b'\\' || text.get(end) == Some(&quote) {
             end += 1;
@@ -405,8 +473,9 @@ pub fn may_have_comment(sql: &[u8]) -> bool {
     memchr::memchr_iter(b'/', sql).any(|slash| sql.get(slash + 1) == Some(&b'*'))
 }
 
-/// The inside of the first `/* */` comment that is neither executable nor an optimizer hint. Where strings may end elsewhere than they seem to,
-/// only one before the first word is known to be a comment.
+/// The inside of the first `/* */` comment that is neither executable nor an optimizer hint. Where
+/// strings may end elsewhere than they seem to, only one before the first word is known to be a
+/// comment.
 #[must_use]
 pub fn first_comment(sql: &[u8], lexing: Lexing) -> Option<Range<usize>> {
     if !may_have_comment(sql) {
@@ -428,7 +497,8 @@ pub fn hints(comment: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Where the statements of a text are: ranges from the first to the last token, without the `;` between them.
+/// Where the statements of a text are: ranges from the first to the last token, without the `;`
+/// between them.
 ///
 /// A stored program (`CREATE PROCEDURE … BEGIN …; … END`) is one statement, whatever follows it.
 pub fn statements(sql: &[u8]) -> impl Iterator<Item = Range<usize>> {
@@ -445,7 +515,9 @@ pub fn statements(sql: &[u8]) -> impl Iterator<Item = Range<usize>> {
             }
             count += 1;
             creates |= count == 1 && token.is_any(&["CREATE", "ALTER"]);
-            program |= creates && count < 40 && token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]);
+            program |= creates
+                && count < 40
+                && token.is_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]);
             begun |= program && token.is("BEGIN");
             range = Some(range.map_or(token.start, |r| r.start)..token.end());
         }
@@ -453,10 +525,13 @@ pub fn statements(sql: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// A name or string without its quotes, with doubled quotes and backslashes undone. What is not quoted stays.
+/// A name or string without its quotes, with doubled quotes and backslashes undone. What is not
+/// quoted stays.
 #[must_use]
 pub fn unquote(text: &[u8]) -> Cow<'_, [u8]> {
-    let [quote @ (b'\'' | b'"' | b'`'), inside @ .., last] = text else { return Cow::Borrowed(text) };
+    let [quote @ (b'\'' | b'"' | b'`'), inside @ .., last] = text else {
+        return Cow::Borrowed(text);
+    };
     if last != quote {
         return Cow::Borrowed(text);
     }
@@ -490,34 +565,60 @@ mod tests {
     use super::*;
 
     fn texts(sql: &str) -> Vec<&str> {
-        Words::new(sql.as_bytes()).map(|t| std::str::from_utf8(t.text).expect("ASCII")).collect()
+        Words::new(sql.as_bytes())
+            .map(|t| std::str::from_utf8(t.text).expect("ASCII"))
+            .collect()
     }
 
     #[test]
     fn blanks_and_comments_are_passed_and_strings_are_one_token() {
-        assert_eq!(texts("a /* b */ # c\n -- d\n e--f"), ["a", "e", "-", "-", "f"]);
+        assert_eq!(
+            texts("a /* b */ # c\n -- d\n e--f"),
+            ["a", "e", "-", "-", "f"]
+        );
         assert_eq!(texts("a--\n b -- "), ["a", "b"]);
-        assert_eq!(texts(r"'it''s' 'it\'s' `a``b` "), [r"'it''s'", r"'it\'s'", "`a``b`"]);
+        assert_eq!(
+            texts(r"'it''s' 'it\'s' `a``b` "),
+            [r"'it''s'", r"'it\'s'", "`a``b`"]
+        );
         assert_eq!(texts("'unterminated ; "), ["'unterminated ; "]);
         assert_eq!(texts("a.b=1.5"), ["a", ".", "b", "=", "1", ".", "5"]);
     }
 
     #[test]
     fn a_character_that_ends_like_a_quote_or_backslash_ends_nothing() {
-        let texts = |sql: &'static [u8], shift| Words::shifting(sql, shift).map(|token| token.text).collect::<Vec<_>>();
+        let texts = |sql: &'static [u8], shift| {
+            Words::shifting(sql, shift)
+                .map(|token| token.text)
+                .collect::<Vec<_>>()
+        };
         let wanted: [&[u8]; 5] = [b"(", b"'\x95\\'", b",", b"b", b")"];
         assert_eq!(texts(b"('\x95\\', b)", Shift::Sjis), wanted);
-        assert_eq!(texts(b"'\xb1\\' b'", Shift::Sjis), [b"'\xb1\\' b'"], "half-width, and an escape");
+        assert_eq!(
+            texts(b"'\xb1\\' b'", Shift::Sjis),
+            [b"'\xb1\\' b'"],
+            "half-width, and an escape"
+        );
         assert_eq!(texts(b"`\xbf`` b", Shift::Gbk), [&b"`\xbf``"[..], b"b"]);
-        assert_eq!(texts(b"\xbf\\\xbf` b", Shift::Gbk), [&b"\xbf\\\xbf`"[..], b"b"]);
-        assert_eq!(texts(b"'\xbf\\''\\'' b", Shift::Gbk), [&b"'\xbf\\''\\''"[..], b"b"]);
-        let class = Lexing::Shifts(Shift::Big5).class(b"INSERT INTO c VALUES ('\xa5\\', LAST_INSERT_ID())");
+        assert_eq!(
+            texts(b"\xbf\\\xbf` b", Shift::Gbk),
+            [&b"\xbf\\\xbf`"[..], b"b"]
+        );
+        assert_eq!(
+            texts(b"'\xbf\\''\\'' b", Shift::Gbk),
+            [&b"'\xbf\\''\\''"[..], b"b"]
+        );
+        let class =
+            Lexing::Shifts(Shift::Big5).class(b"INSERT INTO c VALUES ('\xa5\\', LAST_INSERT_ID())");
         assert!(!class.reads.is_empty());
     }
 
     #[test]
     fn executable_comments_count_as_text() {
-        assert_eq!(texts("/*!40101 SET NAMES utf8 */;"), ["SET", "NAMES", "utf8", ";"]);
+        assert_eq!(
+            texts("/*!40101 SET NAMES utf8 */;"),
+            ["SET", "NAMES", "utf8", ";"]
+        );
         assert_eq!(texts("a /*M!100100 b /* c */ d */ e"), ["a", "b", "d", "e"]);
         assert_eq!(texts("/*!1 */"), ["1"]);
         let conditional = |sql: &str| {
@@ -534,7 +635,8 @@ mod tests {
 
     #[test]
     fn the_first_comment_is_found_wherever_it_is() {
-        let found = |sql: &'static str| first_comment(sql.as_bytes(), Lexing::Escapes).map(|r| &sql[r]);
+        let found =
+            |sql: &'static str| first_comment(sql.as_bytes(), Lexing::Escapes).map(|r| &sql[r]);
         assert_eq!(found("/* hostgroup=2 */ SELECT 1"), Some(" hostgroup=2 "));
         assert_eq!(found("SELECT '/* a */', /*b*/ 1"), Some("b"));
         assert_eq!(found("SELECT /*+ x */ /*! y */ 1 /* z"), Some(" z"));
@@ -553,20 +655,36 @@ mod tests {
         let shifting = b"UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
         assert_eq!(first_comment(shifting, Lexing::Shifts(Shift::Gbk)), None);
         let leading = b"/* hostgroup=1 */ UPDATE t SET a='\xbf\\', b='/*hostgroup=20*/'";
-        assert_eq!(first_comment(leading, Lexing::Shifts(Shift::Gbk)), Some(2..15));
+        assert_eq!(
+            first_comment(leading, Lexing::Shifts(Shift::Gbk)),
+            Some(2..15)
+        );
     }
 
     #[test]
     fn hints_are_pairs() {
         let found: Vec<_> = hints(b" a=b; hostgroup = 2 ;x; min_gtid=u:1-2").collect();
-        assert_eq!(found, [("a", "b"), ("hostgroup", "2"), ("min_gtid", "u:1-2")]);
+        assert_eq!(
+            found,
+            [("a", "b"), ("hostgroup", "2"), ("min_gtid", "u:1-2")]
+        );
     }
 
     #[test]
     fn statements_end_at_semicolons_outside_strings_comments_and_programs() {
-        let found = |sql: &'static str| statements(sql.as_bytes()).map(|r| &sql[r]).collect::<Vec<_>>();
-        assert_eq!(found(" SELECT ';' ; -- ;\n ; UPDATE t /* ; */ SET a=1 ;"), ["SELECT ';'", "UPDATE t /* ; */ SET a=1"]);
-        assert_eq!(found("CREATE PROCEDURE p() BEGIN SELECT 1; END; x"), ["CREATE PROCEDURE p() BEGIN SELECT 1; END; x"]);
+        let found = |sql: &'static str| {
+            statements(sql.as_bytes())
+                .map(|r| &sql[r])
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            found(" SELECT ';' ; -- ;\n ; UPDATE t /* ; */ SET a=1 ;"),
+            ["SELECT ';'", "UPDATE t /* ; */ SET a=1"]
+        );
+        assert_eq!(
+            found("CREATE PROCEDURE p() BEGIN SELECT 1; END; x"),
+            ["CREATE PROCEDURE p() BEGIN SELECT 1; END; x"]
+        );
         assert_eq!(found("BEGIN; COMMIT"), ["BEGIN", "COMMIT"]);
         assert!(found(" ; /* a */").is_empty());
     }

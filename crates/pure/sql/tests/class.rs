@@ -27,8 +27,14 @@ fn what_selects_and_what_is_cut_is_seen_wherever_it_stands() {
     ] {
         assert_eq!(is(text), (false, false), "{text}");
     }
-    let long = format!("INSERT INTO t VALUES {}(1) RETURNING a", "(1), ".repeat(200));
-    let list = format!("SELECT * FROM t WHERE a IN (1{}) LIMIT 3", ", 1".repeat(200));
+    let long = format!(
+        "INSERT INTO t VALUES {}(1) RETURNING a",
+        "(1), ".repeat(200)
+    );
+    let list = format!(
+        "SELECT * FROM t WHERE a IN (1{}) LIMIT 3",
+        ", 1".repeat(200)
+    );
     for (text, selects, limits) in [
         ("SELECT a FROM t limit 5", false, true),
         ("SELECT a FROM t UNION (SELECT 1)", true, true),
@@ -135,8 +141,15 @@ fn plain_reads_are_those_that_nobody_notices_twice() {
 #[test]
 fn a_set_for_a_statement_writes_what_the_statement_writes() {
     let writes = |sql: &str| class(sql.as_bytes()).may_write();
-    for verb in ["INSERT INTO t VALUES (1)", "UPDATE t SET a = 1", "DELETE FROM t"] {
-        assert!(writes(&format!("SET STATEMENT max_statement_time=1 FOR {verb}")), "{verb}");
+    for verb in [
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "DELETE FROM t",
+    ] {
+        assert!(
+            writes(&format!("SET STATEMENT max_statement_time=1 FOR {verb}")),
+            "{verb}"
+        );
     }
     assert!(!writes("SET sql_mode=''") && !writes("SET @a = 1"));
 }
@@ -146,26 +159,41 @@ fn what_a_statement_may_leave_behind_is_marked() {
     for (sql, marks) in [
         ("SELECT 1", Leaves::NONE),
         ("UPDATE t SET a='@x:=1', b=a+1 WHERE c IN (1)", Leaves::NONE),
-        ("INSERT INTO t(a,b) VALUES (1,CONCAT('a','b')) ON DUPLICATE KEY UPDATE a=VALUES(a)", Leaves::NONE),
+        (
+            "INSERT INTO t(a,b) VALUES (1,CONCAT('a','b')) ON DUPLICATE KEY UPDATE a=VALUES(a)",
+            Leaves::NONE,
+        ),
         ("GRANT ALL ON *.* TO a@localhost, 'b'@'%'", Leaves::NONE),
         ("CREATE DEFINER=`a`@`%` VIEW v AS SELECT 1", Leaves::NONE),
         ("DELETE FROM t WHERE a=1", Leaves::NONE),
         ("SELECT @a := 1", Leaves::USER_VARIABLE),
         ("SELECT a INTO @x, @y FROM t", Leaves::USER_VARIABLE),
-        ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c=@b", Leaves::USER_VARIABLE),
+        (
+            "LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c=@b",
+            Leaves::USER_VARIABLE,
+        ),
         ("GET DIAGNOSTICS @n = NUMBER", Leaves::USER_VARIABLE),
         ("SET @x=1", Leaves::SET | Leaves::USER_VARIABLE),
         ("SET sql_mode=''", Leaves::SET),
         ("SET STATEMENT sql_mode='' FOR SELECT 1", Leaves::NONE),
-        ("SET STATEMENT sql_mode='' FOR CALL p()", Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION),
+        (
+            "SET STATEMENT sql_mode='' FOR CALL p()",
+            Leaves::UNKNOWN_STATE | Leaves::UNKNOWN_FUNCTION,
+        ),
         ("SHOW TABLES WHERE f(1)", Leaves::UNKNOWN_FUNCTION),
         ("CREATE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
-        ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", Leaves::TEMP_TABLE),
+        (
+            "CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
+            Leaves::TEMP_TABLE,
+        ),
         ("DROP TEMPORARY TABLE t", Leaves::DROP_TEMP_TABLE),
         ("LOCK TABLES t WRITE", Leaves::LOCK_TABLES),
         ("UNLOCK TABLES", Leaves::UNLOCK_TABLES),
         ("DO GET_LOCK('a',1)", Leaves::GET_LOCK),
-        ("INSERT INTO t SELECT RELEASE_ALL_LOCKS()", Leaves::RELEASE_LOCK),
+        (
+            "INSERT INTO t SELECT RELEASE_ALL_LOCKS()",
+            Leaves::RELEASE_LOCK,
+        ),
         ("FLUSH TABLES WITH READ LOCK", Leaves::FLUSH_READ_LOCK),
         ("FLUSH TABLES t FOR EXPORT", Leaves::FLUSH_READ_LOCK),
         ("FLUSH STATUS", Leaves::NONE),
@@ -181,46 +209,103 @@ fn what_a_statement_may_leave_behind_is_marked() {
         ("CREATE OR REPLACE SCHEMA d", Leaves::DATABASE),
         ("CREATE OR REPLACE VIEW v AS SELECT 1", Leaves::NONE),
         ("SELECT s.nextval FROM dual", Leaves::NEXTVAL),
-        ("INSERT INTO t VALUES (d.s . \"NextVal\", 'a')", Leaves::NEXTVAL),
+        (
+            "INSERT INTO t VALUES (d.s . \"NextVal\", 'a')",
+            Leaves::NEXTVAL,
+        ),
         ("UPDATE t SET a = `s`.`nextval`", Leaves::NEXTVAL),
         ("SELECT nextval FROM t", Leaves::NONE),
         ("SELECT 'x' INTO 1.e@a", Leaves::USER_VARIABLE),
-        ("SELECT `GET_LOCK`('a', 0)", Leaves::GET_LOCK | Leaves::UNKNOWN_FUNCTION),
-        ("INSERT INTO t (a) TABLE u ON DUPLICATE KEY UPDATE a = f(b)", Leaves::UNKNOWN_FUNCTION),
-        ("INSERT INTO t TABLE u ORDER BY f(b)", Leaves::UNKNOWN_FUNCTION),
-        ("CREATE TABLE t (a TIMESTAMP ON UPDATE NOW(), KEY k (a))", Leaves::NONE),
-        ("SET STATEMENT a = SUBSTRING('ANSI' FROM 1 FOR REPLACE('4','4','4')) FOR SET @@sql_mode='ANSI'", Leaves::SET),
+        (
+            "SELECT `GET_LOCK`('a', 0)",
+            Leaves::GET_LOCK | Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "INSERT INTO t (a) TABLE u ON DUPLICATE KEY UPDATE a = f(b)",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "INSERT INTO t TABLE u ORDER BY f(b)",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "CREATE TABLE t (a TIMESTAMP ON UPDATE NOW(), KEY k (a))",
+            Leaves::NONE,
+        ),
+        (
+            "SET STATEMENT a = SUBSTRING('ANSI' FROM 1 FOR REPLACE('4','4','4')) FOR SET @@sql_mode='ANSI'",
+            Leaves::SET,
+        ),
         ("UPDATE t SET a=LAST_INSERT_ID(a+1)", Leaves::LAST_INSERT_ID),
         ("INSERT INTO t(a) VALUES (f(1))", Leaves::UNKNOWN_FUNCTION),
         ("SELECT SETVAL(s, 1)", Leaves::SEQUENCE),
         ("BEGIN NOT ATOMIC SET @a=1; END", Leaves::UNKNOWN_STATE),
         // Names before brackets that are no calls.
-        ("WITH a (x) AS (SELECT 1), b (y, z) AS (SELECT 2, 3) SELECT * FROM a, b", Leaves::NONE),
-        ("WITH RECURSIVE a(x) AS (SELECT 1), `b` (`y`) AS (SELECT 2) SELECT * FROM a JOIN b", Leaves::NONE),
-        ("SELECT * FROM (SELECT 1, 2) d (a, b) JOIN LATERAL (SELECT d.a) `e` (c)", Leaves::NONE),
-        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a, b)", Leaves::NONE),
+        (
+            "WITH a (x) AS (SELECT 1), b (y, z) AS (SELECT 2, 3) SELECT * FROM a, b",
+            Leaves::NONE,
+        ),
+        (
+            "WITH RECURSIVE a(x) AS (SELECT 1), `b` (`y`) AS (SELECT 2) SELECT * FROM a JOIN b",
+            Leaves::NONE,
+        ),
+        (
+            "SELECT * FROM (SELECT 1, 2) d (a, b) JOIN LATERAL (SELECT d.a) `e` (c)",
+            Leaves::NONE,
+        ),
+        (
+            "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a, b)",
+            Leaves::NONE,
+        ),
         (
             "LOAD DATA INFILE 'f' INTO TABLE `t` CHARACTER SET latin1 LINES TERMINATED BY \"\\n\" IGNORE 1 LINES (a, b)",
             Leaves::NONE,
         ),
-        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (f))", Leaves::NONE),
-        ("CREATE TABLE t (c CHAR(2) CHARACTER SET ascii, KEY k (c), CHECK (c <> ''), UNIQUE `u` (c))", Leaves::NONE),
-        ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4, ADD INDEX i (c)", Leaves::NONE),
+        (
+            "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (f))",
+            Leaves::NONE,
+        ),
+        (
+            "CREATE TABLE t (c CHAR(2) CHARACTER SET ascii, KEY k (c), CHECK (c <> ''), UNIQUE `u` (c))",
+            Leaves::NONE,
+        ),
+        (
+            "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4, ADD INDEX i (c)",
+            Leaves::NONE,
+        ),
         // And what only looks alike.
-        ("WITH a (x) AS (SELECT f(1)) SELECT * FROM a", Leaves::UNKNOWN_FUNCTION),
+        (
+            "WITH a (x) AS (SELECT f(1)) SELECT * FROM a",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
         ("SELECT b(y) AS c, (SELECT 1)", Leaves::UNKNOWN_FUNCTION),
         ("SELECT (1), f(2)", Leaves::UNKNOWN_FUNCTION),
         ("SELECT (1) AND f(2)", Leaves::UNKNOWN_FUNCTION),
         ("SELECT than(1)", Leaves::UNKNOWN_FUNCTION),
-        ("SELECT * FROM (SELECT f(1)) d (a)", Leaves::UNKNOWN_FUNCTION),
-        ("LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c = f(@b)", Leaves::USER_VARIABLE | Leaves::UNKNOWN_FUNCTION),
-        ("INSERT INTO d.character SET a = f(1)", Leaves::UNKNOWN_FUNCTION),
-        ("INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = (1) + f(2)", Leaves::UNKNOWN_FUNCTION),
+        (
+            "SELECT * FROM (SELECT f(1)) d (a)",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "LOAD DATA INFILE 'f' INTO TABLE t (a, @b) SET c = f(@b)",
+            Leaves::USER_VARIABLE | Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "INSERT INTO d.character SET a = f(1)",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
+        (
+            "INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = (1) + f(2)",
+            Leaves::UNKNOWN_FUNCTION,
+        ),
         ("nonsense", Leaves::UNKNOWN_STATE),
         ("/*!99999 SELECT */ CALL p", Leaves::UNKNOWN_STATE),
     ] {
         let found = leaves(sql);
-        assert!(found.contains(marks) && (!marks.is_empty() || found.is_empty()), "{sql}: {found:?}");
+        assert!(
+            found.contains(marks) && (!marks.is_empty() || found.is_empty()),
+            "{sql}: {found:?}"
+        );
     }
 }
 
@@ -258,7 +343,12 @@ fn transactions_begin_and_end() {
     for (sql, begins, ends, releases) in [
         ("BEGIN", true, false, false),
         ("BEGIN WORK;", true, false, false),
-        ("START TRANSACTION WITH CONSISTENT SNAPSHOT", true, false, false),
+        (
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            true,
+            false,
+            false,
+        ),
         ("COMMIT", false, true, false),
         ("ROLLBACK WORK AND NO CHAIN", false, true, false),
         ("COMMIT AND CHAIN", true, false, false),
@@ -268,13 +358,25 @@ fn transactions_begin_and_end() {
         ("SELECT 'BEGIN'", false, false, false),
     ] {
         let class = class(sql.as_bytes());
-        assert_eq!((class.begins_transaction, class.ends_transaction, class.releases), (begins, ends, releases), "{sql}");
+        assert_eq!(
+            (
+                class.begins_transaction,
+                class.ends_transaction,
+                class.releases
+            ),
+            (begins, ends, releases),
+            "{sql}"
+        );
     }
 }
 
 #[test]
 fn use_names_its_database() {
-    let name = |sql: &'static str| class(sql.as_bytes()).use_db.map(std::borrow::Cow::into_owned);
+    let name = |sql: &'static str| {
+        class(sql.as_bytes())
+            .use_db
+            .map(std::borrow::Cow::into_owned)
+    };
     assert_eq!(name("USE a"), Some("a".to_owned()));
     assert_eq!(name("use /* x */ `a``b` ;"), Some("a`b".to_owned()));
     assert_eq!(name("USE a b"), None);
@@ -298,7 +400,10 @@ fn the_body_of_a_program_ends_where_its_blocks_do() {
     const MIGRATION: &str = "CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.x = 1; END; SET foreign_key_checks=0;
         CREATE TEMPORARY TABLE tmp (a INT); CREATE TRIGGER b BEFORE UPDATE ON t FOR EACH ROW BEGIN SET NEW.x = 2; END";
     let class_of = |sql: &str| (class(sql.as_bytes()).multi, leaves(sql));
-    assert_eq!(class_of(MIGRATION), (true, Leaves::SET | Leaves::TEMP_TABLE));
+    assert_eq!(
+        class_of(MIGRATION),
+        (true, Leaves::SET | Leaves::TEMP_TABLE)
+    );
     for one in [
         "CREATE PROCEDURE p() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; END; IF 1 THEN SELECT 1; END IF; SELECT 2; END",
         "CREATE PROCEDURE p() l: BEGIN CASE x WHEN 1 THEN SELECT 1; ELSE BEGIN END; END CASE; SET @a = CASE WHEN 1 THEN 2 END; END l;",
@@ -344,11 +449,22 @@ fn a_variable_with_dots_in_its_name_is_assigned() {
         assert_eq!(leaves(sql), Leaves::USER_VARIABLE, "{sql}");
     }
     assert!(leaves("SET @x = (SELECT ALL@`v`:=5)").contains(Leaves::USER_VARIABLE));
-    assert!(leaves("SET x = HIGH_PRIORITY@v").is_empty() || reads("SET x = HIGH_PRIORITY@v").contains(Reads::USER_VARIABLE));
+    assert!(
+        leaves("SET x = HIGH_PRIORITY@v").is_empty()
+            || reads("SET x = HIGH_PRIORITY@v").contains(Reads::USER_VARIABLE)
+    );
     assert_eq!(reads("SET PASSWORD FOR a@b = 'x'"), Reads::NONE);
     assert!(reads("SHOW TABLES WHERE 1 OR@v").contains(Reads::USER_VARIABLE));
-    for sql in ["SHOW GRANTS FOR a@b.c", "DROP USER a@b, 'c'@'d.e', `f`@`g`", "SHOW GRANTS FOR app@localhost"] {
-        assert_eq!((leaves(sql), reads(sql)), (Leaves::NONE, Reads::NONE), "{sql}");
+    for sql in [
+        "SHOW GRANTS FOR a@b.c",
+        "DROP USER a@b, 'c'@'d.e', `f`@`g`",
+        "SHOW GRANTS FOR app@localhost",
+    ] {
+        assert_eq!(
+            (leaves(sql), reads(sql)),
+            (Leaves::NONE, Reads::NONE),
+            "{sql}"
+        );
     }
     assert_eq!(leaves("SELECT @a.b, c.d FROM t"), Leaves::NONE);
 }
@@ -376,24 +492,51 @@ fn a_backslash_escapes_unless_the_session_says_otherwise() {
 fn where_nobody_knows_whether_it_escapes_a_text_is_what_it_may_be() {
     let unsure = Lexing::Unsure { shifts: false };
     let both = unsure.class(br"SELECT '\', @a:=1 -- '");
-    assert_eq!((both.leaves, both.plain_read), (Leaves::USER_VARIABLE | Leaves::UNKNOWN_STATE, false));
+    assert_eq!(
+        (both.leaves, both.plain_read),
+        (Leaves::USER_VARIABLE | Leaves::UNKNOWN_STATE, false)
+    );
     assert!(unsure.class(br"SELECT '\'; KILL 5 -- '").kills);
     // Most texts are the same either way.
-    assert!(unsure.class(br"SELECT 'a\n', b FROM t").plain_read && unsure.is_sure_of(br"SELECT 'a\n', b FROM t"));
-    assert!(unsure.class(br"INSERT INTO t VALUES ('it\'s')").leaves.is_empty());
-    assert!(!unsure.is_sure_of(br"SELECT 'it\'s'") && !sql::reads_alike(br"SELECT 'it\'s'") && sql::reads_alike(b"SELECT 'its'"));
+    assert!(
+        unsure.class(br"SELECT 'a\n', b FROM t").plain_read
+            && unsure.is_sure_of(br"SELECT 'a\n', b FROM t")
+    );
+    assert!(
+        unsure
+            .class(br"INSERT INTO t VALUES ('it\'s')")
+            .leaves
+            .is_empty()
+    );
+    assert!(
+        !unsure.is_sure_of(br"SELECT 'it\'s'")
+            && !sql::reads_alike(br"SELECT 'it\'s'")
+            && sql::reads_alike(b"SELECT 'its'")
+    );
     assert!(sql::injection(br"SELECT a FROM t WHERE b='\' OR 1=1 -- '", unsure).is_some());
 }
 
 /// A name may begin with a digit.
 #[test]
 fn a_function_is_seen_whatever_its_name_begins_with() {
-    for sql in ["SELECT 2fa_use_code(5)", "SELECT 1, 2 , 3f (4)", "SELECT 1,2,3,4fa/* x */(5)", "DO 1e_(2)"] {
+    for sql in [
+        "SELECT 2fa_use_code(5)",
+        "SELECT 1, 2 , 3f (4)",
+        "SELECT 1,2,3,4fa/* x */(5)",
+        "DO 1e_(2)",
+    ] {
         assert_eq!(leaves(sql), Leaves::UNKNOWN_FUNCTION, "{sql}");
-        let far = format!("SELECT /*{}*/ (1), {}", "-".repeat(300), &sql[3..].trim_start_matches("ECT"));
+        let far = format!(
+            "SELECT /*{}*/ (1), {}",
+            "-".repeat(300),
+            &sql[3..].trim_start_matches("ECT")
+        );
         assert_eq!(leaves(&far), Leaves::UNKNOWN_FUNCTION, "{far}");
     }
-    let long = format!("SELECT a FROM t WHERE b IN ({}2fa_use_code(5), 7)", "1,".repeat(400));
+    let long = format!(
+        "SELECT a FROM t WHERE b IN ({}2fa_use_code(5), 7)",
+        "1,".repeat(400)
+    );
     assert_eq!(leaves(&long), Leaves::UNKNOWN_FUNCTION);
     assert_eq!(leaves("SELECT a FROM t LIMIT 5"), Leaves::NONE);
 }
@@ -409,16 +552,28 @@ fn values_far_from_the_beginning_hide_nothing() {
     let nothing = (Leaves::NONE, Reads::NONE, false);
     assert_eq!(seen("2)"), nothing);
     assert_eq!(seen("'GET_LOCK(1,2)')"), nothing);
-    assert_eq!(seen("3,GET_LOCK('a',1))"), (Leaves::GET_LOCK, Reads::NONE, false));
-    assert_eq!(seen("4, NULL, null(1), s.f)"), (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false));
-    assert_eq!(seen("s.f (1))"), (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false));
+    assert_eq!(
+        seen("3,GET_LOCK('a',1))"),
+        (Leaves::GET_LOCK, Reads::NONE, false)
+    );
+    assert_eq!(
+        seen("4, NULL, null(1), s.f)"),
+        (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false)
+    );
+    assert_eq!(
+        seen("s.f (1))"),
+        (Leaves::UNKNOWN_FUNCTION, Reads::NONE, false)
+    );
     assert_eq!(seen("5,@a)"), (Leaves::NONE, Reads::USER_VARIABLE, false));
     assert_eq!(seen("6,'b' );DO 1"), (Leaves::NONE, Reads::NONE, true));
     assert_eq!(seen(r"7,'\');DO 1')"), nothing);
     assert_eq!(seen("8)-- );DO 1"), nothing);
     let long = format!("'{}''; '", "x".repeat(300));
     assert_eq!(seen(&format!("9,{long})")), nothing);
-    assert_eq!(seen(&format!("9,{long};DO 1")), (Leaves::NONE, Reads::NONE, true));
+    assert_eq!(
+        seen(&format!("9,{long};DO 1")),
+        (Leaves::NONE, Reads::NONE, true)
+    );
 }
 
 #[test]
@@ -436,29 +591,48 @@ fn what_makes_ids_is_seen_inside_of_what() {
     ] {
         assert!(inserts(sql), "{sql}");
     }
-    for sql in
-        ["SELECT 1", "UPDATE t SET a = REPLACE(a, 'b', 'c')", "SET STATEMENT a=1 FOR DELETE FROM t", "CREATE TABLE t (a INT)"]
-    {
+    for sql in [
+        "SELECT 1",
+        "UPDATE t SET a = REPLACE(a, 'b', 'c')",
+        "SET STATEMENT a=1 FOR DELETE FROM t",
+        "CREATE TABLE t (a INT)",
+    ] {
         assert!(!inserts(sql), "{sql}");
     }
 }
 
 #[test]
 fn analyze_runs_what_it_analyzes() {
-    for sql in ["ANALYZE INSERT INTO t VALUES (1)", "ANALYZE FORMAT=JSON UPDATE t SET a=1", "ANALYZE DELETE FROM t"] {
+    for sql in [
+        "ANALYZE INSERT INTO t VALUES (1)",
+        "ANALYZE FORMAT=JSON UPDATE t SET a=1",
+        "ANALYZE DELETE FROM t",
+    ] {
         let class = class(sql.as_bytes());
-        assert!(class.against == Some(sql::Against::Change) && class.may_write(), "{sql}: {class:?}");
+        assert!(
+            class.against == Some(sql::Against::Change) && class.may_write(),
+            "{sql}: {class:?}"
+        );
     }
     assert!(leaves("ANALYZE INSERT INTO t (a) VALUES (1)").is_empty());
 }
 
 #[test]
 fn a_blank_above_ascii_hides_nothing() {
-    const LATIN: Lexing = Lexing::Blanks { blank: Blank::Latin, escapes: true };
+    const LATIN: Lexing = Lexing::Blanks {
+        blank: Blank::Latin,
+        escapes: true,
+    };
     for lexing in [
         LATIN,
-        Lexing::Blanks { blank: Blank::Latin, escapes: false },
-        Lexing::Blanks { blank: Blank::Any, escapes: true },
+        Lexing::Blanks {
+            blank: Blank::Latin,
+            escapes: false,
+        },
+        Lexing::Blanks {
+            blank: Blank::Any,
+            escapes: true,
+        },
         Lexing::Unsure { shifts: false },
         Lexing::Shifts(sql::Shift::Unknown),
     ] {
@@ -470,16 +644,36 @@ fn a_blank_above_ascii_hides_nothing() {
         ] {
             assert!(class(sql).leaves.is_empty(), "{}", sql.escape_ascii());
             let found = lexing.class(sql);
-            assert!(!found.plain_read && found.leaves.contains(Leaves::UNKNOWN_STATE), "{}: {found:?}", sql.escape_ascii());
-            assert!(lexing.hides(sql) && !lexing.is_sure_of(sql), "{}", sql.escape_ascii());
+            assert!(
+                !found.plain_read && found.leaves.contains(Leaves::UNKNOWN_STATE),
+                "{}: {found:?}",
+                sql.escape_ascii()
+            );
+            assert!(
+                lexing.hides(sql) && !lexing.is_sure_of(sql),
+                "{}",
+                sql.escape_ascii()
+            );
         }
-        assert!(lexing.class(b"SELECT '\xa0', caf\xe9 FROM t").plain_read && lexing.class(b"SELECT a\xa0FROM t").plain_read);
+        assert!(
+            lexing.class(b"SELECT '\xa0', caf\xe9 FROM t").plain_read
+                && lexing.class(b"SELECT a\xa0FROM t").plain_read
+        );
     }
     // Of a string that ends elsewhere without escapes.
-    let open = br"SELECT 'a\'\xa0INTO @a -- '".iter().map(|&byte| if byte == b'x' { 0xA0 } else { byte }).collect::<Vec<_>>();
+    let open = br"SELECT 'a\'\xa0INTO @a -- '"
+        .iter()
+        .map(|&byte| if byte == b'x' { 0xA0 } else { byte })
+        .collect::<Vec<_>>();
     assert!(LATIN.class(&open).plain_read, "{}", open.escape_ascii());
     let calls = |sql| sql::calls(sql, LATIN).len();
-    assert_eq!((calls(b"SELECT f(a)"), calls(b"SELECT f(1) --\x81 '\n, g(2) -- '")), (1, 2));
+    assert_eq!(
+        (
+            calls(b"SELECT f(a)"),
+            calls(b"SELECT f(1) --\x81 '\n, g(2) -- '")
+        ),
+        (1, 2)
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The corpus of every fuzz target of this crate, replayed.
-#![expect(clippy::disallowed_methods, reason = "a corpus is files; the crate itself has none")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a corpus is files; the crate itself has none"
+)]
 
 use std::path::Path;
 
@@ -21,12 +24,18 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     files
         .map(|f| f.expect("entry").path())
-        .map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file that can be read")))
+        .map(|path| {
+            (
+                path.display().to_string(),
+                std::fs::read(&path).expect("a file that can be read"),
+            )
+        })
         .collect()
 }
 
 fn survive(target: &Target, input: &[u8], what: &dyn Fn() -> String) {
-    std::panic::catch_unwind(|| target.1(input)).unwrap_or_else(|_| panic!("{} panics: {}", target.0, what()));
+    std::panic::catch_unwind(|| target.1(input))
+        .unwrap_or_else(|_| panic!("{} panics: {}", target.0, what()));
 }
 
 #[test]
@@ -44,8 +53,15 @@ fn every_corpus_is_there_and_no_input_of_it_panics() {
 /// with single bytes changed. The same ones every time.
 #[test]
 fn damaged_and_mixed_inputs_panic_nowhere() {
-    let rounds: u64 = std::env::var("SQL_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
-    let inputs: Vec<Vec<u8>> = TARGETS.iter().flat_map(|t| corpus(t.0)).map(|(_, input)| input).collect();
+    let rounds: u64 = std::env::var("SQL_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(3000);
+    let inputs: Vec<Vec<u8>> = TARGETS
+        .iter()
+        .flat_map(|t| corpus(t.0))
+        .map(|(_, input)| input)
+        .collect();
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut below = |limit: usize| {
         state ^= state << 13;
@@ -67,8 +83,14 @@ fn damaged_and_mixed_inputs_panic_nowhere() {
             mixed[at] = BYTES[below(BYTES.len())];
         }
         for target in TARGETS {
-            let text = if target.0 == "sql_digest" { &mixed[..] } else { &mixed[3..] };
-            survive(target, text, &|| format!("{:?}", String::from_utf8_lossy(text)));
+            let text = if target.0 == "sql_digest" {
+                &mixed[..]
+            } else {
+                &mixed[3..]
+            };
+            survive(target, text, &|| {
+                format!("{:?}", String::from_utf8_lossy(text))
+            });
         }
     }
 }

@@ -1,14 +1,24 @@
-//! The detector of injections against statements that it was not made with: attacks of the families that public lists and tools have, and what
-//! frameworks and applications send. The rates are in docs/features/firewall.md; whoever changes the detector sees here what that costs.
+//! The detector of injections against statements that it was not made with: attacks of the families
+//! that public lists and tools have, and what frameworks and applications send. The rates are in
+//! docs/features/firewall.md; whoever changes the detector sees here what that costs.
 
 use sql::{Lexing, injection};
 
 /// What stands around the value that an attacker writes.
 const HOLES: &[(&str, &str)] = &[
-    ("SELECT id, name FROM products WHERE category = '", "' AND released = 1"),
-    ("SELECT * FROM accounts WHERE owner_id = ", " ORDER BY id LIMIT 10"),
+    (
+        "SELECT id, name FROM products WHERE category = '",
+        "' AND released = 1",
+    ),
+    (
+        "SELECT * FROM accounts WHERE owner_id = ",
+        " ORDER BY id LIMIT 10",
+    ),
     ("UPDATE profiles SET bio = '", "' WHERE user_id = 7"),
-    ("SELECT a.* FROM articles a WHERE a.title LIKE '%", "%' AND a.public = 1"),
+    (
+        "SELECT a.* FROM articles a WHERE a.title LIKE '%",
+        "%' AND a.public = 1",
+    ),
 ];
 
 /// (which hole, what is written into it)
@@ -23,27 +33,48 @@ const ATTACKS: &[(usize, &str)] = &[
     (0, "x' AND 1=2 UNION SELECT 1,2 -- "),
     (0, "' UNION SELECT NULL,NULL-- -"),
     (0, "' UNION SELECT username, password FROM users-- "),
-    (0, "' UNION SELECT table_name, NULL FROM information_schema.tables-- "),
+    (
+        0,
+        "' UNION SELECT table_name, NULL FROM information_schema.tables-- ",
+    ),
     (0, "' UNION ALL SELECT @@version, NULL-- "),
-    (0, "' UNION SELECT CONCAT(user,':',authentication_string), 1 FROM mysql.user#"),
+    (
+        0,
+        "' UNION SELECT CONCAT(user,':',authentication_string), 1 FROM mysql.user#",
+    ),
     (0, "' UNION/**/SELECT/**/1,2#"),
     (0, "' AND SLEEP(5)-- "),
     (0, "' AND (SELECT 4242 FROM (SELECT(SLEEP(5)))x)-- "),
     (0, "' AND IF(SUBSTRING(user(),1,1)='r', SLEEP(3), 0)-- "),
     (0, "' AND BENCHMARK(5000000,SHA1(1))-- "),
-    (0, "' AND EXTRACTVALUE(1,CONCAT(0x7e,(SELECT database())))-- "),
+    (
+        0,
+        "' AND EXTRACTVALUE(1,CONCAT(0x7e,(SELECT database())))-- ",
+    ),
     (0, "' AND UPDATEXML(1,CONCAT(0x7e,version()),1)-- "),
-    (0, "' AND (SELECT COUNT(*) FROM information_schema.tables GROUP BY CONCAT(version(),FLOOR(RAND(0)*2)))-- "),
+    (
+        0,
+        "' AND (SELECT COUNT(*) FROM information_schema.tables GROUP BY CONCAT(version(),FLOOR(RAND(0)*2)))-- ",
+    ),
     (0, "'; DROP TABLE products-- "),
     (0, "'; UPDATE users SET admin=1 WHERE name='me'; -- "),
     (0, "' AND 1=1-- "),
     (0, "' AND '1'='1"),
-    (0, "' AND ASCII(SUBSTRING((SELECT password FROM users LIMIT 1),1,1)) > 64-- "),
+    (
+        0,
+        "' AND ASCII(SUBSTRING((SELECT password FROM users LIMIT 1),1,1)) > 64-- ",
+    ),
     (0, "' AND EXISTS(SELECT * FROM users WHERE name='admin')-- "),
-    (0, "' RLIKE (SELECT (CASE WHEN (1=1) THEN 1 ELSE 0x28 END))-- "),
+    (
+        0,
+        "' RLIKE (SELECT (CASE WHEN (1=1) THEN 1 ELSE 0x28 END))-- ",
+    ),
     (0, "' ORDER BY 10-- "),
     (0, "' GROUP BY 3 HAVING 1=1-- "),
-    (0, "' PROCEDURE ANALYSE(EXTRACTVALUE(1,CONCAT(0x3a,version())),1)-- "),
+    (
+        0,
+        "' PROCEDURE ANALYSE(EXTRACTVALUE(1,CONCAT(0x3a,version())),1)-- ",
+    ),
     (0, "' INTO OUTFILE '/var/www/x.php'-- "),
     (0, "'-- "),
     (0, "'#"),
@@ -188,13 +219,21 @@ const BLAMED: usize = 4;
 
 #[test]
 fn as_many_attacks_are_seen_as_the_page_says() {
-    let whole = |(hole, written): &(usize, &str)| format!("{}{written}{}", HOLES[*hole].0, HOLES[*hole].1);
-    let missed: Vec<_> = ATTACKS.iter().map(whole).filter(|text| injection(text.as_bytes(), Lexing::Escapes).is_none()).collect();
+    let whole =
+        |(hole, written): &(usize, &str)| format!("{}{written}{}", HOLES[*hole].0, HOLES[*hole].1);
+    let missed: Vec<_> = ATTACKS
+        .iter()
+        .map(whole)
+        .filter(|text| injection(text.as_bytes(), Lexing::Escapes).is_none())
+        .collect();
     assert_eq!(missed.len(), MISSED, "of {}: {missed:#?}", ATTACKS.len());
 }
 
 #[test]
 fn as_few_statements_of_applications_are_blamed_as_the_page_says() {
-    let blamed: Vec<_> = MEANT.iter().filter_map(|text| Some((text, injection(text.as_bytes(), Lexing::Escapes)?))).collect();
+    let blamed: Vec<_> = MEANT
+        .iter()
+        .filter_map(|text| Some((text, injection(text.as_bytes(), Lexing::Escapes)?)))
+        .collect();
     assert_eq!(blamed.len(), BLAMED, "of {}: {blamed:#?}", MEANT.len());
 }

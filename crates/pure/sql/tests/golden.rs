@@ -1,4 +1,5 @@
-//! The digests that a running ProxySQL 2.7.1 gave, reproduced byte for byte: text and hash, under every option.
+//! The digests that a running ProxySQL 2.7.1 gave, reproduced byte for byte: text and hash, under
+//! every option.
 
 use sql::digest::{DigestOptions, digest};
 
@@ -23,7 +24,9 @@ fn unescape(text: &str) -> Vec<u8> {
 
 fn options(setting: &str) -> DigestOptions {
     let mut o = DigestOptions::default();
-    let Some((name, value)) = setting.split_once('=') else { return o };
+    let Some((name, value)) = setting.split_once('=') else {
+        return o;
+    };
     let number = || value.parse().expect("a number");
     let flag = value == "true";
     match name {
@@ -59,12 +62,19 @@ fn check(table: &str, rows_expected: usize, options_of: impl Fn(&str) -> DigestO
         }
     }
     assert_eq!(rows, rows_expected);
-    assert!(different.is_empty(), "{} of {rows} rows differ:\n{}", different.len(), different.join("\n"));
+    assert!(
+        different.is_empty(),
+        "{} of {rows} rows differ:\n{}",
+        different.len(),
+        different.join("\n")
+    );
 }
 
 #[test]
 fn every_digest_under_the_default_options_is_as_recorded() {
-    check(include_str!("golden/digests.tsv"), 1649, |_| DigestOptions::default());
+    check(include_str!("golden/digests.tsv"), 1649, |_| {
+        DigestOptions::default()
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What can be parsed: `grammar.txt`, and every statement of the other tables of these tests that a server takes.
+//! What can be parsed: `grammar.txt`, and every statement of the other tables of these tests that a
+//! server takes.
 #![expect(clippy::disallowed_methods, reason = "a test reads its data")]
 
 use sql::grammar::mistake;
@@ -8,14 +9,22 @@ fn what_servers_take_is_taken_and_what_is_refused_says_why() {
     let text = std::fs::read_to_string("tests/grammar.txt").expect("beside this file");
     let mut taken = true;
     let (mut lines, mut wrong) = (0, Vec::new());
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+    {
         if let Some(section) = line.strip_prefix("== ") {
             taken = section == "taken";
             continue;
         }
         lines += 1;
-        let (sql, wanted) =
-            if taken { (line, None) } else { line.split_once(" | ").map(|(sql, why)| (sql, Some(why))).expect("why") };
+        let (sql, wanted) = if taken {
+            (line, None)
+        } else {
+            line.split_once(" | ")
+                .map(|(sql, why)| (sql, Some(why)))
+                .expect("why")
+        };
         for sql in [sql, &format!("{sql} ;")] {
             let found = mistake(sql);
             if found.as_deref() != wanted {
@@ -23,7 +32,12 @@ fn what_servers_take_is_taken_and_what_is_refused_says_why() {
             }
         }
     }
-    assert!(lines > 200 && wrong.is_empty(), "{} of {lines}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        lines > 200 && wrong.is_empty(),
+        "{} of {lines}\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -45,15 +59,25 @@ fn nothing_that_other_tests_hold_for_a_statement_is_refused() {
 
 #[test]
 fn values_of_templates_are_values() {
-    for sql in ["SELECT a FROM t WHERE b = :b AND c IN (:c, :d) LIMIT :e", "SELECT ?2, ?1", "CALL by_kind(:kind, :id)"] {
+    for sql in [
+        "SELECT a FROM t WHERE b = :b AND c IN (:c, :d) LIMIT :e",
+        "SELECT ?2, ?1",
+        "CALL by_kind(:kind, :id)",
+    ] {
         assert_eq!(mistake(sql), None, "{sql}");
     }
-    assert!(mistake("SELECT a FROM :t").is_some() && mistake("SELECT a FROM t WHERE b = :b :c").is_some());
+    assert!(
+        mistake("SELECT a FROM :t").is_some()
+            && mistake("SELECT a FROM t WHERE b = :b :c").is_some()
+    );
 }
 
 #[test]
 fn depth_and_bytes_of_any_kind_are_taken() {
-    for sql in [format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000)), format!("SELECT {}", "CASE ".repeat(5000))] {
+    for sql in [
+        format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000)),
+        format!("SELECT {}", "CASE ".repeat(5000)),
+    ] {
         let _ = mistake(&sql);
     }
     for sql in [

@@ -1,4 +1,5 @@
-//! The detector of injections against a table of attacks, a table of harmless statements, and the statements of our own conformance tests.
+//! The detector of injections against a table of attacks, a table of harmless statements, and the
+//! statements of our own conformance tests.
 
 use sql::{Lexing, injection};
 
@@ -118,25 +119,36 @@ const HARMLESS: &[&str] = &[
 
 #[test]
 fn attacks_are_seen() {
-    let missed: Vec<_> = ATTACKS.iter().filter(|text| injection(text.as_bytes(), Lexing::Escapes).is_none()).collect();
+    let missed: Vec<_> = ATTACKS
+        .iter()
+        .filter(|text| injection(text.as_bytes(), Lexing::Escapes).is_none())
+        .collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
 #[test]
 fn harmless_statements_are_let_alone() {
-    let blamed: Vec<_> = HARMLESS.iter().filter_map(|text| Some((text, injection(text.as_bytes(), Lexing::Escapes)?))).collect();
+    let blamed: Vec<_> = HARMLESS
+        .iter()
+        .filter_map(|text| Some((text, injection(text.as_bytes(), Lexing::Escapes)?)))
+        .collect();
     assert!(blamed.is_empty(), "{blamed:#?}");
 }
 
 /// Statements that are all meant well; how many of them are blamed is in docs/features/firewall.md.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the statements are in files; the crate itself has none")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the statements are in files; the crate itself has none"
+)]
 fn of_the_statements_of_our_own_tests_only_known_ones_are_blamed() {
     let mut blamed = Vec::new();
     let mut count = 0;
     let mut look = |sql: &str| {
         count += 1;
-        blamed.extend(injection(sql.as_bytes(), Lexing::Escapes).map(|print| format!("{print}: {sql}")));
+        blamed.extend(
+            injection(sql.as_bytes(), Lexing::Escapes).map(|print| format!("{print}: {sql}")),
+        );
     };
     for entry in std::fs::read_dir("../../../conformance/scenarios").expect("the scenarios") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a text");
@@ -151,5 +163,9 @@ fn of_the_statements_of_our_own_tests_only_known_ones_are_blamed() {
         look(line.split('\t').nth(1).unwrap_or_default());
     }
     assert!(count > 2500, "{count}");
-    assert_eq!(blamed, ["1&sos: SELECT 1 FROM dual WHERE 1=1 AND 2=2 AND 'a'='a'"], "of {count}");
+    assert_eq!(
+        blamed,
+        ["1&sos: SELECT 1 FROM dual WHERE 1=1 AND 2=2 AND 'a'='a'"],
+        "of {count}"
+    );
 }

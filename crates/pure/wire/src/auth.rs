@@ -1,8 +1,10 @@
-//! Proofs of a password: the arithmetic of mysql_native_password, caching_sha2_password and sha256_password.
+//! Proofs of a password: the arithmetic of mysql_native_password, caching_sha2_password and
+//! sha256_password.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods_native_password_authentication.html>
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>
-//! RSA itself is done where OpenSSL is (`io/net`); the hash that is stored in accounts is in [`crate::crypt`].
+//! RSA itself is done where OpenSSL is (`io/net`); the hash that is stored in accounts is in
+//! [`crate::crypt`].
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
@@ -39,22 +41,31 @@ impl Plugin {
 
     /// The plugin of this name, if we know it.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::MysqlNative, Self::CachingSha2, Self::ClearPassword, Self::Sha256, Self::Ed25519]
-            .into_iter()
-            .find(|p| p.name() == name)
+        [
+            Self::MysqlNative,
+            Self::CachingSha2,
+            Self::ClearPassword,
+            Self::Sha256,
+            Self::Ed25519,
+        ]
+        .into_iter()
+        .find(|p| p.name() == name)
     }
 }
 
-/// caching_sha2_password, server to client: the hash was in the server's cache and the answer was right; an OK follows.
+/// caching_sha2_password, server to client: the hash was in the server's cache and the answer was
+/// right; an OK follows.
 pub const FAST_OK: u8 = 3;
-/// caching_sha2_password, server to client: send the password itself (over TLS, or encrypted with RSA).
+/// caching_sha2_password, server to client: send the password itself (over TLS, or encrypted with
+/// RSA).
 pub const FULL: u8 = 4;
 /// caching_sha2_password, client to server: send me the RSA key.
 pub const ASK_KEY_CACHING_SHA2: u8 = 2;
 /// sha256_password, client to server: send me the RSA key.
 pub const ASK_KEY_SHA256: u8 = 1;
 
-/// Twenty bytes without zero and `$` from 20 random bytes: some clients and servers end a nonce at a zero.
+/// Twenty bytes without zero and `$` from 20 random bytes: some clients and servers end a nonce at
+/// a zero.
 pub fn nonce(random: [u8; 20]) -> Nonce {
     // 0x01..=0x7F without '$': printable enough for the clients that treat it as a string.
     random.map(|b| match b & 0x7F {
@@ -75,16 +86,23 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     h.finalize().into()
 }
 
-/// What a MariaDB server since 11.4 says in the OK that ends a login over TLS: only who knows what it has of the password can make it, and it names the
-/// certificate, so that a client needs no authority to know whose that is. `known`: what the plugin has of the password, SHA1(SHA1(password)) or the public key
-/// of `client_ed25519`. `nonce`: that of the greeting. `certificate`: SHA-256 of our certificate. MariaDB's library for C compares with capital letters.
+/// What a MariaDB server since 11.4 says in the OK that ends a login over TLS: only who knows what
+/// it has of the password can make it, and it names the certificate, so that a client needs no
+/// authority to know whose that is. `known`: what the plugin has of the password,
+/// SHA1(SHA1(password)) or the public key of `client_ed25519`. `nonce`: that of the greeting.
+/// `certificate`: SHA-256 of our certificate. MariaDB's library for C compares with capital
+/// letters.
 /// <https://github.com/mariadb-corporation/mariadb-connector-c/blob/3.4/plugins/auth/my_auth.c>
 #[must_use]
 pub fn vouch(known: &[u8], nonce: &Nonce, certificate: &[u8; 32]) -> Vec<u8> {
     /// Which hash it is.
     const SHA256: u8 = 1;
     let mut out = vec![SHA256];
-    out.extend(sha256(&[known, nonce, certificate]).iter().flat_map(|byte| format!("{byte:02X}").into_bytes()));
+    out.extend(
+        sha256(&[known, nonce, certificate])
+            .iter()
+            .flat_map(|byte| format!("{byte:02X}").into_bytes()),
+    );
     out
 }
 
@@ -94,7 +112,8 @@ fn xor<const N: usize>(a: [u8; N], b: [u8; N]) -> [u8; N] {
 
 /// Compares in the same time wherever the difference is.
 pub fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && std::hint::black_box(a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y))) == 0
+    a.len() == b.len()
+        && std::hint::black_box(a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y))) == 0
 }
 
 /// SHA1(password).
@@ -112,7 +131,8 @@ pub fn native_stage2_of(stage1: &[u8; 20]) -> [u8; 20] {
     sha1(&[stage1])
 }
 
-/// The client's answer: SHA1(password) XOR SHA1(nonce + SHA1(SHA1(password))); nothing for an empty password.
+/// The client's answer: SHA1(password) XOR SHA1(nonce + SHA1(SHA1(password))); nothing for an empty
+/// password.
 pub fn native_scramble(password: &[u8], nonce: &Nonce) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -125,8 +145,8 @@ pub fn native_from_stage1(stage1: &[u8; 20], nonce: &Nonce) -> [u8; 20] {
     xor(*stage1, sha1(&[nonce, &sha1(&[stage1])]))
 }
 
-/// Checks an answer against SHA1(SHA1(password)). If it is right, returns SHA1(password): with it one can log in
-/// elsewhere as the same user without knowing the password.
+/// Checks an answer against SHA1(SHA1(password)). If it is right, returns SHA1(password): with it
+/// one can log in elsewhere as the same user without knowing the password.
 pub fn native_verify(stage2: &[u8; 20], nonce: &Nonce, response: &[u8]) -> Option<[u8; 20]> {
     let response: [u8; 20] = response.try_into().ok()?;
     let stage1 = xor(response, sha1(&[nonce, stage2]));
@@ -158,23 +178,30 @@ pub fn sha2_stage2(password: &[u8]) -> [u8; 32] {
     sha256(&[&sha256(&[password])])
 }
 
-/// caching_sha2_password's fast answer: SHA256(password) XOR SHA256(SHA256(SHA256(password)) + nonce); nothing for an empty password.
+/// caching_sha2_password's fast answer: SHA256(password) XOR SHA256(SHA256(SHA256(password)) +
+/// nonce); nothing for an empty password.
 pub fn sha2_scramble(password: &[u8], nonce: &Nonce) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
     }
-    xor(sha256(&[password]), sha256(&[&sha2_stage2(password), nonce])).to_vec()
+    xor(
+        sha256(&[password]),
+        sha256(&[&sha2_stage2(password), nonce]),
+    )
+    .to_vec()
 }
 
 /// Checks a fast answer against SHA256(SHA256(password)).
 pub fn sha2_verify(stage2: &[u8; 32], nonce: &Nonce, response: &[u8]) -> bool {
-    let Ok(response) = <[u8; 32]>::try_from(response) else { return false };
+    let Ok(response) = <[u8; 32]>::try_from(response) else {
+        return false;
+    };
     let stage1 = xor(response, sha256(&[stage2, nonce]));
     same(&sha256(&[&stage1]), stage2)
 }
 
-/// The password with its ending zero, XORed with the nonce over and over: what is encrypted with RSA. The same
-/// function takes it off again (the zero stays).
+/// The password with its ending zero, XORed with the nonce over and over: what is encrypted with
+/// RSA. The same function takes it off again (the zero stays).
 pub fn xor_password(password: &[u8], nonce: &Nonce) -> Vec<u8> {
     xor_with(password.iter().copied().chain([0]), nonce)
 }
@@ -185,7 +212,10 @@ pub fn unxor_password(bytes: &[u8], nonce: &Nonce) -> Option<Vec<u8>> {
 }
 
 fn xor_with(bytes: impl Iterator<Item = u8>, nonce: &Nonce) -> Vec<u8> {
-    bytes.zip(nonce.iter().cycle()).map(|(b, n)| b ^ n).collect()
+    bytes
+        .zip(nonce.iter().cycle())
+        .map(|(b, n)| b ^ n)
+        .collect()
 }
 
 /// A password sent in clear ends with a zero; this is what stands before it.
@@ -203,17 +233,30 @@ mod tests {
     fn a_native_answer_is_verified_and_gives_what_is_needed_to_log_in_elsewhere() {
         let stage2 = native_stage2(b"secret");
         // SELECT PASSWORD('secret')
-        assert_eq!(native_text(&stage2), "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7");
-        assert_eq!(native_parse("*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"), Some(stage2));
+        assert_eq!(
+            native_text(&stage2),
+            "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
+        );
+        assert_eq!(
+            native_parse("*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"),
+            Some(stage2)
+        );
         let answer = native_scramble(b"secret", NONCE);
         let stage1 = native_verify(&stage2, NONCE, &answer).expect("right password");
         assert_eq!(stage1, native_stage1(b"secret"));
         assert_eq!(native_from_stage1(&stage1, NONCE).to_vec(), answer);
         let other = b"ABCDEFGHIJKLMNOPQRST";
-        assert_eq!(native_verify(&stage2, other, &answer), None, "an answer is bound to its nonce");
+        assert_eq!(
+            native_verify(&stage2, other, &answer),
+            None,
+            "an answer is bound to its nonce"
+        );
         assert_eq!(native_verify(&stage2, NONCE, &answer[..19]), None);
         assert_eq!(native_verify(&stage2, NONCE, b""), None);
-        assert_eq!(native_verify(&stage2, NONCE, &native_scramble(b"Secret", NONCE)), None);
+        assert_eq!(
+            native_verify(&stage2, NONCE, &native_scramble(b"Secret", NONCE)),
+            None
+        );
         assert_eq!(native_scramble(b"", NONCE), b"");
     }
 
@@ -238,14 +281,22 @@ mod tests {
         assert_eq!(answer.len(), 32);
         assert!(sha2_verify(&stage2, NONCE, &answer));
         assert!(!sha2_verify(&stage2, b"ABCDEFGHIJKLMNOPQRST", &answer));
-        assert!(!sha2_verify(&stage2, NONCE, &sha2_scramble(b"other", NONCE)));
+        assert!(!sha2_verify(
+            &stage2,
+            NONCE,
+            &sha2_scramble(b"other", NONCE)
+        ));
         assert!(!sha2_verify(&stage2, NONCE, b""));
         assert_eq!(sha2_scramble(b"", NONCE), b"");
     }
 
     #[test]
     fn a_password_comes_back_from_its_xor() {
-        for password in [&b""[..], b"x", b"longer than twenty bytes, so the nonce repeats"] {
+        for password in [
+            &b""[..],
+            b"x",
+            b"longer than twenty bytes, so the nonce repeats",
+        ] {
             let hidden = xor_password(password, NONCE);
             assert_eq!(hidden.len(), password.len() + 1);
             assert_eq!(unxor_password(&hidden, NONCE).as_deref(), Some(password));
@@ -258,14 +309,21 @@ mod tests {
     #[test]
     fn a_nonce_has_neither_zeros_nor_dollars_nor_eighth_bits() {
         for b in 0..=255 {
-            assert!(nonce([b; 20]).iter().all(|n| matches!(n, 1..=127) && *n != b'$'));
+            assert!(
+                nonce([b; 20])
+                    .iter()
+                    .all(|n| matches!(n, 1..=127) && *n != b'$')
+            );
         }
     }
 
     #[test]
     fn plugins_are_known_by_name() {
         assert_eq!(Plugin::by_name("client_ed25519"), Some(Plugin::Ed25519));
-        assert_eq!(Plugin::by_name("caching_sha2_password").map(Plugin::name), Some("caching_sha2_password"));
+        assert_eq!(
+            Plugin::by_name("caching_sha2_password").map(Plugin::name),
+            Some("caching_sha2_password")
+        );
         assert_eq!(Plugin::by_name("mysql_old_password"), None);
     }
 }

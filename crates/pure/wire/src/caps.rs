@@ -1,14 +1,14 @@
 //! Capability bits: what client and server agree to use in one connection.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html>
-//! <https://mariadb.com/kb/en/connection/#capabilities>
-//! MariaDB's extended bits travel in four bytes that MySQL keeps as filler; we hold them in the upper half.
+//! <https://mariadb.com/kb/en/connection/#capabilities> MariaDB's extended bits travel in four
+//! bytes that MySQL keeps as filler; we hold them in the upper half.
 
 /// A set of capability bits: MySQL's in the lower 32, MariaDB's extended ones in the upper 32.
 pub type Caps = u64;
 
-/// Set by every MySQL client and server since 4.1. A MariaDB server leaves it out to say "I have extended bits";
-/// in that reading it is called `CLIENT_MYSQL`.
+/// Set by every MySQL client and server since 4.1. A MariaDB server leaves it out to say "I have
+/// extended bits"; in that reading it is called `CLIENT_MYSQL`.
 pub const LONG_PASSWORD: Caps = 1;
 /// Affected rows of an UPDATE count the rows found, not the rows changed.
 pub const FOUND_ROWS: Caps = 1 << 1;
@@ -58,7 +58,8 @@ pub const EXPIRED_PASSWORDS: Caps = 1 << 22;
 pub const SESSION_TRACK: Caps = 1 << 23;
 /// No EOF packets: result sets end with an OK packet whose header is 0xFE.
 pub const DEPRECATE_EOF: Caps = 1 << 24;
-/// Column definitions may be left out, where the session has asked for that: a byte behind the number of columns says whether they are there.
+/// Column definitions may be left out, where the session has asked for that: a byte behind the
+/// number of columns says whether they are there.
 pub const OPTIONAL_METADATA: Caps = 1 << 25;
 /// zstd compression after login.
 pub const ZSTD: Caps = 1 << 26;
@@ -81,8 +82,8 @@ pub const MARIADB_COM_MULTI: Caps = 1 << 33;
 pub const MARIADB_BULK: Caps = 1 << 34;
 /// MariaDB: column definitions have one more field (extended type info).
 pub const MARIADB_EXTENDED_TYPES: Caps = 1 << 35;
-/// MariaDB: column definitions are left out of the answer to an execution where the client has them already: a byte behind the number of columns says whether
-/// they are there.
+/// MariaDB: column definitions are left out of the answer to an execution where the client has them
+/// already: a byte behind the number of columns says whether they are there.
 pub const MARIADB_CACHE_METADATA: Caps = 1 << 36;
 /// MariaDB: one result per row of a bulk execute.
 pub const MARIADB_BULK_UNIT_RESULTS: Caps = 1 << 37;
@@ -90,7 +91,8 @@ pub const MARIADB_BULK_UNIT_RESULTS: Caps = 1 << 37;
 /// The bits that MariaDB added, in their place in a [`Caps`].
 pub const MARIADB_ALL: Caps = 0xFFFF_FFFF << 32;
 
-/// What decides how packets look, or which commands there are: two sides can only be connected byte for byte if these are the same.
+/// What decides how packets look, or which commands there are: two sides can only be connected byte
+/// for byte if these are the same.
 pub const SHAPE: Caps = PROTOCOL_41
     | TRANSACTIONS
     | SESSION_TRACK

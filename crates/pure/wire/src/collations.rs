@@ -1,16 +1,27 @@
 //! The table of collations: facts, in the order of their ids.
 //!
-//! Up to 255 as both families have them (122, 149, 181, 213 and 245 under MySQL's names), 256 to 323 MySQL's, 576 and above
-//! MariaDB's as `SHOW COLLATION` of a 10.11 lists them. MariaDB 11.4 and later accept MySQL's 255 to 323 too.
+//! Up to 255 as both families have them (122, 149, 181, 213 and 245 under MySQL's names), 256 to
+//! 323 MySQL's, 576 and above MariaDB's as `SHOW COLLATION` of a 10.11 lists them. MariaDB 11.4 and
+//! later accept MySQL's 255 to 323 too.
 
 use crate::charset::Collation;
 
 const fn plain(id: u16, name: &'static str, charset: &'static str) -> Collation {
-    Collation { id, name, charset, is_default: false }
+    Collation {
+        id,
+        name,
+        charset,
+        is_default: false,
+    }
 }
 
 const fn chief(id: u16, name: &'static str, charset: &'static str) -> Collation {
-    Collation { id, name, charset, is_default: true }
+    Collation {
+        id,
+        name,
+        charset,
+        is_default: true,
+    }
 }
 
 pub(crate) static TABLE: &[Collation] = &[

@@ -95,12 +95,13 @@ command_bytes! {
 pub struct Query<'a> {
     /// The text.
     pub sql: &'a [u8],
-    /// The query attributes as they were on the wire, from the count of parameters to their last value; empty if the
-    /// client did not agree on CLIENT_QUERY_ATTRIBUTES.
+    /// The query attributes as they were on the wire, from the count of parameters to their last
+    /// value; empty if the client did not agree on CLIENT_QUERY_ATTRIBUTES.
     pub attributes: &'a [u8],
 }
 
-/// A COM_STMT_EXECUTE, whose parameters can only be read by somebody who knows how many there are: see [`crate::execute`].
+/// A COM_STMT_EXECUTE, whose parameters can only be read by somebody who knows how many there are:
+/// see [`crate::execute`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execute<'a> {
     /// The statement.
@@ -113,7 +114,10 @@ pub struct Execute<'a> {
 
 /// A command, borrowed from its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is the command of its name; the fields say what follows")]
+#[allow(
+    missing_docs,
+    reason = "each is the command of its name; the fields say what follows"
+)]
 pub enum Command<'a> {
     Quit,
     InitDb(&'a [u8]),
@@ -174,7 +178,11 @@ impl<'a> Command<'a> {
                 let (id, flags) = (r.u32()?, r.u8()?);
                 // Iterations: always 1, and nobody looks.
                 r.u32()?;
-                Self::Execute(Execute { id, flags, params: r.rest() })
+                Self::Execute(Execute {
+                    id,
+                    flags,
+                    params: r.rest(),
+                })
             }
             COM_QUIT => Self::Quit,
             COM_INIT_DB => Self::InitDb(r.rest()),
@@ -182,14 +190,28 @@ impl<'a> Command<'a> {
             COM_STMT_PREPARE => Self::Prepare(r.rest()),
             COM_STMT_CLOSE => Self::Close(r.u32()?),
             COM_STMT_RESET => Self::Reset(r.u32()?),
-            COM_STMT_SEND_LONG_DATA => Self::SendLongData { id: r.u32()?, param: r.u16()?, data: r.rest() },
-            COM_STMT_FETCH => Self::Fetch { id: r.u32()?, rows: r.u32()? },
-            COM_STMT_BULK_EXECUTE => Self::BulkExecute { id: r.u32()?, flags: r.u16()?, params: r.rest() },
+            COM_STMT_SEND_LONG_DATA => Self::SendLongData {
+                id: r.u32()?,
+                param: r.u16()?,
+                data: r.rest(),
+            },
+            COM_STMT_FETCH => Self::Fetch {
+                id: r.u32()?,
+                rows: r.u32()?,
+            },
+            COM_STMT_BULK_EXECUTE => Self::BulkExecute {
+                id: r.u32()?,
+                flags: r.u16()?,
+                params: r.rest(),
+            },
             COM_RESET_CONNECTION => Self::ResetConnection,
             COM_CHANGE_USER => Self::ChangeUser(r.rest()),
             COM_SET_OPTION => Self::SetOption(r.u16()?),
             COM_STATISTICS => Self::Statistics,
-            COM_FIELD_LIST => Self::FieldList { table: r.nul_str_or_rest(), wildcard: r.rest() },
+            COM_FIELD_LIST => Self::FieldList {
+                table: r.nul_str_or_rest(),
+                wildcard: r.rest(),
+            },
             COM_PROCESS_KILL => Self::ProcessKill(r.u32()?),
             COM_DEBUG => Self::Debug,
             COM_BINLOG_DUMP => Self::BinlogDump(r.rest()),
@@ -201,7 +223,10 @@ impl<'a> Command<'a> {
 
     /// False for the commands that have no answer at all.
     pub const fn is_answered(&self) -> bool {
-        !matches!(self, Self::Quit | Self::Close(_) | Self::SendLongData { .. })
+        !matches!(
+            self,
+            Self::Quit | Self::Close(_) | Self::SendLongData { .. }
+        )
     }
 }
 
@@ -213,16 +238,23 @@ pub const fn has_answer(command: u8) -> bool {
 impl<'a> Query<'a> {
     fn read(r: &mut Reader<'a>, caps: Caps) -> Result<Self, Malformed> {
         if !caps::has(caps, caps::QUERY_ATTRIBUTES) {
-            return Ok(Self { sql: r.rest(), attributes: &[] });
+            return Ok(Self {
+                sql: r.rest(),
+                attributes: &[],
+            });
         }
         let before = r.peek();
         crate::attributes::read_block(r, |_| {})?;
         let attributes = &before[..before.len() - r.left()];
-        Ok(Self { sql: r.rest(), attributes })
+        Ok(Self {
+            sql: r.rest(),
+            attributes,
+        })
     }
 }
 
-/// Writes a COM_QUERY's payload for a server with which CLIENT_QUERY_ATTRIBUTES was not (or was) agreed on.
+/// Writes a COM_QUERY's payload for a server with which CLIENT_QUERY_ATTRIBUTES was not (or was)
+/// agreed on.
 pub fn write_query(out: &mut Vec<u8>, sql: &[u8], caps: Caps) {
     out.u8(COM_QUERY);
     if caps::has(caps, caps::QUERY_ATTRIBUTES) {
@@ -233,8 +265,15 @@ pub fn write_query(out: &mut Vec<u8>, sql: &[u8], caps: Caps) {
 
 /// Fuzz target: any payload is a command or is refused; the first byte chooses the caps.
 pub fn fuzz_command(data: &[u8]) {
-    let Some((&bits, payload)) = data.split_first() else { return };
-    let caps = caps::PROTOCOL_41 | if bits & 1 != 0 { caps::QUERY_ATTRIBUTES } else { 0 };
+    let Some((&bits, payload)) = data.split_first() else {
+        return;
+    };
+    let caps = caps::PROTOCOL_41
+        | if bits & 1 != 0 {
+            caps::QUERY_ATTRIBUTES
+        } else {
+            0
+        };
     match Command::read(payload, caps) {
         Ok(Command::Query(q)) => assert_eq!(q.sql.len() + q.attributes.len() + 1, payload.len()),
         Ok(Command::ChangeUser(body)) => {
@@ -258,33 +297,78 @@ mod tests {
         let cases: &[(&[u8], Command<'_>)] = &[
             (b"\x01", Command::Quit),
             (b"\x02shop", Command::InitDb(b"shop")),
-            (b"\x03select 1", Command::Query(Query { sql: b"select 1", attributes: b"" })),
-            (b"\x03", Command::Query(Query { sql: b"", attributes: b"" })),
-            (b"\x04t\0a%", Command::FieldList { table: b"t", wildcard: b"a%" }),
+            (
+                b"\x03select 1",
+                Command::Query(Query {
+                    sql: b"select 1",
+                    attributes: b"",
+                }),
+            ),
+            (
+                b"\x03",
+                Command::Query(Query {
+                    sql: b"",
+                    attributes: b"",
+                }),
+            ),
+            (
+                b"\x04t\0a%",
+                Command::FieldList {
+                    table: b"t",
+                    wildcard: b"a%",
+                },
+            ),
             (b"\x09", Command::Statistics),
             (b"\x0c\x07\0\0\0", Command::ProcessKill(7)),
             (b"\x0d", Command::Debug),
             (b"\x0e", Command::Ping),
             (b"\x11bob\0", Command::ChangeUser(b"bob\0")),
             (b"\x16select ?", Command::Prepare(b"select ?")),
-            (b"\x17\x01\0\0\0\0\x01\0\0\0rest", Command::Execute(Execute { id: 1, flags: 0, params: b"rest" })),
-            (b"\x18\x01\0\0\0\x02\0data", Command::SendLongData { id: 1, param: 2, data: b"data" }),
+            (
+                b"\x17\x01\0\0\0\0\x01\0\0\0rest",
+                Command::Execute(Execute {
+                    id: 1,
+                    flags: 0,
+                    params: b"rest",
+                }),
+            ),
+            (
+                b"\x18\x01\0\0\0\x02\0data",
+                Command::SendLongData {
+                    id: 1,
+                    param: 2,
+                    data: b"data",
+                },
+            ),
             (b"\x19\x01\0\0\0", Command::Close(1)),
             (b"\x1a\x01\0\0\0", Command::Reset(1)),
             (b"\x1b\x01\0", Command::SetOption(1)),
-            (b"\x1c\x01\0\0\0\x05\0\0\0", Command::Fetch { id: 1, rows: 5 }),
+            (
+                b"\x1c\x01\0\0\0\x05\0\0\0",
+                Command::Fetch { id: 1, rows: 5 },
+            ),
             (b"\x12x", Command::BinlogDump(b"x")),
             (b"\x1ex", Command::BinlogDumpGtid(b"x")),
             (b"\x15x", Command::RegisterSlave(b"x")),
             (b"\x1f", Command::ResetConnection),
-            (b"\xfa\x01\0\0\0\x80\0x", Command::BulkExecute { id: 1, flags: 0x80, params: b"x" }),
+            (
+                b"\xfa\x01\0\0\0\x80\0x",
+                Command::BulkExecute {
+                    id: 1,
+                    flags: 0x80,
+                    params: b"x",
+                },
+            ),
             (b"\x08\0", Command::Unknown(8)),
             (b"\xee", Command::Unknown(0xEE)),
         ];
         for (bytes, want) in cases {
             assert_eq!(Command::read(bytes, CAPS).as_ref(), Ok(want));
         }
-        assert_eq!((name(0x03), name(0x17), name(0xEE)), ("Query", "Execute", "Unknown"));
+        assert_eq!(
+            (name(0x03), name(0x17), name(0xEE)),
+            ("Query", "Execute", "Unknown")
+        );
     }
 
     #[test]
@@ -305,8 +389,11 @@ mod tests {
 
     #[test]
     fn the_commands_without_an_answer_are_three() {
-        let silent: Vec<u8> =
-            (0..=255).filter(|b| Command::read(&[&[*b][..], &[0; 16]].concat(), CAPS).is_ok_and(|c| !c.is_answered())).collect();
+        let silent: Vec<u8> = (0..=255)
+            .filter(|b| {
+                Command::read(&[&[*b][..], &[0; 16]].concat(), CAPS).is_ok_and(|c| !c.is_answered())
+            })
+            .collect();
         assert_eq!(silent, [COM_QUIT, COM_STMT_SEND_LONG_DATA, COM_STMT_CLOSE]);
     }
 
@@ -317,7 +404,10 @@ mod tests {
             Ok(Command::Query(q)) => Some((q.attributes, q.sql)),
             _ => None,
         };
-        assert_eq!(q(b"\x03\0\x01select 1"), Some((&b"\0\x01"[..], &b"select 1"[..])));
+        assert_eq!(
+            q(b"\x03\0\x01select 1"),
+            Some((&b"\0\x01"[..], &b"select 1"[..]))
+        );
         // Two attributes, n = 'v' and m = NULL.
         let bytes = b"\x03\x02\x01\x02\x01\xfe\0\x01n\xfe\0\x01m\x01vselect 1";
         assert_eq!(q(bytes), Some((&bytes[1..15], &b"select 1"[..])));

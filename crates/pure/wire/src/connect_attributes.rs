@@ -1,4 +1,5 @@
-//! Connection attributes: what a client says of itself when it logs in (CLIENT_CONNECT_ATTRS), such as `program_name`.
+//! Connection attributes: what a client says of itself when it logs in (CLIENT_CONNECT_ATTRS), such
+//! as `program_name`.
 //!
 //! <https://dev.mysql.com/doc/refman/en/performance-schema-connection-attribute-tables.html>
 
@@ -9,7 +10,8 @@ use crate::write::Write as _;
 /// More bytes of them are refused, as the servers do.
 pub const LEN_MAX: usize = 65535;
 
-/// Names and values as they came: in the character set of the login, mostly ASCII. Compact, because every session keeps some.
+/// Names and values as they came: in the character set of the login, mostly ASCII. Compact, because
+/// every session keeps some.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectAttributes(Box<[u8]>); // pairs of strings with their lengths, <= LEN_MAX
 
@@ -21,7 +23,9 @@ impl ConnectAttributes {
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let block = r.lenenc_bytes()?;
         if block.len() > LEN_MAX {
-            return Err(Malformed::new("connection attributes are longer than 65535 bytes"));
+            return Err(Malformed::new(
+                "connection attributes are longer than 65535 bytes",
+            ));
         }
         let mut pairs = Reader::new(block);
         while !pairs.is_empty() {
@@ -48,11 +52,14 @@ impl ConnectAttributes {
         self.0.is_empty()
     }
 
-    /// What a connection says that is opened for a client with these: `own` first, which counts for more; then the client's, as far as there is
-    /// room; then of `defaults` what the client has not.
+    /// What a connection says that is opened for a client with these: `own` first, which counts for
+    /// more; then the client's, as far as there is room; then of `defaults` what the client has
+    /// not.
     #[must_use]
     pub fn with(&self, own: &[(&str, &str)], defaults: &[(&str, &str)]) -> Self {
-        let has = |pairs: &[(&str, &str)], name: &[u8]| pairs.iter().any(|(known, _)| known.as_bytes() == name);
+        let has = |pairs: &[(&str, &str)], name: &[u8]| {
+            pairs.iter().any(|(known, _)| known.as_bytes() == name)
+        };
         let theirs = |name: &str| self.iter().any(|(known, _)| known == name.as_bytes());
         let mut out = Vec::with_capacity(self.0.len() + 64);
         let mut put = |name: &[u8], value: &[u8]| {
@@ -63,9 +70,15 @@ impl ConnectAttributes {
                 out.truncate(before);
             }
         };
-        own.iter().for_each(|(name, value)| put(name.as_bytes(), value.as_bytes()));
-        self.iter().filter(|(name, _)| !has(own, name)).for_each(|(name, value)| put(name, value));
-        defaults.iter().filter(|(name, _)| !theirs(name)).for_each(|(name, value)| put(name.as_bytes(), value.as_bytes()));
+        own.iter()
+            .for_each(|(name, value)| put(name.as_bytes(), value.as_bytes()));
+        self.iter()
+            .filter(|(name, _)| !has(own, name))
+            .for_each(|(name, value)| put(name, value));
+        defaults
+            .iter()
+            .filter(|(name, _)| !theirs(name))
+            .for_each(|(name, value)| put(name.as_bytes(), value.as_bytes()));
         Self(out.into())
     }
 }
@@ -86,27 +99,53 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> ConnectAttributes {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn our_own_count_for_more_and_defaults_for_less_than_the_clients() {
-        let theirs = of(&[("program_name", "shop"), ("millrace_session_id", "forged"), ("_pid", "7")]);
-        let all = theirs.with(&[("millrace_session_id", "12")], &[("program_name", "millrace"), ("_client_name", "millrace")]);
+        let theirs = of(&[
+            ("program_name", "shop"),
+            ("millrace_session_id", "forged"),
+            ("_pid", "7"),
+        ]);
+        let all = theirs.with(
+            &[("millrace_session_id", "12")],
+            &[("program_name", "millrace"), ("_client_name", "millrace")],
+        );
         assert_eq!(
             all,
-            of(&[("millrace_session_id", "12"), ("program_name", "shop"), ("_pid", "7"), ("_client_name", "millrace")])
+            of(&[
+                ("millrace_session_id", "12"),
+                ("program_name", "shop"),
+                ("_pid", "7"),
+                ("_client_name", "millrace")
+            ])
         );
-        assert_eq!(ConnectAttributes::default().with(&[], &[("a", "b")]), of(&[("a", "b")]));
+        assert_eq!(
+            ConnectAttributes::default().with(&[], &[("a", "b")]),
+            of(&[("a", "b")])
+        );
     }
 
     #[test]
     fn a_server_is_never_sent_more_than_it_takes() {
-        let theirs = of(&[("a", &"x".repeat(65_000)), ("b", &"y".repeat(520)), ("c", "z")]);
+        let theirs = of(&[
+            ("a", &"x".repeat(65_000)),
+            ("b", &"y".repeat(520)),
+            ("c", "z"),
+        ]);
         assert!(theirs.0.len() <= LEN_MAX);
         let all = theirs.with(&[("millrace_session_id", "1234567890")], &[]);
         assert!(all.0.len() <= LEN_MAX);
         let names: Vec<_> = all.iter().map(|(name, _)| name).collect();
-        assert_eq!(names, [&b"millrace_session_id"[..], b"a", b"c"], "b has no room");
+        assert_eq!(
+            names,
+            [&b"millrace_session_id"[..], b"a", b"c"],
+            "b has no room"
+        );
     }
 }

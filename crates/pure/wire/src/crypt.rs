@@ -1,9 +1,12 @@
-//! The hash that accounts of caching_sha2_password store: `$A$005$`, 20 bytes of salt, 43 characters of digest.
+//! The hash that accounts of caching_sha2_password store: `$A$005$`, 20 bytes of salt, 43
+//! characters of digest.
 //!
-//! It is Ulrich Drepper's SHA-crypt with SHA-256 (<https://www.akkadia.org/drepper/SHA-crypt.txt>), 1000 rounds times the
-//! number in the middle (three hexadecimal digits), with a salt of 20 bytes instead of 16, in MySQL's wrapping
+//! It is Ulrich Drepper's SHA-crypt with SHA-256 (<https://www.akkadia.org/drepper/SHA-crypt.txt>),
+//! 1000 rounds times the number in the middle (three hexadecimal digits), with a salt of 20 bytes
+//! instead of 16, in MySQL's wrapping
 //! (<https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>).
-//! One verification costs some milliseconds on purpose, up to seconds where the hash has many rounds: [`Verification`] does it in pieces.
+//! One verification costs some milliseconds on purpose, up to seconds where the hash has many
+//! rounds: [`Verification`] does it in pieces.
 
 use crate::auth::{same, sha256};
 use sha2::{Digest as _, Sha256};
@@ -29,7 +32,8 @@ pub fn create(password: &[u8], salt: [u8; SALT_LEN]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// True if the password is the one that `stored` was made of. False as well if `stored` is not of the form.
+/// True if the password is the one that `stored` was made of. False as well if `stored` is not of
+/// the form.
 pub fn verify(stored: &[u8], password: &[u8]) -> bool {
     Verification::new(stored, password).is_some_and(|mut all| all.go_on(u32::MAX) == Some(true))
 }
@@ -45,12 +49,17 @@ impl<'s> Verification<'s> {
     /// `None` if `stored` is not of the form, or the password is too long.
     pub fn new(stored: &'s [u8], password: &[u8]) -> Option<Self> {
         let (rounds, salt, wanted) = parse(stored)?;
-        Some(Self { rounds: Rounds::new(password, salt, rounds)?, wanted })
+        Some(Self {
+            rounds: Rounds::new(password, salt, rounds)?,
+            wanted,
+        })
     }
 
     /// So many rounds more; the answer, once the last is done.
     pub fn go_on(&mut self, rounds: u32) -> Option<bool> {
-        self.rounds.go_on(rounds).then(|| same(&base64(&self.rounds.c), self.wanted))
+        self.rounds
+            .go_on(rounds)
+            .then(|| same(&base64(&self.rounds.c), self.wanted))
     }
 }
 
@@ -67,7 +76,8 @@ fn parse(stored: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     let thousands = u32::from_str_radix(std::str::from_utf8(thousands).ok()?, 16).ok()?;
     let (salt, digest) = rest.split_at_checked(SALT_LEN)?;
     let rounds = thousands * 1000;
-    (digest.len() == DIGEST_LEN && (1000..=ROUNDS_MAX).contains(&rounds)).then_some((rounds, salt, digest))
+    (digest.len() == DIGEST_LEN && (1000..=ROUNDS_MAX).contains(&rounds))
+        .then_some((rounds, salt, digest))
 }
 
 /// The 43 characters.
@@ -113,12 +123,24 @@ impl Rounds {
         let mut ds = Sha256::new();
         (0..16 + usize::from(a[0])).for_each(|_| ds.update(salt));
         let s = repeat(&ds.finalize(), salt.len());
-        Some(Self { c: a, p, s, done: 0, wanted })
+        Some(Self {
+            c: a,
+            p,
+            s,
+            done: 0,
+            wanted,
+        })
     }
 
     /// Whether the last round is done.
     fn go_on(&mut self, rounds: u32) -> bool {
-        let Self { c, p, s, done, wanted } = self;
+        let Self {
+            c,
+            p,
+            s,
+            done,
+            wanted,
+        } = self;
         let until = done.saturating_add(rounds).min(*wanted);
         for round in *done..until {
             let mut h = Sha256::new();
@@ -143,7 +165,8 @@ fn repeat(block: &[u8], len: usize) -> Vec<u8> {
     block.iter().copied().cycle().take(len).collect()
 }
 
-/// crypt's own base 64: three bytes at a time in an order of its own, six bits at a time from the low end.
+/// crypt's own base 64: three bytes at a time in an order of its own, six bits at a time from the
+/// low end.
 fn base64(c: &[u8; 32]) -> [u8; DIGEST_LEN] {
     const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const ORDER: [[usize; 3]; 10] = [
@@ -159,7 +182,9 @@ fn base64(c: &[u8; 32]) -> [u8; DIGEST_LEN] {
         [9, 19, 29],
     ];
     let mut out = [0; DIGEST_LEN];
-    let groups = ORDER.iter().map(|[x, y, z]| u32::from_be_bytes([0, c[*x], c[*y], c[*z]]));
+    let groups = ORDER
+        .iter()
+        .map(|[x, y, z]| u32::from_be_bytes([0, c[*x], c[*y], c[*z]]));
     let last = u32::from_be_bytes([0, 0, c[31], c[30]]);
     for (four, mut bits) in out.chunks_mut(4).zip(groups.chain([last])) {
         for to in four {
@@ -186,7 +211,11 @@ mod tests {
     fn the_digest_is_that_of_sha_crypt_for_the_salts_that_crypt_takes() {
         // crypt(3) of glibc with $5$rounds=5000$.
         let cases: [(&[u8], &[u8], &[u8]); 2] = [
-            (b"secret", b"abcdefghijklmnop", b"i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6"),
+            (
+                b"secret",
+                b"abcdefghijklmnop",
+                b"i7zHaTeYqXlesRXJ8dXj6o.MEFQdzfIJpJpcWAtszs6",
+            ),
             (
                 b"A longer password than thirty-two bytes, to be sure",
                 b"0123456789abcdef",
@@ -201,7 +230,8 @@ mod tests {
 
     #[test]
     fn hashes_of_a_real_server_are_verified() {
-        // mysql.user.authentication_string of MySQL 9.7, which makes 10,000 rounds unless told otherwise.
+        // mysql.user.authentication_string of MySQL 9.7, which makes 10,000 rounds unless told
+        // otherwise.
         let cases = [
             (
                 &b"secret"[..],
@@ -213,8 +243,10 @@ mod tests {
             ),
         ];
         for (password, hex) in cases {
-            let stored: Vec<u8> =
-                (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex")).collect();
+            let stored: Vec<u8> = (0..hex.len())
+                .step_by(2)
+                .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex"))
+                .collect();
             assert!(verify(&stored, password));
             assert!(!verify(&stored, b"other"));
         }
@@ -259,6 +291,9 @@ mod tests {
         ] {
             assert!(!is_stored(text) && !verify(text, b""), "{text:?}");
         }
-        assert!(create(&[b'x'; 257], [1; 20]).is_none(), "work grows with the password");
+        assert!(
+            create(&[b'x'; 257], [1; 20]).is_none(),
+            "work grows with the password"
+        );
     }
 }

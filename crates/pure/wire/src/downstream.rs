@@ -1,4 +1,5 @@
-//! Where packets end in what a server sends, for whoever passes it on without looking at more than their headers and first bytes.
+//! Where packets end in what a server sends, for whoever passes it on without looking at more than
+//! their headers and first bytes.
 
 use crate::ok::ERR_HEADER;
 use crate::packet::{HEADER_LEN, MAX_PAYLOAD, header};
@@ -37,7 +38,10 @@ impl Downstream {
                 rest = &rest[now..];
                 continue;
             }
-            match rest.split_first_chunk::<HEADER_LEN>().filter(|_| self.have == 0) {
+            match rest
+                .split_first_chunk::<HEADER_LEN>()
+                .filter(|_| self.have == 0)
+            {
                 Some((head, behind)) => {
                     self.begin(header(head));
                     rest = behind;
@@ -69,13 +73,15 @@ impl Downstream {
         self.left == 0 && self.have == 0 && !self.full
     }
 
-    /// The number behind that of the last packet: a server that has asked for a file and does not compress takes its first packet with no other.
+    /// The number behind that of the last packet: a server that has asked for a file and does not
+    /// compress takes its first packet with no other.
     #[must_use]
     pub const fn next_number(&self) -> u8 {
         self.seq.wrapping_add(1)
     }
 
-    /// Whether what has come may be whole answers: the last packet may be an OK, EOF or ERR. Some rows look like these, too.
+    /// Whether what has come may be whole answers: the last packet may be an OK, EOF or ERR. Some
+    /// rows look like these, too.
     #[must_use]
     pub const fn may_have_ended(&self) -> bool {
         self.is_between() && matches!(self.first, Some(0 | 0xFE | ERR_HEADER))
@@ -97,12 +103,20 @@ mod tests {
     #[test]
     fn an_answer_ends_with_a_packet_and_never_within_one() {
         let (mut bytes, mut seq, mut ends) = (Vec::new(), 1, Vec::new());
-        for (payload, ended) in [(&b"\x02"[..], false), (b"\x03def", false), (b"\x03one", false), (b"\xfe\0\0\x02\0", true)] {
+        for (payload, ended) in [
+            (&b"\x02"[..], false),
+            (b"\x03def", false),
+            (b"\x03one", false),
+            (b"\xfe\0\0\x02\0", true),
+        ] {
             packet::append(&mut bytes, &mut seq, payload);
             ends.push((bytes.len(), ended));
         }
         for len in 1..=bytes.len() {
-            let expected = ends.iter().find(|(end, _)| *end == len).map_or((false, false), |(_, ended)| (true, *ended));
+            let expected = ends
+                .iter()
+                .find(|(end, _)| *end == len)
+                .map_or((false, false), |(_, ended)| (true, *ended));
             for cut in [1, 3, 4, 5, len] {
                 assert_eq!(behind(&bytes[..len], cut), expected, "{len} by {cut}");
             }
@@ -126,14 +140,22 @@ mod tests {
             packet::append(&mut bytes, &mut 1, &vec![0; len]);
             assert_eq!(behind(&bytes, 1 << 14), (between, false));
             // Its first packet is not all of it.
-            assert_eq!(behind(&bytes[..HEADER_LEN + MAX_PAYLOAD], 1 << 14), (false, false));
+            assert_eq!(
+                behind(&bytes[..HEADER_LEN + MAX_PAYLOAD], 1 << 14),
+                (false, false)
+            );
         }
     }
 
     #[test]
     fn what_is_asked_for_has_the_number_behind_the_question_wherever_it_is_cut() {
         let (mut bytes, mut seq) = (Vec::new(), 254);
-        for (payload, next) in [(&b"\x01"[..], 255), (b"\xfbthree.txt", 0), (b"", 1), (&vec![0; MAX_PAYLOAD][..], 3)] {
+        for (payload, next) in [
+            (&b"\x01"[..], 255),
+            (b"\xfbthree.txt", 0),
+            (b"", 1),
+            (&vec![0; MAX_PAYLOAD][..], 3),
+        ] {
             packet::append(&mut bytes, &mut seq, payload);
             for cut in [1, 3, 4, 5, bytes.len()] {
                 let mut downstream = Downstream::default();

@@ -1,7 +1,8 @@
-//! MariaDB's `client_ed25519`: the client signs the server's nonce with a key that is made of the password.
+//! MariaDB's `client_ed25519`: the client signs the server's nonce with a key that is made of the
+//! password.
 //!
-//! <https://mariadb.com/kb/en/authentication-plugin-ed25519/>
-//! It is Ed25519 (RFC 8032), but what is hashed to the secret scalar is the password, of any length, and not a seed of 32 bytes.
+//! <https://mariadb.com/kb/en/authentication-plugin-ed25519/> It is Ed25519 (RFC 8032), but what is
+//! hashed to the secret scalar is the password, of any length, and not a seed of 32 bytes.
 
 use crate::auth;
 use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
@@ -33,12 +34,14 @@ pub fn sign(password: &[u8], nonce: &Nonce) -> [u8; 64] {
 /// Checks an answer.
 #[must_use]
 pub fn verify(password: &[u8], nonce: &Nonce, response: &[u8]) -> bool {
-    let Ok(signature) = Signature::from_slice(response) else { return false };
+    let Ok(signature) = Signature::from_slice(response) else {
+        return false;
+    };
     key(password).1.verify_strict(nonce, &signature).is_ok()
 }
 
-/// The nonce that a connection has for this plugin, which is longer than the one of its greeting and can be foretold only by who knows
-/// that one.
+/// The nonce that a connection has for this plugin, which is longer than the one of its greeting
+/// and can be foretold only by who knows that one.
 #[must_use]
 pub fn nonce(of_the_greeting: &auth::Nonce) -> Nonce {
     auth::sha256(&[b"client_ed25519", of_the_greeting])
@@ -50,10 +53,12 @@ mod tests {
 
     #[test]
     fn the_key_of_a_password_is_the_one_that_mariadb_has_for_it() {
-        // The account that MariaDB's manual makes with the password "secret": ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY
+        // The account that MariaDB's manual makes with the password "secret":
+        // ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY
         let wanted = [
-            0x64, 0x88, 0x14, 0x44, 0x45, 0x20, 0xe4, 0xf5, 0x60, 0x43, 0xa2, 0xec, 0x92, 0x15, 0xe6, 0x3b, 0xe7, 0x99, 0x2d,
-            0x2d, 0x27, 0x0b, 0xc6, 0xde, 0xe8, 0x73, 0xe3, 0x61, 0x64, 0x78, 0x60, 0x96,
+            0x64, 0x88, 0x14, 0x44, 0x45, 0x20, 0xe4, 0xf5, 0x60, 0x43, 0xa2, 0xec, 0x92, 0x15,
+            0xe6, 0x3b, 0xe7, 0x99, 0x2d, 0x2d, 0x27, 0x0b, 0xc6, 0xde, 0xe8, 0x73, 0xe3, 0x61,
+            0x64, 0x78, 0x60, 0x96,
         ];
         assert_eq!(public(b"secret"), wanted);
     }

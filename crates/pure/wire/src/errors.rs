@@ -218,7 +218,9 @@ codes! {
 
 /// The SQLSTATE of an error number; `HY000` for those that we have no name for.
 pub fn state_of(number: u16) -> &'static str {
-    ALL.iter().find(|(_, c)| c.number == number).map_or("HY000", |(_, c)| c.state)
+    ALL.iter()
+        .find(|(_, c)| c.number == number)
+        .map_or("HY000", |(_, c)| c.state)
 }
 
 #[cfg(test)]
@@ -231,7 +233,10 @@ mod tests {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), ALL.len());
-        assert!(ALL.iter().all(|(_, c)| c.state.len() == 5 && c.state.is_ascii()));
+        assert!(
+            ALL.iter()
+                .all(|(_, c)| c.state.len() == 5 && c.state.is_ascii())
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! COM_STMT_EXECUTE: its parameters found, rewritten for another server connection, or decoded for a server of ours.
+//! COM_STMT_EXECUTE: its parameters found, rewritten for another server connection, or decoded for
+//! a server of ours.
 //!
-//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html>
-//! A client sends the types of its parameters with the first execution and may leave them out later (the server
-//! remembers them). Through a proxy the next execution may go to a server that never saw them, so they are put back.
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html> A client
+//! sends the types of its parameters with the first execution and may leave them out later (the
+//! server remembers them). Through a proxy the next execution may go to a server that never saw
+//! them, so they are put back.
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
@@ -34,15 +36,18 @@ pub struct Parts<'a> {
     pub nulls: &'a [u8],
     /// The types were sent along.
     pub bound: bool,
-    /// Types, two bytes per parameter, names between them when the client has CLIENT_QUERY_ATTRIBUTES; empty if not `bound`.
+    /// Types, two bytes per parameter, names between them when the client has
+    /// CLIENT_QUERY_ATTRIBUTES; empty if not `bound`.
     pub types: &'a [u8],
-    /// Values, one after another, without those which are NULL or were sent by COM_STMT_SEND_LONG_DATA.
+    /// Values, one after another, without those which are NULL or were sent by
+    /// COM_STMT_SEND_LONG_DATA.
     pub values: &'a [u8],
     named: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Finds the parts. `params` is the number of parameters that the statement has, `caps` what the client agreed on.
+    /// Finds the parts. `params` is the number of parameters that the statement has, `caps` what
+    /// the client agreed on.
     pub fn read(execute: &Execute<'a>, params: usize, caps: Caps) -> Result<Self, Malformed> {
         let mut r = Reader::new(execute.params);
         let named = caps::has(caps, caps::QUERY_ATTRIBUTES);
@@ -63,7 +68,9 @@ impl<'a> Parts<'a> {
             return Err(Malformed::new("COM_STMT_EXECUTE with too many parameters"));
         }
         if parts.count < params {
-            return Err(Malformed::new("COM_STMT_EXECUTE with fewer parameters than the statement has"));
+            return Err(Malformed::new(
+                "COM_STMT_EXECUTE with fewer parameters than the statement has",
+            ));
         }
         if parts.count > 0 {
             parts.nulls = r.take(parts.count.div_ceil(8))?;
@@ -88,8 +95,8 @@ impl<'a> Parts<'a> {
         self.nulls.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 != 0)
     }
 
-    /// The types without names, two bytes for each of the first `params`: what to remember for executions that leave
-    /// them out. `None` if they were left out.
+    /// The types without names, two bytes for each of the first `params`: what to remember for
+    /// executions that leave them out. `None` if they were left out.
     pub fn plain_types(&self, params: usize) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(params * 2);
         let mut r = Reader::new(self.types);
@@ -102,7 +109,8 @@ impl<'a> Parts<'a> {
         (self.bound || self.count == 0).then_some(out)
     }
 
-    /// The names of the first `params` parameters, each with its length; `None` if no parameter has one, as is usual.
+    /// The names of the first `params` parameters, each with its length; `None` if no parameter has
+    /// one, as is usual.
     pub fn names(&self, params: usize) -> Option<Vec<u8>> {
         if !self.named || !self.bound {
             return None;
@@ -123,9 +131,10 @@ impl<'a> Parts<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Writes a COM_STMT_EXECUTE for a server connection with which CLIENT_QUERY_ATTRIBUTES was not agreed on: with its own
-    /// statement id and with `remembered` types if the client left them out. Query attributes
-    /// are left behind, see [`crate::attributes`]. `sent_long(i)` tells which parameters were sent by COM_STMT_SEND_LONG_DATA.
+    /// Writes a COM_STMT_EXECUTE for a server connection with which CLIENT_QUERY_ATTRIBUTES was not
+    /// agreed on: with its own statement id and with `remembered` types if the client left them
+    /// out. Query attributes are left behind, see [`crate::attributes`]. `sent_long(i)` tells which
+    /// parameters were sent by COM_STMT_SEND_LONG_DATA.
     pub fn rewrite(
         &self,
         out: &mut Vec<u8>,
@@ -143,7 +152,11 @@ impl<'a> Parts<'a> {
             out.bytes(self.nulls);
         } else {
             let at = out.len();
-            out.bytes(self.nulls.get(..params.div_ceil(8)).ok_or(Malformed::new("COM_STMT_EXECUTE with a short NULL bitmap"))?);
+            out.bytes(
+                self.nulls
+                    .get(..params.div_ceil(8))
+                    .ok_or(Malformed::new("COM_STMT_EXECUTE with a short NULL bitmap"))?,
+            );
             // The bits of the attributes that are left behind.
             if !params.is_multiple_of(8)
                 && let Some(last) = out[at..].last_mut()
@@ -175,27 +188,40 @@ impl<'a> Parts<'a> {
         out.u32(1);
     }
 
-    /// The types of the first `params` parameters, two bytes each, as sent or else as remembered. Where all are NULL, servers do without: a driver for
-    /// R2DBC leaves them out of a first execution then.
-    pub(crate) fn types_of<'t>(&self, params: usize, remembered: Option<&'t [u8]>) -> Result<Cow<'t, [u8]>, Malformed>
+    /// The types of the first `params` parameters, two bytes each, as sent or else as remembered.
+    /// Where all are NULL, servers do without: a driver for R2DBC leaves them out of a first
+    /// execution then.
+    pub(crate) fn types_of<'t>(
+        &self,
+        params: usize,
+        remembered: Option<&'t [u8]>,
+    ) -> Result<Cow<'t, [u8]>, Malformed>
     where
         'a: 't,
     {
         if self.bound && !self.named {
-            self.types.get(..params * 2).map(Cow::Borrowed).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
+            self.types
+                .get(..params * 2)
+                .map(Cow::Borrowed)
+                .ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
         } else if self.bound {
-            self.plain_types(params).map(Cow::Owned).ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
+            self.plain_types(params)
+                .map(Cow::Owned)
+                .ok_or(Malformed::new("COM_STMT_EXECUTE with too few types"))
         } else if remembered.is_none() && (0..params).all(|i| self.is_null(i)) {
             Ok(Cow::Owned([Type::NULL.0, 0].repeat(params)))
         } else {
             remembered
                 .filter(|t| t.len() == params * 2)
                 .map(Cow::Borrowed)
-                .ok_or(Malformed::new("COM_STMT_EXECUTE leaves out the types of its parameters and never sent them"))
+                .ok_or(Malformed::new(
+                    "COM_STMT_EXECUTE leaves out the types of its parameters and never sent them",
+                ))
         }
     }
 
-    /// Decodes the values of the first `params` parameters. `long(i)` gives what COM_STMT_SEND_LONG_DATA brought for one.
+    /// Decodes the values of the first `params` parameters. `long(i)` gives what
+    /// COM_STMT_SEND_LONG_DATA brought for one.
     pub fn decode<'v>(
         &self,
         params: usize,
@@ -220,7 +246,10 @@ impl<'a> Parts<'a> {
 }
 
 pub(crate) fn skip_value(r: &mut Reader<'_>, t: Type) -> Result<(), Malformed> {
-    match t.layout().ok_or(Malformed::new("parameter of an unknown type"))? {
+    match t
+        .layout()
+        .ok_or(Malformed::new("parameter of an unknown type"))?
+    {
         Layout::Fixed(n) => r.take(n)?,
         Layout::Short => {
             let n = usize::from(r.u8()?);
@@ -231,7 +260,8 @@ pub(crate) fn skip_value(r: &mut Reader<'_>, t: Type) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// A value with its length. Servers look at four bytes of a length of eight, and there is a driver that writes nonsense into the others.
+/// A value with its length. Servers look at four bytes of a length of eight, and there is a driver
+/// that writes nonsense into the others.
 fn long_value<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     let len = r.lenenc_int()? & 0xFFFF_FFFF;
     r.take(usize::try_from(len).unwrap_or(usize::MAX))
@@ -303,8 +333,9 @@ impl<'a> Value<'a> {
     }
 }
 
-/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html> (date and time values):
-/// fields from the right are left out while they are zero, so the length is 0, 4, 7 or 11.
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html> (date
+/// and time values): fields from the right are left out while they are zero, so the length is 0, 4,
+/// 7 or 11.
 fn read_datetime(r: &mut Reader<'_>) -> Result<DateTime, Malformed> {
     let n = r.u8()?;
     let mut d = DateTime::default();
@@ -341,25 +372,46 @@ fn read_time(r: &mut Reader<'_>) -> Result<Time, Malformed> {
     Ok(t)
 }
 
-/// Fuzz target: first byte chooses caps, second is the number of parameters, the rest a COM_STMT_EXECUTE. What can be
-/// rewritten is well formed afterwards and has the same values.
+/// Fuzz target: first byte chooses caps, second is the number of parameters, the rest a
+/// COM_STMT_EXECUTE. What can be rewritten is well formed afterwards and has the same values.
 pub fn fuzz_execute(data: &[u8]) {
-    let [bits, params, payload @ ..] = data else { return };
-    let caps = caps::PROTOCOL_41 | if bits & 1 != 0 { caps::QUERY_ATTRIBUTES } else { 0 };
+    let [bits, params, payload @ ..] = data else {
+        return;
+    };
+    let caps = caps::PROTOCOL_41
+        | if bits & 1 != 0 {
+            caps::QUERY_ATTRIBUTES
+        } else {
+            0
+        };
     let params = usize::from(*params);
-    let Ok(crate::command::Command::Execute(execute)) = crate::command::Command::read(payload, caps) else { return };
-    let Ok(parts) = Parts::read(&execute, params, caps) else { return };
+    let Ok(crate::command::Command::Execute(execute)) =
+        crate::command::Command::read(payload, caps)
+    else {
+        return;
+    };
+    let Ok(parts) = Parts::read(&execute, params, caps) else {
+        return;
+    };
     let remembered = [Type::VAR_STRING.0, 0].repeat(params);
     let before = parts.decode(params, Some(&remembered), |_| None);
     let mut out = Vec::new();
-    if parts.rewrite(&mut out, 77, params, Some(&remembered), |_| false).is_ok() {
-        let Ok(crate::command::Command::Execute(again)) = crate::command::Command::read(&out, caps::PROTOCOL_41) else {
+    if parts
+        .rewrite(&mut out, 77, params, Some(&remembered), |_| false)
+        .is_ok()
+    {
+        let Ok(crate::command::Command::Execute(again)) =
+            crate::command::Command::read(&out, caps::PROTOCOL_41)
+        else {
             panic!("a rewritten COM_STMT_EXECUTE is one");
         };
-        let again = Parts::read(&again, params, caps::PROTOCOL_41).expect("a rewritten COM_STMT_EXECUTE is well formed");
+        let again = Parts::read(&again, params, caps::PROTOCOL_41)
+            .expect("a rewritten COM_STMT_EXECUTE is well formed");
         assert_eq!(again.id, 77);
         if let Ok(before) = before {
-            let after = again.decode(params, None, |_| None).expect("the values are the same");
+            let after = again
+                .decode(params, None, |_| None)
+                .expect("the values are the same");
             assert_eq!(format!("{before:?}"), format!("{after:?}"));
         }
     }
@@ -386,11 +438,24 @@ mod tests {
     #[test]
     fn the_parts_of_an_execution_are_found() {
         let p = parts(THREE, 3, CAPS).expect("well formed");
-        assert_eq!((p.id, p.flags, p.count, p.bound), (5, CURSOR_READ_ONLY, 3, true));
-        assert_eq!((p.nulls, p.types, p.values), (&b"\x02"[..], &b"\x03\0\x06\0\xfd\0"[..], &b"\x07\0\0\0\x02ab"[..]));
+        assert_eq!(
+            (p.id, p.flags, p.count, p.bound),
+            (5, CURSOR_READ_ONLY, 3, true)
+        );
+        assert_eq!(
+            (p.nulls, p.types, p.values),
+            (
+                &b"\x02"[..],
+                &b"\x03\0\x06\0\xfd\0"[..],
+                &b"\x07\0\0\0\x02ab"[..]
+            )
+        );
         assert_eq!([0, 1, 2].map(|i| p.is_null(i)), [false, true, false]);
         let none = |_| None;
-        assert_eq!(p.decode(3, None, none), Ok(vec![Value::Int(7), Value::Null, Value::Bytes(b"ab")]));
+        assert_eq!(
+            p.decode(3, None, none),
+            Ok(vec![Value::Int(7), Value::Null, Value::Bytes(b"ab")])
+        );
         assert_eq!(p.plain_types(3).as_deref(), Some(p.types));
         // No parameters: nothing follows.
         let p = parts(b"\x17\x05\0\0\0\0\x01\0\0\0", 0, CAPS).expect("well formed");
@@ -400,7 +465,10 @@ mod tests {
     #[test]
     fn a_rewritten_execution_has_another_id_and_the_same_cursor() {
         let mut out = Vec::new();
-        parts(THREE, 3, CAPS).expect("well formed").rewrite(&mut out, 77, 3, None, |_| false).expect("bound");
+        parts(THREE, 3, CAPS)
+            .expect("well formed")
+            .rewrite(&mut out, 77, 3, None, |_| false)
+            .expect("bound");
         let mut want = THREE.to_vec();
         want[1] = 77;
         assert_eq!(out, want);
@@ -409,7 +477,10 @@ mod tests {
     #[test]
     fn four_bytes_of_a_length_count_as_on_servers() {
         let payload = b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\xfd\0\xfe\x02\0\0\0\x02\0\0\0ab";
-        assert_eq!(parts(payload, 1, CAPS).and_then(|p| p.decode(1, None, |_| None)), Ok(vec![Value::Bytes(b"ab")]));
+        assert_eq!(
+            parts(payload, 1, CAPS).and_then(|p| p.decode(1, None, |_| None)),
+            Ok(vec![Value::Bytes(b"ab")])
+        );
     }
 
     #[test]
@@ -419,11 +490,25 @@ mod tests {
         assert!(!p.bound && p.plain_types(2).is_none());
         let types = b"\x03\x80\xfd\0";
         let mut out = Vec::new();
-        p.rewrite(&mut out, 5, 2, Some(types), |_| false).expect("remembered");
-        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\x80\xfd\0\x07\0\0\0\x02ab");
-        assert_eq!(p.decode(2, Some(types), |_| None), Ok(vec![Value::Uint(7), Value::Bytes(b"ab")]));
-        assert!(p.rewrite(&mut out, 5, 2, None, |_| false).is_err(), "nobody knows the types");
-        assert!(p.rewrite(&mut out, 5, 2, Some(b"\x03\0"), |_| false).is_err(), "types of another statement");
+        p.rewrite(&mut out, 5, 2, Some(types), |_| false)
+            .expect("remembered");
+        assert_eq!(
+            out,
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\x80\xfd\0\x07\0\0\0\x02ab"
+        );
+        assert_eq!(
+            p.decode(2, Some(types), |_| None),
+            Ok(vec![Value::Uint(7), Value::Bytes(b"ab")])
+        );
+        assert!(
+            p.rewrite(&mut out, 5, 2, None, |_| false).is_err(),
+            "nobody knows the types"
+        );
+        assert!(
+            p.rewrite(&mut out, 5, 2, Some(b"\x03\0"), |_| false)
+                .is_err(),
+            "types of another statement"
+        );
         assert!(p.decode(2, None, |_| None).is_err());
     }
 
@@ -432,24 +517,36 @@ mod tests {
         let nulls = b"\x17\x05\0\0\0\0\x01\0\0\0\x03\0";
         let p = parts(nulls, 2, CAPS).expect("well formed");
         let mut out = Vec::new();
-        p.rewrite(&mut out, 5, 2, None, |_| false).expect("nobody asks for types");
+        p.rewrite(&mut out, 5, 2, None, |_| false)
+            .expect("nobody asks for types");
         assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\x03\x01\x06\0\x06\0");
-        assert_eq!(p.decode(2, None, |_| None), Ok(vec![Value::Null, Value::Null]));
+        assert_eq!(
+            p.decode(2, None, |_| None),
+            Ok(vec![Value::Null, Value::Null])
+        );
         out.clear();
-        p.rewrite(&mut out, 5, 2, Some(b"\x03\x80\xfd\0"), |_| false).expect("remembered");
+        p.rewrite(&mut out, 5, 2, Some(b"\x03\x80\xfd\0"), |_| false)
+            .expect("remembered");
         assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\x03\x01\x03\x80\xfd\0");
     }
 
     #[test]
     fn query_attributes_and_names_are_left_behind() {
-        // Two parameters (7, "ab") and one attribute k = "v", all with names (the parameters' are empty).
+        // Two parameters (7, "ab") and one attribute k = "v", all with names (the parameters' are
+        // empty).
         let named = b"\x17\x05\0\0\0\x08\x01\0\0\0\x03\x00\x01\x03\0\0\xfd\0\0\xfd\0\x01k\x07\0\0\0\x02ab\x01v";
         let p = parts(named, 2, NAMED).expect("well formed");
         assert_eq!(p.count, 3);
         let mut out = Vec::new();
         p.rewrite(&mut out, 5, 2, None, |_| false).expect("bound");
-        assert_eq!(out, b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\0\xfd\0\x07\0\0\0\x02ab");
-        assert_eq!(p.decode(2, None, |_| None), Ok(vec![Value::Int(7), Value::Bytes(b"ab")]));
+        assert_eq!(
+            out,
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\x03\0\xfd\0\x07\0\0\0\x02ab"
+        );
+        assert_eq!(
+            p.decode(2, None, |_| None),
+            Ok(vec![Value::Int(7), Value::Bytes(b"ab")])
+        );
         // The attribute is NULL: its bit goes too.
         let named = b"\x17\x05\0\0\0\x08\x01\0\0\0\x02\x02\x01\x03\0\0\xfd\0\x01k\x07\0\0\0";
         let p = parts(named, 1, NAMED).expect("well formed");
@@ -466,23 +563,57 @@ mod tests {
 
     #[test]
     fn a_parameter_that_was_sent_before_has_no_value_here() {
-        let p = parts(b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\xfc\0\x03\0\x07\0\0\0", 2, CAPS).expect("well formed");
+        let p = parts(
+            b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01\xfc\0\x03\0\x07\0\0\0",
+            2,
+            CAPS,
+        )
+        .expect("well formed");
         let long = |i| (i == 0).then_some(&b"long data"[..]);
-        assert_eq!(p.decode(2, None, long), Ok(vec![Value::Bytes(b"long data"), Value::Int(7)]));
+        assert_eq!(
+            p.decode(2, None, long),
+            Ok(vec![Value::Bytes(b"long data"), Value::Int(7)])
+        );
     }
 
     #[test]
     fn values_of_every_type_are_decoded() {
-        let date = DateTime { year: 2024, month: 2, day: 29, hour: 13, minute: 14, second: 15, micros: 678 };
+        let date = DateTime {
+            year: 2024,
+            month: 2,
+            day: 29,
+            hour: 13,
+            minute: 14,
+            second: 15,
+            micros: 678,
+        };
         let cases: &[(u8, u8, &[u8], Value<'_>, &str)] = &[
             (0x01, 0, b"\xff", Value::Int(-1), "-1"),
             (0x01, 0x80, b"\xff", Value::Uint(255), "255"),
             (0x02, 0, b"\xfe\xff", Value::Int(-2), "-2"),
             (0x0D, 0x80, b"\xe8\x07", Value::Uint(2024), "2024"),
             (0x03, 0, b"\xfd\xff\xff\xff", Value::Int(-3), "-3"),
-            (0x09, 0x80, b"\xff\xff\xff\0", Value::Uint(0xFF_FFFF), "16777215"),
-            (0x08, 0, b"\0\0\0\0\0\0\0\x80", Value::Int(i64::MIN), "-9223372036854775808"),
-            (0x08, 0x80, b"\xff\xff\xff\xff\xff\xff\xff\xff", Value::Uint(u64::MAX), "18446744073709551615"),
+            (
+                0x09,
+                0x80,
+                b"\xff\xff\xff\0",
+                Value::Uint(0xFF_FFFF),
+                "16777215",
+            ),
+            (
+                0x08,
+                0,
+                b"\0\0\0\0\0\0\0\x80",
+                Value::Int(i64::MIN),
+                "-9223372036854775808",
+            ),
+            (
+                0x08,
+                0x80,
+                b"\xff\xff\xff\xff\xff\xff\xff\xff",
+                Value::Uint(u64::MAX),
+                "18446744073709551615",
+            ),
             (0x04, 0, b"\0\0\xc0\x3f", Value::Float(1.5), "1.5"),
             (0x05, 0, b"\0\0\0\0\0\0\xf8\x3f", Value::Double(1.5), "1.5"),
             (0xF6, 0, b"\x041.50", Value::Bytes(b"1.50"), "1.50"),
@@ -490,10 +621,22 @@ mod tests {
                 0x0A,
                 0,
                 b"\x04\xe8\x07\x02\x1d",
-                Value::Date(DateTime { hour: 0, minute: 0, second: 0, micros: 0, ..date }),
+                Value::Date(DateTime {
+                    hour: 0,
+                    minute: 0,
+                    second: 0,
+                    micros: 0,
+                    ..date
+                }),
                 "2024-02-29",
             ),
-            (0x0C, 0, b"\0", Value::DateTime(DateTime::default()), "0000-00-00 00:00:00"),
+            (
+                0x0C,
+                0,
+                b"\0",
+                Value::DateTime(DateTime::default()),
+                "0000-00-00 00:00:00",
+            ),
             (
                 0x07,
                 0,
@@ -501,20 +644,40 @@ mod tests {
                 Value::DateTime(DateTime { micros: 0, ..date }),
                 "2024-02-29 13:14:15",
             ),
-            (0x0C, 0, b"\x0b\xe8\x07\x02\x1d\x0d\x0e\x0f\xa6\x02\0\0", Value::DateTime(date), "2024-02-29 13:14:15.000678"),
+            (
+                0x0C,
+                0,
+                b"\x0b\xe8\x07\x02\x1d\x0d\x0e\x0f\xa6\x02\0\0",
+                Value::DateTime(date),
+                "2024-02-29 13:14:15.000678",
+            ),
             (0x0B, 0, b"\0", Value::Time(Time::default()), "00:00:00"),
             (
                 0x0B,
                 0,
                 b"\x0c\x01\x02\0\0\0\x03\x04\x05\x06\0\0\0",
-                Value::Time(Time { negative: true, days: 2, hour: 3, minute: 4, second: 5, micros: 6 }),
+                Value::Time(Time {
+                    negative: true,
+                    days: 2,
+                    hour: 3,
+                    minute: 4,
+                    second: 5,
+                    micros: 6,
+                }),
                 "-51:04:05.000006",
             ),
             (
                 0x0B,
                 0,
                 b"\x08\0\xff\xff\xff\xff\x17\x3b\x3b",
-                Value::Time(Time { negative: false, days: u32::MAX, hour: 23, minute: 59, second: 59, micros: 0 }),
+                Value::Time(Time {
+                    negative: false,
+                    days: u32::MAX,
+                    hour: 23,
+                    minute: 59,
+                    second: 59,
+                    micros: 0,
+                }),
                 "103079215103:59:59",
             ),
             (0x06, 0, b"", Value::Null, "NULL"),
@@ -524,11 +687,18 @@ mod tests {
             payload.extend_from_slice(&[*kind, *sign]);
             payload.extend_from_slice(bytes);
             let p = parts(&payload, 1, CAPS).expect("well formed");
-            assert_eq!(p.decode(1, None, |_| None).as_deref(), Ok(&[*want][..]), "{kind:#x}");
+            assert_eq!(
+                p.decode(1, None, |_| None).as_deref(),
+                Ok(&[*want][..]),
+                "{kind:#x}"
+            );
             assert_eq!(want.to_string(), *text);
             payload.pop();
             if !bytes.is_empty() {
-                assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{kind:#x} cut");
+                assert!(
+                    parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()),
+                    "{kind:#x} cut"
+                );
             }
         }
     }
@@ -542,15 +712,44 @@ mod tests {
         ] {
             assert!(parts(bytes, 1, CAPS).is_err());
         }
-        assert!(parts(b"\x17\x05\0\0\0\x08\x01\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff\xff", 1, NAMED).is_err(), "2^64 parameters");
-        assert!(parts(b"\x17\x05\0\0\0\x08\x01\0\0\0\x01\0\x01\x03\0\0\x07\0\0\0", 2, NAMED).is_err(), "too few");
+        assert!(
+            parts(
+                b"\x17\x05\0\0\0\x08\x01\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff\xff",
+                1,
+                NAMED
+            )
+            .is_err(),
+            "2^64 parameters"
+        );
+        assert!(
+            parts(
+                b"\x17\x05\0\0\0\x08\x01\0\0\0\x01\0\x01\x03\0\0\x07\0\0\0",
+                2,
+                NAMED
+            )
+            .is_err(),
+            "too few"
+        );
         for kind in [0x0E, 0x11, 0x7F, 0xF0] {
-            let payload = [&b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01"[..], &[kind, 0, 1, 2, 3]].concat();
-            assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{kind:#x}");
+            let payload = [
+                &b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01"[..],
+                &[kind, 0, 1, 2, 3],
+            ]
+            .concat();
+            assert!(
+                parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()),
+                "{kind:#x}"
+            );
         }
-        for bad in [&b"\x0a\0\x05\xe8\x07\x02\x1d\0"[..], b"\x0b\0\x07\0\0\0\0\0\0\0"] {
+        for bad in [
+            &b"\x0a\0\x05\xe8\x07\x02\x1d\0"[..],
+            b"\x0b\0\x07\0\0\0\0\0\0\0",
+        ] {
             let payload = [&b"\x17\x05\0\0\0\0\x01\0\0\0\0\x01"[..], bad].concat();
-            assert!(parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()), "{bad:02x?}");
+            assert!(
+                parts(&payload, 1, CAPS).is_ok_and(|p| p.decode(1, None, |_| None).is_err()),
+                "{bad:02x?}"
+            );
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Compression: how the stream of packets is cut into frames, and packed.
 //!
-//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compression.html>
-//! Seven bytes of header: length of what follows (three, little-endian), a sequence number of the frames' own, and the length of
-//! it unpacked (three), or zero if it is not packed. Frames and packets know nothing of each other: a frame may hold a part of a
-//! packet, or many. The number starts from zero with each command; an answer goes on from it.
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compression.html> Seven
+//! bytes of header: length of what follows (three, little-endian), a sequence number of the frames'
+//! own, and the length of it unpacked (three), or zero if it is not packed. Frames and packets know
+//! nothing of each other: a frame may hold a part of a packet, or many. The number starts from zero
+//! with each command; an answer goes on from it.
 //!
-//! What is unpacked comes in pieces, while the frame arrives: a frame that says that it is large costs no memory for saying so.
+//! What is unpacked comes in pieces, while the frame arrives: a frame that says that it is large
+//! costs no memory for saying so.
 
 mod codecs;
 mod whole;
@@ -59,12 +61,22 @@ enum State {
     Header { bytes: [u8; HEADER_LEN], len: usize },
     /// So much comes as it is.
     Plain { left: usize },
-    /// So many packed bytes are to come, and so many are to come of them. The last of those wait in `last` for the end of the frame: whoever gets
-    /// the end of an answer may rely on nothing being behind it.
-    Packed { left: usize, plain_left: usize, plain_len: usize, decoder: Decoder, last: Vec<u8> },
+    /// So many packed bytes are to come, and so many are to come of them. The last of those wait in
+    /// `last` for the end of the frame: whoever gets the end of an answer may rely on nothing being
+    /// behind it.
+    Packed {
+        left: usize,
+        plain_left: usize,
+        plain_len: usize,
+        decoder: Decoder,
+        last: Vec<u8>,
+    },
 }
 
-const BEGINNING: State = State::Header { bytes: [0; HEADER_LEN], len: 0 };
+const BEGINNING: State = State::Header {
+    bytes: [0; HEADER_LEN],
+    len: 0,
+};
 
 /// Both directions of a connection that is compressed.
 pub struct Frames {
@@ -87,14 +99,23 @@ impl std::fmt::Debug for Frames {
 }
 
 impl Frames {
-    /// From the first byte after the login. A level that the algorithm has not becomes the nearest that it has.
+    /// From the first byte after the login. A level that the algorithm has not becomes the nearest
+    /// that it has.
     #[must_use]
     pub fn new(algorithm: Algorithm, level: i32) -> Self {
         let level = match algorithm {
             Algorithm::Zlib => level.clamp(-1, 9),
             Algorithm::Zstd => level.clamp(1, 22),
         };
-        Self { algorithm, level, seq: 0, first: false, in_order: false, state: BEGINNING, answers: Whole::default() }
+        Self {
+            algorithm,
+            level,
+            seq: 0,
+            first: false,
+            in_order: false,
+            state: BEGINNING,
+            answers: Whole::default(),
+        }
     }
 
     /// How they are packed.
@@ -121,14 +142,15 @@ impl Frames {
         self.seq == 0
     }
 
-    /// A whole command is sent, and its answer is all that may come next. One of several frames may be answered before its end, and
-    /// is not looked at.
+    /// A whole command is sent, and its answer is all that may come next. One of several frames may
+    /// be answered before its end, and is not looked at.
     pub fn expect_answer(&mut self) {
         self.first = self.seq == 1;
     }
 
-    /// From now on each frame that comes has to have the number behind the one before, in whichever direction that went; or no more. Servers
-    /// ask that of each (`net_serv.cc`, error 1156): a file that a client breaks off ends with the first frame of its next command.
+    /// From now on each frame that comes has to have the number behind the one before, in whichever
+    /// direction that went; or no more. Servers ask that of each (`net_serv.cc`, error 1156): a
+    /// file that a client breaks off ends with the first frame of its next command.
     pub fn in_order(&mut self, must_be: bool) {
         self.in_order = must_be;
     }
@@ -156,7 +178,12 @@ impl Frames {
             let packed = match piece.len() {
                 ..PACKED_LEN_MIN => None,
                 // One byte less than it is: what does not fit is not smaller.
-                len => lent.pack(self.algorithm, self.level, piece, &mut out[body..body + len - 1]),
+                len => lent.pack(
+                    self.algorithm,
+                    self.level,
+                    piece,
+                    &mut out[body..body + len - 1],
+                ),
             };
             let (len, unpacked) = match packed {
                 Some(len) => (len, piece.len()),
@@ -170,14 +197,21 @@ impl Frames {
         }
     }
 
-    /// Takes bytes of the wire and puts what they hold into `out`, which is empty: of one frame only, so that the numbers of an answer follow the frames that were
-    /// read, and at most [`PIECE_MAX`]. Returns how many bytes it took. If nothing was put there, all were taken and more are needed; if
-    /// something was, there may be more even without further bytes.
+    /// Takes bytes of the wire and puts what they hold into `out`, which is empty: of one frame
+    /// only, so that the numbers of an answer follow the frames that were read, and at most
+    /// [`PIECE_MAX`]. Returns how many bytes it took. If nothing was put there, all were taken and
+    /// more are needed; if something was, there may be more even without further bytes.
     ///
     /// # Errors
-    /// What came answers no command (see [`expect_answer`](Self::expect_answer)) or is not numbered as it must be
-    /// (see [`in_order`](Self::in_order)), is not packed as it says, or is longer or shorter unpacked than it says.
-    pub fn unpack(&mut self, input: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) -> Result<usize, Malformed> {
+    /// What came answers no command (see [`expect_answer`](Self::expect_answer)) or is not numbered
+    /// as it must be (see [`in_order`](Self::in_order)), is not packed as it says, or is longer or
+    /// shorter unpacked than it says.
+    pub fn unpack(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        lent: &mut Codecs,
+    ) -> Result<usize, Malformed> {
         let mut used = 0;
         loop {
             let input = &input[used..];
@@ -223,14 +257,24 @@ impl Frames {
                     }
                     return Ok(used + now);
                 }
-                State::Packed { left, plain_left, plain_len, decoder, last } => {
+                State::Packed {
+                    left,
+                    plain_left,
+                    plain_len,
+                    decoder,
+                    last,
+                } => {
                     let before = out.len();
-                    // When all is there, one byte of room shows whether there is more than was said.
+                    // When all is there, one byte of room shows whether there is more than was
+                    // said.
                     let room = (*plain_left).clamp(1, PIECE_MAX);
                     out.resize(before + room, 0);
-                    let step = decoder.step(&input[..input.len().min(*left)], &mut out[before..])?;
+                    let step =
+                        decoder.step(&input[..input.len().min(*left)], &mut out[before..])?;
                     if step.made > *plain_left {
-                        return Err(Malformed::new("a compressed frame that is longer than it says"));
+                        return Err(Malformed::new(
+                            "a compressed frame that is longer than it says",
+                        ));
                     }
                     out.truncate(before + step.made);
                     used += step.used;
@@ -238,13 +282,19 @@ impl Frames {
                     *plain_left -= step.made;
                     if step.ended {
                         if *plain_left > 0 {
-                            return Err(Malformed::new("a compressed frame that is shorter than it says"));
+                            return Err(Malformed::new(
+                                "a compressed frame that is shorter than it says",
+                            ));
                         }
                         if *left > 0 {
-                            return Err(Malformed::new("a compressed frame with something behind its end"));
+                            return Err(Malformed::new(
+                                "a compressed frame with something behind its end",
+                            ));
                         }
                         let plain_len = *plain_len;
-                        if let State::Packed { decoder, last, .. } = std::mem::replace(&mut self.state, BEGINNING) {
+                        if let State::Packed { decoder, last, .. } =
+                            std::mem::replace(&mut self.state, BEGINNING)
+                        {
                             out.extend_from_slice(&last);
                             lent.take_back(decoder, plain_len);
                         }
@@ -252,7 +302,9 @@ impl Frames {
                         return match (*left, input.is_empty()) {
                             (0, _) => Err(Malformed::new("a compressed frame that does not end")),
                             (_, true) => Ok(used),
-                            (_, false) => Err(Malformed::new("a compressed frame that makes no progress")),
+                            (_, false) => {
+                                Err(Malformed::new("a compressed frame that makes no progress"))
+                            }
                         };
                     } else if *plain_left == 0 {
                         last.append(out);
@@ -266,10 +318,17 @@ impl Frames {
     }
 }
 
-/// Fuzz target: any bytes as frames, cut anywhere: never more than the headers say; and any bytes packed come out again.
+/// Fuzz target: any bytes as frames, cut anywhere: never more than the headers say; and any bytes
+/// packed come out again.
 pub fn fuzz_frame(data: &[u8]) {
-    let Some((&how, bytes)) = data.split_first() else { return };
-    let algorithm = if how & 1 == 0 { Algorithm::Zlib } else { Algorithm::Zstd };
+    let Some((&how, bytes)) = data.split_first() else {
+        return;
+    };
+    let algorithm = if how & 1 == 0 {
+        Algorithm::Zlib
+    } else {
+        Algorithm::Zstd
+    };
     let piece = usize::from(how >> 1).max(1);
     let mut codecs = Codecs::default();
     let mut frames = Frames::new(algorithm, i32::from(how % 5));
@@ -300,8 +359,12 @@ pub fn fuzz_frame(data: &[u8]) {
     for piece in packets.chunks(piece) {
         frames.pack_whole(piece, &mut packed, &mut codecs);
     }
-    assert_eq!(all(&mut frames, &packed, &mut codecs).as_deref(), Ok(packets.as_slice()));
-    // Numbers are another matter where it says that a result follows; its bytes are its own wherever it is cut.
+    assert_eq!(
+        all(&mut frames, &packed, &mut codecs).as_deref(),
+        Ok(packets.as_slice())
+    );
+    // Numbers are another matter where it says that a result follows; its bytes are its own
+    // wherever it is cut.
     let mut anything = bytes.to_vec();
     packet::Numbers::default().each(&mut anything, |seq| *seq = 0);
     let (mut packed, mut frames) = (Vec::new(), Frames::new(algorithm, i32::from(how % 5)));
@@ -325,11 +388,18 @@ pub(super) mod tests {
     use flate2::{Compress, Compression, FlushCompress, Status};
 
     pub(super) fn text(len: usize) -> Vec<u8> {
-        (0..len).flat_map(|n| format!("{} sacks, ", n * n % 977).into_bytes()).take(len).collect()
+        (0..len)
+            .flat_map(|n| format!("{} sacks, ", n * n % 977).into_bytes())
+            .take(len)
+            .collect()
     }
 
     /// All that comes of these bytes, given in pieces.
-    pub(super) fn unpacked(frames: &mut Frames, bytes: &[u8], piece: usize) -> Result<Vec<u8>, Malformed> {
+    pub(super) fn unpacked(
+        frames: &mut Frames,
+        bytes: &[u8],
+        piece: usize,
+    ) -> Result<Vec<u8>, Malformed> {
         let mut codecs = Codecs::default();
         let mut made = Vec::new();
         for piece in bytes.chunks(piece) {
@@ -351,7 +421,10 @@ pub(super) mod tests {
 
     #[test]
     fn what_a_server_says_unasked_is_not_taken_for_an_answer() {
-        let (mut ours, mut theirs) = (Frames::new(Algorithm::Zlib, 3), Frames::new(Algorithm::Zlib, 3));
+        let (mut ours, mut theirs) = (
+            Frames::new(Algorithm::Zlib, 3),
+            Frames::new(Algorithm::Zlib, 3),
+        );
         let mut codecs = Codecs::default();
         let frame = |frames: &mut Frames, bytes: &[u8], codecs: &mut Codecs| {
             let mut out = Vec::new();
@@ -369,7 +442,9 @@ pub(super) mod tests {
         ours.begin();
         frame(&mut ours, b"\x01\0\0\0\x0e", &mut codecs);
         ours.expect_answer();
-        theirs.unpack(&command, &mut Vec::new(), &mut codecs).unwrap();
+        theirs
+            .unpack(&command, &mut Vec::new(), &mut codecs)
+            .unwrap();
         for piece in [&b"\x01\0\0\x01"[..], b"\0"] {
             let answer = frame(&mut theirs, piece, &mut codecs);
             let mut out = Vec::new();
@@ -386,8 +461,15 @@ pub(super) mod tests {
                 let (mut codecs, mut packed) = (Codecs::default(), Vec::new());
                 let mut frames = Frames::new(algorithm, level);
                 frames.pack(&plain, &mut packed, &mut codecs);
-                assert!(level == 0 || packed.len() < plain.len() / 2, "{algorithm:?} {level}: {}", packed.len());
-                assert!(unpacked(&mut frames, &packed, 16 << 10) == Ok(plain.clone()), "{algorithm:?} {level}");
+                assert!(
+                    level == 0 || packed.len() < plain.len() / 2,
+                    "{algorithm:?} {level}: {}",
+                    packed.len()
+                );
+                assert!(
+                    unpacked(&mut frames, &packed, 16 << 10) == Ok(plain.clone()),
+                    "{algorithm:?} {level}"
+                );
                 assert!(frames.is_between());
             }
         }
@@ -403,7 +485,10 @@ pub(super) mod tests {
                 frames.pack(piece, &mut packed, &mut codecs);
             }
             for piece in 1..40 {
-                assert!(unpacked(&mut frames, &packed, piece) == Ok(plain.clone()), "{algorithm:?} {piece}");
+                assert!(
+                    unpacked(&mut frames, &packed, piece) == Ok(plain.clone()),
+                    "{algorithm:?} {piece}"
+                );
             }
         }
     }
@@ -433,7 +518,9 @@ pub(super) mod tests {
             for byte in &packed {
                 assert!(made < plain.len(), "{algorithm:?}");
                 let mut out = Vec::new();
-                frames.unpack(&[*byte], &mut out, &mut codecs).expect("sound");
+                frames
+                    .unpack(&[*byte], &mut out, &mut codecs)
+                    .expect("sound");
                 made += out.len();
             }
             assert!(made == plain.len() && frames.is_between());
@@ -444,7 +531,9 @@ pub(super) mod tests {
     fn little_and_what_does_not_get_smaller_goes_as_it_is() {
         let mut noise = 1u64;
         let random: Vec<u8> = std::iter::repeat_with(|| {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (noise >> 56) as u8
         })
         .take(5_000)
@@ -459,7 +548,8 @@ pub(super) mod tests {
         for (algorithm, _) in ALL {
             let mut packets = Vec::new();
             packet::append(&mut packets, &mut 0, &large);
-            let (mut codecs, mut packed, mut frames) = (Codecs::default(), Vec::new(), Frames::new(algorithm, 1));
+            let (mut codecs, mut packed, mut frames) =
+                (Codecs::default(), Vec::new(), Frames::new(algorithm, 1));
             frames.pack_whole(&packets, &mut packed, &mut codecs);
             assert_eq!(lengths(&packed), [FRAME_PLAIN_MAX, PIECE_MAX / 2 + 8]);
             assert!(unpacked(&mut frames, &packed, 16 << 10) == Ok(packets));
@@ -477,11 +567,18 @@ pub(super) mod tests {
         let plain = vec![b'x'; 0xFF_FFFF];
         let mut deflated = vec![0; 1 << 17];
         let mut deflate = Compress::new(Compression::best(), true);
-        assert!(matches!(deflate.compress(&plain, &mut deflated, FlushCompress::Finish), Ok(Status::StreamEnd)));
+        assert!(matches!(
+            deflate.compress(&plain, &mut deflated, FlushCompress::Finish),
+            Ok(Status::StreamEnd)
+        ));
         deflated.truncate(usize::try_from(deflate.total_out()).expect("short"));
-        for (algorithm, body) in
-            [(Algorithm::Zlib, deflated), (Algorithm::Zstd, zstd::bulk::compress(&plain, 19).expect("packed"))]
-        {
+        for (algorithm, body) in [
+            (Algorithm::Zlib, deflated),
+            (
+                Algorithm::Zstd,
+                zstd::bulk::compress(&plain, 19).expect("packed"),
+            ),
+        ] {
             let [a, b, c, _] = (body.len() as u32).to_le_bytes();
             let mut bytes = vec![a, b, c, 9, 0xFF, 0xFF, 0xFF];
             bytes.extend_from_slice(&body);
@@ -489,14 +586,19 @@ pub(super) mod tests {
             let (mut used, mut made) = (0, 0);
             loop {
                 let mut out = Vec::new();
-                used += frames.unpack(&bytes[used..], &mut out, &mut codecs).expect("sound");
+                used += frames
+                    .unpack(&bytes[used..], &mut out, &mut codecs)
+                    .expect("sound");
                 assert!(out.len() <= PIECE_MAX && out.iter().all(|byte| *byte == b'x'));
                 if out.is_empty() {
                     break;
                 }
                 made += out.len();
             }
-            assert_eq!((used, made, frames.is_between(), frames.seq), (bytes.len(), plain.len(), true, 10));
+            assert_eq!(
+                (used, made, frames.is_between(), frames.seq),
+                (bytes.len(), plain.len(), true, 10)
+            );
         }
     }
 
@@ -509,20 +611,40 @@ pub(super) mod tests {
             let said = |change: &dyn Fn(&mut Vec<u8>)| {
                 let mut bytes = packed.clone();
                 change(&mut bytes);
-                unpacked(&mut Frames::new(algorithm, 3), &bytes, 1_000).map(|made| made.len()).map_err(|why| why.what)
+                unpacked(&mut Frames::new(algorithm, 3), &bytes, 1_000)
+                    .map(|made| made.len())
+                    .map_err(|why| why.what)
             };
             assert_eq!(said(&|_| {}), Ok(5_000));
-            assert_eq!(said(&|bytes| bytes[4] -= 1), Err("a compressed frame that is longer than it says"));
-            assert_eq!(said(&|bytes| bytes[4] += 1), Err("a compressed frame that is shorter than it says"));
-            assert_eq!(said(&|bytes| bytes[6] = 0xFF), Err("a compressed frame that is shorter than it says"));
-            assert_eq!(said(&|bytes| bytes[0] -= 1), Err("a compressed frame that does not end"));
+            assert_eq!(
+                said(&|bytes| bytes[4] -= 1),
+                Err("a compressed frame that is longer than it says")
+            );
+            assert_eq!(
+                said(&|bytes| bytes[4] += 1),
+                Err("a compressed frame that is shorter than it says")
+            );
+            assert_eq!(
+                said(&|bytes| bytes[6] = 0xFF),
+                Err("a compressed frame that is shorter than it says")
+            );
+            assert_eq!(
+                said(&|bytes| bytes[0] -= 1),
+                Err("a compressed frame that does not end")
+            );
             let longer = |bytes: &mut Vec<u8>| {
                 bytes[0] += 1;
                 bytes.push(0);
             };
-            assert_eq!(said(&longer), Err("a compressed frame with something behind its end"));
+            assert_eq!(
+                said(&longer),
+                Err("a compressed frame with something behind its end")
+            );
             assert!(said(&|bytes| bytes[7] ^= 0xFF).is_err());
-            assert_eq!(said(&|bytes| bytes[..3].fill(0)), Err("a compressed frame without content"));
+            assert_eq!(
+                said(&|bytes| bytes[..3].fill(0)),
+                Err("a compressed frame without content")
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! How a client gets in: the greeting, the login, and the packets of authentication.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html>
-//! <https://mariadb.com/kb/en/connection/>
-//! The server greets, the client may ask for TLS, then it logs in; the server says OK, ERR, "use another plugin" or "go on".
+//! <https://mariadb.com/kb/en/connection/> The server greets, the client may ask for TLS, then it
+//! logs in; the server says OK, ERR, "use another plugin" or "go on".
 
 use crate::caps::{self, Caps};
 use crate::connect_attributes::ConnectAttributes;
@@ -31,7 +31,8 @@ pub struct Greeting {
     pub auth_plugin: String,
 }
 
-/// The first packet of a server: a greeting, or a refusal ("too many connections", "host is blocked").
+/// The first packet of a server: a greeting, or a refusal ("too many connections", "host is
+/// blocked").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum First<'a> {
     /// The server is willing to talk.
@@ -57,7 +58,11 @@ impl Greeting {
         match r.u8()? {
             10 => {}
             ok::ERR_HEADER => return Err(Malformed::new("ERR packet instead of a greeting")),
-            9 => return Err(Malformed::new("the server speaks protocol 9, from before MySQL 3.21")),
+            9 => {
+                return Err(Malformed::new(
+                    "the server speaks protocol 9, from before MySQL 3.21",
+                ));
+            }
             _ => return Err(Malformed::new("greeting with an unknown protocol version")),
         }
         let server_version = text(r.nul_str()?);
@@ -77,18 +82,35 @@ impl Greeting {
         if !caps::has(caps, caps::LONG_PASSWORD) {
             caps |= Caps::from(extended) << 32;
         }
-        // The rest of the nonce is as long as promised but never less than 13, the last of them a zero.
+        // The rest of the nonce is as long as promised but never less than 13, the last of them a
+        // zero.
         let second = r.take(r.left().min(nonce_len.saturating_sub(8).max(13)))?;
         let mut scramble = [0; 20];
         let (head, tail) = scramble.split_at_mut(8);
         head.copy_from_slice(&first);
-        tail.copy_from_slice(second.get(..12).ok_or(Malformed::new("greeting with a short nonce"))?);
-        let auth_plugin =
-            if caps::has(caps, caps::PLUGIN_AUTH) { text(r.nul_str_or_rest()) } else { "mysql_native_password".to_owned() };
-        Ok(Self { server_version, thread_id, scramble, caps, charset, status, auth_plugin })
+        tail.copy_from_slice(
+            second
+                .get(..12)
+                .ok_or(Malformed::new("greeting with a short nonce"))?,
+        );
+        let auth_plugin = if caps::has(caps, caps::PLUGIN_AUTH) {
+            text(r.nul_str_or_rest())
+        } else {
+            "mysql_native_password".to_owned()
+        };
+        Ok(Self {
+            server_version,
+            thread_id,
+            scramble,
+            caps,
+            charset,
+            status,
+            auth_plugin,
+        })
     }
 
-    /// Writes the payload. Extended bits are written where MariaDB has them, if LONG_PASSWORD is not among the caps.
+    /// Writes the payload. Extended bits are written where MariaDB has them, if LONG_PASSWORD is
+    /// not among the caps.
     pub fn write(&self, out: &mut Vec<u8>) {
         let [c0, c1, c2, c3, e0, e1, e2, e3] = self.caps.to_le_bytes();
         out.u8(10);
@@ -100,9 +122,17 @@ impl Greeting {
         out.u8(self.charset);
         out.u16(self.status);
         out.bytes(&[c2, c3]);
-        out.u8(if caps::has(self.caps, caps::PLUGIN_AUTH) { 21 } else { 0 });
+        out.u8(if caps::has(self.caps, caps::PLUGIN_AUTH) {
+            21
+        } else {
+            0
+        });
         out.bytes(&[0; 6]);
-        out.bytes(&if caps::has(self.caps, caps::LONG_PASSWORD) { [0; 4] } else { [e0, e1, e2, e3] });
+        out.bytes(&if caps::has(self.caps, caps::LONG_PASSWORD) {
+            [0; 4]
+        } else {
+            [e0, e1, e2, e3]
+        });
         out.bytes(&self.scramble[8..]);
         out.u8(0);
         if caps::has(self.caps, caps::PLUGIN_AUTH) {
@@ -123,9 +153,11 @@ pub struct SslRequest {
     pub charset: u8,
 }
 
-/// True if this payload is an SSLRequest and not a login: it has the bit, and nothing after the fixed part.
+/// True if this payload is an SSLRequest and not a login: it has the bit, and nothing after the
+/// fixed part.
 pub fn is_ssl_request(payload: &[u8]) -> bool {
-    payload.len() == FIXED_LEN && SslRequest::read(payload).is_ok_and(|s| caps::has(s.caps, caps::SSL))
+    payload.len() == FIXED_LEN
+        && SslRequest::read(payload).is_ok_and(|s| caps::has(s.caps, caps::SSL))
 }
 
 /// Length of what SSLRequest and login have in common.
@@ -151,7 +183,11 @@ impl SslRequest {
         if !caps::has(caps, caps::LONG_PASSWORD) {
             caps |= Caps::from(extended) << 32;
         }
-        Ok(Self { caps, max_packet, charset })
+        Ok(Self {
+            caps,
+            max_packet,
+            charset,
+        })
     }
 
     /// Writes the payload.
@@ -161,12 +197,17 @@ impl SslRequest {
         out.u32(self.max_packet);
         out.u8(self.charset);
         out.bytes(&[0; 19]);
-        out.bytes(&if caps::has(self.caps, caps::LONG_PASSWORD) { [0; 4] } else { [e0, e1, e2, e3] });
+        out.bytes(&if caps::has(self.caps, caps::LONG_PASSWORD) {
+            [0; 4]
+        } else {
+            [e0, e1, e2, e3]
+        });
     }
 }
 
 /// A login from before MySQL 4.1: to be answered with an error that says so.
-pub const PRE_41: Malformed = Malformed::new("the client speaks the protocol of before MySQL 4.1, which is not supported");
+pub const PRE_41: Malformed =
+    Malformed::new("the client speaks the protocol of before MySQL 4.1, which is not supported");
 
 /// Protocol::HandshakeResponse41: who the client is.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html>
@@ -184,7 +225,8 @@ pub struct Login {
     pub auth_response: Vec<u8>,
     /// The schema to begin in.
     pub database: Option<String>,
-    /// The plugin that made `auth_response`; `None` from clients that know only mysql_native_password.
+    /// The plugin that made `auth_response`; `None` from clients that know only
+    /// mysql_native_password.
     pub auth_plugin: Option<String>,
     /// Connection attributes, such as `program_name`.
     pub attributes: ConnectAttributes,
@@ -193,14 +235,28 @@ pub struct Login {
 }
 
 impl Login {
-    /// Reads the payload. The optional parts are read as leniently as the servers do: several old clients stop early.
+    /// Reads the payload. The optional parts are read as leniently as the servers do: several old
+    /// clients stop early.
     pub fn read(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload);
-        let SslRequest { caps, max_packet, charset } = SslRequest::read_from(&mut r)?;
-        let mut login = Self { caps, max_packet, charset: u16::from(charset), ..Self::default() };
+        let SslRequest {
+            caps,
+            max_packet,
+            charset,
+        } = SslRequest::read_from(&mut r)?;
+        let mut login = Self {
+            caps,
+            max_packet,
+            charset: u16::from(charset),
+            ..Self::default()
+        };
         login.user = text(r.nul_str_or_rest());
         login.auth_response = if caps::has(caps, caps::PLUGIN_AUTH_LENENC) {
-            if r.is_empty() { &[][..] } else { r.lenenc_bytes()? }
+            if r.is_empty() {
+                &[][..]
+            } else {
+                r.lenenc_bytes()?
+            }
         } else if caps::has(caps, caps::SECURE_CONNECTION) {
             if r.is_empty() {
                 &[][..]
@@ -229,7 +285,12 @@ impl Login {
 
     /// Writes the payload. Which optional parts are written, and how, follows from `caps`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        SslRequest { caps: self.caps, max_packet: self.max_packet, charset: self.charset as u8 }.write(out);
+        SslRequest {
+            caps: self.caps,
+            max_packet: self.max_packet,
+            charset: self.charset as u8,
+        }
+        .write(out);
         out.nul_str(self.user.as_bytes());
         if caps::has(self.caps, caps::PLUGIN_AUTH_LENENC) {
             out.lenenc_bytes(&self.auth_response);
@@ -277,7 +338,10 @@ impl ChangeUser {
     /// Reads what follows the command byte.
     pub fn read(body: &[u8], caps: Caps) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let mut change = Self { user: text(r.nul_str_or_rest()), ..Self::default() };
+        let mut change = Self {
+            user: text(r.nul_str_or_rest()),
+            ..Self::default()
+        };
         if r.is_empty() {
             return Ok(change);
         }
@@ -329,7 +393,8 @@ impl ChangeUser {
 pub struct AuthSwitch {
     /// The plugin to use.
     pub plugin: String,
-    /// Its first data; the scramble (20 bytes) for the plugins that have one. Without the trailing zero.
+    /// Its first data; the scramble (20 bytes) for the plugins that have one. Without the trailing
+    /// zero.
     pub data: Vec<u8>,
 }
 
@@ -341,12 +406,22 @@ impl AuthSwitch {
             return Err(Malformed::new("auth switch with another header"));
         }
         if r.is_empty() {
-            return Ok(Self { plugin: "mysql_old_password".to_owned(), data: Vec::new() });
+            return Ok(Self {
+                plugin: "mysql_old_password".to_owned(),
+                data: Vec::new(),
+            });
         }
         let plugin = text(r.nul_str_or_rest());
         let data = r.rest();
-        let ended = if ends_with_zero(&plugin) { data.strip_suffix(&[0]).unwrap_or(data) } else { data };
-        Ok(Self { plugin, data: ended.to_vec() })
+        let ended = if ends_with_zero(&plugin) {
+            data.strip_suffix(&[0]).unwrap_or(data)
+        } else {
+            data
+        };
+        Ok(Self {
+            plugin,
+            data: ended.to_vec(),
+        })
     }
 
     /// Writes the payload.
@@ -361,11 +436,15 @@ impl AuthSwitch {
 
     /// The data as the nonce of the password plugins.
     pub fn nonce(&self) -> Result<Nonce, Malformed> {
-        self.data.get(..20).and_then(|d| d.try_into().ok()).ok_or(Malformed::new("auth switch with a short nonce"))
+        self.data
+            .get(..20)
+            .and_then(|d| d.try_into().ok())
+            .ok_or(Malformed::new("auth switch with a short nonce"))
     }
 }
 
-/// Whether a zero follows the nonce. That of `client_ed25519` has all its bytes at random, and ends with the packet.
+/// Whether a zero follows the nonce. That of `client_ed25519` has all its bytes at random, and ends
+/// with the packet.
 fn ends_with_zero(plugin: &str) -> bool {
     plugin != crate::auth::Plugin::Ed25519.name()
 }
@@ -388,7 +467,8 @@ pub enum AuthReply<'a> {
     Err(ok::Err<'a>),
     /// Try another plugin.
     Switch(AuthSwitch),
-    /// Data for the plugin in use; for caching_sha2_password see [`crate::auth::FAST_OK`] and its neighbours.
+    /// Data for the plugin in use; for caching_sha2_password see [`crate::auth::FAST_OK`] and its
+    /// neighbours.
     More(&'a [u8]),
     /// Another factor is asked for, which we do not have.
     NextFactor,
@@ -408,28 +488,42 @@ impl<'a> AuthReply<'a> {
     }
 }
 
-/// Names are compared as text; bytes that are not UTF-8 become U+FFFD, which no configured name contains.
+/// Names are compared as text; bytes that are not UTF-8 become U+FFFD, which no configured name
+/// contains.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Fuzz target: a login or SSLRequest of any bytes is read or refused; what was read survives being written.
+/// Fuzz target: a login or SSLRequest of any bytes is read or refused; what was read survives being
+/// written.
 pub fn fuzz_login(data: &[u8]) {
     is_ssl_request(data);
     if let Ok(login) = Login::read(data) {
         let mut out = Vec::new();
         login.write(&mut out);
         let again = Login::read(&out).expect("our own login is well formed");
-        assert_eq!((again.caps, &again.attributes), (login.caps, &login.attributes));
+        assert_eq!(
+            (again.caps, &again.attributes),
+            (login.caps, &login.attributes)
+        );
         assert!(login.user.contains('\0') || again.user == login.user);
     }
 }
 
 /// Fuzz target: the same for COM_CHANGE_USER; the first byte chooses the caps.
 pub fn fuzz_change_user(data: &[u8]) {
-    let Some((&bits, body)) = data.split_first() else { return };
+    let Some((&bits, body)) = data.split_first() else {
+        return;
+    };
     let mut caps = caps::PROTOCOL_41;
-    for (i, bit) in [caps::SECURE_CONNECTION, caps::PLUGIN_AUTH, caps::CONNECT_ATTRS].into_iter().enumerate() {
+    for (i, bit) in [
+        caps::SECURE_CONNECTION,
+        caps::PLUGIN_AUTH,
+        caps::CONNECT_ATTRS,
+    ]
+    .into_iter()
+    .enumerate()
+    {
         if bits >> i & 1 != 0 {
             caps |= bit;
         }
@@ -438,7 +532,10 @@ pub fn fuzz_change_user(data: &[u8]) {
         let mut out = Vec::new();
         change.write(&mut out, caps);
         let again = ChangeUser::read(&out[1..], caps).expect("our own packet is well formed");
-        assert_eq!((again.user, again.attributes), (change.user, change.attributes));
+        assert_eq!(
+            (again.user, again.attributes),
+            (change.user, change.attributes)
+        );
     }
 }
 
@@ -469,9 +566,16 @@ mod tests {
         let g = Greeting::read(MARIADB).expect("greeting");
         assert_eq!(
             (g.server_version.as_str(), g.thread_id, &g.scramble),
-            ("5.5.5-10.11.19-MariaDB-0+deb12u1", 9, b"q)s+zE*@ExMVJM({V{-f")
+            (
+                "5.5.5-10.11.19-MariaDB-0+deb12u1",
+                9,
+                b"q)s+zE*@ExMVJM({V{-f"
+            )
         );
-        assert_eq!((g.charset, g.status, g.auth_plugin.as_str()), (8, 2, "mysql_native_password"));
+        assert_eq!(
+            (g.charset, g.status, g.auth_plugin.as_str()),
+            (8, 2, "mysql_native_password")
+        );
         assert!(!caps::has(g.caps, caps::LONG_PASSWORD));
         assert_eq!(g.caps >> 32, 0x1D);
         let mut out = Vec::new();
@@ -481,8 +585,14 @@ mod tests {
 
     #[test]
     fn a_server_that_refuses_says_why_instead_of_greeting() {
-        let First::Refused(err) = First::read(b"\xff\x10\x04Too many connections").expect("error") else { panic!() };
-        assert_eq!((err.code, err.message), (1040, &b"Too many connections"[..]));
+        let First::Refused(err) = First::read(b"\xff\x10\x04Too many connections").expect("error")
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (err.code, err.message),
+            (1040, &b"Too many connections"[..])
+        );
         assert!(Greeting::read(b"\xff\x10\x04Too many connections").is_err());
         assert!(First::read(b"").is_err());
         assert!(First::read(b"SSH-2.0-OpenSSH_9.2p1\r\n").is_err());
@@ -518,7 +628,10 @@ mod tests {
     }
 
     fn of(pairs: &[(&str, &str)]) -> ConnectAttributes {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn written(login: &Login) -> Vec<u8> {
@@ -533,28 +646,53 @@ mod tests {
         for (drop, response) in [
             (0, vec![1; 300]),
             (caps::PLUGIN_AUTH_LENENC, vec![1; 20]),
-            (caps::PLUGIN_AUTH_LENENC | caps::SECURE_CONNECTION, b"OLDPASSW".to_vec()),
+            (
+                caps::PLUGIN_AUTH_LENENC | caps::SECURE_CONNECTION,
+                b"OLDPASSW".to_vec(),
+            ),
         ] {
-            let login = Login { caps: full.caps & !drop, auth_response: response, ..full.clone() };
+            let login = Login {
+                caps: full.caps & !drop,
+                auth_response: response,
+                ..full.clone()
+            };
             assert_eq!(Login::read(&written(&login)), Ok(login));
         }
-        let zstd = Login { caps: full.caps | caps::ZSTD | caps::COMPRESS, zstd_level: 3, ..full };
+        let zstd = Login {
+            caps: full.caps | caps::ZSTD | caps::COMPRESS,
+            zstd_level: 3,
+            ..full
+        };
         assert_eq!(Login::read(&written(&zstd)), Ok(zstd));
     }
 
     #[test]
     fn a_login_of_a_mariadb_client_has_its_extended_bits() {
-        let login = Login { caps: login().caps & !caps::LONG_PASSWORD | caps::MARIADB_BULK, ..login() };
+        let login = Login {
+            caps: login().caps & !caps::LONG_PASSWORD | caps::MARIADB_BULK,
+            ..login()
+        };
         assert_eq!(Login::read(&written(&login)), Ok(login));
     }
 
     #[test]
     fn clients_that_stop_early_are_let_in() {
-        let login = Login { attributes: of(&[]), ..login() };
+        let login = Login {
+            attributes: of(&[]),
+            ..login()
+        };
         let bytes = written(&login);
         // The user and nothing else, without its zero.
         let user = Login::read(&bytes[..32 + 5]).expect("lenient");
-        assert_eq!((user.user.as_str(), user.auth_response.len(), user.database, user.auth_plugin), ("alice", 0, None, None));
+        assert_eq!(
+            (
+                user.user.as_str(),
+                user.auth_response.len(),
+                user.database,
+                user.auth_plugin
+            ),
+            ("alice", 0, None, None)
+        );
         // Up to the plugin, whose zero is missing; attributes are promised and do not come.
         let plugin = Login::read(&bytes[..bytes.len() - 2]).expect("lenient");
         assert_eq!(plugin, login);
@@ -565,7 +703,14 @@ mod tests {
     #[test]
     fn a_client_without_plugins_means_the_native_one() {
         let caps = caps::LONG_PASSWORD | caps::PROTOCOL_41 | caps::SECURE_CONNECTION;
-        let login = Login { caps, auth_response: vec![7; 20], database: None, auth_plugin: None, attributes: of(&[]), ..login() };
+        let login = Login {
+            caps,
+            auth_response: vec![7; 20],
+            database: None,
+            auth_plugin: None,
+            attributes: of(&[]),
+            ..login()
+        };
         assert_eq!(Login::read(&written(&login)), Ok(login));
     }
 
@@ -577,7 +722,10 @@ mod tests {
 
     #[test]
     fn promises_that_are_not_kept_are_refused() {
-        let mut bytes = written(&Login { attributes: of(&[]), ..login() });
+        let mut bytes = written(&Login {
+            attributes: of(&[]),
+            ..login()
+        });
         bytes.pop();
         bytes.extend_from_slice(b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f");
         assert!(Login::read(&bytes).is_err(), "attributes of 2^63 bytes");
@@ -588,21 +736,43 @@ mod tests {
             assert!(Login::read(&bytes[..n]).is_err());
         }
         let many = of(&[(&"a".repeat(40_000), &"b".repeat(40_000))]);
-        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_err(), "attributes over 64 KiB");
+        assert!(
+            Login::read(&written(&Login {
+                attributes: many,
+                ..login()
+            }))
+            .is_err(),
+            "attributes over 64 KiB"
+        );
         let many = of(&vec![("", ""); 32_767]);
-        assert!(Login::read(&written(&Login { attributes: many, ..login() })).is_ok(), "as many as servers take");
+        assert!(
+            Login::read(&written(&Login {
+                attributes: many,
+                ..login()
+            }))
+            .is_ok(),
+            "as many as servers take"
+        );
     }
 
     #[test]
     fn a_request_for_tls_is_told_from_a_login() {
         let mut request = Vec::new();
-        SslRequest { caps: login().caps | caps::SSL, max_packet: 1 << 24, charset: 45 }.write(&mut request);
+        SslRequest {
+            caps: login().caps | caps::SSL,
+            max_packet: 1 << 24,
+            charset: 45,
+        }
+        .write(&mut request);
         assert_eq!(request.len(), 32);
         assert!(is_ssl_request(&request));
         assert_eq!(SslRequest::read(&request).map(|r| r.charset), Ok(45));
         assert!(!is_ssl_request(&written(&login())));
         // Inside of TLS the login has the bit as well.
-        assert!(!is_ssl_request(&written(&Login { caps: login().caps | caps::SSL, ..login() })));
+        assert!(!is_ssl_request(&written(&Login {
+            caps: login().caps | caps::SSL,
+            ..login()
+        })));
     }
 
     #[test]
@@ -622,7 +792,15 @@ mod tests {
         assert_eq!(ChangeUser::read(&out[1..], caps), Ok(change));
         // The shortest that exists.
         let short = ChangeUser::read(b"bob\0\0\0", caps).expect("short");
-        assert_eq!((short.user.as_str(), short.auth_response.len(), short.database, short.charset), ("bob", 0, None, None));
+        assert_eq!(
+            (
+                short.user.as_str(),
+                short.auth_response.len(),
+                short.database,
+                short.charset
+            ),
+            ("bob", 0, None, None)
+        );
         assert!(ChangeUser::read(b"bob\0\x14short", caps).is_err());
     }
 
@@ -630,20 +808,45 @@ mod tests {
     fn the_packets_of_authentication_are_told_apart() {
         let caps = caps::PROTOCOL_41;
         let mut out = Vec::new();
-        let switch = AuthSwitch { plugin: "caching_sha2_password".into(), data: b"01234567890123456789".to_vec() };
+        let switch = AuthSwitch {
+            plugin: "caching_sha2_password".into(),
+            data: b"01234567890123456789".to_vec(),
+        };
         switch.write(&mut out);
         assert_eq!(out.last(), Some(&0));
-        assert_eq!(AuthReply::read(&out, caps), Ok(AuthReply::Switch(switch.clone())));
+        assert_eq!(
+            AuthReply::read(&out, caps),
+            Ok(AuthReply::Switch(switch.clone()))
+        );
         assert_eq!(switch.nonce(), Ok(*b"01234567890123456789"));
-        assert_eq!(AuthSwitch::read(b"\xfe").map(|s| s.plugin), Ok("mysql_old_password".into()));
-        assert!(AuthSwitch { data: vec![1; 19], ..switch }.nonce().is_err());
+        assert_eq!(
+            AuthSwitch::read(b"\xfe").map(|s| s.plugin),
+            Ok("mysql_old_password".into())
+        );
+        assert!(
+            AuthSwitch {
+                data: vec![1; 19],
+                ..switch
+            }
+            .nonce()
+            .is_err()
+        );
 
         out.clear();
         write_auth_more(&mut out, &[crate::auth::FULL]);
         assert_eq!(AuthReply::read(&out, caps), Ok(AuthReply::More(&[4])));
-        assert!(matches!(AuthReply::read(b"\0\0\0\x02\0\0\0", caps), Ok(AuthReply::Ok(_))));
-        assert!(matches!(AuthReply::read(b"\xff\x15\x04#28000no", caps), Ok(AuthReply::Err(_))));
-        assert_eq!(AuthReply::read(b"\x02plugin\0", caps), Ok(AuthReply::NextFactor));
+        assert!(matches!(
+            AuthReply::read(b"\0\0\0\x02\0\0\0", caps),
+            Ok(AuthReply::Ok(_))
+        ));
+        assert!(matches!(
+            AuthReply::read(b"\xff\x15\x04#28000no", caps),
+            Ok(AuthReply::Err(_))
+        ));
+        assert_eq!(
+            AuthReply::read(b"\x02plugin\0", caps),
+            Ok(AuthReply::NextFactor)
+        );
         assert!(AuthReply::read(b"", caps).is_err() && AuthReply::read(b"\x07", caps).is_err());
     }
 }

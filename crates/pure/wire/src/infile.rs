@@ -1,4 +1,5 @@
-//! The file that a client sends for LOAD DATA LOCAL INFILE: packets of any size, ended by an empty one.
+//! The file that a client sends for LOAD DATA LOCAL INFILE: packets of any size, ended by an empty
+//! one.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_local_infile_request.html>
 
@@ -22,18 +23,26 @@ pub struct FilePackets {
 }
 
 impl FilePackets {
-    /// Before the first of them, which has this number for the server, and `theirs` for the client; `None` with compression, where its numbers follow
-    /// its frames.
+    /// Before the first of them, which has this number for the server, and `theirs` for the client;
+    /// `None` with compression, where its numbers follow its frames.
     #[must_use]
     pub const fn new(first: u8, theirs: Option<u8>) -> Self {
-        Self { head: [0; HEADER_LEN], have: 0, left: 0, continued: false, next: first, theirs }
+        Self {
+            head: [0; HEADER_LEN],
+            have: 0,
+            left: 0,
+            continued: false,
+            next: first,
+            theirs,
+        }
     }
 
-    /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where the file ended in them, if it did; what follows is
-    /// the client's next command.
+    /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where
+    /// the file ended in them, if it did; what follows is the client's next command.
     ///
     /// # Errors
-    /// A packet has another number than the client has for it: of a client that could not read its file, this may be its next command.
+    /// A packet has another number than the client has for it: of a client that could not read its
+    /// file, this may be its next command.
     pub fn follow(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, Malformed> {
         let mut at = 0;
         while at < bytes.len() {
@@ -67,9 +76,12 @@ impl FilePackets {
     }
 }
 
-/// Fuzz target: however the bytes are cut, the file ends at the same place and the numbers are the same.
+/// Fuzz target: however the bytes are cut, the file ends at the same place and the numbers are the
+/// same.
 pub fn fuzz_infile(data: &[u8]) {
-    let [first, cut, bytes @ ..] = data else { return };
+    let [first, cut, bytes @ ..] = data else {
+        return;
+    };
     let mut whole = bytes.to_vec();
     // Numbers of the client count from those of its first packet, now and then.
     let theirs = (cut % 2 == 0).then(|| bytes.get(HEADER_LEN - 1).copied().unwrap_or_default());
@@ -91,7 +103,9 @@ pub fn fuzz_infile(data: &[u8]) {
         }
     }
     assert_eq!(end.is_err(), ended.is_err());
-    let (Ok(end), Ok(ended)) = (end, ended) else { return };
+    let (Ok(end), Ok(ended)) = (end, ended) else {
+        return;
+    };
     assert_eq!(end, ended);
     let upto = end.unwrap_or(bytes.len());
     assert_eq!(whole[..upto], pieces[..upto]);
@@ -109,7 +123,10 @@ mod tests {
             let (mut seen, mut end) = (Vec::new(), None);
             for piece in bytes.chunks(cut) {
                 let mut piece = piece.to_vec();
-                end = file.follow(&mut piece).unwrap().map(|used| seen.len() + used);
+                end = file
+                    .follow(&mut piece)
+                    .unwrap()
+                    .map(|used| seen.len() + used);
                 seen.extend_from_slice(&piece);
                 if end.is_some() {
                     break;
@@ -126,7 +143,10 @@ mod tests {
         packet::append(&mut bytes, &mut 2, &vec![b'x'; MAX_PAYLOAD]);
         let full = bytes.len();
         bytes.extend_from_slice(&[0, 0, 0, 4]);
-        assert_eq!(FilePackets::new(0, None).follow(&mut bytes), Ok(Some(full + 4)));
+        assert_eq!(
+            FilePackets::new(0, None).follow(&mut bytes),
+            Ok(Some(full + 4))
+        );
     }
 
     #[test]
@@ -137,7 +157,10 @@ mod tests {
         assert!(FilePackets::new(2, Some(2)).follow(&mut behind).is_err());
         // Numbers begin anew behind the last one.
         let mut wrapped = *b"\x01\0\0\xffa\0\0\0\0";
-        assert_eq!(FilePackets::new(7, Some(255)).follow(&mut wrapped), Ok(Some(9)));
+        assert_eq!(
+            FilePackets::new(7, Some(255)).follow(&mut wrapped),
+            Ok(Some(9))
+        );
         assert_eq!(wrapped, *b"\x01\0\0\x07a\0\0\0\x08");
     }
 }

@@ -1,7 +1,7 @@
 //! The MySQL client/server protocol as MySQL 9 and MariaDB 11 speak it: bytes to values and back.
 //!
-//! Both directions: we are a server to our clients and a client to our servers. Nothing here does I/O; every
-//! `read` is total (bytes from the network never panic) and borrows where it can.
+//! Both directions: we are a server to our clients and a client to our servers. Nothing here does
+//! I/O; every `read` is total (bytes from the network never panic) and borrows where it can.
 //!
 //! | to see | read |
 //! |---|---|
@@ -48,8 +48,8 @@ pub mod types;
 pub mod upstream;
 pub mod write;
 
-/// Bytes that are not what the protocol promises at this point. The peer is broken, hostile, or out of step:
-/// the connection they came from cannot be used any more.
+/// Bytes that are not what the protocol promises at this point. The peer is broken, hostile, or out
+/// of step: the connection they came from cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
     /// What was being read and what was wrong with it; contains nothing that the peer sent.

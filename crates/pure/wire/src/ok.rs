@@ -2,9 +2,10 @@
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html>
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_err_packet.html>
-//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_eof_packet.html>
-//! An OK begins with 0x00, or with 0xFE where it stands in the place of an EOF (CLIENT_DEPRECATE_EOF, after rows);
-//! an old EOF begins with 0xFE and has 5 bytes, so it is below 9 where no row that begins with 0xFE can be.
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_eof_packet.html> An OK
+//! begins with 0x00, or with 0xFE where it stands in the place of an EOF (CLIENT_DEPRECATE_EOF,
+//! after rows); an old EOF begins with 0xFE and has 5 bytes, so it is below 9 where no row that
+//! begins with 0xFE can be.
 
 use crate::caps::{self, Caps};
 use crate::read::Reader;
@@ -42,7 +43,11 @@ impl<'a> Ok<'a> {
         if !matches!(r.u8()?, OK_HEADER | EOF_HEADER) {
             return Err(Malformed::new("OK packet with another header"));
         }
-        let mut ok = Self { affected: r.lenenc_int()?, insert_id: r.lenenc_int()?, ..Self::default() };
+        let mut ok = Self {
+            affected: r.lenenc_int()?,
+            insert_id: r.lenenc_int()?,
+            ..Self::default()
+        };
         if caps & (caps::PROTOCOL_41 | caps::TRANSACTIONS) != 0 {
             ok.status = r.u16()?;
         }
@@ -59,7 +64,8 @@ impl<'a> Ok<'a> {
             }
         } else {
             ok.info = r.rest();
-            // MySQL writes the length even for clients that know nothing of session tracking; take it off when it is one.
+            // MySQL writes the length even for clients that know nothing of session tracking; take
+            // it off when it is one.
             let mut inner = Reader::new(ok.info);
             if let Ok(text) = inner.lenenc_bytes()
                 && inner.is_empty()
@@ -75,8 +81,16 @@ impl<'a> Ok<'a> {
     where
         'a: 'b,
     {
-        let status = if changes.is_empty() { self.status & !status::SESSION_STATE_CHANGED } else { self.status };
-        Ok { status, changes, ..self }
+        let status = if changes.is_empty() {
+            self.status & !status::SESSION_STATE_CHANGED
+        } else {
+            self.status
+        };
+        Ok {
+            status,
+            changes,
+            ..self
+        }
     }
 
     /// Writes the payload with header byte 0x00, as `caps` of the reader want it.
@@ -84,12 +98,17 @@ impl<'a> Ok<'a> {
         self.write_as(out, OK_HEADER, caps);
     }
 
-    /// Writes what ends the rows of a result set: an EOF packet, or with CLIENT_DEPRECATE_EOF an OK packet with header 0xFE.
+    /// Writes what ends the rows of a result set: an EOF packet, or with CLIENT_DEPRECATE_EOF an OK
+    /// packet with header 0xFE.
     pub fn write_end(&self, out: &mut Vec<u8>, caps: Caps) {
         if caps::has(caps, caps::DEPRECATE_EOF) {
             self.write_as(out, EOF_HEADER, caps);
         } else {
-            write_eof(out, self.warnings, self.status & !status::SESSION_STATE_CHANGED);
+            write_eof(
+                out,
+                self.warnings,
+                self.status & !status::SESSION_STATE_CHANGED,
+            );
         }
     }
 
@@ -110,7 +129,8 @@ impl<'a> Ok<'a> {
             out.lenenc_bytes(self.info);
             out.lenenc_bytes(self.changes);
         } else if !self.info.is_empty() {
-            // Every client since 5.7 reads this string with a length, and older ones were sent it with one as well.
+            // Every client since 5.7 reads this string with a length, and older ones were sent it
+            // with one as well.
             out.lenenc_bytes(self.info);
         }
     }
@@ -151,11 +171,15 @@ impl<'a> Err<'a> {
         for (to, from) in state.iter_mut().zip(code.state.bytes()) {
             *to = from;
         }
-        Self { code: code.number, state, message: message.as_bytes() }
+        Self {
+            code: code.number,
+            state,
+            message: message.as_bytes(),
+        }
     }
 
-    /// Reads the payload of an ERR packet. One without SQLSTATE (sent before the handshake, or by something old)
-    /// gets the one that belongs to its number.
+    /// Reads the payload of an ERR packet. One without SQLSTATE (sent before the handshake, or by
+    /// something old) gets the one that belongs to its number.
     pub fn read(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload);
         if r.u8()? != ERR_HEADER {
@@ -169,7 +193,11 @@ impl<'a> Err<'a> {
         } else {
             state.copy_from_slice(errors::state_of(code).as_bytes());
         }
-        Ok(Self { code, state, message: r.rest() })
+        Ok(Self {
+            code,
+            state,
+            message: r.rest(),
+        })
     }
 
     /// Writes the payload, with SQLSTATE.
@@ -182,19 +210,35 @@ impl<'a> Err<'a> {
     }
 }
 
-/// Fuzz target: reading any payload as OK, ERR or EOF is total, and what was read can be written and read again.
+/// Fuzz target: reading any payload as OK, ERR or EOF is total, and what was read can be written
+/// and read again.
 pub fn fuzz_ok(data: &[u8]) {
-    let Some((&bits, payload)) = data.split_first() else { return };
+    let Some((&bits, payload)) = data.split_first() else {
+        return;
+    };
     let caps = caps::PROTOCOL_41
-        | if bits & 1 != 0 { caps::SESSION_TRACK } else { 0 }
-        | if bits & 2 != 0 { caps::DEPRECATE_EOF } else { 0 };
+        | if bits & 1 != 0 {
+            caps::SESSION_TRACK
+        } else {
+            0
+        }
+        | if bits & 2 != 0 {
+            caps::DEPRECATE_EOF
+        } else {
+            0
+        };
     if let Ok(ok) = Ok::read(payload, caps) {
         crate::track::changes(ok.changes).for_each(drop);
         let mut out = Vec::new();
         ok.write(&mut out, caps);
         let again = Ok::read(&out, caps).expect("our own packet is well formed");
         assert_eq!(
-            (again.affected, again.insert_id, again.warnings, again.changes),
+            (
+                again.affected,
+                again.insert_id,
+                again.warnings,
+                again.changes
+            ),
             (ok.affected, ok.insert_id, ok.warnings, ok.changes)
         );
     }
@@ -221,26 +265,51 @@ mod tests {
 
     #[test]
     fn an_ok_is_written_as_its_reader_wants_it() {
-        let ok =
-            Ok { affected: 1, insert_id: 251, status: status::AUTOCOMMIT, warnings: 3, info: b"hi", changes: b"\x02\x02\x011" };
+        let ok = Ok {
+            affected: 1,
+            insert_id: 251,
+            status: status::AUTOCOMMIT,
+            warnings: 3,
+            info: b"hi",
+            changes: b"\x02\x02\x011",
+        };
         assert_eq!(written(&ok, OLD), b"\0\x01\xfc\xfb\0\x02\0\x03\0\x02hi");
-        assert_eq!(written(&ok, TRACK), b"\0\x01\xfc\xfb\0\x02\x40\x03\0\x02hi\x04\x02\x02\x011");
+        assert_eq!(
+            written(&ok, TRACK),
+            b"\0\x01\xfc\xfb\0\x02\x40\x03\0\x02hi\x04\x02\x02\x011"
+        );
         assert_eq!(
             Ok::read(&written(&ok, TRACK), TRACK),
-            Ok(Ok { status: status::AUTOCOMMIT | status::SESSION_STATE_CHANGED, ..ok })
+            Ok(Ok {
+                status: status::AUTOCOMMIT | status::SESSION_STATE_CHANGED,
+                ..ok
+            })
         );
-        assert_eq!(Ok::read(&written(&ok, OLD), OLD), Ok(Ok { changes: b"", ..ok }));
-        // Nothing to say: both strings are left out. A flag that promises changes needs its list, be it empty.
+        assert_eq!(
+            Ok::read(&written(&ok, OLD), OLD),
+            Ok(Ok { changes: b"", ..ok })
+        );
+        // Nothing to say: both strings are left out. A flag that promises changes needs its list,
+        // be it empty.
         assert_eq!(written(&Ok::default(), TRACK), b"\0\0\0\0\0\0\0");
-        let plain = Ok { status: status::SESSION_STATE_CHANGED, ..Ok::default() };
+        let plain = Ok {
+            status: status::SESSION_STATE_CHANGED,
+            ..Ok::default()
+        };
         assert_eq!(written(&plain, TRACK), b"\0\0\0\0\x40\0\0\0\0");
         assert_eq!(written(&plain, OLD), b"\0\0\0\0\0\0\0");
     }
 
     #[test]
     fn words_without_a_length_are_read_as_old_servers_send_them() {
-        assert_eq!(Ok::read(b"\0\0\0\x02\0\0\0hello", OLD).map(|o| o.info), Ok(&b"hello"[..]));
-        assert_eq!(Ok::read(b"\0\0\0\x02\0\0\0\x05hello", OLD).map(|o| o.info), Ok(&b"hello"[..]));
+        assert_eq!(
+            Ok::read(b"\0\0\0\x02\0\0\0hello", OLD).map(|o| o.info),
+            Ok(&b"hello"[..])
+        );
+        assert_eq!(
+            Ok::read(b"\0\0\0\x02\0\0\0\x05hello", OLD).map(|o| o.info),
+            Ok(&b"hello"[..])
+        );
     }
 
     #[test]
@@ -251,15 +320,28 @@ mod tests {
         assert_eq!(out, b"\xff\x15\x04#28000no");
         assert_eq!(Err::read(&out), Ok(err));
         assert_eq!(Err::read(b"\xff\x15\x04no"), Ok(err));
-        assert_eq!(Err::read(b"\xff\x10\x04Too many connections").map(|e| e.state), Ok(*b"08004"));
+        assert_eq!(
+            Err::read(b"\xff\x10\x04Too many connections").map(|e| e.state),
+            Ok(*b"08004")
+        );
         assert!(Err::read(b"\xff\x10").is_err());
     }
 
     #[test]
     fn truncated_packets_are_refused_at_every_length() {
-        let ok = written(&Ok { affected: 300, info: b"hi", changes: b"\x02\x02\x011", ..Ok::default() }, TRACK);
+        let ok = written(
+            &Ok {
+                affected: 300,
+                info: b"hi",
+                changes: b"\x02\x02\x011",
+                ..Ok::default()
+            },
+            TRACK,
+        );
         // After the fixed part the strings may be missing, but not half there.
-        let fine: Vec<usize> = (0..=ok.len()).filter(|n| Ok::read(&ok[..*n], TRACK).is_ok()).collect();
+        let fine: Vec<usize> = (0..=ok.len())
+            .filter(|n| Ok::read(&ok[..*n], TRACK).is_ok())
+            .collect();
         assert_eq!(fine, [9, 12, ok.len()]);
     }
 

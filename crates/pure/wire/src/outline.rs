@@ -1,7 +1,8 @@
-//! What a client was told of a statement's columns, so much of it that one can see whether it would be told the same again.
+//! What a client was told of a statement's columns, so much of it that one can see whether it would
+//! be told the same again.
 //!
-//! MariaDB's clients with `MARIADB_CLIENT_CACHE_METADATA` remember the definitions of a prepared statement's columns:
-//! <https://mariadb.com/kb/en/mariadb-protocol-differences-with-mysql/>
+//! MariaDB's clients with `MARIADB_CLIENT_CACHE_METADATA` remember the definitions of a prepared
+//! statement's columns: <https://mariadb.com/kb/en/mariadb-protocol-differences-with-mysql/>
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
@@ -9,7 +10,8 @@ use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::read::Reader;
 use std::hash::{DefaultHasher, Hasher as _};
 
-/// The definitions of columns, as a number, a length and a hash. Definitions with the same outline are the same, byte for byte, but for the numbers of their packets.
+/// The definitions of columns, as a number, a length and a hash. Definitions with the same outline
+/// are the same, byte for byte, but for the numbers of their packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outline {
     hash: u64,
@@ -28,10 +30,15 @@ impl Outline {
             hasher.write_usize(definition.len());
             hasher.write(definition);
         }
-        (columns > 0 && packets.is_empty()).then(|| Self { hash: hasher.finish(), len, columns })
+        (columns > 0 && packets.is_empty()).then(|| Self {
+            hash: hasher.finish(),
+            len,
+            columns,
+        })
     }
 
-    /// Of the columns in a whole answer to COM_STMT_PREPARE, for a client with these caps; `None` if it is none, or describes no columns.
+    /// Of the columns in a whole answer to COM_STMT_PREPARE, for a client with these caps; `None`
+    /// if it is none, or describes no columns.
     #[must_use]
     pub fn of_prepared(mut answer: &[u8], client: Caps) -> Option<Self> {
         let first = next(&mut answer)?;
@@ -88,13 +95,24 @@ mod tests {
         let of = |names: &[&str], seq| Outline::of(&definitions(names, seq), names.len() as u32);
         assert_eq!(of(&["a", "b"], 2), of(&["a", "b"], 9));
         assert!(of(&["a", "b"], 2).is_some());
-        let all = [of(&["a", "b"], 2), of(&["b", "a"], 2), of(&["a"], 2), of(&["a", "c"], 2), of(&["ab"], 2)];
+        let all = [
+            of(&["a", "b"], 2),
+            of(&["b", "a"], 2),
+            of(&["a"], 2),
+            of(&["a", "c"], 2),
+            of(&["ab"], 2),
+        ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");
         }
         let two = definitions(&["a", "b"], 2);
         assert_eq!(
-            (Outline::of(&two, 1), Outline::of(&two, 3), Outline::of(&two[..9], 1), Outline::of(b"", 0)),
+            (
+                Outline::of(&two, 1),
+                Outline::of(&two, 3),
+                Outline::of(&two[..9], 1),
+                Outline::of(b"", 0)
+            ),
             (None, None, None, None)
         );
     }
@@ -104,13 +122,23 @@ mod tests {
         for caps in [caps::PROTOCOL_41, caps::PROTOCOL_41 | caps::DEPRECATE_EOF] {
             for params in [0, 3] {
                 let mut answer = Vec::new();
-                Writer::new(&mut answer, 0, caps, 2).prepared(7, params, &[Column::text("a"), Column::text("b")]);
-                assert_eq!(Outline::of_prepared(&answer, caps), Outline::of(&definitions(&["a", "b"], 2), 2));
+                Writer::new(&mut answer, 0, caps, 2).prepared(
+                    7,
+                    params,
+                    &[Column::text("a"), Column::text("b")],
+                );
+                assert_eq!(
+                    Outline::of_prepared(&answer, caps),
+                    Outline::of(&definitions(&["a", "b"], 2), 2)
+                );
                 for cut in 0..answer.len() - 9 {
                     assert_eq!(Outline::of_prepared(&answer[..cut], caps), None, "{cut}");
                 }
             }
         }
-        assert_eq!(Outline::of_prepared(b"\x0c\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0", caps::PROTOCOL_41), None);
+        assert_eq!(
+            Outline::of_prepared(b"\x0c\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0", caps::PROTOCOL_41),
+            None
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! How bytes are cut into packets.
 //!
-//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.html>
-//! Four bytes of header: length of the payload (three, little-endian) and a sequence number that goes up by one with
-//! every packet of an exchange and wraps. A payload of exactly 2^24-1 bytes is not the last: one more packet
-//! follows, if only an empty one.
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.html> Four bytes
+//! of header: length of the payload (three, little-endian) and a sequence number that goes up by
+//! one with every packet of an exchange and wraps. A payload of exactly 2^24-1 bytes is not the
+//! last: one more packet follows, if only an empty one.
 
 /// Length of a packet header.
 pub const HEADER_LEN: usize = 4;
@@ -39,10 +39,14 @@ pub fn whole(bytes: &[u8]) -> Option<(usize, u8)> {
     (rest.len() >= len).then_some((len, seq))
 }
 
-/// Length of the first command of `bytes`, which are whole commands: up to the next packet with the number 0, which is another's.
+/// Length of the first command of `bytes`, which are whole commands: up to the next packet with the
+/// number 0, which is another's.
 pub fn command_len(bytes: &[u8]) -> usize {
     let mut end = 0;
-    while let Some(head) = bytes.get(end..).and_then(|rest| rest.first_chunk::<HEADER_LEN>()) {
+    while let Some(head) = bytes
+        .get(end..)
+        .and_then(|rest| rest.first_chunk::<HEADER_LEN>())
+    {
         let (len, seq) = header(head);
         if seq == 0 && end > 0 {
             return end;
@@ -86,8 +90,9 @@ impl Numbers {
     }
 }
 
-/// Frames a payload of any size: splits it at 16 MiB - 1 and adds the empty tail packet when it divides exactly.
-/// `seq` is the number of the first packet; afterwards it is the number of the next one.
+/// Frames a payload of any size: splits it at 16 MiB - 1 and adds the empty tail packet when it
+/// divides exactly. `seq` is the number of the first packet; afterwards it is the number of the
+/// next one.
 pub fn append(out: &mut Vec<u8>, seq: &mut u8, payload: &[u8]) {
     out.reserve(payload.len() + HEADER_LEN * (payload.len() / MAX_PAYLOAD + 1));
     let mut rest = payload;
@@ -103,7 +108,8 @@ pub fn append(out: &mut Vec<u8>, seq: &mut u8, payload: &[u8]) {
     }
 }
 
-/// Frames a payload which `fill` writes straight into `out`, so that small packets need no second buffer.
+/// Frames a payload which `fill` writes straight into `out`, so that small packets need no second
+/// buffer.
 pub fn append_with(out: &mut Vec<u8>, seq: &mut u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; HEADER_LEN]);
@@ -120,12 +126,17 @@ pub fn append_with(out: &mut Vec<u8>, seq: &mut u8, fill: impl FnOnce(&mut Vec<u
     }
 }
 
-/// Joins the payloads of the packets at the head of `bytes` that make up one message. `None` while some of it is missing.
-/// Returns the payload, how many bytes it took from `bytes`, and the sequence number of its last packet.
+/// Joins the payloads of the packets at the head of `bytes` that make up one message. `None` while
+/// some of it is missing. Returns the payload, how many bytes it took from `bytes`, and the
+/// sequence number of its last packet.
 pub fn join(bytes: &[u8]) -> Option<(std::borrow::Cow<'_, [u8]>, usize, u8)> {
     let (len, seq) = whole(bytes)?;
     if len < MAX_PAYLOAD {
-        return Some((bytes[HEADER_LEN..HEADER_LEN + len].into(), HEADER_LEN + len, seq));
+        return Some((
+            bytes[HEADER_LEN..HEADER_LEN + len].into(),
+            HEADER_LEN + len,
+            seq,
+        ));
     }
     // Look before copying: all packets must be there.
     let mut end = 0;
@@ -159,7 +170,14 @@ mod tests {
 
     #[test]
     fn the_last_packet_of_a_payload_has_the_number_of_full_ones_before_it() {
-        for len in [0, 1, MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 2 * MAX_PAYLOAD] {
+        for len in [
+            0,
+            1,
+            MAX_PAYLOAD - 1,
+            MAX_PAYLOAD,
+            MAX_PAYLOAD + 1,
+            2 * MAX_PAYLOAD,
+        ] {
             let mut next = 0;
             append(&mut Vec::new(), &mut next, &vec![0; len]);
             assert_eq!(last_seq(len), next - 1, "{len}");
@@ -214,15 +232,24 @@ mod tests {
 
     #[test]
     fn payloads_are_split_at_16_mib_and_an_exact_multiple_gets_an_empty_tail() {
-        for (len, packets) in [(0, 1), (1, 1), (MAX_PAYLOAD - 1, 1), (MAX_PAYLOAD, 2), (MAX_PAYLOAD + 1, 2), (2 * MAX_PAYLOAD, 3)]
-        {
+        for (len, packets) in [
+            (0, 1),
+            (1, 1),
+            (MAX_PAYLOAD - 1, 1),
+            (MAX_PAYLOAD, 2),
+            (MAX_PAYLOAD + 1, 2),
+            (2 * MAX_PAYLOAD, 3),
+        ] {
             let payload = vec![7; len];
             let (mut out, mut seq) = (Vec::new(), 254u8);
             append(&mut out, &mut seq, &payload);
             assert_eq!(out.len(), len + packets * HEADER_LEN, "{len}");
             assert_eq!(seq, 254u8.wrapping_add(packets as u8), "{len}");
             let (joined, used, last) = join(&out).expect("whole");
-            assert_eq!((joined.len(), used, last), (len, out.len(), seq.wrapping_sub(1)));
+            assert_eq!(
+                (joined.len(), used, last),
+                (len, out.len(), seq.wrapping_sub(1))
+            );
             assert!(join(&out[..out.len() - 1]).is_none());
 
             let (mut again, mut seq) = (Vec::new(), 254u8);

@@ -1,7 +1,8 @@
-//! The PROXY protocol, versions 1 and 2: what a load balancer says before anything else of whom it speaks for.
+//! The PROXY protocol, versions 1 and 2: what a load balancer says before anything else of whom it
+//! speaks for.
 //!
-//! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>
-//! Neither can be the beginning of a login: as the header of a packet, both would announce a length and a number that no login has.
+//! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt> Neither can be the beginning of a
+//! login: as the header of a packet, both would announce a length and a number that no login has.
 
 use crate::Malformed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,7 +15,8 @@ const V1_LEN_MAX: usize = 107;
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// What stands before the addresses of version 2.
 const V2_HEAD_LEN: usize = 16;
-/// A header of version 2 that is longer is refused; what follows the addresses seldom has more than a hundred bytes.
+/// A header of version 2 that is longer is refused; what follows the addresses seldom has more than
+/// a hundred bytes.
 pub const HEADER_LEN_MAX: usize = 4096;
 
 /// What the first bytes of a connection are.
@@ -28,7 +30,8 @@ pub enum First {
     Header {
         /// Its length.
         len: usize,
-        /// The client; `None` if the balancer speaks for itself (a health check), or for somebody without such an address.
+        /// The client; `None` if the balancer speaks for itself (a health check), or for somebody
+        /// without such an address.
         client: Option<SocketAddr>,
     },
 }
@@ -45,7 +48,11 @@ pub fn read(bytes: &[u8]) -> Result<First, Malformed> {
         return v2(bytes);
     }
     let may_become = |begin: &[u8]| begin.starts_with(bytes);
-    Ok(if may_become(V1) || may_become(V2) { First::Unfinished } else { First::NoHeader })
+    Ok(if may_become(V1) || may_become(V2) {
+        First::Unfinished
+    } else {
+        First::NoHeader
+    })
 }
 
 /// Whether a connection begins with a header, whole or not.
@@ -54,23 +61,35 @@ pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(V1) || bytes.starts_with(V2)
 }
 
-/// Writes a header of version 1 or 2: the client and where it leads; without a client, that we speak for ourselves.
+/// Writes a header of version 1 or 2: the client and where it leads; without a client, that we
+/// speak for ourselves.
 pub fn write(out: &mut Vec<u8>, version: u8, client: Option<SocketAddr>, to: Option<SocketAddr>) {
     let pair = client.zip(to);
     // One family for both: an address of IPv4 beside one of IPv6 is written as IPv6 has it.
-    let four = pair.and_then(|(from, to)| match (from.ip().to_canonical(), to.ip().to_canonical()) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => Some((a, b)),
-        _ => None,
-    });
+    let four =
+        pair.and_then(
+            |(from, to)| match (from.ip().to_canonical(), to.ip().to_canonical()) {
+                (IpAddr::V4(a), IpAddr::V4(b)) => Some((a, b)),
+                _ => None,
+            },
+        );
     let six = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
     if version == 1 {
         let line = match (pair, four) {
-            (Some((from, to)), Some((a, b))) => format!("PROXY TCP4 {a} {b} {} {}\r\n", from.port(), to.port()),
+            (Some((from, to)), Some((a, b))) => {
+                format!("PROXY TCP4 {a} {b} {} {}\r\n", from.port(), to.port())
+            }
             (Some((from, to)), None) => {
-                format!("PROXY TCP6 {} {} {} {}\r\n", six(from.ip()), six(to.ip()), from.port(), to.port())
+                format!(
+                    "PROXY TCP6 {} {} {} {}\r\n",
+                    six(from.ip()),
+                    six(to.ip()),
+                    from.port(),
+                    to.port()
+                )
             }
             (None, _) => "PROXY UNKNOWN\r\n".to_owned(),
         };
@@ -103,8 +122,16 @@ pub fn write(out: &mut Vec<u8>, version: u8, client: Option<SocketAddr>, to: Opt
 
 fn v1(bytes: &[u8]) -> Result<First, Malformed> {
     let bad = Malformed::new("a PROXY header of version 1 that is none");
-    let Some(end) = bytes.iter().take(V1_LEN_MAX).position(|byte| *byte == b'\n') else {
-        return if bytes.len() < V1_LEN_MAX { Ok(First::Unfinished) } else { Err(bad) };
+    let Some(end) = bytes
+        .iter()
+        .take(V1_LEN_MAX)
+        .position(|byte| *byte == b'\n')
+    else {
+        return if bytes.len() < V1_LEN_MAX {
+            Ok(First::Unfinished)
+        } else {
+            Err(bad)
+        };
     };
     let line = bytes[V1.len()..end].strip_suffix(b"\r").ok_or(bad)?;
     let line = str::from_utf8(line).map_err(|_| bad)?;
@@ -114,8 +141,19 @@ fn v1(bytes: &[u8]) -> Result<First, Malformed> {
     if family == "UNKNOWN" {
         return Ok(First::Header { len, client: None });
     }
-    let [Some(source), Some(target), Some(source_port), Some(target_port), None] =
-        [words.next(), words.next(), words.next(), words.next(), words.next()]
+    let [
+        Some(source),
+        Some(target),
+        Some(source_port),
+        Some(target_port),
+        None,
+    ] = [
+        words.next(),
+        words.next(),
+        words.next(),
+        words.next(),
+        words.next(),
+    ]
     else {
         return Err(bad);
     };
@@ -131,34 +169,54 @@ fn v1(bytes: &[u8]) -> Result<First, Malformed> {
         false => Err(bad),
     };
     let _to = (address(target)?, port(target_port)?);
-    Ok(First::Header { len, client: Some(SocketAddr::new(address(source)?, port(source_port)?)) })
+    Ok(First::Header {
+        len,
+        client: Some(SocketAddr::new(address(source)?, port(source_port)?)),
+    })
 }
 
 fn v2(bytes: &[u8]) -> Result<First, Malformed> {
-    let Some(head) = bytes.first_chunk::<V2_HEAD_LEN>() else { return Ok(First::Unfinished) };
+    let Some(head) = bytes.first_chunk::<V2_HEAD_LEN>() else {
+        return Ok(First::Unfinished);
+    };
     let [.., command, family, high, low] = *head;
     let len = V2_HEAD_LEN + usize::from(u16::from_be_bytes([high, low]));
     if len > HEADER_LEN_MAX {
-        return Err(Malformed::new("a PROXY header of version 2 that is too long"));
+        return Err(Malformed::new(
+            "a PROXY header of version 2 that is too long",
+        ));
     }
     let local = match command {
         0x20 => true,
         0x21 => false,
-        _ => return Err(Malformed::new("a PROXY header of a version or command that is not known")),
+        _ => {
+            return Err(Malformed::new(
+                "a PROXY header of a version or command that is not known",
+            ));
+        }
     };
-    let Some(addresses) = bytes.get(V2_HEAD_LEN..len) else { return Ok(First::Unfinished) };
+    let Some(addresses) = bytes.get(V2_HEAD_LEN..len) else {
+        return Ok(First::Unfinished);
+    };
     let short = Malformed::new("a PROXY header of version 2 without its addresses");
     let client = match family {
         _ if local => None,
         0x11 | 0x12 => {
-            let [a, b, c, d, _, _, _, _, high, low, _, _] = *addresses.first_chunk::<12>().ok_or(short)?;
-            Some(SocketAddr::new(Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low])))
+            let [a, b, c, d, _, _, _, _, high, low, _, _] =
+                *addresses.first_chunk::<12>().ok_or(short)?;
+            Some(SocketAddr::new(
+                Ipv4Addr::new(a, b, c, d).into(),
+                u16::from_be_bytes([high, low]),
+            ))
         }
         0x21 | 0x22 => {
             let [source @ .., _, _] = *addresses.first_chunk::<36>().ok_or(short)?;
             let ip: [u8; 16] = *source.first_chunk().ok_or(short)?;
             let port: [u8; 2] = *source.last_chunk().ok_or(short)?;
-            Some(SocketAddr::new(Ipv6Addr::from(ip).into(), u16::from_be_bytes(port)))
+            Some(SocketAddr::new(
+                Ipv6Addr::from(ip).into(),
+                u16::from_be_bytes(port),
+            ))
         }
         // Unix sockets and what is to come: the header is sound, and names nobody.
         _ => None,
@@ -166,7 +224,8 @@ fn v2(bytes: &[u8]) -> Result<First, Malformed> {
     Ok(First::Header { len, client })
 }
 
-/// Fuzz target: any bytes: what was told of the beginning stays true when more come, and a header is no longer than what came.
+/// Fuzz target: any bytes: what was told of the beginning stays true when more come, and a header
+/// is no longer than what came.
 pub fn fuzz_proxied(data: &[u8]) {
     let whole = read(data);
     if let Ok(First::Header { len, .. }) = whole {
@@ -201,10 +260,26 @@ mod tests {
         let at = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
         for version in [1, 2] {
             for (client, to, wanted) in [
-                (at("192.0.2.7:51234"), at("10.0.0.1:3306"), at("192.0.2.7:51234")),
-                (at("[2001:db8::7]:1"), at("[::1]:3306"), at("[2001:db8::7]:1")),
-                (at("[2001:db8::7]:1"), at("10.0.0.1:3306"), at("[2001:db8::7]:1")),
-                (at("192.0.2.7:51234"), at("[::1]:3306"), at("192.0.2.7:51234")),
+                (
+                    at("192.0.2.7:51234"),
+                    at("10.0.0.1:3306"),
+                    at("192.0.2.7:51234"),
+                ),
+                (
+                    at("[2001:db8::7]:1"),
+                    at("[::1]:3306"),
+                    at("[2001:db8::7]:1"),
+                ),
+                (
+                    at("[2001:db8::7]:1"),
+                    at("10.0.0.1:3306"),
+                    at("[2001:db8::7]:1"),
+                ),
+                (
+                    at("192.0.2.7:51234"),
+                    at("[::1]:3306"),
+                    at("192.0.2.7:51234"),
+                ),
                 (None, at("10.0.0.1:3306"), None),
                 (at("192.0.2.7:51234"), None, None),
             ] {
@@ -213,8 +288,15 @@ mod tests {
                 assert!(begins(&header) && !begins(b"PROX") && !begins(b""));
                 let len = header.len();
                 header.extend_from_slice(b"a login");
-                let Ok(First::Header { len: read_len, client: found }) = read(&header) else { panic!("{header:?}") };
-                let canonical = found.map(|found| SocketAddr::new(found.ip().to_canonical(), found.port()));
+                let Ok(First::Header {
+                    len: read_len,
+                    client: found,
+                }) = read(&header)
+                else {
+                    panic!("{header:?}")
+                };
+                let canonical =
+                    found.map(|found| SocketAddr::new(found.ip().to_canonical(), found.port()));
                 assert_eq!((read_len, canonical), (len, wanted), "version {version}");
             }
         }
@@ -223,11 +305,32 @@ mod tests {
     #[test]
     fn a_line_names_the_client() {
         let text = b"PROXY TCP4 192.0.2.7 10.0.0.1 51234 6033\r\n\x20\0\0\x01";
-        assert_eq!(header(text), Ok(First::Header { len: 42, client: "192.0.2.7:51234".parse().ok() }));
+        assert_eq!(
+            header(text),
+            Ok(First::Header {
+                len: 42,
+                client: "192.0.2.7:51234".parse().ok()
+            })
+        );
         let text = b"PROXY TCP6 2001:db8::7 ::1 51234 6033\r\n";
-        assert_eq!(header(text), Ok(First::Header { len: text.len(), client: "[2001:db8::7]:51234".parse().ok() }));
-        for unknown in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN what ever follows\r\n"] {
-            assert_eq!(header(unknown), Ok(First::Header { len: unknown.len(), client: None }));
+        assert_eq!(
+            header(text),
+            Ok(First::Header {
+                len: text.len(),
+                client: "[2001:db8::7]:51234".parse().ok()
+            })
+        );
+        for unknown in [
+            &b"PROXY UNKNOWN\r\n"[..],
+            b"PROXY UNKNOWN what ever follows\r\n",
+        ] {
+            assert_eq!(
+                header(unknown),
+                Ok(First::Header {
+                    len: unknown.len(),
+                    client: None
+                })
+            );
         }
     }
 
@@ -257,14 +360,44 @@ mod tests {
     #[test]
     fn version_2_names_the_client() {
         let four = [192, 0, 2, 7, 10, 0, 0, 1, 0xC8, 0x22, 0x17, 0x91];
-        assert_eq!(header(&v2_of(0x21, 0x11, &four)), Ok(First::Header { len: 28, client: "192.0.2.7:51234".parse().ok() }));
+        assert_eq!(
+            header(&v2_of(0x21, 0x11, &four)),
+            Ok(First::Header {
+                len: 28,
+                client: "192.0.2.7:51234".parse().ok()
+            })
+        );
         let mut six = [0; 40];
         (six[0], six[15], six[32], six[33]) = (0x20, 9, 0xC8, 0x22);
         // What follows the addresses is not looked at.
-        assert_eq!(header(&v2_of(0x21, 0x21, &six)), Ok(First::Header { len: 56, client: "[2000::9]:51234".parse().ok() }));
-        assert_eq!(header(&v2_of(0x20, 0x11, &four)), Ok(First::Header { len: 28, client: None }));
-        assert_eq!(header(&v2_of(0x20, 0, &[])), Ok(First::Header { len: 16, client: None }));
-        assert_eq!(header(&v2_of(0x21, 0x31, &[0; 216])), Ok(First::Header { len: 232, client: None }));
+        assert_eq!(
+            header(&v2_of(0x21, 0x21, &six)),
+            Ok(First::Header {
+                len: 56,
+                client: "[2000::9]:51234".parse().ok()
+            })
+        );
+        assert_eq!(
+            header(&v2_of(0x20, 0x11, &four)),
+            Ok(First::Header {
+                len: 28,
+                client: None
+            })
+        );
+        assert_eq!(
+            header(&v2_of(0x20, 0, &[])),
+            Ok(First::Header {
+                len: 16,
+                client: None
+            })
+        );
+        assert_eq!(
+            header(&v2_of(0x21, 0x31, &[0; 216])),
+            Ok(First::Header {
+                len: 232,
+                client: None
+            })
+        );
         let whole = v2_of(0x21, 0x11, &four);
         for cut in 0..whole.len() {
             assert_eq!(header(&whole[..cut]), Ok(First::Unfinished), "{cut}");

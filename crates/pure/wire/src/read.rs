@@ -74,7 +74,8 @@ impl<'a> Reader<'a> {
     /// `int<3>`
     #[inline]
     pub fn u24(&mut self) -> Result<u32, Malformed> {
-        self.array::<3>().map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
+        self.array::<3>()
+            .map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]))
     }
 
     /// `int<4>`
@@ -97,7 +98,9 @@ impl<'a> Reader<'a> {
             0xFC => self.u16().map(u64::from),
             0xFD => self.u24().map(u64::from),
             0xFE => self.u64(),
-            _ => Err(Malformed::new("length-encoded integer begins with 0xFB or 0xFF")),
+            _ => Err(Malformed::new(
+                "length-encoded integer begins with 0xFB or 0xFF",
+            )),
         }
     }
 
@@ -122,13 +125,18 @@ impl<'a> Reader<'a> {
     /// `string<NUL>`; the terminator is consumed and not returned.
     #[inline]
     pub fn nul_str(&mut self) -> Result<&'a [u8], Malformed> {
-        let at = self.rest.iter().position(|&b| b == 0).ok_or(Malformed::new("string without its terminating zero"))?;
+        let at = self
+            .rest
+            .iter()
+            .position(|&b| b == 0)
+            .ok_or(Malformed::new("string without its terminating zero"))?;
         let s = &self.rest[..at];
         self.rest = &self.rest[at + 1..];
         Ok(s)
     }
 
-    /// `string<NUL>` whose terminator may be missing at the end of the packet: some clients forget it.
+    /// `string<NUL>` whose terminator may be missing at the end of the packet: some clients forget
+    /// it.
     #[inline]
     pub fn nul_str_or_rest(&mut self) -> &'a [u8] {
         self.nul_str().unwrap_or_else(|_| self.rest())
@@ -148,7 +156,10 @@ mod tests {
             (&[0xFF], None),
             (&[0xFC, 0xFB, 0x00], Some(251)),
             (&[0xFD, 1, 2, 3], Some(0x03_0201)),
-            (&[0xFE, 1, 0, 0, 0, 0, 0, 0, 0x80], Some(0x8000_0000_0000_0001)),
+            (
+                &[0xFE, 1, 0, 0, 0, 0, 0, 0, 0x80],
+                Some(0x8000_0000_0000_0001),
+            ),
             (&[0xFC, 1], None),
             (&[0xFD, 1, 2], None),
             (&[0xFE, 1, 2, 3, 4, 5, 6, 7], None),

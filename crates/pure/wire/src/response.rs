@@ -1,4 +1,5 @@
-//! Where a response ends: follows what a server sends, packet header by packet header, and never copies a row.
+//! Where a response ends: follows what a server sends, packet header by packet header, and never
+//! copies a row.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html>
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html>
@@ -17,8 +18,9 @@
 //! Fetch, Binlog ─> Rows      Simple ─> one OK, EOF or ERR      Line ─> one packet of text or ERR
 //! ```
 //!
-//! Chunks begin and end anywhere. Rows, definitions and other payloads are stepped over; only packets that decide
-//! something are looked at, where they lie if they are whole, else gathered in a buffer of at most [`TAKEN_LEN_MAX`].
+//! Chunks begin and end anywhere. Rows, definitions and other payloads are stepped over; only
+//! packets that decide something are looked at, where they lie if they are whole, else gathered in
+//! a buffer of at most [`TAKEN_LEN_MAX`].
 
 use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
@@ -45,7 +47,8 @@ pub enum Expect {
     Prepare,
     /// COM_FIELD_LIST.
     FieldList,
-    /// One OK, EOF or ERR: COM_PING, COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_RESET, COM_SET_OPTION, COM_DEBUG, ...
+    /// One OK, EOF or ERR: COM_PING, COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_RESET,
+    /// COM_SET_OPTION, COM_DEBUG, ...
     Simple,
     /// COM_STATISTICS: one packet of text.
     Line,
@@ -62,7 +65,8 @@ pub enum Follow {
     More,
     /// The response ended.
     Ended {
-        /// So many bytes of the chunk belonged to it; what follows is the answer to the next command.
+        /// So many bytes of the chunk belonged to it; what follows is the answer to the next
+        /// command.
         used: usize,
     },
 }
@@ -81,7 +85,8 @@ pub enum Outcome<'a> {
         /// Words.
         message: &'a [u8],
     },
-    /// The server wants this file of the client: relay what the client sends until its empty packet, then [`Response::resume`].
+    /// The server wants this file of the client: relay what the client sends until its empty
+    /// packet, then [`Response::resume`].
     LocalInfile(&'a [u8]),
 }
 
@@ -105,12 +110,12 @@ pub struct Prepared {
     pub params: u16,
 }
 
-/// Where the statement id lies in a response to COM_STMT_PREPARE which is no error (its byte 4 is 0): always here,
-/// because it is the first packet.
+/// Where the statement id lies in a response to COM_STMT_PREPARE which is no error (its byte 4 is
+/// 0): always here, because it is the first packet.
 pub const PREPARED_ID_AT: std::ops::Range<usize> = 5..9;
 
-/// Packets that decide something are never longer than this, or the response is refused: OK packets with session
-/// changes can be some tens of KiB, everything else is far smaller.
+/// Packets that decide something are never longer than this, or the response is refused: OK packets
+/// with session changes can be some tens of KiB, everything else is far smaller.
 pub const TAKEN_LEN_MAX: usize = 1 << 20;
 /// So many bytes of session changes are kept of one response.
 pub const CHANGES_LEN_MAX: usize = 1 << 20;
@@ -186,15 +191,18 @@ enum Taken {
 
 /// Somebody who looks on while a response is followed: [`Recode`], or nobody.
 trait Watch {
-    /// A packet begins that is stepped over; `held` is what of its payload had been gathered already.
+    /// A packet begins that is stepped over; `held` is what of its payload had been gathered
+    /// already.
     fn begin(&mut self, _len: usize, _seq: u8, _held: &[u8]) {}
     /// Payload of the packet that has begun.
     fn pass(&mut self, _bytes: &[u8]) {}
     /// Whole rows with their headers; the last may be cut, then `pass` brings the rest.
     fn rows(&mut self, _bytes: &[u8]) {}
-    /// The packet that has begun is the last of definitions which no EOF follows, or there are none.
+    /// The packet that has begun is the last of definitions which no EOF follows, or there are
+    /// none.
     fn definitions_end(&mut self) {}
-    /// A packet that decides something. `at` is where its header begins in the chunk, if all of it lies there.
+    /// A packet that decides something. `at` is where its header begins in the chunk, if all of it
+    /// lies there.
     fn take(&mut self, _taken: Taken, _seq: u8, _payload: &[u8], _at: Option<usize>) {}
 }
 
@@ -203,7 +211,8 @@ impl Watch for () {}
 /// Any sequence number may come next.
 const ANY_SEQ: u16 = 0x100;
 
-/// Follows one response. Keep it for the next one with [`Response::restart`]: its buffers are reused.
+/// Follows one response. Keep it for the next one with [`Response::restart`]: its buffers are
+/// reused.
 #[derive(Debug)]
 pub struct Response {
     caps: Caps,
@@ -215,7 +224,8 @@ pub struct Response {
     continued: bool,
     next_seq: u16, // <= ANY_SEQ
     definitions_left: u32,
-    /// The beginning of a packet that the last chunk cut before it could be judged, or while it has to be whole.
+    /// The beginning of a packet that the last chunk cut before it could be judged, or while it has
+    /// to be whole.
     held: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
     form: Form,
     /// Payload of the last OK with words or changes, of the ERR, or of the file request.
@@ -246,8 +256,8 @@ struct Said {
 }
 
 impl Response {
-    /// Waits for the answer to a command that was sent on a connection with these caps, whatever number it begins with: see
-    /// [`Response::to_packet`].
+    /// Waits for the answer to a command that was sent on a connection with these caps, whatever
+    /// number it begins with: see [`Response::to_packet`].
     pub fn expect(expect: Expect, caps: Caps) -> Self {
         Self {
             caps,
@@ -267,8 +277,9 @@ impl Response {
         }
     }
 
-    /// The last packet of the command had this number, so the answer begins with the one after it. What begins otherwise is no answer:
-    /// a server that closes a connection says so, unasked, with number 0.
+    /// The last packet of the command had this number, so the answer begins with the one after it.
+    /// What begins otherwise is no answer: a server that closes a connection says so, unasked, with
+    /// number 0.
     #[must_use]
     pub fn to_packet(mut self, sent: u8) -> Self {
         self.next_seq = u16::from(sent.wrapping_add(1));
@@ -285,7 +296,9 @@ impl Response {
         self.next_seq = ANY_SEQ;
         self.definitions_left = 0;
         self.form = Form::None;
-        [&mut self.held, &mut self.last, &mut self.changes].into_iter().for_each(empty);
+        [&mut self.held, &mut self.last, &mut self.changes]
+            .into_iter()
+            .for_each(empty);
         self.tail_start = None;
         self.prepared_id_at = None;
         self.said = Said::default();
@@ -302,7 +315,8 @@ impl Response {
         }
     }
 
-    /// Follows the next bytes of the connection, cut anywhere. After an error the connection is of no more use.
+    /// Follows the next bytes of the connection, cut anywhere. After an error the connection is of
+    /// no more use.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<Follow, Malformed> {
         self.walk(bytes, &mut ())
     }
@@ -382,12 +396,14 @@ impl Response {
         }
     }
 
-    /// The loop that most bytes go through: rows that nothing is to be said about. Stops before any packet that is
-    /// something else, and at the end of the chunk. Leaves in `skip` what a cut row still has to come.
+    /// The loop that most bytes go through: rows that nothing is to be said about. Stops before any
+    /// packet that is something else, and at the end of the chunk. Leaves in `skip` what a cut row
+    /// still has to come.
     #[inline]
     fn skip_rows(&mut self, bytes: &[u8], mut at: usize) -> usize {
         let (mut rows, mut next_seq) = (self.said.rows, self.next_seq);
-        while let Some(&[a, b, c, seq, first]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<5>) {
+        while let Some(&[a, b, c, seq, first]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<5>)
+        {
             let len = u32::from_le_bytes([a, b, c, 0]) as usize;
             let in_order = next_seq == u16::from(seq) || next_seq == ANY_SEQ;
             if first >= ok::EOF_HEADER || len == 0 || len == MAX_PAYLOAD || !in_order {
@@ -407,8 +423,8 @@ impl Response {
         at
     }
 
-    /// Gives `held` what it needs from `bytes` and deals with the packet in it. `None` if all of `bytes` was not enough,
-    /// else how many were taken.
+    /// Gives `held` what it needs from `bytes` and deals with the packet in it. `None` if all of
+    /// `bytes` was not enough, else how many were taken.
     #[cold]
     #[inline(never)]
     fn fill(&mut self, bytes: &[u8], watch: &mut impl Watch) -> Result<Option<usize>, Malformed> {
@@ -426,7 +442,9 @@ impl Response {
             used += n;
         }
         let mut held = std::mem::take(&mut self.held);
-        let (h, payload) = held.split_first_chunk::<HEADER_LEN>().expect("held_need asks for a header first");
+        let (h, payload) = held
+            .split_first_chunk::<HEADER_LEN>()
+            .expect("held_need asks for a header first");
         let (len, seq) = packet::header(h);
         if self.continued {
             self.step_over(len, seq)?;
@@ -452,9 +470,12 @@ impl Response {
         Ok(Some(used))
     }
 
-    /// How many bytes `held` must have before anything can be done with it: a header, a first byte, or the whole packet.
+    /// How many bytes `held` must have before anything can be done with it: a header, a first byte,
+    /// or the whole packet.
     fn held_need(&self) -> Result<usize, Malformed> {
-        let Some((h, payload)) = self.held.split_first_chunk::<HEADER_LEN>() else { return Ok(HEADER_LEN) };
+        let Some((h, payload)) = self.held.split_first_chunk::<HEADER_LEN>() else {
+            return Ok(HEADER_LEN);
+        };
         let (len, _) = packet::header(h);
         if self.continued {
             return Ok(HEADER_LEN);
@@ -469,8 +490,8 @@ impl Response {
         }
     }
 
-    /// Packets of one response are numbered without a gap; one that is not comes from another response, and nothing
-    /// of this connection can be trusted any more.
+    /// Packets of one response are numbered without a gap; one that is not comes from another
+    /// response, and nothing of this connection can be trusted any more.
     #[inline]
     fn number(&mut self, seq: u8) -> Result<(), Malformed> {
         if self.next_seq != u16::from(seq) && self.next_seq != ANY_SEQ {
@@ -497,7 +518,8 @@ impl Response {
             Next::Fields => first >= ok::EOF_HEADER,
             Next::Rows => match first {
                 ok::ERR_HEADER => true,
-                // A text row that begins with 0xFE has a value of 16 MiB or more there, so its packet is full.
+                // A text row that begins with 0xFE has a value of 16 MiB or more there, so its
+                // packet is full.
                 ok::EOF_HEADER => len < MAX_PAYLOAD,
                 _ => false,
             },
@@ -506,7 +528,9 @@ impl Response {
         match (take, len > TAKEN_LEN_MAX) {
             (false, _) => Ok(Verdict::Skip),
             (true, false) => Ok(Verdict::Take),
-            (true, true) => Err(Malformed::new("packet of a response is longer than it can be")),
+            (true, true) => Err(Malformed::new(
+                "packet of a response is longer than it can be",
+            )),
         }
     }
 
@@ -560,17 +584,26 @@ impl Response {
     fn after_definitions(&mut self, then: Then) {
         match (then, self.said.prepared) {
             (Then::Rows, _) => self.next = Next::Rows,
-            (Then::PreparedColumns, Some(p)) if p.columns > 0 => self.definitions(p.columns.into(), Then::End),
+            (Then::PreparedColumns, Some(p)) if p.columns > 0 => {
+                self.definitions(p.columns.into(), Then::End)
+            }
             _ => self.next = Next::Ended,
         }
     }
 
-    /// A packet that decides something. `at` is where it begins in the chunk, if it lies there as a whole.
+    /// A packet that decides something. `at` is where it begins in the chunk, if it lies there as a
+    /// whole.
     fn take(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
-        let Some(&first) = payload.first() else { return Err(Malformed::new("empty packet in a response")) };
+        let Some(&first) = payload.first() else {
+            return Err(Malformed::new("empty packet in a response"));
+        };
         if first == ok::ERR_HEADER {
-            // What is prepared cannot fail any more, and a client with CLIENT_DEPRECATE_EOF would not expect a packet here.
-            if matches!(self.next, Next::DefinitionsEof(Then::PreparedColumns | Then::End)) {
+            // What is prepared cannot fail any more, and a client with CLIENT_DEPRECATE_EOF would
+            // not expect a packet here.
+            if matches!(
+                self.next,
+                Next::DefinitionsEof(Then::PreparedColumns | Then::End)
+            ) {
                 return Err(Malformed::new("error after a statement was prepared"));
             }
             ok::Err::read(payload)?;
@@ -585,19 +618,26 @@ impl Response {
             Next::DefinitionsEof(then) => {
                 self.take_eof(payload)?;
                 // A cursor was opened: its rows come by COM_STMT_FETCH.
-                if then == Then::Rows && self.expect == Expect::Execute && self.said.status & status::CURSOR_EXISTS != 0 {
+                if then == Then::Rows
+                    && self.expect == Expect::Execute
+                    && self.said.status & status::CURSOR_EXISTS != 0
+                {
                     self.finish(Form::Eof, at);
                     return Ok(Taken::End);
                 }
                 self.after_definitions(then);
                 Ok(Taken::DefinitionsEof)
             }
-            Next::Rows | Next::Fields | Next::Simple if first == ok::EOF_HEADER && !self.eof_is_ok(payload) => {
+            Next::Rows | Next::Fields | Next::Simple
+                if first == ok::EOF_HEADER && !self.eof_is_ok(payload) =>
+            {
                 self.take_eof(payload)?;
                 self.finish(Form::Eof, at);
                 Ok(Taken::End)
             }
-            Next::Rows | Next::Fields | Next::Simple if first == ok::OK_HEADER || first == ok::EOF_HEADER => {
+            Next::Rows | Next::Fields | Next::Simple
+                if first == ok::OK_HEADER || first == ok::EOF_HEADER =>
+            {
                 self.take_ok(payload, at)
             }
             Next::Prepared if first == ok::OK_HEADER => self.take_prepared(payload, at),
@@ -609,8 +649,13 @@ impl Response {
         if payload.len() >= 9 {
             return Err(Malformed::new("EOF packet that is too long for one"));
         }
-        // MySQL says only before the row of OUT parameters that it is them, and that something follows.
-        let before = if self.next == Next::Rows { self.said.status } else { 0 };
+        // MySQL says only before the row of OUT parameters that it is them, and that something
+        // follows.
+        let before = if self.next == Next::Rows {
+            self.said.status
+        } else {
+            0
+        };
         (self.said.warnings, self.said.status) = ok::read_eof(payload)?;
         if before & status::PS_OUT_PARAMS != 0 {
             self.said.status |= before & (status::PS_OUT_PARAMS | status::MORE_RESULTS);
@@ -621,13 +666,18 @@ impl Response {
         Ok(())
     }
 
-    /// With CLIENT_DEPRECATE_EOF an 0xFE packet is an OK packet, of 7 bytes at least. COM_SET_OPTION and COM_DEBUG are
-    /// answered with 5 bytes by servers that forgot them.
+    /// With CLIENT_DEPRECATE_EOF an 0xFE packet is an OK packet, of 7 bytes at least.
+    /// COM_SET_OPTION and COM_DEBUG are answered with 5 bytes by servers that forgot them.
     fn eof_is_ok(&self, payload: &[u8]) -> bool {
         caps::has(self.caps, caps::DEPRECATE_EOF) && payload.len() >= 7
     }
 
-    fn take_first(&mut self, first: u8, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
+    fn take_first(
+        &mut self,
+        first: u8,
+        payload: &[u8],
+        at: Option<usize>,
+    ) -> Result<Taken, Malformed> {
         match first {
             ok::OK_HEADER => self.take_ok(payload, at),
             // MariaDB prepares LOAD DATA, too.
@@ -654,8 +704,12 @@ impl Response {
 
     fn take_ok(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         let ok = ok::Ok::read(payload, self.caps)?;
-        (self.said.affected_last, self.said.insert_id_last, self.said.status, self.said.warnings) =
-            (ok.affected, ok.insert_id, ok.status, ok.warnings);
+        (
+            self.said.affected_last,
+            self.said.insert_id_last,
+            self.said.status,
+            self.said.warnings,
+        ) = (ok.affected, ok.insert_id, ok.status, ok.warnings);
         self.said.status_known = true;
         self.said.affected_rows = self.said.affected_rows.saturating_add(ok.affected);
         if ok.insert_id != 0 {
@@ -673,7 +727,11 @@ impl Response {
         } else {
             self.keep(payload);
         }
-        let (form, taken) = if payload[0] == ok::OK_HEADER { (Form::Ok, Taken::Ok) } else { (Form::End, Taken::End) };
+        let (form, taken) = if payload[0] == ok::OK_HEADER {
+            (Form::Ok, Taken::Ok)
+        } else {
+            (Form::End, Taken::End)
+        };
         self.finish(form, at);
         Ok(taken)
     }
@@ -690,7 +748,8 @@ impl Response {
     /// A result is complete; the response may go on.
     fn finish(&mut self, form: Form, at: Option<usize>) {
         self.said.results = self.said.results.saturating_add(1);
-        let more = matches!(self.expect, Expect::Query | Expect::Execute) && self.said.status & status::MORE_RESULTS != 0;
+        let more = matches!(self.expect, Expect::Query | Expect::Execute)
+            && self.said.status & status::MORE_RESULTS != 0;
         if more {
             self.next = Next::First;
         } else {
@@ -703,14 +762,19 @@ impl Response {
     fn take_prepared(&mut self, payload: &[u8], at: Option<usize>) -> Result<Taken, Malformed> {
         let mut r = Reader::new(payload);
         r.u8()?;
-        let prepared = Prepared { id: r.u32()?, columns: r.u16()?, params: r.u16()? };
+        let prepared = Prepared {
+            id: r.u32()?,
+            columns: r.u16()?,
+            params: r.u16()?,
+        };
         // A filler and the warnings, which servers before 5.0 leave out, and what is behind them.
         let is_whole = r.left() >= 3;
         if is_whole {
             r.u8()?;
             self.said.warnings = r.u16()?;
         }
-        self.said.bare = is_whole && caps::has(self.caps, caps::OPTIONAL_METADATA) && !follows(r.u8()?)?;
+        self.said.bare =
+            is_whole && caps::has(self.caps, caps::OPTIONAL_METADATA) && !follows(r.u8()?)?;
         self.prepared_id_at = at.map(|at| at + HEADER_LEN + 1);
         self.said.columns = prepared.columns.into();
         self.said.prepared = Some(prepared);
@@ -733,7 +797,9 @@ impl Response {
 fn follows(byte: u8) -> Result<bool, Malformed> {
     match byte {
         0 | 1 => Ok(byte == 1),
-        _ => Err(Malformed::new("number of columns that does not say whether they are described")),
+        _ => Err(Malformed::new(
+            "number of columns that does not say whether they are described",
+        )),
     }
 }
 
@@ -745,9 +811,12 @@ fn empty(buffer: &mut Vec<u8>) {
     buffer.clear();
 }
 
-/// Fuzz target: any bytes as any response, in one chunk and cut by the first bytes, end the same way.
+/// Fuzz target: any bytes as any response, in one chunk and cut by the first bytes, end the same
+/// way.
 pub fn fuzz_response(data: &[u8]) {
-    let [kind, cut, bytes @ ..] = data else { return };
+    let [kind, cut, bytes @ ..] = data else {
+        return;
+    };
     let expect = [
         Expect::Query,
         Expect::Execute,
@@ -766,7 +835,11 @@ pub fn fuzz_response(data: &[u8]) {
         caps |= caps::SESSION_TRACK;
     }
     if kind & 32 != 0 {
-        caps |= if kind & 64 != 0 { caps::MARIADB_CACHE_METADATA } else { caps::OPTIONAL_METADATA };
+        caps |= if kind & 64 != 0 {
+            caps::MARIADB_CACHE_METADATA
+        } else {
+            caps::OPTIONAL_METADATA
+        };
     }
     let mut whole = Response::expect(expect, caps);
     let want = whole.follow(bytes);
@@ -791,7 +864,10 @@ pub fn fuzz_response(data: &[u8]) {
                 format!("{:?} {:?}", whole.outcome(), whole.tail()),
                 format!("{:?} {:?}", pieces.outcome(), pieces.tail())
             );
-            assert_eq!((whole.rows(), whole.results(), whole.last_seq()), (pieces.rows(), pieces.results(), pieces.last_seq()));
+            assert_eq!(
+                (whole.rows(), whole.results(), whole.last_seq()),
+                (pieces.rows(), pieces.results(), pieces.last_seq())
+            );
         }
         (want, got) => assert_eq!(want.is_err(), got.is_err()),
     }

@@ -1,4 +1,5 @@
-//! Result sets written by servers of ours (admin port, embedded SQLite): text and binary rows, both forms of ending.
+//! Result sets written by servers of ours (admin port, embedded SQLite): text and binary rows, both
+//! forms of ending.
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset.html>
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>
@@ -78,7 +79,12 @@ impl Column {
 
     /// A column of floating point numbers.
     pub fn double(name: impl Into<String>) -> Self {
-        Self { length: 22, kind: Type::DOUBLE, decimals: 31, ..Self::integer(name) }
+        Self {
+            length: 22,
+            kind: Type::DOUBLE,
+            decimals: 31,
+            ..Self::integer(name)
+        }
     }
 
     /// A column of bytes.
@@ -94,7 +100,11 @@ impl Column {
 
     /// A parameter of a prepared statement: anything.
     pub fn parameter() -> Self {
-        Self { charset: BINARY, length: 0, ..Self::text("?") }
+        Self {
+            charset: BINARY,
+            length: 0,
+            ..Self::text("?")
+        }
     }
 
     /// The same column, never NULL.
@@ -138,7 +148,8 @@ impl Column {
     }
 }
 
-/// What a response of ours is written with: the client's caps, and the number of the next packet (1 after a command of one packet).
+/// What a response of ours is written with: the client's caps, and the number of the next packet (1
+/// after a command of one packet).
 #[derive(Debug)]
 pub struct Writer<'a> {
     /// Where packets go.
@@ -156,13 +167,22 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Answers a command whose (last) packet had number `command_seq`.
     pub fn new(out: &'a mut Vec<u8>, command_seq: u8, caps: Caps, status: u16) -> Self {
-        Self { out, seq: command_seq.wrapping_add(1), caps, status, bare: false }
+        Self {
+            out,
+            seq: command_seq.wrapping_add(1),
+            caps,
+            status,
+            bare: false,
+        }
     }
 
     /// Leaves out the definitions of columns, if the client can do without.
     #[must_use]
     pub fn bare(self) -> Self {
-        Self { bare: caps::tells_of_definitions(self.caps), ..self }
+        Self {
+            bare: caps::tells_of_definitions(self.caps),
+            ..self
+        }
     }
 
     /// How many columns there are, and whether their definitions follow.
@@ -197,7 +217,10 @@ impl<'a> Writer<'a> {
 
     /// An OK packet: the whole answer of a statement without rows. Its status is the writer's.
     pub fn ok(&mut self, ok: &ok::Ok<'_>) {
-        let ok = ok::Ok { status: self.status, ..*ok };
+        let ok = ok::Ok {
+            status: self.status,
+            ..*ok
+        };
         let caps = self.caps;
         self.packet(|o| ok.write(o, caps));
     }
@@ -260,7 +283,11 @@ impl<'a> Writer<'a> {
 
     /// The end of the rows.
     pub fn end(&mut self, warnings: u16) {
-        let end = ok::Ok { status: self.status, warnings, ..ok::Ok::default() };
+        let end = ok::Ok {
+            status: self.status,
+            warnings,
+            ..ok::Ok::default()
+        };
         let caps = self.caps;
         self.packet(|o| end.write_end(o, caps));
     }
@@ -329,7 +356,10 @@ fn integer(v: &Value<'_>) -> i64 {
         Value::Int(n) => *n,
         // The same eight bytes; the column's UNSIGNED flag says how to read them.
         Value::Uint(n) => n.cast_signed(),
-        Value::Bytes(b) => std::str::from_utf8(b).ok().and_then(|s| s.trim().parse().ok()).unwrap_or(0),
+        Value::Bytes(b) => std::str::from_utf8(b)
+            .ok()
+            .and_then(|s| s.trim().parse().ok())
+            .unwrap_or(0),
         other => number(other) as i64,
     }
 }
@@ -340,7 +370,10 @@ fn number(v: &Value<'_>) -> f64 {
         Value::Uint(n) => *n as f64,
         Value::Float(n) => f64::from(*n),
         Value::Double(n) => *n,
-        Value::Bytes(b) => std::str::from_utf8(b).ok().and_then(|s| s.trim().parse().ok()).unwrap_or(0.0),
+        Value::Bytes(b) => std::str::from_utf8(b)
+            .ok()
+            .and_then(|s| s.trim().parse().ok())
+            .unwrap_or(0.0),
         _ => 0.0,
     }
 }
@@ -348,8 +381,21 @@ fn number(v: &Value<'_>) -> f64 {
 fn write_datetime(o: &mut Vec<u8>, d: &DateTime) {
     let n = match d {
         DateTime { micros: 1.., .. } => 11,
-        DateTime { hour: 0, minute: 0, second: 0, year: 0, month: 0, day: 0, .. } => 0,
-        DateTime { hour: 0, minute: 0, second: 0, .. } => 4,
+        DateTime {
+            hour: 0,
+            minute: 0,
+            second: 0,
+            year: 0,
+            month: 0,
+            day: 0,
+            ..
+        } => 0,
+        DateTime {
+            hour: 0,
+            minute: 0,
+            second: 0,
+            ..
+        } => 4,
         _ => 7,
     };
     o.u8(n);
@@ -368,7 +414,13 @@ fn write_datetime(o: &mut Vec<u8>, d: &DateTime) {
 fn write_time(o: &mut Vec<u8>, t: &Time) {
     let n = match t {
         Time { micros: 1.., .. } => 12,
-        Time { days: 0, hour: 0, minute: 0, second: 0, .. } => 0,
+        Time {
+            days: 0,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            ..
+        } => 0,
         _ => 8,
     };
     o.u8(n);
@@ -385,7 +437,9 @@ fn write_time(o: &mut Vec<u8>, t: &Time) {
 /// Values as the text protocol shows them.
 impl std::fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let micros = |f: &mut std::fmt::Formatter<'_>, m: u32| if m > 0 { write!(f, ".{m:06}") } else { Ok(()) };
+        let micros = |f: &mut std::fmt::Formatter<'_>, m: u32| {
+            if m > 0 { write!(f, ".{m:06}") } else { Ok(()) }
+        };
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Int(n) => n.fmt(f),
@@ -395,13 +449,23 @@ impl std::fmt::Display for Value<'_> {
             Self::Bytes(b) => f.write_str(&String::from_utf8_lossy(b)),
             Self::Date(d) => write!(f, "{:04}-{:02}-{:02}", d.year, d.month, d.day),
             Self::DateTime(d) => {
-                write!(f, "{:04}-{:02}-{:02} {:02}:{:02}:{:02}", d.year, d.month, d.day, d.hour, d.minute, d.second)?;
+                write!(
+                    f,
+                    "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+                    d.year, d.month, d.day, d.hour, d.minute, d.second
+                )?;
                 micros(f, d.micros)
             }
             Self::Time(t) => {
                 let sign = if t.negative { "-" } else { "" };
                 // A peer may claim 2^32-1 days.
-                write!(f, "{sign}{:02}:{:02}:{:02}", u64::from(t.days) * 24 + u64::from(t.hour), t.minute, t.second)?;
+                write!(
+                    f,
+                    "{sign}{:02}:{:02}:{:02}",
+                    u64::from(t.days) * 24 + u64::from(t.hour),
+                    t.minute,
+                    t.second
+                )?;
                 micros(f, t.micros)
             }
         }
@@ -414,10 +478,19 @@ mod tests {
 
     #[test]
     fn a_column_definition_is_what_mariadb_sends_for_the_same_column() {
-        let column = Column { charset: 63, length: 11, kind: Type::LONG, flags: 0x4203, ..Column::integer("a").of("test", "t") };
+        let column = Column {
+            charset: 63,
+            length: 11,
+            kind: Type::LONG,
+            flags: 0x4203,
+            ..Column::integer("a").of("test", "t")
+        };
         let mut out = Vec::new();
         column.write(&mut out);
-        assert_eq!(out, b"\x03def\x04test\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0");
+        assert_eq!(
+            out,
+            b"\x03def\x04test\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0"
+        );
     }
 
     #[test]
@@ -431,7 +504,8 @@ mod tests {
             w.end(1);
             out
         };
-        let head = b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01x\0\x0c\x2d\0\0\x04\0\0\xfd\0\0\0\0\0";
+        let head =
+            b"\x01\0\0\x01\x01\x17\0\0\x02\x03def\0\0\0\x01x\0\x0c\x2d\0\0\x04\0\0\xfd\0\0\0\0\0";
         let old = [
             &head[..],
             b"\x05\0\0\x03\xfe\0\0\x02\0",
@@ -440,7 +514,13 @@ mod tests {
             b"\x05\0\0\x06\xfe\x01\0\x02\0",
         ]
         .concat();
-        let new = [&head[..], b"\x06\0\0\x03\x05hello", b"\x01\0\0\x04\xfb", b"\x07\0\0\x05\xfe\0\0\x02\0\x01\0"].concat();
+        let new = [
+            &head[..],
+            b"\x06\0\0\x03\x05hello",
+            b"\x01\0\0\x04\xfb",
+            b"\x07\0\0\x05\xfe\0\0\x02\0\x01\0",
+        ]
+        .concat();
         assert_eq!(result(caps::PROTOCOL_41), old);
         assert_eq!(result(caps::PROTOCOL_41 | caps::DEPRECATE_EOF), new);
     }
@@ -452,7 +532,10 @@ mod tests {
         let mut values = vec![Value::Null; 7];
         values[1] = Value::Uint(u64::MAX);
         Writer::new(&mut out, 0, caps::PROTOCOL_41, 0).binary_row(&columns, &values);
-        assert_eq!(out, b"\x0b\0\0\x01\0\xf4\x01\xff\xff\xff\xff\xff\xff\xff\xff");
+        assert_eq!(
+            out,
+            b"\x0b\0\0\x01\0\xf4\x01\xff\xff\xff\xff\xff\xff\xff\xff"
+        );
     }
 
     #[test]
@@ -462,21 +545,56 @@ mod tests {
             write_value(&mut out, kind, &v);
             out
         };
-        assert_eq!(written(Type::LONGLONG, Value::Bytes(b" 42 ")), 42u64.to_le_bytes());
+        assert_eq!(
+            written(Type::LONGLONG, Value::Bytes(b" 42 ")),
+            42u64.to_le_bytes()
+        );
         assert_eq!(written(Type::TINY, Value::Int(-1)), [0xFF]);
-        assert_eq!(written(Type::DOUBLE, Value::Bytes(b"1.5")), 1.5f64.to_le_bytes());
+        assert_eq!(
+            written(Type::DOUBLE, Value::Bytes(b"1.5")),
+            1.5f64.to_le_bytes()
+        );
         assert_eq!(written(Type::LONGLONG, Value::Bytes(b"words")), [0; 8]);
         assert_eq!(written(Type::VAR_STRING, Value::Int(-7)), b"\x02-7");
         assert_eq!(written(Type::BLOB, Value::Bytes(b"\0x")), b"\x02\0x");
-        let at = DateTime { year: 2024, month: 2, day: 29, ..DateTime::default() };
-        assert_eq!(written(Type::DATE, Value::Date(at)), b"\x04\xe8\x07\x02\x1d");
-        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime { second: 1, ..at })), b"\x07\xe8\x07\x02\x1d\0\0\x01");
+        let at = DateTime {
+            year: 2024,
+            month: 2,
+            day: 29,
+            ..DateTime::default()
+        };
         assert_eq!(
-            written(Type::DATETIME, Value::DateTime(DateTime { micros: 1, ..at })),
+            written(Type::DATE, Value::Date(at)),
+            b"\x04\xe8\x07\x02\x1d"
+        );
+        assert_eq!(
+            written(
+                Type::DATETIME,
+                Value::DateTime(DateTime { second: 1, ..at })
+            ),
+            b"\x07\xe8\x07\x02\x1d\0\0\x01"
+        );
+        assert_eq!(
+            written(
+                Type::DATETIME,
+                Value::DateTime(DateTime { micros: 1, ..at })
+            ),
             b"\x0b\xe8\x07\x02\x1d\0\0\0\x01\0\0\0"
         );
-        assert_eq!(written(Type::DATETIME, Value::DateTime(DateTime::default())), b"\0");
-        assert_eq!(written(Type::TIME, Value::Time(Time { days: 1, ..Time::default() })), b"\x08\0\x01\0\0\0\0\0\0");
+        assert_eq!(
+            written(Type::DATETIME, Value::DateTime(DateTime::default())),
+            b"\0"
+        );
+        assert_eq!(
+            written(
+                Type::TIME,
+                Value::Time(Time {
+                    days: 1,
+                    ..Time::default()
+                })
+            ),
+            b"\x08\0\x01\0\0\0\0\0\0"
+        );
         assert_eq!(written(Type::TIME, Value::Time(Time::default())), b"\0");
     }
 }

@@ -1,4 +1,5 @@
-//! A small result of the text protocol, read as a whole: for questions that the proxy asks by itself.
+//! A small result of the text protocol, read as a whole: for questions that the proxy asks by
+//! itself.
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
@@ -18,7 +19,10 @@ pub struct Shape {
 
 impl Shape {
     /// Of a column that the server has not described.
-    pub const UNTOLD: Self = Self { kind: Type::NULL, flags: 0 };
+    pub const UNTOLD: Self = Self {
+        kind: Type::NULL,
+        flags: 0,
+    };
 }
 
 /// A result.
@@ -45,17 +49,22 @@ pub fn read(bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
         Ok(())
     })?;
     // An error ends a result that is none then.
-    Ok(if found.shapes.is_empty() { found } else { Rows { rows, ..found } })
+    Ok(if found.shapes.is_empty() {
+        found
+    } else {
+        Rows { rows, ..found }
+    })
 }
 
-/// The number in the answer to a COM_STMT_EXECUTE that has one row of one whole number, or of NULL; `None` if it has another.
+/// The number in the answer to a COM_STMT_EXECUTE that has one row of one whole number, or of NULL;
+/// `None` if it has another.
 #[must_use]
 pub fn read_executed_number(bytes: &[u8], caps: Caps) -> Option<Option<i64>> {
     let (mut rows, mut number) = (0, None);
     each(bytes, caps, |payload, columns| {
         rows += 1;
-        // <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>: a zero, which values are NULL (beginning with the third bit),
-        // and the values.
+        // <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>:
+        // a zero, which values are NULL (beginning with the third bit), and the values.
         number = match payload {
             [0, 4] if columns == 1 => Some(None),
             [0, 0, value @ ..] if columns == 1 => match value.len() {
@@ -75,21 +84,32 @@ pub fn read_executed_number(bytes: &[u8], caps: Caps) -> Option<Option<i64>> {
 }
 
 /// Reads a result, and has each row of so many columns seen.
-fn each(mut bytes: &[u8], caps: Caps, mut row: impl FnMut(&[u8], usize) -> Result<(), Malformed>) -> Result<Rows, Malformed> {
+fn each(
+    mut bytes: &[u8],
+    caps: Caps,
+    mut row: impl FnMut(&[u8], usize) -> Result<(), Malformed>,
+) -> Result<Rows, Malformed> {
     let mut next = || -> Result<std::borrow::Cow<'_, [u8]>, Malformed> {
-        let (payload, used, _) = packet::join(bytes).ok_or(Malformed::new("a result that ends too early"))?;
+        let (payload, used, _) =
+            packet::join(bytes).ok_or(Malformed::new("a result that ends too early"))?;
         bytes = &bytes[used..];
         Ok(payload)
     };
     let first = next()?;
-    if matches!(first.first(), None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))) {
+    if matches!(
+        first.first(),
+        None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))
+    ) {
         return Ok(Rows::default());
     }
     let (columns, follow) = crate::outline::columns(&first, caps)?;
     let mut found = Rows::default();
     if !follow {
-        let columns = usize::try_from(columns).ok().filter(|columns| *columns <= crate::response::COLUMNS_MAX as usize);
-        found.shapes = vec![Shape::UNTOLD; columns.ok_or(Malformed::new("impossible number of columns"))?];
+        let columns = usize::try_from(columns)
+            .ok()
+            .filter(|columns| *columns <= crate::response::COLUMNS_MAX as usize);
+        found.shapes =
+            vec![Shape::UNTOLD; columns.ok_or(Malformed::new("impossible number of columns"))?];
     }
     for _ in found.shapes.len() as u64..columns {
         let definition = next()?;
@@ -98,7 +118,10 @@ fn each(mut bytes: &[u8], caps: Caps, mut row: impl FnMut(&[u8], usize) -> Resul
             r.lenenc_bytes()?;
         }
         r.take(1 + 2 + 4)?;
-        found.shapes.push(Shape { kind: Type(r.u8()?), flags: r.u16()? });
+        found.shapes.push(Shape {
+            kind: Type(r.u8()?),
+            flags: r.u16()?,
+        });
         found.definitions.push(definition.into_owned());
     }
     if !caps::has(caps, caps::DEPRECATE_EOF) {
@@ -139,7 +162,10 @@ mod tests {
             writer.text_row([Some(&b"x"[..]), None]);
             writer.end(0);
             let found = read(&out, caps).unwrap();
-            assert_eq!(found.shapes.iter().map(|s| s.kind).collect::<Vec<_>>(), [Type::VAR_STRING, Type::LONGLONG]);
+            assert_eq!(
+                found.shapes.iter().map(|s| s.kind).collect::<Vec<_>>(),
+                [Type::VAR_STRING, Type::LONGLONG]
+            );
             assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
             assert!(read(&out[..out.len() - 1], caps).is_err());
         }
@@ -147,14 +173,19 @@ mod tests {
 
     #[test]
     fn rows_are_read_whose_columns_are_not_described() {
-        for caps in [0, caps::DEPRECATE_EOF].map(|eof| caps::PROTOCOL_41 | caps::OPTIONAL_METADATA | eof) {
+        for caps in
+            [0, caps::DEPRECATE_EOF].map(|eof| caps::PROTOCOL_41 | caps::OPTIONAL_METADATA | eof)
+        {
             let mut out = Vec::new();
             let mut writer = Writer::new(&mut out, 0, caps, 2).bare();
             writer.columns(&[Column::text("a"), Column::unsigned("b")]);
             writer.text_row([Some(&b"x"[..]), None]);
             writer.end(0);
             let found = read(&out, caps).unwrap();
-            assert_eq!((found.shapes, found.definitions.len()), (vec![Shape::UNTOLD; 2], 0));
+            assert_eq!(
+                (found.shapes, found.definitions.len()),
+                (vec![Shape::UNTOLD; 2], 0)
+            );
             assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
         }
     }
@@ -171,18 +202,30 @@ mod tests {
             writer.end(0);
             read_executed_number(&out, caps)
         };
-        let long = [Column { kind: Type::LONG, ..Column::integer("a") }];
+        let long = [Column {
+            kind: Type::LONG,
+            ..Column::integer("a")
+        }];
         let longlong = [Column::integer("a")];
         assert_eq!(said(&long, &[&[Value::Int(1)]]), Some(Some(1)));
         assert_eq!(said(&longlong, &[&[Value::Int(-7)]]), Some(Some(-7)));
         assert_eq!(said(&longlong, &[&[Value::Null]]), Some(None));
         assert_eq!(said(&longlong, &[&[Value::Int(1)], &[Value::Int(1)]]), None);
-        assert_eq!(said(&[Column::integer("a"), Column::integer("b")], &[&[Value::Int(1), Value::Int(1)]]), None);
+        assert_eq!(
+            said(
+                &[Column::integer("a"), Column::integer("b")],
+                &[&[Value::Int(1), Value::Int(1)]]
+            ),
+            None
+        );
         assert_eq!(said(&longlong, &[]), None);
     }
 
     #[test]
     fn an_answer_without_rows_is_an_empty_result() {
-        assert_eq!(read(b"\x07\0\0\x01\0\0\0\x02\0\0\0", 0), Ok(Rows::default()));
+        assert_eq!(
+            read(b"\x07\0\0\x01\0\0\0\x02\0\0\0", 0),
+            Ok(Rows::default())
+        );
     }
 }

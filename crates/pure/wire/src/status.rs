@@ -1,6 +1,7 @@
 //! SERVER_STATUS_* flags of OK and EOF packets.
 //!
-//! <https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html> (SERVER_STATUS_flags_enum)
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/mysql__com_8h.html>
+//! (SERVER_STATUS_flags_enum)
 
 /// A transaction is open.
 pub const IN_TRANS: u16 = 0x0001;
@@ -30,5 +31,6 @@ pub const PS_OUT_PARAMS: u16 = 0x1000;
 pub const IN_TRANS_READONLY: u16 = 0x2000;
 /// The OK packet has session changes (see `track`).
 pub const SESSION_STATE_CHANGED: u16 = 0x4000;
-/// MariaDB: the statement is an ANALYZE or EXPLAIN-like pseudo result (`ANSI_QUOTES` in older sources).
+/// MariaDB: the statement is an ANALYZE or EXPLAIN-like pseudo result (`ANSI_QUOTES` in older
+/// sources).
 pub const ANSI_QUOTES: u16 = 0x8000;

@@ -1,7 +1,8 @@
 //! Session changes inside of OK packets (CLIENT_SESSION_TRACK).
 //!
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html#sect_protocol_basic_ok_packet_sessinfo>
-//! Each change is a type byte and a length-encoded block, so several OK packets' changes can be read as one sequence.
+//! Each change is a type byte and a length-encoded block, so several OK packets' changes can be
+//! read as one sequence.
 
 use crate::read::Reader;
 use crate::write::Write as _;
@@ -22,7 +23,8 @@ pub enum Change<'a> {
     State(bool),
     /// GTIDs of what was just done, in MySQL's text form.
     Gtids(&'a [u8]),
-    /// Statements that would begin the current transaction anew, such as `SET TRANSACTION READ ONLY; START TRANSACTION;`.
+    /// Statements that would begin the current transaction anew, such as `SET TRANSACTION READ
+    /// ONLY; START TRANSACTION;`.
     TransactionCharacteristics(&'a [u8]),
     /// Eight characters, such as `T___W___`: the state of the transaction.
     TransactionState(&'a [u8]),
@@ -55,7 +57,10 @@ pub fn schema(name: &str) -> Vec<u8> {
 fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     let mut r = Reader::new(block);
     Some(match kind {
-        0x00 => Change::Variable { name: r.lenenc_bytes().ok()?, value: r.lenenc_bytes().ok()? },
+        0x00 => Change::Variable {
+            name: r.lenenc_bytes().ok()?,
+            value: r.lenenc_bytes().ok()?,
+        },
         0x01 => Change::Schema(r.lenenc_bytes().ok()?),
         // The manual wraps the '1' into a string of its own; MySQL 9 and MariaDB 10.11 do not.
         0x02 => Change::State(block.last() == Some(&b'1')),
@@ -70,8 +75,9 @@ fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     })
 }
 
-/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs it is told all that the server says, and of transactions
-/// too, unless the server was asked for that on behalf of somebody else.
+/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs it is
+/// told all that the server says, and of transactions too, unless the server was asked for that on
+/// behalf of somebody else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
     /// `session_track_system_variables`; `None` for `*`.
@@ -87,7 +93,8 @@ enum Transactions {
     /// All that the server tells.
     #[default]
     All,
-    /// What MySQL tells who has not asked: that one was begun by a statement, or is over. Whether one is open before the response.
+    /// What MySQL tells who has not asked: that one was begun by a statement, or is over. Whether
+    /// one is open before the response.
     Begun(bool),
 }
 
@@ -106,17 +113,32 @@ impl Transactions {
 }
 
 impl Wish {
-    /// Variables as their names with commas between, or `*`; the schema; that something of the session changed.
+    /// Variables as their names with commas between, or `*`; the schema; that something of the
+    /// session changed.
     #[must_use]
     pub fn new(variables: &str, schema: bool, state: bool) -> Self {
-        let names = || variables.split(',').map(|name| name.trim().to_ascii_lowercase().into()).collect();
-        Self { variables: (variables.trim() != "*").then(names), schema, state, transactions: Transactions::All }
+        let names = || {
+            variables
+                .split(',')
+                .map(|name| name.trim().to_ascii_lowercase().into())
+                .collect()
+        };
+        Self {
+            variables: (variables.trim() != "*").then(names),
+            schema,
+            state,
+            transactions: Transactions::All,
+        }
     }
 
-    /// The same without what MySQL tells of transactions only who has asked for it. `open`: whether one is that a statement has begun.
+    /// The same without what MySQL tells of transactions only who has asked for it. `open`: whether
+    /// one is that a statement has begun.
     #[must_use]
     pub fn without_transactions(self, open: bool) -> Self {
-        Self { transactions: Transactions::Begun(open), ..self }
+        Self {
+            transactions: Transactions::Begun(open),
+            ..self
+        }
     }
 
     /// The same where the session has said some of it by itself.
@@ -128,13 +150,22 @@ impl Wish {
             Some(variables) => Self::new(variables, schema, state).variables,
             None => self.variables.clone(),
         };
-        Self { variables, schema, state, transactions: self.transactions }
+        Self {
+            variables,
+            schema,
+            state,
+            transactions: self.transactions,
+        }
     }
 
     /// Whether this variable is among them.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
-        self.variables.as_ref().is_none_or(|names| names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name)))
+        self.variables.as_ref().is_none_or(|names| {
+            names
+                .iter()
+                .any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+        })
     }
 
     /// What remains of the changes of an OK packet, as [`changes`] reads them.
@@ -174,14 +205,23 @@ mod tests {
     #[test]
     fn a_session_is_told_what_it_wished_for() {
         let raw = b"\x00\x0f\x0aautocommit\x03OFF\x00\x05\x01b\x02ON\x01\x05\x04test\x02\x011\x05\x09\x08T_______";
-        let told = |wish: Wish| changes(&wish.of(raw)).map(|change| format!("{change:?}")).collect::<Vec<_>>().len();
+        let told = |wish: Wish| {
+            changes(&wish.of(raw))
+                .map(|change| format!("{change:?}"))
+                .collect::<Vec<_>>()
+                .len()
+        };
         assert_eq!(told(Wish::new("*", true, true)), 5);
         assert_eq!(told(Wish::new("time_zone, AUTOCOMMIT", true, false)), 3);
         assert_eq!(told(Wish::new("", false, false)), 1);
         assert_eq!(Wish::new("*", true, true).of(raw), raw);
         let ours = Wish::new("*", true, true).without_transactions(true);
         assert_eq!(ours.with(Some("*"), None, None), ours);
-        let of = |open: bool, raw: &[u8]| Wish::new("*", true, true).without_transactions(open).of(raw);
+        let of = |open: bool, raw: &[u8]| {
+            Wish::new("*", true, true)
+                .without_transactions(open)
+                .of(raw)
+        };
         let state = |state: &[u8; 8]| [&b"\x05\x09\x08"[..], state].concat();
         for (open, said, wanted) in [
             (false, b"T_______", Some(b"T_______")),
@@ -192,19 +232,32 @@ mod tests {
             (true, b"T_R_W_S_", None),
             (true, b"________", Some(b"________")),
         ] {
-            assert_eq!(of(open, &state(said)), wanted.map(state).unwrap_or_default(), "{open} {said:?}");
+            assert_eq!(
+                of(open, &state(said)),
+                wanted.map(state).unwrap_or_default(),
+                "{open} {said:?}"
+            );
         }
         assert_eq!(of(true, b"\x04\x0b\x0aSTART TRAN\x02\x011"), b"\x02\x011");
         let common = Wish::new("time_zone", true, false);
         assert_eq!(common.with(None, None, None), common);
-        assert_eq!(common.with(Some("autocommit"), None, Some(true)), Wish::new("autocommit", true, true));
-        assert_eq!(common.with(None, Some(false), None), Wish::new("time_zone", false, false));
+        assert_eq!(
+            common.with(Some("autocommit"), None, Some(true)),
+            Wish::new("autocommit", true, true)
+        );
+        assert_eq!(
+            common.with(None, Some(false), None),
+            Wish::new("time_zone", false, false)
+        );
     }
 
     #[test]
     fn a_schema_is_told_if_there_is_one() {
         assert_eq!(schema("test"), b"\x01\x05\x04test");
-        assert_eq!(changes(&schema("größe")).collect::<Vec<_>>(), [Change::Schema("größe".as_bytes())]);
+        assert_eq!(
+            changes(&schema("größe")).collect::<Vec<_>>(),
+            [Change::Schema("größe".as_bytes())]
+        );
         assert_eq!(schema(""), b"");
     }
 
@@ -226,7 +279,10 @@ mod tests {
         assert_eq!(
             all,
             [
-                Change::Variable { name: b"autocommit", value: b"OFF" },
+                Change::Variable {
+                    name: b"autocommit",
+                    value: b"OFF"
+                },
                 Change::Schema(b"test"),
                 Change::Schema(b""),
                 Change::State(true),
@@ -242,6 +298,9 @@ mod tests {
     #[test]
     fn bytes_that_make_no_sense_end_the_sequence() {
         assert_eq!(changes(b"\x01\x05\x04te").count(), 0);
-        assert_eq!(changes(b"\x00\x01\x05").collect::<Vec<_>>(), [Change::Other(0)]);
+        assert_eq!(
+            changes(b"\x00\x01\x05").collect::<Vec<_>>(),
+            [Change::Other(0)]
+        );
     }
 }

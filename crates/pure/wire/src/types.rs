@@ -7,7 +7,10 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Type(pub u8);
 
-#[allow(missing_docs, reason = "the names are MySQL's and say all there is to say")]
+#[allow(
+    missing_docs,
+    reason = "the names are MySQL's and say all there is to say"
+)]
 impl Type {
     pub const DECIMAL: Self = Self(0x00);
     pub const TINY: Self = Self(0x01);
@@ -60,9 +63,14 @@ impl Type {
             Self::LONG | Self::INT24 | Self::FLOAT => Layout::Fixed(4),
             Self::LONGLONG | Self::DOUBLE => Layout::Fixed(8),
             Self::DATE | Self::DATETIME | Self::TIMESTAMP | Self::TIME => Layout::Short,
-            Self::DECIMAL | Self::VARCHAR | Self::BIT | Self::VECTOR | Self::JSON | Self::NEWDECIMAL | Self::ENUM | Self::SET => {
-                Layout::Lenenc
-            }
+            Self::DECIMAL
+            | Self::VARCHAR
+            | Self::BIT
+            | Self::VECTOR
+            | Self::JSON
+            | Self::NEWDECIMAL
+            | Self::ENUM
+            | Self::SET => Layout::Lenenc,
             Self(0xF9..=0xFF) => Layout::Lenenc,
             Self(_) => return None,
         })

@@ -1,4 +1,5 @@
-//! Where commands begin in what a client sends, for whoever passes it on without looking at more than the headers of packets.
+//! Where commands begin in what a client sends, for whoever passes it on without looking at more
+//! than the headers of packets.
 
 use crate::command::COM_CHANGE_USER;
 use crate::packet::{HEADER_LEN, MAX_PAYLOAD, header};
@@ -30,8 +31,9 @@ enum Last {
 /// What may be passed on of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// So many of them. The rest is the beginning of a packet of which too little has come (at most [`HEADER_LEN`] bytes, to be shown again
-    /// with what follows), or a command that is not to be passed on.
+    /// So many of them. The rest is the beginning of a packet of which too little has come (at most
+    /// [`HEADER_LEN`] bytes, to be shown again with what follows), or a command that is not to be
+    /// passed on.
     pub len: usize,
     /// Why no more.
     pub then: Then,
@@ -53,19 +55,27 @@ pub enum Then {
 pub enum Begins {
     /// A command of this kind.
     Command(u8),
-    /// A file, says the client: only its server knows whether it has asked for one. Where the packets' numbers tell that (no compression), the
-    /// server sees to it; if that number is 0, a server that has not asked takes it for a command, and it is one here, too.
+    /// A file, says the client: only its server knows whether it has asked for one. Where the
+    /// packets' numbers tell that (no compression), the server sees to it; if that number is 0, a
+    /// server that has not asked takes it for a command, and it is one here, too.
     File,
 }
 
 impl Upstream {
     /// Follows these bytes; `see` hears what begins where, and says whether it is to be passed on.
     ///
-    /// `asked`, of a client that compresses: the number that its server has for the first packet of a file. Clients count from frames there, each in its own way, and servers
-    /// that unpack do not look; so the packets are numbered on from `asked`, whatever number they have, and whoever reads the frames sees to it that they are in order
-    /// [within a file](Self::is_in_file). None: numbers stay as they are.
+    /// `asked`, of a client that compresses: the number that its server has for the first packet of
+    /// a file. Clients count from frames there, each in its own way, and servers that unpack do not
+    /// look; so the packets are numbered on from `asked`, whatever number they have, and whoever
+    /// reads the frames sees to it that they are in order [within a file](Self::is_in_file). None:
+    /// numbers stay as they are.
     #[inline]
-    pub fn follow(&mut self, bytes: &mut [u8], asked: Option<u8>, mut see: impl FnMut(usize, Begins) -> bool) -> Passed {
+    pub fn follow(
+        &mut self,
+        bytes: &mut [u8],
+        asked: Option<u8>,
+        mut see: impl FnMut(usize, Begins) -> bool,
+    ) -> Passed {
         let mut at = 0;
         loop {
             let now = self.left.min(bytes.len() - at);
@@ -73,12 +83,16 @@ impl Upstream {
             at += now;
             let rest = &mut bytes[at..];
             let passed = |then| Passed { len: at, then };
-            let Some(head) = rest.first_chunk::<HEADER_LEN>() else { return passed(Then::More) };
+            let Some(head) = rest.first_chunk::<HEADER_LEN>() else {
+                return passed(Then::More);
+            };
             let (len, seq) = header(head);
             let next = self.seq.wrapping_add(1);
             let (begins, file) = match self.last {
                 Last::Full { file: true } | Last::Piece if asked.is_some() => (false, true),
-                Last::Full { .. } | Last::Piece if seq == next => (false, self.last != Last::Full { file: false }),
+                Last::Full { .. } | Last::Piece if seq == next => {
+                    (false, self.last != Last::Full { file: false })
+                }
                 Last::Full { .. } => return passed(Then::OutOfOrder),
                 // A file that its server did not want to its end, or never asked for.
                 Last::Piece if seq != 0 => return passed(Then::OutOfOrder),
@@ -90,8 +104,17 @@ impl Upstream {
                 Some(_) => self.passed.wrapping_add(1),
             };
             if begins && len > 0 {
-                let Some(&command) = rest.get(HEADER_LEN) else { return passed(Then::More) };
-                if !see(at, if number == 0 { Begins::Command(command) } else { Begins::File }) {
+                let Some(&command) = rest.get(HEADER_LEN) else {
+                    return passed(Then::More);
+                };
+                if !see(
+                    at,
+                    if number == 0 {
+                        Begins::Command(command)
+                    } else {
+                        Begins::File
+                    },
+                ) {
                     return passed(Then::Stop);
                 }
             }
@@ -119,7 +142,8 @@ impl Upstream {
         matches!(self.last, Last::Piece | Last::Full { file: true })
     }
 
-    /// Whether the next packet is no more of what was passed on last, as far as can be told from that.
+    /// Whether the next packet is no more of what was passed on last, as far as can be told from
+    /// that.
     #[must_use]
     pub const fn is_between(&self) -> bool {
         self.left == 0 && !matches!(self.last, Last::Full { .. })
@@ -128,14 +152,17 @@ impl Upstream {
 
 /// Fuzz target: however the bytes are cut, the same is passed on and the same commands are seen.
 pub fn fuzz_upstream(data: &[u8]) {
-    let Some((&cut, bytes)) = data.split_first() else { return };
+    let Some((&cut, bytes)) = data.split_first() else {
+        return;
+    };
     let whole = walk(bytes, bytes.len().max(1));
     assert_eq!(walk(bytes, usize::from(cut).max(1)), whole);
 }
 
 /// Bytes passed on and commands seen when no more than `cut` bytes come at once.
 fn walk(bytes: &[u8], cut: usize) -> (usize, Vec<(usize, Begins)>, Then) {
-    let (mut upstream, mut seen, mut kept, mut passed) = (Upstream::default(), Vec::new(), Vec::new(), 0);
+    let (mut upstream, mut seen, mut kept, mut passed) =
+        (Upstream::default(), Vec::new(), Vec::new(), 0);
     for piece in bytes.chunks(cut) {
         kept.extend_from_slice(piece);
         let went = upstream.follow(&mut kept, None, |at, begins| {
@@ -169,19 +196,33 @@ mod tests {
 
     #[test]
     fn commands_are_seen_wherever_the_bytes_are_cut() {
-        let bytes = [framed(0, b"\x03SELECT 1"), framed(0, b"\x19abcd"), framed(0, b"\x03x")].concat();
+        let bytes = [
+            framed(0, b"\x03SELECT 1"),
+            framed(0, b"\x19abcd"),
+            framed(0, b"\x03x"),
+        ]
+        .concat();
         let seen = vec![(0, Command(3)), (13, Command(0x19)), (22, Command(3))];
         for cut in 1..=bytes.len() {
-            assert_eq!(walk(&bytes, cut), (bytes.len(), seen.clone(), Then::More), "{cut}");
+            assert_eq!(
+                walk(&bytes, cut),
+                (bytes.len(), seen.clone(), Then::More),
+                "{cut}"
+            );
         }
     }
 
     #[test]
-    fn a_change_of_user_stops_before_its_first_byte_and_its_look_alike_inside_of_a_command_does_not() {
+    fn a_change_of_user_stops_before_its_first_byte_and_its_look_alike_inside_of_a_command_does_not()
+     {
         let inside = framed(0, b"\x03xx\x06\0\0\0\x11user");
         let bytes = [inside.clone(), framed(0, b"\x11other"), framed(0, b"\x0e")].concat();
         for cut in 1..=bytes.len() {
-            assert_eq!(walk(&bytes, cut), (inside.len(), vec![(0, Command(3))], Then::Stop), "{cut}");
+            assert_eq!(
+                walk(&bytes, cut),
+                (inside.len(), vec![(0, Command(3))], Then::Stop),
+                "{cut}"
+            );
         }
     }
 
@@ -190,7 +231,14 @@ mod tests {
         let mut long = framed(0, &[&[3][..], &vec![0x11; 2 * MAX_PAYLOAD]].concat());
         let first = long.len();
         long.extend(framed(0, b"\x0e"));
-        assert_eq!(walk(&long, 1 << 14), (long.len(), vec![(0, Command(3)), (first, Command(0x0e))], Then::More));
+        assert_eq!(
+            walk(&long, 1 << 14),
+            (
+                long.len(),
+                vec![(0, Command(3)), (first, Command(0x0e))],
+                Then::More
+            )
+        );
     }
 
     #[test]
@@ -204,16 +252,30 @@ mod tests {
         let end = bytes.len();
         bytes.extend(framed(0, b"\x0e"));
         for cut in [1, 7, bytes.len()] {
-            assert_eq!(walk(&bytes, cut), (bytes.len(), vec![(0, Command(3)), (begin, File), (end, Command(0x0e))], Then::More));
+            assert_eq!(
+                walk(&bytes, cut),
+                (
+                    bytes.len(),
+                    vec![(0, Command(3)), (begin, File), (end, Command(0x0e))],
+                    Then::More
+                )
+            );
         }
     }
 
     #[test]
     fn a_packet_whose_number_is_nowhere_next_ends_it() {
         let whole = framed(0, b"\x03SELECT 1");
-        let full = framed(0, &[&[3][..], &vec![b'x'; MAX_PAYLOAD - 1]].concat())[..HEADER_LEN + MAX_PAYLOAD].to_vec();
+        let full = framed(0, &[&[3][..], &vec![b'x'; MAX_PAYLOAD - 1]].concat())
+            [..HEADER_LEN + MAX_PAYLOAD]
+            .to_vec();
         let piece = framed(255, b"line");
-        for (before, seq) in [(vec![&full], 0), (vec![&full], 2), (vec![&whole, &piece], 1), (vec![&whole, &piece], 255)] {
+        for (before, seq) in [
+            (vec![&full], 0),
+            (vec![&full], 2),
+            (vec![&whole, &piece], 1),
+            (vec![&whole, &piece], 255),
+        ] {
             let before = before.into_iter().flatten().copied().collect::<Vec<u8>>();
             let bytes = [before.clone(), framed(seq, b"\x11other")].concat();
             let (len, _, then) = walk(&bytes, 1 << 14);
@@ -227,13 +289,21 @@ mod tests {
     #[test]
     fn a_number_after_the_last_one_is_no_file_without_one() {
         // Numbers that have not run up to 255 do not begin again.
-        let bytes = [framed(0, b"\x03x"), framed(254, b""), framed(255, b""), framed(0, b"\x11other")].concat();
+        let bytes = [
+            framed(0, b"\x03x"),
+            framed(254, b""),
+            framed(255, b""),
+            framed(0, b"\x11other"),
+        ]
+        .concat();
         assert_eq!(walk(&bytes, 5).2, Then::Stop);
     }
 
-    /// What the server gets of these bytes, what begins where, and why no more, if files are asked for with this number and no more than `cut` bytes come at once.
+    /// What the server gets of these bytes, what begins where, and why no more, if files are asked
+    /// for with this number and no more than `cut` bytes come at once.
     fn numbered(bytes: &[u8], asked: u8, cut: usize) -> (Vec<u8>, Vec<(usize, Begins)>, Then) {
-        let (mut upstream, mut seen, mut kept, mut sent) = (Upstream::default(), Vec::new(), Vec::new(), Vec::new());
+        let (mut upstream, mut seen, mut kept, mut sent) =
+            (Upstream::default(), Vec::new(), Vec::new(), Vec::new());
         for piece in bytes.chunks(cut) {
             kept.extend_from_slice(piece);
             let before = sent.len();
@@ -261,44 +331,106 @@ mod tests {
 
     #[test]
     fn a_file_is_numbered_on_from_what_its_server_asks_for_and_commands_are_not() {
-        // A command of two packets, a file whose numbers begin anew on either side, an empty file, another command.
+        // A command of two packets, a file whose numbers begin anew on either side, an empty file,
+        // another command.
         let long = framed(0, &[&[3][..], &vec![b'x'; MAX_PAYLOAD]].concat());
         let of = |first: u8| {
-            (0..300_u16).flat_map(|n| framed(first.wrapping_add(n as u8), if n < 299 { b"line" } else { b"" })).collect()
+            (0..300_u16)
+                .flat_map(|n| {
+                    framed(
+                        first.wrapping_add(n as u8),
+                        if n < 299 { b"line" } else { b"" },
+                    )
+                })
+                .collect()
         };
         let (mut theirs, ours): (Vec<u8>, Vec<u8>) = (of(3), of(250));
-        // One counts its first packet from the answer and all others from frames, be they at the number of a command.
+        // One counts its first packet from the answer and all others from frames, be they at the
+        // number of a command.
         theirs[HEADER_LEN - 1] = 17;
         theirs[2 * (HEADER_LEN + 4) + HEADER_LEN - 1] = 0;
-        let sent = [long.clone(), theirs.clone(), framed(0, b"\x03y"), framed(9, b""), framed(0, b"\x0e")].concat();
-        let wanted = [long.clone(), ours, framed(0, b"\x03y"), framed(250, b""), framed(0, b"\x0e")].concat();
+        let sent = [
+            long.clone(),
+            theirs.clone(),
+            framed(0, b"\x03y"),
+            framed(9, b""),
+            framed(0, b"\x0e"),
+        ]
+        .concat();
+        let wanted = [
+            long.clone(),
+            ours,
+            framed(0, b"\x03y"),
+            framed(250, b""),
+            framed(0, b"\x0e"),
+        ]
+        .concat();
         let behind = long.len() + theirs.len();
-        let seen = vec![(0, Command(3)), (long.len(), File), (behind, Command(3)), (behind + 10, Command(0x0e))];
+        let seen = vec![
+            (0, Command(3)),
+            (long.len(), File),
+            (behind, Command(3)),
+            (behind + 10, Command(0x0e)),
+        ];
         for cut in [7, 1 << 14, sent.len()] {
-            assert!(numbered(&sent, 250, cut) == (wanted.clone(), seen.clone(), Then::More), "{cut}");
+            assert!(
+                numbered(&sent, 250, cut) == (wanted.clone(), seen.clone(), Then::More),
+                "{cut}"
+            );
         }
         for cut in 1..8 {
             let (tail, wanted) = (&sent[behind..], &wanted[behind..]);
             assert_eq!(numbered(tail, 250, cut).0, wanted, "{cut}");
         }
-        assert!(!is_over(&framed(9, b"line")) && is_over(&framed(9, b"")) && is_over(&framed(0, b"line")));
+        assert!(
+            !is_over(&framed(9, b"line"))
+                && is_over(&framed(9, b""))
+                && is_over(&framed(0, b"line"))
+        );
         // A piece of more than one packet.
         let mut full = framed(5, &vec![b'x'; MAX_PAYLOAD]);
         full.extend(framed(7, b""));
         let (got, _, then) = numbered(&full, 8, 1 << 16);
-        assert_eq!((got[3], got[HEADER_LEN + MAX_PAYLOAD + 3], got[got.len() - 1], then), (8, 9, 10, Then::More));
+        assert_eq!(
+            (
+                got[3],
+                got[HEADER_LEN + MAX_PAYLOAD + 3],
+                got[got.len() - 1],
+                then
+            ),
+            (8, 9, 10, Then::More)
+        );
     }
 
     #[test]
     fn what_gets_the_number_of_a_command_is_one() {
-        let bytes = [framed(7, b"\x01line"), framed(8, b"more"), framed(9, b""), framed(0, b"\x0e")].concat();
-        let sent = [framed(0, b"\x01line"), framed(1, b"more"), framed(2, b""), framed(0, b"\x0e")].concat();
+        let bytes = [
+            framed(7, b"\x01line"),
+            framed(8, b"more"),
+            framed(9, b""),
+            framed(0, b"\x0e"),
+        ]
+        .concat();
+        let sent = [
+            framed(0, b"\x01line"),
+            framed(1, b"more"),
+            framed(2, b""),
+            framed(0, b"\x0e"),
+        ]
+        .concat();
         let seen = vec![(0, Command(1)), (bytes.len() - 5, Command(0x0e))];
         for cut in 1..=bytes.len() {
-            assert_eq!(numbered(&bytes, 0, cut), (sent.clone(), seen.clone(), Then::More), "{cut}");
+            assert_eq!(
+                numbered(&bytes, 0, cut),
+                (sent.clone(), seen.clone(), Then::More),
+                "{cut}"
+            );
         }
         // Else its client becomes somebody else unseen, on a server that has not asked.
-        assert_eq!(numbered(&framed(7, b"\x11other"), 0, 9), (vec![], vec![], Then::Stop));
+        assert_eq!(
+            numbered(&framed(7, b"\x11other"), 0, 9),
+            (vec![], vec![], Then::Stop)
+        );
         assert_eq!(numbered(&framed(7, b"\x11other"), 1, 9).2, Then::More);
     }
 }

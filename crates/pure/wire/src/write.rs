@@ -82,7 +82,17 @@ mod tests {
 
     #[test]
     fn length_encoded_integers_come_back_and_have_the_promised_length() {
-        for v in [0, 250, 251, 255, 0xFFFF, 0x1_0000, 0xFF_FFFF, 0x100_0000, u64::MAX] {
+        for v in [
+            0,
+            250,
+            251,
+            255,
+            0xFFFF,
+            0x1_0000,
+            0xFF_FFFF,
+            0x100_0000,
+            u64::MAX,
+        ] {
             let mut out = Vec::new();
             out.lenenc_int(v);
             assert_eq!(out.len(), lenenc_len(v));

@@ -1,5 +1,8 @@
 //! The corpus of every fuzz target of this crate, replayed.
-#![expect(clippy::disallowed_methods, reason = "a corpus is files; the crate itself has none")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a corpus is files; the crate itself has none"
+)]
 
 use std::path::Path;
 
@@ -35,7 +38,12 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     files
         .map(|f| f.expect("entry").path())
-        .map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file that can be read")))
+        .map(|path| {
+            (
+                path.display().to_string(),
+                std::fs::read(&path).expect("a file that can be read"),
+            )
+        })
         .collect()
 }
 
@@ -45,7 +53,8 @@ fn every_corpus_is_there_and_no_input_of_it_panics() {
         let inputs = corpus(target);
         assert!(!inputs.is_empty(), "{target} has no corpus");
         for (path, input) in inputs {
-            std::panic::catch_unwind(|| run(&input)).unwrap_or_else(|_| panic!("{target} panics at {path}"));
+            std::panic::catch_unwind(|| run(&input))
+                .unwrap_or_else(|_| panic!("{target} panics at {path}"));
         }
     }
 }
@@ -54,7 +63,14 @@ fn every_corpus_is_there_and_no_input_of_it_panics() {
 fn every_target_of_this_crate_is_a_fuzz_binary_and_the_other_way_round() {
     let mut files: Vec<String> = std::fs::read_dir(fuzz().join("fuzz_targets"))
         .expect("fuzz_targets")
-        .map(|f| f.expect("entry").path().file_stem().expect("name").to_string_lossy().into_owned())
+        .map(|f| {
+            f.expect("entry")
+                .path()
+                .file_stem()
+                .expect("name")
+                .to_string_lossy()
+                .into_owned()
+        })
         .filter(|name| name.starts_with("wire_"))
         .collect();
     files.sort();
@@ -63,13 +79,15 @@ fn every_target_of_this_crate_is_a_fuzz_binary_and_the_other_way_round() {
     assert_eq!(files, targets);
 }
 
-/// Not a fuzzer, but enough to notice a broken check on the way: every input cut everywhere, and with every bit flipped.
+/// Not a fuzzer, but enough to notice a broken check on the way: every input cut everywhere, and
+/// with every bit flipped.
 #[test]
 fn small_damage_to_any_input_panics_nowhere() {
     for (target, run) in TARGETS.iter().filter(|(name, _)| *name != "wire_crypt") {
         for (path, input) in corpus(target) {
             let survive = |damaged: &[u8], how: String| {
-                std::panic::catch_unwind(|| run(damaged)).unwrap_or_else(|_| panic!("{target} panics at {path} {how}"));
+                std::panic::catch_unwind(|| run(damaged))
+                    .unwrap_or_else(|_| panic!("{target} panics at {path} {how}"));
             };
             for cut in 0..input.len() {
                 survive(&input[..cut], format!("cut at {cut}"));

@@ -1,18 +1,21 @@
-//! Whether a proxy takes over what another one has. Nobody leads: each compares what it has itself with what it was told, and the newer
-//! counts.
+//! Whether a proxy takes over what another one has. Nobody leads: each compares what it has itself
+//! with what it was told, and the newer counts.
 
 /// What is known of a module as it is in force somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
-    /// How often it was loaded: 1 after a start, and where what was loaded is for nobody else yet ([`super::Cluster::loaded`]); 0 where it is not shared.
+    /// How often it was loaded: 1 after a start, and where what was loaded is for nobody else yet
+    /// ([`super::Cluster::loaded`]); 0 where it is not shared.
     pub(crate) version: u64,
-    /// When what is in force was made, in seconds since 1970; whoever takes it over keeps that. Each LOAD has a later one than what it replaces.
+    /// When what is in force was made, in seconds since 1970; whoever takes it over keeps that.
+    /// Each LOAD has a later one than what it replaces.
     pub(crate) epoch: u64,
     /// See [`super::sums::checksum`].
     pub(crate) checksum: u64,
 }
 
-/// The latest epoch that another proxy can have. A later one is garbage: no LOAD here could be behind it.
+/// The latest epoch that another proxy can have. A later one is garbage: no LOAD here could be
+/// behind it.
 const EPOCH_MAX: u64 = i64::MAX as u64 / 2;
 
 impl Sum {
@@ -21,15 +24,25 @@ impl Sum {
         self.epoch <= EPOCH_MAX && self.version <= EPOCH_MAX
     }
 
-    /// After a LOAD at this time (seconds since 1970), where no other proxy is known to have a later epoch than `elsewhere`. Clocks differ, and may go back.
+    /// After a LOAD at this time (seconds since 1970), where no other proxy is known to have a
+    /// later epoch than `elsewhere`. Clocks differ, and may go back.
     pub(crate) fn loaded(self, now_s: u64, elsewhere: u64, checksum: u64) -> Self {
-        let epoch = now_s.max(self.epoch.saturating_add(1)).max(elsewhere.saturating_add(1));
-        Self { version: self.version.saturating_add(1), epoch, checksum }
+        let epoch = now_s
+            .max(self.epoch.saturating_add(1))
+            .max(elsewhere.saturating_add(1));
+        Self {
+            version: self.version.saturating_add(1),
+            epoch,
+            checksum,
+        }
     }
 
     /// After it was taken over.
     pub(crate) fn taken(self, theirs: Self) -> Self {
-        Self { version: self.version.saturating_add(1), ..theirs }
+        Self {
+            version: self.version.saturating_add(1),
+            ..theirs
+        }
     }
 }
 
@@ -42,7 +55,8 @@ pub(crate) enum Verdict {
     Apart,
     /// The other has only been started: what it has from a file or from disk is nobody else's.
     Unloaded,
-    /// It is no newer than what was here before rows were edited without a LOAD: nobody can say which one is meant.
+    /// It is no newer than what was here before rows were edited without a LOAD: nobody can say
+    /// which one is meant.
     Past,
     /// Ours is newer: it is the other that takes over.
     Ours,
@@ -65,9 +79,16 @@ pub(crate) enum Kin {
     Ours,
 }
 
-/// `past`: the epoch that this proxy had before a start that found other rows than were saved with it, 0 if there is none.
-/// `looks`: how many in a row have found them different; `enough`: so many must, 0 for never.
-pub(crate) fn decide((own, past): (Sum, u64), theirs: Sum, kin: Kin, looks: u64, enough: u64) -> Verdict {
+/// `past`: the epoch that this proxy had before a start that found other rows than were saved with
+/// it, 0 if there is none. `looks`: how many in a row have found them different; `enough`: so many
+/// must, 0 for never.
+pub(crate) fn decide(
+    (own, past): (Sum, u64),
+    theirs: Sum,
+    kin: Kin,
+    looks: u64,
+    enough: u64,
+) -> Verdict {
     let is_same_time = own.version > 1 && own.epoch == theirs.epoch;
     if own.version == 0 || theirs.version == 0 || enough == 0 {
         Verdict::Apart
@@ -93,7 +114,11 @@ mod tests {
     use super::*;
 
     const fn sum(version: u64, epoch: u64, checksum: u64) -> Sum {
-        Sum { version, epoch, checksum }
+        Sum {
+            version,
+            epoch,
+            checksum,
+        }
     }
 
     #[test]
@@ -114,10 +139,22 @@ mod tests {
             (sum(2, 10, 7), sum(0, 0, 0), 9, 3, Verdict::Apart),
             (sum(2, 10, 7), sum(2, 11, 8), 9, 0, Verdict::Apart),
         ] {
-            assert_eq!(decide((own, 0), theirs, Kin::Unknown, looks, enough), verdict, "{own:?} {theirs:?} {looks} {enough}");
-            let other = if verdict == Verdict::Conflict { [Verdict::Pull, Verdict::Ours] } else { [verdict; 2] };
-            let decided = [Kin::Theirs, Kin::Ours].map(|kin| decide((own, 0), theirs, kin, looks, enough));
-            assert_eq!(decided, other, "in the same second it counts who went on from whom: {own:?} {theirs:?}");
+            assert_eq!(
+                decide((own, 0), theirs, Kin::Unknown, looks, enough),
+                verdict,
+                "{own:?} {theirs:?} {looks} {enough}"
+            );
+            let other = if verdict == Verdict::Conflict {
+                [Verdict::Pull, Verdict::Ours]
+            } else {
+                [verdict; 2]
+            };
+            let decided =
+                [Kin::Theirs, Kin::Ours].map(|kin| decide((own, 0), theirs, kin, looks, enough));
+            assert_eq!(
+                decided, other,
+                "in the same second it counts who went on from whom: {own:?} {theirs:?}"
+            );
         }
     }
 
@@ -140,7 +177,11 @@ mod tests {
             (2, EPOCH_MAX + 1, false),
             (u64::MAX, 5, false),
         ] {
-            assert_eq!(sum(version, epoch, 7).is_possible(), is_possible, "{version} {epoch}");
+            assert_eq!(
+                sum(version, epoch, 7).is_possible(),
+                is_possible,
+                "{version} {epoch}"
+            );
         }
     }
 
@@ -151,20 +192,33 @@ mod tests {
         assert_eq!(slow, sum(3, 5000, 1));
         let edited = slow.loaded(160, 0, 3);
         assert_eq!(edited, sum(4, 5001, 3));
-        assert_eq!(decide((fast_clock, 0), edited, Kin::Unknown, 1, 1), Verdict::Pull);
-        assert_eq!(decide((edited, 0), fast_clock, Kin::Unknown, 1, 1), Verdict::Ours);
+        assert_eq!(
+            decide((fast_clock, 0), edited, Kin::Unknown, 1, 1),
+            Verdict::Pull
+        );
+        assert_eq!(
+            decide((edited, 0), fast_clock, Kin::Unknown, 1, 1),
+            Verdict::Ours
+        );
         assert_eq!(edited.loaded(9000, 0, 4), sum(5, 9000, 4));
-        assert_eq!(edited.loaded(9000, 9005, 4), sum(5, 9006, 4), "another proxy has the same with a later epoch");
+        assert_eq!(
+            edited.loaded(9000, 9005, 4),
+            sum(5, 9006, 4),
+            "another proxy has the same with a later epoch"
+        );
         assert_eq!(edited.loaded(0, u64::MAX, 4).epoch, u64::MAX);
     }
 
-    /// Three proxies, edited in any order: the last edit is everywhere in the end, and nothing is passed round for ever.
+    /// Three proxies, edited in any order: the last edit is everywhere in the end, and nothing is
+    /// passed round for ever.
     #[test]
     fn what_was_edited_last_is_everywhere_in_the_end() {
         for seed in 0_u64..2000 {
             let mut chance = seed;
             let mut below = |n: u64| {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                chance = chance
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (chance >> 33) % n
             };
             let mut all = [sum(1, 1000, 1); 3];
@@ -178,7 +232,10 @@ mod tests {
                 // Between two edits by people there is time enough.
                 assert!(settle(&mut all, &mut below), "seed {seed}");
             }
-            assert!(all.iter().all(|sum| sum.checksum == last), "seed {seed}: {all:?}");
+            assert!(
+                all.iter().all(|sum| sum.checksum == last),
+                "seed {seed}: {all:?}"
+            );
         }
     }
 
@@ -189,7 +246,10 @@ mod tests {
                 all[one] = all[one].taken(all[other]);
             }
         }
-        let pulls = |one: Sum| all.iter().any(|other| decide((one, 0), *other, Kin::Unknown, 1, 1) == Verdict::Pull);
+        let pulls = |one: Sum| {
+            all.iter()
+                .any(|other| decide((one, 0), *other, Kin::Unknown, 1, 1) == Verdict::Pull)
+        };
         !all.iter().any(|sum| pulls(*sum))
     }
 }

@@ -1,4 +1,5 @@
-//! Several proxies with one configuration: each looks at the others' checksums and takes over what is newer than its own.
+//! Several proxies with one configuration: each looks at the others' checksums and takes over what
+//! is newer than its own.
 //!
 //! | to see | read |
 //! |---|---|
@@ -48,8 +49,10 @@ pub(crate) struct Subject {
     counts: fn(&Variables) -> bool,
 }
 
-/// All of them, in the order in which one that was only started takes them over: servers come before the rules that name their hostgroups, and
-/// a variable that switches the firewall on behind the firewall's rules. Later ones come in the order in which they were loaded. The firewall is ProxySQL's to each proxy alone; here it goes by the variables of the rules.
+/// All of them, in the order in which one that was only started takes them over: servers come
+/// before the rules that name their hostgroups, and a variable that switches the firewall on behind
+/// the firewall's rules. Later ones come in the order in which they were loaded. The firewall is
+/// ProxySQL's to each proxy alone; here it goes by the variables of the rules.
 pub(crate) const SUBJECTS: [Subject; 7] = [
     Subject {
         name: "mysql_servers",
@@ -120,18 +123,24 @@ struct Own {
     replaced: Option<u64>,
     /// What a SAVE before the start has kept. It counts if what the start found is the same.
     saved: Option<Sum>,
-    /// The epoch of what a SAVE before the start has kept, where the start has found something else; 0 for none.
+    /// The epoch of what a SAVE before the start has kept, where the start has found something
+    /// else; 0 for none.
     past: u64,
 }
 
 impl Own {
-    /// Whether it has been a part of what proxies share: loaded among others, or taken over, be it before the start.
+    /// Whether it has been a part of what proxies share: loaded among others, or taken over, be it
+    /// before the start.
     fn is_shared(&self) -> bool {
         self.version > 1 || self.saved.is_some() || self.past > 0
     }
 
     fn sum(self) -> Option<Sum> {
-        Some(Sum { version: self.version, epoch: self.epoch, checksum: self.checksum? })
+        Some(Sum {
+            version: self.version,
+            epoch: self.epoch,
+            checksum: self.checksum?,
+        })
     }
 }
 
@@ -199,12 +208,26 @@ impl Cluster {
     pub(crate) fn begin(rt: &Rt, engine: &Engine) -> Self {
         let epoch = rt.wall_us() / 1_000_000;
         let own = SUBJECTS.each_ref().map(|subject| {
-            let saved = layers::saved_mark(engine.conn(), subject.name).and_then(|(version, epoch, checksum)| {
-                let (version, epoch) = (u64::try_from(version).ok()?, u64::try_from(epoch).ok()?);
-                let sum = Sum { version, epoch, checksum: sums::number(&checksum)? };
-                (version > 1 && sum.is_possible()).then_some(sum)
-            });
-            Own { version: 1, epoch, checksum: None, replaced: None, saved, past: 0 }
+            let saved = layers::saved_mark(engine.conn(), subject.name).and_then(
+                |(version, epoch, checksum)| {
+                    let (version, epoch) =
+                        (u64::try_from(version).ok()?, u64::try_from(epoch).ok()?);
+                    let sum = Sum {
+                        version,
+                        epoch,
+                        checksum: sums::number(&checksum)?,
+                    };
+                    (version > 1 && sum.is_possible()).then_some(sum)
+                },
+            );
+            Own {
+                version: 1,
+                epoch,
+                checksum: None,
+                replaced: None,
+                saved,
+                past: 0,
+            }
         });
         Self {
             uuid: uuid(rt.random(), rt.random()),
@@ -220,28 +243,47 @@ impl Cluster {
         }
     }
 
-    /// This module is in force from now on: loaded here, or taken over with what it was there. What is loaded by a proxy that has no part yet in
-    /// what the others share is for nobody else: who sets up a new one would replace by it what all of them have.
+    /// This module is in force from now on: loaded here, or taken over with what it was there. What
+    /// is loaded by a proxy that has no part yet in what the others share is for nobody else: who
+    /// sets up a new one would replace by it what all of them have.
     pub(crate) fn loaded(&self, module: Module, theirs: Option<Sum>, next: &Snapshot, now_s: u64) {
         let is_apart = theirs.is_none() && self.apart(module, next).is_some();
         let mut all = self.own.borrow_mut();
-        let Some(own) = at(module).and_then(|at| all.get_mut(at)) else { return };
-        // Later than what was saved, too, be it that nobody has asked yet whether it is what the start found.
-        let epoch = own.saved.map_or(own.epoch, |saved| saved.epoch.max(own.epoch)).max(own.past);
-        let before = Sum { version: own.version, epoch, checksum: 0 };
+        let Some(own) = at(module).and_then(|at| all.get_mut(at)) else {
+            return;
+        };
+        // Later than what was saved, too, be it that nobody has asked yet whether it is what the
+        // start found.
+        let epoch = own
+            .saved
+            .map_or(own.epoch, |saved| saved.epoch.max(own.epoch))
+            .max(own.past);
+        let before = Sum {
+            version: own.version,
+            epoch,
+            checksum: 0,
+        };
         let elsewhere = self.latest_elsewhere(module);
         let (now, checksum) = match theirs {
             Some(theirs) => (before.taken(theirs), Some(theirs.checksum)),
             None => (before.loaded(now_s, elsewhere, 0), None),
         };
         let version = if is_apart { own.version } else { now.version };
-        *own = Own { version, epoch: now.epoch, checksum, replaced: own.checksum, saved: None, past: 0 };
+        *own = Own {
+            version,
+            epoch: now.epoch,
+            checksum,
+            replaced: own.checksum,
+            saved: None,
+            past: 0,
+        };
         drop(all);
         self.changed.ring();
     }
 
-    /// Why a LOAD of this module is for nobody else, if it is not: what is in force here was never what others have, and either none of them has
-    /// answered yet, or one of them has loaded another one, which is about to come. `next`: what is in force behind the LOAD.
+    /// Why a LOAD of this module is for nobody else, if it is not: what is in force here was never
+    /// what others have, and either none of them has answered yet, or one of them has loaded
+    /// another one, which is about to come. `next`: what is in force behind the LOAD.
     fn apart(&self, module: Module, next: &Snapshot) -> Option<Apart> {
         let (at, all) = (at(module)?, self.own.borrow());
         let own = all.get(at)?;
@@ -249,21 +291,38 @@ impl Cluster {
             return None;
         }
         let peers = self.peers.borrow();
-        let mut others = peers.iter().filter(|peer| peer.met() == Met::Another).peekable();
+        let mut others = peers
+            .iter()
+            .filter(|peer| peer.met() == Met::Another)
+            .peekable();
         if others.peek().is_none() {
             // One that asks nobody else gives to whoever asks it.
             let is_itself = |peer: &Rc<Peer>, row: &config::ProxyRow| {
-                peer.met() == Met::Itself && (&peer.row.hostname, peer.row.port) == (&row.hostname, row.port)
+                peer.met() == Met::Itself
+                    && (&peer.row.hostname, peer.row.port) == (&row.hostname, row.port)
             };
             let rows = next.proxies.rows();
-            let is_alone = !rows.is_empty() && rows.iter().all(|row| peers.iter().any(|peer| is_itself(peer, row)));
+            let is_alone = !rows.is_empty()
+                && rows
+                    .iter()
+                    .all(|row| peers.iter().any(|peer| is_itself(peer, row)));
             return (!is_alone).then_some(Apart::Unmet);
         }
         let enough = (SUBJECTS.get(at)?.enough)(&next.variables);
         // What was in force until now has to be what they have: the edit would be none of theirs.
         let comes = |peer: &&Rc<Peer>| {
-            let theirs = peer.known.borrow().seen.get(at).map(|seen| seen.sum).unwrap_or_default();
-            let had = Sum { version: own.version, epoch: own.epoch, checksum: own.checksum.unwrap_or(!theirs.checksum) };
+            let theirs = peer
+                .known
+                .borrow()
+                .seen
+                .get(at)
+                .map(|seen| seen.sum)
+                .unwrap_or_default();
+            let had = Sum {
+                version: own.version,
+                epoch: own.epoch,
+                checksum: own.checksum.unwrap_or(!theirs.checksum),
+            };
             decide((had, own.past), theirs, Kin::Unknown, u64::MAX, enough) == Verdict::Pull
         };
         others.find(comes).map(|peer| Apart::Behind(peer.name()))
@@ -271,18 +330,25 @@ impl Cluster {
 
     /// What is to be said of that to an operator, if others are asked at all.
     pub(crate) fn told_apart(&self, module: Module, next: &Snapshot) -> Option<String> {
-        let asks = !next.variables.admin_cluster_username.is_empty() && !next.proxies.rows().is_empty();
+        let asks =
+            !next.variables.admin_cluster_username.is_empty() && !next.proxies.rows().is_empty();
         let what = match self.apart(module, next).filter(|_| asks)? {
             Apart::Unmet => "no other proxy has answered yet".to_owned(),
-            Apart::Behind(name) => format!("{name} has loaded another one, which is about to be taken over"),
+            Apart::Behind(name) => {
+                format!("{name} has loaded another one, which is about to be taken over")
+            }
         };
-        Some(format!("{what}: this is for nobody else, and counts as only started: what others have loaded takes its place"))
+        Some(format!(
+            "{what}: this is for nobody else, and counts as only started: what others have loaded takes its place"
+        ))
     }
 
     /// A module was taken over.
     fn was_taken(&self, at: At, now: Instant, from: &str) {
         let mut all = self.edits.borrow_mut();
-        let Some(edits) = all.get_mut(at).filter(|edits| edits.made != edits.loaded) else { return };
+        let Some(edits) = all.get_mut(at).filter(|edits| edits.made != edits.loaded) else {
+            return;
+        };
         edits.loaded = edits.made;
         edits.lost = Some((now, from.to_owned()));
     }
@@ -295,10 +361,13 @@ impl Cluster {
 
     /// How many edits of a module there were in memory.
     pub(crate) fn edits_of(&self, module: Module) -> u64 {
-        at(module).and_then(|at| self.edits.borrow().get(at).map(|edits| edits.made)).unwrap_or_default()
+        at(module)
+            .and_then(|at| self.edits.borrow().get(at).map(|edits| edits.made))
+            .unwrap_or_default()
     }
 
-    /// Memory has had a module as a whole from the operator, or given it, when there had been so many edits: none of before is lost.
+    /// Memory has had a module as a whole from the operator, or given it, when there had been so
+    /// many edits: none of before is lost.
     pub(crate) fn edits_are_done(&self, module: Module, made: u64, is_loaded: bool) {
         self.with_edits(module, |edits| {
             edits.lost = None;
@@ -313,7 +382,8 @@ impl Cluster {
         at(module).and_then(|at| all.get_mut(at)).map(change);
     }
 
-    /// What a LOAD is refused with, once: what had been edited for it is not there any more, or a part of it.
+    /// What a LOAD is refused with, once: what had been edited for it is not there any more, or a
+    /// part of it.
     pub(crate) fn lost_edit(&self, module: Module, now: Instant) -> Option<String> {
         let at = at(module)?;
         let (since, from) = self.edits.borrow_mut().get_mut(at)?.lost.take()?;
@@ -331,21 +401,51 @@ impl Cluster {
     fn latest_elsewhere(&self, module: Module) -> u64 {
         let at = at(module).unwrap_or(SUBJECTS.len());
         let peers = self.peers.borrow();
-        let of = |peer: &Rc<Peer>| peer.known.borrow().seen.get(at).map(|seen| seen.sum).filter(|sum| sum.version > 1);
-        peers.iter().filter_map(of).map(|sum| sum.epoch).max().unwrap_or(0)
+        let of = |peer: &Rc<Peer>| {
+            peer.known
+                .borrow()
+                .seen
+                .get(at)
+                .map(|seen| seen.sum)
+                .filter(|sum| sum.version > 1)
+        };
+        peers
+            .iter()
+            .filter_map(of)
+            .map(|sum| sum.epoch)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What is to be done about what another proxy has, and had before; see [`decide`].
-    fn verdict(&self, at: At, (theirs, had): (Sum, Option<u64>), looks: u64, variables: &Variables) -> Verdict {
+    fn verdict(
+        &self,
+        at: At,
+        (theirs, had): (Sum, Option<u64>),
+        looks: u64,
+        variables: &Variables,
+    ) -> Verdict {
         let past = self.own.borrow().get(at).map_or(0, |own| own.past);
-        let enough = SUBJECTS.get(at).map_or(0, |subject| (subject.enough)(variables));
-        decide((self.sum(at, variables), past), theirs, self.kin(at, theirs, had), looks, enough)
+        let enough = SUBJECTS
+            .get(at)
+            .map_or(0, |subject| (subject.enough)(variables));
+        decide(
+            (self.sum(at, variables), past),
+            theirs,
+            self.kin(at, theirs, had),
+            looks,
+            enough,
+        )
     }
 
-    /// Where a module comes in the order in which several of another proxy are taken over: as they were loaded there, and before them what was only
-    /// started here.
+    /// Where a module comes in the order in which several of another proxy are taken over: as they
+    /// were loaded there, and before them what was only started here.
     fn turn(&self, at: At, theirs: Sum) -> (u64, At) {
-        let is_started = self.own.borrow().get(at).is_some_and(|own| own.version <= 1);
+        let is_started = self
+            .own
+            .borrow()
+            .get(at)
+            .is_some_and(|own| own.version <= 1);
         (if is_started { 0 } else { theirs.epoch }, at)
     }
 
@@ -357,8 +457,13 @@ impl Cluster {
     /// Whether one of ours and theirs, which differ, is known to come from the other.
     fn kin(&self, at: At, theirs: Sum, they_had: Option<u64>) -> Kin {
         let all = self.own.borrow();
-        let Some(own) = all.get(at) else { return Kin::Unknown };
-        match (own.replaced == Some(theirs.checksum), own.checksum.is_some() && they_had == own.checksum) {
+        let Some(own) = all.get(at) else {
+            return Kin::Unknown;
+        };
+        match (
+            own.replaced == Some(theirs.checksum),
+            own.checksum.is_some() && they_had == own.checksum,
+        ) {
             (false, true) => Kin::Theirs,
             (true, false) => Kin::Ours,
             // Both went back and forth.
@@ -368,25 +473,50 @@ impl Cluster {
 
     /// The version of a module whose checksum nobody has asked for yet.
     fn unsettled(&self, at: At) -> Option<u64> {
-        self.own.borrow().get(at).filter(|own| own.checksum.is_none()).map(|own| own.version)
+        self.own
+            .borrow()
+            .get(at)
+            .filter(|own| own.checksum.is_none())
+            .map(|own| own.version)
     }
 
-    /// The checksum of a module was made. A module that is as it was when it was saved goes on from there.
+    /// The checksum of a module was made. A module that is as it was when it was saved goes on from
+    /// there.
     fn settle(&self, at: At, version: u64, checksum: u64) {
         let mut all = self.own.borrow_mut();
-        let Some(own) = all.get_mut(at).filter(|own| own.version == version && own.checksum.is_none()) else { return };
+        let Some(own) = all
+            .get_mut(at)
+            .filter(|own| own.version == version && own.checksum.is_none())
+        else {
+            return;
+        };
         own.checksum = Some(checksum);
         match own.saved.take() {
-            Some(saved) if saved.checksum == checksum => (own.version, own.epoch) = (saved.version, saved.epoch),
+            Some(saved) if saved.checksum == checksum => {
+                (own.version, own.epoch) = (saved.version, saved.epoch)
+            }
             Some(saved) => own.past = saved.epoch,
             None => {}
         }
     }
 
-    /// What others are told of a module: nothing where it is not shared, or nobody has asked yet ([`Shared::settle`]).
+    /// What others are told of a module: nothing where it is not shared, or nobody has asked yet
+    /// ([`Shared::settle`]).
     fn sum(&self, at: At, variables: &Variables) -> Sum {
-        let sum = self.own.borrow().get(at).and_then(|own| own.sum()).unwrap_or_default();
-        if SUBJECTS.get(at).is_some_and(|subject| (subject.counts)(variables)) { sum } else { Sum::default() }
+        let sum = self
+            .own
+            .borrow()
+            .get(at)
+            .and_then(|own| own.sum())
+            .unwrap_or_default();
+        if SUBJECTS
+            .get(at)
+            .is_some_and(|subject| (subject.counts)(variables))
+        {
+            sum
+        } else {
+            Sum::default()
+        }
     }
 
     /// What a SAVE of this module keeps beside it.
@@ -394,12 +524,22 @@ impl Cluster {
         let at = at(module)?;
         let sum = self.own.borrow().get(at)?.sum()?;
         let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        Some((SUBJECTS.get(at)?.name, signed(sum.version), signed(sum.epoch), sums::text(sum.checksum)))
+        Some((
+            SUBJECTS.get(at)?.name,
+            signed(sum.version),
+            signed(sum.epoch),
+            sums::text(sum.checksum),
+        ))
     }
 
     /// For `stats_mysql_global`.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 4] {
-        let Tally { taken, refused, conflicts, failed } = &self.tally;
+        let Tally {
+            taken,
+            refused,
+            conflicts,
+            failed,
+        } = &self.tally;
         [
             ("Millrace_cluster_taken", taken.get()),
             ("Millrace_cluster_refused", refused.get()),
@@ -409,20 +549,37 @@ impl Cluster {
     }
 
     /// `PROXYSQL CLUSTER_NODE_UUID`: another proxy says who it is, in this session.
-    pub(crate) fn greeted(&self, session: u32, (host, port): (&str, u16), uuid: &str, ifaces: &str, now_s: u64) {
+    pub(crate) fn greeted(
+        &self,
+        session: u32,
+        (host, port): (&str, u16),
+        uuid: &str,
+        ifaces: &str,
+        now_s: u64,
+    ) {
         let mut clients = self.clients.borrow_mut();
         clients.retain(|client| client.uuid != uuid || client.host != host);
         if clients.len() >= CLIENTS_MAX {
             clients.remove(0);
         }
         let (uuid, host, ifaces) = (uuid.to_owned(), host.to_owned(), ifaces.to_owned());
-        clients.push(Client { session, uuid, host, port, ifaces, seen_s: now_s });
+        clients.push(Client {
+            session,
+            uuid,
+            host,
+            port,
+            ifaces,
+            seen_s: now_s,
+        });
     }
 
     /// It asks again.
     pub(crate) fn seen(&self, session: u32, now_s: u64) {
         let mut clients = self.clients.borrow_mut();
-        clients.iter_mut().filter(|client| client.session == session).for_each(|client| client.seen_s = now_s);
+        clients
+            .iter_mut()
+            .filter(|client| client.session == session)
+            .for_each(|client| client.seen_s = now_s);
     }
 }
 
@@ -454,7 +611,9 @@ impl Shared {
     }
 
     async fn settle_one(&self, at: At) -> Result<(), Said> {
-        let Some(module) = SUBJECTS.get(at).map(|subject| subject.module) else { return Ok(()) };
+        let Some(module) = SUBJECTS.get(at).map(|subject| subject.module) else {
+            return Ok(());
+        };
         if self.cluster.unsettled(at).is_none() {
             return Ok(());
         }
@@ -465,7 +624,11 @@ impl Shared {
         while let Some(version) = self.cluster.unsettled(at) {
             let (snapshot, helpers) = (self.snapshot.borrow().clone(), self.aside.helpers());
             let work = move || sums::checksum(module, &snapshot, &|| helpers.pause());
-            let checksum = self.aside.done(work).await.ok_or("a defect ended the checksum; the log has it")?;
+            let checksum = self
+                .aside
+                .done(work)
+                .await
+                .ok_or("a defect ended the checksum; the log has it")?;
             // Unless it was loaded meanwhile.
             self.cluster.settle(at, version, checksum);
         }
@@ -474,7 +637,12 @@ impl Shared {
 
     /// Before a SAVE: other proxies go by what is kept beside the rows.
     pub(crate) async fn settle_if_shared(&self, module: Module) -> Result<(), Said> {
-        let is_shared = !self.snapshot.borrow().variables.admin_cluster_username.is_empty();
+        let is_shared = !self
+            .snapshot
+            .borrow()
+            .variables
+            .admin_cluster_username
+            .is_empty();
         match at(module).filter(|_| is_shared) {
             Some(at) => self.settle_one(at).await,
             None => Ok(()),
@@ -484,7 +652,10 @@ impl Shared {
 
 /// A version 4 UUID of this chance.
 fn uuid(high: u64, low: u64) -> String {
-    let (high, low) = ((high & !0xF000) | 0x4000, (low & (u64::MAX >> 2)) | (1 << 63));
+    let (high, low) = (
+        (high & !0xF000) | 0x4000,
+        (low & (u64::MAX >> 2)) | (1 << 63),
+    );
     format!(
         "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
         high >> 32,

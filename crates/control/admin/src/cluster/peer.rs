@@ -18,7 +18,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 const PROMPT: Duration = Duration::from_secs(10);
 /// Between two looks at least, for the others on this thread.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
-/// After so many times as many looks as are enough, a difference that nobody takes over is told again.
+/// After so many times as many looks as are enough, a difference that nobody takes over is told
+/// again.
 const TOLD_AGAIN: u64 = 10;
 
 /// A module of another proxy.
@@ -76,11 +77,22 @@ pub(crate) struct Peer {
 }
 
 /// What of `stats_mysql_global` is kept, in the order of [`Known::metrics`].
-const METRICS: [&str; 4] = ["ProxySQL_Uptime", "Questions", "Client_Connections_connected", "Client_Connections_created"];
+const METRICS: [&str; 4] = [
+    "ProxySQL_Uptime",
+    "Questions",
+    "Client_Connections_connected",
+    "Client_Connections_created",
+];
 
 impl Peer {
     pub(super) fn new(row: ProxyRow) -> Self {
-        Self { row, known: RefCell::default(), met: Cell::new(Met::Nobody), gone: Cell::new(false), bell: Bell::new() }
+        Self {
+            row,
+            known: RefCell::default(),
+            met: Cell::new(Met::Nobody),
+            gone: Cell::new(false),
+            bell: Bell::new(),
+        }
     }
 
     /// Whether it is not in the list any more.
@@ -106,7 +118,10 @@ impl Peer {
     fn take_in(&self, rows: &Rows, now_s: u64) {
         let mut known = self.known.borrow_mut();
         for (subject, seen) in SUBJECTS.iter().zip(&mut known.seen) {
-            let sum = rows.iter().find_map(|row| read_sum(row, subject.name)).unwrap_or_default();
+            let sum = rows
+                .iter()
+                .find_map(|row| read_sum(row, subject.name))
+                .unwrap_or_default();
             if sum != seen.sum {
                 if sum.checksum != seen.sum.checksum {
                     (seen.changed_s, seen.looks) = (now_s, 0);
@@ -122,12 +137,21 @@ impl Peer {
         let mut known = self.known.borrow_mut();
         for (at, seen) in known.seen.iter_mut().enumerate() {
             seen.updated_s = now_s;
-            seen.looks = if seen.sum.checksum == own(at).checksum { 0 } else { seen.looks + 1 };
+            seen.looks = if seen.sum.checksum == own(at).checksum {
+                0
+            } else {
+                seen.looks + 1
+            };
         }
     }
 
     fn seen(&self, at: At) -> Seen {
-        self.known.borrow().seen.get(at).copied().unwrap_or_default()
+        self.known
+            .borrow()
+            .seen
+            .get(at)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -138,11 +162,16 @@ fn read_sum(row: &[Option<Vec<u8>>], name: &str) -> Option<Sum> {
         return None;
     }
     let checksum = sums::number(text(3)?).unwrap_or_default();
-    Some(Sum { version: text(1)?.parse().ok()?, epoch: text(2)?.parse().ok()?, checksum })
+    Some(Sum {
+        version: text(1)?.parse().ok()?,
+        epoch: text(2)?.parse().ok()?,
+        checksum,
+    })
 }
 
 impl Shared {
-    /// Looks at the proxies of `proxysql_servers`, each in a task of its own, for as long as they are there.
+    /// Looks at the proxies of `proxysql_servers`, each in a task of its own, for as long as they
+    /// are there.
     pub(crate) async fn keep_company(self: Rc<Self>) {
         loop {
             self.meet();
@@ -183,7 +212,8 @@ impl Shared {
                     line = None;
                 }
             }
-            let every = Duration::from_millis(variables.admin_cluster_check_interval_ms).max(PAUSE_MIN);
+            let every =
+                Duration::from_millis(variables.admin_cluster_check_interval_ms).max(PAUSE_MIN);
             self.pause(&peer, began + every).await;
         }
     }
@@ -193,10 +223,17 @@ impl Shared {
         let earliest = self.rt.now() + PAUSE_MIN;
         let before = self.snapshot.borrow().variables.clone();
         while !peer.gone.get() && self.rt.now() < until.max(earliest) {
-            let _or_rung = self.rt.timeout(until.max(earliest) - self.rt.now(), peer.bell.heard()).await;
+            let _or_rung = self
+                .rt
+                .timeout(until.max(earliest) - self.rt.now(), peer.bell.heard())
+                .await;
             let now = self.snapshot.borrow().variables.clone();
             let pace = |v: &Variables| {
-                (v.admin_cluster_check_interval_ms, v.admin_cluster_username.clone(), v.admin_cluster_password.clone())
+                (
+                    v.admin_cluster_check_interval_ms,
+                    v.admin_cluster_username.clone(),
+                    v.admin_cluster_password.clone(),
+                )
             };
             if pace(&before) != pace(&now) {
                 return;
@@ -219,8 +256,14 @@ impl Shared {
         up(&self.cluster.tally.failed);
         let now = self.rt.now();
         // One that says something else each time, as the time of the day, does not fill the log.
-        if known.why.is_none() || known.why.as_ref() != Some(&why) && known.told.is_none_or(|told| now - told >= AGAIN) {
-            (self.hooks.log)(&format!("cluster: {} is not followed: {}", peer.name(), on_one_line(&why)));
+        if known.why.is_none()
+            || known.why.as_ref() != Some(&why) && known.told.is_none_or(|told| now - told >= AGAIN)
+        {
+            (self.hooks.log)(&format!(
+                "cluster: {} is not followed: {}",
+                peer.name(),
+                on_one_line(&why)
+            ));
             (known.why, known.told) = (Some(why), Some(now));
         }
         true
@@ -230,23 +273,59 @@ impl Shared {
     async fn join(&self, peer: &Peer, variables: &Variables) -> Result<(Line, Met), String> {
         let port = u16::try_from(peer.row.port).unwrap_or_default();
         let mut line = Line::open(&self.rt, &peer.row.hostname, port, variables).await?;
-        let hello = format!("PROXYSQL CLUSTER_NODE_UUID {} {}", self.cluster.uuid, variables.admin_mysql_ifaces.replace(' ', ""));
-        line.ask(&hello).await.map_err(|failed| failed.to_string())?;
-        let ours = [Some(variables.admin_version.to_string()), Some(super::MILLRACE.to_owned())];
-        let rows = line.ask("SELECT @@version, @@millrace_version, @@millrace_uuid").await.unwrap_or_default();
-        let text = |cell: Option<Vec<u8>>| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let mut theirs: Vec<_> = rows.into_iter().next().unwrap_or_default().into_iter().map(text).collect();
-        let uuid = if theirs.len() > ours.len() { theirs.pop().flatten() } else { None };
+        let hello = format!(
+            "PROXYSQL CLUSTER_NODE_UUID {} {}",
+            self.cluster.uuid,
+            variables.admin_mysql_ifaces.replace(' ', "")
+        );
+        line.ask(&hello)
+            .await
+            .map_err(|failed| failed.to_string())?;
+        let ours = [
+            Some(variables.admin_version.to_string()),
+            Some(super::MILLRACE.to_owned()),
+        ];
+        let rows = line
+            .ask("SELECT @@version, @@millrace_version, @@millrace_uuid")
+            .await
+            .unwrap_or_default();
+        let text =
+            |cell: Option<Vec<u8>>| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let mut theirs: Vec<_> = rows
+            .into_iter()
+            .next()
+            .unwrap_or_default()
+            .into_iter()
+            .map(text)
+            .collect();
+        let uuid = if theirs.len() > ours.len() {
+            theirs.pop().flatten()
+        } else {
+            None
+        };
         if theirs != ours {
             let theirs = words_of_another(&format!("{theirs:?}"));
             return Err(format!(
                 "it is not a Millrace of this version: @@version and @@millrace_version are {theirs}, here {ours:?}"
             ));
         }
-        Ok((line, if uuid.as_deref() == Some(self.cluster.uuid()) { Met::Itself } else { Met::Another }))
+        Ok((
+            line,
+            if uuid.as_deref() == Some(self.cluster.uuid()) {
+                Met::Itself
+            } else {
+                Met::Another
+            },
+        ))
     }
 
-    async fn look(&self, peer: &Peer, line: &mut Option<Line>, variables: &Variables, looks: u64) -> Result<(), String> {
+    async fn look(
+        &self,
+        peer: &Peer,
+        line: &mut Option<Line>,
+        variables: &Variables,
+        looks: u64,
+    ) -> Result<(), String> {
         let mut met = peer.met();
         let line = match line {
             Some(line) if line.is_as(variables) => line,
@@ -263,12 +342,22 @@ impl Shared {
         let began = self.rt.precise_now();
         line.ask("SELECT GLOBAL_CHECKSUM()").await.map_err(words)?;
         peer.known.borrow_mut().ping = self.rt.precise_now() - began;
-        // Also where its checksum is the same: a LOAD here has to be later than what it replaces anywhere.
-        let rows = line.ask("SELECT * FROM runtime_checksums_values ORDER BY name").await.map_err(words)?;
-        let is_garbage =
-            |subject: &&Subject| rows.iter().find_map(|row| read_sum(row, subject.name)).is_some_and(|sum| !sum.is_possible());
+        // Also where its checksum is the same: a LOAD here has to be later than what it replaces
+        // anywhere.
+        let rows = line
+            .ask("SELECT * FROM runtime_checksums_values ORDER BY name")
+            .await
+            .map_err(words)?;
+        let is_garbage = |subject: &&Subject| {
+            rows.iter()
+                .find_map(|row| read_sum(row, subject.name))
+                .is_some_and(|sum| !sum.is_possible())
+        };
         if let Some(subject) = SUBJECTS.iter().find(is_garbage) {
-            return Err(format!("its {} has a version, or an epoch, that nobody can have", subject.name));
+            return Err(format!(
+                "its {} has a version, or an epoch, that nobody can have",
+                subject.name
+            ));
         }
         let (own, now_s) = (|at| self.cluster.sum(at, variables), self.now_s());
         peer.take_in(&rows, now_s);
@@ -288,26 +377,42 @@ impl Shared {
 
     async fn measure(&self, peer: &Peer, line: &mut Line) -> Result<(), Failed> {
         let began = self.rt.precise_now();
-        let rows = line.ask("SELECT * FROM stats_mysql_global ORDER BY Variable_Name").await?;
+        let rows = line
+            .ask("SELECT * FROM stats_mysql_global ORDER BY Variable_Name")
+            .await?;
         let mut known = peer.known.borrow_mut();
         (known.response, known.measured) = (self.rt.precise_now() - began, Some(self.rt.now()));
-        known.metrics = METRICS.map(|name| rows.iter().find_map(|row| read_number(row, name)).unwrap_or_default());
+        known.metrics = METRICS.map(|name| {
+            rows.iter()
+                .find_map(|row| read_number(row, name))
+                .unwrap_or_default()
+        });
         Ok(())
     }
 
     /// Takes a module over if it is time.
     async fn follow(&self, peer: &Peer, line: &mut Line, at: At) -> Result<(), Failed> {
-        let (Some(subject), seen) = (SUBJECTS.get(at), peer.seen(at)) else { return Ok(()) };
+        let (Some(subject), seen) = (SUBJECTS.get(at), peer.seen(at)) else {
+            return Ok(());
+        };
         // As it is now: what was taken over a moment ago may be what says so.
         let variables = self.snapshot.borrow().variables.clone();
         let enough = (subject.enough)(&variables);
-        let is_time_to_tell = seen.looks == enough || seen.looks > 0 && seen.looks % (enough * TOLD_AGAIN).max(1) == 0;
+        let is_time_to_tell = seen.looks == enough
+            || seen.looks > 0 && seen.looks % (enough * TOLD_AGAIN).max(1) == 0;
         let tell = |words: &str| {
             if is_time_to_tell {
-                (self.hooks.log)(&format!("cluster: {} of {} {words}", subject.name, peer.name()));
+                (self.hooks.log)(&format!(
+                    "cluster: {} of {} {words}",
+                    subject.name,
+                    peer.name()
+                ));
             }
         };
-        match self.cluster.verdict(at, (seen.sum, seen.had), seen.looks, &variables) {
+        match self
+            .cluster
+            .verdict(at, (seen.sum, seen.had), seen.looks, &variables)
+        {
             Verdict::Same | Verdict::Apart | Verdict::Ours | Verdict::Later => {}
             Verdict::Unloaded => {
                 tell(
@@ -332,13 +437,23 @@ impl Shared {
                 );
             }
             Verdict::Pull => {
-                let is_refused = seen.refused.is_some_and(|(sum, until)| sum == seen.sum && self.rt.now() < until);
-                if is_refused || self.is_newer_elsewhere(at, seen.sum) || self.comes_from_another(peer, at, seen.sum) {
+                let is_refused = seen
+                    .refused
+                    .is_some_and(|(sum, until)| sum == seen.sum && self.rt.now() < until);
+                if is_refused
+                    || self.is_newer_elsewhere(at, seen.sum)
+                    || self.comes_from_another(peer, at, seen.sum)
+                {
                     return Ok(());
                 }
                 match self.pull(peer, line, at, seen.had).await {
                     Ok(()) => {}
-                    Err(Failed::Lost(why)) => return Err(Failed::Lost(format!("{} was not taken over: {why}", subject.name))),
+                    Err(Failed::Lost(why)) => {
+                        return Err(Failed::Lost(format!(
+                            "{} was not taken over: {why}",
+                            subject.name
+                        )));
+                    }
                     Err(Failed::Said(why)) => {
                         up(&self.cluster.tally.refused);
                         (self.hooks.log)(&format!(
@@ -362,21 +477,31 @@ impl Shared {
         let peers = self.cluster.peers.borrow();
         peers.iter().any(|peer| {
             let known = peer.known.borrow();
-            let refused = |seen: &Seen| seen.refused.is_some_and(|(refused, _)| refused == seen.sum);
+            let refused =
+                |seen: &Seen| seen.refused.is_some_and(|(refused, _)| refused == seen.sum);
             known.why.is_none()
-                && !known.pulling.is_some_and(|(which, since)| which == at && self.rt.now() - since >= PROMPT)
-                && known.seen.get(at).is_some_and(|seen| seen.sum.version > 1 && seen.sum.epoch > sum.epoch && !refused(seen))
+                && !known
+                    .pulling
+                    .is_some_and(|(which, since)| which == at && self.rt.now() - since >= PROMPT)
+                && known.seen.get(at).is_some_and(|seen| {
+                    seen.sum.version > 1 && seen.sum.epoch > sum.epoch && !refused(seen)
+                })
         })
     }
 
     /// Whether the same is on its way from another one.
     pub(super) fn comes_from_another(&self, peer: &Peer, at: At, sum: Sum) -> bool {
         let peers = self.cluster.peers.borrow();
-        peers.iter().filter(|other| !std::ptr::eq(&***other, peer)).any(|other| {
-            let known = other.known.borrow();
-            let comes = known.pulling.is_some_and(|(which, since)| which == at && self.rt.now() - since < PROMPT);
-            comes && known.seen.get(at).is_some_and(|seen| seen.sum == sum)
-        })
+        peers
+            .iter()
+            .filter(|other| !std::ptr::eq(&***other, peer))
+            .any(|other| {
+                let known = other.known.borrow();
+                let comes = known
+                    .pulling
+                    .is_some_and(|(which, since)| which == at && self.rt.now() - since < PROMPT);
+                comes && known.seen.get(at).is_some_and(|seen| seen.sum == sum)
+            })
     }
 
     /// Seconds since 1970.
@@ -387,10 +512,16 @@ impl Shared {
 
 fn read_number(row: &[Option<Vec<u8>>], name: &str) -> Option<u64> {
     let text = |at: usize| std::str::from_utf8(row.get(at)?.as_deref()?).ok();
-    if text(0)? == name { text(1)?.parse().ok() } else { None }
+    if text(0)? == name {
+        text(1)?.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// How long ago, in milliseconds.
 pub(crate) fn ms_since(rt: &Rt, at: Option<Instant>) -> u64 {
-    at.map_or(0, |at| u64::try_from((rt.now() - at).as_millis()).unwrap_or(u64::MAX))
+    at.map_or(0, |at| {
+        u64::try_from((rt.now() - at).as_millis()).unwrap_or(u64::MAX)
+    })
 }

@@ -18,8 +18,17 @@ impl Shared {
             let mut into = Into::table(conn, "main.runtime_checksums_values", 4)?;
             for (at, subject) in SUBJECTS.iter().enumerate() {
                 let sum = self.cluster.sum(at, &variables);
-                let text = if sum.version == 0 { String::new() } else { sums::text(sum.checksum) };
-                into.row(&[&subject.name, &signed(sum.version), &signed(sum.epoch), &text])?;
+                let text = if sum.version == 0 {
+                    String::new()
+                } else {
+                    sums::text(sum.checksum)
+                };
+                into.row(&[
+                    &subject.name,
+                    &signed(sum.version),
+                    &signed(sum.epoch),
+                    &text,
+                ])?;
             }
             Ok(())
         })?;
@@ -38,7 +47,13 @@ impl Shared {
     }
 
     /// Fills one of the tables of other proxies; `table` is its name with its schema.
-    pub(crate) fn fill_peers(&self, conn: &Connection, table: &str, observe: Observe, view: View) -> Result<(), SqlError> {
+    pub(crate) fn fill_peers(
+        &self,
+        conn: &Connection,
+        table: &str,
+        observe: Observe,
+        view: View,
+    ) -> Result<(), SqlError> {
         let peers = self.cluster.peers.borrow();
         match observe {
             Observe::PeerChecksums => {
@@ -46,7 +61,11 @@ impl Shared {
                 for peer in peers.iter() {
                     for (subject, seen) in SUBJECTS.iter().zip(&peer.known.borrow().seen) {
                         // They are made of passwords, too, and who has one can try what fits.
-                        let checksum = if view == View::Stats { String::new() } else { sums::text(seen.sum.checksum) };
+                        let checksum = if view == View::Stats {
+                            String::new()
+                        } else {
+                            sums::text(seen.sum.checksum)
+                        };
                         #[rustfmt::skip]
                         into.row(&[
                             &peer.row.hostname, &peer.row.port, &subject.name, &signed(seen.sum.version), &signed(seen.sum.epoch),
@@ -72,7 +91,10 @@ impl Shared {
                 let mut into = Into::table(conn, table, 9)?;
                 for peer in peers.iter() {
                     let known = peer.known.borrow();
-                    let versions = known.seen.iter().fold(0_u64, |sum, seen| sum.saturating_add(seen.sum.version));
+                    let versions = known
+                        .seen
+                        .iter()
+                        .fold(0_u64, |sum, seen| sum.saturating_add(seen.sum.version));
                     let age = signed(ms_since(&self.rt, known.looked).saturating_mul(1000));
                     let ping = i64::try_from(known.ping.as_micros()).unwrap_or(i64::MAX);
                     #[rustfmt::skip]
@@ -85,7 +107,13 @@ impl Shared {
             _ => {
                 let mut into = Into::table(conn, table, 5)?;
                 for client in self.cluster.clients.borrow().iter() {
-                    into.row(&[&client.uuid, &client.host, &client.port, &client.ifaces, &signed(client.seen_s)])?;
+                    into.row(&[
+                        &client.uuid,
+                        &client.host,
+                        &client.port,
+                        &client.ifaces,
+                        &signed(client.seen_s),
+                    ])?;
                 }
             }
         }

@@ -1,10 +1,12 @@
-//! What of a module other proxies get, line by line, and its checksum: the same for the same rows in whatever order they were written.
+//! What of a module other proxies get, line by line, and its checksum: the same for the same rows
+//! in whatever order they were written.
 
 use crate::rows::Mapped;
 use crate::tables::Module;
 use config::Snapshot;
 
-/// Of these every proxy has its own: where it listens, and what depends on its machine. `admin-version` cannot be set.
+/// Of these every proxy has its own: where it listens, and what depends on its machine.
+/// `admin-version` cannot be set.
 const NOT_SHARED: [&str; 10] = [
     "admin-mysql_ifaces",
     "admin-restapi_enabled",
@@ -27,7 +29,11 @@ pub(crate) fn is_shared(variable: &str) -> bool {
 }
 
 /// What is in force of a module, one line of JSON a row, each with its table.
-pub(crate) fn lines(module: Module, snapshot: &Snapshot, line: &mut dyn FnMut(&'static str, &[u8])) {
+pub(crate) fn lines(
+    module: Module,
+    snapshot: &Snapshot,
+    line: &mut dyn FnMut(&'static str, &[u8]),
+) {
     match module {
         Module::Servers => {
             rows(snapshot.servers.rows(), line);
@@ -48,7 +54,9 @@ pub(crate) fn lines(module: Module, snapshot: &Snapshot, line: &mut dyn FnMut(&'
         Module::ProxysqlServers => rows(snapshot.proxies.rows().iter().cloned(), line),
         _ => {}
     }
-    let Some(prefix) = module.prefix() else { return };
+    let Some(prefix) = module.prefix() else {
+        return;
+    };
     for pair in snapshot.variables.pairs() {
         if pair.0.starts_with(prefix) && is_shared(pair.0) {
             line(VARIABLES, serde_json::json!(pair).to_string().as_bytes());
@@ -72,7 +80,10 @@ pub(crate) fn checksum(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) ->
         if hashes.len() % 64 == 0 {
             pause();
         }
-        hashes.push(sql::spooky::hash64(line, sql::spooky::hash64(table.as_bytes(), 0)));
+        hashes.push(sql::spooky::hash64(
+            line,
+            sql::spooky::hash64(table.as_bytes(), 0),
+        ));
     });
     if hashes.is_empty() {
         return 0;
@@ -84,7 +95,11 @@ pub(crate) fn checksum(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) ->
 
 /// As ProxySQL spells it.
 pub(crate) fn text(checksum: u64) -> String {
-    if checksum == 0 { "0x0".into() } else { format!("0x{checksum:016X}") }
+    if checksum == 0 {
+        "0x0".into()
+    } else {
+        format!("0x{checksum:016X}")
+    }
 }
 
 /// The same, read.
@@ -105,9 +120,17 @@ mod tests {
             destination_hostgroup: *hostgroup,
             ..FastRoutingRow::default()
         });
-        let rules = rules.iter().map(|id| RuleRow { rule_id: *id, active: 1, apply: 1, ..RuleRow::default() });
+        let rules = rules.iter().map(|id| RuleRow {
+            rule_id: *id,
+            active: 1,
+            apply: 1,
+            ..RuleRow::default()
+        });
         let rules = Rules::build(rules, fast, &Variables::default()).unwrap();
-        Snapshot { rules: Arc::new(rules), ..Snapshot::default() }
+        Snapshot {
+            rules: Arc::new(rules),
+            ..Snapshot::default()
+        }
     }
 
     fn sum(snapshot: &Snapshot) -> u64 {
@@ -145,7 +168,10 @@ mod tests {
         for number in [0, 1, u64::MAX] {
             assert_eq!(super::number(&text(number)), Some(number));
         }
-        assert_eq!((text(0), text(171)), ("0x0".into(), "0x00000000000000AB".into()));
+        assert_eq!(
+            (text(0), text(171)),
+            ("0x0".into(), "0x00000000000000AB".into())
+        );
         assert_eq!(number("7"), None);
     }
 
@@ -153,13 +179,21 @@ mod tests {
     fn where_a_proxy_listens_is_its_own() {
         let of = |pairs: &[(&str, &str)]| {
             let (variables, _) = Variables::build(pairs.iter().copied()).unwrap();
-            let snapshot = Snapshot { variables: Arc::new(variables), ..Snapshot::default() };
-            [Module::MysqlVariables, Module::AdminVariables].map(|module| checksum(module, &snapshot, &|| ()))
+            let snapshot = Snapshot {
+                variables: Arc::new(variables),
+                ..Snapshot::default()
+            };
+            [Module::MysqlVariables, Module::AdminVariables]
+                .map(|module| checksum(module, &snapshot, &|| ()))
         };
         let usual = of(&[]);
         assert_eq!(
             usual,
-            of(&[("mysql-interfaces", "127.0.0.1:1"), ("admin-mysql_ifaces", "127.0.0.1:2"), ("mysql-threads", "1")])
+            of(&[
+                ("mysql-interfaces", "127.0.0.1:1"),
+                ("admin-mysql_ifaces", "127.0.0.1:2"),
+                ("mysql-threads", "1")
+            ])
         );
         let [mysql, admin] = of(&[("mysql-multiplexing", "false")]);
         assert!(mysql != usual[0] && admin == usual[1]);
@@ -170,10 +204,20 @@ mod tests {
 
     #[test]
     fn the_list_of_proxies_has_one_too() {
-        let row = |hostname: &str| ProxyRow { hostname: hostname.into(), ..ProxyRow::default() };
+        let row = |hostname: &str| ProxyRow {
+            hostname: hostname.into(),
+            ..ProxyRow::default()
+        };
         let of = |rows: Vec<ProxyRow>| {
             let proxies = Arc::new(config::Proxies::build(rows).unwrap());
-            checksum(Module::ProxysqlServers, &Snapshot { proxies, ..Snapshot::default() }, &|| ())
+            checksum(
+                Module::ProxysqlServers,
+                &Snapshot {
+                    proxies,
+                    ..Snapshot::default()
+                },
+                &|| (),
+            )
         };
         assert_eq!(of(vec![row("a"), row("b")]), of(vec![row("b"), row("a")]));
         assert_ne!(of(vec![row("a")]), of(vec![row("b")]));

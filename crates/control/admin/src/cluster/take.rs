@@ -1,4 +1,5 @@
-//! Giving a module to another proxy, and taking one over: whole, with the checksum that was promised, or not at all.
+//! Giving a module to another proxy, and taking one over: whole, with the checksum that was
+//! promised, or not at all.
 
 use super::decide::{Sum, Verdict};
 use super::line::{Failed, Line, Room, Rows};
@@ -55,7 +56,8 @@ fn rows<T: Mapped>(pieces: &Pieces, help: &dyn Help) -> Result<Vec<T>, Vec<Refus
     for (_, text) in pieces.iter().filter(|(table, _)| table == T::TABLE) {
         help.pause();
         for line in text.split(|byte| *byte == b'\n') {
-            let row = T::read_json(line).map_err(|error| vec![no_row(T::TABLE, rows.len() + 1, &error)])?;
+            let row = T::read_json(line)
+                .map_err(|error| vec![no_row(T::TABLE, rows.len() + 1, &error)])?;
             rows.push(row);
         }
     }
@@ -64,7 +66,10 @@ fn rows<T: Mapped>(pieces: &Pieces, help: &dyn Help) -> Result<Vec<T>, Vec<Refus
 
 /// Where it does not fit, and not what stands there: it may be a password, and this is for the log.
 fn no_row(table: &'static str, nth: usize, error: &serde_json::Error) -> Refusal {
-    let words = format!("has no row of this version as number {nth}: it does not fit at its byte {}", error.column());
+    let words = format!(
+        "has no row of this version as number {nth}: it does not fit at its byte {}",
+        error.column()
+    );
     sql_refusal(table, SqlError(words))
 }
 
@@ -72,8 +77,8 @@ fn variables(pieces: &Pieces, prefix: &str) -> Result<build::Pairs, Vec<Refusal>
     let mut pairs = build::Pairs::new();
     for (_, text) in pieces.iter().filter(|(table, _)| table == sums::VARIABLES) {
         for line in text.split(|byte| *byte == b'\n') {
-            let pair: (String, String) =
-                serde_json::from_slice(line).map_err(|error| vec![no_row(sums::VARIABLES, pairs.len() + 1, &error)])?;
+            let pair: (String, String) = serde_json::from_slice(line)
+                .map_err(|error| vec![no_row(sums::VARIABLES, pairs.len() + 1, &error)])?;
             // Nobody else says where this one listens.
             if pair.0.starts_with(prefix) && sums::is_shared(&pair.0) {
                 pairs.push(pair);
@@ -85,19 +90,37 @@ fn variables(pieces: &Pieces, prefix: &str) -> Result<build::Pairs, Vec<Refusal>
 
 /// The snapshot in which a module is as another proxy gave it.
 fn built(module: Module, pieces: &Pieces, now: &Snapshot, help: &dyn Help) -> Built {
-    let mut next = Snapshot { generation: now.generation + 1, ..now.clone() };
+    let mut next = Snapshot {
+        generation: now.generation + 1,
+        ..now.clone()
+    };
     let notices = match module {
-        Module::Servers => build::all_servers(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?)?,
+        Module::Servers => build::all_servers(
+            &mut next,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+        )?,
         Module::Users => build::users(&mut next, rows(pieces, help)?, help)?,
-        Module::Rules => {
-            build::rules_and_rewrites(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?, help)?
-        }
-        Module::Firewall => {
-            build::whole_firewall(&mut next, rows(pieces, help)?, rows(pieces, help)?, rows(pieces, help)?, help)?
-        }
+        Module::Rules => build::rules_and_rewrites(
+            &mut next,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+            help,
+        )?,
+        Module::Firewall => build::whole_firewall(
+            &mut next,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+            rows(pieces, help)?,
+            help,
+        )?,
         Module::ProxysqlServers => build::proxies(&mut next, rows(pieces, help)?)?,
         other => match other.prefix() {
-            Some(prefix) => build::checked_variables(variables(pieces, prefix)?, prefix, &mut next, help)?,
+            Some(prefix) => {
+                build::checked_variables(variables(pieces, prefix)?, prefix, &mut next, help)?
+            }
             None => Vec::new(),
         },
     };
@@ -111,8 +134,11 @@ fn head(sum: Sum) -> Vec<u8> {
 
 fn read_head(bytes: &[u8]) -> Option<Sum> {
     let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
-    let sum =
-        Sum { version: words.next()?.parse().ok()?, epoch: words.next()?.parse().ok()?, checksum: sums::number(words.next()?)? };
+    let sum = Sum {
+        version: words.next()?.parse().ok()?,
+        epoch: words.next()?.parse().ok()?,
+        checksum: sums::number(words.next()?)?,
+    };
     (words.next().is_none() && sum.is_possible()).then_some(sum)
 }
 
@@ -129,16 +155,24 @@ fn taken_apart(rows: Rows) -> Option<(Sum, Pieces)> {
 impl Shared {
     /// `PROXYSQL CLUSTER_PULL name`: what is in force of a module, all at one moment.
     pub(crate) async fn give(&self, name: &str) -> Result<Grid, Said> {
-        let at = SUBJECTS.iter().position(|subject| subject.name.eq_ignore_ascii_case(name));
+        let at = SUBJECTS
+            .iter()
+            .position(|subject| subject.name.eq_ignore_ascii_case(name));
         let at = at.ok_or_else(|| format!("'{name}' is nothing that proxies share"))?;
         self.settle_one(at).await?;
         let (module, snapshot) = (SUBJECTS[at].module, self.snapshot.borrow().clone());
         let sum = self.cluster.sum(at, &snapshot.variables);
         if sum.version == 0 {
-            return Err(Said::Sql(format!("{} is not shared: its admin-checksum variable is false", SUBJECTS[at].name)));
+            return Err(Said::Sql(format!(
+                "{} is not shared: its admin-checksum variable is false",
+                SUBJECTS[at].name
+            )));
         }
         let helpers = self.aside.helpers();
-        let pieces = self.aside.done(move || pieces(module, &snapshot, &|| helpers.pause())).await;
+        let pieces = self
+            .aside
+            .done(move || pieces(module, &snapshot, &|| helpers.pause()))
+            .await;
         let mut grid = Grid::new(["table", "rows"]);
         grid.push(Some(b""));
         grid.push(Some(&head(sum)));
@@ -151,14 +185,29 @@ impl Shared {
 
     /// Takes a module over from another proxy. Refused, it is as it was before.
     /// `had`: the other's checksum before.
-    pub(crate) async fn pull(&self, peer: &Peer, line: &mut Line, at: At, had: Option<u64>) -> Result<(), Failed> {
-        let Some(subject) = SUBJECTS.get(at) else { return Ok(()) };
+    pub(crate) async fn pull(
+        &self,
+        peer: &Peer,
+        line: &mut Line,
+        at: At,
+        had: Option<u64>,
+    ) -> Result<(), Failed> {
+        let Some(subject) = SUBJECTS.get(at) else {
+            return Ok(());
+        };
         peer.known.borrow_mut().pulling = Some((at, self.rt.now()));
         let _until_then = Pulling(peer);
-        // What it takes is given back when it is in force: several may come at once, and wait for each other in the end only.
+        // What it takes is given back when it is in force: several may come at once, and wait for
+        // each other in the end only.
         let mut room = Room::among(&self.cluster.coming);
-        let rows = line.ask_in(&format!("PROXYSQL CLUSTER_PULL {}", subject.name), &mut room).await?;
-        let (sum, pieces) = taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
+        let rows = line
+            .ask_in(
+                &format!("PROXYSQL CLUSTER_PULL {}", subject.name),
+                &mut room,
+            )
+            .await?;
+        let (sum, pieces) =
+            taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
         match self.take_over(subject, at, (sum, had), pieces, peer).await {
             Ok(()) => Ok(()),
             Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(Failed::Said(why)),
@@ -181,7 +230,11 @@ impl Shared {
             // An operator has said so while it came.
             return Ok(());
         }
-        if self.cluster.verdict(at, (theirs, had), u64::MAX, &now.variables) != Verdict::Pull {
+        if self
+            .cluster
+            .verdict(at, (theirs, had), u64::MAX, &now.variables)
+            != Verdict::Pull
+        {
             // Somebody was faster: an operator here, or another proxy.
             return Ok(());
         }
@@ -199,14 +252,24 @@ impl Shared {
             .map_err(|refused| because(module.words(), &refused))?;
         if checksum != theirs.checksum {
             let (came, said) = (sums::text(checksum), sums::text(theirs.checksum));
-            return Err(Said::Sql(format!("what came has the checksum {came} and not {said}")));
+            return Err(Said::Sql(format!(
+                "what came has the checksum {came} and not {said}"
+            )));
         }
         if module == Module::AdminVariables {
-            access::check_at(&next.variables, &self.open_at).map_err(|refused| because(module.words(), &refused))?;
+            access::check_at(&next.variables, &self.open_at)
+                .map_err(|refused| because(module.words(), &refused))?;
         }
         let events = self.events_after(module, &next).await?;
-        let waiting = next.variables.waiting_for_a_start(&self.snapshot.borrow().variables);
-        for notice in notices.iter().map(ToString::to_string).chain(events.notice).chain(waiting) {
+        let waiting = next
+            .variables
+            .waiting_for_a_start(&self.snapshot.borrow().variables);
+        for notice in notices
+            .iter()
+            .map(ToString::to_string)
+            .chain(events.notice)
+            .chain(waiting)
+        {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
         self.keep(subject, &next)?;
@@ -219,12 +282,18 @@ impl Shared {
         }
         up(&self.cluster.tally.taken);
         let Sum { version, epoch, .. } = theirs;
-        let words = format!("cluster: {} was taken over from {from}, version {version} of epoch {epoch}", subject.name);
+        let words = format!(
+            "cluster: {} was taken over from {from}, version {version} of epoch {epoch}",
+            subject.name
+        );
         (self.hooks.log)(&words);
         if (subject.saves)(&self.snapshot.borrow().variables)
             && let Err(SqlError(why)) = self.save_in_force(module)
         {
-            (self.hooks.log)(&format!("cluster: {} is in force and not saved: {why}", subject.name));
+            (self.hooks.log)(&format!(
+                "cluster: {} is in force and not saved: {why}",
+                subject.name
+            ));
         }
         if let Err(Said::Sql(late) | Said::Coded(_, _, late)) = entered {
             (self.hooks.log)(&format!("cluster: {}: {late}", subject.name));
@@ -235,13 +304,24 @@ impl Shared {
     /// To disk as it is in force, and nothing that an operator has only tried in memory.
     fn save_in_force(&self, module: Module) -> Result<(), SqlError> {
         let mark = self.cluster.mark(module);
-        let mark = mark.as_ref().map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
-        layers::in_force_to_disk(&self.engine.borrow(), module, &self.snapshot.borrow(), sums::is_shared, mark)
+        let mark = mark
+            .as_ref()
+            .map(|(name, version, epoch, checksum)| (*name, *version, *epoch, checksum.as_str()));
+        layers::in_force_to_disk(
+            &self.engine.borrow(),
+            module,
+            &self.snapshot.borrow(),
+            sums::is_shared,
+            mark,
+        )
     }
 
     /// In memory it is as it will be in force: whole, or as before.
     fn keep(&self, subject: &Subject, next: &Snapshot) -> Result<(), Said> {
-        let kept = self.engine.borrow().transaction(|conn| layers::keep(conn, subject.module, next, sums::is_shared));
+        let kept = self
+            .engine
+            .borrow()
+            .transaction(|conn| layers::keep(conn, subject.module, next, sums::is_shared));
         Ok(kept?)
     }
 }
@@ -259,9 +339,17 @@ mod tests {
             destination_hostgroup: i % 7,
             ..FastRoutingRow::default()
         });
-        let rule = RuleRow { rule_id: 3, active: 1, match_digest: Some("^SELECT".into()), ..RuleRow::default() };
+        let rule = RuleRow {
+            rule_id: 3,
+            active: 1,
+            match_digest: Some("^SELECT".into()),
+            ..RuleRow::default()
+        };
         let rules = Rules::build([rule], fast, &Variables::default()).unwrap();
-        Snapshot { rules: Arc::new(rules), ..Snapshot::default() }
+        Snapshot {
+            rules: Arc::new(rules),
+            ..Snapshot::default()
+        }
     }
 
     #[test]
@@ -269,13 +357,23 @@ mod tests {
         let text = br#"["u","s3cret","s3cret","s3cret"]"#.to_vec();
         let wrong = vec![
             (<config::UserRow as Mapped>::TABLE.to_owned(), text),
-            (sums::VARIABLES.to_owned(), br#"["admin-x",["s3cret"]]"#.to_vec()),
+            (
+                sums::VARIABLES.to_owned(),
+                br#"["admin-x",["s3cret"]]"#.to_vec(),
+            ),
         ];
-        let users = rows::<config::UserRow>(&wrong, &config::Alone).map(drop).unwrap_err();
-        let said = users.into_iter().chain(variables(&wrong, "admin-").map(drop).unwrap_err());
+        let users = rows::<config::UserRow>(&wrong, &config::Alone)
+            .map(drop)
+            .unwrap_err();
+        let said = users
+            .into_iter()
+            .chain(variables(&wrong, "admin-").map(drop).unwrap_err());
         let words: Vec<_> = said.map(|refused| refused.to_string()).collect();
         assert!(
-            words.len() == 2 && words.iter().all(|words| words.contains("number 1") && !words.contains("s3cret")),
+            words.len() == 2
+                && words
+                    .iter()
+                    .all(|words| words.contains("number 1") && !words.contains("s3cret")),
             "{words:?}"
         );
     }
@@ -288,7 +386,12 @@ mod tests {
         assert!(whole.len() > 2, "in pieces");
         let (next, _) = built(module, &whole, &Snapshot::default(), &config::Alone).unwrap();
         assert_eq!((of(&next), next.generation), (of(&given), 1));
-        assert!(next.rules.fast().rows().any(|row| row.schemaname == "shard_4" && row.destination_hostgroup == 4));
+        assert!(
+            next.rules
+                .fast()
+                .rows()
+                .any(|row| row.schemaname == "shard_4" && row.destination_hostgroup == 4)
+        );
         // A part of it has another one, and what is no row is refused.
         let part = whole[..whole.len() - 1].to_vec();
         let (next, _) = built(module, &part, &Snapshot::default(), &config::Alone).unwrap();
@@ -297,36 +400,88 @@ mod tests {
         broken.last_mut().unwrap().1.pop();
         let refused = built(module, &broken, &Snapshot::default(), &config::Alone).unwrap_err();
         assert!(
-            refused[0].to_string().starts_with("mysql_query_rules_fast_routing: has no row of this version as number"),
+            refused[0].to_string().starts_with(
+                "mysql_query_rules_fast_routing: has no row of this version as number"
+            ),
             "{refused:?}"
         );
     }
 
     #[test]
     fn a_head_is_read_again_and_nothing_else_is_one() {
-        let sum = Sum { version: 3, epoch: 1_700_000_000, checksum: 171 };
+        let sum = Sum {
+            version: 3,
+            epoch: 1_700_000_000,
+            checksum: 171,
+        };
         assert_eq!(read_head(&head(sum)), Some(sum));
-        for wrong in ["", "3 4", "3 4 5", "3 4 0xZ", "3 4 0x5 6", "-1 4 0x5", "3 18446744073709551615 0x5"] {
+        for wrong in [
+            "",
+            "3 4",
+            "3 4 5",
+            "3 4 0xZ",
+            "3 4 0x5 6",
+            "-1 4 0x5",
+            "3 18446744073709551615 0x5",
+        ] {
             assert_eq!(read_head(wrong.as_bytes()), None, "{wrong}");
         }
         let cell = |text: &str| Some(text.as_bytes().to_vec());
         assert_eq!(taken_apart(vec![]), None);
         assert_eq!(taken_apart(vec![vec![cell("")]]), None);
-        assert_eq!(taken_apart(vec![vec![cell(""), cell("1 2 0x3")], vec![cell("t"), None]]), None);
-        let fine = taken_apart(vec![vec![cell(""), cell("1 2 0x3")], vec![cell("t"), cell("[]")]]);
-        assert_eq!(fine, Some((Sum { version: 1, epoch: 2, checksum: 3 }, vec![("t".into(), b"[]".to_vec())])));
+        assert_eq!(
+            taken_apart(vec![vec![cell(""), cell("1 2 0x3")], vec![cell("t"), None]]),
+            None
+        );
+        let fine = taken_apart(vec![
+            vec![cell(""), cell("1 2 0x3")],
+            vec![cell("t"), cell("[]")],
+        ]);
+        assert_eq!(
+            fine,
+            Some((
+                Sum {
+                    version: 1,
+                    epoch: 2,
+                    checksum: 3
+                },
+                vec![("t".into(), b"[]".to_vec())]
+            ))
+        );
     }
 
     #[test]
     fn variables_of_others_do_not_say_where_this_one_listens() {
-        let (theirs, _) = Variables::build([("mysql-interfaces", "127.0.0.1:1"), ("mysql-multiplexing", "false")]).unwrap();
-        let theirs = Snapshot { variables: Arc::new(theirs), ..Snapshot::default() };
+        let (theirs, _) = Variables::build([
+            ("mysql-interfaces", "127.0.0.1:1"),
+            ("mysql-multiplexing", "false"),
+        ])
+        .unwrap();
+        let theirs = Snapshot {
+            variables: Arc::new(theirs),
+            ..Snapshot::default()
+        };
         let mut given = pieces(Module::MysqlVariables, &theirs, &|| ());
-        given.push((sums::VARIABLES.into(), br#"["mysql-interfaces","127.0.0.1:1"]"#.to_vec()));
-        given.push((sums::VARIABLES.into(), br#"["admin-read_only","true"]"#.to_vec()));
-        let (next, _) = built(Module::MysqlVariables, &given, &Snapshot::default(), &config::Alone).unwrap();
+        given.push((
+            sums::VARIABLES.into(),
+            br#"["mysql-interfaces","127.0.0.1:1"]"#.to_vec(),
+        ));
+        given.push((
+            sums::VARIABLES.into(),
+            br#"["admin-read_only","true"]"#.to_vec(),
+        ));
+        let (next, _) = built(
+            Module::MysqlVariables,
+            &given,
+            &Snapshot::default(),
+            &config::Alone,
+        )
+        .unwrap();
         assert!(!next.variables.mysql_multiplexing && !next.variables.admin_read_only);
-        assert_eq!(next.variables.mysql_interfaces, Variables::default().mysql_interfaces);
+        assert_eq!(
+            next.variables.mysql_interfaces,
+            Variables::default().mysql_interfaces
+        );
         assert_eq!(
             sums::checksum(Module::MysqlVariables, &next, &|| ()),
             sums::checksum(Module::MysqlVariables, &theirs, &|| ())

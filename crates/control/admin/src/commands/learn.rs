@@ -34,7 +34,10 @@ const SOURCES: &[(&str, Source)] = &[
 pub(super) fn parse(words: &[&str]) -> Option<Command> {
     let mut rest = after(words, "LEARN MYSQL FIREWALL")?;
     let mut lesson = Lesson::default();
-    if let Some((source, more)) = SOURCES.iter().find_map(|(text, source)| Some((*source, after(rest, text)?))) {
+    if let Some((source, more)) = SOURCES
+        .iter()
+        .find_map(|(text, source)| Some((*source, after(rest, text)?)))
+    {
         lesson.from = Some(source);
         rest = more;
     }
@@ -58,13 +61,33 @@ mod tests {
             _ => None,
         };
         assert_eq!(learned("learn mysql firewall;"), Some((None, None)));
-        assert_eq!(learned("LEARN MYSQL FIREWALL FROM HISTORY"), Some((Some(Source::History), None)));
-        assert_eq!(learned("LEARN MYSQL FIREWALL FROM DETECTED FOR 'Bob'"), Some((Some(Source::Detected), Some("Bob".into()))));
-        assert_eq!(learned("LEARN MYSQL FIREWALL FOR bob"), Some((None, Some("bob".into()))));
-        assert_eq!(learned("LEARN MYSQL FIREWALL FROM BLOCKED"), Some((Some(Source::Blocked), None)));
-        for text in ["LEARN MYSQL FIREWALL FROM", "LEARN MYSQL FIREWALL FOR", "LEARN MYSQL FIREWALL FOR a b", "LEARN MYSQL"] {
+        assert_eq!(
+            learned("LEARN MYSQL FIREWALL FROM HISTORY"),
+            Some((Some(Source::History), None))
+        );
+        assert_eq!(
+            learned("LEARN MYSQL FIREWALL FROM DETECTED FOR 'Bob'"),
+            Some((Some(Source::Detected), Some("Bob".into())))
+        );
+        assert_eq!(
+            learned("LEARN MYSQL FIREWALL FOR bob"),
+            Some((None, Some("bob".into())))
+        );
+        assert_eq!(
+            learned("LEARN MYSQL FIREWALL FROM BLOCKED"),
+            Some((Some(Source::Blocked), None))
+        );
+        for text in [
+            "LEARN MYSQL FIREWALL FROM",
+            "LEARN MYSQL FIREWALL FOR",
+            "LEARN MYSQL FIREWALL FOR a b",
+            "LEARN MYSQL",
+        ] {
             assert_eq!(learned(text), None, "{text}");
         }
-        assert!(matches!(parse("LEARN MYSQL FIREWALL", View::Stats), Command::Sql(_)));
+        assert!(matches!(
+            parse("LEARN MYSQL FIREWALL", View::Stats),
+            Command::Sql(_)
+        ));
     }
 }

@@ -1,6 +1,8 @@
-//! The admin grammar: a text becomes one value, or is left to SQLite. Letters' case and blanks do not matter.
+//! The admin grammar: a text becomes one value, or is left to SQLite. Letters' case and blanks do
+//! not matter.
 //!
-//! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so here.
+//! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so
+//! here.
 
 mod gui;
 mod learn;
@@ -51,7 +53,8 @@ pub enum Command {
     Set(Assignment),
     /// Answered with OK; nothing is done.
     Accept,
-    /// A statement of ours that answers it; `:version`, `:name`, `:user`, `:id` in it are the session's.
+    /// A statement of ours that answers it; `:version`, `:name`, `:user`, `:id` in it are the
+    /// session's.
     Query(String),
     /// `USE schema`.
     Use(String),
@@ -115,19 +118,24 @@ pub fn parse(text: &str, view: View) -> Command {
     let text = text.trim();
     let text = text.strip_suffix(';').unwrap_or(text).trim_end();
     let first = text.split_whitespace().next().unwrap_or_default();
-    if ["INSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
+    if ["INSERT", "REPLACE", "UPDATE", "DELETE"]
+        .iter()
+        .any(|word| first.eq_ignore_ascii_case(word))
+    {
         // Scripts have tens of thousands of them, and no command of ours begins like this.
         return Command::Sql(text.to_owned());
     }
     let words: Vec<&str> = text.split_whitespace().take(WORDS_MAX).collect();
-    let [first, ..] = words[..] else { return Command::Blank };
+    let [first, ..] = words[..] else {
+        return Command::Blank;
+    };
     let known = match first.to_ascii_uppercase().as_str() {
         "SELECT" => select(text, &words, view),
         "SHOW" => show::parse(&words, view),
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
-        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE" | "EXPLAIN" | "LEARN" | "PULL"
-        | "SIGNAL"
+        "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE"
+        | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
             if view == View::Stats =>
         {
             None
@@ -136,43 +144,71 @@ pub fn parse(text: &str, view: View) -> Command {
         "CHECKSUM" => moves::checksum(&words),
         "PROXYSQL" => proxysql::parse(&words),
         "KILL" => kill(&words),
-        "LOGENTRY" if words.len() > 1 => Some(Command::Log(text[first.len()..].trim_start().to_owned())),
+        "LOGENTRY" if words.len() > 1 => {
+            Some(Command::Log(text[first.len()..].trim_start().to_owned()))
+        }
         "TRUNCATE" => truncate(&words),
         "EXPLAIN" => route::parse(text, &words),
         "LEARN" => learn::parse(&words),
-        "PULL" | "SIGNAL" => Some(Command::NotAvailable("waiting for other threads is not needed here, and not available")),
+        "PULL" | "SIGNAL" => Some(Command::NotAvailable(
+            "waiting for other threads is not needed here, and not available",
+        )),
         "USE" if words.len() == 2 => Some(Command::Use(unquoted(words[1]).to_owned())),
         // Every form of them: SQLite would begin a transaction that all operators are in.
         "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => Some(Command::Accept),
         "START" if after(&words, "START TRANSACTION").is_some() => Some(Command::Accept),
-        "LOCK" | "UNLOCK" if words.get(1).is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) => {
+        "LOCK" | "UNLOCK"
+            if words
+                .get(1)
+                .is_some_and(|word| word.to_ascii_uppercase().starts_with("TABLE")) =>
+        {
             Some(Command::Accept)
         }
         comment if comment.starts_with("/*!") && is_set_in_comment(text) => Some(Command::Accept),
         _ => None,
     };
-    let known = known.or_else(|| if view == View::Admin { ours_said_wrongly(&words) } else { None });
+    let known = known.or_else(|| {
+        if view == View::Admin {
+            ours_said_wrongly(&words)
+        } else {
+            None
+        }
+    });
     known.unwrap_or_else(|| Command::Sql(text.to_owned()))
 }
 
-/// Of a command that is our own nobody knows the form by heart, and SQLite's `near "ROUTE"` would not help.
+/// Of a command that is our own nobody knows the form by heart, and SQLite's `near "ROUTE"` would
+/// not help.
 fn ours_said_wrongly(words: &[&str]) -> Option<Command> {
     const FORMS: &[(&str, &str)] = &[
         (
             "EXPLAIN ROUTE",
             "use EXPLAIN ROUTE '<sql>' [AS user] [IN schema] [FROM client] [ON address:port] [FLAG n], or EXPLAIN ROUTE AGAINST DIGESTS [ALL]",
         ),
-        ("LEARN", "use LEARN MYSQL FIREWALL [FROM DIGESTS | FROM HISTORY | FROM DETECTED | FROM BLOCKED] [FOR user]"),
-        ("PROXYSQL FLUSH QUERY CACHE", "use PROXYSQL FLUSH QUERY CACHE [FOR TABLE [schema.]name | FOR DIGEST 0x…]"),
+        (
+            "LEARN",
+            "use LEARN MYSQL FIREWALL [FROM DIGESTS | FROM HISTORY | FROM DETECTED | FROM BLOCKED] [FOR user]",
+        ),
+        (
+            "PROXYSQL FLUSH QUERY CACHE",
+            "use PROXYSQL FLUSH QUERY CACHE [FOR TABLE [schema.]name | FOR DIGEST 0x…]",
+        ),
     ];
-    FORMS.iter().find(|(begin, _)| after(words, begin).is_some()).map(|(_, form)| Command::NotAvailable(form))
+    FORMS
+        .iter()
+        .find(|(begin, _)| after(words, begin).is_some())
+        .map(|(_, form)| Command::NotAvailable(form))
 }
 
 /// Whether the words are one of these texts.
 pub(crate) fn is(words: &[&str], texts: &[&str]) -> bool {
     texts.iter().any(|text| {
         let mut wanted = text.split(' ');
-        words.iter().all(|word| wanted.next().is_some_and(|wanted| wanted.eq_ignore_ascii_case(word))) && wanted.next().is_none()
+        words.iter().all(|word| {
+            wanted
+                .next()
+                .is_some_and(|wanted| wanted.eq_ignore_ascii_case(word))
+        }) && wanted.next().is_none()
     })
 }
 
@@ -193,8 +229,14 @@ pub(crate) fn literal(text: &str) -> String {
 }
 
 fn is_set_in_comment(text: &str) -> bool {
-    let inside = text.trim_start_matches("/*!").trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
-    inside.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("set")) && text.ends_with("*/")
+    let inside = text
+        .trim_start_matches("/*!")
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .trim_start();
+    inside
+        .get(..3)
+        .is_some_and(|word| word.eq_ignore_ascii_case("set"))
+        && text.ends_with("*/")
 }
 
 fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
@@ -203,19 +245,34 @@ fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
             return Some(Command::ShowConfig);
         }
         if let Some(path) = after(words, "SELECT CONFIG INTO OUTFILE") {
-            return Some(Command::WriteConfig { path: path.join(" "), select: true });
+            return Some(Command::WriteConfig {
+                path: path.join(" "),
+                select: true,
+            });
         }
     }
     if is(words, &["SELECT $$"]) {
         return Some(Command::DollarProbe);
     }
-    let short = if text.len() <= COMPACT_BYTES_MAX { text } else { "" };
-    let compact: String = short.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_uppercase();
+    let short = if text.len() <= COMPACT_BYTES_MAX {
+        text
+    } else {
+        ""
+    };
+    let compact: String = short
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect::<String>()
+        .to_ascii_uppercase();
     let answered = match compact.as_str() {
-        "SELECT@@VERSION_COMMENT" | "SELECT@@VERSION_COMMENTLIMIT1" => "SELECT '(ProxySQL Admin Module)'",
+        "SELECT@@VERSION_COMMENT" | "SELECT@@VERSION_COMMENTLIMIT1" => {
+            "SELECT '(ProxySQL Admin Module)'"
+        }
         "SELECTVERSION()" => "SELECT :version AS 'version()'",
         "SELECTDATABASE()" => "SELECT 'admin' AS 'DATABASE()'",
-        "SELECTDATABASE(),USER()LIMIT1" | "SELECTUSER(),DATABASE()LIMIT1" => "SELECT 'admin' AS 'DATABASE()', :name AS 'USER()'",
+        "SELECTDATABASE(),USER()LIMIT1" | "SELECTUSER(),DATABASE()LIMIT1" => {
+            "SELECT 'admin' AS 'DATABASE()', :name AS 'USER()'"
+        }
         "SELECTUSER()" => "SELECT :user AS 'user()'",
         "SELECTCURRENT_USER()" | "SELECTCURRENT_USER" => "SELECT :user AS 'current_user()'",
         "SELECTCONNECTION_ID()" => "SELECT :id AS 'CONNECTION_ID()'",
@@ -223,7 +280,11 @@ fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
         "SELECTCONCAT(@@VERSION,'',@@VERSION_COMMENT)" => "SELECT :version || ' Admin Module'",
         "SELECTSCHEMA()" => "SELECT 'admin' AS 'SCHEMA()'",
         "SELECTNOW()" => "SELECT datetime('now') AS 'NOW()'",
-        _ => return door::hello::variables_asked(text).map(Command::Variables).or_else(|| information_schema(text, view)),
+        _ => {
+            return door::hello::variables_asked(text)
+                .map(Command::Variables)
+                .or_else(|| information_schema(text, view));
+        }
     };
     Some(Command::Query(answered.into()))
 }
@@ -231,27 +292,47 @@ fn select(text: &str, words: &[&str], view: View) -> Option<Command> {
 /// Dump tools and graphical clients read what schemas, tables and columns there are.
 fn information_schema(text: &str, view: View) -> Option<Command> {
     let schemas: door::catalog::Schemas<'_> = match view {
-        View::Admin => {
-            &[("main", "main"), ("disk", "disk"), ("stats", "stats"), ("monitor", "monitor"), ("stats_history", "stats_history")]
-        }
-        View::Stats => &[("main", "main"), ("monitor", "monitor"), ("stats_history", "stats_history")],
+        View::Admin => &[
+            ("main", "main"),
+            ("disk", "disk"),
+            ("stats", "stats"),
+            ("monitor", "monitor"),
+            ("stats_history", "stats_history"),
+        ],
+        View::Stats => &[
+            ("main", "main"),
+            ("monitor", "monitor"),
+            ("stats_history", "stats_history"),
+        ],
     };
     door::catalog::replace(text, schemas).map(Command::Query)
 }
 
 fn kill(words: &[&str]) -> Option<Command> {
     let statement_only = after(words, "KILL QUERY").is_some();
-    let [id] = after(words, "KILL QUERY").or_else(|| after(words, "KILL CONNECTION")).or_else(|| after(words, "KILL"))? else {
+    let [id] = after(words, "KILL QUERY")
+        .or_else(|| after(words, "KILL CONNECTION"))
+        .or_else(|| after(words, "KILL"))?
+    else {
         return None;
     };
-    Some(Command::Kill { session: id.parse().ok()?, statement_only })
+    Some(Command::Kill {
+        session: id.parse().ok()?,
+        statement_only,
+    })
 }
 
 fn truncate(words: &[&str]) -> Option<Command> {
-    let [name] = after(words, "TRUNCATE TABLE").or_else(|| after(words, "TRUNCATE"))? else { return None };
+    let [name] = after(words, "TRUNCATE TABLE").or_else(|| after(words, "TRUNCATE"))? else {
+        return None;
+    };
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("stats.").unwrap_or(&name);
-    matches!(name, "stats_mysql_query_digest" | "stats_mysql_query_digest_reset").then_some(Command::ForgetDigests)
+    matches!(
+        name,
+        "stats_mysql_query_digest" | "stats_mysql_query_digest_reset"
+    )
+    .then_some(Command::ForgetDigests)
 }
 
 #[cfg(test)]
@@ -271,14 +352,24 @@ mod tests {
             "LEARN MYSQL FIREWALL FROM NOWHERE",
             "PROXYSQL FLUSH QUERY CACHE FOR DIGEST 1",
         ] {
-            assert!(matches!(parse(text, View::Admin), Command::NotAvailable(form) if form.starts_with("use ")), "{text}");
-            assert!(matches!(parse(text, View::Stats), Command::Sql(_)), "{text}");
+            assert!(
+                matches!(parse(text, View::Admin), Command::NotAvailable(form) if form.starts_with("use ")),
+                "{text}"
+            );
+            assert!(
+                matches!(parse(text, View::Stats), Command::Sql(_)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn blanks_case_and_one_semicolon_do_not_matter_and_comments_do() {
-        let wanted = Command::Move { module: Module::Servers, from: Layer::Memory, to: Layer::Runtime };
+        let wanted = Command::Move {
+            module: Module::Servers,
+            from: Layer::Memory,
+            to: Layer::Runtime,
+        };
         for text in [
             "LOAD MYSQL SERVERS TO RUNTIME",
             " load  mysql\tservers\nto run ;",
@@ -300,20 +391,33 @@ mod tests {
 
     #[test]
     fn what_only_an_operator_may_do_is_plain_sql_for_the_statistics_user() {
-        for text in
-            ["LOAD MYSQL SERVERS TO RUNTIME", "PROXYSQL SHUTDOWN", "KILL CONNECTION 1", "USE main", "SAVE CONFIG TO FILE x"]
-        {
-            assert_eq!(parse(text, View::Stats), Command::Sql(text.into()), "{text}");
+        for text in [
+            "LOAD MYSQL SERVERS TO RUNTIME",
+            "PROXYSQL SHUTDOWN",
+            "KILL CONNECTION 1",
+            "USE main",
+            "SAVE CONFIG TO FILE x",
+        ] {
+            assert_eq!(
+                parse(text, View::Stats),
+                Command::Sql(text.into()),
+                "{text}"
+            );
             assert_ne!(admin(text), Command::Sql(text.into()), "{text}");
         }
-        assert_eq!(parse("SELECT CONFIG FILE", View::Stats), Command::Sql("SELECT CONFIG FILE".into()));
+        assert_eq!(
+            parse("SELECT CONFIG FILE", View::Stats),
+            Command::Sql("SELECT CONFIG FILE".into())
+        );
     }
 
     /// Texts of all kinds of pieces, put together without sense.
     fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
         let mut text = String::new();
         for _ in 0..seed % 12 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             text += pieces[(seed >> 33) as usize % pieces.len()];
         }
         text

@@ -34,12 +34,32 @@ const SUBJECTS: &[(&str, &str, bool)] = &[
     ("MYSQL USERS", "mysql_users", true),
     ("MYSQL QUERY RULES", "mysql_query_rules", true),
     ("MYSQL VARIABLES", "global_variables", true),
-    ("MYSQL REPLICATION HOSTGROUPS", "mysql_replication_hostgroups", true),
-    ("MYSQL GROUP REPLICATION HOSTGROUPS", "mysql_group_replication_hostgroups", false),
+    (
+        "MYSQL REPLICATION HOSTGROUPS",
+        "mysql_replication_hostgroups",
+        true,
+    ),
+    (
+        "MYSQL GROUP REPLICATION HOSTGROUPS",
+        "mysql_group_replication_hostgroups",
+        false,
+    ),
     ("MYSQL GALERA HOSTGROUPS", "mysql_galera_hostgroups", false),
-    ("MYSQL AURORA HOSTGROUPS", "mysql_aws_aurora_hostgroups", false),
-    ("MYSQL HOSTGROUP ATTRIBUTES", "mysql_hostgroup_attributes", false),
-    ("MYSQL SERVERS SSL PARAMS", "mysql_servers_ssl_params", false),
+    (
+        "MYSQL AURORA HOSTGROUPS",
+        "mysql_aws_aurora_hostgroups",
+        false,
+    ),
+    (
+        "MYSQL HOSTGROUP ATTRIBUTES",
+        "mysql_hostgroup_attributes",
+        false,
+    ),
+    (
+        "MYSQL SERVERS SSL PARAMS",
+        "mysql_servers_ssl_params",
+        false,
+    ),
 ];
 
 const TO_RUNTIME: &[&str] = &["TO RUNTIME", "TO RUN", "FROM MEMORY", "FROM MEM"];
@@ -52,23 +72,37 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
     let rest = &words[1..];
     if let Some(path) = after(rest, "CONFIG TO FILE").filter(|_| !loads) {
         // The path may hold blanks: it is taken from the text.
-        let path = path.first().map_or("", |first| &text[text.len() - tail_len(text, first)..]);
-        return Some(Command::WriteConfig { path: path.to_owned(), select: false });
+        let path = path
+            .first()
+            .map_or("", |first| &text[text.len() - tail_len(text, first)..]);
+        return Some(Command::WriteConfig {
+            path: path.to_owned(),
+            select: false,
+        });
     }
     if is(rest, &["MYSQL DIGEST TO DISK"]) && !loads {
         return Some(Command::KeepDigests);
     }
     if let (true, Some([name, to @ ..])) = (loads, after(rest, "MYSQL USER")) {
-        return is(to, &["TO RUNTIME", "TO RUN"]).then(|| Command::LoadUser(unquoted(name).to_owned()));
+        return is(to, &["TO RUNTIME", "TO RUN"])
+            .then(|| Command::LoadUser(unquoted(name).to_owned()));
     }
-    let (module, direction) = Module::ALL.iter().find_map(|module| Some((*module, after(rest, module.words())?)))?;
+    let (module, direction) = Module::ALL
+        .iter()
+        .find_map(|module| Some((*module, after(rest, module.words())?)))?;
     if loads && is(direction, &["FROM CONFIG"]) && has_config(module) {
         return Some(Command::LoadConfig(module));
     }
     let layers = if loads {
-        [(TO_RUNTIME, Layer::Memory, Layer::Runtime), (FROM_DISK, Layer::Disk, Layer::Memory)]
+        [
+            (TO_RUNTIME, Layer::Memory, Layer::Runtime),
+            (FROM_DISK, Layer::Disk, Layer::Memory),
+        ]
     } else {
-        [(TO_DISK, Layer::Memory, Layer::Disk), (FROM_RUNTIME, Layer::Runtime, Layer::Memory)]
+        [
+            (TO_DISK, Layer::Memory, Layer::Disk),
+            (FROM_RUNTIME, Layer::Runtime, Layer::Memory),
+        ]
     };
     let (_, from, to) = *layers.iter().find(|(texts, ..)| is(direction, texts))?;
     if module == Module::Coredump && to != Layer::Runtime {
@@ -81,11 +115,16 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
 fn tail_len(text: &str, first: &str) -> usize {
     let upper = text.to_ascii_uppercase();
     let file = upper.find("FILE").map_or(0, |at| at + 4);
-    text[file..].find(first).map_or(first.len(), |at| text.len() - file - at)
+    text[file..]
+        .find(first)
+        .map_or(first.len(), |at| text.len() - file - at)
 }
 
 fn has_config(module: Module) -> bool {
-    !matches!(module, Module::SqliteVariables | Module::ClickhouseVariables | Module::Coredump)
+    !matches!(
+        module,
+        Module::SqliteVariables | Module::ClickhouseVariables | Module::Coredump
+    )
 }
 
 pub(super) fn checksum(words: &[&str]) -> Option<Command> {
@@ -111,16 +150,25 @@ mod tests {
     #[test]
     fn every_module_has_every_form() {
         for module in Module::ALL {
-            let moved = |verb: &str, direction: &str| match parse(&format!("{verb} {} {direction}", module.words()), View::Admin)
-            {
-                Command::Move { module: found, from, to } => {
+            let moved = |verb: &str, direction: &str| match parse(
+                &format!("{verb} {} {direction}", module.words()),
+                View::Admin,
+            ) {
+                Command::Move {
+                    module: found,
+                    from,
+                    to,
+                } => {
                     assert_eq!(found, *module);
                     Some((from, to))
                 }
                 _ => None,
             };
             for direction in TO_RUNTIME {
-                assert_eq!(moved("LOAD", direction), Some((Layer::Memory, Layer::Runtime)));
+                assert_eq!(
+                    moved("LOAD", direction),
+                    Some((Layer::Memory, Layer::Runtime))
+                );
             }
             if *module == Module::Coredump {
                 continue;
@@ -132,7 +180,10 @@ mod tests {
                 assert_eq!(moved("SAVE", direction), Some((Layer::Memory, Layer::Disk)));
             }
             for direction in FROM_RUNTIME {
-                assert_eq!(moved("SAVE", direction), Some((Layer::Runtime, Layer::Memory)));
+                assert_eq!(
+                    moved("SAVE", direction),
+                    Some((Layer::Runtime, Layer::Memory))
+                );
             }
             assert_eq!(moved("LOAD", "TO DISK"), None);
             assert_eq!(moved("SAVE", "FROM CONFIG"), None);
@@ -141,19 +192,40 @@ mod tests {
 
     #[test]
     fn names_and_paths_are_kept_as_they_were_written() {
-        assert_eq!(parse("load mysql user Bob to runtime", View::Admin), Command::LoadUser("Bob".into()));
-        let saved = |path: &str| Command::WriteConfig { path: path.into(), select: false };
-        assert_eq!(parse("SAVE CONFIG TO  FILE /tmp/a  File.cnf;", View::Admin), saved("/tmp/a  File.cnf"));
+        assert_eq!(
+            parse("load mysql user Bob to runtime", View::Admin),
+            Command::LoadUser("Bob".into())
+        );
+        let saved = |path: &str| Command::WriteConfig {
+            path: path.into(),
+            select: false,
+        };
+        assert_eq!(
+            parse("SAVE CONFIG TO  FILE /tmp/a  File.cnf;", View::Admin),
+            saved("/tmp/a  File.cnf")
+        );
         assert_eq!(parse("SAVE CONFIG TO FILE", View::Admin), saved(""));
     }
 
     #[test]
     fn checksums_are_of_memory_unless_disk_is_named() {
-        let of = |disk| Command::Checksum(Subject::Table { words: "MYSQL SERVERS", table: "mysql_servers", disk });
+        let of = |disk| {
+            Command::Checksum(Subject::Table {
+                words: "MYSQL SERVERS",
+                table: "mysql_servers",
+                disk,
+            })
+        };
         assert_eq!(parse("CHECKSUM MYSQL SERVERS", View::Admin), of(false));
         assert_eq!(parse("checksum mem mysql servers", View::Admin), of(false));
         assert_eq!(parse("CHECKSUM DISK MYSQL SERVERS", View::Admin), of(true));
-        assert!(matches!(parse("CHECKSUM DISK MYSQL GALERA HOSTGROUPS", View::Admin), Command::Sql(_)));
-        assert!(matches!(parse("CHECKSUM TABLE mysql_servers", View::Admin), Command::Sql(_)));
+        assert!(matches!(
+            parse("CHECKSUM DISK MYSQL GALERA HOSTGROUPS", View::Admin),
+            Command::Sql(_)
+        ));
+        assert!(matches!(
+            parse("CHECKSUM TABLE mysql_servers", View::Admin),
+            Command::Sql(_)
+        ));
     }
 }

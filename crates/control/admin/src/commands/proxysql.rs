@@ -34,14 +34,38 @@ const VERBS: &[(&str, Verb)] = &[
 ];
 
 const NOT_AVAILABLE: &[(&str, &str)] = &[
-    ("PROXYSQL STOP", "PROXYSQL STOP is not available in this version; PROXYSQL PAUSE stops new clients"),
-    ("PROXYSQL RESTART", "PROXYSQL RESTART is not available in this version; restart the process"),
-    ("PROXYSQL COREDUMP", "PROXYSQL COREDUMP is not available in this version"),
-    ("PROXYSQL COMPRESSEDCOREDUMP", "PROXYSQL COMPRESSEDCOREDUMP is not available in this version"),
-    ("PROXYSQL MEMPROFILE START", "PROXYSQL MEMPROFILE is not available in this version"),
-    ("PROXYSQL MEMPROFILE STOP", "PROXYSQL MEMPROFILE is not available in this version"),
-    ("PROXYSQL GCOV DUMP", "PROXYSQL GCOV is not available in this version"),
-    ("PROXYSQL GCOV RESET", "PROXYSQL GCOV is not available in this version"),
+    (
+        "PROXYSQL STOP",
+        "PROXYSQL STOP is not available in this version; PROXYSQL PAUSE stops new clients",
+    ),
+    (
+        "PROXYSQL RESTART",
+        "PROXYSQL RESTART is not available in this version; restart the process",
+    ),
+    (
+        "PROXYSQL COREDUMP",
+        "PROXYSQL COREDUMP is not available in this version",
+    ),
+    (
+        "PROXYSQL COMPRESSEDCOREDUMP",
+        "PROXYSQL COMPRESSEDCOREDUMP is not available in this version",
+    ),
+    (
+        "PROXYSQL MEMPROFILE START",
+        "PROXYSQL MEMPROFILE is not available in this version",
+    ),
+    (
+        "PROXYSQL MEMPROFILE STOP",
+        "PROXYSQL MEMPROFILE is not available in this version",
+    ),
+    (
+        "PROXYSQL GCOV DUMP",
+        "PROXYSQL GCOV is not available in this version",
+    ),
+    (
+        "PROXYSQL GCOV RESET",
+        "PROXYSQL GCOV is not available in this version",
+    ),
 ];
 
 pub(super) fn parse(words: &[&str]) -> Option<Command> {
@@ -60,40 +84,72 @@ pub(super) fn parse(words: &[&str]) -> Option<Command> {
     if is(words, &["PROXYSQL FLUSH MYSQL CLIENT HOSTS"]) {
         return Some(Command::FlushClientHosts);
     }
-    let verb = VERBS.iter().find(|(text, _)| is(words, &[text])).map(|(_, verb)| Command::Proxysql(*verb));
-    let not_available = || NOT_AVAILABLE.iter().find(|(text, _)| is(words, &[text])).map(|(_, why)| Command::NotAvailable(why));
+    let verb = VERBS
+        .iter()
+        .find(|(text, _)| is(words, &[text]))
+        .map(|(_, verb)| Command::Proxysql(*verb));
+    let not_available = || {
+        NOT_AVAILABLE
+            .iter()
+            .find(|(text, _)| is(words, &[text]))
+            .map(|(_, why)| Command::NotAvailable(why))
+    };
     verb.or_else(not_available)
 }
 
 fn is_uuid(text: &str) -> bool {
-    let is_fine = |(at, byte): (usize, u8)| if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() };
+    let is_fine = |(at, byte): (usize, u8)| {
+        if matches!(at, 8 | 13 | 18 | 23) {
+            byte == b'-'
+        } else {
+            byte.is_ascii_hexdigit()
+        }
+    };
     text.len() == 36 && text.bytes().enumerate().all(is_fine)
 }
 
-/// `[FOR TABLE [schema.]name | FOR DIGEST 0x…]`, of which only the first three words are ProxySQL's.
+/// `[FOR TABLE [schema.]name | FOR DIGEST 0x…]`, of which only the first three words are
+/// ProxySQL's.
 fn flush_cache(which: &[&str]) -> Option<FlushCache> {
     match which {
         [] => Some(FlushCache::All),
-        [r#for, kind, name @ ..] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("TABLE") => {
+        [r#for, kind, name @ ..]
+            if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("TABLE") =>
+        {
             let whole = name.join(" ");
             let (first, rest) = name_at(&whole)?;
             let (schema, name) = match rest.strip_prefix('.') {
-                Some(rest) => (Some(first), name_at(rest).filter(|(_, rest)| rest.is_empty())?.0),
+                Some(rest) => (
+                    Some(first),
+                    name_at(rest).filter(|(_, rest)| rest.is_empty())?.0,
+                ),
                 None => (None, Some(first).filter(|_| rest.is_empty())?),
             };
-            Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() })
+            Some(FlushCache::Table {
+                schema: schema.map(Into::into),
+                name: name.into(),
+            })
         }
-        [r#for, kind, digest] if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("DIGEST") => {
+        [r#for, kind, digest]
+            if r#for.eq_ignore_ascii_case("FOR") && kind.eq_ignore_ascii_case("DIGEST") =>
+        {
             let digest = unquoted(digest).to_ascii_lowercase();
-            u64::from_str_radix(digest.strip_prefix("0x")?, 16).ok().map(FlushCache::Digest)
+            u64::from_str_radix(digest.strip_prefix("0x")?, 16)
+                .ok()
+                .map(FlushCache::Digest)
         }
         _ => None,
     }
 }
 
-/// The name that a text begins with, and what follows it. In quotes it may have any sign, a quote twice.
+/// The name that a text begins with, and what follows it. In quotes it may have any sign, a quote
+/// twice.
 fn name_at(text: &str) -> Option<(String, &str)> {
-    let Some(quote) = text.chars().next().filter(|sign| ['`', '"', '\''].contains(sign)) else {
+    let Some(quote) = text
+        .chars()
+        .next()
+        .filter(|sign| ['`', '"', '\''].contains(sign))
+    else {
         let end = text.find(['.', ' ']).unwrap_or(text.len());
         return (end > 0).then(|| (text[..end].to_owned(), &text[end..]));
     };
@@ -119,13 +175,39 @@ mod tests {
     fn another_proxy_says_who_it_is_and_where_it_listens() {
         let parsed = |text: &str| parse(&text.split_whitespace().collect::<Vec<_>>());
         let uuid = "01234567-89ab-4cde-8f01-23456789ABCD";
-        let node = |ifaces: &str| Some(Command::ClusterNode { uuid: uuid.to_lowercase(), ifaces: ifaces.into() });
-        assert_eq!(parsed(&format!("proxysql cluster_node_uuid {uuid} 127.0.0.1:6032;/tmp/a")), node("127.0.0.1:6032;/tmp/a"));
-        assert_eq!(parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {uuid}")), node(""));
-        for wrong in ["", "x", &uuid[1..], &uuid.replace('-', "0"), &format!("{uuid} a b")] {
-            assert_eq!(parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {wrong}")), None, "{wrong}");
+        let node = |ifaces: &str| {
+            Some(Command::ClusterNode {
+                uuid: uuid.to_lowercase(),
+                ifaces: ifaces.into(),
+            })
+        };
+        assert_eq!(
+            parsed(&format!(
+                "proxysql cluster_node_uuid {uuid} 127.0.0.1:6032;/tmp/a"
+            )),
+            node("127.0.0.1:6032;/tmp/a")
+        );
+        assert_eq!(
+            parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {uuid}")),
+            node("")
+        );
+        for wrong in [
+            "",
+            "x",
+            &uuid[1..],
+            &uuid.replace('-', "0"),
+            &format!("{uuid} a b"),
+        ] {
+            assert_eq!(
+                parsed(&format!("PROXYSQL CLUSTER_NODE_UUID {wrong}")),
+                None,
+                "{wrong}"
+            );
         }
-        assert_eq!(parsed("PROXYSQL CLUSTER_PULL mysql_users"), Some(Command::ClusterPull("mysql_users".into())));
+        assert_eq!(
+            parsed("PROXYSQL CLUSTER_PULL mysql_users"),
+            Some(Command::ClusterPull("mysql_users".into()))
+        );
         assert_eq!(parsed("PROXYSQL CLUSTER_PULL"), None);
     }
 
@@ -136,10 +218,20 @@ mod tests {
             _ => None,
         };
         assert_eq!(flushed("proxysql flush query cache"), Some(FlushCache::All));
-        let table =
-            |schema: Option<&str>, name: &str| Some(FlushCache::Table { schema: schema.map(Into::into), name: name.into() });
-        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR TABLE t"), table(None, "t"));
-        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE for table `shop`.`t`"), table(Some("shop"), "t"));
+        let table = |schema: Option<&str>, name: &str| {
+            Some(FlushCache::Table {
+                schema: schema.map(Into::into),
+                name: name.into(),
+            })
+        };
+        assert_eq!(
+            flushed("PROXYSQL FLUSH QUERY CACHE FOR TABLE t"),
+            table(None, "t")
+        );
+        assert_eq!(
+            flushed("PROXYSQL FLUSH QUERY CACHE for table `shop`.`t`"),
+            table(Some("shop"), "t")
+        );
         for (name, schema, table_name) in [
             ("`t`", None, "t"),
             ("'shop'.\"t\"", Some("shop"), "t"),
@@ -147,12 +239,23 @@ mod tests {
             ("`a``b`", None, "a`b"),
             ("shop.`my table`", Some("shop"), "my table"),
         ] {
-            assert_eq!(flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")), table(schema, table_name), "{name}");
+            assert_eq!(
+                flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")),
+                table(schema, table_name),
+                "{name}"
+            );
         }
         for name in ["", "a.b.c", "`a", "my table", "a.", ".a", "`a`b"] {
-            assert_eq!(flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")), None, "{name}");
+            assert_eq!(
+                flushed(&format!("PROXYSQL FLUSH QUERY CACHE FOR TABLE {name}")),
+                None,
+                "{name}"
+            );
         }
-        assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST '0xAB'"), Some(FlushCache::Digest(0xAB)));
+        assert_eq!(
+            flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST '0xAB'"),
+            Some(FlushCache::Digest(0xAB))
+        );
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE FOR DIGEST 12"), None);
         assert_eq!(flushed("PROXYSQL FLUSH QUERY CACHE NOW"), None);
     }

@@ -5,21 +5,41 @@ use crate::engine::View;
 use crate::tables::{self, Schema};
 
 const FIXED: &[(&str, &str)] = &[
-    ("SHOW DATABASES", "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1"),
-    ("SHOW SCHEMAS", "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1"),
-    ("SHOW MYSQL STATUS", "SELECT Variable_Name AS Variable_name, Variable_Value AS Value FROM stats_mysql_global ORDER BY 1"),
-    ("SHOW FULL PROCESSLIST", "SELECT * FROM stats_mysql_processlist"),
-    ("SHOW PROCESSLIST", "SELECT SessionID, user, db, hostgroup, command, time_ms, info FROM stats_mysql_processlist"),
+    (
+        "SHOW DATABASES",
+        "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1",
+    ),
+    (
+        "SHOW SCHEMAS",
+        "SELECT seq, name, file FROM pragma_database_list WHERE seq <> 1",
+    ),
+    (
+        "SHOW MYSQL STATUS",
+        "SELECT Variable_Name AS Variable_name, Variable_Value AS Value FROM stats_mysql_global ORDER BY 1",
+    ),
+    (
+        "SHOW FULL PROCESSLIST",
+        "SELECT * FROM stats_mysql_processlist",
+    ),
+    (
+        "SHOW PROCESSLIST",
+        "SELECT SessionID, user, db, hostgroup, command, time_ms, info FROM stats_mysql_processlist",
+    ),
     ("SHOW MYSQL USERS", "SELECT * FROM mysql_users"),
     ("SHOW MYSQL SERVERS", "SELECT * FROM mysql_servers"),
     ("SHOW CHARSET", CHARSETS),
     ("SHOW CHARACTER SET", CHARSETS),
-    ("SHOW COLLATION", "SELECT * FROM mysql_collations ORDER BY Id"),
-    ("SHOW COLLATIONS", "SELECT * FROM mysql_collations ORDER BY Id"),
+    (
+        "SHOW COLLATION",
+        "SELECT * FROM mysql_collations ORDER BY Id",
+    ),
+    (
+        "SHOW COLLATIONS",
+        "SELECT * FROM mysql_collations ORDER BY Id",
+    ),
 ];
 
-const CHARSETS: &str =
-    "SELECT Charset, Collation AS 'Default collation' FROM mysql_collations WHERE \"Default\"='Yes' ORDER BY Id";
+const CHARSETS: &str = "SELECT Charset, Collation AS 'Default collation' FROM mysql_collations WHERE \"Default\"='Yes' ORDER BY Id";
 
 /// Which variables, by the beginning of their names.
 const VARIABLES: &[(&str, &str)] = &[
@@ -34,9 +54,14 @@ const VARIABLES: &[(&str, &str)] = &[
 
 pub(super) fn parse(words: &[&str], view: View) -> Option<Command> {
     if is(words, &["SHOW PROMETHEUS METRICS"]) {
-        return Some(Command::NotAvailable("metrics for Prometheus are not available in this version"));
+        return Some(Command::NotAvailable(
+            "metrics for Prometheus are not available in this version",
+        ));
     }
-    let fixed = FIXED.iter().find(|(show, _)| is(words, &[show])).map(|(_, sql)| (*sql).to_owned());
+    let fixed = FIXED
+        .iter()
+        .find(|(show, _)| is(words, &[show]))
+        .map(|(_, sql)| (*sql).to_owned());
     fixed
         .or_else(|| variables(words))
         .or_else(|| tables(words))
@@ -54,14 +79,19 @@ pub(super) fn like(words: &[&str]) -> Option<Option<String>> {
         [like, pattern @ ..] if like.eq_ignore_ascii_case("like") && !pattern.is_empty() => {
             // MySQL escapes `_` and `%` with a backslash.
             let pattern = pattern.join(" ");
-            Some(Some(format!("LIKE {} ESCAPE '\\'", literal(unquoted(&pattern)))))
+            Some(Some(format!(
+                "LIKE {} ESCAPE '\\'",
+                literal(unquoted(&pattern))
+            )))
         }
         _ => None,
     }
 }
 
 fn variables(words: &[&str]) -> Option<String> {
-    let (prefix, rest) = VARIABLES.iter().find_map(|(show, prefix)| Some((prefix, after(words, show)?)))?;
+    let (prefix, rest) = VARIABLES
+        .iter()
+        .find_map(|(show, prefix)| Some((prefix, after(words, show)?)))?;
     let mut sql = format!(
         "SELECT variable_name AS Variable_name, variable_value AS Value FROM global_variables WHERE variable_name LIKE '{prefix}%'"
     );
@@ -73,8 +103,10 @@ fn variables(words: &[&str]) -> Option<String> {
 
 fn tables(words: &[&str]) -> Option<String> {
     let (schema, rest) = of_schema(after(words, "SHOW TABLES")?);
-    let mut sql =
-        format!("SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'", name(schema)?);
+    let mut sql = format!(
+        "SELECT name AS tables FROM {}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence'",
+        name(schema)?
+    );
     if let Some(condition) = like(rest)? {
         sql += &format!(" AND name {condition}");
     }
@@ -101,15 +133,21 @@ pub(super) fn table(text: &str, view: View) -> Option<(&str, &str)> {
         Some((schema, table)) => Some((name(unquoted(schema))?, name(unquoted(table))?)),
         None => {
             let table = name(unquoted(text))?;
-            let found = tables::copies().into_iter().find(|copy| copy.name.eq_ignore_ascii_case(table));
-            let schema = found.map(|copy| copy.schema).filter(|schema| (view, *schema) != (View::Stats, Schema::Stats));
+            let found = tables::copies()
+                .into_iter()
+                .find(|copy| copy.name.eq_ignore_ascii_case(table));
+            let schema = found
+                .map(|copy| copy.schema)
+                .filter(|schema| (view, *schema) != (View::Stats, Schema::Stats));
             Some((schema.unwrap_or(Schema::Main).name(), table))
         }
     }
 }
 
 fn create(words: &[&str], view: View) -> Option<String> {
-    let [named] = after(words, "SHOW CREATE TABLE")? else { return None };
+    let [named] = after(words, "SHOW CREATE TABLE")? else {
+        return None;
+    };
     let (schema, table) = table(named, view)?;
     let name = literal(table);
     Some(format!(
@@ -142,7 +180,9 @@ fn dump_tools(words: &[&str]) -> Option<String> {
     if let Some(rest) = after(words, "SHOW TABLE STATUS") {
         let (schema, rest) = of_schema(rest);
         let schema = name(schema)?;
-        let condition = like(rest)?.map(|condition| format!("AND name {condition}")).unwrap_or_default();
+        let condition = like(rest)?
+            .map(|condition| format!("AND name {condition}"))
+            .unwrap_or_default();
         return Some(format!(
             "SELECT name AS Name, 'InnoDB' AS Engine, '10' AS Version, 'Dynamic' AS Row_format, 0 AS Rows, 0 AS Avg_row_length, \
              0 AS Data_length, 0 AS Max_data_length, 0 AS Index_length, 0 AS Data_free, NULL AS Auto_increment, NULL AS Create_time, \
@@ -150,14 +190,22 @@ fn dump_tools(words: &[&str]) -> Option<String> {
              FROM {schema}.sqlite_master WHERE type='table' AND name <> 'sqlite_sequence' {condition} ORDER BY name"
         ));
     }
-    if after(words, "SHOW TRIGGERS").is_some() || after(words, "SHOW EVENTS").is_some() || is(words, &["SHOW PLUGINS"]) {
+    if after(words, "SHOW TRIGGERS").is_some()
+        || after(words, "SHOW EVENTS").is_some()
+        || is(words, &["SHOW PLUGINS"])
+    {
         return Some("SELECT NULL AS Name WHERE 0".into());
     }
-    if let Some(rest) = after(words, "SHOW FUNCTION STATUS").or_else(|| after(words, "SHOW PROCEDURE STATUS")) {
+    if let Some(rest) =
+        after(words, "SHOW FUNCTION STATUS").or_else(|| after(words, "SHOW PROCEDURE STATUS"))
+    {
         return (!rest.is_empty()).then(|| "SELECT NULL AS Name WHERE 0".into());
     }
-    let named = after(words, "SHOW CREATE DATABASE IF NOT EXISTS").or_else(|| after(words, "SHOW CREATE DATABASE"))?;
+    let named = after(words, "SHOW CREATE DATABASE IF NOT EXISTS")
+        .or_else(|| after(words, "SHOW CREATE DATABASE"))?;
     let [schema] = named else { return None };
     let schema = name(unquoted(schema))?;
-    Some(format!("SELECT '{schema}' AS 'Database', 'CREATE DATABASE {schema}' AS 'Create Database'"))
+    Some(format!(
+        "SELECT '{schema}' AS 'Database', 'CREATE DATABASE {schema}' AS 'Create Database'"
+    ))
 }

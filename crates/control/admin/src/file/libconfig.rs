@@ -1,8 +1,8 @@
-//! libconfig's grammar: settings are `name = value` or `name : value`, ended by `;`, `,` or nothing; groups stand in
-//! braces, lists in parentheses, arrays in brackets.
+//! libconfig's grammar: settings are `name = value` or `name : value`, ended by `;`, `,` or
+//! nothing; groups stand in braces, lists in parentheses, arrays in brackets.
 //!
-//! <https://hyperrealm.github.io/libconfig/libconfig_manual.html#Configuration-Files>
-//! `@include` is not known here: a configuration that is spread over files is refused, not half read.
+//! <https://hyperrealm.github.io/libconfig/libconfig_manual.html#Configuration-Files> `@include` is
+//! not known here: a configuration that is spread over files is refused, not half read.
 
 use super::tree::{Setting, Value, Wrong};
 
@@ -11,7 +11,10 @@ const DEPTH_MAX: usize = 32;
 
 /// Reads a text.
 pub(super) fn parse(text: &str) -> Result<Vec<Setting>, Wrong> {
-    let mut parser = Parser { rest: text, line: 1 };
+    let mut parser = Parser {
+        rest: text,
+        line: 1,
+    };
     let settings = parser.settings(0)?;
     match parser.rest.chars().next() {
         None => Ok(settings),
@@ -45,7 +48,9 @@ impl<'t> Parser<'t> {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
                 self.advance(end);
             } else if self.rest.starts_with("/*") {
-                let Some(end) = self.rest.find("*/") else { return self.wrong("a comment that does not end") };
+                let Some(end) = self.rest.find("*/") else {
+                    return self.wrong("a comment that does not end");
+                };
                 self.advance(end + 2);
             } else {
                 return Ok(self.rest.chars().next());
@@ -70,8 +75,10 @@ impl<'t> Parser<'t> {
             if !(c.is_ascii_alphabetic() || c == '*') {
                 break;
             }
-            let len =
-                self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))).unwrap_or(self.rest.len());
+            let len = self
+                .rest
+                .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*')))
+                .unwrap_or(self.rest.len());
             let line = self.line;
             let name = self.advance(len).to_owned();
             if !self.eat(&['=', ':'])? {
@@ -80,7 +87,10 @@ impl<'t> Parser<'t> {
             let value = self.value(depth)?;
             self.eat(&[';', ','])?;
             if let Some(first) = settings.iter().find(|setting| setting.name == name) {
-                return self.wrong(format!("'{name}' is set twice, first in line {}", first.line));
+                return self.wrong(format!(
+                    "'{name}' is set twice, first in line {}",
+                    first.line
+                ));
             }
             settings.push(Setting { name, line, value });
         }
@@ -95,7 +105,11 @@ impl<'t> Parser<'t> {
             Some('{') => {
                 self.advance(1);
                 let settings = self.settings(depth + 1)?;
-                if self.eat(&['}'])? { Ok(Value::Group(settings)) } else { self.wrong("'}' is missing here") }
+                if self.eat(&['}'])? {
+                    Ok(Value::Group(settings))
+                } else {
+                    self.wrong("'}' is missing here")
+                }
             }
             Some(open @ ('(' | '[')) => {
                 self.advance(1);
@@ -115,7 +129,8 @@ impl<'t> Parser<'t> {
                 return Ok(Value::List(values));
             }
             values.push(self.value(depth)?);
-            // A comma behind the last is common in files of ProxySQL's users, and so is none at all.
+            // A comma behind the last is common in files of ProxySQL's users, and so is none at
+            // all.
             self.eat(&[','])?;
         }
     }
@@ -126,7 +141,9 @@ impl<'t> Parser<'t> {
         while self.peek()? == Some('"') {
             self.advance(1);
             loop {
-                let Some(c) = self.rest.chars().next() else { return self.wrong("a text that does not end") };
+                let Some(c) = self.rest.chars().next() else {
+                    return self.wrong("a text that does not end");
+                };
                 self.advance(c.len_utf8());
                 match c {
                     '"' => break,
@@ -139,7 +156,9 @@ impl<'t> Parser<'t> {
     }
 
     fn escaped(&mut self) -> Result<char, Wrong> {
-        let Some(c) = self.rest.chars().next() else { return self.wrong("a text that does not end") };
+        let Some(c) = self.rest.chars().next() else {
+            return self.wrong("a text that does not end");
+        };
         self.advance(c.len_utf8());
         Ok(match c {
             'n' => '\n',
@@ -150,23 +169,37 @@ impl<'t> Parser<'t> {
             'b' => '\x08',
             'v' => '\x0B',
             'x' => {
-                let code = self.rest.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-                let Some(code) = code else { return self.wrong("\\x without two hexadecimal digits") };
+                let code = self
+                    .rest
+                    .get(..2)
+                    .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                let Some(code) = code else {
+                    return self.wrong("\\x without two hexadecimal digits");
+                };
                 self.advance(2);
                 char::from(code)
             }
             '\\' | '"' => c,
-            other => return self.wrong(format!("'\\{other}' is not known; write '\\\\{other}' for a backslash")),
+            other => {
+                return self.wrong(format!(
+                    "'\\{other}' is not known; write '\\\\{other}' for a backslash"
+                ));
+            }
         })
     }
 
     fn scalar(&mut self) -> Result<Value, Wrong> {
-        let end = self.rest.find(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | '}' | ')' | ']' | '#' | '{' | '(' | '"'));
+        let end = self.rest.find(|c: char| {
+            c.is_whitespace() || matches!(c, ';' | ',' | '}' | ')' | ']' | '#' | '{' | '(' | '"')
+        });
         let end = end.unwrap_or(self.rest.len());
         let word = &self.rest[..end];
         let lower = word.to_ascii_lowercase();
-        let number =
-            || integer(&lower).map(|number| number.to_string()).or_else(|| lower.parse::<f64>().ok().map(|_| lower.clone()));
+        let number = || {
+            integer(&lower)
+                .map(|number| number.to_string())
+                .or_else(|| lower.parse::<f64>().ok().map(|_| lower.clone()))
+        };
         let value = match lower.as_str() {
             "true" => Value::Truth(true),
             "false" => Value::Truth(false),
@@ -183,7 +216,10 @@ impl<'t> Parser<'t> {
 }
 
 fn integer(word: &str) -> Option<i64> {
-    let word = word.strip_suffix("ll").or_else(|| word.strip_suffix('l')).unwrap_or(word);
+    let word = word
+        .strip_suffix("ll")
+        .or_else(|| word.strip_suffix('l'))
+        .unwrap_or(word);
     match word.strip_prefix("0x") {
         Some(hexadecimal) => i64::from_str_radix(hexadecimal, 16).ok(),
         None => word.parse().ok(),
@@ -198,18 +234,31 @@ mod tests {
         match value {
             Value::Scalar(text) => text.clone(),
             Value::Truth(truth) => truth.to_string(),
-            Value::Group(settings) => format!("{{{}}}", settings.iter().map(one).collect::<Vec<_>>().join(" ")),
-            Value::List(values) => format!("({})", values.iter().map(shown).collect::<Vec<_>>().join(" ")),
+            Value::Group(settings) => format!(
+                "{{{}}}",
+                settings.iter().map(one).collect::<Vec<_>>().join(" ")
+            ),
+            Value::List(values) => format!(
+                "({})",
+                values.iter().map(shown).collect::<Vec<_>>().join(" ")
+            ),
         }
     }
 
     fn one(setting: &Setting) -> String {
-        format!("{}@{}={}", setting.name, setting.line, shown(&setting.value))
+        format!(
+            "{}@{}={}",
+            setting.name,
+            setting.line,
+            shown(&setting.value)
+        )
     }
 
     fn parsed(text: &str) -> String {
-        parse(text)
-            .map_or_else(|(line, words)| format!("line {line}: {words}"), |all| all.iter().map(one).collect::<Vec<_>>().join(" "))
+        parse(text).map_or_else(
+            |(line, words)| format!("line {line}: {words}"),
+            |all| all.iter().map(one).collect::<Vec<_>>().join(" "),
+        )
     }
 
     #[test]
@@ -237,7 +286,9 @@ mod tests {
     fn nonsense(mut seed: u64, pieces: &[&str]) -> String {
         let mut text = String::new();
         for _ in 0..seed % 12 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             text += pieces[(seed >> 33) as usize % pieces.len()];
         }
         text
@@ -246,8 +297,8 @@ mod tests {
     #[test]
     fn no_text_is_too_strange() {
         const PIECES: &[&str] = &[
-            "a", "=", ":", "\"", "\\", "x", "{", "}", "(", ")", "[", "]", ",", ";", "#", "//", "/*", "*/", "\n", "ä", "1", "0x",
-            "-", "l", "true", "@include", "\0",
+            "a", "=", ":", "\"", "\\", "x", "{", "}", "(", ")", "[", "]", ",", ";", "#", "//",
+            "/*", "*/", "\n", "ä", "1", "0x", "-", "l", "true", "@include", "\0",
         ];
         for seed in 0..200_000 {
             drop(parse(&nonsense(seed, PIECES)));
@@ -256,14 +307,29 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        assert_eq!(parsed("a=1\nb 2"), "line 2: '=' or ':' is missing behind 'b'");
-        assert_eq!(parsed("a=\nhello"), "line 2: 'hello' is neither a number nor true or false; texts stand in double quotes");
+        assert_eq!(
+            parsed("a=1\nb 2"),
+            "line 2: '=' or ':' is missing behind 'b'"
+        );
+        assert_eq!(
+            parsed("a=\nhello"),
+            "line 2: 'hello' is neither a number nor true or false; texts stand in double quotes"
+        );
         assert_eq!(parsed("a=\"x\n\n"), "line 3: a text that does not end");
-        assert_eq!(parsed("a=(1\n"), "line 2: a value is missing at the end of the file");
+        assert_eq!(
+            parsed("a=(1\n"),
+            "line 2: a value is missing at the end of the file"
+        );
         assert_eq!(parsed("a={b=1\n)"), "line 2: '}' is missing here");
         assert_eq!(parsed("a=1\n}"), "line 2: '}' without its beginning");
-        assert_eq!(parsed("a=1;\na=2"), "line 2: 'a' is set twice, first in line 1");
-        assert_eq!(parsed("@include \"x\""), "line 1: @include is not supported; write the settings into one file");
+        assert_eq!(
+            parsed("a=1;\na=2"),
+            "line 2: 'a' is set twice, first in line 1"
+        );
+        assert_eq!(
+            parsed("@include \"x\""),
+            "line 1: @include is not supported; write the settings into one file"
+        );
         assert!(parsed(&"a={".repeat(1000)).contains("too many groups"));
         assert!(parsed("a=\"\\d\"").contains("'\\d' is not known"));
     }

@@ -1,4 +1,5 @@
-//! From a file's settings to the rows of memory. What is not understood is refused by line, never left out silently.
+//! From a file's settings to the rows of memory. What is not understood is refused by line, never
+//! left out silently.
 
 use super::{File, Setting, Value, refusal};
 use crate::engine::{Engine, SqlError};
@@ -7,27 +8,97 @@ use config::Refusal;
 use rusqlite::Connection;
 
 /// What a list of a file is: its name, the table, other names of columns, and the module.
-type List = (&'static str, &'static str, &'static [(&'static str, &'static str)], Module);
+type List = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    Module,
+);
 
 const LISTS: &[List] = &[
-    ("mysql_servers", "mysql_servers", &[("address", "hostname"), ("hostgroup", "hostgroup_id")], Module::Servers),
+    (
+        "mysql_servers",
+        "mysql_servers",
+        &[("address", "hostname"), ("hostgroup", "hostgroup_id")],
+        Module::Servers,
+    ),
     ("mysql_users", "mysql_users", &[], Module::Users),
     ("mysql_query_rules", "mysql_query_rules", &[], Module::Rules),
-    ("mysql_query_rules_fast_routing", "mysql_query_rules_fast_routing", &[], Module::Rules),
-    ("mysql_query_rewrite", "mysql_query_rewrite", &[], Module::Rules),
-    ("mysql_hostgroup_attributes", "mysql_hostgroup_attributes", &[("hostgroup", "hostgroup_id")], Module::Servers),
-    ("mysql_servers_ssl_params", "mysql_servers_ssl_params", &[("address", "hostname")], Module::Servers),
-    ("mysql_replication_hostgroups", "mysql_replication_hostgroups", &[], Module::Servers),
-    ("mysql_group_replication_hostgroups", "mysql_group_replication_hostgroups", &[], Module::Servers),
-    ("mysql_galera_hostgroups", "mysql_galera_hostgroups", &[], Module::Servers),
-    ("mysql_aws_aurora_hostgroups", "mysql_aws_aurora_hostgroups", &[], Module::Servers),
+    (
+        "mysql_query_rules_fast_routing",
+        "mysql_query_rules_fast_routing",
+        &[],
+        Module::Rules,
+    ),
+    (
+        "mysql_query_rewrite",
+        "mysql_query_rewrite",
+        &[],
+        Module::Rules,
+    ),
+    (
+        "mysql_hostgroup_attributes",
+        "mysql_hostgroup_attributes",
+        &[("hostgroup", "hostgroup_id")],
+        Module::Servers,
+    ),
+    (
+        "mysql_servers_ssl_params",
+        "mysql_servers_ssl_params",
+        &[("address", "hostname")],
+        Module::Servers,
+    ),
+    (
+        "mysql_replication_hostgroups",
+        "mysql_replication_hostgroups",
+        &[],
+        Module::Servers,
+    ),
+    (
+        "mysql_group_replication_hostgroups",
+        "mysql_group_replication_hostgroups",
+        &[],
+        Module::Servers,
+    ),
+    (
+        "mysql_galera_hostgroups",
+        "mysql_galera_hostgroups",
+        &[],
+        Module::Servers,
+    ),
+    (
+        "mysql_aws_aurora_hostgroups",
+        "mysql_aws_aurora_hostgroups",
+        &[],
+        Module::Servers,
+    ),
     ("scheduler", "scheduler", &[], Module::Scheduler),
     ("restapi", "restapi_routes", &[], Module::RestApi),
     ("restapi_routes", "restapi_routes", &[], Module::RestApi),
-    ("proxysql_servers", "proxysql_servers", &[("address", "hostname")], Module::ProxysqlServers),
-    ("mysql_firewall_whitelist_users", "mysql_firewall_whitelist_users", &[], Module::Firewall),
-    ("mysql_firewall_whitelist_rules", "mysql_firewall_whitelist_rules", &[], Module::Firewall),
-    ("mysql_firewall_whitelist_sqli_fingerprints", "mysql_firewall_whitelist_sqli_fingerprints", &[], Module::Firewall),
+    (
+        "proxysql_servers",
+        "proxysql_servers",
+        &[("address", "hostname")],
+        Module::ProxysqlServers,
+    ),
+    (
+        "mysql_firewall_whitelist_users",
+        "mysql_firewall_whitelist_users",
+        &[],
+        Module::Firewall,
+    ),
+    (
+        "mysql_firewall_whitelist_rules",
+        "mysql_firewall_whitelist_rules",
+        &[],
+        Module::Firewall,
+    ),
+    (
+        "mysql_firewall_whitelist_sqli_fingerprints",
+        "mysql_firewall_whitelist_sqli_fingerprints",
+        &[],
+        Module::Firewall,
+    ),
 ];
 
 /// false and true in variables,
@@ -74,12 +145,15 @@ impl Settings {
         let mut settings = Self::default();
         let mut refused = Vec::new();
         for setting in &file.settings {
-            let is_rows =
-                LISTS.iter().any(|(name, ..)| *name == setting.name) || GROUPS.iter().any(|(name, _)| *name == setting.name);
+            let is_rows = LISTS.iter().any(|(name, ..)| *name == setting.name)
+                || GROUPS.iter().any(|(name, _)| *name == setting.name);
             if is_rows {
                 continue;
             }
-            match (KNOWN.iter().find(|(name, _)| *name == setting.name), setting.value.one(WORDS)) {
+            match (
+                KNOWN.iter().find(|(name, _)| *name == setting.name),
+                setting.value.one(WORDS),
+            ) {
                 (Some((_, false)), _) => settings.without_effect.push(setting.name.clone()),
                 (Some((name, true)), Some(text)) => match *name {
                     "datadir" => settings.datadir = Some(text.to_owned()),
@@ -90,17 +164,28 @@ impl Settings {
                 (None, _) => refused.push(wrong(file, setting, "is not a setting")),
             }
         }
-        if refused.is_empty() { Ok(settings) } else { Err(refused) }
+        if refused.is_empty() {
+            Ok(settings)
+        } else {
+            Err(refused)
+        }
     }
 }
 
 fn wrong(file: &File, setting: &Setting, words: &str) -> Refusal {
-    refusal(format!("{} line {}: '{}' {words}", file.name, setting.line, setting.name))
+    refusal(format!(
+        "{} line {}: '{}' {words}",
+        file.name, setting.line, setting.name
+    ))
 }
 
-/// Puts what a file says of `modules` into memory, over what is there; how many rows and variables that were.
-/// On any refusal memory stays as it was.
-pub(crate) fn into_memory(engine: &Engine, file: &File, modules: &[Module]) -> Result<u64, Vec<Refusal>> {
+/// Puts what a file says of `modules` into memory, over what is there; how many rows and variables
+/// that were. On any refusal memory stays as it was.
+pub(crate) fn into_memory(
+    engine: &Engine,
+    file: &File,
+    modules: &[Module],
+) -> Result<u64, Vec<Refusal>> {
     let mut refused = Vec::new();
     if let Err(more) = file.process() {
         refused.extend(more);
@@ -108,16 +193,26 @@ pub(crate) fn into_memory(engine: &Engine, file: &File, modules: &[Module]) -> R
     let mut count = 0;
     let outcome = engine.transaction(|conn| {
         for setting in &file.settings {
-            let group = GROUPS.iter().find(|(name, module)| *name == setting.name && modules.contains(module));
-            let list = LISTS.iter().find(|(name, _, _, module)| *name == setting.name && modules.contains(module));
+            let group = GROUPS
+                .iter()
+                .find(|(name, module)| *name == setting.name && modules.contains(module));
+            let list = LISTS
+                .iter()
+                .find(|(name, _, _, module)| *name == setting.name && modules.contains(module));
             count += match (group, list) {
                 (Some((_, module)), _) => variables(conn, file, setting, *module, &mut refused)?,
-                (_, Some((_, table, others, _))) => rows(conn, file, setting, table, others, &mut refused)?,
+                (_, Some((_, table, others, _))) => {
+                    rows(conn, file, setting, table, others, &mut refused)?
+                }
                 (None, None) => 0,
             };
         }
         // Everything or nothing.
-        if refused.is_empty() { Ok(count) } else { Err(SqlError(String::new())) }
+        if refused.is_empty() {
+            Ok(count)
+        } else {
+            Err(SqlError(String::new()))
+        }
     });
     match outcome {
         Ok(count) => Ok(count),
@@ -137,12 +232,17 @@ fn variables(
         refused.push(wrong(file, setting, "must be a group of variables"));
         return Ok(0);
     };
-    let mut insert = conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
+    let mut insert =
+        conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
     let mut count = 0;
     for variable in variables {
         let name = format!("{}{}", module.prefix().unwrap_or_default(), variable.name);
         let Some(known) = config::Variable::named(&name) else {
-            refused.push(wrong(file, variable, &format!("is not a variable of {}", setting.name)));
+            refused.push(wrong(
+                file,
+                variable,
+                &format!("is not a variable of {}", setting.name),
+            ));
             continue;
         };
         let Some(text) = variable.value.one(WORDS) else {
@@ -151,7 +251,10 @@ fn variables(
         };
         match known.check(text) {
             Ok(text) => count += insert.execute([name, text])? as u64,
-            Err(reason) => refused.push(refusal(format!("{} line {}: {reason}", file.name, variable.line))),
+            Err(reason) => refused.push(refusal(format!(
+                "{} line {}: {reason}",
+                file.name, variable.line
+            ))),
         }
     }
     Ok(count)
@@ -159,14 +262,17 @@ fn variables(
 
 /// The column that SQLite fills by itself with the next number, where a table has one.
 fn numbered(conn: &Connection, table: &str) -> Result<Option<String>, SqlError> {
-    let mut select = conn.prepare("SELECT name FROM pragma_table_info(?1, 'main') WHERE pk = 1 AND type = 'INTEGER'")?;
+    let mut select = conn.prepare(
+        "SELECT name FROM pragma_table_info(?1, 'main') WHERE pk = 1 AND type = 'INTEGER'",
+    )?;
     let mut names = select.query_map([table], |row| row.get(0))?;
     Ok(names.next().transpose()?)
 }
 
 /// The columns of a table, and whether they hold numbers.
 fn columns(conn: &Connection, table: &str) -> Result<Vec<(String, bool)>, SqlError> {
-    let mut select = conn.prepare("SELECT name, type LIKE '%INT%' FROM pragma_table_info(?1, 'main')")?;
+    let mut select =
+        conn.prepare("SELECT name, type LIKE '%INT%' FROM pragma_table_info(?1, 'main')")?;
     let columns = select.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(columns.collect::<Result<_, _>>()?)
 }
@@ -192,11 +298,18 @@ fn rows(
         };
         let (mut names, mut values, mut known) = (Vec::new(), Vec::new(), true);
         for cell in cells {
-            let name = others.iter().find(|(other, _)| *other == cell.name).map_or(cell.name.as_str(), |(_, name)| name);
-            let column = columns.iter().find(|(column, _)| column.eq_ignore_ascii_case(name));
+            let name = others
+                .iter()
+                .find(|(other, _)| *other == cell.name)
+                .map_or(cell.name.as_str(), |(_, name)| name);
+            let column = columns
+                .iter()
+                .find(|(column, _)| column.eq_ignore_ascii_case(name));
             match (column, cell.value.one(NUMBERS)) {
                 (Some((column, is_number)), Some(text)) => {
-                    let word = WORDS.iter().position(|word| *is_number && text.eq_ignore_ascii_case(word));
+                    let word = WORDS
+                        .iter()
+                        .position(|word| *is_number && text.eq_ignore_ascii_case(word));
                     names.push(format!("\"{column}\""));
                     values.push(word.map_or(text, |at| NUMBERS[at]));
                 }
@@ -215,20 +328,33 @@ fn rows(
         }
         let line = cells.first().map_or(setting.line, |cell| cell.line);
         // Otherwise each time that the file is read adds one more.
-        if let Some(number) = numbered.as_ref().filter(|number| !names.contains(&format!("\"{number}\""))) {
-            refused.push(refusal(format!("{} line {line}: {table}: a row must say its {number}", file.name)));
+        if let Some(number) = numbered
+            .as_ref()
+            .filter(|number| !names.contains(&format!("\"{number}\"")))
+        {
+            refused.push(refusal(format!(
+                "{} line {line}: {table}: a row must say its {number}",
+                file.name
+            )));
             continue;
         }
         let marks = vec!["?"; names.len()].join(", ");
         let insert = if names.is_empty() {
             format!("INSERT OR REPLACE INTO main.{table} DEFAULT VALUES")
         } else {
-            format!("INSERT OR REPLACE INTO main.{table} ({}) VALUES ({marks})", names.join(", "))
+            format!(
+                "INSERT OR REPLACE INTO main.{table} ({}) VALUES ({marks})",
+                names.join(", ")
+            )
         };
         match conn.execute(&insert, rusqlite::params_from_iter(values)) {
             Ok(_) => count += 1,
             Err(error) => {
-                refused.push(refusal(format!("{} line {line}: {table}: {}", file.name, SqlError::from(error))));
+                refused.push(refusal(format!(
+                    "{} line {line}: {table}: {}",
+                    file.name,
+                    SqlError::from(error)
+                )));
             }
         }
     }
@@ -244,7 +370,9 @@ mod tests {
         let engine = Engine::open(None, View::Admin).unwrap();
         let file = File::parse(name, text).map_err(|refusal| vec![refusal.to_string()])?;
         let count = into_memory(&engine, &file, Module::ALL);
-        count.map(|count| (engine, count)).map_err(|all| all.iter().map(ToString::to_string).collect())
+        count
+            .map(|count| (engine, count))
+            .map_err(|all| all.iter().map(ToString::to_string).collect())
     }
 
     fn rows(engine: &Engine, sql: &str) -> Vec<Vec<String>> {
@@ -306,33 +434,57 @@ apply = 1
     fn both_grammars_give_the_same_rows() {
         let look = |(engine, count): (Engine, u64)| {
             let mut all = rows(&engine, "SELECT * FROM mysql_servers ORDER BY 1");
-            all.extend(rows(&engine, "SELECT username, password, active FROM mysql_users"));
-            all.extend(rows(&engine, "SELECT rule_id, match_pattern, re_modifiers FROM mysql_query_rules"));
+            all.extend(rows(
+                &engine,
+                "SELECT username, password, active FROM mysql_users",
+            ));
+            all.extend(rows(
+                &engine,
+                "SELECT rule_id, match_pattern, re_modifiers FROM mysql_query_rules",
+            ));
             all.extend(rows(&engine, "SELECT * FROM global_variables ORDER BY 1"));
             (all, count)
         };
-        let (cnf, toml) = (look(loaded("proxysql.cnf", CNF).unwrap()), look(loaded("millrace.toml", TOML).unwrap()));
+        let (cnf, toml) = (
+            look(loaded("proxysql.cnf", CNF).unwrap()),
+            look(loaded("millrace.toml", TOML).unwrap()),
+        );
         assert_eq!(cnf, toml);
         assert_eq!(cnf.1, 9);
         assert_eq!(cnf.0[0][..4], ["0", "127.0.0.1", "3306", "0"]);
-        assert!(cnf.0.contains(&vec!["mysql-have_ssl".into(), "false".into()]));
+        assert!(
+            cnf.0
+                .contains(&vec!["mysql-have_ssl".into(), "false".into()])
+        );
     }
 
     #[test]
     fn true_and_false_in_quotes_are_texts() {
-        let cnf =
-            r#"mysql_users: ( { username = "true", password = "false", active = FALSE, use_ssl = true, comment = "true" } )"#;
+        let cnf = r#"mysql_users: ( { username = "true", password = "false", active = FALSE, use_ssl = true, comment = "true" } )"#;
         let toml = "[[mysql_users]]\nusername = 'true'\npassword = 'false'\nactive = false\nuse_ssl = true\ncomment = 'true'\n";
         for (name, text) in [("p.cnf", cnf), ("m.toml", toml)] {
             let (engine, _) = loaded(name, text).unwrap();
-            let found = rows(&engine, "SELECT username, password, active, use_ssl, comment FROM mysql_users");
+            let found = rows(
+                &engine,
+                "SELECT username, password, active, use_ssl, comment FROM mysql_users",
+            );
             assert_eq!(found, [["true", "false", "0", "1", "true"]], "{name}");
         }
         let quoted = r#"mysql_users: ( { username = "u", password = "True", active = "false", use_ssl = "True" } )"#;
         let (engine, _) = loaded("p.cnf", quoted).unwrap();
-        assert_eq!(rows(&engine, "SELECT password, active, use_ssl FROM mysql_users"), [["True", "0", "1"]]);
-        let refused = loaded("p.cnf", r#"mysql_users: ( { username = "u", active = "yes" } )"#).unwrap_err();
-        assert_eq!(refused, ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]);
+        assert_eq!(
+            rows(&engine, "SELECT password, active, use_ssl FROM mysql_users"),
+            [["True", "0", "1"]]
+        );
+        let refused = loaded(
+            "p.cnf",
+            r#"mysql_users: ( { username = "u", active = "yes" } )"#,
+        )
+        .unwrap_err();
+        assert_eq!(
+            refused,
+            ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]
+        );
     }
 
     #[test]
@@ -340,18 +492,34 @@ apply = 1
         let file = |text: &str| File::parse("p.cnf", text).unwrap();
         let (engine, _) = loaded("p.cnf", CNF).unwrap();
         into_memory(&engine, &file(CNF), Module::ALL).unwrap();
-        assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_query_rules"), [["1"]]);
+        assert_eq!(
+            rows(&engine, "SELECT count(*) FROM mysql_query_rules"),
+            [["1"]]
+        );
         for (list, number) in [
-            ("mysql_query_rules: ( { active=1 }, { rule_id=7 }, { } )", "rule_id"),
-            ("mysql_query_rewrite: ( { pattern=\"a\" }, { rewrite_id=7 }, { } )", "rewrite_id"),
+            (
+                "mysql_query_rules: ( { active=1 }, { rule_id=7 }, { } )",
+                "rule_id",
+            ),
+            (
+                "mysql_query_rewrite: ( { pattern=\"a\" }, { rewrite_id=7 }, { } )",
+                "rewrite_id",
+            ),
             ("scheduler: ( { filename=\"a\" }, { } )", "id"),
             ("restapi: ( { uri=\"a\" }, { } )", "id"),
         ] {
             let refused = into_memory(&engine, &file(list), Module::ALL).unwrap_err();
-            let own = refused.iter().filter(|refusal| refusal.to_string().ends_with(&format!(": a row must say its {number}")));
+            let own = refused.iter().filter(|refusal| {
+                refusal
+                    .to_string()
+                    .ends_with(&format!(": a row must say its {number}"))
+            });
             assert_eq!(own.count(), 2, "{refused:?}");
         }
-        assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_query_rules"), [["1"]]);
+        assert_eq!(
+            rows(&engine, "SELECT count(*) FROM mysql_query_rules"),
+            [["1"]]
+        );
     }
 
     #[test]

@@ -1,17 +1,22 @@
-//! Memory as a configuration file that can be read again: `SAVE CONFIG TO FILE`, `SELECT CONFIG FILE`.
+//! Memory as a configuration file that can be read again: `SAVE CONFIG TO FILE`, `SELECT CONFIG
+//! FILE`.
 
 use crate::engine::SqlError;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use std::fmt::Write as _;
 
-const HEAD: &str = "# Written by Millrace. The grammar is libconfig's, the names are those of the admin tables.
+const HEAD: &str =
+    "# Written by Millrace. The grammar is libconfig's, the names are those of the admin tables.
 # A configuration file is read when there is no database yet, and with --initial or --reload.
 ";
 
 /// Groups of variables, with the space that ProxySQL leaves behind some of their names.
-const GROUPS: &[(&str, &str)] =
-    &[("admin_variables =", "admin-"), ("mysql_variables = ", "mysql-"), ("sqliteserver_variables = ", "sqliteserver-")];
+const GROUPS: &[(&str, &str)] = &[
+    ("admin_variables =", "admin-"),
+    ("mysql_variables = ", "mysql-"),
+    ("sqliteserver_variables = ", "sqliteserver-"),
+];
 
 /// Lists that are always there, in ProxySQL's order.
 const LISTS: &[&str] = &[
@@ -50,8 +55,9 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
         while let Some(row) = rows.next()? {
             let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
             // What is left out is the default when it is read again.
-            let means_something =
-                |known: &config::Variable| !known.default.is_empty() && known.check("").is_ok_and(|kept| kept.is_empty());
+            let means_something = |known: &config::Variable| {
+                !known.default.is_empty() && known.check("").is_ok_and(|kept| kept.is_empty())
+            };
             if value.is_empty() && !config::Variable::named(&name).is_some_and(means_something) {
                 continue;
             }
@@ -59,7 +65,11 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
         }
         out += "}\n\n";
     }
-    for (table, always) in LISTS.iter().map(|table| (table, true)).chain(MORE.iter().map(|table| (table, false))) {
+    for (table, always) in LISTS
+        .iter()
+        .map(|table| (table, true))
+        .chain(MORE.iter().map(|table| (table, false)))
+    {
         let rows = rows(conn, table)?;
         if always || !rows.is_empty() {
             let _ = write!(out, "{table}:\n(\n{rows}\n)\n");
@@ -72,7 +82,11 @@ fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
     let mut out = String::new();
     let with_default = texts_with_default(conn, table)?;
     let mut select = conn.prepare(&format!("SELECT * FROM main.{table}"))?;
-    let names: Vec<String> = select.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = select
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         if !out.is_empty() {
@@ -92,7 +106,11 @@ fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
                     let _ = writeln!(out, "\t\t{name}={number}");
                 }
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-                    let _ = writeln!(out, "\t\t{name}={}", quoted(&String::from_utf8_lossy(bytes)));
+                    let _ = writeln!(
+                        out,
+                        "\t\t{name}={}",
+                        quoted(&String::from_utf8_lossy(bytes))
+                    );
                 }
             }
         }
@@ -101,7 +119,8 @@ fn rows(conn: &Connection, table: &str) -> Result<String, SqlError> {
     Ok(out)
 }
 
-/// Columns of texts that would not be NULL again if they were left out: `re_modifiers`. An empty one means the same.
+/// Columns of texts that would not be NULL again if they were left out: `re_modifiers`. An empty
+/// one means the same.
 fn texts_with_default(conn: &Connection, table: &str) -> Result<Vec<String>, SqlError> {
     let mut select = conn.prepare(
         "SELECT name FROM pragma_table_info(?1, 'main') \
@@ -158,9 +177,23 @@ mod tests {
         layers::add_defaults(second.conn()).unwrap();
         assert_eq!(text(second.conn()).unwrap(), saved);
         // A file knows no NULL; to a rule this is the same.
-        first.run("UPDATE mysql_query_rules SET re_modifiers = '' WHERE re_modifiers IS NULL", &[]).unwrap();
-        for table in ["global_variables", "mysql_users", "mysql_servers", "mysql_query_rules"] {
-            let rows = |engine: &Engine| engine.run(&format!("SELECT * FROM {table} ORDER BY 1, 2"), &[]).unwrap();
+        first
+            .run(
+                "UPDATE mysql_query_rules SET re_modifiers = '' WHERE re_modifiers IS NULL",
+                &[],
+            )
+            .unwrap();
+        for table in [
+            "global_variables",
+            "mysql_users",
+            "mysql_servers",
+            "mysql_query_rules",
+        ] {
+            let rows = |engine: &Engine| {
+                engine
+                    .run(&format!("SELECT * FROM {table} ORDER BY 1, 2"), &[])
+                    .unwrap()
+            };
             assert_eq!(rows(&second), rows(&first), "{table}");
         }
     }

@@ -68,14 +68,21 @@ fn value(value: &toml::de::DeValue<'_>, line_of: &impl Fn(usize) -> usize) -> Va
     use toml::de::DeValue;
     match value {
         DeValue::String(text) => Value::Scalar(text.clone().into_owned()),
-        DeValue::Integer(number) => Value::Scalar(match i64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => number.to_string(),
-            Err(_) => number.as_str().to_owned(),
-        }),
+        DeValue::Integer(number) => {
+            Value::Scalar(match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => number.to_string(),
+                Err(_) => number.as_str().to_owned(),
+            })
+        }
         DeValue::Float(number) => Value::Scalar(number.as_str().to_owned()),
         DeValue::Boolean(truth) => Value::Truth(*truth),
         DeValue::Datetime(time) => Value::Scalar(time.to_string()),
-        DeValue::Array(array) => Value::List(array.iter().map(|inner| self::value(inner.get_ref(), line_of)).collect()),
+        DeValue::Array(array) => Value::List(
+            array
+                .iter()
+                .map(|inner| self::value(inner.get_ref(), line_of))
+                .collect(),
+        ),
         DeValue::Table(inner) => Value::Group(table(inner, line_of)),
     }
 }

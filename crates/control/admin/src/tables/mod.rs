@@ -133,7 +133,9 @@ impl Module {
 
     /// Its tables.
     pub fn tables(self) -> impl Iterator<Item = &'static Table> {
-        all().filter(move |table| matches!(table.kind, Kind::Declared { module, .. } if module == self))
+        all().filter(
+            move |table| matches!(table.kind, Kind::Declared { module, .. } if module == self),
+        )
     }
 }
 
@@ -197,7 +199,12 @@ impl Schema {
 }
 
 /// The one list.
-pub const TABLES: &[&[Table]] = &[declared::TABLES, stats::TABLES, monitor::TABLES, history::TABLES];
+pub const TABLES: &[&[Table]] = &[
+    declared::TABLES,
+    stats::TABLES,
+    monitor::TABLES,
+    history::TABLES,
+];
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Table> {
@@ -240,21 +247,37 @@ impl Table {
     /// It and its copies.
     #[must_use]
     pub fn copies(&'static self) -> Vec<TableCopy> {
-        let copy = |schema, name: String, role| TableCopy { schema, name, table: self, role };
+        let copy = |schema, name: String, role| TableCopy {
+            schema,
+            name,
+            table: self,
+            role,
+        };
         let name = || self.name.to_owned();
-        let runtime = || copy(Schema::Main, format!("runtime_{}", self.name), Role::Runtime);
+        let runtime = || {
+            copy(
+                Schema::Main,
+                format!("runtime_{}", self.name),
+                Role::Runtime,
+            )
+        };
         let own = |schema| copy(schema, name(), Role::Own);
         let disk = || copy(Schema::Disk, name(), Role::Disk);
         match self.kind {
             // Collations are no module and have no runtime copy.
-            Kind::Declared { disk: true, .. } | Kind::Variables => vec![own(Schema::Main), runtime(), disk()],
+            Kind::Declared { disk: true, .. } | Kind::Variables => {
+                vec![own(Schema::Main), runtime(), disk()]
+            }
             Kind::Declared { disk: false, .. } => vec![own(Schema::Main), runtime()],
             Kind::Collations => vec![own(Schema::Main), disk()],
             Kind::Checksums => vec![own(Schema::Main)],
             Kind::DiskOnly => vec![own(Schema::Disk)],
             Kind::Observed { reset: false, .. } => vec![own(Schema::Stats)],
             Kind::Observed { reset: true, .. } => {
-                vec![own(Schema::Stats), copy(Schema::Stats, format!("{}_reset", self.name), Role::Reset)]
+                vec![
+                    own(Schema::Stats),
+                    copy(Schema::Stats, format!("{}_reset", self.name), Role::Reset),
+                ]
             }
             Kind::Monitor => vec![own(Schema::Monitor)],
             Kind::History => vec![own(Schema::StatsHistory)],
@@ -272,7 +295,10 @@ impl TableCopy {
     /// The statement that makes it, unless it is there.
     #[must_use]
     pub fn ddl(&self, schema: &str) -> String {
-        format!("CREATE TABLE IF NOT EXISTS {schema}.{} {}", self.name, self.table.columns)
+        format!(
+            "CREATE TABLE IF NOT EXISTS {schema}.{} {}",
+            self.name, self.table.columns
+        )
     }
 }
 
@@ -282,21 +308,32 @@ mod tests {
 
     #[test]
     fn a_table_is_declared_once_and_its_columns_are_the_same_in_every_copy() {
-        let mut seen: Vec<_> = copies().iter().map(|copy| (copy.schema.name(), copy.name.clone())).collect();
+        let mut seen: Vec<_> = copies()
+            .iter()
+            .map(|copy| (copy.schema.name(), copy.name.clone()))
+            .collect();
         let count = seen.len();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), count);
         for table in all() {
             assert!(table.about.ends_with('.'), "{}", table.name);
-            assert!(table.copies().iter().all(|copy| copy.ddl("x").ends_with(table.columns)));
+            assert!(
+                table
+                    .copies()
+                    .iter()
+                    .all(|copy| copy.ddl("x").ends_with(table.columns))
+            );
         }
     }
 
     #[test]
     fn every_module_has_tables_or_variables() {
         for module in Module::ALL {
-            assert!(module.prefix().is_some() != (module.tables().count() > 0), "{module:?}");
+            assert!(
+                module.prefix().is_some() != (module.tables().count() > 0),
+                "{module:?}"
+            );
         }
     }
 }

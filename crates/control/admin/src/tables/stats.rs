@@ -1,4 +1,5 @@
-//! What is counted and observed: filled when it is read. A `_reset` twin answers the same and zeroes it.
+//! What is counted and observed: filled when it is read. A `_reset` twin answers the same and
+//! zeroes it.
 
 use super::{Kind, Observe, Table};
 
@@ -10,7 +11,10 @@ pub(super) const TABLES: &[Table] = &[
         columns: "(
     variable_name VARCHAR NOT NULL PRIMARY KEY,
     variable_value VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::StatsVariables, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::StatsVariables,
+            reset: false,
+        },
     },
     Table {
         name: "stats_memory_metrics",
@@ -18,7 +22,10 @@ pub(super) const TABLES: &[Table] = &[
         columns: "(
     Variable_Name VARCHAR NOT NULL PRIMARY KEY,
     Variable_Value VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Memory, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Memory,
+            reset: false,
+        },
     },
     Table {
         name: "stats_millrace_variables",
@@ -29,7 +36,10 @@ pub(super) const TABLES: &[Table] = &[
     default_value VARCHAR NOT NULL,
     effect VARCHAR CHECK (effect IN ('at LOAD','at the next start','none','no meaning')) NOT NULL,
     description VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Variables, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Variables,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_client_host_cache",
@@ -38,7 +48,10 @@ pub(super) const TABLES: &[Table] = &[
     client_address VARCHAR NOT NULL,
     error_count INT NOT NULL,
     last_updated BIGINT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::ClientHosts, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::ClientHosts,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_commands_counters",
@@ -59,7 +72,10 @@ pub(super) const TABLES: &[Table] = &[
     cnt_5s INT NOT NULL,
     cnt_10s INT NOT NULL,
     cnt_INFs)",
-        kind: Kind::Observed { observe: Observe::Commands, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Commands,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_connection_pool",
@@ -79,7 +95,10 @@ pub(super) const TABLES: &[Table] = &[
     Bytes_data_sent INT,
     Bytes_data_recv INT,
     Latency_us INT)",
-        kind: Kind::Observed { observe: Observe::Pool, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Pool,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_errors",
@@ -97,7 +116,10 @@ pub(super) const TABLES: &[Table] = &[
     last_seen INTEGER NOT NULL,
     last_error VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (hostgroup, hostname, port, username, schemaname, errno) )",
-        kind: Kind::Observed { observe: Observe::Errors, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Errors,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_free_connections",
@@ -116,7 +138,10 @@ pub(super) const TABLES: &[Table] = &[
     idle_ms INT,
     statistics VARCHAR,
     mysql_info VARCHAR)",
-        kind: Kind::Observed { observe: Observe::FreeConnections, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::FreeConnections,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_global",
@@ -124,7 +149,10 @@ pub(super) const TABLES: &[Table] = &[
         columns: "(
     Variable_Name VARCHAR NOT NULL PRIMARY KEY,
     Variable_Value VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Global, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Global,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_gtid_executed",
@@ -134,7 +162,10 @@ pub(super) const TABLES: &[Table] = &[
     port INT NOT NULL DEFAULT 3306,
     gtid_executed VARCHAR,
     events INT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Nothing,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_prepared_statements_info",
@@ -147,7 +178,10 @@ pub(super) const TABLES: &[Table] = &[
     ref_count_client INT NOT NULL,
     ref_count_server INT NOT NULL,
     num_columns INT NOT NULL, num_params INT NOT NULL, query VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Prepared, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Prepared,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_session_holds",
@@ -161,7 +195,10 @@ pub(super) const TABLES: &[Table] = &[
     srv_thread_id INT NOT NULL,
     hold VARCHAR NOT NULL,
     held_ms INT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Holds, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Holds,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_processlist",
@@ -183,7 +220,10 @@ pub(super) const TABLES: &[Table] = &[
     info VARCHAR,
     status_flags INT,
     extended_info VARCHAR)",
-        kind: Kind::Observed { observe: Observe::Processes, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Processes,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_query_cache",
@@ -202,7 +242,10 @@ pub(super) const TABLES: &[Table] = &[
     hits INT NOT NULL,
     age_ms INT NOT NULL,
     ttl_ms INT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::QueryCache, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::QueryCache,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_query_digest",
@@ -223,7 +266,10 @@ pub(super) const TABLES: &[Table] = &[
     sum_rows_affected INTEGER NOT NULL,
     sum_rows_sent INTEGER NOT NULL,
     PRIMARY KEY(hostgroup, schemaname, username, client_address, digest))",
-        kind: Kind::Observed { observe: Observe::Digests, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Digests,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_query_digest_latency",
@@ -243,7 +289,10 @@ pub(super) const TABLES: &[Table] = &[
     max_us INTEGER NOT NULL,
     histogram VARCHAR NOT NULL,
     PRIMARY KEY(hostgroup, schemaname, username, client_address, digest))",
-        kind: Kind::Observed { observe: Observe::DigestLatency, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::DigestLatency,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_hostgroup_latency",
@@ -257,7 +306,10 @@ pub(super) const TABLES: &[Table] = &[
     p999_us INTEGER NOT NULL,
     max_us INTEGER NOT NULL,
     histogram VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::HostgroupLatency, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::HostgroupLatency,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_hostgroup_pool",
@@ -270,7 +322,10 @@ pub(super) const TABLES: &[Table] = &[
     free INTEGER NOT NULL,
     waiting INTEGER NOT NULL,
     longest_wait_ms INTEGER NOT NULL)",
-        kind: Kind::Observed { observe: Observe::HostgroupPool, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::HostgroupPool,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_command_latency",
@@ -284,7 +339,10 @@ pub(super) const TABLES: &[Table] = &[
     p999_us INTEGER NOT NULL,
     max_us INTEGER NOT NULL,
     histogram VARCHAR NOT NULL)",
-        kind: Kind::Observed { observe: Observe::CommandLatency, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::CommandLatency,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_firewall",
@@ -302,7 +360,10 @@ pub(super) const TABLES: &[Table] = &[
     first_seen INTEGER NOT NULL,
     last_seen INTEGER NOT NULL,
     PRIMARY KEY(username, client_address, schemaname, flagIN, digest, action, fingerprint))",
-        kind: Kind::Observed { observe: Observe::Alarms, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Alarms,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_cores",
@@ -317,7 +378,10 @@ pub(super) const TABLES: &[Table] = &[
     longest_turn_cpu_us INTEGER NOT NULL,
     turns_above_5ms INTEGER NOT NULL,
     turns_above_5ms_cpu INTEGER NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Cores, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Cores,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_mirror_digest",
@@ -335,7 +399,10 @@ pub(super) const TABLES: &[Table] = &[
     sum_time INTEGER NOT NULL,
     mirror_sum_time INTEGER NOT NULL,
     PRIMARY KEY(hostgroup, digest))",
-        kind: Kind::Observed { observe: Observe::Mirror, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Mirror,
+            reset: true,
+        },
     },
     Table {
         name: "stats_mysql_query_rules",
@@ -343,7 +410,10 @@ pub(super) const TABLES: &[Table] = &[
         columns: "(
     rule_id INTEGER PRIMARY KEY,
     hits INT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Rules, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Rules,
+            reset: false,
+        },
     },
     Table {
         name: "stats_mysql_users",
@@ -352,7 +422,10 @@ pub(super) const TABLES: &[Table] = &[
     username VARCHAR PRIMARY KEY,
     frontend_connections INT NOT NULL,
     frontend_max_connections INT NOT NULL)",
-        kind: Kind::Observed { observe: Observe::Users, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::Users,
+            reset: false,
+        },
     },
     Table {
         name: "stats_proxysql_message_metrics",
@@ -366,7 +439,10 @@ pub(super) const TABLES: &[Table] = &[
     first_seen INTEGER NOT NULL,
     last_seen INTEGER NOT NULL,
     PRIMARY KEY (filename, line, func) )",
-        kind: Kind::Observed { observe: Observe::Nothing, reset: true },
+        kind: Kind::Observed {
+            observe: Observe::Nothing,
+            reset: true,
+        },
     },
     Table {
         name: "stats_proxysql_servers_checksums",
@@ -382,7 +458,10 @@ pub(super) const TABLES: &[Table] = &[
     updated_at INT NOT NULL,
     diff_check INT NOT NULL,
     PRIMARY KEY (hostname, port, name) )",
-        kind: Kind::Observed { observe: Observe::PeerChecksums, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::PeerChecksums,
+            reset: false,
+        },
     },
     Table {
         name: "stats_proxysql_servers_clients_status",
@@ -394,7 +473,10 @@ pub(super) const TABLES: &[Table] = &[
     admin_mysql_ifaces VARCHAR NOT NULL,
     last_seen_at INT NOT NULL,
     PRIMARY KEY (uuid, hostname, port) )",
-        kind: Kind::Observed { observe: Observe::PeerClients, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::PeerClients,
+            reset: false,
+        },
     },
     Table {
         name: "stats_proxysql_servers_metrics",
@@ -411,7 +493,10 @@ pub(super) const TABLES: &[Table] = &[
     Client_Connections_connected INT NOT NULL,
     Client_Connections_created INT NOT NULL,
     PRIMARY KEY (hostname, port) )",
-        kind: Kind::Observed { observe: Observe::PeerMetrics, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::PeerMetrics,
+            reset: false,
+        },
     },
     Table {
         name: "stats_proxysql_servers_status",
@@ -426,6 +511,9 @@ pub(super) const TABLES: &[Table] = &[
     ping_time_us INT NOT NULL, checks_OK INT NOT NULL,
     checks_ERR INT NOT NULL,
     PRIMARY KEY (hostname, port) )",
-        kind: Kind::Observed { observe: Observe::PeerStatus, reset: false },
+        kind: Kind::Observed {
+            observe: Observe::PeerStatus,
+            reset: false,
+        },
     },
 ];

@@ -31,17 +31,33 @@ pub(crate) struct Client {
 /// One answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Got {
-    Ok { affected: u64, insert_id: u64, status: u16, info: String },
+    Ok {
+        affected: u64,
+        insert_id: u64,
+        status: u16,
+        info: String,
+    },
     Err(u16, String),
-    Rows { columns: Vec<(String, u8)>, rows: Vec<Vec<Option<Vec<u8>>>>, status: u16 },
+    Rows {
+        columns: Vec<(String, u8)>,
+        rows: Vec<Vec<Option<Vec<u8>>>>,
+        status: u16,
+    },
 }
 
 impl Got {
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
-        let Self::Rows { rows, .. } = self else { panic!("{self:?}") };
-        let text =
-            |cell: &Option<Vec<u8>>| cell.as_ref().map_or("NULL".into(), |bytes| String::from_utf8_lossy(bytes).into_owned());
-        rows.iter().map(|row| row.iter().map(text).collect()).collect()
+        let Self::Rows { rows, .. } = self else {
+            panic!("{self:?}")
+        };
+        let text = |cell: &Option<Vec<u8>>| {
+            cell.as_ref().map_or("NULL".into(), |bytes| {
+                String::from_utf8_lossy(bytes).into_owned()
+            })
+        };
+        rows.iter()
+            .map(|row| row.iter().map(text).collect())
+            .collect()
     }
 
     pub(crate) fn code(&self) -> u16 {
@@ -62,7 +78,12 @@ impl Got {
 impl Client {
     pub(crate) async fn raw(rt: &Rt, at: &Address) -> Self {
         let socket = rt.connect(at).await.unwrap();
-        Self { socket, buf: Default::default(), seq: Cell::new(0), caps: CAPS }
+        Self {
+            socket,
+            buf: Default::default(),
+            seq: Cell::new(0),
+            caps: CAPS,
+        }
     }
 
     /// Logs in as a client that begins with `plugin`, whatever the server says.
@@ -105,7 +126,9 @@ impl Client {
             let payload = client.packet().await.unwrap();
             match AuthReply::read(&payload, client.caps).unwrap() {
                 AuthReply::Ok(_) => return Ok(client),
-                AuthReply::Err(err) => return Err((err.code, String::from_utf8_lossy(err.message).into_owned())),
+                AuthReply::Err(err) => {
+                    return Err((err.code, String::from_utf8_lossy(err.message).into_owned()));
+                }
                 AuthReply::More(more) => assert_eq!(more, [auth::FAST_OK]),
                 AuthReply::Switch(switch) => {
                     let nonce = switch.nonce().unwrap();
@@ -131,13 +154,19 @@ impl Client {
     /// The next payload; `None` if the server has closed.
     pub(crate) async fn packet(&self) -> Option<Vec<u8>> {
         loop {
-            let joined = packet::join(&self.buf.borrow()).map(|(payload, used, seq)| (payload.into_owned(), used, seq));
+            let joined = packet::join(&self.buf.borrow())
+                .map(|(payload, used, seq)| (payload.into_owned(), used, seq));
             if let Some((payload, used, seq)) = joined {
                 self.buf.borrow_mut().drain(..used);
                 self.seq.set(seq.wrapping_add(1));
                 return Some(payload);
             }
-            let chunk = self.socket.recv().await.ok().filter(|chunk| !chunk.is_empty())?;
+            let chunk = self
+                .socket
+                .recv()
+                .await
+                .ok()
+                .filter(|chunk| !chunk.is_empty())?;
             self.buf.borrow_mut().extend_from_slice(&chunk);
         }
     }
@@ -163,7 +192,12 @@ impl Client {
             0x00 => {
                 let ok = ok::Ok::read(&first, self.caps).unwrap();
                 let info = String::from_utf8_lossy(ok.info).into_owned();
-                return Got::Ok { affected: ok.affected, insert_id: ok.insert_id, status: ok.status, info };
+                return Got::Ok {
+                    affected: ok.affected,
+                    insert_id: ok.insert_id,
+                    status: ok.status,
+                    info,
+                };
             }
             0xFF => {
                 let err = ok::Err::read(&first).unwrap();
@@ -182,11 +216,19 @@ impl Client {
             match payload[0] {
                 0xFE if payload.len() < 0xFF_FFFF && !binary => {
                     let status = ok::Ok::read(&payload, self.caps).unwrap().status;
-                    return Got::Rows { columns, rows, status };
+                    return Got::Rows {
+                        columns,
+                        rows,
+                        status,
+                    };
                 }
                 0xFE => {
                     let status = ok::Ok::read(&payload, self.caps).unwrap().status;
-                    return Got::Rows { columns, rows, status };
+                    return Got::Rows {
+                        columns,
+                        rows,
+                        status,
+                    };
                 }
                 0xFF => {
                     let err = ok::Err::read(&payload).unwrap();
@@ -195,7 +237,11 @@ impl Client {
                 _ if binary => rows.push(vec![Some(payload)]),
                 _ => {
                     let mut r = Reader::new(&payload);
-                    rows.push((0..count).map(|_| r.lenenc_or_null().unwrap().map(<[u8]>::to_vec)).collect());
+                    rows.push(
+                        (0..count)
+                            .map(|_| r.lenenc_or_null().unwrap().map(<[u8]>::to_vec))
+                            .collect(),
+                    );
                 }
             }
         }
@@ -207,7 +253,10 @@ impl Client {
         let first = self.packet().await.unwrap();
         if first[0] == 0xFF {
             let err = ok::Err::read(&first).unwrap();
-            return Err(Got::Err(err.code, String::from_utf8_lossy(err.message).into_owned()));
+            return Err(Got::Err(
+                err.code,
+                String::from_utf8_lossy(err.message).into_owned(),
+            ));
         }
         let mut r = Reader::new(&first[1..]);
         let (id, columns, params) = (r.u32().unwrap(), r.u16().unwrap(), r.u16().unwrap());
@@ -231,7 +280,9 @@ impl Client {
             }
             body.extend_from_slice(&nulls);
             body.push(1);
-            texts.iter().for_each(|_| body.extend_from_slice(&[0xFD, 0]));
+            texts
+                .iter()
+                .for_each(|_| body.extend_from_slice(&[0xFD, 0]));
             for text in texts.iter().flatten() {
                 body.push(text.len() as u8);
                 body.extend_from_slice(text.as_bytes());

@@ -1,4 +1,5 @@
-//! What the firewall noticed, by whose statement it was: a bounded table, and which of it is worth a line in the log.
+//! What the firewall noticed, by whose statement it was: a bounded table, and which of it is worth
+//! a line in the log.
 
 use bridge::AlarmRow;
 use hashbrown::HashTable;
@@ -30,7 +31,15 @@ pub(crate) struct Alarmed<'a> {
 impl Alarmed<'_> {
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.user, self.client_address, self.schema, self.flag, self.digest, self.action as u8, self.fingerprint)
+        (
+            self.user,
+            self.client_address,
+            self.schema,
+            self.flag,
+            self.digest,
+            self.action as u8,
+            self.fingerprint,
+        )
             .hash(&mut hasher);
         hasher.finish()
     }
@@ -71,7 +80,11 @@ impl Alarms {
         let hash = alarm.hash();
         let mut rows = self.rows.borrow_mut();
         let full = rows.len() >= ROWS_MAX;
-        match rows.entry(hash, |kept| kept.hash == hash && alarm.is(&kept.row), |kept| kept.hash) {
+        match rows.entry(
+            hash,
+            |kept| kept.hash == hash && alarm.is(&kept.row),
+            |kept| kept.hash,
+        ) {
             Entry::Occupied(mut entry) => {
                 let kept = entry.get_mut();
                 kept.row.count += 1;
@@ -82,7 +95,10 @@ impl Alarms {
                 }
                 Raised { kept: true, told }
             }
-            Entry::Vacant(_) if full => Raised { kept: false, told: self.has_room(alarm.now_s) },
+            Entry::Vacant(_) if full => Raised {
+                kept: false,
+                told: self.has_room(alarm.now_s),
+            },
             Entry::Vacant(entry) => {
                 let told = self.has_room(alarm.now_s);
                 let row = AlarmRow {
@@ -98,7 +114,11 @@ impl Alarms {
                     first_seen: alarm.now_s,
                     last_seen: alarm.now_s,
                 };
-                entry.insert(Kept { hash, row, logged_s: if told { alarm.now_s } else { 0 } });
+                entry.insert(Kept {
+                    hash,
+                    row,
+                    logged_s: if told { alarm.now_s } else { 0 },
+                });
                 Raised { kept: true, told }
             }
         }
@@ -147,34 +167,84 @@ mod tests {
         for other in [
             ONE,
             Alarmed { user: "v", ..ONE },
-            Alarmed { client_address: "10.0.0.2", ..ONE },
+            Alarmed {
+                client_address: "10.0.0.2",
+                ..ONE
+            },
             Alarmed { schema: "t", ..ONE },
             Alarmed { flag: 1, ..ONE },
             Alarmed { digest: 8, ..ONE },
-            Alarmed { action: Action::Blocked, ..ONE },
-            Alarmed { action: Action::Injection, fingerprint: "s&1o1", ..ONE },
+            Alarmed {
+                action: Action::Blocked,
+                ..ONE
+            },
+            Alarmed {
+                action: Action::Injection,
+                fingerprint: "s&1o1",
+                ..ONE
+            },
         ] {
             alarms.raise(&other, text);
-            alarms.raise(&Alarmed { now_s: 1005, ..other }, || panic!("the row is there"));
+            alarms.raise(
+                &Alarmed {
+                    now_s: 1005,
+                    ..other
+                },
+                || panic!("the row is there"),
+            );
         }
         let rows = alarms.rows(true);
         assert_eq!(rows.len(), 8);
-        assert!(rows.iter().all(|row| (row.count, row.first_seen, row.last_seen) == (2, 1000, 1005)));
+        assert!(
+            rows.iter()
+                .all(|row| (row.count, row.first_seen, row.last_seen) == (2, 1000, 1005))
+        );
         assert!(alarms.rows(false).is_empty());
     }
 
     #[test]
     fn the_log_is_not_flooded_and_the_table_is_bounded() {
         let alarms = Alarms::default();
-        let told = |digest, now_s| alarms.raise(&Alarmed { digest, now_s, ..ONE }, text).told;
+        let told = |digest, now_s| {
+            alarms
+                .raise(
+                    &Alarmed {
+                        digest,
+                        now_s,
+                        ..ONE
+                    },
+                    text,
+                )
+                .told
+        };
         assert_eq!((0..100).filter(|digest| told(*digest, 1000)).count(), 10);
         // What has had its line waits; what has had none need not.
         assert!(!told(0, 1001) && told(50, 1001));
         assert!(told(0, 1060));
         for digest in 0..20_000 {
-            alarms.raise(&Alarmed { digest, now_s: 2000, ..ONE }, text);
+            alarms.raise(
+                &Alarmed {
+                    digest,
+                    now_s: 2000,
+                    ..ONE
+                },
+                text,
+            );
         }
         assert_eq!(alarms.rows(false).len(), ROWS_MAX);
-        assert_eq!(alarms.raise(&Alarmed { digest: 20_000, now_s: 2001, ..ONE }, text), Raised { kept: false, told: true });
+        assert_eq!(
+            alarms.raise(
+                &Alarmed {
+                    digest: 20_000,
+                    now_s: 2001,
+                    ..ONE
+                },
+                text
+            ),
+            Raised {
+                kept: false,
+                told: true
+            }
+        );
     }
 }

@@ -18,17 +18,25 @@ pub(crate) struct Commands(RefCell<Vec<Class>>);
 
 impl Default for Commands {
     fn default() -> Self {
-        Self(RefCell::new(vec![Class::default(); CommandCounter::ALL.len()]))
+        Self(RefCell::new(vec![
+            Class::default();
+            CommandCounter::ALL.len()
+        ]))
     }
 }
 
 impl Commands {
     pub(crate) fn count(&self, command: CommandCounter, us: u64) {
         let mut all = self.0.borrow_mut();
-        let Some(class) = all.get_mut(command as usize) else { return };
+        let Some(class) = all.get_mut(command as usize) else {
+            return;
+        };
         class.total_us += us;
         class.count += 1;
-        let at = LATENCY_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(LATENCY_BOUNDS_US.len());
+        let at = LATENCY_BOUNDS_US
+            .iter()
+            .position(|bound| us <= *bound)
+            .unwrap_or(LATENCY_BOUNDS_US.len());
         class.counts[at] += 1;
         class.latency.count(us);
         class.max_us = class.max_us.max(us);

@@ -1,5 +1,6 @@
-//! Statements by digest. A bounded table; finding a row allocates nothing, and nothing that is done with it takes long, however large it is:
-//! rows stay where they are put, and are listed piece by piece.
+//! Statements by digest. A bounded table; finding a row allocates nothing, and nothing that is done
+//! with it takes long, however large it is: rows stay where they are put, and are listed piece by
+//! piece.
 
 use bridge::{DigestRow, Latency};
 use hashbrown::HashTable;
@@ -61,7 +62,10 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     pub(crate) fn of(variables: &config::Variables) -> Self {
-        Self { rows: variables.mysql_query_digests_max_entries, bytes: variables.mysql_query_digests_max_memory_MB << 20 }
+        Self {
+            rows: variables.mysql_query_digests_max_entries,
+            bytes: variables.mysql_query_digests_max_memory_MB << 20,
+        }
     }
 }
 
@@ -84,7 +88,8 @@ struct Table {
     bytes: u64,
 }
 
-/// What a row takes without its texts: itself, its place in the index, and what an allocator adds to two texts.
+/// What a row takes without its texts: itself, its place in the index, and what an allocator adds
+/// to two texts.
 const ROW_BYTES: usize = size_of::<Row>() + 2 * size_of::<(u64, u32)>() + 32;
 
 impl Seen<'_> {
@@ -152,7 +157,8 @@ impl Row {
     }
 }
 
-/// Mixes what tells rows apart besides the digest; strings by length and ends, since equality decides in the end.
+/// Mixes what tells rows apart besides the digest; strings by length and ends, since equality
+/// decides in the end.
 fn hash(seen: &Seen<'_>) -> u64 {
     let h = seen.digest ^ (seen.hostgroup as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed(h, [seen.schema, seen.user, seen.client_address])
@@ -164,7 +170,9 @@ pub(super) fn mixed<const N: usize>(mut h: u64, texts: [&str; N]) -> u64 {
         for piece in text.as_bytes().chunks(8) {
             let mut word = [0; 8];
             word[..piece.len()].copy_from_slice(piece);
-            h = (h ^ u64::from_le_bytes(word)).wrapping_mul(0xFF51_AFD7_ED55_8CCD).rotate_left(29);
+            h = (h ^ u64::from_le_bytes(word))
+                .wrapping_mul(0xFF51_AFD7_ED55_8CCD)
+                .rotate_left(29);
         }
         h = h.wrapping_add(text.len() as u64);
     }
@@ -172,12 +180,22 @@ pub(super) fn mixed<const N: usize>(mut h: u64, texts: [&str; N]) -> u64 {
 }
 
 impl Digests {
-    /// Counts it; `false` when it is new and there is no room for its row. `shape` is asked for the first statement of a row, and as long as none of
-    /// the row's was shown.
-    pub(crate) fn count(&self, seen: &Seen<'_>, most: Bounds, shape: impl FnOnce() -> Shape) -> bool {
+    /// Counts it; `false` when it is new and there is no room for its row. `shape` is asked for the
+    /// first statement of a row, and as long as none of the row's was shown.
+    pub(crate) fn count(
+        &self,
+        seen: &Seen<'_>,
+        most: Bounds,
+        shape: impl FnOnce() -> Shape,
+    ) -> bool {
         let hash = hash(seen);
         let mut table = self.0.borrow_mut();
-        let Table { chunks, numbers, bytes, .. } = &mut *table;
+        let Table {
+            chunks,
+            numbers,
+            bytes,
+            ..
+        } = &mut *table;
         let full = numbers.len() as u64 >= most.rows || *bytes + seen.bytes() > most.bytes;
         let same = |row: &Row| {
             row.digest == seen.digest
@@ -197,7 +215,10 @@ impl Digests {
                 let row = &mut chunks[chunk][at];
                 row.count += 1;
                 row.alike |= seen.alike;
-                if let Some(shape) = seen.shape.or_else(|| (row.shown == Some(false)).then(shape)) {
+                if let Some(shape) = seen
+                    .shape
+                    .or_else(|| (row.shown == Some(false)).then(shape))
+                {
                     if row.shown == Some(false) && shape.is_shown {
                         // The one that a rule can allow.
                         row.guarded = shape.digest;
@@ -217,8 +238,12 @@ impl Digests {
             Entry::Vacant(entry) => {
                 let mut latency = Latency::default();
                 latency.count(seen.time_us);
-                let number = chunks.len().saturating_sub(1) * CHUNK + chunks.last().map_or(0, Vec::len);
-                entry.insert((hash, u32::try_from(number).expect("rows are at most ten million")));
+                let number =
+                    chunks.len().saturating_sub(1) * CHUNK + chunks.last().map_or(0, Vec::len);
+                entry.insert((
+                    hash,
+                    u32::try_from(number).expect("rows are at most ten million"),
+                ));
                 *bytes += seen.bytes();
                 let shape = seen.shape.unwrap_or_else(shape);
                 table.push(Row {
@@ -257,19 +282,33 @@ impl Digests {
         let rows = Vec::with_capacity(table.numbers.len());
         let begun = table.begun;
         if !reset {
-            return Listing { rows, from: Source::Table { begun } };
+            return Listing {
+                rows,
+                from: Source::Table { begun },
+            };
         }
-        let taken = std::mem::replace(&mut *table, Table { begun: begun + 1, ..Table::default() });
-        Listing { rows, from: Source::Taken(taken.chunks.into_iter().flatten()) }
+        let taken = std::mem::replace(
+            &mut *table,
+            Table {
+                begun: begun + 1,
+                ..Table::default()
+            },
+        );
+        Listing {
+            rows,
+            from: Source::Taken(taken.chunks.into_iter().flatten()),
+        }
     }
 
-    /// Lists some more of them; `false` when they are complete. If the table has begun anew meanwhile, so does the list: those of before are
-    /// told to whoever wanted that.
+    /// Lists some more of them; `false` when they are complete. If the table has begun anew
+    /// meanwhile, so does the list: those of before are told to whoever wanted that.
     pub(crate) fn list_more(&self, listing: &mut Listing, at_most: usize) -> bool {
         let table = self.0.borrow();
         match &mut listing.from {
             Source::Taken(rows) => {
-                listing.rows.extend(rows.take(at_most).map(|row| row.shown()));
+                listing
+                    .rows
+                    .extend(rows.take(at_most).map(|row| row.shown()));
                 rows.size_hint() != (0, Some(0))
             }
             Source::Table { begun } => {
@@ -279,7 +318,9 @@ impl Digests {
                 }
                 let (from, len) = (listing.rows.len(), table.numbers.len());
                 let to = len.min(from + at_most);
-                listing.rows.extend((from..to).map(|number| table.row(number as u32).shown()));
+                listing
+                    .rows
+                    .extend((from..to).map(|number| table.row(number as u32).shown()));
                 to < len
             }
         }
@@ -307,7 +348,10 @@ mod tests {
         }
     }
 
-    const SHOWN: Shape = Shape { digest: 7, is_shown: true };
+    const SHOWN: Shape = Shape {
+        digest: 7,
+        is_shown: true,
+    };
 
     impl Digests {
         fn rows(&self, reset: bool) -> Vec<DigestRow> {
@@ -318,7 +362,10 @@ mod tests {
     }
 
     const fn rows(rows: u64) -> Bounds {
-        Bounds { rows, bytes: 1 << 30 }
+        Bounds {
+            rows,
+            bytes: 1 << 30,
+        }
     }
 
     #[test]
@@ -326,7 +373,9 @@ mod tests {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
         let count = |digests: &Digests, of: std::ops::Range<u64>| {
-            of.for_each(|digest| assert!(digests.count(&seen(&s, &u, digest, 1), rows(10_000), || SHOWN)));
+            of.for_each(|digest| {
+                assert!(digests.count(&seen(&s, &u, digest, 1), rows(10_000), || SHOWN))
+            });
         };
         let numbers = |rows: Vec<DigestRow>| rows.iter().map(|row| row.digest).collect::<Vec<_>>();
         count(&digests, 0..5000);
@@ -360,7 +409,15 @@ mod tests {
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.count);
         assert_eq!(rows.len(), 2);
-        assert_eq!((rows[1].count, rows[1].min_time_us, rows[1].max_time_us, rows[1].sum_time_us), (2, 3, 5, 8));
+        assert_eq!(
+            (
+                rows[1].count,
+                rows[1].min_time_us,
+                rows[1].max_time_us,
+                rows[1].sum_time_us
+            ),
+            (2, 3, 5, 8)
+        );
         assert!(digests.rows(false).is_empty());
     }
 
@@ -379,8 +436,20 @@ mod tests {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
         let text = vec![b'x'; 1 << 20];
-        let most = Bounds { rows: 100_000, bytes: 10 << 20 };
-        let count = |digest| digests.count(&Seen { text: &text, ..seen(&s, &u, digest, 1) }, most, || SHOWN);
+        let most = Bounds {
+            rows: 100_000,
+            bytes: 10 << 20,
+        };
+        let count = |digest| {
+            digests.count(
+                &Seen {
+                    text: &text,
+                    ..seen(&s, &u, digest, 1)
+                },
+                most,
+                || SHOWN,
+            )
+        };
         assert_eq!((0..100).filter(|digest| count(*digest)).count(), 9);
         assert!(count(3));
         assert!((9 << 20..10 << 20).contains(&digests.bytes()));
@@ -394,9 +463,16 @@ mod tests {
     fn a_row_knows_whether_its_digest_shows_all() {
         let (s, u): (Rc<str>, Rc<str>) = ("s".into(), "u".into());
         let digests = Digests::default();
-        let shape = |is_shown| Shape { digest: if is_shown { 100 } else { 200 }, is_shown };
+        let shape = |is_shown| Shape {
+            digest: if is_shown { 100 } else { 200 },
+            is_shown,
+        };
         let count = |digest, shown: Option<bool>, looked| {
-            let seen = Seen { shape: shown.map(shape), alike: digest == 4, ..seen(&s, &u, digest, 1) };
+            let seen = Seen {
+                shape: shown.map(shape),
+                alike: digest == 4,
+                ..seen(&s, &u, digest, 1)
+            };
             digests.count(&seen, rows(10), || shape(looked))
         };
         for (digest, shown, looked) in [
@@ -413,8 +489,14 @@ mod tests {
         }
         let mut rows = digests.rows(true);
         rows.sort_by_key(|row| row.digest);
-        assert_eq!(rows.iter().map(|row| row.shown).collect::<Vec<_>>(), [Some(false), None, None, Some(true)]);
+        assert_eq!(
+            rows.iter().map(|row| row.shown).collect::<Vec<_>>(),
+            [Some(false), None, None, Some(true)]
+        );
         let firewall: Vec<_> = rows.iter().map(|row| (row.guarded, row.alike)).collect();
-        assert_eq!(firewall, [(200, false), (100, false), (100, false), (100, true)]);
+        assert_eq!(
+            firewall,
+            [(200, false), (100, false), (100, false), (100, true)]
+        );
     }
 }

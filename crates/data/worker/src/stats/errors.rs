@@ -1,4 +1,5 @@
-//! Errors that servers gave, by what tells them apart. A bounded table; finding a row allocates nothing but the words of the error.
+//! Errors that servers gave, by what tells them apart. A bounded table; finding a row allocates
+//! nothing but the words of the error.
 
 use super::digests::mixed;
 use bridge::ErrorRow;
@@ -36,9 +37,22 @@ pub(crate) struct Errors(RefCell<HashTable<Row>>);
 impl Errors {
     /// Counts it; `false` when it is new and the table is full.
     pub(crate) fn count(&self, failed: &Failed<'_>) -> bool {
-        let Failed { hostgroup, host, port, user, client_address, schema, errno, message, now_s } = *failed;
+        let Failed {
+            hostgroup,
+            host,
+            port,
+            user,
+            client_address,
+            schema,
+            errno,
+            message,
+            now_s,
+        } = *failed;
         let number = u64::from(hostgroup) << 32 | u64::from(port) << 16 | u64::from(errno);
-        let hash = mixed(number.wrapping_mul(0x9E37_79B9_7F4A_7C15), [host, user, client_address, schema]);
+        let hash = mixed(
+            number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            [host, user, client_address, schema],
+        );
         let mut rows = self.0.borrow_mut();
         let full = rows.len() >= ROWS_MAX;
         let same = |known: &Row| {
@@ -46,7 +60,8 @@ impl Errors {
             known.hash == hash
                 && (row.errno, row.hostgroup, row.port) == (errno, hostgroup, port)
                 && row.host == *host
-                && (&*row.user, &*row.client_address, &*row.schema) == (user, client_address, schema)
+                && (&*row.user, &*row.client_address, &*row.schema)
+                    == (user, client_address, schema)
         };
         match rows.entry(hash, same, |known| known.hash) {
             Entry::Occupied(mut entry) => {
@@ -80,7 +95,10 @@ impl Errors {
     pub(crate) fn rows(&self, reset: bool) -> Vec<ErrorRow> {
         let mut rows = self.0.borrow_mut();
         if reset {
-            std::mem::take(&mut *rows).into_iter().map(|known| known.row).collect()
+            std::mem::take(&mut *rows)
+                .into_iter()
+                .map(|known| known.row)
+                .collect()
         } else {
             rows.iter().map(|known| known.row.clone()).collect()
         }
@@ -96,16 +114,42 @@ mod tests {
         let host: Arc<str> = "h".into();
         let errors = Errors::default();
         let failed = |client_address, errno, now_s, message| {
-            let failed =
-                Failed { hostgroup: 1, host: &host, port: 3306, user: "u", client_address, schema: "s", errno, message, now_s };
+            let failed = Failed {
+                hostgroup: 1,
+                host: &host,
+                port: 3306,
+                user: "u",
+                client_address,
+                schema: "s",
+                errno,
+                message,
+                now_s,
+            };
             errors.count(&failed)
         };
-        assert!(failed("10.0.0.1", 1062, 5, "first") && failed("10.0.0.1", 1062, 9, "last") && failed("10.0.0.2", 1062, 7, "x"));
+        assert!(
+            failed("10.0.0.1", 1062, 5, "first")
+                && failed("10.0.0.1", 1062, 9, "last")
+                && failed("10.0.0.2", 1062, 7, "x")
+        );
         let mut rows = errors.rows(true);
         rows.sort_by_key(|row| row.first_seen);
-        let seen: Vec<_> =
-            rows.iter().map(|row| (&*row.client_address, row.count, row.first_seen, row.last_seen, &*row.last_error)).collect();
-        assert_eq!(seen, [("10.0.0.1", 2, 5, 9, "last"), ("10.0.0.2", 1, 7, 7, "x")]);
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                (
+                    &*row.client_address,
+                    row.count,
+                    row.first_seen,
+                    row.last_seen,
+                    &*row.last_error,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [("10.0.0.1", 2, 5, 9, "last"), ("10.0.0.2", 1, 7, 7, "x")]
+        );
         assert!((0..ROWS_MAX as u16).all(|errno| failed("", errno, 1, "")));
         assert!(!failed("", ROWS_MAX as u16, 1, "") && failed("", 1, 1, ""));
         assert_eq!(errors.rows(false).len(), ROWS_MAX);

@@ -1,4 +1,5 @@
-//! What a core counts of statements: by digest, by class, by hostgroup, by error, and what the firewall noticed.
+//! What a core counts of statements: by digest, by class, by hostgroup, by error, and what the
+//! firewall noticed.
 
 mod alarms;
 mod commands;

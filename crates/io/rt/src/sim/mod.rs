@@ -1,8 +1,10 @@
-//! The simulated world: virtual time and an in-memory network, both made from a seed, for the same code that ships.
+//! The simulated world: virtual time and an in-memory network, both made from a seed, for the same
+//! code that ships.
 //!
-//! Time stands still while tasks run and jumps to the next event when none is ready, so an hour of timeouts costs
-//! nothing. Every choice comes from the seed, so a run that fails is a number that anyone can replay. A run always ends:
-//! with its main future, with the limits, or with a panic that says that nothing can ever happen.
+//! Time stands still while tasks run and jumps to the next event when none is ready, so an hour of
+//! timeouts costs nothing. Every choice comes from the seed, so a run that fails is a number that
+//! anyone can replay. A run always ends: with its main future, with the limits, or with a panic
+//! that says that nothing can ever happen.
 //!
 //! ```
 //! use rt::sim::{Faults, run};
@@ -56,7 +58,8 @@ pub struct Faults {
     pub lose_connect: f64,
     /// Ready tasks run in any order.
     pub shuffle: bool,
-    /// The processor is slow: a turn takes up to so long, and does not always come to all tasks that are ready.
+    /// The processor is slow: a turn takes up to so long, and does not always come to all tasks
+    /// that are ready.
     pub slow: Duration,
 }
 
@@ -78,7 +81,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time_max: Duration::from_secs(7 * 24 * 3600), turns_max: 50_000_000 }
+        Self {
+            time_max: Duration::from_secs(7 * 24 * 3600),
+            turns_max: 50_000_000,
+        }
     }
 }
 
@@ -88,13 +94,23 @@ pub fn run<T, F: Future<Output = T>>(seed: u64, faults: Faults, main: impl FnOnc
 }
 
 /// [`run`] with limits of your own.
-pub fn run_with<T, F: Future<Output = T>>(seed: u64, faults: Faults, limits: Limits, main: impl FnOnce(Rt) -> F) -> T {
+pub fn run_with<T, F: Future<Output = T>>(
+    seed: u64,
+    faults: Faults,
+    limits: Limits,
+    main: impl FnOnce(Rt) -> F,
+) -> T {
     let pool = Pool::new(BUFFERS).expect("sixteen megabytes of address space");
     let exec = Executor::enter(None).expect("one world per thread at a time");
     // An hour after the beginning of the clock, so that "an hour ago" is a moment too.
     let now = Rc::new(Cell::new(3_600_000_000_000));
     let sim = Sim {
-        world: RefCell::new(World::new(Random::keyed([seed, 1, 2, 3]), faults, now.clone(), pool.clone())),
+        world: RefCell::new(World::new(
+            Random::keyed([seed, 1, 2, 3]),
+            faults,
+            now.clone(),
+            pool.clone(),
+        )),
         now: now.clone(),
         began: now.get(),
         turns: Cell::new(0),
@@ -102,7 +118,14 @@ pub fn run_with<T, F: Future<Output = T>>(seed: u64, faults: Faults, limits: Lim
         limits,
         spare: RefCell::default(),
     };
-    let core = Core::new(exec, Io::Sim(sim), pool, Clock::Virtual(now), Duration::ZERO, Random::seeded(seed));
+    let core = Core::new(
+        exec,
+        Io::Sim(sim),
+        pool,
+        Clock::Virtual(now),
+        Duration::ZERO,
+        Random::seeded(seed),
+    );
     core.drive(main)
 }
 
@@ -133,8 +156,8 @@ impl Hand {
         self.world(|w| w.faults = faults);
     }
 
-    /// The host of this address dies: its listeners refuse, all its connections are reset. Listeners stay where they are
-    /// and accept again after [`restore`](Self::restore).
+    /// The host of this address dies: its listeners refuse, all its connections are reset.
+    /// Listeners stay where they are and accept again after [`restore`](Self::restore).
     pub fn crash(&self, at: &Address) {
         self.world(|w| w.crash(at));
     }
@@ -266,15 +289,28 @@ impl Sim {
             Poll::Pending
         })
         .await;
-        if result < 0 { Err(errno(-result)) } else { Ok(socket) }
+        if result < 0 {
+            Err(errno(-result))
+        } else {
+            Ok(socket)
+        }
     }
 
-    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+    pub(crate) fn listen(
+        &self,
+        core: &Rc<Core>,
+        at: &Address,
+        o: ListenOptions,
+    ) -> io::Result<Listener> {
         let listening = self.world.borrow_mut().listen(at, o)?;
         Ok(Listener::new(core.clone(), listening))
     }
 
-    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
+    pub(crate) fn poll_accept(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Handed>> {
         match self.world.borrow_mut().accept(listening.place.get()) {
             Some(conn) => Poll::Ready(Ok(Handed(Kind::Sim(Away::from(conn.place.get()))))),
             None if listening.place.get() == NOWHERE => Poll::Ready(Err(errno(libc::EBADF))),
@@ -286,7 +322,11 @@ impl Sim {
     }
 
     pub(crate) fn adopt(&self, core: &Rc<Core>, place: u32) -> io::Result<Socket> {
-        let conn = self.world.borrow().conn(place).ok_or_else(|| errno(libc::EBADF))?;
+        let conn = self
+            .world
+            .borrow()
+            .conn(place)
+            .ok_or_else(|| errno(libc::EBADF))?;
         {
             let mut state = conn.state.borrow_mut();
             (state.parting, state.handed) = (false, false);
@@ -298,7 +338,9 @@ impl Sim {
     pub(crate) fn let_go(&self, _: &Conn) {}
 
     pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
-        self.world.borrow_mut().unlisten(listening.place.replace(NOWHERE));
+        self.world
+            .borrow_mut()
+            .unlisten(listening.place.replace(NOWHERE));
     }
 
     pub(crate) fn read(&self) -> Option<io::Result<Chunk>> {

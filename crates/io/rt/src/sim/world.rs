@@ -1,6 +1,8 @@
-//! The network of the simulator: ends of connections, what is on its way between them, and a calendar of events.
+//! The network of the simulator: ends of connections, what is on its way between them, and a
+//! calendar of events.
 //!
-//! Every loop here goes over a `BTreeMap` or a queue, never over a hash map: the order must come from the seed alone.
+//! Every loop here goes over a `BTreeMap` or a queue, never over a hash map: the order must come
+//! from the seed alone.
 
 use super::Faults;
 use crate::chunk::{CHUNK_LEN, Chunk, Pool};
@@ -141,7 +143,11 @@ impl World {
     /// How much longer this turn takes.
     pub(super) fn slowness(&mut self) -> u64 {
         let most = self.faults.slow.as_nanos() as u64;
-        if most == 0 { 0 } else { self.random.below(most + 1) }
+        if most == 0 {
+            0
+        } else {
+            self.random.below(most + 1)
+        }
     }
 
     /// Does the turn end here, whoever is still ready?
@@ -164,7 +170,12 @@ impl World {
     }
 
     fn port(&mut self) -> u16 {
-        let taken = |port: u16, world: &Self| world.listeners.values().any(|l| l.listening.local.port() == port);
+        let taken = |port: u16, world: &Self| {
+            world
+                .listeners
+                .values()
+                .any(|l| l.listening.local.port() == port)
+        };
         loop {
             self.next_port = self.next_port.checked_add(1).unwrap_or(20_000);
             if !taken(self.next_port, self) {
@@ -177,7 +188,15 @@ impl World {
         let place = self.place();
         let conn = Rc::new(Conn::new(None, Some(remote.clone()), Some(local.clone())));
         conn.place.set(place);
-        let end = End { conn: conn.clone(), peer, local, remote, coming: VecDeque::new(), coming_bytes: 0, finished: false };
+        let end = End {
+            conn: conn.clone(),
+            peer,
+            local,
+            remote,
+            coming: VecDeque::new(),
+            coming_bytes: 0,
+            finished: false,
+        };
         self.ends.insert(place, end);
         conn
     }
@@ -198,11 +217,23 @@ impl World {
         let (lost, refused) = (self.faults.lose_connect, self.faults.refuse);
         if self.random.chance(lost) {
             let later = self.now.get() + CONNECT_LOST_NS;
-            self.at(later, Event::Connected { client, result: -libc::ETIMEDOUT });
+            self.at(
+                later,
+                Event::Connected {
+                    client,
+                    result: -libc::ETIMEDOUT,
+                },
+            );
         } else {
             let there = self.now.get() + self.latency();
             if self.random.chance(refused) {
-                self.at(there, Event::Connected { client, result: -libc::ECONNREFUSED });
+                self.at(
+                    there,
+                    Event::Connected {
+                        client,
+                        result: -libc::ECONNREFUSED,
+                    },
+                );
             } else {
                 self.at(there, Event::Syn { client });
             }
@@ -211,7 +242,9 @@ impl World {
     }
 
     fn syn(&mut self, client: u32) {
-        let Some(end) = self.ends.get(&client) else { return };
+        let Some(end) = self.ends.get(&client) else {
+            return;
+        };
         let (to, from) = (end.remote.clone(), end.local.clone());
         if self.frozen.contains(&to) {
             let again = self.now.get() + SYN_AGAIN_NS;
@@ -221,10 +254,20 @@ impl World {
         let candidates: Vec<u32> = if self.crashed.contains(&to) {
             Vec::new()
         } else {
-            self.listeners.iter().filter(|(_, l)| listens_at(&l.listening.local, &to)).map(|(place, _)| *place).collect()
+            self.listeners
+                .iter()
+                .filter(|(_, l)| listens_at(&l.listening.local, &to))
+                .map(|(place, _)| *place)
+                .collect()
         };
         if candidates.is_empty() {
-            return self.at(back, Event::Connected { client, result: -libc::ECONNREFUSED });
+            return self.at(
+                back,
+                Event::Connected {
+                    client,
+                    result: -libc::ECONNREFUSED,
+                },
+            );
         }
         let choice = candidates[self.random.below(candidates.len() as u64) as usize];
         let listens = &self.listeners[&choice];
@@ -245,7 +288,9 @@ impl World {
     }
 
     fn connected(&mut self, client: u32, result: i32) {
-        let Some(end) = self.ends.get(&client) else { return };
+        let Some(end) = self.ends.get(&client) else {
+            return;
+        };
         let mut state = end.conn.state.borrow_mut();
         if state.connected.is_some() {
             return; // a crash was faster
@@ -256,7 +301,9 @@ impl World {
 
     pub(super) fn listen(&mut self, at: &Address, o: ListenOptions) -> io::Result<Rc<Listening>> {
         let local = match at {
-            Address::Tcp(tcp) if tcp.port() == 0 => Address::Tcp(SocketAddr::new(tcp.ip(), self.port())),
+            Address::Tcp(tcp) if tcp.port() == 0 => {
+                Address::Tcp(SocketAddr::new(tcp.ip(), self.port()))
+            }
             _ => at.clone(),
         };
         if !o.reuse_port && self.listeners.values().any(|l| l.listening.local == local) {
@@ -266,7 +313,14 @@ impl World {
         let place = self.place();
         listening.place.set(place);
         let backlog = (o.backlog as usize).max(1);
-        self.listeners.insert(place, Listens { listening: listening.clone(), queue: VecDeque::new(), backlog });
+        self.listeners.insert(
+            place,
+            Listens {
+                listening: listening.clone(),
+                queue: VecDeque::new(),
+                backlog,
+            },
+        );
         Ok(listening)
     }
 
@@ -289,9 +343,12 @@ impl World {
 
     // Bytes.
 
-    /// Moves what an end has to send onto the way, as far as there is room; and its end, if that is next.
+    /// Moves what an end has to send onto the way, as far as there is room; and its end, if that is
+    /// next.
     pub(super) fn pump(&mut self, place: u32) {
-        let Some(end) = self.ends.get(&place) else { return };
+        let Some(end) = self.ends.get(&place) else {
+            return;
+        };
         let conn = end.conn.clone();
         let (peer, finished) = (end.peer, end.finished);
         let mut state = conn.state.borrow_mut();
@@ -349,10 +406,17 @@ impl World {
         }
         if dropped {
             conn.place.set(NOWHERE);
-            let unread = self.ends.remove(&place).is_some_and(|end| end.coming_bytes > 0);
+            let unread = self
+                .ends
+                .remove(&place)
+                .is_some_and(|end| end.coming_bytes > 0);
             if unread {
                 // Closing with bytes unread is a reset, behind what was sent.
-                let sent = self.ends.get(&peer).and_then(|end| end.coming.back()).map_or(0, |(time, _)| *time);
+                let sent = self
+                    .ends
+                    .get(&peer)
+                    .and_then(|end| end.coming.back())
+                    .map_or(0, |(time, _)| *time);
                 let time = sent.max(self.now.get() + self.latency());
                 self.at(time, Event::Reset { end: peer });
             }
@@ -365,7 +429,9 @@ impl World {
         if self.random.chance(stall) {
             time += self.random.below(most + 1);
         }
-        let Some(end) = self.ends.get_mut(&to) else { return };
+        let Some(end) = self.ends.get_mut(&to) else {
+            return;
+        };
         // TCP keeps the order.
         let time = end.coming.back().map_or(time, |(last, _)| time.max(*last));
         if let Item::Bytes(bytes) = &item {
@@ -377,11 +443,15 @@ impl World {
 
     fn arrive(&mut self, place: u32) {
         loop {
-            let Some(end) = self.ends.get_mut(&place) else { return };
+            let Some(end) = self.ends.get_mut(&place) else {
+                return;
+            };
             if self.frozen.contains(&end.local) || self.frozen.contains(&end.remote) {
                 return; // `thaw` calls again
             }
-            let Some((time, item)) = end.coming.front_mut() else { return };
+            let Some((time, item)) = end.coming.front_mut() else {
+                return;
+            };
             if *time > self.now.get() {
                 return; // it has an event of its own
             }
@@ -425,7 +495,11 @@ impl World {
                 for (behind, _) in end.coming.iter_mut() {
                     *behind = later.max(*behind);
                 }
-                let again = end.coming.iter().map(|(time, _)| *time).collect::<BTreeSet<_>>();
+                let again = end
+                    .coming
+                    .iter()
+                    .map(|(time, _)| *time)
+                    .collect::<BTreeSet<_>>();
                 for time in again {
                     self.at(time, Event::Arrive { end: place });
                 }
@@ -438,7 +512,11 @@ impl World {
     }
 
     pub(super) fn made_room(&mut self, place: u32) {
-        if self.ends.get(&place).is_some_and(|end| end.coming.front().is_some_and(|(time, _)| *time <= self.now.get())) {
+        if self.ends.get(&place).is_some_and(|end| {
+            end.coming
+                .front()
+                .is_some_and(|(time, _)| *time <= self.now.get())
+        }) {
             self.soon(Event::Arrive { end: place });
         }
     }
@@ -447,7 +525,9 @@ impl World {
 
     /// This end is broken now.
     fn reset(&mut self, place: u32) {
-        let Some(end) = self.ends.get_mut(&place) else { return };
+        let Some(end) = self.ends.get_mut(&place) else {
+            return;
+        };
         let mut state = end.conn.state.borrow_mut();
         // What has arrived can still be read; what is on its way is lost.
         for (time, item) in std::mem::take(&mut end.coming) {
@@ -475,7 +555,9 @@ impl World {
 
     /// This end is gone at once, and its peer hears of it.
     fn break_off(&mut self, place: u32) {
-        let Some(end) = self.ends.get(&place) else { return };
+        let Some(end) = self.ends.get(&place) else {
+            return;
+        };
         let (peer, conn) = (end.peer, end.conn.clone());
         self.reset(place);
         if self.ends.remove(&place).is_some() {
@@ -500,7 +582,11 @@ impl World {
 
     pub(super) fn crash(&mut self, at: &Address) {
         self.crashed.insert(at.clone());
-        for listens in self.listeners.values_mut().filter(|l| l.listening.local == *at) {
+        for listens in self
+            .listeners
+            .values_mut()
+            .filter(|l| l.listening.local == *at)
+        {
             for conn in listens.queue.drain(..) {
                 conn.state.borrow_mut().dropped = true; // nobody will accept it
             }

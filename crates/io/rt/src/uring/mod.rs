@@ -1,16 +1,19 @@
 //! The fast driver: io_uring with one ring a core and one system call a turn.
 //!
-//! Every connection keeps one multishot receive in the kernel, which takes its buffers from a ring that all connections
-//! share; so an idle connection owns none. It keeps at most one send in the kernel, for the order's sake, and what is
-//! queued behind it goes with the next one, gathered. All that the kernel reads from or writes to belongs to the table
-//! here until the completion has come, whatever tasks and futures do meanwhile: that is why this is sound. A send for
-//! whose end nobody waits does not wait either, and has a completion only if not all of it went; else it is over when the
-//! call that handed it over is.
+//! Every connection keeps one multishot receive in the kernel, which takes its buffers from a ring
+//! that all connections share; so an idle connection owns none. It keeps at most one send in the
+//! kernel, for the order's sake, and what is queued behind it goes with the next one, gathered. All
+//! that the kernel reads from or writes to belongs to the table here until the completion has come,
+//! whatever tasks and futures do meanwhile: that is why this is sound. A send for whose end nobody
+//! waits does not wait either, and has a completion only if not all of it went; else it is over
+//! when the call that handed it over is.
 
 mod ring;
 
 use crate::chunk::{Buffer, Chunk, Pool};
-use crate::conn::{Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno};
+use crate::conn::{
+    Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno,
+};
 use crate::core::{Core, LINGER, Sleep};
 use crate::handed::{Handed, Kind as From};
 use crate::io::Wait;
@@ -26,7 +29,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Several pieces that together are at most so long are copied into one; that costs less than a list of them.
+/// Several pieces that together are at most so long are copied into one; that costs less than a
+/// list of them.
 const COPY_MAX: usize = 4 * 1024;
 
 /// So many pieces go with one send.
@@ -35,8 +39,8 @@ const PIECES_PER_SEND: usize = 64;
 /// The longest single send: results are 32 bits, signed.
 const SEND_MAX: usize = 1 << 30;
 
-/// So many buffers lie in the kernel's ring at first. Few, so that they stay in the cache; the number doubles when they
-/// run out.
+/// So many buffers lie in the kernel's ring at first. Few, so that they stay in the cache; the
+/// number doubles when they run out.
 const BUFFERS_AT_FIRST: usize = 64;
 
 /// So many accepted connections may wait for `accept`; then they wait in the kernel.
@@ -45,8 +49,8 @@ const ACCEPTED_MAX: usize = 256;
 /// Of a send that says when it is over, and waits in the kernel until all of it has gone.
 const PATIENT: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
-/// Of one that does not wait. What goes whole does not say so: the call that hands it over can sleep at once for what comes next. If there is no room for
-/// all of it, it says how much has gone.
+/// Of one that does not wait. What goes whole does not say so: the call that hands it over can
+/// sleep at once for what comes next. If there is no room for all of it, it says how much has gone.
 const QUICK: i32 = PATIENT | libc::MSG_DONTWAIT;
 
 /// Several pieces on their way in one send. `pieces` points into `chunks`, `header` to `pieces`.
@@ -62,7 +66,8 @@ impl Gathered {
     }
 }
 
-/// What a completion is about; in the top byte of its user data. The rest is the place in the table.
+/// What a completion is about; in the top byte of its user data. The rest is the place in the
+/// table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -80,9 +85,16 @@ impl Kind {
     }
 
     fn of(data: u64) -> Option<Self> {
-        [Self::Receive, Self::Send, Self::Connect, Self::Accept, Self::Bell, Self::Cancel]
-            .into_iter()
-            .find(|kind| *kind as u64 == data >> 56)
+        [
+            Self::Receive,
+            Self::Send,
+            Self::Connect,
+            Self::Accept,
+            Self::Bell,
+            Self::Cancel,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u64 == data >> 56)
     }
 }
 
@@ -139,22 +151,30 @@ impl Uring {
     }
 
     fn listen_for_bell(&self) {
-        let poll = opcode::PollAdd::new(types::Fd(self.bell), libc::POLLIN as u32).multi(true).build();
+        let poll = opcode::PollAdd::new(types::Fd(self.bell), libc::POLLIN as u32)
+            .multi(true)
+            .build();
         self.push(poll, Kind::Bell, 0);
     }
 
-    /// Queues an operation. What it points to is in the table: in the `Flying` of a `Conn`, or nothing.
+    /// Queues an operation. What it points to is in the table: in the `Flying` of a `Conn`, or
+    /// nothing.
     fn push(&self, entry: squeue::Entry, kind: Kind, place: u32) {
         if let Some(ring) = &mut *self.ring.borrow_mut() {
-            // SAFETY: sends and connects point into the `flying` of a connection in the table, which stays there until the
-            // completion (see `settle`, `sent` and `close`), and whose pieces do not move with it: they are boxed, on the
-            // heap or in the pool. Receives use buffers lent by the pool, which outlives the ring. The others point nowhere.
+            // SAFETY: sends and connects point into the `flying` of a connection in the table,
+            // which stays there until the completion (see `settle`, `sent` and `close`), and whose
+            // pieces do not move with it: they are boxed, on the heap or in the pool. Receives use
+            // buffers lent by the pool, which outlives the ring. The others point nowhere.
             unsafe { ring.push(entry.user_data(kind.data(place))) };
         }
     }
 
     fn cancel(&self, kind: Kind, place: u32) {
-        self.push(opcode::AsyncCancel::new(kind.data(place)).build(), Kind::Cancel, place);
+        self.push(
+            opcode::AsyncCancel::new(kind.data(place)).build(),
+            Kind::Cancel,
+            place,
+        );
     }
 
     fn enter(&self, entry: Entry) -> u32 {
@@ -171,7 +191,8 @@ impl Uring {
         let place = place.replace(NOWHERE);
         if place != NOWHERE {
             // The entry is dropped, and with it the descriptor, when nothing is borrowed.
-            let _entry = std::mem::replace(&mut self.table.borrow_mut()[place as usize], Entry::Free);
+            let _entry =
+                std::mem::replace(&mut self.table.borrow_mut()[place as usize], Entry::Free);
             self.free.borrow_mut().push(place);
         }
     }
@@ -260,7 +281,8 @@ impl Uring {
         match Kind::of(done.data) {
             Some(Kind::Receive) => {
                 // Taken first, so that it goes back to the pool whatever follows.
-                let buffer = cqueue::buffer_select(done.flags).and_then(|index| self.pool.returned(index));
+                let buffer =
+                    cqueue::buffer_select(done.flags).and_then(|index| self.pool.returned(index));
                 if let Some(conn) = self.conn_at(place) {
                     self.received(&conn, done, buffer);
                 }
@@ -288,7 +310,9 @@ impl Uring {
         if lent < self.buffers_wanted.get() {
             let mut buffers = self.buffers.borrow_mut();
             for _ in lent..self.buffers_wanted.get() {
-                let Some((index, start)) = self.pool.lend() else { break };
+                let Some((index, start)) = self.pool.lend() else {
+                    break;
+                };
                 buffers.add(index, start);
             }
             buffers.publish();
@@ -328,14 +352,19 @@ impl Uring {
         if let (Some(buffer), Ok(len @ 1..)) = (buffer, usize::try_from(done.result)) {
             let chunk = Chunk::pooled(buffer, len);
             // When few buffers are left they must not lie in queues: the bytes move to the heap.
-            state.arrived(if self.pool.is_low() { Chunk::from(&chunk[..]) } else { chunk });
+            state.arrived(if self.pool.is_low() {
+                Chunk::from(&chunk[..])
+            } else {
+                chunk
+            });
         }
         if !cqueue::more(done.flags) {
             state.receiving = Receiving::Off;
             match -done.result {
                 0 => state.ended(0),
                 libc::ENOBUFS => {
-                    self.buffers_wanted.set((self.buffers_wanted.get() * 2).min(self.pool.count()));
+                    self.buffers_wanted
+                        .set((self.buffers_wanted.get() * 2).min(self.pool.count()));
                     if state.is_open() && !state.is_full() {
                         state.receiving = Receiving::Starved;
                         self.starved.borrow_mut().push(conn.clone());
@@ -363,7 +392,10 @@ impl Uring {
     pub(crate) fn made_room(&self, conn: &Rc<Conn>) {
         let mut state = conn.state.borrow_mut();
         // Half empty, so that it does not stop and start with every piece.
-        if state.receiving == Receiving::Off && state.unread < UNREAD_MAX / 2 && state.inbox.len() < PIECES_MAX / 2 {
+        if state.receiving == Receiving::Off
+            && state.unread < UNREAD_MAX / 2
+            && state.inbox.len() < PIECES_MAX / 2
+        {
             self.receive(conn, &mut state);
         }
     }
@@ -389,7 +421,8 @@ impl Uring {
         }
     }
 
-    /// Starts a send, if there is something to send and none in the kernel. `sleeps`: the core looks at nothing else before it may sleep.
+    /// Starts a send, if there is something to send and none in the kernel. `sleeps`: the core
+    /// looks at nothing else before it may sleep.
     fn send(&self, conn: &Rc<Conn>, state: &mut State, sleeps: bool) {
         if !matches!(state.flying, Flying::None) || conn.place.get() == NOWHERE {
             return;
@@ -401,23 +434,38 @@ impl Uring {
             return;
         };
         let fd = types::Fd(conn.fd());
-        state.flying = if state.outbox.is_empty() { Flying::One(first) } else { gather(first, state) };
+        state.flying = if state.outbox.is_empty() {
+            Flying::One(first)
+        } else {
+            gather(first, state)
+        };
         // Nobody waits for it to be over, and nothing is to follow.
-        let ends_nothing = state.writers.is_empty() && state.finish == Finish::No && !state.dropped && state.outbox.is_empty();
+        let ends_nothing = state.writers.is_empty()
+            && state.finish == Finish::No
+            && !state.dropped
+            && state.outbox.is_empty();
         let quick = sleeps && self.can_be_silent && ends_nothing && state.flying.len() < SEND_MAX;
         let flags = if quick { QUICK } else { PATIENT };
         let entry = match &state.flying {
             Flying::One(chunk) => {
                 let len = chunk.len().min(SEND_MAX) as u32;
-                opcode::Send::new(fd, chunk.as_ptr(), len).flags(flags).build()
+                opcode::Send::new(fd, chunk.as_ptr(), len)
+                    .flags(flags)
+                    .build()
             }
-            Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header).flags(flags as u32).build(),
+            Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header)
+                .flags(flags as u32)
+                .build(),
             Flying::None | Flying::Connect(_) => return,
         };
         state.quick = quick;
         if quick {
             self.quick.borrow_mut().push(conn.clone());
-            return self.push(entry.flags(squeue::Flags::SKIP_SUCCESS), Kind::Send, conn.place.get());
+            return self.push(
+                entry.flags(squeue::Flags::SKIP_SUCCESS),
+                Kind::Send,
+                conn.place.get(),
+            );
         }
         self.push(entry, Kind::Send, conn.place.get());
     }
@@ -547,8 +595,14 @@ impl Uring {
         Ok(socket)
     }
 
-    /// A unix socket connects at once or not at all; when the backlog is full it says EAGAIN, which is no reason to poll.
-    async fn connect_unix(&self, core: &Rc<Core>, to: &Address, raw: &RawAddress) -> io::Result<Socket> {
+    /// A unix socket connects at once or not at all; when the backlog is full it says EAGAIN, which
+    /// is no reason to poll.
+    async fn connect_unix(
+        &self,
+        core: &Rc<Core>,
+        to: &Address,
+        raw: &RawAddress,
+    ) -> io::Result<Socket> {
         loop {
             let fd = sys::stream_socket(to, true)?;
             let conn = Conn::new(Some(fd), Some(to.clone()), None);
@@ -579,12 +633,19 @@ impl Uring {
         }
     }
 
-    pub(crate) fn listen(&self, core: &Rc<Core>, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+    pub(crate) fn listen(
+        &self,
+        core: &Rc<Core>,
+        at: &Address,
+        o: ListenOptions,
+    ) -> io::Result<Listener> {
         let fd = sys::listener(at, o, false)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
         let listening = Rc::new(listening);
-        listening.place.set(self.enter(Entry::Listening(listening.clone())));
+        listening
+            .place
+            .set(self.enter(Entry::Listening(listening.clone())));
         self.accept(&listening);
         Ok(Listener::new(core.clone(), listening))
     }
@@ -594,14 +655,16 @@ impl Uring {
         let mut state = listening.state.borrow_mut();
         if state.armed == Receiving::Off && !state.dropped && state.queue.len() < ACCEPTED_MAX {
             state.armed = Receiving::Armed;
-            let entry = opcode::AcceptMulti::new(types::Fd(listening.fd())).flags(libc::SOCK_CLOEXEC).build();
+            let entry = opcode::AcceptMulti::new(types::Fd(listening.fd()))
+                .flags(libc::SOCK_CLOEXEC)
+                .build();
             self.push(entry, Kind::Accept, listening.place.get());
         }
     }
 
     fn accepted(&self, place: u32, done: Done) {
-        // SAFETY: a result that is no error is a fresh descriptor, and this completion its only mention. It is taken here,
-        // first, so that it is closed whatever follows.
+        // SAFETY: a result that is no error is a fresh descriptor, and this completion its only
+        // mention. It is taken here, first, so that it is closed whatever follows.
         let fd = (done.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(done.result) });
         let listening = match self.table.borrow().get(place as usize) {
             Some(Entry::Listening(listening)) => listening.clone(),
@@ -610,7 +673,8 @@ impl Uring {
         let mut state = listening.state.borrow_mut();
         match (fd, -done.result) {
             (Some(fd), _) if !state.dropped => state.queue.push_back(fd),
-            (Some(_), _) | (None, libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
+            (Some(_), _)
+            | (None, libc::ECANCELED | libc::ECONNABORTED | libc::EINTR | libc::EAGAIN) => {}
             (None, code) => state.error = code,
         }
         state.waker.fire();
@@ -629,7 +693,11 @@ impl Uring {
         }
     }
 
-    pub(crate) fn poll_accept(&self, listening: &Rc<Listening>, cx: &Context<'_>) -> Poll<io::Result<Handed>> {
+    pub(crate) fn poll_accept(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<Handed>> {
         let mut state = listening.state.borrow_mut();
         if let Some(fd) = state.queue.pop_front() {
             let again = state.queue.len() < ACCEPTED_MAX / 2 && state.error == 0;
@@ -710,7 +778,8 @@ impl Uring {
             }
         }
         if lost {
-            // The kernel kept something beyond all reason. It may still write to it, so nobody may have that memory again.
+            // The kernel kept something beyond all reason. It may still write to it, so nobody may
+            // have that memory again.
             std::mem::forget((ring, table, self.pool.clone()));
         }
     }
@@ -775,12 +844,19 @@ fn gather(first: Chunk, state: &mut State) -> Flying {
     let mut pieces = Vec::with_capacity(chunks.len());
     for chunk in &chunks {
         let iov_len = chunk.len().min(left);
-        pieces.push(libc::iovec { iov_base: chunk.as_ptr().cast_mut().cast(), iov_len });
+        pieces.push(libc::iovec {
+            iov_base: chunk.as_ptr().cast_mut().cast(),
+            iov_len,
+        });
         left -= iov_len;
     }
     // SAFETY: zeros are a valid msghdr.
     let header: libc::msghdr = unsafe { std::mem::zeroed() };
-    let mut many = Box::new(Gathered { header, pieces, chunks });
+    let mut many = Box::new(Gathered {
+        header,
+        pieces,
+        chunks,
+    });
     many.header.msg_iov = many.pieces.as_mut_ptr();
     many.header.msg_iovlen = many.pieces.len() as _;
     Flying::Many(many)

@@ -30,7 +30,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring of this thread alone, with completions gathered until we ask for them; on older kernels with less.
+    /// A ring of this thread alone, with completions gathered until we ask for them; on older
+    /// kernels with less.
     pub(super) fn new(entries: u32, completions: u32) -> io::Result<Self> {
         let mut flags_work = true;
         let built = IoUring::builder()
@@ -40,15 +41,29 @@ impl Ring {
             .setup_defer_taskrun()
             .setup_taskrun_flag()
             .build(entries)
-            .or_else(|_| IoUring::builder().setup_cqsize(completions).setup_coop_taskrun().setup_taskrun_flag().build(entries))
+            .or_else(|_| {
+                IoUring::builder()
+                    .setup_cqsize(completions)
+                    .setup_coop_taskrun()
+                    .setup_taskrun_flag()
+                    .build(entries)
+            })
             .or_else(|_| {
                 flags_work = false;
                 IoUring::builder().setup_cqsize(completions).build(entries)
             })?;
         if !built.params().is_feature_ext_arg() || !built.params().is_feature_nodrop() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's io_uring is too old"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel's io_uring is too old",
+            ));
         }
-        Ok(Self { ring: built, backlog: VecDeque::new(), pending: 0, flags_work })
+        Ok(Self {
+            ring: built,
+            backlog: VecDeque::new(),
+            pending: 0,
+            flags_work,
+        })
     }
 
     pub(super) fn of_a_core() -> io::Result<Self> {
@@ -68,7 +83,8 @@ impl Ring {
     ///
     /// # Safety
     ///
-    /// What the entry points to must stay valid, and unmoved, until its last completion has been taken by `reap`.
+    /// What the entry points to must stay valid, and unmoved, until its last completion has been
+    /// taken by `reap`.
     pub(super) unsafe fn push(&mut self, entry: squeue::Entry) {
         self.pending += 1;
         // SAFETY: the caller's promise.
@@ -76,7 +92,8 @@ impl Ring {
             return;
         }
         self.backlog.push_back(entry);
-        // Full: the kernel takes what is there, which makes room. If it cannot now, the backlog waits for the next turn.
+        // Full: the kernel takes what is there, which makes room. If it cannot now, the backlog
+        // waits for the next turn.
         let _ = self.ring.submit();
         self.move_backlog();
     }
@@ -91,8 +108,9 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel leaves out completions that only say that all is well, and says of a send that did not go whole how much of it went. The first
-    /// 6.0 kernels said `EAGAIN`, so that its beginning would be sent twice: neither version nor flag tells, it is tried.
+    /// Whether the kernel leaves out completions that only say that all is well, and says of a send
+    /// that did not go whole how much of it went. The first 6.0 kernels said `EAGAIN`, so that its
+    /// beginning would be sent twice: neither version nor flag tells, it is tried.
     pub(super) fn can_be_silent() -> bool {
         silence().unwrap_or(false)
     }
@@ -108,8 +126,8 @@ impl Ring {
         self.pending = self.pending.saturating_sub(count);
     }
 
-    /// Hands over what is queued. With `wait`, sleeps until something has happened or the time is over; `None` in it is for
-    /// ever.
+    /// Hands over what is queued. With `wait`, sleeps until something has happened or the time is
+    /// over; `None` in it is for ever.
     pub(super) fn enter(&mut self, wait: Option<Option<Duration>>) {
         if !self.backlog.is_empty() {
             self.move_backlog();
@@ -120,7 +138,8 @@ impl Ring {
         };
         let submitter = self.ring.submitter();
         let events = EnterFlags::GETEVENTS.bits();
-        // Errors: ETIME and EINTR end the sleep; EAGAIN and EBUSY leave the entries for the next turn.
+        // Errors: ETIME and EINTR end the sleep; EAGAIN and EBUSY leave the entries for the next
+        // turn.
         let _ = match wait {
             // The kernel's flag says that it has nothing for us, nor have we for it.
             None if len == 0 && !work && self.flags_work => return,
@@ -131,8 +150,9 @@ impl Ring {
             Some(Some(time)) => {
                 let time = Timespec::from(time);
                 let args = SubmitArgs::new().timespec(&time);
-                // SAFETY: `args` has the kernel's layout, as the crate's own `submit_with_args` relies on, and lives, like
-                // `time`, until the call returns; the entries are kept by those who pushed them.
+                // SAFETY: `args` has the kernel's layout, as the crate's own `submit_with_args`
+                // relies on, and lives, like `time`, until the call returns; the entries are kept
+                // by those who pushed them.
                 unsafe { submitter.enter(len, 1, events | EnterFlags::EXT_ARG.bits(), Some(&args)) }
             }
         };
@@ -144,7 +164,11 @@ impl Ring {
             if !io_uring::cqueue::more(entry.flags()) {
                 self.pending = self.pending.saturating_sub(1);
             }
-            into.push(Done { data: entry.user_data(), result: entry.result(), flags: entry.flags() });
+            into.push(Done {
+                data: entry.user_data(),
+                result: entry.result(),
+                flags: entry.flags(),
+            });
         }
     }
 }
@@ -163,16 +187,28 @@ impl Buffers {
     pub(super) fn new(ring: &Ring, count: usize) -> io::Result<Self> {
         let entries = count.next_power_of_two().clamp(1, 32_768) as u16;
         let memory = sys::Map::new(usize::from(entries) * size_of::<types::BufRingEntry>())?;
-        // SAFETY: the memory is page-aligned, large enough, and lives as long as this value; `Uring` closes the ring first.
-        unsafe { ring.io().submitter().register_buf_ring_with_flags(memory.start() as u64, entries, GROUP, 0) }?;
-        Ok(Self { memory, mask: entries - 1, tail: 0 })
+        // SAFETY: the memory is page-aligned, large enough, and lives as long as this value;
+        // `Uring` closes the ring first.
+        unsafe {
+            ring.io().submitter().register_buf_ring_with_flags(
+                memory.start() as u64,
+                entries,
+                GROUP,
+                0,
+            )
+        }?;
+        Ok(Self {
+            memory,
+            mask: entries - 1,
+            tail: 0,
+        })
     }
 
     /// Adds a buffer; `publish` shows it to the kernel.
     pub(super) fn add(&mut self, index: u16, start: *mut u8) {
         let entries = self.memory.start().cast::<types::BufRingEntry>();
-        // SAFETY: the masked index lies inside the ring. The kernel reads entries only up to the published tail, and we are
-        // beyond it: there are never more buffers than entries.
+        // SAFETY: the masked index lies inside the ring. The kernel reads entries only up to the
+        // published tail, and we are beyond it: there are never more buffers than entries.
         let entry = unsafe { &mut *entries.add(usize::from(self.tail & self.mask)) };
         entry.set_addr(start as u64);
         entry.set_len(CHUNK_LEN as u32);
@@ -182,8 +218,9 @@ impl Buffers {
 
     pub(super) fn publish(&self) {
         let base = self.memory.start().cast::<types::BufRingEntry>();
-        // SAFETY: `base` is the first entry of the ring; the tail lies in its reserved field, is aligned, and is written by
-        // us only. Release: the kernel sees the entries before it sees the tail.
+        // SAFETY: `base` is the first entry of the ring; the tail lies in its reserved field, is
+        // aligned, and is written by us only. Release: the kernel sees the entries before it sees
+        // the tail.
         unsafe {
             let tail = types::BufRingEntry::tail(base).cast::<std::sync::atomic::AtomicU16>();
             (*tail).store(self.tail, std::sync::atomic::Ordering::Release);
@@ -200,8 +237,11 @@ fn silence() -> io::Result<bool> {
     let (ours, mut theirs) = UnixStream::pair()?;
     let large = vec![b'?'; 8 << 20];
     for len in [1, large.len() as u32] {
-        let send = opcode::Send::new(types::Fd(ours.as_raw_fd()), large.as_ptr(), len).flags(super::QUICK).build();
-        // SAFETY: it does not wait, so it is over when `enter` returns; `large` is dropped after `ring` is, below, all the same.
+        let send = opcode::Send::new(types::Fd(ours.as_raw_fd()), large.as_ptr(), len)
+            .flags(super::QUICK)
+            .build();
+        // SAFETY: it does not wait, so it is over when `enter` returns; `large` is dropped after
+        // `ring` is, below, all the same.
         unsafe { ring.push(send.flags(squeue::Flags::SKIP_SUCCESS)) };
         ring.enter(None);
     }
@@ -217,10 +257,13 @@ fn silence() -> io::Result<bool> {
     drop(ring);
     drop(large);
     // All of the first, of which nothing was said, and of the second what was said.
-    Ok(matches!(said[..], [went] if went > 0 && usize::try_from(went).is_ok_and(|went| came == went + 1)))
+    Ok(
+        matches!(said[..], [went] if went > 0 && usize::try_from(went).is_ok_and(|went| came == went + 1)),
+    )
 }
 
-/// Does all that the driver needs work here? Tries it on a pair of sockets, since neither version nor probe tells.
+/// Does all that the driver needs work here? Tries it on a pair of sockets, since neither version
+/// nor probe tells.
 pub(super) fn probe() -> io::Result<()> {
     let mut ring = Ring::new(8, 16)?;
     let mut buffers = Buffers::new(&ring, 2)?;
@@ -229,7 +272,8 @@ pub(super) fn probe() -> io::Result<()> {
     buffers.publish();
     let (ours, mut theirs) = UnixStream::pair()?;
     let receive = opcode::RecvMulti::new(types::Fd(ours.as_raw_fd()), GROUP).build();
-    // SAFETY: the entry points to nothing of ours; the buffer is in `memory`, which is dropped after `ring` is, below.
+    // SAFETY: the entry points to nothing of ours; the buffer is in `memory`, which is dropped
+    // after `ring` is, below.
     unsafe { ring.push(receive) };
     ring.enter(None);
     theirs.write_all(b"?")?;
@@ -239,13 +283,18 @@ pub(super) fn probe() -> io::Result<()> {
     drop(theirs);
     drop(ours);
     // Before the memory: the receive is over with its sockets or with the ring.
-    let worked = done.first().map(|d| (d.result, io_uring::cqueue::more(d.flags)));
+    let worked = done
+        .first()
+        .map(|d| (d.result, io_uring::cqueue::more(d.flags)));
     drop(ring);
     drop((buffers, memory));
     match worked {
         Some((1, true)) => Ok(()),
         Some((e, _)) if e < 0 => Err(errno(-e)),
-        _ => Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel has no multishot receive")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the kernel has no multishot receive",
+        )),
     }
 }
 
@@ -254,6 +303,10 @@ mod tests {
     #[test]
     fn a_kernel_that_has_io_uring_says_how_much_of_a_send_went() {
         // Elsewhere every send says that it is over, which costs, and nothing else.
-        assert!(super::probe().is_err() || super::silence().is_ok(), "{:?}", super::silence());
+        assert!(
+            super::probe().is_err() || super::silence().is_ok(),
+            "{:?}",
+            super::silence()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the suites share: two ends of a connection, bytes that can be checked, and a guard against tests that hang.
+//! What the suites share: two ends of a connection, bytes that can be checked, and a guard against
+//! tests that hang.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 use rt::local::Notify;
@@ -13,7 +14,9 @@ use std::time::Duration;
 pub(crate) fn run<F: Future<Output = ()>>(driver: Driver, main: impl FnOnce(Rt) -> F) {
     let (tx, rx) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
-        if rx.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if rx.recv_timeout(Duration::from_secs(60))
+            == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
             eprintln!("a test hangs");
             std::process::abort();
         }
@@ -45,7 +48,11 @@ pub(crate) async fn recv_exactly(s: &Socket, n: usize) -> Vec<u8> {
     let mut got = Vec::new();
     while got.len() < n {
         let chunk = s.recv().await.unwrap();
-        assert!(!chunk.is_empty(), "the end after {} of {n} bytes", got.len());
+        assert!(
+            !chunk.is_empty(),
+            "the end after {} of {n} bytes",
+            got.len()
+        );
         got.extend_from_slice(&chunk);
     }
     assert_eq!(got.len(), n);
@@ -64,7 +71,9 @@ pub(crate) async fn recv_all(s: &Socket) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn pattern(from: usize, n: usize) -> Vec<u8> {
-    (from..from + n).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
+    (from..from + n)
+        .map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8)
+        .collect()
 }
 
 /// Sends `n` bytes of the pattern in pieces of changing size.
@@ -82,7 +91,10 @@ pub(crate) async fn check_pattern(s: &Socket, n: usize) {
     while at < n {
         let chunk = s.recv().await.unwrap();
         assert!(!chunk.is_empty(), "the end after {at} of {n} bytes");
-        assert!(chunk[..] == pattern(at, chunk.len())[..], "wrong bytes at {at}");
+        assert!(
+            chunk[..] == pattern(at, chunk.len())[..],
+            "wrong bytes at {at}"
+        );
         at += chunk.len();
     }
 }
@@ -140,7 +152,10 @@ pub(crate) async fn an_echo_comes_back(rt: Rt) {
     let s = rt.connect(&to).await.unwrap();
     for i in 0..100u8 {
         s.send(vec![i; usize::from(i) + 1]).await.unwrap();
-        assert_eq!(recv_exactly(&s, usize::from(i) + 1).await, vec![i; usize::from(i) + 1]);
+        assert_eq!(
+            recv_exactly(&s, usize::from(i) + 1).await,
+            vec![i; usize::from(i) + 1]
+        );
     }
 }
 

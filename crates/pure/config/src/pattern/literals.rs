@@ -1,11 +1,13 @@
-//! What a text must contain for an expression to match it: what a filter can look for in one pass over many.
+//! What a text must contain for an expression to match it: what a filter can look for in one pass
+//! over many.
 
 #[cfg(test)]
 use regex_automata::util::syntax;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use std::sync::Arc;
 
-/// Texts of which at least one is in every text that matches, in whatever case. Letters are lower case.
+/// Texts of which at least one is in every text that matches, in whatever case. Letters are lower
+/// case.
 pub(crate) type AnyOf = Vec<Box<[u8]>>;
 
 /// What is known of an expression.
@@ -17,15 +19,19 @@ pub(crate) struct Needed {
     pub(crate) inside: Vec<AnyOf>,
 }
 
-/// What is known of an expression, in one piece of memory: it is kept for as long as the expression is in force.
+/// What is known of an expression, in one piece of memory: it is kept for as long as the expression
+/// is in force.
 #[derive(Debug, Clone)]
 pub(super) struct Packed(Arc<[u8]>);
 
 impl Packed {
-    /// Of each text its length in four bytes, then the text; before the texts of which one is there, how many. The start has a list of its own.
+    /// Of each text its length in four bytes, then the text; before the texts of which one is
+    /// there, how many. The start has a list of its own.
     pub(super) fn of(needed: &Needed) -> Self {
         let mut bytes = Vec::new();
-        let number = |bytes: &mut Vec<u8>, n: usize| bytes.extend_from_slice(&u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes());
+        let number = |bytes: &mut Vec<u8>, n: usize| {
+            bytes.extend_from_slice(&u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes())
+        };
         let mut put = |texts: &mut dyn ExactSizeIterator<Item = &Box<[u8]>>| {
             number(&mut bytes, texts.len());
             for text in texts {
@@ -43,11 +49,18 @@ impl Packed {
         let mut lists = std::iter::from_fn(|| {
             let count = number(&mut rest)?;
             (0..count)
-                .map(|_| number(&mut rest).and_then(|length| rest.split_off(..length)).map(Box::from))
+                .map(|_| {
+                    number(&mut rest)
+                        .and_then(|length| rest.split_off(..length))
+                        .map(Box::from)
+                })
                 .collect::<Option<AnyOf>>()
         });
         let start = lists.next().and_then(|mut start| start.pop());
-        Needed { start, inside: lists.collect() }
+        Needed {
+            start,
+            inside: lists.collect(),
+        }
     }
 }
 
@@ -68,20 +81,26 @@ impl Needed {
     #[cfg(test)]
     pub(crate) fn by_linear(text: &str) -> Self {
         let notation = syntax::Config::new().unicode(false).utf8(false);
-        syntax::parse_with(text, &notation).map(|hir| Self::of(&hir)).unwrap_or_default()
+        syntax::parse_with(text, &notation)
+            .map(|hir| Self::of(&hir))
+            .unwrap_or_default()
     }
 
     /// Of an expression as that engine reads it.
     pub(super) fn of(hir: &Hir) -> Self {
         let mut needed = Self::default();
         let begins = match hir.kind() {
-            HirKind::Concat(parts) if *parts[0].kind() == HirKind::Look(Look::Start) => along(parts, &mut needed.inside),
+            HirKind::Concat(parts) if *parts[0].kind() == HirKind::Look(Look::Start) => {
+                along(parts, &mut needed.inside)
+            }
             _ => {
                 inside(hir, &mut needed.inside);
                 Vec::new()
             }
         };
-        needed.start = common(&begins).filter(|start| start.len() >= SHORTEST).map(Box::from);
+        needed.start = common(&begins)
+            .filter(|start| start.len() >= SHORTEST)
+            .map(Box::from);
         needed
     }
 
@@ -98,18 +117,29 @@ impl Needed {
         needed
     }
 
-    /// Of an expression that only PCRE can run: what it begins with, if that is plain text. An `|` may make that one
-    /// of several beginnings, so with one nothing is known.
+    /// Of an expression that only PCRE can run: what it begins with, if that is plain text. An `|`
+    /// may make that one of several beginnings, so with one nothing is known.
     pub(crate) fn by_pcre(text: &str) -> Self {
-        let Some(rest) = text.strip_prefix('^').filter(|rest| !rest.contains('|')) else { return Self::default() };
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b',' | b'`' | b'=' | b'@');
+        let Some(rest) = text.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
+            return Self::default();
+        };
+        let plain = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b',' | b'`' | b'=' | b'@')
+        };
         let mut length = rest.bytes().take_while(|byte| plain(byte)).count();
-        // A quantifier is about the last letter, also behind what says nothing: `a(?#why)*`, `a\Q\E*`.
-        if ["*", "?", "{", "+", "(?#", r"\Q", r"\E"].iter().any(|next| rest[length..].starts_with(next)) {
+        // A quantifier is about the last letter, also behind what says nothing: `a(?#why)*`,
+        // `a\Q\E*`.
+        if ["*", "?", "{", "+", "(?#", r"\Q", r"\E"]
+            .iter()
+            .any(|next| rest[length..].starts_with(next))
+        {
             length = length.saturating_sub(1);
         }
         let start: Box<[u8]> = rest.as_bytes()[..length].to_ascii_lowercase().into();
-        Self { start: (length >= SHORTEST).then_some(start), inside: Vec::new() }
+        Self {
+            start: (length >= SHORTEST).then_some(start),
+            inside: Vec::new(),
+        }
     }
 }
 
@@ -123,7 +153,11 @@ fn all(hir: &Hir) -> Option<Texts> {
         HirKind::Literal(literal) => Some(vec![literal.0.to_ascii_lowercase()]),
         HirKind::Class(Class::Bytes(class)) => {
             let mut texts = Texts::new();
-            for byte in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
+            for byte in class
+                .ranges()
+                .iter()
+                .flat_map(|range| range.start()..=range.end())
+            {
                 let byte = byte.to_ascii_lowercase();
                 if texts.iter().all(|text| text[0] != byte) {
                     if texts.len() == LETTERS_MAX {
@@ -136,7 +170,13 @@ fn all(hir: &Hir) -> Option<Texts> {
         }
         HirKind::Capture(capture) => all(&capture.sub),
         HirKind::Concat(parts) => {
-            let add = |mut texts, part| if extended(&mut texts, part) { Some(texts) } else { joined(texts, &all(part)?).ok() };
+            let add = |mut texts, part| {
+                if extended(&mut texts, part) {
+                    Some(texts)
+                } else {
+                    joined(texts, &all(part)?).ok()
+                }
+            };
             parts.iter().try_fold(vec![Vec::new()], add)
         }
         HirKind::Alternation(parts) => {
@@ -155,7 +195,9 @@ fn all(hir: &Hir) -> Option<Texts> {
 
 /// The only letter that a part can be, in lower case.
 fn letter(part: &Hir) -> Option<u8> {
-    let HirKind::Class(Class::Bytes(class)) = part.kind() else { return None };
+    let HirKind::Class(Class::Bytes(class)) = part.kind() else {
+        return None;
+    };
     match class.ranges() {
         [upper, lower]
             if upper.start() == upper.end()
@@ -168,13 +210,14 @@ fn letter(part: &Hir) -> Option<u8> {
     }
 }
 
-/// What can stand only in one way is put behind each text without more; most signs of an expression are such.
+/// What can stand only in one way is put behind each text without more; most signs of an expression
+/// are such.
 fn extended(texts: &mut Texts, part: &Hir) -> bool {
     match (part.kind(), letter(part)) {
         (_, Some(letter)) => texts.iter_mut().for_each(|text| text.push(letter)),
-        (HirKind::Literal(literal), None) => {
-            texts.iter_mut().for_each(|text| text.extend(literal.0.iter().map(u8::to_ascii_lowercase)))
-        }
+        (HirKind::Literal(literal), None) => texts
+            .iter_mut()
+            .for_each(|text| text.extend(literal.0.iter().map(u8::to_ascii_lowercase))),
         (HirKind::Empty | HirKind::Look(_), None) => {}
         _ => return false,
     }
@@ -184,14 +227,22 @@ fn extended(texts: &mut Texts, part: &Hir) -> bool {
 /// Each of these before each of those; `Err` with these if that would be too many.
 fn joined(mut these: Texts, those: &[Vec<u8>]) -> Result<Texts, Texts> {
     match those {
-        [one] => these.iter_mut().for_each(|text| text.extend_from_slice(one)),
+        [one] => these
+            .iter_mut()
+            .for_each(|text| text.extend_from_slice(one)),
         _ if these.len() * those.len() > ALTERNATIVES_MAX => return Err(these),
-        _ => these = these.iter().flat_map(|one| those.iter().map(|other| [&one[..], other].concat())).collect(),
+        _ => {
+            these = these
+                .iter()
+                .flat_map(|one| those.iter().map(|other| [&one[..], other].concat()))
+                .collect()
+        }
     }
     Ok(these)
 }
 
-/// What every text has that matches these parts one after the other; answers what it can begin with.
+/// What every text has that matches these parts one after the other; answers what it can begin
+/// with.
 fn along(parts: &[Hir], found: &mut Vec<AnyOf>) -> Texts {
     let nothing = || vec![Vec::new()];
     let (mut run, mut begins) = (nothing(), None);
@@ -274,21 +325,35 @@ mod tests {
     fn shown(needed: &Needed) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let start = needed.start.as_deref().map(text).unwrap_or_default();
-        let inside: Vec<_> =
-            needed.inside.iter().map(|any| any.iter().map(|one| text(one)).collect::<Vec<_>>().join("|")).collect();
+        let inside: Vec<_> = needed
+            .inside
+            .iter()
+            .map(|any| {
+                any.iter()
+                    .map(|one| text(one))
+                    .collect::<Vec<_>>()
+                    .join("|")
+            })
+            .collect();
         format!("{start} > {}", inside.join(" & "))
     }
 
     #[test]
     fn what_every_match_contains_is_found() {
         for (expression, wanted) in [
-            ("^SELECT.*FROM (orders|users)$", "select > select & from orders|from users"),
+            (
+                "^SELECT.*FROM (orders|users)$",
+                "select > select & from orders|from users",
+            ),
             ("FROM t1", " > from t1"),
             ("(?:ab)+c*(de)?", " > ab"),
             ("ab|c", " > "),
             ("^$", " > "),
             ("a.b", " > "),
-            (r"^SELECT c FROM sbtest\d+ WHERE id=\?$", "select c from sbtest > select c from sbtest &  where id=?"),
+            (
+                r"^SELECT c FROM sbtest\d+ WHERE id=\?$",
+                "select c from sbtest > select c from sbtest &  where id=?",
+            ),
             ("^(insert|Insane) x", "ins > insane x|insert x"),
             (r"\bfrom\b[ ]t[12]\s", " > from t1|from t2"),
             ("a[bcdef]+(xyz+|[0-9]zz)", " > xy|zz"),
@@ -301,9 +366,14 @@ mod tests {
             let needed = Needed::by_linear(expression);
             assert_eq!(shown(&needed), wanted, "{expression}");
             assert_eq!(Packed::of(&needed).unpacked(), needed, "{expression}");
-            let caseless = syntax::Config::new().unicode(false).utf8(false).case_insensitive(true);
+            let caseless = syntax::Config::new()
+                .unicode(false)
+                .utf8(false)
+                .case_insensitive(true);
             assert_eq!(
-                shown(&Needed::of(&syntax::parse_with(expression, &caseless).unwrap())),
+                shown(&Needed::of(
+                    &syntax::parse_with(expression, &caseless).unwrap()
+                )),
                 wanted,
                 "{expression}, whatever the case"
             );

@@ -1,7 +1,9 @@
-//! Whether an expression matches, not where: one automaton, made state by state as texts ask for it.
+//! Whether an expression matches, not where: one automaton, made state by state as texts ask for
+//! it.
 //!
-//! The general engine of the `regex` crate compiles an expression twice, forwards and backwards, to find where a match begins, and
-//! chooses between four ways to search. To say yes or no takes a third of that time and memory.
+//! The general engine of the `regex` crate compiles an expression twice, forwards and backwards, to
+//! find where a match begins, and chooses between four ways to search. To say yes or no takes a
+//! third of that time and memory.
 
 use super::literals::Needed;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -20,7 +22,10 @@ const STATES_MAX: usize = 2 << 20;
 /// A compiled expression. A clone shares it, and has states of its own.
 pub(super) struct Matcher {
     dfa: Arc<DFA>,
-    states: Pool<Cache, Box<dyn Fn() -> Cache + Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>>,
+    states: Pool<
+        Cache,
+        Box<dyn Fn() -> Cache + Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>,
+    >,
 }
 
 impl std::fmt::Debug for Matcher {
@@ -40,7 +45,10 @@ pub(crate) struct Workbench(thompson::Compiler);
 
 impl Default for Workbench {
     fn default() -> Self {
-        let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(COMPILED_MAX)).which_captures(WhichCaptures::None);
+        let config = thompson::Config::new()
+            .utf8(false)
+            .nfa_size_limit(Some(COMPILED_MAX))
+            .which_captures(WhichCaptures::None);
         let mut compiler = thompson::Compiler::new();
         compiler.configure(config);
         Self(compiler)
@@ -48,10 +56,19 @@ impl Default for Workbench {
 }
 
 impl Matcher {
-    /// Compiles `text`, or says in plain words what is wrong with it; and what a text needs to match.
-    pub(super) fn compile(bench: &mut Workbench, text: &str, caseless: bool) -> Result<(Self, Needed), String> {
-        let notation = syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
-        let parsed = syntax::parse_with(text, &notation).map_err(|error| super::plain_words(&error))?;
+    /// Compiles `text`, or says in plain words what is wrong with it; and what a text needs to
+    /// match.
+    pub(super) fn compile(
+        bench: &mut Workbench,
+        text: &str,
+        caseless: bool,
+    ) -> Result<(Self, Needed), String> {
+        let notation = syntax::Config::new()
+            .unicode(false)
+            .utf8(false)
+            .case_insensitive(caseless);
+        let parsed =
+            syntax::parse_with(text, &notation).map_err(|error| super::plain_words(&error))?;
         let too_large = "is too large when it is compiled";
         let nfa = bench.0.build_from_hir(&parsed).map_err(|_| too_large)?;
         let config = DFA::config()
@@ -60,13 +77,19 @@ impl Matcher {
             .skip_cache_capacity_check(true)
             .minimum_cache_clear_count(Some(3))
             .minimum_bytes_per_state(Some(10));
-        let dfa = DFA::builder().configure(config).build_from_nfa(nfa).map_err(|_| too_large)?;
+        let dfa = DFA::builder()
+            .configure(config)
+            .build_from_nfa(nfa)
+            .map_err(|_| too_large)?;
         Ok((Self::of(Arc::new(dfa)), Needed::of(&parsed)))
     }
 
     fn of(dfa: Arc<DFA>) -> Self {
         let of = dfa.clone();
-        Self { dfa, states: Pool::new(Box::new(move || of.create_cache())) }
+        Self {
+            dfa,
+            states: Pool::new(Box::new(move || of.create_cache())),
+        }
     }
 
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
@@ -91,10 +114,13 @@ mod tests {
     #[test]
     fn what_makes_too_many_states_is_still_answered() {
         // Which of the last 200 letters were an a: more states than can be kept.
-        let (matcher, _) = Matcher::compile(&mut Workbench::default(), "a[ab]{200}c", false).unwrap();
+        let (matcher, _) =
+            Matcher::compile(&mut Workbench::default(), "a[ab]{200}c", false).unwrap();
         let mut chance = 1_u64;
         let mut text: Vec<u8> = std::iter::repeat_with(|| {
-            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            chance = chance
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             b"ab"[(chance >> 40) as usize % 2]
         })
         .take(200_000)
@@ -105,15 +131,23 @@ mod tests {
         text.push(b'c');
         assert!(matcher.is_match(&text));
         assert!(
-            matcher.slowly(matcher.dfa.get_nfa(), Input::new(&text)) && !matcher.slowly(matcher.dfa.get_nfa(), Input::new("abc"))
+            matcher.slowly(matcher.dfa.get_nfa(), Input::new(&text))
+                && !matcher.slowly(matcher.dfa.get_nfa(), Input::new("abc"))
         );
     }
 
     #[test]
     fn what_would_be_too_large_is_refused() {
         let mut bench = Workbench::default();
-        assert!(Matcher::compile(&mut bench, "((((a{100}){100}){100}){100})", false).unwrap_err().contains("too large"));
+        assert!(
+            Matcher::compile(&mut bench, "((((a{100}){100}){100}){100})", false)
+                .unwrap_err()
+                .contains("too large")
+        );
         let (next, _) = Matcher::compile(&mut bench, "^ab", false).unwrap();
-        assert!(next.is_match(b"abc") && !next.is_match(b"cab"), "what was refused leaves nothing behind");
+        assert!(
+            next.is_match(b"abc") && !next.is_match(b"cab"),
+            "what was refused leaves nothing behind"
+        );
     }
 }

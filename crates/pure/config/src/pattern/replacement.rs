@@ -1,7 +1,9 @@
-//! Replacing what an expression matches: once, or everywhere as Perl does it, which is how ProxySQL uses PCRE; with RE2's notation as RE2 does it.
+//! Replacing what an expression matches: once, or everywhere as Perl does it, which is how ProxySQL
+//! uses PCRE; with RE2's notation as RE2 does it.
 //!
-//! The two differ where nothing is matched. Perl looks at the same place once more, for something; and it takes a match of nothing right behind
-//! another match. RE2 does neither, and does not look between the bytes of a letter.
+//! The two differ where nothing is matched. Perl looks at the same place once more, for something;
+//! and it takes a match of nothing right behind another match. RE2 does neither, and does not look
+//! between the bytes of a letter.
 
 use super::bounded::{Bounded, Budget};
 use super::{Dialect, Engine, Linear, Newline, Pattern, pcre};
@@ -13,19 +15,24 @@ use std::borrow::Cow;
 #[derive(Debug, Clone)]
 pub(super) struct Perl {
     pub(super) one: Bounded,
-    /// Matches something where the search begins; none if the expression always matches something, or is never used to replace.
+    /// Matches something where the search begins; none if the expression always matches something,
+    /// or is never used to replace.
     more: Option<Bounded>,
 }
 
 impl Perl {
     /// For what only has to match.
     pub(super) fn to_match(text: &str, caseless: bool) -> Result<Self, String> {
-        Ok(Self { one: Bounded::to_match(text, caseless)?, more: None })
+        Ok(Self {
+            one: Bounded::to_match(text, caseless)?,
+            more: None,
+        })
     }
 
     pub(super) fn to_replace(text: &str, caseless: bool) -> Result<Self, String> {
         let one = Bounded::to_replace(text, caseless)?;
-        // What has an end that the bracket is a part of, such as a comment in it, finds nothing there.
+        // What has an end that the bracket is a part of, such as a comment in it, finds nothing
+        // there.
         let more = Bounded::to_replace_here(&format!(r"\G(?:{text})(?!\G)"), caseless).ok();
         let more = more.filter(|more| more.captures_len() == one.captures_len());
         Ok(Self { one, more })
@@ -72,12 +79,16 @@ fn replace_linear(linear: &Linear, text: &[u8], everywhere: bool, put: &mut Put<
     let (mut at, mut last_end) = (0, None);
     while at <= text.len() {
         linear.search_captures(&Input::new(text).range(at..), &mut found);
-        let Some(whole) = found.get_match() else { return };
+        let Some(whole) = found.get_match() else {
+            return;
+        };
         if whole.is_empty() && last_end == Some(whole.start()) {
             at = whole.end() + letter_len(&text[whole.end()..]);
             continue;
         }
-        put(whole.start(), whole.end(), &|n| found.get_group(n).map(|group| (group.start, group.end)));
+        put(whole.start(), whole.end(), &|n| {
+            found.get_group(n).map(|group| (group.start, group.end))
+        });
         if !everywhere {
             return;
         }
@@ -95,11 +106,13 @@ fn letter_len(text: &[u8]) -> usize {
     valid.chars().next().map_or(1, char::len_utf8)
 }
 
-/// Whether PCRE may set other groups than the linear engine: a repetition of what can be nothing ends with one more round of nothing there.
+/// Whether PCRE may set other groups than the linear engine: a repetition of what can be nothing
+/// ends with one more round of nothing there.
 pub(super) fn repeats_nothing(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Repetition(repetition) => {
-            repetition.sub.properties().minimum_len() == Some(0) && repetition.sub.properties().explicit_captures_len() > 0
+            repetition.sub.properties().minimum_len() == Some(0)
+                && repetition.sub.properties().explicit_captures_len() > 0
                 || repeats_nothing(&repetition.sub)
         }
         HirKind::Capture(capture) => repeats_nothing(&capture.sub),
@@ -109,17 +122,28 @@ pub(super) fn repeats_nothing(hir: &Hir) -> bool {
 }
 
 impl Pattern {
-    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none. Where PCRE gives up, nothing is: a part of it is not what was asked for.
-    pub fn replace(&self, text: &[u8], replacement: &Replacement, everywhere: bool) -> Result<Option<Box<[u8]>>, GaveUp> {
+    /// `text` with the first match (or all, `everywhere`) replaced; `None` if there is none. Where
+    /// PCRE gives up, nothing is: a part of it is not what was asked for.
+    pub fn replace(
+        &self,
+        text: &[u8],
+        replacement: &Replacement,
+        everywhere: bool,
+    ) -> Result<Option<Box<[u8]>>, GaveUp> {
         let (mut out, mut done, mut found) = (Vec::new(), 0, false);
-        let mut put = |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
-            out.extend_from_slice(&text[done..start]);
-            replacement.write(text, group, &mut out);
-            (done, found) = (end, true);
-        };
+        let mut put =
+            |start: usize, end: usize, group: &dyn Fn(usize) -> Option<(usize, usize)>| {
+                out.extend_from_slice(&text[done..start]);
+                replacement.write(text, group, &mut out);
+                (done, found) = (end, true);
+            };
         match (&self.newline, &self.engine) {
-            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => perl.replace(text, everywhere, &mut put)?,
-            (_, Engine::Linear(_, Some(perl))) if everywhere => perl.replace(text, everywhere, &mut put)?,
+            (Newline::Pcre(perl), _) if text.ends_with(b"\n") => {
+                perl.replace(text, everywhere, &mut put)?
+            }
+            (_, Engine::Linear(_, Some(perl))) if everywhere => {
+                perl.replace(text, everywhere, &mut put)?
+            }
             (_, Engine::Linear(linear, _)) => replace_linear(linear, text, everywhere, &mut put),
             (_, Engine::Pcre(perl)) => perl.replace(text, everywhere, &mut put)?,
             // Nothing is replaced by what was compiled to match.
@@ -170,7 +194,9 @@ impl Replacement {
                 Some(digit @ b'0'..=b'9') => {
                     let group = usize::from(digit - b'0');
                     if group > groups {
-                        return Err(format!("refers to \\{group}, but match_pattern has {groups} groups"));
+                        return Err(format!(
+                            "refers to \\{group}, but match_pattern has {groups} groups"
+                        ));
                     }
                     if !literal.is_empty() {
                         pieces.push(Piece::Text(std::mem::take(&mut literal).into()));
@@ -178,8 +204,12 @@ impl Replacement {
                     pieces.push(Piece::Group(group));
                 }
                 other => {
-                    let after = other.map_or(Cow::Borrowed("nothing"), |b| format!("'{}'", char::from(b)).into());
-                    return Err(format!("has a backslash before {after}; only \\0 to \\9 and \\\\ have a meaning"));
+                    let after = other.map_or(Cow::Borrowed("nothing"), |b| {
+                        format!("'{}'", char::from(b)).into()
+                    });
+                    return Err(format!(
+                        "has a backslash before {after}; only \\0 to \\9 and \\\\ have a meaning"
+                    ));
                 }
             }
         }
@@ -189,7 +219,12 @@ impl Replacement {
         Ok(Self(pieces.into()))
     }
 
-    fn write(&self, text: &[u8], group: &dyn Fn(usize) -> Option<(usize, usize)>, out: &mut Vec<u8>) {
+    fn write(
+        &self,
+        text: &[u8],
+        group: &dyn Fn(usize) -> Option<(usize, usize)>,
+        out: &mut Vec<u8>,
+    ) {
         for piece in &self.0 {
             match piece {
                 Piece::Text(literal) => out.extend_from_slice(literal),
@@ -203,17 +238,24 @@ impl Replacement {
     }
 }
 
-/// Body of a fuzz target: whether letters' case matters and whether it is replaced everywhere, an expression, what takes the place of a match, and a text, with a
-/// NUL between each. What comes of it is what comes of a plain reading of Perl's rules.
+/// Body of a fuzz target: whether letters' case matters and whether it is replaced everywhere, an
+/// expression, what takes the place of a match, and a text, with a NUL between each. What comes of
+/// it is what comes of a plain reading of Perl's rules.
 ///
 /// # Panics
 /// It is not so.
 pub fn fuzz_replacement(data: &[u8]) {
-    let Some((flags, rest)) = data.split_first() else { return };
+    let Some((flags, rest)) = data.split_first() else {
+        return;
+    };
     let (caseless, everywhere) = (flags & 1 == 1, flags & 2 == 2);
     let mut parts = rest.splitn(3, |byte| *byte == 0);
-    let Some(Ok(expression)) = parts.next().map(std::str::from_utf8) else { return };
-    let (Some(Ok(with)), Some(text)) = (parts.next().map(std::str::from_utf8), parts.next()) else { return };
+    let Some(Ok(expression)) = parts.next().map(std::str::from_utf8) else {
+        return;
+    };
+    let (Some(Ok(with)), Some(text)) = (parts.next().map(std::str::from_utf8), parts.next()) else {
+        return;
+    };
     if expression.len() <= 48 && with.len() <= 32 && text.len() <= 64 {
         compare(expression, with, text, caseless, everywhere);
     }
@@ -221,23 +263,55 @@ pub fn fuzz_replacement(data: &[u8]) {
 
 /// Compares with [`told`] what is replaced in a text; whether there was something to compare.
 fn compare(expression: &str, with: &str, text: &[u8], caseless: bool, everywhere: bool) -> bool {
-    let Ok(pattern) = Pattern::compile(expression, caseless, Dialect::Pcre) else { return false };
-    let Ok(replacement) = Replacement::parse(with, pattern.groups()) else { return false };
-    let Some(told) = told(expression, with, text, caseless, everywhere) else { return false };
-    let Ok(replaced) = pattern.replace(text, &replacement, everywhere) else { return false };
+    let Ok(pattern) = Pattern::compile(expression, caseless, Dialect::Pcre) else {
+        return false;
+    };
+    let Ok(replacement) = Replacement::parse(with, pattern.groups()) else {
+        return false;
+    };
+    let Some(told) = told(expression, with, text, caseless, everywhere) else {
+        return false;
+    };
+    let Ok(replaced) = pattern.replace(text, &replacement, everywhere) else {
+        return false;
+    };
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let words = || format!("{expression:?} by {with:?} in {:?}, caseless {caseless}, everywhere {everywhere}", shown(text));
-    assert_eq!(replaced.as_deref().map(shown), told.as_deref().map(shown), "{}", words());
+    let words = || {
+        format!(
+            "{expression:?} by {with:?} in {:?}, caseless {caseless}, everywhere {everywhere}",
+            shown(text)
+        )
+    };
+    assert_eq!(
+        replaced.as_deref().map(shown),
+        told.as_deref().map(shown),
+        "{}",
+        words()
+    );
     // As if the text was long.
-    if let Ok(replaced) = pattern.for_long_texts().replace(text, &replacement, everywhere) {
-        assert_eq!(replaced.as_deref().map(shown), told.as_deref().map(shown), "long: {}", words());
+    if let Ok(replaced) = pattern
+        .for_long_texts()
+        .replace(text, &replacement, everywhere)
+    {
+        assert_eq!(
+            replaced.as_deref().map(shown),
+            told.as_deref().map(shown),
+            "long: {}",
+            words()
+        );
     }
     true
 }
 
-/// The reference: the text as it is after replacing, or none if nothing is replaced. It is asked of PCRE place by place. The outer none: PCRE gives up, or does not take the
-/// expression in brackets.
-fn told(expression: &str, with: &str, text: &[u8], caseless: bool, everywhere: bool) -> Option<Option<Vec<u8>>> {
+/// The reference: the text as it is after replacing, or none if nothing is replaced. It is asked of
+/// PCRE place by place. The outer none: PCRE gives up, or does not take the expression in brackets.
+fn told(
+    expression: &str,
+    with: &str,
+    text: &[u8],
+    caseless: bool,
+    everywhere: bool,
+) -> Option<Option<Vec<u8>>> {
     let here = pcre(&format!(r"\G(?:{expression})"), caseless).ok()?;
     let something = pcre(&format!(r"\G(?=[\s\S])(?:{expression})(?<!\G)"), caseless).ok()?;
     if here.captures_len() != pcre(expression, caseless).ok()?.captures_len() {
@@ -284,23 +358,38 @@ fn told(expression: &str, with: &str, text: &[u8], caseless: bool, everywhere: b
 mod tests {
     use super::*;
 
-    fn replaced(dialect: Dialect, expression: &str, with: &str, text: &str, everywhere: bool) -> String {
-        let pattern = Pattern::compile(expression, true, dialect).unwrap_or_else(|words| panic!("{expression}: {words}"));
+    fn replaced(
+        dialect: Dialect,
+        expression: &str,
+        with: &str,
+        text: &str,
+        everywhere: bool,
+    ) -> String {
+        let pattern = Pattern::compile(expression, true, dialect)
+            .unwrap_or_else(|words| panic!("{expression}: {words}"));
         let with = Replacement::parse(with, pattern.groups()).unwrap();
         let replaced = pattern.replace(text.as_bytes(), &with, everywhere).unwrap();
-        replaced.map(|bytes| String::from_utf8(bytes.into()).unwrap()).unwrap_or_default()
+        replaced
+            .map(|bytes| String::from_utf8(bytes.into()).unwrap())
+            .unwrap_or_default()
     }
 
     #[test]
     fn replacing_knows_groups_and_global() {
-        let replaced = |expression, with, text, everywhere| replaced(Dialect::Pcre, expression, with, text, everywhere);
+        let replaced = |expression, with, text, everywhere| {
+            replaced(Dialect::Pcre, expression, with, text, everywhere)
+        };
         assert_eq!(replaced("a(.)", r"<\1\\\0>", "xabac", false), r"x<b\ab>ac");
         assert_eq!(replaced("a(.)", r"<\1>", "xabac", true), "x<b><c>");
         assert_eq!(replaced("a(?=c)", "-", "abac", true), "ab-c");
         assert_eq!(replaced("c$", "!", "abc\n", false), "ab!\n");
         assert_eq!(replaced("(a)|(b)", r"[\1]", "ab", true), "[a][]");
         assert_eq!(replaced("z", "-", "ab", true), "", "nothing to replace");
-        assert!(Replacement::parse(r"\2", 1).unwrap_err().contains("has 1 groups"));
+        assert!(
+            Replacement::parse(r"\2", 1)
+                .unwrap_err()
+                .contains("has 1 groups")
+        );
         assert!(Replacement::parse(r"a\n", 1).is_err());
     }
 
@@ -317,9 +406,17 @@ mod tests {
             ("", "ab", "-a-b-", "-a-b-"),
         ] {
             if !perl.is_empty() {
-                assert_eq!(replaced(Dialect::Pcre, expression, "-", text, true), perl, "{expression}");
+                assert_eq!(
+                    replaced(Dialect::Pcre, expression, "-", text, true),
+                    perl,
+                    "{expression}"
+                );
             }
-            assert_eq!(replaced(Dialect::Re2, expression, "-", text, true), re2, "{expression}");
+            assert_eq!(
+                replaced(Dialect::Re2, expression, "-", text, true),
+                re2,
+                "{expression}"
+            );
         }
     }
 
@@ -329,17 +426,30 @@ mod tests {
         let with = Replacement::parse("'***'", pattern.groups()).unwrap();
         let told = |text: &[u8], everywhere| pattern.replace(text, &with, everywhere);
         let hard = [b"pw='1', ".to_vec(), b"a".repeat(60), b" pw='2' !".to_vec()].concat();
-        assert_eq!(pattern.look(&hard), Some(true), "it matches before it becomes hard");
+        assert_eq!(
+            pattern.look(&hard),
+            Some(true),
+            "it matches before it becomes hard"
+        );
         assert_eq!(told(&hard, true), Err(GaveUp));
-        assert!(told(&hard, false).unwrap().unwrap().starts_with(b"pw='***', aaa"));
-        assert_eq!(told(b"pw='1' pw='2'", true).unwrap().as_deref(), Some(&b"pw='***' pw='***'"[..]));
+        assert!(
+            told(&hard, false)
+                .unwrap()
+                .unwrap()
+                .starts_with(b"pw='***', aaa")
+        );
+        assert_eq!(
+            told(b"pw='1' pw='2'", true).unwrap().as_deref(),
+            Some(&b"pw='***' pw='***'"[..])
+        );
         assert_eq!(told(b"none", true), Ok(None));
     }
 
     /// Parts of expressions that are put together in many ways.
     const PARTS: [&str; 30] = [
-        "a", "b", "ab", ".", "a*", "b+?", "(a)", "(b|)", "(|a)", "(a*)*", "(a|b)+", "(?:a|ab)", "(a(b)?)+", "^", "$", r"\b",
-        r"\B", "x??", "(?=b)", "(?<=a)", r"\s*", "[ab]", "[^a]", "a{1,2}", "(ab?)", "|", r"\n", "(b*)", r"\z", "(a??)",
+        "a", "b", "ab", ".", "a*", "b+?", "(a)", "(b|)", "(|a)", "(a*)*", "(a|b)+", "(?:a|ab)",
+        "(a(b)?)+", "^", "$", r"\b", r"\B", "x??", "(?=b)", "(?<=a)", r"\s*", "[ab]", "[^a]",
+        "a{1,2}", "(ab?)", "|", r"\n", "(b*)", r"\z", "(a??)",
     ];
 
     #[test]
@@ -353,7 +463,9 @@ mod tests {
         };
         let mut compared = 0;
         for _ in 0..6000 {
-            let expression: String = (0..1 + random(4)).map(|_| PARTS[random(PARTS.len())]).collect();
+            let expression: String = (0..1 + random(4))
+                .map(|_| PARTS[random(PARTS.len())])
+                .collect();
             let with = ["-", r"<\0>", r"[\1]", "", r"\1\2", r"\\", r"\0\0"][random(7)];
             let text: Vec<u8> = (0..random(8)).map(|_| b"aabB \n"[random(6)]).collect();
             let (caseless, everywhere) = (random(2) == 0, random(3) > 0);

@@ -1,12 +1,13 @@
-//! The commonest expressions, matched by comparing: plain texts with `.*` between them, `^` before and `$` behind, as in
-//! `^SELECT`, `FROM orders`, `^SELECT.*FROM t1 WHERE.*FOR UPDATE$`.
+//! The commonest expressions, matched by comparing: plain texts with `.*` between them, `^` before
+//! and `$` behind, as in `^SELECT`, `FROM orders`, `^SELECT.*FROM t1 WHERE.*FOR UPDATE$`.
 
 use super::literals::Needed;
 
 /// Texts that follow one another in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Lower case if letters' case does not matter. With `start` the first stands at the start of the text; with `end` the last at its end.
+    /// Lower case if letters' case does not matter. With `start` the first stands at the start of
+    /// the text; with `end` the last at its end.
     texts: Box<[Box<[u8]>]>, // at least one
     start: bool,
     end: bool,
@@ -42,7 +43,11 @@ impl Shape {
                     bytes = rest;
                 }
                 [literal, rest @ ..] if is_literal(*literal) => {
-                    now.push(if caseless { literal.to_ascii_lowercase() } else { *literal });
+                    now.push(if caseless {
+                        literal.to_ascii_lowercase()
+                    } else {
+                        *literal
+                    });
                     bytes = rest;
                 }
                 _ => return None,
@@ -52,7 +57,13 @@ impl Shape {
             }
         }
         texts.push(now.into_boxed_slice());
-        Some(Self { texts: texts.into(), start, end, caseless, newline })
+        Some(Self {
+            texts: texts.into(),
+            start,
+            end,
+            caseless,
+            newline,
+        })
     }
 
     /// What every text has that matches.
@@ -62,7 +73,8 @@ impl Shape {
 
     /// Texts have no newline and `.*` does not cross one, so each line is looked at by itself.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
-        // Whether it begins so says all of the commonest, and of most others that they do not match.
+        // Whether it begins so says all of the commonest, and of most others that they do not
+        // match.
         if self.start
             && let Some((head, others)) = self.texts.split_first()
         {
@@ -93,10 +105,16 @@ impl Shape {
 
     /// Each text as early as it can be: what follows has the most room then.
     fn is_in(&self, line: &[u8], start: bool) -> bool {
-        let Some((last, most)) = self.texts.split_last() else { return true };
+        let Some((last, most)) = self.texts.split_last() else {
+            return true;
+        };
         let mut rest = line;
         for (at, text) in most.iter().enumerate() {
-            let place = if at == 0 && start { self.begins(rest, text).then_some(0) } else { self.find(rest, text) };
+            let place = if at == 0 && start {
+                self.begins(rest, text).then_some(0)
+            } else {
+                self.find(rest, text)
+            };
             let Some(place) = place else { return false };
             rest = &rest[place + text.len()..];
         }
@@ -104,18 +122,29 @@ impl Shape {
         match (start, self.end) {
             (true, true) => rest.len() == last.len() && self.begins(rest, last),
             (true, false) => self.begins(rest, last),
-            (false, true) => rest.len().checked_sub(last.len()).is_some_and(|at| self.begins(&rest[at..], last)),
+            (false, true) => rest
+                .len()
+                .checked_sub(last.len())
+                .is_some_and(|at| self.begins(&rest[at..], last)),
             (false, false) => self.find(rest, last).is_some(),
         }
     }
 
     fn begins(&self, line: &[u8], text: &[u8]) -> bool {
-        let Some(head) = line.get(..text.len()) else { return false };
-        if self.caseless { is_lower_case_of(text, head) } else { head == text }
+        let Some(head) = line.get(..text.len()) else {
+            return false;
+        };
+        if self.caseless {
+            is_lower_case_of(text, head)
+        } else {
+            head == text
+        }
     }
 
     fn find(&self, line: &[u8], text: &[u8]) -> Option<usize> {
-        let Some(&first) = text.first() else { return Some(0) };
+        let Some(&first) = text.first() else {
+            return Some(0);
+        };
         let last = line.len().checked_sub(text.len())?;
         let starts = &line[..=last];
         let fits = |at: &usize| self.begins(&line[*at..], text);
@@ -127,11 +156,14 @@ impl Shape {
     }
 }
 
-/// Whether `text` is `lower` in whatever case; they are equally long. Eight bytes at a time: it is asked for every statement.
+/// Whether `text` is `lower` in whatever case; they are equally long. Eight bytes at a time: it is
+/// asked for every statement.
 #[inline]
 fn is_lower_case_of(lower: &[u8], text: &[u8]) -> bool {
     let eight = |bytes: &[u8]| <[u8; 8]>::try_from(bytes).map_or(0, u64::from_le_bytes);
-    let four = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).map_or(0, |four| u64::from(u32::from_le_bytes(four)));
+    let four = |bytes: &[u8]| {
+        <[u8; 4]>::try_from(bytes).map_or(0, |four| u64::from(u32::from_le_bytes(four)))
+    };
     let same = |at: usize| eight(&lower[at..at + 8]) == folded(eight(&text[at..at + 8]));
     let same_four = |at: usize| four(&lower[at..at + 4]) == folded(four(&text[at..at + 4]));
     // The last ones are compared with some of those before once more.
@@ -155,12 +187,43 @@ const fn folded(eight: u64) -> u64 {
 /// Bytes that stand for themselves in every dialect.
 const fn is_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(byte, b' ' | b'_' | b',' | b'\'' | b'`' | b'"' | b'=' | b';' | b'@' | b'<' | b'>' | b'/' | b':' | b'%' | b'!')
+        || matches!(
+            byte,
+            b' ' | b'_'
+                | b','
+                | b'\''
+                | b'`'
+                | b'"'
+                | b'='
+                | b';'
+                | b'@'
+                | b'<'
+                | b'>'
+                | b'/'
+                | b':'
+                | b'%'
+                | b'!'
+        )
 }
 
 /// Signs that stand for themselves behind a backslash, and for something else without.
 const fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'.' | b'*' | b'?' | b'+' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'|' | b'^' | b'$' | b'\\')
+    matches!(
+        byte,
+        b'.' | b'*'
+            | b'?'
+            | b'+'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b'|'
+            | b'^'
+            | b'$'
+            | b'\\'
+    )
 }
 
 #[cfg(test)]
@@ -201,24 +264,49 @@ mod tests {
             "SELECT.*1.*FOR",
             "aB.*.*b",
         ];
-        let mut texts: Vec<Vec<u8>> =
-            vec![b"SELECT 1 FOR UPDATE".into(), b"SELECT 1\nFOR UPDATE".into(), b"SELECTFOR UPDATE\n".into()];
+        let mut texts: Vec<Vec<u8>> = vec![
+            b"SELECT 1 FOR UPDATE".into(),
+            b"SELECT 1\nFOR UPDATE".into(),
+            b"SELECTFOR UPDATE\n".into(),
+        ];
         for n in 0..4_usize.pow(6) {
-            let text: Vec<u8> = (0..6).map(|digit| b"aB\n."[(n >> (2 * digit)) & 3]).collect();
+            let text: Vec<u8> = (0..6)
+                .map(|digit| b"aB\n."[(n >> (2 * digit)) & 3])
+                .collect();
             texts.extend((0..=6).map(|length| text[..length].to_vec()));
         }
         texts.sort();
         texts.dedup();
         for expression in expressions {
-            for (caseless, newline) in [(true, true), (false, true), (true, false), (false, false)] {
+            for (caseless, newline) in [(true, true), (false, true), (true, false), (false, false)]
+            {
                 let shape = Shape::of(expression, caseless, newline).expect(expression);
-                let notation = regex_automata::util::syntax::Config::new().unicode(false).utf8(false).case_insensitive(caseless);
+                let notation = regex_automata::util::syntax::Config::new()
+                    .unicode(false)
+                    .utf8(false)
+                    .case_insensitive(caseless);
                 let engines = regex_automata::meta::Config::new().utf8_empty(false);
-                let linear = regex_automata::meta::Builder::new().configure(engines).syntax(notation).build(expression).unwrap();
-                let pcre = pcre2::bytes::RegexBuilder::new().caseless(caseless).build(expression).unwrap();
+                let linear = regex_automata::meta::Builder::new()
+                    .configure(engines)
+                    .syntax(notation)
+                    .build(expression)
+                    .unwrap();
+                let pcre = pcre2::bytes::RegexBuilder::new()
+                    .caseless(caseless)
+                    .build(expression)
+                    .unwrap();
                 for text in &texts {
-                    let told = if newline { pcre.is_match(text).unwrap() } else { linear.is_match(text) };
-                    assert_eq!(shape.is_match(text), told, "{expression} {:?} {newline}", String::from_utf8_lossy(text));
+                    let told = if newline {
+                        pcre.is_match(text).unwrap()
+                    } else {
+                        linear.is_match(text)
+                    };
+                    assert_eq!(
+                        shape.is_match(text),
+                        told,
+                        "{expression} {:?} {newline}",
+                        String::from_utf8_lossy(text)
+                    );
                 }
             }
         }
@@ -228,7 +316,11 @@ mod tests {
     fn letters_are_folded_as_elsewhere_and_nothing_else_is() {
         for byte in 0..=u8::MAX {
             let eight = [b'A', byte, b'z', byte, 0xFF, byte, b'@', byte];
-            assert_eq!(folded(u64::from_le_bytes(eight)).to_le_bytes(), eight.to_ascii_lowercase()[..], "{byte}");
+            assert_eq!(
+                folded(u64::from_le_bytes(eight)).to_le_bytes(),
+                eight.to_ascii_lowercase()[..],
+                "{byte}"
+            );
         }
         let text = b"SELECT a FROM `Orders_1` FOR UPDATE";
         for start in 0..text.len() {
@@ -239,7 +331,10 @@ mod tests {
                 for changed in 0..lower.len() {
                     let mut other = lower.clone();
                     other[changed] ^= 1;
-                    assert!(!is_lower_case_of(&other, part), "{changed} of {start}..{end}");
+                    assert!(
+                        !is_lower_case_of(&other, part),
+                        "{changed} of {start}..{end}"
+                    );
                 }
             }
         }

@@ -28,11 +28,17 @@ impl AddressPattern {
     /// Whether an address fits.
     #[must_use]
     pub fn is_match(&self, address: &str) -> bool {
-        let Some((head, rest)) = self.0.split_once('%') else { return *self.0 == *address };
-        let Some(mut address) = address.strip_prefix(head) else { return false };
+        let Some((head, rest)) = self.0.split_once('%') else {
+            return *self.0 == *address;
+        };
+        let Some(mut address) = address.strip_prefix(head) else {
+            return false;
+        };
         let (middle, tail) = rest.rsplit_once('%').unwrap_or(("", rest));
         for part in middle.split('%') {
-            let Some(at) = address.find(part) else { return false };
+            let Some(at) = address.find(part) else {
+                return false;
+            };
             address = &address[at + part.len()..];
         }
         address.ends_with(tail)
@@ -61,7 +67,11 @@ mod tests {
             ("1%1%1", "111", true),
             ("fe80::%", "fe80::1", true),
         ] {
-            assert_eq!(AddressPattern::new(pattern).is_match(address), fits, "{pattern} {address}");
+            assert_eq!(
+                AddressPattern::new(pattern).is_match(address),
+                fits,
+                "{pattern} {address}"
+            );
         }
     }
 }

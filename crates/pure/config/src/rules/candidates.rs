@@ -1,11 +1,13 @@
-//! Rules that may match, in the order of the chain: several ascending lists, merged as they are read.
+//! Rules that may match, in the order of the chain: several ascending lists, merged as they are
+//! read.
 
 /// Positions in the chain, ascending.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates<'a> {
     lists: [&'a [u32]; LISTS_MAX],
     used: usize,
-    /// What filters have found, and lists beyond those: twice the position, and one more if `match_digest` is known to match.
+    /// What filters have found, and lists beyond those: twice the position, and one more if
+    /// `match_digest` is known to match.
     found: Found,
     /// Instead of all that: every position.
     whole: std::ops::Range<u32>,
@@ -54,7 +56,11 @@ impl Found {
     }
 
     fn order(&mut self) {
-        let all = if self.more.is_empty() { &mut self.inline[..self.len] } else { &mut self.more[..] };
+        let all = if self.more.is_empty() {
+            &mut self.inline[..self.len]
+        } else {
+            &mut self.more[..]
+        };
         if all.len() > 1 {
             all.sort_unstable();
         }
@@ -62,20 +68,29 @@ impl Found {
 
     #[inline]
     fn first(&self) -> Option<u32> {
-        let all = if self.more.is_empty() { &self.inline[..self.len] } else { &self.more[..] };
+        let all = if self.more.is_empty() {
+            &self.inline[..self.len]
+        } else {
+            &self.more[..]
+        };
         all.get(self.read).copied()
     }
 }
 
 impl<'a> Candidates<'a> {
     pub(super) fn whole(from: u32, len: u32) -> Self {
-        Self { whole: from..len, ..Self::default() }
+        Self {
+            whole: from..len,
+            ..Self::default()
+        }
     }
 
     #[inline]
     pub(super) fn add_list(&mut self, list: &'a [u32], from: u32) {
         let list = match list.first() {
-            Some(first) if *first < from => &list[list.partition_point(|position| *position < from)..],
+            Some(first) if *first < from => {
+                &list[list.partition_point(|position| *position < from)..]
+            }
             _ => list,
         };
         match self.lists.get_mut(self.used) {
@@ -113,15 +128,24 @@ impl Iterator for Candidates<'_> {
     #[inline]
     fn next(&mut self) -> Option<Candidate> {
         if let Some(position) = self.whole.next() {
-            return Some(Candidate { position, digest_matches: false });
+            return Some(Candidate {
+                position,
+                digest_matches: false,
+            });
         }
         let found = self.found.first();
-        let heads = self.lists[..self.used].iter().enumerate().filter_map(|(at, list)| Some((*list.first()?, at)));
+        let heads = self.lists[..self.used]
+            .iter()
+            .enumerate()
+            .filter_map(|(at, list)| Some((*list.first()?, at)));
         match (heads.min(), found) {
             (None, None) => None,
             (Some((position, at)), found) if found.is_none_or(|found| position < found >> 1) => {
                 self.lists[at] = &self.lists[at][1..];
-                Some(Candidate { position, digest_matches: false })
+                Some(Candidate {
+                    position,
+                    digest_matches: false,
+                })
             }
             (_, Some(one)) => {
                 let (position, mut digest_matches) = (one >> 1, false);
@@ -129,7 +153,10 @@ impl Iterator for Candidates<'_> {
                     digest_matches |= same & 1 == 1;
                     self.found.read += 1;
                 }
-                Some(Candidate { position, digest_matches })
+                Some(Candidate {
+                    position,
+                    digest_matches,
+                })
             }
             (Some(_), None) => None,
         }
@@ -149,15 +176,32 @@ mod tests {
             candidates.add_found(&[8, 1, 3], 2, false);
         }
         candidates.add_found(&[3], 2, true);
-        assert!(candidates.found.more.capacity() < 100, "{}", candidates.found.more.capacity());
+        assert!(
+            candidates.found.more.capacity() < 100,
+            "{}",
+            candidates.found.more.capacity()
+        );
         candidates.order();
-        let all: Vec<_> = candidates.map(|one| (one.position, one.digest_matches)).collect();
-        assert_eq!(all, [(3, true), (4, false), (7, false), (8, false), (9, false)]);
+        let all: Vec<_> = candidates
+            .map(|one| (one.position, one.digest_matches))
+            .collect();
+        assert_eq!(
+            all,
+            [(3, true), (4, false), (7, false), (8, false), (9, false)]
+        );
         let mut many = Candidates::default();
         let lists: Vec<_> = (0..30).map(|n| [n, n + 30]).collect();
         lists.iter().for_each(|list| many.add_list(list, 1));
         many.order();
-        assert_eq!(many.map(|one| one.position).collect::<Vec<_>>(), (1..60).collect::<Vec<_>>());
-        assert_eq!(Candidates::whole(2, 4).map(|one| one.position).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(
+            many.map(|one| one.position).collect::<Vec<_>>(),
+            (1..60).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            Candidates::whole(2, 4)
+                .map(|one| one.position)
+                .collect::<Vec<_>>(),
+            [2, 3]
+        );
     }
 }

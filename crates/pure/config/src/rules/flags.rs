@@ -16,14 +16,22 @@ pub(super) struct NextFlags {
 
 impl NextFlags {
     pub(super) fn of(chain: &[Rule]) -> Self {
-        let leaving = || chain.iter().filter(|rule| rule.next_flag_in.is_some_and(|flag| flag != 0));
+        let leaving = || {
+            chain
+                .iter()
+                .filter(|rule| rule.next_flag_in.is_some_and(|flag| flag != 0))
+        };
         let mut flags: Vec<_> = leaving().filter_map(|rule| rule.next_flag_in).collect();
         let mut users: Vec<_> = leaving().filter_map(|rule| rule.username.clone()).collect();
         flags.sort_unstable();
         flags.dedup();
         users.sort_unstable();
         users.dedup();
-        Self { flags: flags.into(), users: users.into(), everybody: leaving().any(|rule| rule.username.is_none()) }
+        Self {
+            flags: flags.into(),
+            users: users.into(),
+            everybody: leaving().any(|rule| rule.username.is_none()),
+        }
     }
 
     pub(super) fn has(&self, flag: u32) -> bool {
@@ -31,7 +39,11 @@ impl NextFlags {
     }
 
     pub(super) fn may_be_of(&self, user: &str) -> bool {
-        self.everybody || self.users.binary_search_by(|name| (**name).cmp(user)).is_ok()
+        self.everybody
+            || self
+                .users
+                .binary_search_by(|name| (**name).cmp(user))
+                .is_ok()
     }
 }
 
@@ -56,9 +68,18 @@ mod tests {
             rule(4, Some(6), None, 0),
             rule(5, None, None, 1),
         ]);
-        assert_eq!([0, 5, 6, 7].map(|flag| some.leaves_flag(flag)), [false, true, false, true]);
-        assert_eq!(["", "a", "b", "c"].map(|user| some.may_leave_a_flag_to(user)), [false, true, true, false]);
-        let any = rules(vec![rule(1, Some(7), Some("b"), 1), rule(2, Some(7), None, 1)]);
+        assert_eq!(
+            [0, 5, 6, 7].map(|flag| some.leaves_flag(flag)),
+            [false, true, false, true]
+        );
+        assert_eq!(
+            ["", "a", "b", "c"].map(|user| some.may_leave_a_flag_to(user)),
+            [false, true, true, false]
+        );
+        let any = rules(vec![
+            rule(1, Some(7), Some("b"), 1),
+            rule(2, Some(7), None, 1),
+        ]);
         assert!(any.leaves_flag(7) && any.may_leave_a_flag_to("anybody"));
         assert!(!Rules::default().may_leave_a_flag_to("a"));
     }

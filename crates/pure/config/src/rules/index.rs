@@ -1,9 +1,11 @@
-//! Which rules can match at all: the chain is compiled once, shared by all cores, and only candidates are looked at.
+//! Which rules can match at all: the chain is compiled once, shared by all cores, and only
+//! candidates are looked at.
 //!
-//! Rules are kept in buckets by what they name: the flag always, and of user, schema, digest, client address (whole, or
-//! its part before a `%`), listener's address and port whatever the rule gives. For each combination that occurs, the facts
-//! of a statement lead to one bucket. Where a bucket has many expressions, a [`Filter`] finds in one pass over the text
-//! which of them can match. Buckets and filters only leave out what cannot match: each candidate is still checked.
+//! Rules are kept in buckets by what they name: the flag always, and of user, schema, digest,
+//! client address (whole, or its part before a `%`), listener's address and port whatever the rule
+//! gives. For each combination that occurs, the facts of a statement lead to one bucket. Where a
+//! bucket has many expressions, a [`Filter`] finds in one pass over the text which of them can
+//! match. Buckets and filters only leave out what cannot match: each candidate is still checked.
 
 use super::filter::Filter;
 use super::memo::{Matching, Memo};
@@ -20,7 +22,8 @@ const CLIENT: u8 = 8;
 const ADDR: u8 = 16;
 const PORT: u8 = 32;
 
-/// Each costs a look into the table for each statement. Rules that name something else than these many combinations are looked up by less than they name.
+/// Each costs a look into the table for each statement. Rules that name something else than these
+/// many combinations are looked up by less than they name.
 const GROUPS_MAX: usize = 33;
 
 /// Fewer expressions than this are tried one by one.
@@ -93,7 +96,9 @@ pub(super) struct Index {
 }
 
 fn mix(hash: u64, part: u64) -> u64 {
-    (hash ^ part).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    (hash ^ part)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .rotate_left(29)
 }
 
 fn text_hash(text: &str) -> u64 {
@@ -116,7 +121,9 @@ impl Group {
         }
         let mut head = None;
         if let Some(address) = &rule.client_addr {
-            head = address.head().map(|head| u8::try_from(head.len()).unwrap_or(u8::MAX));
+            head = address
+                .head()
+                .map(|head| u8::try_from(head.len()).unwrap_or(u8::MAX));
             // `%…` tells nothing, and no address is that long.
             if !matches!(head, Some(0 | u8::MAX)) {
                 names |= CLIENT;
@@ -127,17 +134,28 @@ impl Group {
         Self { names, head }
     }
 
-    /// Where its rules are: in their own group, or else in that of those which asks for the most of what they name. The first asks for nothing.
+    /// Where its rules are: in their own group, or else in that of those which asks for the most of
+    /// what they name. The first asks for nothing.
     fn home(self, groups: &[Self]) -> usize {
-        let is_part = |group: &Self| group.names & !self.names == 0 && (group.names & CLIENT == 0 || group.head == self.head);
+        let is_part = |group: &Self| {
+            group.names & !self.names == 0 && (group.names & CLIENT == 0 || group.head == self.head)
+        };
         let asked = |group: &Self| (*group == self, group.names.count_ones());
-        let parts = groups.iter().enumerate().filter(|(_, group)| is_part(group));
-        parts.max_by_key(|(at, group)| (asked(group), usize::MAX - at)).map_or(0, |(at, _)| at)
+        let parts = groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| is_part(group));
+        parts
+            .max_by_key(|(at, group)| (asked(group), usize::MAX - at))
+            .map_or(0, |(at, _)| at)
     }
 
     /// The key in this group of a rule.
     fn key(self, rule: &Rule) -> u64 {
-        let client = rule.client_addr.as_ref().map_or("", |address| address.fixed());
+        let client = rule
+            .client_addr
+            .as_ref()
+            .map_or("", |address| address.fixed());
         self.hash(
             rule.flag_in,
             || text_hash(rule.username.as_deref().unwrap_or_default()),
@@ -150,7 +168,10 @@ impl Group {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments, reason = "one for each thing that a rule can name")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one for each thing that a rule can name"
+    )]
     fn hash(
         self,
         flag: u32,
@@ -161,7 +182,10 @@ impl Group {
         proxy_addr: &str,
         proxy_port: u16,
     ) -> u64 {
-        let mut hash = mix(u64::from(self.names) << 8 | u64::from(self.head.unwrap_or(u8::MAX)), u64::from(flag));
+        let mut hash = mix(
+            u64::from(self.names) << 8 | u64::from(self.head.unwrap_or(u8::MAX)),
+            u64::from(flag),
+        );
         if self.names & USER != 0 {
             hash = mix(hash, user());
         }
@@ -216,7 +240,11 @@ impl Index {
     pub(super) fn of(chain: &[Rule], pause: &dyn Fn()) -> Self {
         let len = u32::try_from(chain.len()).unwrap_or(u32::MAX);
         if chain.len() < INDEXED_MIN {
-            return Self { is_whole: true, len, ..Self::default() };
+            return Self {
+                is_whole: true,
+                len,
+                ..Self::default()
+            };
         }
         let groups = groups(chain);
         let mut gathered: HashTable<(u64, usize, Vec<u32>)> = HashTable::new();
@@ -226,21 +254,39 @@ impl Index {
             let at = own.home(&groups);
             let hash = groups[at].key(rule);
             let same = |(known, group, positions): &(u64, usize, Vec<u32>)| {
-                *known == hash && *group == at && groups[at].is_same(&chain[positions[0] as usize], rule)
+                *known == hash
+                    && *group == at
+                    && groups[at].is_same(&chain[positions[0] as usize], rule)
             };
-            let entry = gathered.entry(hash, same, |(hash, ..)| *hash).or_insert_with(|| (hash, at, Vec::new()));
+            let entry = gathered
+                .entry(hash, same, |(hash, ..)| *hash)
+                .or_insert_with(|| (hash, at, Vec::new()));
             entry.into_mut().2.push(position);
         }
-        let mut index = Self { groups, len, ..Self::default() };
+        let mut index = Self {
+            groups,
+            len,
+            ..Self::default()
+        };
         let mut numbers = 0..;
         for (hash, group, positions) in gathered {
             pause();
             let sample = positions[0];
             let (always, filters) = filtered(chain, positions, &mut numbers, pause);
-            index.by_text |= filters.as_ref().is_some_and(|filters| !filters.text.is_empty());
+            index.by_text |= filters
+                .as_ref()
+                .is_some_and(|filters| !filters.text.is_empty());
             let group = u8::try_from(group).expect("there are at most GROUPS_MAX");
-            let bucket = Bucket { hash, group, always: always.into(), filters: filters.map(Box::new), sample };
-            index.buckets.insert_unique(hash, bucket, |bucket| bucket.hash);
+            let bucket = Bucket {
+                hash,
+                group,
+                always: always.into(),
+                filters: filters.map(Box::new),
+                sample,
+            };
+            index
+                .buckets
+                .insert_unique(hash, bucket, |bucket| bucket.hash);
         }
         index
     }
@@ -286,7 +332,9 @@ impl Index {
                     && usize::from(bucket.group) == at
                     && group.fits(&chain[bucket.sample as usize], asked, client)
             };
-            let Some(bucket) = self.buckets.find(hash, fits) else { continue };
+            let Some(bucket) = self.buckets.find(hash, fits) else {
+                continue;
+            };
             candidates.add_list(&bucket.always, from);
             if let Some(filters) = &bucket.filters {
                 filters.pass(chain, asked, from, &mut candidates, memo.as_deref_mut());
@@ -304,8 +352,9 @@ impl Index {
     /// Bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         let one = |bucket: &Bucket| {
-            let filters =
-                bucket.filters.as_ref().map_or(0, |filters| size_of::<Filters>() + filters.digest.bytes() + filters.text.bytes());
+            let filters = bucket.filters.as_ref().map_or(0, |filters| {
+                size_of::<Filters>() + filters.digest.bytes() + filters.text.bytes()
+            });
             size_of_val(&*bucket.always) + filters
         };
         self.buckets.allocation_size() + self.buckets.iter().map(one).sum::<usize>()
@@ -322,10 +371,16 @@ fn groups(chain: &[Rule]) -> Vec<Group> {
             None => counted.push((own, 1)),
         }
     }
-    let nothing = Group { names: 0, head: None };
+    let nothing = Group {
+        names: 0,
+        head: None,
+    };
     counted.retain(|(group, _)| *group != nothing);
     counted.sort_by_key(|(_, count)| usize::MAX - count);
-    let named = counted.into_iter().map(|(group, _)| group).take(GROUPS_MAX - 1);
+    let named = counted
+        .into_iter()
+        .map(|(group, _)| group)
+        .take(GROUPS_MAX - 1);
     std::iter::once(nothing).chain(named).collect()
 }
 
@@ -360,22 +415,41 @@ fn filtered(
         return (always, None);
     }
     let number = numbers.next().expect("there are fewer buckets than rules");
-    (always, Some(Filters { digest, text, number }))
+    (
+        always,
+        Some(Filters {
+            digest,
+            text,
+            number,
+        }),
+    )
 }
 
 impl Filters {
-    fn pass(&self, chain: &[Rule], asked: &Asked<'_>, from: u32, candidates: &mut Candidates<'_>, memo: Option<&mut Memo>) {
+    fn pass(
+        &self,
+        chain: &[Rule],
+        asked: &Asked<'_>,
+        from: u32,
+        candidates: &mut Candidates<'_>,
+        memo: Option<&mut Memo>,
+    ) {
         if let Some((hash, digest)) = asked.digest.filter(|_| !self.digest.is_empty()) {
             match memo {
                 Some(memo) => {
-                    let matching = memo.matching(self.number, hash, digest, || self.matching(chain, digest));
+                    let matching =
+                        memo.matching(self.number, hash, digest, || self.matching(chain, digest));
                     candidates.add_found(matching, from, true);
                 }
-                None => self.digest.candidates(digest, &mut |positions| candidates.add_found(positions, from, false)),
+                None => self.digest.candidates(digest, &mut |positions| {
+                    candidates.add_found(positions, from, false)
+                }),
             }
         }
         if !self.text.is_empty() {
-            self.text.candidates(asked.text, &mut |positions| candidates.add_found(positions, from, false));
+            self.text.candidates(asked.text, &mut |positions| {
+                candidates.add_found(positions, from, false)
+            });
         }
     }
 
@@ -393,8 +467,13 @@ impl Filters {
         found.dedup();
         found.retain(|position| {
             let rule = &chain[*position as usize];
-            rule.match_digest.as_ref().is_some_and(|pattern| rule.fits(pattern, digest, &mut || gave_up += 1))
+            rule.match_digest
+                .as_ref()
+                .is_some_and(|pattern| rule.fits(pattern, digest, &mut || gave_up += 1))
         });
-        Matching { positions: found.into(), gave_up }
+        Matching {
+            positions: found.into(),
+            gave_up,
+        }
     }
 }

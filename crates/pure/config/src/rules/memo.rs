@@ -1,9 +1,10 @@
-//! Which rules match a digest, remembered: the expressions of `match_digest` run once for a digest, not for each statement.
+//! Which rules match a digest, remembered: the expressions of `match_digest` run once for a digest,
+//! not for each statement.
 
 use hashbrown::HashTable;
 
-/// What one core remembers about the rules of one snapshot; a new snapshot begins with a new one. Texts are compared, so
-/// what is remembered is never that of another digest with the same hash.
+/// What one core remembers about the rules of one snapshot; a new snapshot begins with a new one.
+/// Texts are compared, so what is remembered is never that of another digest with the same hash.
 #[derive(Debug, Default)]
 pub struct Memo {
     young: Generation,
@@ -36,16 +37,28 @@ struct Known {
 
 impl Memo {
     /// The rules of a bucket whose `match_digest` matches; `find` says it if it is not known.
-    pub(super) fn matching(&mut self, bucket: u32, digest: u64, text: &[u8], find: impl FnOnce() -> Matching) -> &[u32] {
+    pub(super) fn matching(
+        &mut self,
+        bucket: u32,
+        digest: u64,
+        text: &[u8],
+        find: impl FnOnce() -> Matching,
+    ) -> &[u32] {
         let hash = digest ^ u64::from(bucket).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let same = |known: &Known| known.hash == hash && known.bucket == bucket && *known.digest == *text;
+        let same =
+            |known: &Known| known.hash == hash && known.bucket == bucket && *known.digest == *text;
         if self.young.known.find(hash, same).is_none() {
             let known = match self.old.known.find_entry(hash, same) {
                 Ok(entry) => entry.remove().0,
                 Err(_) => {
                     let Matching { positions, gave_up } = find();
                     self.gave_up += gave_up;
-                    Known { hash, bucket, digest: text.into(), positions }
+                    Known {
+                        hash,
+                        bucket,
+                        digest: text.into(),
+                        positions,
+                    }
                 }
             };
             let bytes = known.bytes();
@@ -53,9 +66,14 @@ impl Memo {
                 self.old = std::mem::take(&mut self.young);
             }
             self.young.bytes += bytes;
-            self.young.known.insert_unique(hash, known, |known| known.hash);
+            self.young
+                .known
+                .insert_unique(hash, known, |known| known.hash);
         }
-        self.young.known.find(hash, same).map_or(&[], |known| &known.positions)
+        self.young
+            .known
+            .find(hash, same)
+            .map_or(&[], |known| &known.positions)
     }
 
     /// On how many expressions PCRE gave up since the last time that somebody asked.
@@ -87,7 +105,10 @@ mod tests {
     use super::*;
 
     fn found(positions: impl Into<Box<[u32]>>) -> Matching {
-        Matching { positions: positions.into(), gave_up: 1 }
+        Matching {
+            positions: positions.into(),
+            gave_up: 1,
+        }
     }
 
     #[test]
@@ -95,8 +116,16 @@ mod tests {
         let mut memo = Memo::default();
         assert_eq!(memo.matching(0, 7, b"a", || found([1, 2])), [1, 2]);
         assert_eq!(memo.matching(0, 7, b"a", || panic!("known")), [1, 2]);
-        assert_eq!(memo.matching(0, 7, b"b", || found([3])), [3], "another text with the same hash");
-        assert_eq!(memo.matching(1, 7, b"a", || found([4])), [4], "another bucket");
+        assert_eq!(
+            memo.matching(0, 7, b"b", || found([3])),
+            [3],
+            "another text with the same hash"
+        );
+        assert_eq!(
+            memo.matching(1, 7, b"a", || found([4])),
+            [4],
+            "another bucket"
+        );
         assert_eq!((memo.take_gave_up(), memo.take_gave_up()), (3, 0));
     }
 
@@ -113,6 +142,10 @@ mod tests {
         }
         assert_eq!(asked, 1);
         let most = 2 * BYTES_MAX / (2 * size_of::<Known>());
-        assert!(memo.len() > most / 4 && memo.len() <= most, "{} of {most}", memo.len());
+        assert!(
+            memo.len() > most / 4 && memo.len() <= most,
+            "{} of {most}",
+            memo.len()
+        );
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 /// One row; `Default` is a hostgroup without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostgroupAttributes {
-    /// Servers that may be ONLINE at once: where there are more, as when two take themselves for the writer, none of them takes work until a LOAD says which does.
+    /// Servers that may be ONLINE at once: where there are more, as when two take themselves for
+    /// the writer, none of them takes work until a LOAD says which does.
     pub max_num_online_servers: u32,
     /// autocommit of its connections; `None` leaves it to the client.
     pub autocommit: Option<bool>,
@@ -25,15 +26,20 @@ pub struct HostgroupAttributes {
     pub ignore_session_variables: Box<[Box<str>]>,
     /// `hostgroup_settings.handle_warnings`; `None` for mysql-handle_warnings.
     pub handle_warnings: Option<bool>,
-    /// `hostgroup_settings.max_connections`: connections to all its servers together; `None` for no limit of its own.
+    /// `hostgroup_settings.max_connections`: connections to all its servers together; `None` for no
+    /// limit of its own.
     pub max_connections: Option<u32>,
-    /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on one connection; 0 for none but one.
+    /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on
+    /// one connection; 0 for none but one.
     pub pipelining: u32,
-    /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one reads.
+    /// `hostgroup_settings.read_hostgroup` and what belongs to it: this hostgroup writes, that one
+    /// reads.
     pub split: Option<Split>,
-    /// `hostgroup_settings.proxy_protocol`: the version of the header that its servers are sent first; 0 for none.
+    /// `hostgroup_settings.proxy_protocol`: the version of the header that its servers are sent
+    /// first; 0 for none.
     pub proxy_protocol: u8,
-    /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for mysql-monitor_slave_lag_when_null.
+    /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for
+    /// mysql-monitor_slave_lag_when_null.
     pub monitor_slave_lag_when_null: Option<u32>,
     /// What servers get that are discovered.
     pub servers_defaults: ServersDefaults,
@@ -81,7 +87,11 @@ impl HostgroupAttributes {
         self.row.as_deref()
     }
 
-    pub(super) fn check(row: HostgroupAttributesRow, refusals: &mut Refusals, notices: &mut Notices) -> Self {
+    pub(super) fn check(
+        row: HostgroupAttributesRow,
+        refusals: &mut Refusals,
+        notices: &mut Notices,
+    ) -> Self {
         let key = || format!("hostgroup_id {}", row.hostgroup_id);
         let unset = HostgroupAttributesRow::default();
         let yet = "is kept, but has no effect yet";
@@ -90,22 +100,44 @@ impl HostgroupAttributes {
         let travel = "is kept, but has no effect: what a session has set is brought to every connection that serves it";
         let without_effect = [
             ("autocommit", row.autocommit != unset.autocommit, clients),
-            ("ignore_session_variables", !matches!(row.ignore_session_variables.trim(), "" | "[]"), travel),
-            ("hostgroup_settings", row.hostgroup_settings.contains("monitor_slave_lag"), lag),
+            (
+                "ignore_session_variables",
+                !matches!(row.ignore_session_variables.trim(), "" | "[]"),
+                travel,
+            ),
+            (
+                "hostgroup_settings",
+                row.hostgroup_settings.contains("monitor_slave_lag"),
+                lag,
+            ),
             ("servers_defaults", !row.servers_defaults.is_empty(), yet),
         ];
         for (column, _, words) in without_effect.into_iter().filter(|(_, set, _)| *set) {
             notices.add(key, column, words);
         }
-        let mut settings = Members::of(&row.hostgroup_settings, "hostgroup_settings", &key, refusals);
-        let handle_warnings = settings.number("handle_warnings", (0, 1)).map(|value| value == 1);
-        let monitor_slave_lag_when_null = settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        let mut settings = Members::of(
+            &row.hostgroup_settings,
+            "hostgroup_settings",
+            &key,
+            refusals,
+        );
+        let handle_warnings = settings
+            .number("handle_warnings", (0, 1))
+            .map(|value| value == 1);
+        let monitor_slave_lag_when_null =
+            settings.number("monitor_slave_lag_when_null", (0, 604_800));
         let max_connections = settings.number("max_connections", (1, i64::from(u32::MAX) - 1));
         let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
-        let proxy_protocol = settings.number("proxy_protocol", (0, 2)).map_or(0, |version| version as u8);
+        let proxy_protocol = settings
+            .number("proxy_protocol", (0, 2))
+            .map_or(0, |version| version as u8);
         let split = settings.split();
-        if split.as_ref().is_some_and(|split| i64::from(split.read_hostgroup) == row.hostgroup_id) {
-            settings.refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
+        if split
+            .as_ref()
+            .is_some_and(|split| i64::from(split.read_hostgroup) == row.hostgroup_id)
+        {
+            settings
+                .refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
         }
         settings.end();
         let mut defaults = Members::of(&row.servers_defaults, "servers_defaults", &key, refusals);
@@ -121,9 +153,19 @@ impl HostgroupAttributes {
         });
         let autocommit: i8 = refusals.number(key, "autocommit", row.autocommit, (-1, 1));
         Self {
-            max_num_online_servers: refusals.number(key, "max_num_online_servers", row.max_num_online_servers, (0, 1_000_000)),
+            max_num_online_servers: refusals.number(
+                key,
+                "max_num_online_servers",
+                row.max_num_online_servers,
+                (0, 1_000_000),
+            ),
             autocommit: (autocommit >= 0).then_some(autocommit == 1),
-            free_connections_pct: Some(refusals.number(key, "free_connections_pct", row.free_connections_pct, (0, 100))),
+            free_connections_pct: Some(refusals.number(
+                key,
+                "free_connections_pct",
+                row.free_connections_pct,
+                (0, 100),
+            )),
             init_connect: (!row.init_connect.is_empty()).then(|| row.init_connect.as_str().into()),
             multiplex: refusals.flag(key, "multiplex", row.multiplex),
             connection_warming: refusals.flag(key, "connection_warming", row.connection_warming),
@@ -151,7 +193,12 @@ fn names(json: &str) -> Result<Box<[Box<str>]>, String> {
         return Ok(Box::default());
     }
     serde_json::from_str::<Vec<String>>(json)
-        .map(|names| names.into_iter().map(|name| name.to_ascii_lowercase().into()).collect())
+        .map(|names| {
+            names
+                .into_iter()
+                .map(|name| name.to_ascii_lowercase().into())
+                .collect()
+        })
         .map_err(|_| r#"must be a JSON array of names such as ["sql_mode"]"#.into())
 }
 
@@ -177,14 +224,20 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
                 serde_json::Map::new()
             }
         };
-        Self { members, column, key, refusals }
+        Self {
+            members,
+            column,
+            key,
+            refusals,
+        }
     }
 
     fn number(&mut self, name: &str, (min, max): (i64, i64)) -> Option<u32> {
         let value = self.members.remove(name)?;
         let fitting = value.as_i64().filter(|value| (min..=max).contains(value));
         if fitting.is_none() {
-            let words = format!("has '{name}', which must be from {min} to {max}; '{value}' is not");
+            let words =
+                format!("has '{name}', which must be from {min} to {max}; '{value}' is not");
             self.refusals.add(self.key, self.column, words);
         }
         fitting.and_then(|value| u32::try_from(value).ok())
@@ -195,12 +248,19 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
     }
 
     fn split(&mut self) -> Option<Split> {
-        Split::take(&mut self.members, |words| self.refusals.add(self.key, self.column, words)).flatten()
+        Split::take(&mut self.members, |words| {
+            self.refusals.add(self.key, self.column, words)
+        })
+        .flatten()
     }
 
     fn end(self) {
         for name in self.members.keys() {
-            self.refusals.add(self.key, self.column, format!("has '{name}', which is not known"));
+            self.refusals.add(
+                self.key,
+                self.column,
+                format!("has '{name}', which is not known"),
+            );
         }
     }
 }
@@ -216,16 +276,35 @@ mod tests {
             hostgroup_id: 7,
             autocommit: 0,
             ignore_session_variables: r#"["SQL_MODE","time_zone"]"#.into(),
-            hostgroup_settings: r#"{"handle_warnings":0,"pipelining":16,"max_connections":40}"#.into(),
+            hostgroup_settings: r#"{"handle_warnings":0,"pipelining":16,"max_connections":40}"#
+                .into(),
             servers_defaults: r#"{"weight":5,"use_ssl":1}"#.into(),
             ..HostgroupAttributesRow::default()
         };
         let servers = Servers::build([], [row.clone()], []).unwrap();
         let attributes = &servers.hostgroup(7).unwrap().attributes;
         assert_eq!(attributes.autocommit, Some(false));
-        assert_eq!(attributes.ignore_session_variables.iter().map(|n| &**n).collect::<Vec<_>>(), ["sql_mode", "time_zone"]);
-        assert_eq!((attributes.handle_warnings, attributes.pipelining, attributes.max_connections), (Some(false), 16, Some(40)));
-        let defaults = ServersDefaults { weight: Some(5), max_connections: None, use_ssl: Some(true) };
+        assert_eq!(
+            attributes
+                .ignore_session_variables
+                .iter()
+                .map(|n| &**n)
+                .collect::<Vec<_>>(),
+            ["sql_mode", "time_zone"]
+        );
+        assert_eq!(
+            (
+                attributes.handle_warnings,
+                attributes.pipelining,
+                attributes.max_connections
+            ),
+            (Some(false), 16, Some(40))
+        );
+        let defaults = ServersDefaults {
+            weight: Some(5),
+            max_connections: None,
+            use_ssl: Some(true),
+        };
         assert_eq!(attributes.servers_defaults, defaults);
         assert_eq!(servers.attributes_rows(), [row]);
     }
@@ -239,8 +318,15 @@ mod tests {
                 ..HostgroupAttributesRow::default()
             };
             let refusals = Servers::build([], [row], []).unwrap_err();
-            let words = refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            assert!(words.contains("'max_connections', which must be from 1 to 4294967294"), "{strange}: {words}");
+            let words = refusals
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ");
+            assert!(
+                words.contains("'max_connections', which must be from 1 to 4294967294"),
+                "{strange}: {words}"
+            );
         }
     }
 
@@ -254,6 +340,14 @@ mod tests {
         };
         let refusals = Servers::build([], [row], []).unwrap_err();
         let columns: Vec<_> = refusals.iter().map(|refusal| refusal.column).collect();
-        assert_eq!(columns, ["hostgroup_settings", "hostgroup_settings", "servers_defaults", "ignore_session_variables"]);
+        assert_eq!(
+            columns,
+            [
+                "hostgroup_settings",
+                "hostgroup_settings",
+                "servers_defaults",
+                "ignore_session_variables"
+            ]
+        );
     }
 }

@@ -46,19 +46,42 @@ pub(super) struct TlsTable {
 }
 
 impl TlsTable {
-    pub(super) fn build(rows: impl IntoIterator<Item = SslParamsRow>, refused: &mut Vec<Refusal>) -> Self {
+    pub(super) fn build(
+        rows: impl IntoIterator<Item = SslParamsRow>,
+        refused: &mut Vec<Refusal>,
+    ) -> Self {
         let mut refusals = Refusals::of("mysql_servers_ssl_params");
         let mut table = Self::default();
         for row in rows {
-            let key = || format!("hostname '{}', port {}, username '{}'", row.hostname, row.port, row.username);
+            let key = || {
+                format!(
+                    "hostname '{}', port {}, username '{}'",
+                    row.hostname, row.port, row.username
+                )
+            };
             let port = refusals.number(key, "port", row.port, (0, 65_535));
-            if let Some(strange) = tls_versions(&row.tls_version).find(|word| !TLS_VERSIONS.contains(word)) {
-                let words = format!("must be a list of {}; '{strange}' is not", TLS_VERSIONS.join(", "));
+            if let Some(strange) =
+                tls_versions(&row.tls_version).find(|word| !TLS_VERSIONS.contains(word))
+            {
+                let words = format!(
+                    "must be a list of {}; '{strange}' is not",
+                    TLS_VERSIONS.join(", ")
+                );
                 refusals.add(key, "tls_version", words);
             }
-            let rows = table.by_server.entry((row.hostname.as_str().into(), port)).or_default();
-            if rows.iter().any(|&at| *table.rows[at].username == *row.username) {
-                refusals.add(key, "hostname", "has a row already with this port and username");
+            let rows = table
+                .by_server
+                .entry((row.hostname.as_str().into(), port))
+                .or_default();
+            if rows
+                .iter()
+                .any(|&at| *table.rows[at].username == *row.username)
+            {
+                refusals.add(
+                    key,
+                    "hostname",
+                    "has a row already with this port and username",
+                );
             }
             rows.push(table.rows.len());
             table.rows.push(Arc::new(SslParams {
@@ -86,14 +109,28 @@ impl TlsTable {
     }
 
     /// The row for everybody, and those for single users.
-    pub(super) fn of_server(&self, hostname: &str, port: u16) -> (Option<Arc<SslParams>>, Box<[Arc<SslParams>]>) {
-        let (everybody, users): (Vec<_>, Vec<_>) =
-            self.server(hostname, port).cloned().partition(|params| params.username.is_empty());
+    pub(super) fn of_server(
+        &self,
+        hostname: &str,
+        port: u16,
+    ) -> (Option<Arc<SslParams>>, Box<[Arc<SslParams>]>) {
+        let (everybody, users): (Vec<_>, Vec<_>) = self
+            .server(hostname, port)
+            .cloned()
+            .partition(|params| params.username.is_empty());
         (everybody.into_iter().next(), users.into())
     }
 
-    pub(super) fn most_specific(&self, hostname: &str, port: u16, username: &str) -> Option<&Arc<SslParams>> {
-        let of_user = |name: &str| self.server(hostname, port).find(|params| *params.username == *name);
+    pub(super) fn most_specific(
+        &self,
+        hostname: &str,
+        port: u16,
+        username: &str,
+    ) -> Option<&Arc<SslParams>> {
+        let of_user = |name: &str| {
+            self.server(hostname, port)
+                .find(|params| *params.username == *name)
+        };
         of_user(username).or_else(|| of_user(""))
     }
 
@@ -124,7 +161,9 @@ impl SslParams {
 }
 
 fn tls_versions(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|word| !word.is_empty())
+    list.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -143,17 +182,38 @@ mod tests {
             tls_version: "TLSv1.2, TLSv1.3".into(),
             ..SslParamsRow::default()
         };
-        let rows = [row(3306, "", "all"), row(3306, "u", "only u"), row(3307, "u", "other")];
-        let server = ServerRow { hostname: "db".into(), ..ServerRow::default() };
+        let rows = [
+            row(3306, "", "all"),
+            row(3306, "u", "only u"),
+            row(3307, "u", "other"),
+        ];
+        let server = ServerRow {
+            hostname: "db".into(),
+            ..ServerRow::default()
+        };
         let servers = Servers::build([server], [], rows.clone()).unwrap();
-        let ca = |port, user| servers.ssl_params("db", port, user).map(|params| &*params.ca);
+        let ca = |port, user| {
+            servers
+                .ssl_params("db", port, user)
+                .map(|params| &*params.ca)
+        };
         assert_eq!(ca(3306, "u"), Some("only u"));
         assert_eq!(ca(3306, "v"), Some("all"));
         assert_eq!(ca(3307, "v"), None);
         let server = &servers.hostgroup(0).unwrap().servers[0];
-        assert_eq!(server.ssl_for("u").map(|params| &*params.ca), Some("only u"));
+        assert_eq!(
+            server.ssl_for("u").map(|params| &*params.ca),
+            Some("only u")
+        );
         assert_eq!(server.ssl_for("v").map(|params| &*params.ca), Some("all"));
-        assert_eq!(server.ssl_for("v").unwrap().tls_versions().collect::<Vec<_>>(), ["TLSv1.2", "TLSv1.3"]);
+        assert_eq!(
+            server
+                .ssl_for("v")
+                .unwrap()
+                .tls_versions()
+                .collect::<Vec<_>>(),
+            ["TLSv1.2", "TLSv1.3"]
+        );
         assert_eq!(servers.ssl_params_rows(), rows);
     }
 }

@@ -1,7 +1,7 @@
 //! Every variable, one declaration each: field, kind, default, effect, one sentence.
 //!
-//! The name is the field's with the first `_` as `-`. Names and defaults are ProxySQL's, but for those of
-//! `docs/compatibility.md`: the admin port listens on loopback. Our own stand at the end.
+//! The name is the field's with the first `_` as `-`. Names and defaults are ProxySQL's, but for
+//! those of `docs/compatibility.md`: the admin port listens on loopback. Our own stand at the end.
 
 use super::{Effect, Kind, Slot, Value, Variable};
 
@@ -10,7 +10,11 @@ const fn dashed<const N: usize>(field: &str) -> [u8; N] {
     let (field, mut name) = (field.as_bytes(), [0; N]);
     let (mut at, mut done) = (0, false);
     while at < N {
-        name[at] = if field[at] == b'_' && !done { b'-' } else { field[at] };
+        name[at] = if field[at] == b'_' && !done {
+            b'-'
+        } else {
+            field[at]
+        };
         done = done || field[at] == b'_';
         at += 1;
     }
@@ -76,7 +80,8 @@ macro_rules! variables {
 }
 
 variables! {
-    // --- Listeners, cores, limits -------------------------------------------------------------------------------
+    // --- Listeners, cores, limits
+    // -------------------------------------------------------------------------------
     mysql_interfaces: interfaces = "0.0.0.0:6033", Restart, "Where clients connect: ip:port or the absolute path of a Unix socket, separated by ';'.";
     mysql_threads: int(1..=255) = 4, Restart, "Number of cores (threads with sessions of their own).";
     mysql_stacksize: int(262144..=4194304) = 1048576, Moot, "Bytes of stack of a thread of ProxySQL; a core here has what it needs.";
@@ -94,7 +99,8 @@ variables! {
     mysql_client_host_cache_size: int(0..=1048576) = 0, Live, "Client addresses whose failed logins are remembered.";
     mysql_client_host_error_counts: int(0..=1048576) = 0, Live, "Failed logins after which a client address is turned away.";
 
-    // --- What clients are told ----------------------------------------------------------------------------------
+    // --- What clients are told
+    // ----------------------------------------------------------------------------------
     mysql_server_version: text = "8.0.11", Live, "Version of the server that clients are told.";
     mysql_server_capabilities: int(0..=4294967295) = 569867, Live, "Capability bits offered to clients. Only CLIENT_FOUND_ROWS (2) can be taken away; other bits have variables of their own, or are offered always.";
     mysql_default_authentication_plugin: choice("mysql_native_password" | "caching_sha2_password") = "mysql_native_password", Live, "How clients are asked to prove their password.";
@@ -105,7 +111,8 @@ variables! {
     mysql_enable_load_data_local_infile: bool = false, Live, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
     mysql_verbose_query_error: bool = false, NotYet, "Whether a server's error is logged with user, schema and digest.";
 
-    // --- Sessions -----------------------------------------------------------------------------------------------
+    // --- Sessions
+    // -----------------------------------------------------------------------------------------------
     mysql_wait_timeout: int(0..=1728000000) = 28800000, Live, "Milliseconds after which a silent client is disconnected; 0 for never.";
     mysql_connect_timeout_client: int(500..=3600000) = 10000, Live, "Milliseconds a client has to log in.";
     mysql_max_transaction_idle_time: int(1000..=1728000000) = 14400000, Live, "Milliseconds after which a client that is silent inside a transaction is disconnected.";
@@ -124,7 +131,8 @@ variables! {
     mysql_enforce_autocommit_on_reads: bool = false, Moot, "Whether the server sees autocommit=0 before a plain read too; here it always does.";
     mysql_kill_backend_connection_when_disconnect: bool = true, Live, "Whether a statement is killed on its server when the client has left.";
 
-    // --- Connections to servers ---------------------------------------------------------------------------------
+    // --- Connections to servers
+    // ---------------------------------------------------------------------------------
     mysql_connect_timeout_server: int(10..=120000) = 1000, Live, "Milliseconds one attempt to connect and log in to a server may take.";
     mysql_connect_timeout_server_max: int(10..=3600000) = 10000, Live, "Milliseconds a statement waits for a connection before the client gets error 9001.";
     mysql_connect_retries_on_failure: int(0..=1000) = 10, Live, "Further attempts to connect after one that failed.";
@@ -148,7 +156,8 @@ variables! {
     mysql_log_unhealthy_connections: bool = true, Live, "Whether a connection that is found unusable is logged.";
     mysql_hostgroup_manager_verbose: int(0..=3) = 1, NotYet, "How much of a change of servers is logged.";
 
-    // --- Multiplexing -------------------------------------------------------------------------------------------
+    // --- Multiplexing
+    // -------------------------------------------------------------------------------------------
     mysql_multiplexing: bool = true, Live, "Whether connections to servers are shared between clients.";
     mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, Live, "Milliseconds a session keeps its connection after a statement.";
     mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, Live, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
@@ -160,7 +169,8 @@ variables! {
     mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
     mysql_max_stmts_cache: int(128..=1048576) = 10000, Live, "Prepared statements remembered by text on each core; what clients have is kept beyond it.";
 
-    // --- Statements ---------------------------------------------------------------------------------------------
+    // --- Statements
+    // ---------------------------------------------------------------------------------------------
     mysql_default_query_timeout: int(1000..=1728000000) = 86400000, Live, "Milliseconds a statement may run, where its rule says nothing.";
     mysql_default_query_delay: int(0..=3600000) = 0, Live, "Milliseconds every statement is held back, where its rule says nothing.";
     mysql_default_reconnect: bool = true, Live, "Whether a statement is tried again when its connection broke, where its rule says nothing.";
@@ -180,13 +190,15 @@ variables! {
     mysql_throttle_ratio_server_to_client: int(0..=100) = 0, Live, "How many times faster a server may be read than its client; here it is read as fast as its client, and 64 KiB ahead, so that every value is kept to.";
     mysql_data_packets_history_size: int(0..=2147483647) = 0, Moot, "Packets of each connection that a core dump of ProxySQL has; nothing is kept here.";
 
-    // --- The result cache ---------------------------------------------------------------------------------------
+    // --- The result cache
+    // ---------------------------------------------------------------------------------------
     mysql_query_cache_size_MB: int(0..=10485760) = 256, Live, "Megabytes of results that may be kept.";
     mysql_query_cache_soft_ttl_pct: int(0..=100) = 0, Live, "Percent of cache_ttl after which one client renews a kept result; 0 for never.";
     mysql_query_cache_handle_warnings: int(0..=1) = 0, Live, "Whether results with warnings are kept.";
     mysql_query_cache_stores_empty_result: bool = true, Live, "Whether results without rows are kept, where the rule says nothing.";
 
-    // --- Digests and statistics ---------------------------------------------------------------------------------
+    // --- Digests and statistics
+    // ---------------------------------------------------------------------------------
     mysql_query_digests: bool = true, Live, "Whether statements are counted by digest.";
     mysql_query_digests_max_digest_length: int(16..=1048576) = 2048, Live, "Bytes after which the text of a digest is cut.";
     mysql_query_digests_max_query_length: int(16..=1048576) = 65000, Moot, "Bytes of a statement that its digest is made from, by its name; ProxySQL 2.7.1 digests longer ones as well, and so does this.";
@@ -203,7 +215,8 @@ variables! {
     mysql_stats_time_backend_query: bool = false, Live, "Whether the time that servers take is added up in Backend_query_time_nsec.";
     mysql_stats_time_query_processor: bool = false, Live, "Whether the time that rules take is added up in Query_Processor_time_nsec.";
 
-    // --- Logs of statements and logins --------------------------------------------------------------------------
+    // --- Logs of statements and logins
+    // --------------------------------------------------------------------------
     mysql_eventslog_filename: text = "", Live, "Beginning of the names of the files that statements are logged to; empty for none.";
     mysql_eventslog_filesize: int(1048576..=1073741824) = 104857600, Live, "Bytes after which the next file is begun.";
     mysql_eventslog_default_log: int(0..=1) = 0, Live, "Whether statements are logged where their rule says nothing.";
@@ -211,7 +224,8 @@ variables! {
     mysql_auditlog_filename: text = "", NotYet, "Beginning of the names of the files that logins are logged to; empty for none.";
     mysql_auditlog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
 
-    // --- TLS to servers -----------------------------------------------------------------------------------------
+    // --- TLS to servers
+    // -----------------------------------------------------------------------------------------
     mysql_ssl_p2s_ca: text = "", Live, "File of the authorities that servers' certificates are checked against.";
     mysql_ssl_p2s_capath: text = "", Live, "Folder of such authorities.";
     mysql_ssl_p2s_cert: text = "", Live, "File of the certificate shown to servers.";
@@ -220,12 +234,14 @@ variables! {
     mysql_ssl_p2s_crl: text = "", Live, "File of revoked certificates.";
     mysql_ssl_p2s_crlpath: text = "", Live, "Folder of such files.";
 
-    // --- LDAP, binlog readers -----------------------------------------------------------------------------------
+    // --- LDAP, binlog readers
+    // -----------------------------------------------------------------------------------
     mysql_ldap_user_variable: text = "", NotYet, "User variable that tells a server the LDAP name of the client.";
     mysql_add_ldap_user_comment: text = "", NotYet, "Name under which the LDAP name of the client is added to statements as a comment.";
     mysql_binlog_reader_connect_retry_msec: int(200..=120000) = 3000, NotYet, "Milliseconds between attempts to reach a server's binlog reader.";
 
-    // --- Monitoring ---------------------------------------------------------------------------------------------
+    // --- Monitoring
+    // ---------------------------------------------------------------------------------------------
     mysql_monitor_enabled: bool = true, NotYet, "Whether servers are watched.";
     mysql_monitor_username: text = "monitor", NotYet, "User that the checks log in with.";
     mysql_monitor_password: text = "monitor", NotYet, "Its password.";
@@ -264,7 +280,8 @@ variables! {
     mysql_monitor_wait_timeout: bool = true, NotYet, "Whether the monitor's connections outlive the servers' wait_timeout.";
     mysql_monitor_writer_is_also_reader: bool = true, NotYet, "Whether a writer stays in the reader hostgroup.";
 
-    // --- The admin port -----------------------------------------------------------------------------------------
+    // --- The admin port
+    // -----------------------------------------------------------------------------------------
     admin_admin_credentials: text = "admin:admin", Live, "Who may change the configuration: user:password, separated by ';'.";
     admin_stats_credentials: text = "stats:stats", Live, "Who may read the statistics: user:password, separated by ';'.";
     admin_mysql_ifaces: interfaces = "127.0.0.1:6032", Restart, "Where operators connect (ProxySQL's default is every address): ip:port or the absolute path of a Unix socket, separated by ';'.";
@@ -278,7 +295,8 @@ variables! {
     admin_coredump_generation_interval_ms: int(0..=2147483647) = 30000, NotYet, "Milliseconds between core dumps on request.";
     admin_coredump_generation_threshold: int(1..=500) = 10, NotYet, "Core dumps on request at most.";
 
-    // --- History of the statistics ------------------------------------------------------------------------------
+    // --- History of the statistics
+    // ------------------------------------------------------------------------------
     admin_stats_mysql_connections: int(0..=300) = 60, NotYet, "Seconds between samples of the connections; 0 for none.";
     admin_stats_mysql_connection_pool: int(0..=300) = 60, NotYet, "Seconds between samples of the pool; 0 for none.";
     admin_stats_mysql_query_cache: int(0..=300) = 60, Live, "Seconds between samples of the cache, in stats_history.mysql_query_cache; 0 for none.";
@@ -287,14 +305,16 @@ variables! {
     admin_stats_system_memory: int(0..=600) = 60, NotYet, "Seconds between samples of the memory; 0 for none.";
     admin_prometheus_memory_metrics_interval: int(0..=604800) = 61, NotYet, "Seconds between samples of the memory for Prometheus.";
 
-    // --- Web ----------------------------------------------------------------------------------------------------
+    // --- Web
+    // ----------------------------------------------------------------------------------------------------
     admin_restapi_enabled: bool = false, NotYet, "Whether the REST interface listens.";
     admin_restapi_port: int(0..=65535) = 6070, NotYet, "Its port.";
     admin_web_enabled: bool = false, NotYet, "Whether the dashboard listens.";
     admin_web_port: int(0..=65535) = 6080, NotYet, "Its port.";
     admin_web_verbosity: int(0..=10) = 0, NotYet, "How much the dashboard logs.";
 
-    // --- Several proxies ----------------------------------------------------------------------------------------
+    // --- Several proxies
+    // ----------------------------------------------------------------------------------------
     admin_cluster_username: text = "", Live, "User that proxies log in to each other with.";
     admin_cluster_password: text = "", Live, "Its password.";
     admin_cluster_check_interval_ms: int(10..=300000) = 1000, Live, "Milliseconds between looks at the other proxies.";
@@ -321,11 +341,13 @@ variables! {
     admin_checksum_mysql_users: bool = true, Live, "Whether the users are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
     admin_checksum_mysql_variables: bool = true, Live, "Whether the MySQL variables are shared with other proxies: without a checksum nobody takes them over, neither here nor from here.";
 
-    // --- The embedded SQLite server -----------------------------------------------------------------------------
+    // --- The embedded SQLite server
+    // -----------------------------------------------------------------------------
     sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";
     sqliteserver_read_only: bool = false, NotYet, "Whether the embedded SQLite server refuses to write.";
 
-    // --- Ours ---------------------------------------------------------------------------------------------------
+    // --- Ours
+    // ---------------------------------------------------------------------------------------------------
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
     mysql_protocol_compression_algorithms: choice("zlib,zstd,uncompressed" | "zlib,uncompressed" | "zstd,uncompressed" | "zlib,zstd" | "zlib" | "zstd") = "zlib,zstd,uncompressed", Live, "What clients are offered while mysql-have_compress is on; without 'uncompressed', a client that does not compress is refused.";
     mysql_protocol_compression_level: int(0..=9) = 3, Live, "Level of zlib for what is sent, to clients and to servers; 0 packs nothing.";

@@ -1,7 +1,7 @@
 //! The operator's variables: what a declaration is, how texts become values and values texts.
 //!
-//! The declarations themselves are one line each in `declared.rs`; [`REGISTRY`], the fields of [`Variables`],
-//! their defaults, checks and descriptions all follow from there.
+//! The declarations themselves are one line each in `declared.rs`; [`REGISTRY`], the fields of
+//! [`Variables`], their defaults, checks and descriptions all follow from there.
 
 mod declared;
 
@@ -22,12 +22,14 @@ pub enum Effect {
     Restart,
     /// It is accepted and kept, and does nothing yet.
     NotYet,
-    /// It is accepted and kept for the scripts that set it; there is nothing here that it could change.
+    /// It is accepted and kept for the scripts that set it; there is nothing here that it could
+    /// change.
     Moot,
 }
 
 impl Effect {
-    /// Why a change does nothing, in words that follow the variable's name; `None` if it does something.
+    /// Why a change does nothing, in words that follow the variable's name; `None` if it does
+    /// something.
     const fn nothing(self) -> Option<&'static str> {
         match self {
             Self::Live | Self::Restart => None,
@@ -53,7 +55,8 @@ pub enum Kind {
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Listeners separated by `;`, each `ip:port` or the absolute path of a Unix socket; empty means the default.
+    /// Listeners separated by `;`, each `ip:port` or the absolute path of a Unix socket; empty
+    /// means the default.
     Interfaces,
     /// Networks separated by `,`, each `address/bits` or an address; `*` is every address.
     Networks,
@@ -84,7 +87,10 @@ pub struct Variable {
 
 impl fmt::Debug for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Variable").field("name", &self.name).field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Variable")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +139,9 @@ impl Variable {
             Kind::Int { min, max } => format!("from {min} to {max}"),
             Kind::Text | Kind::Fixed => "a text".into(),
             Kind::Choice(words) => words.join(" or "),
-            Kind::Networks => "a list of networks such as 10.0.0.0/8 separated by ',', or '*'".into(),
+            Kind::Networks => {
+                "a list of networks such as 10.0.0.0/8 separated by ',', or '*'".into()
+            }
             Kind::Interfaces => "a list of ip:port or /path separated by ';'".into(),
             Kind::Charset => "the name of a character set".into(),
             Kind::Collation => "the name of a collation".into(),
@@ -161,20 +169,25 @@ impl Variable {
         let value = text.trim();
         let fine = match ((self.slot)(variables), self.kind) {
             (Slot::Bool(slot), _) => truth(value).map(|value| *slot = value),
-            (Slot::Int(slot), Kind::Int { min, max }) => {
-                value.parse().ok().filter(|value| (min..=max).contains(value)).map(|value| *slot = value)
-            }
+            (Slot::Int(slot), Kind::Int { min, max }) => value
+                .parse()
+                .ok()
+                .filter(|value| (min..=max).contains(value))
+                .map(|value| *slot = value),
             (Slot::Int(_), _) => None,
             (Slot::Text(slot), kind) => match kind {
                 Kind::Fixed => Some(()),
-                Kind::Choice(words) => {
-                    words.iter().find(|word| word.eq_ignore_ascii_case(value)).map(|word| *slot = (*word).into())
-                }
+                Kind::Choice(words) => words
+                    .iter()
+                    .find(|word| word.eq_ignore_ascii_case(value))
+                    .map(|word| *slot = (*word).into()),
                 Kind::Interfaces if interfaces(value).next().is_none() => {
                     *slot = self.default.into();
                     Some(())
                 }
-                Kind::Interfaces => interfaces(value).all(is_interface).then(|| *slot = value.into()),
+                Kind::Interfaces => interfaces(value)
+                    .all(is_interface)
+                    .then(|| *slot = value.into()),
                 Kind::Networks if value == "(null)" => {
                     *slot = self.default.into();
                     Some(())
@@ -182,7 +195,8 @@ impl Variable {
                 Kind::Networks => are_networks(value).then(|| *slot = value.into()),
                 Kind::Charset => charset::default_of(value).map(|_| *slot = value.into()),
                 Kind::Collation => charset::by_name(value).map(|_| *slot = value.into()),
-                // ProxySQL writes what was never set so, and databases and scripts of its users have it.
+                // ProxySQL writes what was never set so, and databases and scripts of its users
+                // have it.
                 Kind::Text if value == "(null)" => {
                     *slot = self.default.into();
                     Some(())
@@ -213,9 +227,12 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The listeners of a variable such as mysql-interfaces: each `ip:port` or the absolute path of a Unix socket.
+/// The listeners of a variable such as mysql-interfaces: each `ip:port` or the absolute path of a
+/// Unix socket.
 pub fn interfaces(list: &str) -> impl Iterator<Item = &str> {
-    list.split(';').map(str::trim).filter(|text| !text.is_empty())
+    list.split(';')
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 fn is_interface(text: &str) -> bool {
@@ -223,15 +240,16 @@ fn is_interface(text: &str) -> bool {
 }
 
 impl Variables {
-    /// From the defaults and these (name, value) pairs. With the result come notices: what was set away from its
-    /// default and has no effect yet.
+    /// From the defaults and these (name, value) pairs. With the result come notices: what was set
+    /// away from its default and has no effect yet.
     pub fn build<N: AsRef<str>, V: AsRef<str>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Result<(Self, Vec<Refusal>), Vec<Refusal>> {
         Self::default().with(pairs)
     }
 
-    /// As [`Variables::build`], where what is not given stays as it is here: one family can be loaded alone.
+    /// As [`Variables::build`], where what is not given stays as it is here: one family can be
+    /// loaded alone.
     pub fn with<N: AsRef<str>, V: AsRef<str>>(
         &self,
         pairs: impl IntoIterator<Item = (N, V)>,
@@ -260,8 +278,14 @@ impl Variables {
     /// What differs from `before` and takes effect at the next start only, in words.
     #[must_use]
     pub fn waiting_for_a_start(&self, before: &Self) -> Vec<String> {
-        let waits = |variable: &&Variable| variable.effect == Effect::Restart && variable.text(self) != variable.text(before);
-        REGISTRY.iter().filter(waits).map(|variable| format!("{} takes effect at the next start", variable.name)).collect()
+        let waits = |variable: &&Variable| {
+            variable.effect == Effect::Restart && variable.text(self) != variable.text(before)
+        };
+        REGISTRY
+            .iter()
+            .filter(waits)
+            .map(|variable| format!("{} takes effect at the next start", variable.name))
+            .collect()
     }
 
     /// How statements are digested.
@@ -284,16 +308,22 @@ impl Variables {
     /// All, as (name, value), in the order of their names.
     #[must_use]
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
-        let mut pairs: Vec<_> = REGISTRY.iter().map(|variable| (variable.name, variable.text(self))).collect();
+        let mut pairs: Vec<_> = REGISTRY
+            .iter()
+            .map(|variable| (variable.name, variable.text(self)))
+            .collect();
         pairs.sort_unstable();
         pairs
     }
 
-    /// A collation belongs to its character set. Scripts set only the character set and expect the collation to
-    /// follow, so it does, with a notice.
+    /// A collation belongs to its character set. Scripts set only the character set and expect the
+    /// collation to follow, so it does, with a notice.
     fn fit_collation(&mut self, notices: &mut Notices) {
-        let of_collation = charset::by_name(&self.mysql_default_collation_connection).map(|found| found.charset);
-        let Some(fitting) = charset::default_of(&self.mysql_default_charset) else { return };
+        let of_collation =
+            charset::by_name(&self.mysql_default_collation_connection).map(|found| found.charset);
+        let Some(fitting) = charset::default_of(&self.mysql_default_charset) else {
+            return;
+        };
         if of_collation != Some(fitting.charset) {
             let words = format!("is '{}' now, to fit mysql-default_charset", fitting.name);
             let name = "mysql-default_collation_connection";
@@ -316,11 +346,26 @@ mod tests {
         let defaults = Variables::default();
         let mut names: Vec<_> = REGISTRY.iter().map(|variable| variable.name).collect();
         for variable in REGISTRY {
-            assert_eq!(variable.text(&defaults), variable.default, "{}", variable.name);
-            let checked = variable.check(variable.default).unwrap_or_else(|refusal| panic!("{refusal}"));
+            assert_eq!(
+                variable.text(&defaults),
+                variable.default,
+                "{}",
+                variable.name
+            );
+            let checked = variable
+                .check(variable.default)
+                .unwrap_or_else(|refusal| panic!("{refusal}"));
             assert_eq!(checked, variable.default, "{}", variable.name);
-            assert!(matches!(variable.family(), "mysql" | "admin" | "sqliteserver"), "{}", variable.name);
-            assert!(variable.about.ends_with('.'), "{}: a sentence ends with a full stop", variable.name);
+            assert!(
+                matches!(variable.family(), "mysql" | "admin" | "sqliteserver"),
+                "{}",
+                variable.name
+            );
+            assert!(
+                variable.about.ends_with('.'),
+                "{}: a sentence ends with a full stop",
+                variable.name
+            );
         }
         names.sort_unstable();
         names.dedup();
@@ -368,7 +413,10 @@ mod tests {
         assert_eq!(&*first.mysql_default_session_track_gtids, "OWN_GTID");
         assert_eq!(notices.len(), 1, "{notices:?}");
         assert_eq!(&*first.mysql_ssl_p2s_ca, "");
-        assert_eq!(interfaces(&first.mysql_interfaces).collect::<Vec<_>>(), ["127.0.0.1:6033", "/tmp/m.sock"]);
+        assert_eq!(
+            interfaces(&first.mysql_interfaces).collect::<Vec<_>>(),
+            ["127.0.0.1:6033", "/tmp/m.sock"]
+        );
         let (second, _) = first.with([("mysql-interfaces", "")]).unwrap();
         assert_eq!(&*second.mysql_interfaces, "0.0.0.0:6033");
         assert!(second.admin_read_only);
@@ -379,12 +427,21 @@ mod tests {
 
     #[test]
     fn the_default_collation_follows_the_default_character_set() {
-        let (both, notices) =
-            built(&[("mysql-default_charset", "utf8mb4"), ("mysql-default_collation_connection", "utf8mb4_unicode_ci")]).unwrap();
-        assert_eq!(&*both.mysql_default_collation_connection, "utf8mb4_unicode_ci");
+        let (both, notices) = built(&[
+            ("mysql-default_charset", "utf8mb4"),
+            ("mysql-default_collation_connection", "utf8mb4_unicode_ci"),
+        ])
+        .unwrap();
+        assert_eq!(
+            &*both.mysql_default_collation_connection,
+            "utf8mb4_unicode_ci"
+        );
         assert!(notices.is_empty());
         let (one, notices) = built(&[("mysql-default_charset", "latin1")]).unwrap();
-        assert_eq!(&*one.mysql_default_collation_connection, "latin1_swedish_ci");
+        assert_eq!(
+            &*one.mysql_default_collation_connection,
+            "latin1_swedish_ci"
+        );
         let words = "mysql-default_collation_connection is 'latin1_swedish_ci' now, to fit mysql-default_charset";
         assert_eq!(notices[0].to_string(), words);
     }

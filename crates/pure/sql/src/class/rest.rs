@@ -18,13 +18,33 @@ pub(super) struct Rest {
     pub(super) assigns: bool,
 }
 
-pub(super) const EXPRESSIONS: Rest = Rest { functions: true, accounts: false, assigns: false };
+pub(super) const EXPRESSIONS: Rest = Rest {
+    functions: true,
+    accounts: false,
+    assigns: false,
+};
 /// Names of tables and columns come first, expressions after VALUES, SET or SELECT.
-pub(super) const DEFINITION: Rest = Rest { functions: false, accounts: false, assigns: false };
-pub(super) const ACCOUNTS: Rest = Rest { functions: false, accounts: true, assigns: false };
-pub(super) const ASSIGNS: Rest = Rest { functions: true, accounts: false, assigns: true };
+pub(super) const DEFINITION: Rest = Rest {
+    functions: false,
+    accounts: false,
+    assigns: false,
+};
+pub(super) const ACCOUNTS: Rest = Rest {
+    functions: false,
+    accounts: true,
+    assigns: false,
+};
+pub(super) const ASSIGNS: Rest = Rest {
+    functions: true,
+    accounts: false,
+    assigns: true,
+};
 /// Of LOAD: a table, and a list of its columns and of variables; expressions after SET.
-pub(super) const LOADS: Rest = Rest { functions: false, accounts: false, assigns: true };
+pub(super) const LOADS: Rest = Rest {
+    functions: false,
+    accounts: false,
+    assigns: true,
+};
 
 /// Of NEXTVAL and CURRVAL in quotes.
 const QUOTED_LEN: usize = 9;
@@ -36,7 +56,8 @@ pub(super) const LONG: usize = 256;
 const SETS: [&str; 4] = ["UNION", "EXCEPT", "INTERSECT", "MINUS"];
 
 impl<'a> Scan<'a> {
-    /// Looks through what is left of this statement; whether it locks the rows that it reads for an update.
+    /// Looks through what is left of this statement; whether it locks the rows that it reads for an
+    /// update.
     pub(super) fn rest(&mut self, mut rest: Rest) -> bool {
         let mut for_update = false;
         // Where the two tokens before are: few are asked for again.
@@ -45,21 +66,32 @@ impl<'a> Scan<'a> {
             match token.kind {
                 Kind::Sign if token.text == b";" => break,
                 // So far only a long statement, which is mostly values, has come.
-                Kind::Sign if token.start > LONG && matches!(token.text, b"," | b"(") => self.words.skip_values(),
+                Kind::Sign if token.start > LONG && matches!(token.text, b"," | b"(") => {
+                    self.words.skip_values()
+                }
                 Kind::Sign
-                    if token.text == b"@" && !(rest.accounts && before.end == token.start && self.names_account(&before)) =>
+                    if token.text == b"@"
+                        && !(rest.accounts
+                            && before.end == token.start
+                            && self.names_account(&before)) =>
                 {
                     self.variable(rest);
                 }
-                // Of what is passed here and above two tokens are left: they are those before the next.
-                // A name may begin with a digit.
-                Kind::Word if token.text[0].is_ascii_digit() && !self.words.is_before(b'(') => self.words.skip_numbers(),
+                // Of what is passed here and above two tokens are left: they are those before the
+                // next. A name may begin with a digit.
+                Kind::Word if token.text[0].is_ascii_digit() && !self.words.is_before(b'(') => {
+                    self.words.skip_numbers()
+                }
                 // A value begins here.
                 Kind::Sign if token.text == b"=" => rest.accounts &= !self.class.sets,
                 Kind::Word if self.words.is_before(b'(') => {
                     rest.accounts &= !token.is_any(&["WHERE", "SELECT"]);
-                    let schema = self.is_qualified(&before).then(|| self.qualifier(&before, &earlier));
-                    let functions = rest.functions && !self.is_named(&before) && !self.is_bound(&before, token.text);
+                    let schema = self
+                        .is_qualified(&before)
+                        .then(|| self.qualifier(&before, &earlier));
+                    let functions = rest.functions
+                        && !self.is_named(&before)
+                        && !self.is_bound(&before, token.text);
                     self.call(token, schema, functions);
                     rest.functions |= token.is_any(&["VALUES", "VALUE", "ROW", "SELECT"]);
                 }
@@ -84,12 +116,18 @@ impl<'a> Scan<'a> {
                     let schema = self.qualifier(&before, &earlier);
                     if schema.is_none() && token.is_whole() {
                         // The server's own are called so, too.
-                        let name = Token { kind: Kind::Word, text: &token.text[1..token.text.len() - 1], ..token };
+                        let name = Token {
+                            kind: Kind::Word,
+                            text: &token.text[1..token.text.len() - 1],
+                            ..token
+                        };
                         self.call(name, None, false);
                     }
                     self.unknown_function(schema, token);
                 }
-                Kind::Name | Kind::String if token.text.len() == QUOTED_LEN && self.is_qualified(&before) => {
+                Kind::Name | Kind::String
+                    if token.text.len() == QUOTED_LEN && self.is_qualified(&before) =>
+                {
                     self.column_or_sequence(&unquote(token.text));
                 }
                 _ => {}
@@ -113,13 +151,18 @@ impl<'a> Scan<'a> {
 
     /// What follows is the name of something that the statement makes.
     fn is_named(&self, before: &Range<usize>) -> bool {
-        self.words.again(before).is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]))
+        self.words
+            .again(before)
+            .is_some_and(|b| b.is_any(&["AS", "WITH", "RECURSIVE"]))
     }
 
-    /// Whether a word before `(` belongs to what stands before it, so that no server takes it for a call: it would be a syntax error.
+    /// Whether a word before `(` belongs to what stands before it, so that no server takes it for a
+    /// call: it would be a syntax error.
     fn is_bound(&self, before: &Range<usize>, word: &[u8]) -> bool {
         // `(SELECT 1) d (a)` and `VALUES LESS THAN (1)`.
-        let belongs = |last: Token<'_>| last.is_sign(b')') || last.is("LESS") && word.eq_ignore_ascii_case(b"THAN");
+        let belongs = |last: Token<'_>| {
+            last.is_sign(b')') || last.is("LESS") && word.eq_ignore_ascii_case(b"THAN")
+        };
         self.words.again(before).is_some_and(belongs)
     }
 
@@ -140,7 +183,9 @@ impl<'a> Scan<'a> {
 
     /// `CHARACTER SET` sets nothing. Behind a dot it is the name of a table.
     fn is_of_charset(&self, before: &Range<usize>, earlier: &Range<usize>) -> bool {
-        self.words.again(before).is_some_and(|b| b.is_any(&["CHARACTER", "CHAR"]))
+        self.words
+            .again(before)
+            .is_some_and(|b| b.is_any(&["CHARACTER", "CHAR"]))
             && !self.words.again(earlier).is_some_and(|e| e.is_sign(b'.'))
     }
 
@@ -150,21 +195,29 @@ impl<'a> Scan<'a> {
 
     /// `schema.` in front of it.
     fn qualifier(&self, before: &Range<usize>, earlier: &Range<usize>) -> Option<Token<'a>> {
-        self.words.again(earlier).filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
+        self.words
+            .again(earlier)
+            .filter(|e| self.is_qualified(before) && e.kind != Kind::Sign)
     }
 
-    /// Whether `@` after this token and what follows is the host of an account, which is nowhere assigned.
+    /// Whether `@` after this token and what follows is the host of an account, which is nowhere
+    /// assigned.
     fn names_account(&self, before: &Range<usize>) -> bool {
         let mut after = self.words.clone();
         if after.skip_variable() == self.words.position() {
             after.next();
         }
-        self.words.again(before).is_some_and(|user| user.kind != Kind::Sign) && !after.is_before(b':')
+        self.words
+            .again(before)
+            .is_some_and(|user| user.kind != Kind::Sign)
+            && !after.is_before(b':')
     }
 
     /// After `@`: a user variable, or after `@@` a variable of the server.
     fn variable(&mut self, rest: Rest) {
-        let Some(name) = self.words.peek() else { return };
+        let Some(name) = self.words.peek() else {
+            return;
+        };
         if !name.is_sign(b'@') {
             self.class.reads |= Reads::USER_VARIABLE;
             let at = self.words.position();
@@ -174,20 +227,25 @@ impl<'a> Scan<'a> {
             }
             let mut after = self.words.clone();
             let sign = after.next();
-            let assigned = sign.is_some_and(|t| t.is_sign(b':')) || self.class.sets && sign.is_some_and(|t| t.is_sign(b'='));
+            let assigned = sign.is_some_and(|t| t.is_sign(b':'))
+                || self.class.sets && sign.is_some_and(|t| t.is_sign(b'='));
             if assigned || rest.assigns {
                 self.leaves(Leaves::USER_VARIABLE);
             }
             return;
         }
         self.words.next();
-        let Some(mut name) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
+        let Some(mut name) = self.words.peek().filter(|t| t.kind != Kind::Sign) else {
+            return;
+        };
         self.words.next();
         let mut global = false;
         if self.words.is_before(b'.') {
             global = name.is("GLOBAL");
             self.words.next();
-            let Some(inner) = self.words.peek().filter(|t| t.kind != Kind::Sign) else { return };
+            let Some(inner) = self.words.peek().filter(|t| t.kind != Kind::Sign) else {
+                return;
+            };
             self.words.next();
             name = inner;
         }
@@ -198,7 +256,11 @@ impl<'a> Scan<'a> {
         if global {
             return;
         }
-        let is = |names: &[&str]| names.iter().any(|n| plain.eq_ignore_ascii_case(n.as_bytes()));
+        let is = |names: &[&str]| {
+            names
+                .iter()
+                .any(|n| plain.eq_ignore_ascii_case(n.as_bytes()))
+        };
         self.class.reads |= if is(&["warning_count", "error_count"]) {
             Reads::WARNINGS
         } else if is(&["last_insert_id", "identity", "insert_id"]) {
@@ -222,11 +284,15 @@ impl<'a> Scan<'a> {
         }
         match word.text.first().map(u8::to_ascii_uppercase) {
             Some(b'G') if word.is("GET_LOCK") => self.leaves(Leaves::GET_LOCK),
-            Some(b'R') if word.is_any(&["RELEASE_LOCK", "RELEASE_ALL_LOCKS"]) => self.leaves(Leaves::RELEASE_LOCK),
+            Some(b'R') if word.is_any(&["RELEASE_LOCK", "RELEASE_ALL_LOCKS"]) => {
+                self.leaves(Leaves::RELEASE_LOCK)
+            }
             Some(b'R') if word.is("ROW_COUNT") => self.class.reads |= Reads::ROW_COUNT,
             Some(b'F') if word.is("FOUND_ROWS") => self.class.reads |= Reads::FOUND_ROWS,
             Some(b'C') if word.is("CONNECTION_ID") => self.class.reads |= Reads::CONNECTION_ID,
-            Some(b'P') if word.is("PS_CURRENT_THREAD_ID") => self.class.reads |= Reads::CONNECTION_ID,
+            Some(b'P') if word.is("PS_CURRENT_THREAD_ID") => {
+                self.class.reads |= Reads::CONNECTION_ID
+            }
             Some(b'L') if word.is("LAST_INSERT_ID") => {
                 self.class.reads |= Reads::LAST_INSERT_ID;
                 let mut after = self.words.clone();
@@ -238,23 +304,35 @@ impl<'a> Scan<'a> {
             Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
             Some(b'S' | b'R') if word.is_any(&["SELECT", "RETURNING"]) => self.class.selects = true,
             Some(b'L') if word.is("LASTVAL") => self.class.reads |= Reads::SEQUENCE,
-            Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => self.leaves(Leaves::SEQUENCE),
+            Some(b'N' | b'S') if word.is_any(&["NEXTVAL", "SETVAL"]) => {
+                self.leaves(Leaves::SEQUENCE)
+            }
             // Of a column whose default is the next number of a sequence.
-            Some(b'D') if word.is("DEFAULT") && self.class.against.is_none() => self.leaves(Leaves::NEXTVAL),
+            Some(b'D') if word.is("DEFAULT") && self.class.against.is_none() => {
+                self.leaves(Leaves::NEXTVAL)
+            }
             Some(b'S') if word.is_any(&["SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS"]) => {
                 self.leaves(Leaves::GET_LOCK);
             }
             Some(b'S') if word.is("SERVICE_RELEASE_LOCKS") => self.leaves(Leaves::RELEASE_LOCK),
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
-            Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => self.not_a_read(Against::Change),
-            Some(b'E' | b'U') if word.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => self.class.reads |= Reads::XPATH,
-            Some(b'I' | b'L' | b'M' | b'B' | b'P' | b'S' | b'W') if crate::reading::asks_one_server(word) => {
+            Some(b'U' | b'D') if word.is_any(&["UPDATE", "DELETE"]) => {
+                self.not_a_read(Against::Change)
+            }
+            Some(b'E' | b'U') if word.is_any(&["EXTRACTVALUE", "UPDATEXML"]) => {
+                self.class.reads |= Reads::XPATH
+            }
+            Some(b'I' | b'L' | b'M' | b'B' | b'P' | b'S' | b'W')
+                if crate::reading::asks_one_server(word) =>
+            {
                 if word.is_any(&["WSREP_LAST_SEEN_GTID", "WSREP_LAST_WRITTEN_GTID"]) {
                     self.class.reads |= Reads::WSREP_GTID;
                 }
                 self.only_here(Against::Server);
             }
-            _ if functions && !functions::is_known(word.text) && !self.is_common_table() => self.unknown_function(None, word),
+            _ if functions && !functions::is_known(word.text) && !self.is_common_table() => {
+                self.unknown_function(None, word)
+            }
             _ => {}
         }
     }
@@ -286,28 +364,37 @@ impl<'a> Scan<'a> {
                 self.leaves(Leaves::FLUSH_READ_LOCK);
             }
             Some(b'S') if word.is("SQL_CALC_FOUND_ROWS") => self.leaves(Leaves::FOUND_ROWS),
-            Some(b'S') if word.is("SESSION_VARIABLES") => self.class.reads |= Reads::SESSION_VARIABLE,
+            Some(b'S') if word.is("SESSION_VARIABLES") => {
+                self.class.reads |= Reads::SESSION_VARIABLE
+            }
             Some(b'S') if word.is("SELECT") => {
                 (self.class.selects, rest.functions, rest.accounts) = (true, true, false);
                 // CREATE TABLE … SELECT.
-                self.class.inserts |= self.class.ddl || self.class.leaves.intersects(Leaves::TEMP_TABLE);
+                self.class.inserts |=
+                    self.class.ddl || self.class.leaves.intersects(Leaves::TEMP_TABLE);
             }
             Some(b'T' | b'R') if word.is_any(&["TABLE", "RETURNING"]) => {
                 self.class.selects = true;
                 // INSERT … TABLE … ON DUPLICATE KEY UPDATE; not LOAD … INTO TABLE.
                 rest.functions |= self.class.inserts && !rest.assigns;
             }
-            Some(b'L' | b'O' | b'F') if word.is_any(&["LIMIT", "OFFSET", "FETCH"]) => self.class.limits = true,
+            Some(b'L' | b'O' | b'F') if word.is_any(&["LIMIT", "OFFSET", "FETCH"]) => {
+                self.class.limits = true
+            }
             Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
             Some(b'S') if word.is("SET") => rest.functions = true,
             Some(b'W') if word.is("WHERE") => rest.accounts = false,
             Some(b'W') if word.is("WITH") => self.class.selects = true,
             Some(b'V') if word.is_any(&["VALUES", "VALUE"]) => rest.functions = true,
-            Some(b'U' | b'D' | b'I' | b'R') if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) => {
+            Some(b'U' | b'D' | b'I' | b'R')
+                if word.is_any(&["UPDATE", "DELETE", "INSERT", "REPLACE"]) =>
+            {
                 self.not_a_read(Against::Change);
             }
             Some(b'N') if word.is("NEXT") && self.peek_is("VALUE") => self.leaves(Leaves::SEQUENCE),
-            Some(b'P') if word.is("PREVIOUS") && self.peek_is("VALUE") => self.class.reads |= Reads::SEQUENCE,
+            Some(b'P') if word.is("PREVIOUS") && self.peek_is("VALUE") => {
+                self.class.reads |= Reads::SEQUENCE
+            }
             _ => {}
         }
     }

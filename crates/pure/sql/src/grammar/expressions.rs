@@ -39,7 +39,9 @@ enum State {
 const WANTED: State = State::Wanted { fresh: false };
 
 /// Between two values.
-const OPERATORS: [&str; 9] = ["AND", "OR", "XOR", "DIV", "MOD", "LIKE", "RLIKE", "REGEXP", "BETWEEN"];
+const OPERATORS: [&str; 9] = [
+    "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "RLIKE", "REGEXP", "BETWEEN",
+];
 /// Before a value.
 const PREFIXES: [&str; 5] = ["NOT", "DISTINCT", "DISTINCTROW", "ALL", "INTERVAL"];
 /// What no expression begins with.
@@ -55,9 +57,20 @@ const ENDS: [&str; 32] = [
     "BY", "CALL", "CROSS", "DELETE", "EXCEPT", "FETCH", "FOR", "FROM", "GROUP", "HAVING", "INNER", "INSERT", "INTERSECT", "INTO", "JOIN", "LEFT", "LIMIT",
     "LOCK", "MINUS", "NATURAL", "ON", "ORDER", "OUTER", "PROCEDURE", "RIGHT", "SELECT", "SET", "STRAIGHT_JOIN", "UNION", "UPDATE", "USING", "WHERE",
 ];
-/// Clauses of some versions, which begin with what is a name in others: from there on nothing is said.
+/// Clauses of some versions, which begin with what is a name in others: from there on nothing is
+/// said.
 pub(super) const UNREAD: [&str; 3] = ["QUALIFY", "RETURNING", "WINDOW"];
-const JOINS: [&str; 9] = ["CROSS", "INNER", "JOIN", "LEFT", "NATURAL", "OUTER", "RIGHT", "STRAIGHT_JOIN", "USING"];
+const JOINS: [&str; 9] = [
+    "CROSS",
+    "INNER",
+    "JOIN",
+    "LEFT",
+    "NATURAL",
+    "OUTER",
+    "RIGHT",
+    "STRAIGHT_JOIN",
+    "USING",
+];
 
 impl Reader<'_> {
     /// Reads up to what cannot be part of them, which stays.
@@ -72,12 +85,18 @@ impl Reader<'_> {
         let mut cases: Vec<bool> = Vec::new();
         loop {
             let what = self.peek();
-            if !matches!(state, State::Wanted { .. }) && frame != Frame::Arguments && what.is_any(&UNREAD) {
+            if !matches!(state, State::Wanted { .. })
+                && frame != Frame::Arguments
+                && what.is_any(&UNREAD)
+            {
                 return Err(Stop::Unsure);
             }
             let ends = match what {
                 What::End | What::Sign(b')') => true,
-                What::Sign(b',') => !matches!(frame, Frame::Condition | Frame::Join | Frame::Assigned) && cases.is_empty(),
+                What::Sign(b',') => {
+                    !matches!(frame, Frame::Condition | Frame::Join | Frame::Assigned)
+                        && cases.is_empty()
+                }
                 // Where a value must stand, what is not reserved is a name.
                 What::Syntax(_) if matches!(state, State::Wanted { .. }) => false,
                 _ => frame != Frame::Arguments && what.is_any(&ENDS) && !self.is_call(),
@@ -85,7 +104,9 @@ impl Reader<'_> {
             if ends || what == What::Sign(b',') {
                 match state {
                     State::Wanted { fresh: true }
-                        if self.at == start && frame == Frame::Arguments && what == What::Sign(b')') => {}
+                        if self.at == start
+                            && frame == Frame::Arguments
+                            && what == What::Sign(b')') => {}
                     State::Wanted { .. } => return Err(self.wrong("lacks a value")),
                     _ if !cases.is_empty() => return Err(self.wrong("lacks END")),
                     State::Open if what.is("SELECT") => return Err(Stop::Unsure),
@@ -96,7 +117,9 @@ impl Reader<'_> {
                     state = State::Wanted { fresh: true };
                     continue;
                 }
-                if what.is("FROM") && self.is_from_first() || state == State::Open && self.is_within() {
+                if what.is("FROM") && self.is_from_first()
+                    || state == State::Open && self.is_within()
+                {
                     self.at += 1;
                     self.skip_list()?;
                     state = State::Open;
@@ -122,14 +145,30 @@ impl Reader<'_> {
     fn end(&self, frame: Frame, what: What<'_>) -> Read {
         let wrong = match frame {
             Frame::Join => what.is_any(&["SELECT", "BY"]),
-            Frame::Condition => what.is_any(&JOINS) || what.is_any(&["SELECT", "SET", "BY"]) || what == What::Sign(b','),
+            Frame::Condition => {
+                what.is_any(&JOINS)
+                    || what.is_any(&["SELECT", "SET", "BY"])
+                    || what == What::Sign(b',')
+            }
             // ON of `INSERT … SELECT … ON DUPLICATE KEY UPDATE`.
-            Frame::List | Frame::Sorted | Frame::Limit => what.is_any(&JOINS) || what.is_any(&["SELECT", "SET", "BY"]),
-            Frame::Assigned => what.is_any(&JOINS) || what.is_any(&["SELECT", "SET", "BY", "FROM", "GROUP", "HAVING"]),
+            Frame::List | Frame::Sorted | Frame::Limit => {
+                what.is_any(&JOINS) || what.is_any(&["SELECT", "SET", "BY"])
+            }
+            Frame::Assigned => {
+                what.is_any(&JOINS)
+                    || what.is_any(&["SELECT", "SET", "BY", "FROM", "GROUP", "HAVING"])
+            }
             Frame::Arguments => false,
-            Frame::Inside => what.is_any(&JOINS) || what.is_any(&["SELECT", "SET", "BY", "FROM", "GROUP", "HAVING", "WHERE"]),
+            Frame::Inside => {
+                what.is_any(&JOINS)
+                    || what.is_any(&["SELECT", "SET", "BY", "FROM", "GROUP", "HAVING", "WHERE"])
+            }
         };
-        if wrong { Err(self.wrong("has what cannot follow")) } else { Ok(()) }
+        if wrong {
+            Err(self.wrong("has what cannot follow"))
+        } else {
+            Ok(())
+        }
     }
 
     fn passed(&mut self, state: State) -> State {
@@ -142,13 +181,16 @@ impl Reader<'_> {
         self.ahead(1) == What::Sign(b'(')
             && match self.peek() {
                 What::Name | What::Syntax(_) => true,
-                what => what.is_any(&["LEFT", "RIGHT", "INSERT", "REPLACE", "VALUES", "MOD", "EXISTS", "INTERVAL"]),
+                what => what.is_any(&[
+                    "LEFT", "RIGHT", "INSERT", "REPLACE", "VALUES", "MOD", "EXISTS", "INTERVAL",
+                ]),
             }
     }
 
     /// `NTH_VALUE(a, 2) FROM FIRST OVER w`.
     fn is_from_first(&self) -> bool {
-        self.ahead(1).is_any(&["FIRST", "LAST"]) && self.ahead(2).is_any(&["OVER", "RESPECT", "IGNORE"])
+        self.ahead(1).is_any(&["FIRST", "LAST"])
+            && self.ahead(2).is_any(&["OVER", "RESPECT", "IGNORE"])
     }
 
     /// `PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)`.
@@ -198,7 +240,9 @@ impl Reader<'_> {
             }
             // `TRIM(FROM a)`.
             _ if frame == Frame::Arguments && fresh && what.is("FROM") => self.passed(State::Open),
-            _ if what.is_any(&NEVER_FIRST) || matches!(what, What::Reserved(_)) && what.is_any(&ENDS) => {
+            _ if what.is_any(&NEVER_FIRST)
+                || matches!(what, What::Reserved(_)) && what.is_any(&ENDS) =>
+            {
                 return Err(self.wrong("lacks a value"));
             }
             What::Sign(_) => return Err(self.wrong("lacks a value")),
@@ -273,8 +317,12 @@ impl Reader<'_> {
             What::Name if named => self.passed(State::Closed),
             What::String { .. } if named => self.passed(State::Closed),
             // Arguments of a loadable function may have names.
-            What::Name | What::String { .. } if frame == Frame::Arguments && cases.is_empty() => self.passed(State::Open),
-            What::Name | What::String { .. } | What::Value => return Err(self.wrong("lacks an operator")),
+            What::Name | What::String { .. } if frame == Frame::Arguments && cases.is_empty() => {
+                self.passed(State::Open)
+            }
+            What::Name | What::String { .. } | What::Value => {
+                return Err(self.wrong("lacks an operator"));
+            }
             _ if what.is("AS") => match frame {
                 _ if !cases.is_empty() => return Err(self.wrong("lacks END")),
                 Frame::List => {
@@ -282,7 +330,9 @@ impl Reader<'_> {
                     match self.peek() {
                         What::Name | What::String { .. } => self.passed(State::Closed),
                         What::Syntax(_) => self.passed(State::Open),
-                        What::Reserved(word) if !NEVER_FIRST.contains(&word) => self.passed(State::Open),
+                        What::Reserved(word) if !NEVER_FIRST.contains(&word) => {
+                            self.passed(State::Open)
+                        }
                         _ => return Err(self.wrong("lacks an alias")),
                     }
                 }
@@ -296,7 +346,8 @@ impl Reader<'_> {
                 Frame::Arguments => self.passed(State::Open),
                 _ => return Err(self.wrong("has an order where none may be,")),
             },
-            // Of functions: `GROUP_CONCAT(a ORDER BY b)`, `EXTRACT(DAY FROM a)`, `CONVERT(a USING utf8mb4)`.
+            // Of functions: `GROUP_CONCAT(a ORDER BY b)`, `EXTRACT(DAY FROM a)`, `CONVERT(a USING
+            // utf8mb4)`.
             _ if frame == Frame::Arguments && what.is_any(&ENDS) => self.passed(State::Open),
             What::Reserved(_) | What::Syntax(_) => self.passed(State::Open),
             What::End => State::Open,
@@ -308,12 +359,24 @@ impl Reader<'_> {
         let what = self.peek();
         Ok(Some(match what {
             What::Sign(sign) => {
-                let next = |by: usize| if let What::Sign(sign) = self.ahead(by) { sign } else { 0 };
+                let next = |by: usize| {
+                    if let What::Sign(sign) = self.ahead(by) {
+                        sign
+                    } else {
+                        0
+                    }
+                };
                 let length = match (sign, next(1), next(2)) {
                     (b'<', b'=', b'>') | (b'-', b'>', b'>') => 3,
-                    (b'<', b'=' | b'>' | b'<', _) | (b'>', b'=' | b'>', _) | (b'!' | b':', b'=', _) | (b'=' | b'-', b'>', _) => 2,
+                    (b'<', b'=' | b'>' | b'<', _)
+                    | (b'>', b'=' | b'>', _)
+                    | (b'!' | b':', b'=', _)
+                    | (b'=' | b'-', b'>', _) => 2,
                     (b'|', b'|', _) | (b'&', b'&', _) => 2,
-                    (b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'^' | b'&' | b'|', ..) => 1,
+                    (
+                        b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'^' | b'&' | b'|',
+                        ..,
+                    ) => 1,
                     (b':', ..) => return Err(Stop::Unsure),
                     _ => return Ok(None),
                 };
@@ -326,7 +389,11 @@ impl Reader<'_> {
                 if self.is("IN") {
                     return self.operator(cases);
                 }
-                if self.is_any(&["LIKE", "RLIKE", "REGEXP", "BETWEEN"]) { self.passed(WANTED) } else { State::Open }
+                if self.is_any(&["LIKE", "RLIKE", "REGEXP", "BETWEEN"]) {
+                    self.passed(WANTED)
+                } else {
+                    State::Open
+                }
             }
             _ if what.is("IN") => {
                 self.at += 1;
@@ -361,7 +428,9 @@ impl Reader<'_> {
                 self.passed(State::Complete)
             }
             _ if what.is_any(&["WHEN", "THEN", "ELSE"]) => {
-                let Some(has_when) = cases.last_mut() else { return Err(self.wrong("lacks CASE")) };
+                let Some(has_when) = cases.last_mut() else {
+                    return Err(self.wrong("lacks CASE"));
+                };
                 *has_when |= what.is("WHEN");
                 if !*has_when {
                     return Err(self.wrong("lacks WHEN"));

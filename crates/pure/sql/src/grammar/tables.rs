@@ -24,11 +24,14 @@ const ENDS: [&str; 20] = [
     "VALUES", "WHERE", "WINDOW", "WITH",
 ];
 /// What may stand between two tables, before JOIN.
-const BEFORE_JOIN: [&str; 7] = ["CROSS", "FULL", "INNER", "LEFT", "NATURAL", "OUTER", "RIGHT"];
+const BEFORE_JOIN: [&str; 7] = [
+    "CROSS", "FULL", "INNER", "LEFT", "NATURAL", "OUTER", "RIGHT",
+];
 /// What begins no table.
 const NEVER_FIRST: [&str; 24] = [
-    "AND", "AS", "BY", "CROSS", "FETCH", "FROM", "GROUP", "HAVING", "IN", "INNER", "INTO", "IS", "JOIN", "LIKE", "LIMIT",
-    "NATURAL", "ON", "OR", "ORDER", "SELECT", "SET", "UNION", "USING", "WHERE",
+    "AND", "AS", "BY", "CROSS", "FETCH", "FROM", "GROUP", "HAVING", "IN", "INNER", "INTO", "IS",
+    "JOIN", "LIKE", "LIMIT", "NATURAL", "ON", "OR", "ORDER", "SELECT", "SET", "UNION", "USING",
+    "WHERE",
 ];
 
 impl Reader<'_> {
@@ -85,7 +88,9 @@ impl Reader<'_> {
                 self.path()?;
                 State::Open
             }
-            What::End | What::Sign(_) | What::Value | What::String { .. } => return Err(self.wrong("lacks a table")),
+            What::End | What::Sign(_) | What::Value | What::String { .. } => {
+                return Err(self.wrong("lacks a table"));
+            }
             _ if what.is_any(&NEVER_FIRST) => return Err(self.wrong("lacks a table")),
             What::Reserved(_) => {
                 self.at += 1;
@@ -111,7 +116,9 @@ impl Reader<'_> {
             }
             // MySQL 5.7 takes `=` for AS.
             What::Sign(b'=') if state == State::Named => pass(self, State::Open),
-            What::Name | What::String { double: true } if state == State::Named => pass(self, State::Aliased),
+            What::Name | What::String { double: true } if state == State::Named => {
+                pass(self, State::Aliased)
+            }
             _ if what.is("AS") && state != State::Aliased => {
                 self.at += 1;
                 match self.peek() {
@@ -127,7 +134,11 @@ impl Reader<'_> {
                 if self.take("JOIN") {
                     return Ok(State::Wanted);
                 }
-                Err(if matches!(self.peek(), What::Syntax(_)) { Stop::Unsure } else { self.wrong("lacks JOIN") })
+                Err(if matches!(self.peek(), What::Syntax(_)) {
+                    Stop::Unsure
+                } else {
+                    self.wrong("lacks JOIN")
+                })
             }
             _ if what.is("ON") => {
                 self.at += 1;

@@ -1,4 +1,5 @@
-//! A statement as the grammar looks at it: names, values, signs, and the words that mean something between them.
+//! A statement as the grammar looks at it: names, values, signs, and the words that mean something
+//! between them.
 
 use crate::parts::{Part, Parts};
 
@@ -42,7 +43,8 @@ impl What<'_> {
     }
 }
 
-/// Words that MySQL since 5.7 and MariaDB since 10.2 reserve in every mode, as far as they tell what stands beside them. Sorted.
+/// Words that MySQL since 5.7 and MariaDB since 10.2 reserve in every mode, as far as they tell
+/// what stands beside them. Sorted.
 #[rustfmt::skip]
 const RESERVED: &[&str] = &[
     "ALL", "AND", "AS", "ASC", "BETWEEN", "BY", "CALL", "CASE", "COLLATE", "CROSS", "DELETE", "DESC", "DISTINCT", "DISTINCTROW", "DIV",
@@ -52,7 +54,8 @@ const RESERVED: &[&str] = &[
     "SQL_SMALL_RESULT", "STRAIGHT_JOIN", "THEN", "UNION", "UNIQUE", "UPDATE", "USE", "USING", "VALUES", "WHEN", "WHERE", "WITH", "XOR",
 ];
 
-/// Other words of the servers' grammars that stand beside names and values in such statements, in some version or mode. Sorted.
+/// Other words of the servers' grammars that stand beside names and values in such statements, in
+/// some version or mode. Sorted.
 #[rustfmt::skip]
 const SYNTAX: &[&str] = &[
     "AGAINST", "ANY", "ARRAY", "ASCII", "AT", "BINARY", "BOOLEAN", "BOTH", "BULK", "BYTE", "CHAR", "CHARACTER", "CHARSET", "CONCURRENT",
@@ -72,14 +75,27 @@ const SYNTAX: &[&str] = &[
 ];
 
 /// What brings a grammar of its own. Sorted.
-const STRANGE: &[&str] =
-    &["BEGIN", "CONNECT", "DECLARE", "JSON_TABLE", "MATCH_RECOGNIZE", "PIVOT", "PORTION", "START", "SYSTEM_TIME", "XMLTABLE"];
+const STRANGE: &[&str] = &[
+    "BEGIN",
+    "CONNECT",
+    "DECLARE",
+    "JSON_TABLE",
+    "MATCH_RECOGNIZE",
+    "PIVOT",
+    "PORTION",
+    "START",
+    "SYSTEM_TIME",
+    "XMLTABLE",
+];
 
 /// The longest of these words is shorter.
 const WORD_MAX: usize = 24;
 
 fn known(words: &[&'static str], upper: &str) -> Option<&'static str> {
-    words.binary_search(&upper).ok().and_then(|at| words.get(at).copied())
+    words
+        .binary_search(&upper)
+        .ok()
+        .and_then(|at| words.get(at).copied())
 }
 
 /// The tokens; `None` if there is something among them that is not known here.
@@ -88,10 +104,20 @@ pub(super) fn of(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut end = 0;
     while let Some(part) = parts.next() {
-        let start = end + text.get(end..)?.find(|c: char| !c.is_whitespace()).unwrap_or(0);
+        let start = end
+            + text
+                .get(end..)?
+                .find(|c: char| !c.is_whitespace())
+                .unwrap_or(0);
         end = parts.position();
         // A name after `.` or `@` is one, whatever it is.
-        let named = matches!(tokens.last(), Some(Token { what: What::Sign(b'.' | b'@'), .. }));
+        let named = matches!(
+            tokens.last(),
+            Some(Token {
+                what: What::Sign(b'.' | b'@'),
+                ..
+            })
+        );
         let what = match part {
             Part::Keyword(word) => word_of(std::str::from_utf8(word).ok()?)?,
             Part::Name(_) if parts.is_quoted() || named => What::Name,
@@ -131,7 +157,20 @@ fn word_of(word: &str) -> Option<What<'_>> {
 }
 
 fn is_outer(tokens: &[Token<'_>]) -> bool {
-    matches!(tokens, [.., Token { what: What::Sign(b'('), .. }, Token { what: What::Sign(b'+'), .. }])
+    matches!(
+        tokens,
+        [
+            ..,
+            Token {
+                what: What::Sign(b'('),
+                ..
+            },
+            Token {
+                what: What::Sign(b'+'),
+                ..
+            }
+        ]
+    )
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ const ENDED_ANYWAY_MAX: usize = 16 << 10;
 /// So many unpackers of each kind are kept for the next frames.
 const KEPT_MAX: usize = 4;
 
-/// What packs and unpacks, lent to whoever has a frame in hand: each is large, and a silent connection needs none.
+/// What packs and unpacks, lent to whoever has a frame in hand: each is large, and a silent
+/// connection needs none.
 #[derive(Default)]
 pub struct Codecs {
     deflate: Vec<(i32, Compress)>,
@@ -25,28 +26,45 @@ pub struct Codecs {
 
 impl std::fmt::Debug for Codecs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Codecs({} + {} kept)", self.inflates.len(), self.unzstds.len())
+        write!(
+            f,
+            "Codecs({} + {} kept)",
+            self.inflates.len(),
+            self.unzstds.len()
+        )
     }
 }
 
 impl Codecs {
     /// Packs into `room`; `None` if it does not get smaller.
-    pub(super) fn pack(&mut self, algorithm: Algorithm, level: i32, plain: &[u8], room: &mut [u8]) -> Option<usize> {
+    pub(super) fn pack(
+        &mut self,
+        algorithm: Algorithm,
+        level: i32,
+        plain: &[u8],
+        room: &mut [u8],
+    ) -> Option<usize> {
         match algorithm {
             Algorithm::Zlib => {
-                let at = self.deflate.iter().position(|(of, _)| *of == level).unwrap_or_else(|| {
-                    // -1 is the library's own choice.
-                    let wanted = u32::try_from(level).map_or_else(|_| Compression::default(), Compression::new);
-                    self.deflate.push((level, Compress::new(wanted, true)));
-                    self.deflate.len() - 1
-                });
+                let at = self
+                    .deflate
+                    .iter()
+                    .position(|(of, _)| *of == level)
+                    .unwrap_or_else(|| {
+                        // -1 is the library's own choice.
+                        let wanted = u32::try_from(level)
+                            .map_or_else(|_| Compression::default(), Compression::new);
+                        self.deflate.push((level, Compress::new(wanted, true)));
+                        self.deflate.len() - 1
+                    });
                 let (_, deflate) = self.deflate.get_mut(at)?;
                 deflate.reset();
                 match deflate.compress(plain, room, FlushCompress::Finish) {
                     Ok(Status::StreamEnd) => usize::try_from(deflate.total_out()).ok(),
                     _ => {
                         if plain.len() > ENDED_ANYWAY_MAX {
-                            // A reset does not make it forget that a block was open (zlib-rs 0.6 at level 1): the next frame would begin within it.
+                            // A reset does not make it forget that a block was open (zlib-rs 0.6 at
+                            // level 1): the next frame would begin within it.
                             self.deflate.swap_remove(at);
                         }
                         None
@@ -80,7 +98,9 @@ impl Codecs {
                     Some(kept) => kept,
                     None => fresh().map_err(|_| Malformed::new("zstd cannot begin"))?,
                 };
-                decoder.reinit().map_err(|_| Malformed::new("zstd cannot begin"))?;
+                decoder
+                    .reinit()
+                    .map_err(|_| Malformed::new("zstd cannot begin"))?;
                 Ok(Decoder::Zstd(Box::new(decoder)))
             }
         }
@@ -89,7 +109,11 @@ impl Codecs {
     pub(super) fn take_back(&mut self, decoder: Decoder, frame_len: usize) {
         match decoder {
             Decoder::Zlib(inflate) if self.inflates.len() < KEPT_MAX => self.inflates.push(inflate),
-            Decoder::Zstd(decoder) if self.unzstds.len() < KEPT_MAX && frame_len <= KEPT_FRAME_MAX => self.unzstds.push(*decoder),
+            Decoder::Zstd(decoder)
+                if self.unzstds.len() < KEPT_MAX && frame_len <= KEPT_FRAME_MAX =>
+            {
+                self.unzstds.push(*decoder)
+            }
             _ => {}
         }
     }
@@ -122,10 +146,15 @@ impl Decoder {
                 })
             }
             Self::Zstd(decoder) => {
-                let status =
-                    decoder.run_on_buffers(input, room).map_err(|_| Malformed::new("a compressed frame that is not zstd"))?;
+                let status = decoder
+                    .run_on_buffers(input, room)
+                    .map_err(|_| Malformed::new("a compressed frame that is not zstd"))?;
                 // Before its first byte it asks for its header, which is more than nothing.
-                Ok(Step { used: status.bytes_read, made: status.bytes_written, ended: status.remaining == 0 })
+                Ok(Step {
+                    used: status.bytes_read,
+                    made: status.bytes_written,
+                    ended: status.remaining == 0,
+                })
             }
         }
     }
@@ -140,10 +169,15 @@ mod tests {
     fn what_did_not_get_smaller_spoils_no_frame_after_it() {
         let mut random = 1u64;
         let mut byte = || {
-            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            random = random
+                .wrapping_mul(0x5851_F42D_4C95_7F2D)
+                .wrapping_add(0x1405_7B7E_F767_814F);
             (random >> 56) as u8
         };
-        let (noise, plain): (Vec<u8>, _) = ((0..64_000).map(|_| byte()).collect(), b"sacks of meal, ".repeat(9));
+        let (noise, plain): (Vec<u8>, _) = (
+            (0..64_000).map(|_| byte()).collect(),
+            b"sacks of meal, ".repeat(9),
+        );
         // At level 0 nothing gets smaller.
         for (algorithm, level) in [-1]
             .into_iter()
@@ -157,8 +191,13 @@ mod tests {
                 assert_eq!(codecs.pack(algorithm, level, &noise, &mut room), None);
                 let len = codecs.pack(algorithm, level, &plain, &mut room[..plain.len() - 1]);
                 let mut back = vec![0; plain.len() + 1];
-                let step = codecs.lend(algorithm).and_then(|mut decoder| decoder.step(&room[..len.unwrap_or(0)], &mut back));
-                assert!(step.is_ok_and(|step| step.ended && back[..step.made] == plain), "{algorithm:?} at level {level}");
+                let step = codecs
+                    .lend(algorithm)
+                    .and_then(|mut decoder| decoder.step(&room[..len.unwrap_or(0)], &mut back));
+                assert!(
+                    step.is_ok_and(|step| step.ended && back[..step.made] == plain),
+                    "{algorithm:?} at level {level}"
+                );
             }
         }
     }

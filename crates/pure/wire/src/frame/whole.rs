@@ -6,14 +6,17 @@ use crate::{caps, ok, packet, status};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use zstd::stream::raw::Operation as _;
 
-/// The largest frame of ours, unpacked: what does not get smaller gets a little larger, and a frame's length has three bytes.
+/// The largest frame of ours, unpacked: what does not get smaller gets a little larger, and a
+/// frame's length has three bytes.
 pub(super) const FRAME_PLAIN_MAX: usize = 0xFF_FFFF - PIECE_MAX / 2;
 
-/// Packets on their way into frames as servers make them: several to a frame, but none cut, unless a frame cannot hold it: then by
-/// the end of a full one. There are clients that cannot put together more.
+/// Packets on their way into frames as servers make them: several to a frame, but none cut, unless
+/// a frame cannot hold it: then by the end of a full one. There are clients that cannot put
+/// together more.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// Packets that are all there, and after them one of which some is missing. At most [`PIECE_MAX`].
+    /// Packets that are all there, and after them one of which some is missing. At most
+    /// [`PIECE_MAX`].
     pub(super) pending: Vec<u8>,
     /// Bytes of those that are all there.
     whole: usize,
@@ -26,8 +29,9 @@ pub(super) struct Whole {
     pub(super) numbers: Numbering,
 }
 
-/// Numbers of the packets to a client. Servers count on through an answer, and take the number of the frame whenever they have read, or a result is over
-/// and nothing is left of its frame. There are clients that look.
+/// Numbers of the packets to a client. Servers count on through an answer, and take the number of
+/// the frame whenever they have read, or a result is over and nothing is left of its frame. There
+/// are clients that look.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     next: u8,
@@ -51,11 +55,14 @@ impl Numbering {
     }
 }
 
-/// Whether it may be the end of a result that others follow. A row can look so: nothing depends on it but how the next frame counts.
+/// Whether it may be the end of a result that others follow. A row can look so: nothing depends on
+/// it but how the next frame counts.
 fn ends_one_of_several(payload: &[u8]) -> bool {
     let status = match *payload {
         [EOF_HEADER, _, _, low, high] => u16::from_le_bytes([low, high]),
-        [OK_HEADER | EOF_HEADER, ..] => ok::Ok::read(payload, caps::PROTOCOL_41).map_or(0, |ok| ok.status),
+        [OK_HEADER | EOF_HEADER, ..] => {
+            ok::Ok::read(payload, caps::PROTOCOL_41).map_or(0, |ok| ok.status)
+        }
         _ => 0,
     };
     status & status::MORE_RESULTS != 0
@@ -91,11 +98,13 @@ impl Encoder {
     fn new(algorithm: Algorithm, level: i32, plain_len: usize) -> Self {
         match (algorithm, u32::try_from(level)) {
             (Algorithm::Zlib, Ok(0)) => Self::None,
-            // Level 1 never stores what does not get smaller, and such a frame would grow beyond what its length can say.
+            // Level 1 never stores what does not get smaller, and such a frame would grow beyond
+            // what its length can say.
             (Algorithm::Zlib, Ok(1)) => Self::new(algorithm, 2, plain_len),
-            (Algorithm::Zlib, wanted) => {
-                Self::Zlib(Box::new(Compress::new(wanted.map_or_else(|_| Compression::default(), Compression::new), true)))
-            }
+            (Algorithm::Zlib, wanted) => Self::Zlib(Box::new(Compress::new(
+                wanted.map_or_else(|_| Compression::default(), Compression::new),
+                true,
+            ))),
             (Algorithm::Zstd, _) => {
                 let made = zstd::stream::raw::Encoder::new(level).and_then(|mut encoder| {
                     // Its tables are then no larger than they have to be.
@@ -121,12 +130,16 @@ impl Encoder {
                     deflate
                         .compress(plain, &mut packed[at..], FlushCompress::None)
                         .expect("a stream that has not ended takes more");
-                    ((deflate.total_in() - read) as usize, (deflate.total_out() - made) as usize)
+                    (
+                        (deflate.total_in() - read) as usize,
+                        (deflate.total_out() - made) as usize,
+                    )
                 }
                 Self::Zstd(encoder) => {
                     packed.resize(at + room, 0);
-                    let status =
-                        encoder.run_on_buffers(plain, &mut packed[at..]).expect("a stream that has not ended takes more");
+                    let status = encoder
+                        .run_on_buffers(plain, &mut packed[at..])
+                        .expect("a stream that has not ended takes more");
                     (status.bytes_read, status.bytes_written)
                 }
             };
@@ -143,8 +156,13 @@ impl Encoder {
                 Self::Zlib(deflate) => {
                     packed.resize(at + ROOM, 0);
                     let made = deflate.total_out();
-                    let status = deflate.compress(&[], &mut packed[at..], FlushCompress::Finish).expect("a stream can end");
-                    ((deflate.total_out() - made) as usize, matches!(status, Status::StreamEnd))
+                    let status = deflate
+                        .compress(&[], &mut packed[at..], FlushCompress::Finish)
+                        .expect("a stream can end");
+                    (
+                        (deflate.total_out() - made) as usize,
+                        matches!(status, Status::StreamEnd),
+                    )
                 }
                 Self::Zstd(encoder) => {
                     packed.resize(at + ROOM, 0);
@@ -162,8 +180,9 @@ impl Encoder {
 }
 
 impl Frames {
-    /// Appends what goes over the wire for these bytes of packets, as servers do it: no packet is cut without need, and they are numbered after their frames.
-    /// What is not a whole packet waits.
+    /// Appends what goes over the wire for these bytes of packets, as servers do it: no packet is
+    /// cut without need, and they are numbered after their frames. What is not a whole packet
+    /// waits.
     pub fn pack_whole(&mut self, plain: &[u8], out: &mut Vec<u8>, lent: &mut Codecs) {
         let mut whole = std::mem::take(&mut self.answers);
         let mut rest = plain;
@@ -197,10 +216,15 @@ impl Frames {
                 }
                 continue;
             }
-            let now = rest.len().min(packet::HEADER_LEN - (whole.pending.len() - whole.whole));
+            let now = rest
+                .len()
+                .min(packet::HEADER_LEN - (whole.pending.len() - whole.whole));
             whole.pending.extend_from_slice(&rest[..now]);
             rest = &rest[now..];
-            let Some(head) = whole.pending[whole.whole..].first_chunk::<{ packet::HEADER_LEN }>() else { break };
+            let Some(head) = whole.pending[whole.whole..].first_chunk::<{ packet::HEADER_LEN }>()
+            else {
+                break;
+            };
             let (len, _) = packet::header(head);
             let total = len + packet::HEADER_LEN;
             if whole.whole + total > PIECE_MAX {
@@ -220,7 +244,13 @@ impl Frames {
             let mut packed = Vec::new();
             encoder.write(&head, &mut packed);
             let left = plain_len - packet::HEADER_LEN;
-            whole.large = Some(Large { encoder, packed, plain_len, left, beyond: total - plain_len });
+            whole.large = Some(Large {
+                encoder,
+                packed,
+                plain_len,
+                left,
+                beyond: total - plain_len,
+            });
         }
         self.pack_pending(&mut whole, out, lent);
         if whole.pending.is_empty() {
@@ -236,9 +266,12 @@ impl Frames {
             return;
         }
         let mut at = std::mem::take(&mut whole.tail);
-        while let Some((head, rest)) = whole.pending[at..whole.whole].split_first_chunk_mut::<{ packet::HEADER_LEN }>() {
+        while let Some((head, rest)) =
+            whole.pending[at..whole.whole].split_first_chunk_mut::<{ packet::HEADER_LEN }>()
+        {
             let (len, _) = packet::header(head);
-            *head = packet::make_header(len, whole.numbers.take(len, (at == 0).then_some(self.seq)));
+            *head =
+                packet::make_header(len, whole.numbers.take(len, (at == 0).then_some(self.seq)));
             at += packet::HEADER_LEN + len;
             if at == whole.whole && ends_one_of_several(rest) {
                 whole.numbers.anew = true;
@@ -271,7 +304,10 @@ mod tests {
             (&[5, PIECE_MAX - 4, 6], &[9, PIECE_MAX, 10]),
             (&[5, PIECE_MAX - 3, 6], &[9, PIECE_MAX + 1, 10]),
             (&[FRAME_PLAIN_MAX - 4, 7], &[FRAME_PLAIN_MAX, 11]),
-            (&[packet::MAX_PAYLOAD + 300, 7], &[FRAME_PLAIN_MAX, PIECE_MAX / 2 + 4 + 304 + 11]),
+            (
+                &[packet::MAX_PAYLOAD + 300, 7],
+                &[FRAME_PLAIN_MAX, PIECE_MAX / 2 + 4 + 304 + 11],
+            ),
         ];
         for (algorithm, _) in ALL {
             for (lens, frames_lens) in cases {
@@ -285,7 +321,10 @@ mod tests {
                     if piece == plain.len() {
                         assert_eq!(lengths(&packed), frames_lens, "{algorithm:?} {lens:?}");
                     }
-                    assert!(unpacked(&mut frames, &packed, 16 << 10) == Ok(plain.clone()), "{algorithm:?} {lens:?}");
+                    assert!(
+                        unpacked(&mut frames, &packed, 16 << 10) == Ok(plain.clone()),
+                        "{algorithm:?} {lens:?}"
+                    );
                     assert_eq!(frames.answers.pending.capacity(), 0);
                 }
             }
@@ -297,8 +336,10 @@ mod tests {
         let mut all = Vec::new();
         let (mut rest, mut numbers) = (frames, packet::Numbers::default());
         while let Some((head, body)) = rest.split_first_chunk::<HEADER_LEN>() {
-            let frame = &rest[..HEADER_LEN + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
-            let mut plain = unpacked(&mut Frames::new(Algorithm::Zlib, 3), frame, usize::MAX).expect("sound");
+            let frame =
+                &rest[..HEADER_LEN + u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize];
+            let mut plain =
+                unpacked(&mut Frames::new(Algorithm::Zlib, 3), frame, usize::MAX).expect("sound");
             let mut here = Vec::new();
             numbers.each(&mut plain, |seq| here.push(*seq));
             all.push(here);
@@ -311,7 +352,9 @@ mod tests {
     fn packets_are_numbered_as_servers_number_them() {
         let framed = |payloads: &[&[u8]]| {
             let mut bytes = Vec::new();
-            payloads.iter().for_each(|payload| packet::append(&mut bytes, &mut 77, payload));
+            payloads
+                .iter()
+                .for_each(|payload| packet::append(&mut bytes, &mut 77, payload));
             bytes
         };
         let (more, over) = (&[0xFE, 0, 0, 10, 0][..], &[0xFE, 0, 0, 2, 0][..]);
@@ -321,19 +364,32 @@ mod tests {
         type Case<'a> = (&'a [&'a [&'a [u8]]], &'a [&'a [u8]]);
         let cases: [Case<'_>; 7] = [
             (&[&[b"a", b"b"], &[b"c"]], &[&[1, 2], &[3]]),
-            // The first frame ends with its result, so the next begins with the frame's number; in the same frame they go on.
-            (&[&[b"a", b"b", b"c", more], &[b"d", over]], &[&[1, 2, 3, 4], &[2, 3]]),
-            (&[&[b"a", b"b", b"c", more, b"d", over]], &[&[1, 2, 3, 4, 5, 6]]),
+            // The first frame ends with its result, so the next begins with the frame's number; in
+            // the same frame they go on.
+            (
+                &[&[b"a", b"b", b"c", more], &[b"d", over]],
+                &[&[1, 2, 3, 4], &[2, 3]],
+            ),
+            (
+                &[&[b"a", b"b", b"c", more, b"d", over]],
+                &[&[1, 2, 3, 4, 5, 6]],
+            ),
             (&[&[b"a", more_ok], &[b"d", over]], &[&[1, 2], &[2, 3]]),
             (&[&[b"a", b"b", over], &[b"d"]], &[&[1, 2, 3], &[4]]),
             (&[&[b"a", large, b"b"]], &[&[1], &[2], &[3]]),
             (&[&[b"a", more], &[huge, b"b"]], &[&[1, 2], &[2], &[3, 4]]),
         ];
         for (n, (calls, numbers)) in cases.iter().enumerate() {
-            let (mut codecs, mut frames, mut packed) = (Codecs::default(), Frames::new(Algorithm::Zlib, 3), Vec::new());
+            let (mut codecs, mut frames, mut packed) = (
+                Codecs::default(),
+                Frames::new(Algorithm::Zlib, 3),
+                Vec::new(),
+            );
             // Another answer before, and the command.
             frames.pack_whole(&framed(&[b"x", b"y", b"z"]), &mut Vec::new(), &mut codecs);
-            frames.unpack(&[1, 0, 0, 0, 0, 0, 0, 3], &mut Vec::new(), &mut codecs).expect("sound");
+            frames
+                .unpack(&[1, 0, 0, 0, 0, 0, 0, 3], &mut Vec::new(), &mut codecs)
+                .expect("sound");
             for call in *calls {
                 frames.pack_whole(&framed(call), &mut packed, &mut codecs);
             }

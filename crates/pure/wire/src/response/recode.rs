@@ -1,15 +1,19 @@
-//! A response written anew for a client whose caps differ from those of the backend: with or without CLIENT_DEPRECATE_EOF
-//! and CLIENT_SESSION_TRACK. So all backend connections can have both, whatever their clients have. And with the byte that says whether the definitions of
-//! columns follow, for clients that expect it.
+//! A response written anew for a client whose caps differ from those of the backend: with or
+//! without CLIENT_DEPRECATE_EOF and CLIENT_SESSION_TRACK. So all backend connections can have both,
+//! whatever their clients have. And with the byte that says whether the definitions of columns
+//! follow, for clients that expect it.
 //!
-//! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before them moves all that follow.
+//! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before
+//! them moves all that follow.
 //!
-//! The flags of an EOF before rows are those of the connection before the command, because the server says its own only behind the rows. For a CALL that is
-//! not enough: the flags before the row of OUT parameters tell a client that it is them. So [`Recode::of_a_call`] keeps back what it writes until it is
-//! known whether a second row follows.
+//! The flags of an EOF before rows are those of the connection before the command, because the
+//! server says its own only behind the rows. For a CALL that is not enough: the flags before the
+//! row of OUT parameters tell a client that it is them. So [`Recode::of_a_call`] keeps back what it
+//! writes until it is known whether a second row follows.
 //!
-//! Clients with MARIADB_CLIENT_CACHE_METADATA remember what they were told of a statement's columns. So [`Recode::spare`] keeps the definitions back until all of
-//! them are here, and leaves them out if they are what the client was told last.
+//! Clients with MARIADB_CLIENT_CACHE_METADATA remember what they were told of a statement's
+//! columns. So [`Recode::spare`] keeps the definitions back until all of them are here, and leaves
+//! them out if they are what the client was told last.
 
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
@@ -39,13 +43,17 @@ pub struct Recode {
     more: u16,
     /// Which session changes the client is told; all if `None`.
     wish: Option<Arc<Wish>>,
-    /// Results are those of a CALL: each is followed by something, and one of a single row may be the OUT parameters.
+    /// Results are those of a CALL: each is followed by something, and one of a single row may be
+    /// the OUT parameters.
     call: bool,
-    /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's EOF behind them does not say so again.
+    /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's
+    /// EOF behind them does not say so again.
     out_params: u16,
-    /// What is kept back, from an EOF on whose flags are not known, or from a number of columns on whose definitions are not all here.
+    /// What is kept back, from an EOF on whose flags are not known, or from a number of columns on
+    /// whose definitions are not all here.
     kept: Vec<u8>, // <= KEPT_LEN_MAX and one chunk
-    /// What the client remembers of the columns of what is executed, and whether it needs not be told the same again.
+    /// What the client remembers of the columns of what is executed, and whether it needs not be
+    /// told the same again.
     spare: Option<Spare>,
     /// Where in what is written the flags of that EOF are, and how many rows there were before it.
     open: Option<Open>,
@@ -73,7 +81,8 @@ struct Open {
     rows: u8,
 }
 
-/// So much is kept back of a result of a CALL; a longer row goes without SERVER_PS_OUT_PARAMS before it.
+/// So much is kept back of a result of a CALL; a longer row goes without SERVER_PS_OUT_PARAMS
+/// before it.
 const KEPT_LEN_MAX: usize = MAX_PAYLOAD;
 /// Longer definitions are said again each time.
 const DEFINITIONS_LEN_MAX: usize = 1 << 20;
@@ -81,12 +90,14 @@ const DEFINITIONS_LEN_MAX: usize = 1 << 20;
 const OUT_PARAMS: u16 = status::PS_OUT_PARAMS | status::MORE_RESULTS;
 /// Where the flags are in the packet of an EOF.
 const EOF_FLAGS: std::ops::Range<usize> = HEADER_LEN + 3..HEADER_LEN + 5;
-/// Length of what COM_STMT_PREPARE is answered with first, without the byte that says whether definitions follow.
+/// Length of what COM_STMT_PREPARE is answered with first, without the byte that says whether
+/// definitions follow.
 const PREPARED_LEN: usize = 12;
 
 impl Recode {
-    /// Waits for the answer to a command, as [`Response::expect`]. `status`: the connection's flags before the command, for an EOF
-    /// that the server does not send; the flags after the command come too late for it.
+    /// Waits for the answer to a command, as [`Response::expect`]. `status`: the connection's flags
+    /// before the command, for an EOF that the server does not send; the flags after the command
+    /// come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
         let response = Response::expect(expect, server);
         Self {
@@ -115,8 +126,9 @@ impl Recode {
         self
     }
 
-    /// The client's packet numbers are `sent` ahead of the server's, wrapping: the response is one of several to one command, or what the client sent
-    /// took other packets than what the server was sent. If `more`, another response follows.
+    /// The client's packet numbers are `sent` ahead of the server's, wrapping: the response is one
+    /// of several to one command, or what the client sent took other packets than what the server
+    /// was sent. If `more`, another response follows.
     #[must_use]
     pub fn after(mut self, sent: u8, more: bool) -> Self {
         (self.shift, self.last_seq) = (sent, sent);
@@ -132,10 +144,18 @@ impl Recode {
         self
     }
 
-    /// The client remembers this of the columns of what is executed, which is no CALL. If `may`, the same is not said again.
+    /// The client remembers this of the columns of what is executed, which is no CALL. If `may`,
+    /// the same is not said again.
     pub fn spare(&mut self, told: Option<Outline>, may: bool) {
-        let executed = self.response.expect == Expect::Execute && caps::has(self.client, caps::MARIADB_CACHE_METADATA);
-        self.spare = executed.then_some(Spare { told, may, results: 0, at: None, last: false });
+        let executed = self.response.expect == Expect::Execute
+            && caps::has(self.client, caps::MARIADB_CACHE_METADATA);
+        self.spare = executed.then_some(Spare {
+            told,
+            may,
+            results: 0,
+            at: None,
+            last: false,
+        });
     }
 
     /// What the client remembers of them now.
@@ -154,8 +174,8 @@ impl Recode {
             || caps::tells_of_definitions(server) != caps::tells_of_definitions(client)
     }
 
-    /// Follows the next bytes of the connection and appends what the client is to get for them. After an error neither
-    /// connection is of any more use.
+    /// Follows the next bytes of the connection and appends what the client is to get for them.
+    /// After an error neither connection is of any more use.
     pub fn follow(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Follow, Malformed> {
         let Self {
             response,
@@ -174,7 +194,10 @@ impl Recode {
             spare,
             open,
         } = self;
-        let back = open.as_mut().map(|open| &mut open.at).or_else(|| spare.as_mut()?.at.as_mut());
+        let back = open
+            .as_mut()
+            .map(|open| &mut open.at)
+            .or_else(|| spare.as_mut()?.at.as_mut());
         if let Some(back) = back {
             *back = out.len();
             if out.is_empty() {
@@ -217,12 +240,15 @@ impl Recode {
             None => {}
         }
         if response.is_bare() && !caps::tells_of_definitions(client) {
-            return Err(Malformed::new("columns without definitions, for a client that needs them"));
+            return Err(Malformed::new(
+                "columns without definitions, for a client that needs them",
+            ));
         }
         Ok(followed)
     }
 
-    /// What the response said; its positions are those of the server's bytes, and its last sequence number is the server's.
+    /// What the response said; its positions are those of the server's bytes, and its last sequence
+    /// number is the server's.
     pub fn response(&self) -> &Response {
         &self.response
     }
@@ -232,7 +258,8 @@ impl Recode {
         self.last_seq
     }
 
-    /// As [`Response::resume`]. The packets of the file have to be numbered for the server: see [`crate::infile`].
+    /// As [`Response::resume`]. The packets of the file have to be numbered for the server: see
+    /// [`crate::infile`].
     pub fn resume(&mut self) {
         self.response.resume();
     }
@@ -270,10 +297,17 @@ impl Copy<'_> {
             Ok(ok) if payload.len() >= 7 => ok,
             _ => {
                 let (warnings, status) = ok::read_eof(payload).unwrap_or_default();
-                ok::Ok { warnings, status, ..ok::Ok::default() }
+                ok::Ok {
+                    warnings,
+                    status,
+                    ..ok::Ok::default()
+                }
             }
         };
-        ok::Ok { status: said.status | self.more, ..said }
+        ok::Ok {
+            status: said.status | self.more,
+            ..said
+        }
     }
 
     /// The number of columns, for a client that may want to hear whether their definitions follow.
@@ -285,7 +319,11 @@ impl Copy<'_> {
         if let Some(spare) = self.spare {
             spare.results = spare.results.saturating_add(1);
             // Of several results nobody knows which one the client remembers.
-            (spare.at, spare.told) = if spare.results == 1 { (Some(self.out.len()), spare.told) } else { (None, None) };
+            (spare.at, spare.told) = if spare.results == 1 {
+                (Some(self.out.len()), spare.told)
+            } else {
+                (None, None)
+            };
         }
         let tells = caps::tells_of_definitions(self.client);
         self.packet(seq, |o| {
@@ -296,7 +334,11 @@ impl Copy<'_> {
 
     /// What was prepared, likewise.
     fn prepared(&mut self, payload: &[u8], seq: u8) {
-        let follow = if caps::has(self.server, caps::OPTIONAL_METADATA) { payload.get(PREPARED_LEN).copied() } else { None };
+        let follow = if caps::has(self.server, caps::OPTIONAL_METADATA) {
+            payload.get(PREPARED_LEN).copied()
+        } else {
+            None
+        };
         let tells = caps::has(self.client, caps::OPTIONAL_METADATA);
         self.packet(seq, |o| {
             let from = o.len();
@@ -308,15 +350,19 @@ impl Copy<'_> {
         });
     }
 
-    /// No more definitions come: those that were kept back are left out, if the client remembers them.
+    /// No more definitions come: those that were kept back are left out, if the client remembers
+    /// them.
     fn definitions_are_here(&mut self) {
         let Some(spare) = self.spare else { return };
         spare.last = false;
         let Some(at) = spare.at.take() else { return };
         let bytes = &self.out[at..];
-        let Some((len, _)) = packet::whole(bytes) else { return };
+        let Some((len, _)) = packet::whole(bytes) else {
+            return;
+        };
         let (first, definitions) = bytes.split_at(HEADER_LEN + len);
-        let columns = crate::outline::columns(&first[HEADER_LEN..], self.client).map_or(0, |(columns, _)| columns as u32);
+        let columns = crate::outline::columns(&first[HEADER_LEN..], self.client)
+            .map_or(0, |(columns, _)| columns as u32);
         let outline = Outline::of(definitions, columns);
         if spare.may && outline.is_some() && outline == spare.told {
             let end = at + first.len();
@@ -331,20 +377,28 @@ impl Copy<'_> {
     /// Keeps no definitions back that are very long.
     fn define_if_long(&mut self) {
         if let Some(spare) = self.spare
-            && spare.at.is_some_and(|at| self.out.len() - at > DEFINITIONS_LEN_MAX)
+            && spare
+                .at
+                .is_some_and(|at| self.out.len() - at > DEFINITIONS_LEN_MAX)
         {
             (spare.at, spare.told) = (None, None);
         }
     }
 
-    /// The EOF that the client wants and the server did not send. It waits for the next packet, because a cursor has only one.
+    /// The EOF that the client wants and the server did not send. It waits for the next packet,
+    /// because a cursor has only one.
     fn eof_if_due(&mut self) {
         if std::mem::take(self.eof_due) {
             *self.shift = self.shift.wrapping_add(1);
             // Behind each result of a CALL there is another, if only its OK.
             let status = self.status | if self.call { status::MORE_RESULTS } else { 0 };
-            *self.open = self.call.then_some(Open { at: self.out.len(), rows: 0 });
-            self.packet(self.last_seq.wrapping_add(1), |o| ok::write_eof(o, 0, status));
+            *self.open = self.call.then_some(Open {
+                at: self.out.len(),
+                rows: 0,
+            });
+            self.packet(self.last_seq.wrapping_add(1), |o| {
+                ok::write_eof(o, 0, status)
+            });
         }
     }
 
@@ -358,7 +412,10 @@ impl Copy<'_> {
 
     /// Keeps nothing back any more if so; `if_so` gets the rows, and the bytes that are kept.
     fn close_if(&mut self, if_so: impl FnOnce(u8, usize) -> bool) {
-        if self.open.is_some_and(|open| if_so(open.rows, self.out.len() - open.at)) {
+        if self
+            .open
+            .is_some_and(|open| if_so(open.rows, self.out.len() - open.at))
+        {
             *self.open = None;
         }
     }
@@ -366,7 +423,11 @@ impl Copy<'_> {
     /// The rows are over, with these flags behind them: now those before them are known.
     fn close(&mut self, behind: u16) {
         let Some(open) = self.open.take() else { return };
-        if let Some(flags) = self.out.get_mut(open.at..).and_then(|packet| packet.get_mut(EOF_FLAGS)) {
+        if let Some(flags) = self
+            .out
+            .get_mut(open.at..)
+            .and_then(|packet| packet.get_mut(EOF_FLAGS))
+        {
             flags.copy_from_slice(&(behind & !status::SESSION_STATE_CHANGED).to_le_bytes());
         }
     }
@@ -383,7 +444,8 @@ impl Watch for Copy<'_> {
         }
         *self.full = len == MAX_PAYLOAD;
         *self.last_seq = seq.wrapping_add(*self.shift);
-        self.out.extend_from_slice(&packet::make_header(len, *self.last_seq));
+        self.out
+            .extend_from_slice(&packet::make_header(len, *self.last_seq));
         self.out.extend_from_slice(held);
     }
 
@@ -400,7 +462,11 @@ impl Watch for Copy<'_> {
         let mut at = self.out.len();
         let mut rows = 0u32;
         self.out.extend_from_slice(bytes);
-        while let Some(h) = self.out.get_mut(at..).and_then(|o| o.first_chunk_mut::<HEADER_LEN>()) {
+        while let Some(h) = self
+            .out
+            .get_mut(at..)
+            .and_then(|o| o.first_chunk_mut::<HEADER_LEN>())
+        {
             let (len, seq) = packet::header(h);
             *self.last_seq = seq.wrapping_add(*self.shift);
             h[3] = *self.last_seq;
@@ -424,9 +490,13 @@ impl Watch for Copy<'_> {
             Taken::AsIs | Taken::Columns | Taken::Prepared => ok::Ok::default(),
             Taken::DefinitionsEof | Taken::Ok | Taken::End => self.said(payload),
         };
-        let wished = self.wish.filter(|_| !ok.changes.is_empty() && caps::has(self.client, caps::SESSION_TRACK));
+        let wished = self
+            .wish
+            .filter(|_| !ok.changes.is_empty() && caps::has(self.client, caps::SESSION_TRACK));
         let wished = wished.map(|wish| wish.of(ok.changes));
-        let ok = wished.as_ref().map_or(ok, |changes| ok.with_changes(changes));
+        let ok = wished
+            .as_ref()
+            .map_or(ok, |changes| ok.with_changes(changes));
         if taken == Taken::End && self.cursor && ok.status & status::CURSOR_EXISTS != 0 {
             *self.eof_due = false;
         }
@@ -442,7 +512,10 @@ impl Watch for Copy<'_> {
             self.close(ok.status);
             // MySQL takes them away behind the row, MariaDB does not.
             let of_mysql = caps::has(self.server, caps::LONG_PASSWORD);
-            if ok.status & status::PS_OUT_PARAMS != 0 && of_mysql && !caps::has(self.client, caps::DEPRECATE_EOF) {
+            if ok.status & status::PS_OUT_PARAMS != 0
+                && of_mysql
+                && !caps::has(self.client, caps::DEPRECATE_EOF)
+            {
                 ok.status &= !OUT_PARAMS;
             }
         }
@@ -450,8 +523,12 @@ impl Watch for Copy<'_> {
         let client = self.client;
         let out_seq = seq.wrapping_add(*self.shift);
         match taken {
-            Taken::DefinitionsEof if caps::has(client, caps::DEPRECATE_EOF) => *self.shift = self.shift.wrapping_sub(1),
-            Taken::DefinitionsEof => self.packet(out_seq, |o| ok::write_eof(o, ok.warnings, ok.status)),
+            Taken::DefinitionsEof if caps::has(client, caps::DEPRECATE_EOF) => {
+                *self.shift = self.shift.wrapping_sub(1)
+            }
+            Taken::DefinitionsEof => {
+                self.packet(out_seq, |o| ok::write_eof(o, ok.warnings, ok.status))
+            }
             Taken::AsIs => self.packet(out_seq, |o| o.extend_from_slice(payload)),
             Taken::Columns => self.columns(payload, out_seq),
             Taken::Prepared => self.prepared(payload, out_seq),
@@ -461,19 +538,42 @@ impl Watch for Copy<'_> {
     }
 }
 
-/// Fuzz target: a response that can be followed, written for a client with any other caps, is one that can be followed
-/// with those, and says the same. The first byte chooses kind and caps, the second the chunks.
+/// Fuzz target: a response that can be followed, written for a client with any other caps, is one
+/// that can be followed with those, and says the same. The first byte chooses kind and caps, the
+/// second the chunks.
 pub fn fuzz_recode(data: &[u8]) {
-    let [kind, cut, bytes @ ..] = data else { return };
-    let expect =
-        [Expect::Query, Expect::Execute, Expect::Prepare, Expect::FieldList, Expect::Simple, Expect::Line, Expect::Fetch]
-            [usize::from(kind & 7) % 7];
+    let [kind, cut, bytes @ ..] = data else {
+        return;
+    };
+    let expect = [
+        Expect::Query,
+        Expect::Execute,
+        Expect::Prepare,
+        Expect::FieldList,
+        Expect::Simple,
+        Expect::Line,
+        Expect::Fetch,
+    ][usize::from(kind & 7) % 7];
     let with = |eof: u8, track: u8| {
         caps::PROTOCOL_41
-            | if kind & eof != 0 { caps::DEPRECATE_EOF } else { 0 }
-            | if kind & track != 0 { caps::SESSION_TRACK } else { 0 }
+            | if kind & eof != 0 {
+                caps::DEPRECATE_EOF
+            } else {
+                0
+            }
+            | if kind & track != 0 {
+                caps::SESSION_TRACK
+            } else {
+                0
+            }
     };
-    let byte = |bit: u8| if cut & bit != 0 { caps::OPTIONAL_METADATA } else { 0 };
+    let byte = |bit: u8| {
+        if cut & bit != 0 {
+            caps::OPTIONAL_METADATA
+        } else {
+            0
+        }
+    };
     let (server, client) = (with(8, 16) | byte(64), with(32, 64) | byte(128));
     let mut recode = Recode::expect(expect, server, client, status::AUTOCOMMIT);
     if kind & 128 != 0 {
@@ -491,13 +591,30 @@ pub fn fuzz_recode(data: &[u8]) {
         return;
     }
     let mut again = Response::expect(expect, client);
-    let end = again.follow(&out).expect("what was written for the client is well formed");
+    let end = again
+        .follow(&out)
+        .expect("what was written for the client is well formed");
     assert_eq!(end, Follow::Ended { used: out.len() });
     let first = recode.response();
-    assert_eq!(format!("{:?}", again.outcome()), format!("{:?}", first.outcome()));
     assert_eq!(
-        (again.rows(), again.columns(), again.results(), again.prepared(), again.last_seq()),
-        (first.rows(), first.columns(), first.results(), first.prepared(), recode.last_seq())
+        format!("{:?}", again.outcome()),
+        format!("{:?}", first.outcome())
+    );
+    assert_eq!(
+        (
+            again.rows(),
+            again.columns(),
+            again.results(),
+            again.prepared(),
+            again.last_seq()
+        ),
+        (
+            first.rows(),
+            first.columns(),
+            first.results(),
+            first.prepared(),
+            recode.last_seq()
+        )
     );
 }
 
@@ -517,7 +634,12 @@ mod tests {
         if bare {
             writer = writer.bare();
         }
-        writer.columns(&names.iter().map(|name| Column::text(*name)).collect::<Vec<_>>());
+        writer.columns(
+            &names
+                .iter()
+                .map(|name| Column::text(*name))
+                .collect::<Vec<_>>(),
+        );
         for row in ["x", "yz"] {
             writer.text_row(names.iter().map(|_| Some(row.as_bytes())));
         }
@@ -540,9 +662,16 @@ mod tests {
             for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
                 for bare in [false, there == 1 && here == 1] {
                     let (server, client) = (server | BYTES[there], client | BYTES[here]);
-                    let (came, wanted) = (result(server, &["a", "b"], bare), result(client, &["a", "b"], bare));
+                    let (came, wanted) = (
+                        result(server, &["a", "b"], bare),
+                        result(client, &["a", "b"], bare),
+                    );
                     for piece in (1..40).chain([came.len()]) {
-                        let (out, recode) = recoded(Recode::expect(Expect::Query, server, client, 2), &came, piece);
+                        let (out, recode) = recoded(
+                            Recode::expect(Expect::Query, server, client, 2),
+                            &came,
+                            piece,
+                        );
                         assert_eq!(out, wanted, "{server:x} {client:x} {piece}");
                         assert_eq!(recode.response().is_bare(), bare);
                     }
@@ -564,12 +693,25 @@ mod tests {
             for (params, columns) in [(0, 0), (0, 2), (3, 0), (3, 2)] {
                 for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
                     for bare in [false, there == 1 && here == 1] {
-                        let columns: Vec<_> = (0..columns).map(|n| Column::text(n.to_string())).collect();
+                        let columns: Vec<_> =
+                            (0..columns).map(|n| Column::text(n.to_string())).collect();
                         let (server, client) = (server | BYTES[there], client | BYTES[here]);
-                        let (came, wanted) = (answer(server, params, &columns, bare), answer(client, params, &columns, bare));
+                        let (came, wanted) = (
+                            answer(server, params, &columns, bare),
+                            answer(client, params, &columns, bare),
+                        );
                         for piece in (1..40).chain([came.len()]) {
-                            let (out, _) = recoded(Recode::expect(Expect::Prepare, server, client, 2), &came, piece);
-                            assert_eq!(out, wanted, "{server:x} {client:x} {params} {} {piece}", columns.len());
+                            let (out, _) = recoded(
+                                Recode::expect(Expect::Prepare, server, client, 2),
+                                &came,
+                                piece,
+                            );
+                            assert_eq!(
+                                out,
+                                wanted,
+                                "{server:x} {client:x} {params} {} {piece}",
+                                columns.len()
+                            );
                         }
                     }
                 }
@@ -587,22 +729,39 @@ mod tests {
     #[test]
     fn what_a_client_remembers_is_not_said_again_however_it_is_cut() {
         for server in [NEW, OLD] {
-            for client in [NEW | caps::MARIADB_CACHE_METADATA, OLD | caps::MARIADB_CACHE_METADATA] {
+            for client in [
+                NEW | caps::MARIADB_CACHE_METADATA,
+                OLD | caps::MARIADB_CACHE_METADATA,
+            ] {
                 let asked = |names: &[&str], told, may, piece| {
                     let mut recode = Recode::expect(Expect::Execute, server, client, 2);
                     recode.spare(told, may);
                     let (out, recode) = recoded(recode, &result(server, names, false), piece);
                     (out, recode.told(), recode.last_seq())
                 };
-                let (whole, last) =
-                    (result(client, &["a", "b"], false), if caps::has(client, caps::DEPRECATE_EOF) { 6 } else { 7 });
+                let (whole, last) = (
+                    result(client, &["a", "b"], false),
+                    if caps::has(client, caps::DEPRECATE_EOF) {
+                        6
+                    } else {
+                        7
+                    },
+                );
                 let bare = result(client, &["a", "b"], true);
                 for piece in (1..60).chain([1000]) {
                     let (out, told, seq) = asked(&["a", "b"], None, true, piece);
                     assert_eq!((out, seq), (whole.clone(), last), "{piece}");
                     assert!(told.is_some());
-                    assert_eq!(asked(&["a", "b"], told, true, piece), (bare.clone(), told, last - 2), "{piece}");
-                    assert_eq!(asked(&["a", "b"], told, false, piece), (whole.clone(), told, last), "{piece}");
+                    assert_eq!(
+                        asked(&["a", "b"], told, true, piece),
+                        (bare.clone(), told, last - 2),
+                        "{piece}"
+                    );
+                    assert_eq!(
+                        asked(&["a", "b"], told, false, piece),
+                        (whole.clone(), told, last),
+                        "{piece}"
+                    );
                     let (out, others, _) = asked(&["a", "c"], told, true, piece);
                     assert_eq!(out, result(client, &["a", "c"], false), "{piece}");
                     assert_ne!(others, told);

@@ -13,7 +13,15 @@ impl Response {
     pub fn outcome(&self) -> Outcome<'_> {
         match self.form {
             Form::Err => match ok::Err::read(&self.last) {
-                Ok(ok::Err { code, state, message }) => Outcome::Err { code, state, message },
+                Ok(ok::Err {
+                    code,
+                    state,
+                    message,
+                }) => Outcome::Err {
+                    code,
+                    state,
+                    message,
+                },
                 Err(_) => Outcome::Ok, // take() has read it before it was kept
             },
             Form::Infile => Outcome::LocalInfile(self.last.get(1..).unwrap_or_default()),
@@ -21,7 +29,8 @@ impl Response {
         }
     }
 
-    /// SERVER_STATUS_* of the last OK or EOF so far; 0 before there was one. An ERR says nothing of the status.
+    /// SERVER_STATUS_* of the last OK or EOF so far; 0 before there was one. An ERR says nothing of
+    /// the status.
     pub fn status(&self) -> u16 {
         self.said.status
     }
@@ -76,7 +85,8 @@ impl Response {
         crate::track::changes(&self.changes)
     }
 
-    /// True if there were more session changes than are kept: what the session looks like is not known any more.
+    /// True if there were more session changes than are kept: what the session looks like is not
+    /// known any more.
     pub fn is_session_track_lost(&self) -> bool {
         self.said.changes_lost
     }
@@ -86,8 +96,8 @@ impl Response {
         self.said.prepared
     }
 
-    /// Where the four bytes of the statement id begin in the bytes that were followed last, if the packet lies wholly
-    /// in them. See also [`super::PREPARED_ID_AT`].
+    /// Where the four bytes of the statement id begin in the bytes that were followed last, if the
+    /// packet lies wholly in them. See also [`super::PREPARED_ID_AT`].
     pub fn prepared_id_at(&self) -> Option<usize> {
         self.prepared_id_at
     }
@@ -97,13 +107,14 @@ impl Response {
         (self.next_seq as u8).wrapping_sub(1)
     }
 
-    /// Where the last packet of the response (its header) begins in the bytes that were followed last, if it is an OK,
-    /// EOF, ERR or file request that lies wholly in them.
+    /// Where the last packet of the response (its header) begins in the bytes that were followed
+    /// last, if it is an OK, EOF, ERR or file request that lies wholly in them.
     pub fn tail_start(&self) -> Option<usize> {
         self.tail_start
     }
 
-    /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a client with other caps.
+    /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a
+    /// client with other caps.
     pub fn tail(&self) -> Option<Tail<'_>> {
         let plain = ok::Ok {
             affected: self.said.affected_last,
@@ -112,7 +123,13 @@ impl Response {
             warnings: self.said.warnings,
             ..ok::Ok::default()
         };
-        let full = || if self.last.is_empty() { Some(plain) } else { ok::Ok::read(&self.last, self.caps).ok() };
+        let full = || {
+            if self.last.is_empty() {
+                Some(plain)
+            } else {
+                ok::Ok::read(&self.last, self.caps).ok()
+            }
+        };
         match self.form {
             Form::Ok => full().map(Tail::Ok),
             Form::End => full().map(Tail::End),

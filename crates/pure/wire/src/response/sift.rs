@@ -1,7 +1,9 @@
-//! A response that a client gets as it comes, but for session changes that it did not ask for, and a byte that says that definitions of columns follow.
+//! A response that a client gets as it comes, but for session changes that it did not ask for, and
+//! a byte that says that definitions of columns follow.
 //!
-//! The server may have been asked to tell more than the client was to hear, or agreed with us on less than the client did. Bytes pass untouched while it tells nothing; of a packet that
-//! may have to be changed none is passed on before all of it is here.
+//! The server may have been asked to tell more than the client was to hear, or agreed with us on
+//! less than the client did. Bytes pass untouched while it tells nothing; of a packet that may have
+//! to be changed none is passed on before all of it is here.
 
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
@@ -10,7 +12,8 @@ use crate::track::Wish;
 use crate::{Malformed, ok};
 use std::sync::Arc;
 
-/// Follows one response to a client with the caps of the server, but for those that say whether definitions follow.
+/// Follows one response to a client with the caps of the server, but for those that say whether
+/// definitions follow.
 #[derive(Debug)]
 pub struct Sift {
     response: Response,
@@ -31,10 +34,17 @@ pub enum Sifted {
 }
 
 impl Sift {
-    /// As [`Response::expect`], on a connection with `server`'s caps; the client is told no other changes than it wished for, all if that is `None`.
+    /// As [`Response::expect`], on a connection with `server`'s caps; the client is told no other
+    /// changes than it wished for, all if that is `None`.
     #[must_use]
     pub fn expect(expect: Expect, server: Caps, client: Caps, wish: Option<Arc<Wish>>) -> Self {
-        Self { response: Response::expect(expect, server), caps: server, client, wish, back: Vec::new() }
+        Self {
+            response: Response::expect(expect, server),
+            caps: server,
+            client,
+            wish,
+            back: Vec::new(),
+        }
     }
 
     /// Whether a client with these caps can be answered so.
@@ -69,7 +79,12 @@ impl Sift {
             columns: adds && caps::tells_of_definitions(self.client),
             prepared: adds && caps::has(self.client, caps::OPTIONAL_METADATA),
         };
-        let mut look = Look { caps: self.caps, wished: self.wish.is_some(), adds, found: Vec::new() };
+        let mut look = Look {
+            caps: self.caps,
+            wished: self.wish.is_some(),
+            adds,
+            found: Vec::new(),
+        };
         let followed = self.response.walk(bytes, &mut look)?;
         let (used, later) = match followed {
             Follow::Ended { used } => (used, 0),
@@ -83,7 +98,13 @@ impl Sift {
         all.extend_from_slice(&bytes[..used]);
         let mut out = Vec::with_capacity(all.len());
         let mut from = 0;
-        for Found { at, seq, payload, adds } in look.found {
+        for Found {
+            at,
+            seq,
+            payload,
+            adds,
+        } in look.found
+        {
             // What was cut began where that began that was kept back.
             let at = at.map_or(0, |at| at + before);
             out.extend_from_slice(&all[from..at]);
@@ -107,7 +128,11 @@ impl Sift {
         let changes = wish.of(said.changes);
         let said = said.with_changes(&changes);
         packet::append_with(out, &mut seq, |out| {
-            if payload[0] == ok::OK_HEADER { said.write(out, self.caps) } else { said.write_end(out, self.caps) }
+            if payload[0] == ok::OK_HEADER {
+                said.write(out, self.caps)
+            } else {
+                said.write_end(out, self.caps)
+            }
         });
     }
 }
@@ -143,8 +168,15 @@ impl Watch for Look {
             Taken::Prepared => self.adds.prepared,
             _ => false,
         };
-        if adds || may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty()) {
-            self.found.push(Found { at, seq, payload: payload.to_vec(), adds });
+        if adds
+            || may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty())
+        {
+            self.found.push(Found {
+                at,
+                seq,
+                payload: payload.to_vec(),
+                adds,
+            });
         }
     }
 }
@@ -162,7 +194,13 @@ mod tests {
         let ok = |seq: u8, status: u16, changes: &[u8], out: &mut Vec<u8>| {
             let mut seq = seq;
             packet::append_with(out, &mut seq, |payload| {
-                ok::Ok { status, changes, info: b"words", ..ok::Ok::default() }.write(payload, CAPS);
+                ok::Ok {
+                    status,
+                    changes,
+                    info: b"words",
+                    ..ok::Ok::default()
+                }
+                .write(payload, CAPS);
             });
         };
         ok(1, status::MORE_RESULTS, changes, &mut out);
@@ -209,9 +247,16 @@ mod tests {
     #[test]
     fn what_tells_nothing_passes_as_it_is() {
         let bytes = answer(b"", b"");
-        let mut sift = Sift::expect(Expect::Query, CAPS, CAPS, Some(Arc::new(Wish::default()))).to_packet(0);
+        let mut sift =
+            Sift::expect(Expect::Query, CAPS, CAPS, Some(Arc::new(Wish::default()))).to_packet(0);
         let (all, end) = sift.follow(&bytes).unwrap();
-        assert_eq!((all, end), (Sifted::AsIs(bytes.len()), Follow::Ended { used: bytes.len() }));
+        assert_eq!(
+            (all, end),
+            (
+                Sifted::AsIs(bytes.len()),
+                Follow::Ended { used: bytes.len() }
+            )
+        );
     }
 
     #[test]
@@ -222,7 +267,12 @@ mod tests {
                 let mut out = Vec::new();
                 let mut writer = Writer::new(&mut out, 0, caps, status::MORE_RESULTS);
                 for names in [&["a", "b"][..], &["c"]] {
-                    writer.columns(&names.iter().map(|name| Column::text(*name)).collect::<Vec<_>>());
+                    writer.columns(
+                        &names
+                            .iter()
+                            .map(|name| Column::text(*name))
+                            .collect::<Vec<_>>(),
+                    );
                     writer.text_row(names.iter().map(|name| Some(name.as_bytes())));
                     writer.end(0);
                     writer.status = 2;
@@ -235,9 +285,10 @@ mod tests {
                 out
             };
             assert!(Sift::is_enough(CAPS, client));
-            for (expect, came, wanted) in
-                [(Expect::Query, result(CAPS), result(client)), (Expect::Prepare, prepared(CAPS), prepared(client))]
-            {
+            for (expect, came, wanted) in [
+                (Expect::Query, result(CAPS), result(client)),
+                (Expect::Prepare, prepared(CAPS), prepared(client)),
+            ] {
                 for piece in (1..60).chain([1000]) {
                     let mut sift = Sift::expect(expect, CAPS, client, None).to_packet(0);
                     let mut got = Vec::new();

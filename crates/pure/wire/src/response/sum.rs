@@ -1,4 +1,5 @@
-//! A checksum over the rows of a response, while it is followed: to tell whether two servers gave the same rows.
+//! A checksum over the rows of a response, while it is followed: to tell whether two servers gave
+//! the same rows.
 
 use super::{Expect, Follow, Response, Taken, Watch};
 use crate::Malformed;
@@ -27,7 +28,10 @@ impl Summed {
     /// As [`Response::expect`].
     #[must_use]
     pub fn expect(expect: Expect, caps: Caps) -> Self {
-        Self { response: Response::expect(expect, caps), rows: Rows::default() }
+        Self {
+            response: Response::expect(expect, caps),
+            rows: Rows::default(),
+        }
     }
 
     /// As [`Response::to_packet`].
@@ -169,12 +173,19 @@ mod tests {
         assert_eq!(want.rows, 4);
         for caps in [old, new] {
             for piece in [1, 2, 3, 5, 7, 64, 1000] {
-                assert_eq!(sum(&result(&rows, caps, "another name"), caps, piece), want, "{piece}");
+                assert_eq!(
+                    sum(&result(&rows, caps, "another name"), caps, piece),
+                    want,
+                    "{piece}"
+                );
             }
         }
         let other = sum(&result(&["b", "a", &long, ""], old, "c"), old, 9);
         assert_eq!((other.rows, other.unordered), (want.rows, want.unordered));
         assert_ne!(other.ordered, want.ordered);
-        assert_ne!(sum(&result(&["a", "c", &long, ""], old, "c"), old, 9).unordered, want.unordered);
+        assert_ne!(
+            sum(&result(&["a", "c", &long, ""], old, "c"), old, 9).unordered,
+            want.unordered
+        );
     }
 }
