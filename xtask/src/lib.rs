@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod rules;
+pub mod tokens;
 pub mod tree;

@@ -62,7 +62,7 @@ pub const RULES: &[Rule] = &[
         check: opening::check,
     },
     Rule {
-        asks: "a Rust file is short enough for one noun",
+        asks: "a function has at most 800 tokens, or is on the list of those that shrink",
         check: length::check,
     },
     Rule {
