@@ -388,9 +388,11 @@ impl Client {
             (Vendor::MySql, false) => "--ssl-mode=DISABLED",
         });
         match (vendor, option("compress")) {
-            (Vendor::MariaDb, Some(_)) => drop(command.arg("--compress")),
+            (Vendor::MariaDb, Some(_)) => {
+                command.arg("--compress");
+            }
             (Vendor::MySql, Some(algorithm)) => {
-                drop(command.arg(format!("--compression-algorithms={algorithm},uncompressed")))
+                command.arg(format!("--compression-algorithms={algorithm},uncompressed"));
             }
             (_, None) => {}
         }

@@ -151,7 +151,7 @@ fn heard(driver: Driver) -> Outcome {
         let (server, proxy) = by_hand::one(driver, vendor)?;
         for takes in [
             "DO GET_LOCK('heard', 0)",
-            "SET autocommit = 0",
+            "BEGIN",
             "CREATE TEMPORARY TABLE conf.heard (id INT)",
         ] {
             let mut asks = log_in(&proxy)?;
@@ -311,11 +311,8 @@ const KEPT: &[Kept] = &[
         ("ROLLBACK TO SAVEPOINT s", "1305"),
     ),
     kept(
-        &[
-            ("SET autocommit = 0", "AutocommitOff"),
-            ("SAVEPOINT s", "AutocommitOff"),
-        ],
-        &[("ROLLBACK", "AutocommitOff"), ("SET autocommit = 1", "")],
+        &[("SET autocommit = 0", ""), ("SAVEPOINT s", "AutocommitOff")],
+        &[("SET autocommit = 1", "")],
         ("ROLLBACK TO SAVEPOINT s", "1305"),
     ),
     Kept {

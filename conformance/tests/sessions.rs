@@ -1261,7 +1261,7 @@ fn opened_in_vain(driver: Driver) -> Outcome {
     let (_server, proxy) = one_of(driver, Vendor::MariaDb)?;
     set(
         &proxy,
-        "SET mysql-init_connect='SET autocommit=0'; SET mysql-connection_warming='true'",
+        "SET mysql-init_connect='START TRANSACTION'; SET mysql-connection_warming='true'",
     )?;
     let mut client = log_in(proxy.port)?;
     asked(&mut client, "SELECT 1")?;

@@ -583,7 +583,7 @@ impl Session<'_> {
         }
         // With a transaction's connection goes the session: whatever comes next must not be
         // answered.
-        self.lost |= code == 2013 && (self.own.in_transaction || !self.own.autocommit);
+        self.lost |= code == 2013 && self.own.in_transaction;
     }
 
     /// A statement without rows. What it changes is ours once it is acknowledged. `ends`: it

@@ -7,8 +7,8 @@ use backend::planted::{
     ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
     FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
     HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
-    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TELL_OTHERS,
-    TELL_STALE, WORK_OFFLINE,
+    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE,
+    TAKE_REFUSED, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -59,6 +59,11 @@ fn a_connection_that_is_released_in_its_transaction_is_seen() {
 #[test]
 fn a_savepoint_that_is_looked_for_on_another_connection_is_seen() {
     assert_missed(Hold::Transaction, &["error 1305: SAVEPOINT s"]);
+}
+
+#[test]
+fn a_savepoint_before_its_transaction_that_keeps_no_connection_is_seen() {
+    assert_missed(Hold::AutocommitOff, &["error 1305: SAVEPOINT s"]);
 }
 
 #[test]
@@ -309,4 +314,14 @@ fn an_answer_that_another_of_a_lane_gets_is_seen() {
 #[test]
 fn an_execution_of_what_another_has_prepared_is_seen() {
     assert_seen(&ANOTHER_OF_LANE, Calm, &["instead of"]);
+}
+
+#[test]
+fn a_set_that_does_what_it_did_in_another_state_is_seen() {
+    assert_seen(&TAKE_ANY_STATE, Calm, &["has set"]);
+}
+
+#[test]
+fn a_set_that_was_refused_and_is_taken_at_its_word_is_seen() {
+    assert_seen(&TAKE_REFUSED, Fickle, &["SET"]);
 }

@@ -71,7 +71,7 @@ impl Session<'_> {
         self.named.remove(name);
         match (self.query(&sql).await?, means) {
             (Some(Reply::Ok), Some(means)) => {
-                drop(self.named.insert(name, (means, self.own.schema.clone())))
+                self.named.insert(name, (means, self.own.schema.clone()));
             }
             (
                 Some(Reply::Err {

@@ -41,7 +41,7 @@ impl Unread {
 }
 
 /// What a server remembers of its last statement.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shown {
     /// The answer to SHOW WARNINGS.
     pub rows: Rows,

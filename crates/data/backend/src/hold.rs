@@ -12,7 +12,10 @@ use wire::status;
 pub enum Hold {
     /// A transaction is open.
     Transaction,
-    /// autocommit is off: the next statement may open a transaction, and savepoints live on.
+    /// A statement has used tables while autocommit is off, and no flag tells of a transaction: a
+    /// table of an engine without transactions stays locked against changes of its definition, and
+    /// savepoints live on, until COMMIT or ROLLBACK. autocommit itself is state of the session and
+    /// holds nothing.
     AutocommitOff,
     /// `SET TRANSACTION` waits for the next transaction.
     NextTransaction,
@@ -90,10 +93,13 @@ const ALL: [Hold; 24] = [
     Hold::UnknownState,
 ];
 
-/// A set of reasons, and how the server reads texts there and whether its transaction only reads,
-/// as its last answer said.
+/// A set of reasons, and of the flags of the server's last answer how it reads texts there, whether
+/// its transaction only reads, and [`MANUAL`].
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holds(u32, u16);
+
+/// Kept for the server's flag that autocommit is on: that it is off, so that nothing known is on.
+const MANUAL: u16 = status::AUTOCOMMIT;
 
 /// Of a server's status flags, those that tell how it reads a text.
 pub const MODES: u16 = status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
@@ -152,15 +158,35 @@ impl Holds {
             | (1 << Hold::Diagnostics as u32)
             | (1 << Hold::FoundRows as u32)
             | (1 << Hold::NotAllowed as u32)
-            | (1 << Hold::Delay as u32)
-            | (1 << Hold::AutocommitOff as u32);
+            | (1 << Hold::Delay as u32);
         self.0 & !harmless != 0
     }
 
     /// Would a session miss something if the connection were gone?
     #[must_use]
     pub const fn carry_state(self) -> bool {
-        self.need_reset() || self.has(Hold::AutocommitOff)
+        self.need_reset()
+    }
+
+    /// Would a ROLLBACK leave nothing there that somebody else must not find?
+    #[must_use]
+    pub fn end_with_transaction(self) -> bool {
+        let ends = [
+            Hold::Transaction,
+            Hold::AutocommitOff,
+            Hold::NextTransaction,
+        ];
+        ends.iter().any(|hold| self.has(*hold)) && {
+            let mut others = self;
+            ends.iter().for_each(|hold| others.remove(*hold));
+            !others.need_reset()
+        }
+    }
+
+    /// Whether autocommit is off there, as the last answer said.
+    #[must_use]
+    pub const fn is_manual(self) -> bool {
+        self.1 & MANUAL != 0
     }
 
     /// All names.
@@ -215,6 +241,12 @@ impl Holds {
         }
         if answer.ok && (class.ends_transaction && !self.has(Hold::Transaction)) {
             self.remove(Hold::NextTransaction);
+            self.remove(Hold::AutocommitOff);
+        } else if answer.ok && class.ddl {
+            // It has committed.
+            self.remove(Hold::AutocommitOff);
+        } else if self.is_manual() && answer.used_tables && !self.has(Hold::Transaction) {
+            self.add(Hold::AutocommitOff);
         }
         if !class.reads.intersects(Reads::WARNINGS) {
             self.put(Hold::Diagnostics, answer.warnings > 0 || !answer.ok);
@@ -233,7 +265,7 @@ impl Holds {
     /// The flags of the last answer, as far as they are kept.
     #[must_use]
     pub const fn flags(&self) -> u16 {
-        let autocommit = if self.has(Hold::AutocommitOff) {
+        let autocommit = if self.is_manual() {
             0
         } else {
             status::AUTOCOMMIT
@@ -257,8 +289,14 @@ impl Holds {
             Hold::Transaction,
             flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0,
         );
-        self.put(Hold::AutocommitOff, flags & status::AUTOCOMMIT == 0);
-        self.1 = flags & (MODES | status::IN_TRANS_READONLY);
+        let manual = if flags & status::AUTOCOMMIT == 0 {
+            MANUAL
+        } else {
+            // Switching it on has committed what there was.
+            self.remove(Hold::AutocommitOff);
+            0
+        };
+        self.1 = flags & (MODES | status::IN_TRANS_READONLY) | manual;
     }
 
     /// Of the flags of the last answer those that tell how the server reads a text: [`MODES`].
@@ -273,8 +311,8 @@ impl Holds {
     }
 
     /// No reason, on a connection that reads texts so.
-    pub(crate) const fn with_modes(modes: u16) -> Self {
-        Self(0, modes)
+    pub(crate) const fn with_modes(modes: u16, autocommit: bool) -> Self {
+        Self(0, if autocommit { modes } else { modes | MANUAL })
     }
 }
 
@@ -304,6 +342,8 @@ pub struct Answered {
     pub warnings: u16,
     /// Id that an insert made.
     pub insert_id: u64,
+    /// Its statement may have used a table.
+    pub used_tables: bool,
 }
 
 impl fmt::Debug for Holds {
@@ -322,6 +362,7 @@ mod tests {
             status: Some(status),
             warnings: 0,
             insert_id: 0,
+            used_tables: true,
         }
     }
 
@@ -380,7 +421,34 @@ mod tests {
     }
 
     #[test]
-    fn autocommit_off_holds() {
-        assert_eq!(after(&[("SELECT 1", 0)]), [Hold::AutocommitOff]);
+    fn tables_that_are_used_with_autocommit_off_hold_until_the_transaction_ends() {
+        assert_eq!(after(&[("SELECT * FROM t", 0)]), [Hold::AutocommitOff]);
+        assert!(after(&[("SELECT * FROM t", 0), ("COMMIT", 0)]).is_empty());
+        assert!(after(&[("SELECT * FROM t", 0), ("SET autocommit=1", IDLE)]).is_empty());
+        let mut holds = Holds::default();
+        let none = Answered {
+            used_tables: false,
+            ..told(true, 0)
+        };
+        holds.after(&sql::class(b"SELECT 1"), &none);
+        assert!(holds.is_empty() && holds.flags() == 0);
+    }
+
+    #[test]
+    fn a_rollback_is_enough_where_nothing_but_a_transaction_is_left() {
+        let ends = |all: &[Hold]| {
+            let mut holds = Holds::default();
+            all.iter().for_each(|hold| holds.add(*hold));
+            holds.end_with_transaction()
+        };
+        assert!(ends(&[Hold::Transaction]));
+        assert!(ends(&[
+            Hold::AutocommitOff,
+            Hold::InsertId,
+            Hold::Diagnostics
+        ]));
+        assert!(!ends(&[Hold::InsertId]));
+        assert!(!ends(&[Hold::Transaction, Hold::TemporaryTable]));
+        assert!(!ends(&[Hold::Transaction, Hold::Xa]));
     }
 }

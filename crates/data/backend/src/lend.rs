@@ -298,6 +298,13 @@ fn may_travel(backend: &Backend) -> bool {
         && backend.conn.compression().is_none()
 }
 
+impl Lent {
+    /// Nothing holds what is lent.
+    const fn holds(&self) -> Holds {
+        Holds::with_modes(self.modes, self.autocommit)
+    }
+}
+
 impl Pools {
     /// There are other cores, `others` by their indexes, and this is how they are spoken to.
     pub fn meet(&self, others: Vec<u32>, speak: Speak) {
@@ -631,7 +638,7 @@ impl Pools {
             let backend = Backend {
                 conn,
                 hello: lent.hello.clone(),
-                holds: Holds::with_modes(lent.modes),
+                holds: lent.holds(),
                 unread: crate::Unread::default(),
                 owned: None,
                 glimpse: None,

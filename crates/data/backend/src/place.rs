@@ -71,6 +71,8 @@ pub struct Place {
     /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it
     /// has.
     pub(crate) has_bulk: Cell<Option<bool>>,
+    /// The version that it has greeted with last.
+    pub(crate) version: RefCell<Option<Rc<str>>>,
     host: Arc<str>,
 }
 
@@ -137,6 +139,7 @@ impl Place {
             own_modes: Cell::new(None),
             own_collation: Cell::new(0),
             has_bulk: Cell::new(None),
+            version: RefCell::default(),
             host,
         })
     }

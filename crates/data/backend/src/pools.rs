@@ -93,6 +93,7 @@ pub struct Pools {
     free_pct: Cell<u64>,
     own_modes: Cell<OwnModes>,
     all_have_bulk: Cell<bool>,
+    upgrades: Cell<u64>,
 }
 
 /// How the servers of a core read texts for sessions that have not said how.
@@ -202,6 +203,7 @@ impl Pools {
                 blank: None,
             }),
             all_have_bulk: Cell::new(false),
+            upgrades: Cell::new(0),
         }
     }
 
@@ -417,6 +419,18 @@ impl Pools {
         self.release(backend);
     }
 
+    /// Ends the transaction of a session that has ended in it. All else that is set there is known,
+    /// and serves the next of its kind.
+    async fn roll_back(&self, backend: &mut Backend) {
+        let ended = self
+            .rt
+            .timeout(Duration::from_secs(5), backend.roll_back())
+            .await;
+        if !matches!(ended, Ok(Ok(()))) {
+            backend.idle = Idle::Doubtful;
+        }
+    }
+
     async fn reset(&self, backend: &mut Backend) {
         let reset = self
             .rt
@@ -434,10 +448,7 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset()
-            && backend.unreported == Unreported::Nothing
-            && backend.state.autocommit
-        {
+        if !backend.holds.need_reset() && backend.unreported == Unreported::Nothing {
             if backend.holds.has(crate::Hold::InsertId) {
                 backend.insert_id = None;
             }
@@ -453,11 +464,23 @@ impl Pools {
         }
         self.resets.set(self.resets.get() + 1);
         let pools = self.clone();
+        let rolls_back =
+            backend.holds.end_with_transaction() && backend.unreported == Unreported::Nothing;
         self.rt.spawn(async move {
-            pools.reset(&mut backend).await;
+            if rolls_back {
+                pools.roll_back(&mut backend).await;
+            } else {
+                pools.reset(&mut backend).await;
+            }
             pools.resets.set(pools.resets.get() - 1);
             pools.release(backend);
         });
+    }
+
+    /// How often a server has greeted with another version than before.
+    #[must_use]
+    pub fn upgrades(&self) -> u64 {
+        self.upgrades.get()
     }
 
     /// How servers read texts by themselves, as far as connections have told.
@@ -489,6 +512,20 @@ impl Pools {
 
     /// What a server's greeting says of character sets, and whether it has MariaDB's bulk execute.
     pub(crate) fn note_greeting(&self, place: &Place, hello: &Hello) {
+        let mut version = place.version.borrow_mut();
+        if version
+            .as_ref()
+            .is_some_and(|before| **before != *hello.version)
+        {
+            self.upgrades.set(self.upgrades.get() + 1);
+        }
+        if version
+            .as_ref()
+            .is_none_or(|before| **before != *hello.version)
+        {
+            *version = Some(hello.version.as_str().into());
+        }
+        drop(version);
         let other_collation = place.own_collation.replace(hello.collation) != hello.collation;
         let bulk = wire::bulk::is_known(hello.offered);
         if place.has_bulk.get() != Some(bulk) {

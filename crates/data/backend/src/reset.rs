@@ -38,7 +38,30 @@ impl Backend {
             })
     }
 
-    /// The same by COM_CHANGE_USER or not.
+    /// ROLLBACK, where that leaves nothing of the session's: [`Holds::end_with_transaction`].
+    ///
+    /// # Errors
+    /// The server refuses it, or the connection broke: close it.
+    pub(crate) async fn roll_back(&mut self) -> Result<(), BackendFailed> {
+        // Whatever `completion_type` says.
+        let mut payload = Vec::new();
+        let text = b"ROLLBACK AND NO CHAIN NO RELEASE";
+        wire::command::write_query(&mut payload, text, self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        refusal(&response)?;
+        self.holds.status(response.status());
+        if self.holds.has(Hold::Transaction) {
+            return Err(BackendFailed::Unfit);
+        }
+        if self.holds.has(Hold::InsertId) {
+            self.insert_id = None;
+        }
+        self.holds.clear();
+        self.reads_by_split = false;
+        Ok(())
+    }
+
+    /// A reset by COM_CHANGE_USER or not.
     pub(crate) async fn reset_by(&mut self, by_login: bool) -> Result<(), BackendFailed> {
         let result = self.reset_all(by_login).await;
         if result.is_err() {

@@ -214,6 +214,31 @@ impl State {
         self.schema.len() + of_names(&self.names) + variables + user
     }
 
+    /// Whether the same character set, autocommit and variables are set.
+    #[must_use]
+    pub fn is_set_alike(&self, other: &Self) -> bool {
+        self.names == other.names
+            && self.autocommit == other.autocommit
+            && self.same_variables(other)
+    }
+
+    /// Character set, autocommit and variables become those of another state.
+    pub fn set_like(&mut self, other: &Self) {
+        self.names = other.names.clone();
+        self.autocommit = other.autocommit;
+        self.variables = other.variables.clone();
+    }
+
+    /// What is set but for the schema and user variables.
+    #[must_use]
+    pub fn without_schema_and_user(&self) -> Self {
+        Self {
+            schema: Rc::default(),
+            user: None,
+            ..self.clone()
+        }
+    }
+
     /// All variables.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables

@@ -13,8 +13,8 @@ use wire::caps;
 const USER_VARIABLE_NAME_MAX: usize = 64;
 
 impl Session {
-    /// `SET @x = literal`, a SET of what is set already, COMMIT and ROLLBACK where there is no
-    /// transaction. Only while no connection is held: what is there is asked there.
+    /// `SET @x = literal`, `SET autocommit = 0`, a SET of what is set already, COMMIT and ROLLBACK
+    /// where there is no transaction. Only while no connection is held: what is there is asked there.
     pub(crate) async fn absorb(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         let class = job.class;
         let short = class.sets
@@ -37,11 +37,16 @@ impl Session {
             && !class.releases
             && class.leaves.is_empty()
             && !more();
-        if !(ends && self.state.autocommit || class.sets && self.keep_set(job)) {
+        // With autocommit off, too: where nothing is held, no transaction has begun.
+        if ends || class.sets && self.keep_set(job) {
+            self.note_absorbed(class, job.text);
+            self.say("").await?;
+        } else if let Some((told, warned)) = self.take_at_its_word(job) {
+            self.note_absorbed(class, job.text);
+            self.say_changed((&told, warned)).await?;
+        } else {
             return Ok(ControlFlow::Continue(()));
         }
-        self.note_absorbed(class, job.text);
-        self.say("").await?;
         Ok(ControlFlow::Break(Told::default()))
     }
 
@@ -91,7 +96,8 @@ impl Session {
                 return false;
             }
             match meaning(setting, &self.state) {
-                Meaning::Autocommit(true) if self.state.autocommit => {}
+                // No transaction is open that it could commit.
+                Meaning::Autocommit(Some(on)) => state.autocommit = on,
                 Meaning::Travels(change) => {
                     let before = state.clone();
                     if !change(&mut state) || !user && state != before {

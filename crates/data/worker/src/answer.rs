@@ -116,6 +116,30 @@ pub(crate) fn ok(mut seq: u8, caps: Caps, flags: u16, info: &str) -> Vec<u8> {
     framed
 }
 
+/// An OK packet as packet `seq` that tells of these session changes, and of so many warnings, for
+/// the wire.
+pub(crate) fn ok_with(
+    mut seq: u8,
+    caps: Caps,
+    flags: u16,
+    (changes, warnings): (&[u8], u16),
+) -> Vec<u8> {
+    let status = if changes.is_empty() {
+        flags
+    } else {
+        flags | status::SESSION_STATE_CHANGED
+    };
+    let ok = ok::Ok {
+        status,
+        changes,
+        warnings,
+        ..ok::Ok::default()
+    };
+    let mut framed = Vec::with_capacity(packet::HEADER_LEN + 16 + changes.len());
+    packet::append_with(&mut framed, &mut seq, |payload| ok.write(payload, caps));
+    framed
+}
+
 /// An EOF packet, or what stands for it, as the whole answer.
 pub(crate) fn eof(caps: Caps, flags: u16) -> Vec<u8> {
     let mut framed = Vec::with_capacity(packet::HEADER_LEN + 8);

@@ -140,6 +140,7 @@ impl Session {
             status: flags,
             warnings: response.warnings(),
             insert_id: 0,
+            used_tables: true,
         };
         backend.holds.after(&sql::class(FETCH), &answered);
         backend.warned = (!failed).then(|| response.warnings());

@@ -1,5 +1,6 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
+use crate::accepted::Accepted;
 use config::Snapshot;
 use sql::DigestOptions;
 use std::cell::RefCell;
@@ -23,6 +24,8 @@ pub(crate) struct Epoch {
     hits: Rc<RefCell<Vec<u64>>>,
     /// Which rules match which digests, as far as statements have asked.
     pub(crate) memo: Rc<RefCell<plan::Memo>>,
+    /// SETs that servers have accepted under this configuration.
+    pub(crate) accepted: RefCell<Accepted>,
 }
 
 impl Epoch {
@@ -48,6 +51,7 @@ impl Epoch {
             logs,
             hits,
             memo: Rc::default(),
+            accepted: RefCell::default(),
         }
     }
 

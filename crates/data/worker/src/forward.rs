@@ -100,7 +100,10 @@ impl Session {
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
             }
-            if !matches!(failure, BackendFailed::Sync { .. }) {
+            if matches!(failure, BackendFailed::Sync { .. }) {
+                // What one server has accepted another refuses.
+                job.epoch.accepted.borrow_mut().forget();
+            } else {
                 self.doubt_found_rows(job);
             }
             let complaint = complaint_of(&failure);
@@ -533,9 +536,9 @@ impl Session {
                 });
             }
         }
-        if backend.idle == Idle::Proven && backend.holds.is_only(Hold::Unread) {
+        if backend.idle == Idle::Proven && self.set_leaves_questions(&backend) {
             // Rare: it shall not make the future of every statement larger.
-            let asked = Box::pin(self.read_back(&mut backend, self.limit_ms(job), true)).await;
+            let asked = Box::pin(self.ask_of_set(&mut backend, self.limit_ms(job))).await;
             if asked.is_err() {
                 // Nobody knows any more what was set there.
                 backend.idle = Idle::Doubtful;

@@ -29,6 +29,7 @@ impl Session {
         executed: Option<Executed>,
     ) -> Told {
         let response = reply.response();
+        let before = job.class.sets.then(|| (self.state.clone(), self.reading));
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
                 self.count_error(backend, code, message);
@@ -42,11 +43,16 @@ impl Session {
         let flags = response.is_status_known().then(|| response.status());
         let insert_id = if error { 0 } else { response.insert_id() };
         let warned = backend.holds.has(Hold::Diagnostics);
+        let manual = match flags {
+            Some(flags) => flags & status::AUTOCOMMIT == 0,
+            None => backend.holds.is_manual(),
+        };
         let answered = Answered {
             ok: !error,
             status: flags,
             warnings: response.warnings(),
             insert_id,
+            used_tables: manual && may_use_tables(job),
         };
         let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
@@ -64,33 +70,15 @@ impl Session {
             // Only a server can answer what is executed.
             self.entry.asks_servers_for_warnings.set(true);
         }
-        if error || response.warnings() > 0 {
-            (backend.warnings_left, backend.others_warnings) = (true, false);
-        } else if backend.warnings_left && surely_ends_warnings(job) {
-            (backend.warnings_left, backend.others_warnings) = (false, false);
-        }
-        if !reads_warnings {
-            if warned
-                && !backend.holds.has(Hold::Diagnostics)
-                && backend.hello.is_mariadb()
-                && leaves_warnings(job)
-            {
-                backend.holds.add(Hold::Diagnostics);
-            } else {
-                backend.warned = (!error).then(|| response.warnings());
-            }
-        }
-        if !error && changes_password(job.sent()) {
-            backend.holds.remove(Hold::ExpiredPassword);
-            // The other connections of the session do not hear of it, be it that nothing was
-            // refused here before.
-            for (_, mut other) in self
-                .held
-                .take_all_that(|other| other.holds.has(Hold::ExpiredPassword))
-            {
-                other.retire();
-                self.core.pools.release(other);
-            }
+        Self::learn_warnings_left(
+            backend,
+            job,
+            (warned, reads_warnings),
+            error,
+            response.warnings(),
+        );
+        if !error {
+            self.learn_password(backend, job);
         }
         if backend.holds.has(Hold::Diagnostics)
             && !keeps_warnings(&job.epoch.snapshot, job.plan.hostgroup())
@@ -228,12 +216,58 @@ impl Session {
         if let Some(name) = schema {
             self.is_in(backend, &name);
         }
+        if let Some(before) = before {
+            self.note_set(backend, job, before, response);
+        }
         Told {
             rows_affected: if error { 0 } else { response.affected_rows() },
             rows_sent: response.rows(),
             insert_id,
             row_count: response.row_count(),
             from_cache: false,
+        }
+    }
+
+    /// Whose warnings the server shows from now on, and how many. `warned`: this connection was held
+    /// for those of the statement before; `reads`: the statement asks for them.
+    fn learn_warnings_left(
+        backend: &mut Backend,
+        job: &Job<'_>,
+        (warned, reads_warnings): (bool, bool),
+        error: bool,
+        warnings: u16,
+    ) {
+        if error || warnings > 0 {
+            (backend.warnings_left, backend.others_warnings) = (true, false);
+        } else if backend.warnings_left && surely_ends_warnings(job) {
+            (backend.warnings_left, backend.others_warnings) = (false, false);
+        }
+        if !reads_warnings {
+            if warned
+                && !backend.holds.has(Hold::Diagnostics)
+                && backend.hello.is_mariadb()
+                && leaves_warnings(job)
+            {
+                backend.holds.add(Hold::Diagnostics);
+            } else {
+                backend.warned = (!error).then_some(warnings);
+            }
+        }
+    }
+
+    /// A statement that may have set a new password was done.
+    fn learn_password(&mut self, backend: &mut Backend, job: &Job<'_>) {
+        if changes_password(job.sent()) {
+            backend.holds.remove(Hold::ExpiredPassword);
+            // The other connections of the session do not hear of it, be it that nothing was
+            // refused here before.
+            for (_, mut other) in self
+                .held
+                .take_all_that(|other| other.holds.has(Hold::ExpiredPassword))
+            {
+                other.retire();
+                self.core.pools.release(other);
+            }
         }
     }
 
@@ -339,7 +373,7 @@ impl Session {
                     backend.unread.session.extend(OF_NAMES.map(str::to_owned));
                 }
                 (Meaning::Ask(name), _) if !error => {
-                    drop(backend.unread.session.insert(name.to_owned()))
+                    backend.unread.session.insert(name.to_owned());
                 }
                 (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
                 (Meaning::Keep(_), _) if error && settings.len() == 1 => {}
@@ -458,6 +492,22 @@ fn may_answer_often(job: &Job<'_>) -> bool {
             .class
             .leaves
             .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
+}
+
+/// Whether it may have used a table, or left something for a transaction that has not begun. Asked
+/// where autocommit is off.
+fn may_use_tables(job: &Job<'_>) -> bool {
+    let class = job.class;
+    let is_plain = matches!(class.command, CommandCounter::Select | CommandCounter::Set)
+        || class.use_db.is_some()
+        || job.what.is_init_db();
+    // To prepare a statement locks its tables only while that lasts.
+    !matches!(job.what, What::Prepare(_))
+        && (!is_plain
+            || class.multi
+            || class.selects
+            || may_run_programs(class)
+            || sql::words::Words::new(job.sent()).any(|token| token.is("FROM")))
 }
 
 /// Whether it may set a role, which no reset takes away.

@@ -47,7 +47,7 @@ const fn bits(ids: &[u8]) -> u128 {
 /// How servers read a session's texts, as the flags of its last answer said, or before any, as
 /// servers say by themselves; and how sure that is. In the two bytes of the flags, because every
 /// idle session has it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Reading(u16);
 
 impl Reading {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod absorb;
+mod accepted;
 mod alive;
 mod answer;
 mod asked;

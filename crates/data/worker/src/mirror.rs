@@ -532,6 +532,7 @@ impl Copy {
                 status,
                 warnings: response.warnings(),
                 insert_id: 0,
+                used_tables: true,
             },
         );
         // What programs have set there is nobody's: a reset takes it away. An error tells of

@@ -1,5 +1,6 @@
 //! One client's life, top to bottom. Read this file first.
 
+use crate::accepted::Sent;
 use crate::answer::{self, Complaint, Turn};
 use crate::cached::Cached;
 use crate::core::{Core, Seat};
@@ -59,6 +60,8 @@ pub(crate) struct Session {
     /// What it fills of the cache, and the tables whose results it ends.
     pub(crate) cached: Cached,
     pub(crate) turn: Turn,
+    /// A SET that a server has accepted, until all that it has set is known.
+    pub(crate) sent: Option<Box<Sent>>,
     /// Where its bytes go as they come, if they do.
     pub(crate) through: Option<Box<Through>>,
     /// `next_query_flagIN` of the last statement's rule.
@@ -629,6 +632,7 @@ impl Session {
             statements: ClientStatements::default(),
             cached: Cached::default(),
             turn: Turn::after(0),
+            sent: None,
             through: None,
             next_flag_in: None,
             wrote: None,

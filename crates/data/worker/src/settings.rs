@@ -10,8 +10,8 @@ type Change<'a> = Box<dyn Fn(&mut State) -> bool + 'a>;
 pub(crate) enum Meaning<'a> {
     /// It concerns the server.
     Nothing,
-    /// The flags of the answer tell it.
-    Autocommit(bool),
+    /// On or off, if its words are certain; the flags of the answer tell it anyway.
+    Autocommit(Option<bool>),
     /// It stays on the connection, by this name.
     Keep(Hold),
     /// It travels. False if there is no room for it: then it stays on the connection.
@@ -245,15 +245,14 @@ fn flags<'a>(name: &'a str, literal: &'a str, before: &State) -> Meaning<'a> {
 
 fn session_variable<'a>(name: &'a str, value: &'a Value<'a>, before: &State) -> Meaning<'a> {
     if name == "autocommit" {
-        let on = match value {
-            Value::Literal(text) => {
-                text.eq_ignore_ascii_case(b"ON")
-                    || text.eq_ignore_ascii_case(b"TRUE")
-                    || *text == b"1"
-            }
-            _ => false,
+        let is = |text: &[u8], words: [&[u8]; 3]| {
+            words.iter().any(|word| text.eq_ignore_ascii_case(word))
         };
-        return Meaning::Autocommit(on);
+        return Meaning::Autocommit(match value {
+            Value::Literal(text) if is(text, [b"1", b"ON", b"TRUE"]) => Some(true),
+            Value::Literal(text) if is(text, [b"0", b"OFF", b"FALSE"]) => Some(false),
+            _ => None,
+        });
     }
     // It is about the row of the connection's last INSERT.
     let kept = name == "sql_auto_is_null" && !is_off(value)
@@ -486,7 +485,8 @@ mod tests {
             &State::new("", 45),
         ) {
             Meaning::Nothing => "nothing".to_owned(),
-            Meaning::Autocommit(on) => format!("autocommit {on}"),
+            Meaning::Autocommit(Some(on)) => format!("autocommit {on}"),
+            Meaning::Autocommit(None) => "autocommit is the server's to tell".to_owned(),
             Meaning::Keep(hold) => format!("{hold:?}"),
             Meaning::Travels(_) => "travels".to_owned(),
             Meaning::Ask(name) | Meaning::AskUser(name) => format!("ask {name}"),

@@ -277,7 +277,7 @@ impl Session {
                 .row_count
                 .set(if self.turn.failed { -1 } else { told.row_count });
         }
-        self.settle_warnings(&job);
+        self.settle_past(&job);
         if (class.ends_transaction || class.begins_transaction) && !self.turn.failed {
             // One that is open now has begun with it, or begins with the next.
             self.entry.transaction_since.set(None);

@@ -32,7 +32,7 @@ pub(crate) enum Warnings {
 }
 
 /// What the server showed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Kept {
     shown: Shown,
     /// The character set that it is written in.
@@ -320,6 +320,24 @@ impl Session {
             .warnings
             .replace(Some(Box::new(Warnings::Kept(kept))));
         Ok(())
+    }
+
+    /// What a connection has just been asked for, to be kept elsewhere.
+    pub(crate) fn take_kept_warnings(&self) -> Option<Kept> {
+        let mut warnings = self.entry.warnings.borrow_mut();
+        match warnings.take().map(|warnings| *warnings) {
+            Some(Warnings::Kept(kept)) => Some(kept),
+            other => {
+                *warnings = other.map(Box::new);
+                None
+            }
+        }
+    }
+
+    /// The session's last statement has left these.
+    pub(crate) fn keep_warnings(&self, kept: Kept) {
+        let kept = Box::new(Warnings::Kept(kept));
+        self.entry.warnings.replace(Some(kept));
     }
 
     /// The connection that knew is gone.

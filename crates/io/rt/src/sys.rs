@@ -151,8 +151,8 @@ pub(crate) struct RawAddress {
 
 impl RawAddress {
     pub(crate) fn empty() -> Self {
-        // SAFETY: zeros are a valid sockaddr_storage (family AF_UNSPEC).
         Self {
+            // SAFETY: zeros are a valid sockaddr_storage (family AF_UNSPEC).
             storage: unsafe { zeroed() },
             len: size_of::<libc::sockaddr_storage>() as libc::socklen_t,
         }

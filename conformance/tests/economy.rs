@@ -1,0 +1,400 @@
+//! What applications cost their servers: the statements that arrive there, and the connections that
+//! idle clients keep.
+#![forbid(unsafe_code)]
+
+use conformance::beside::{asked, beside, held, narrow, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::clients::{Client, app};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon};
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        (
+            "idle_clients_with_autocommit_off_keep_no_connection",
+            idle_with_autocommit_off,
+        ),
+        (
+            "transactions_with_autocommit_off_are_kept_apart_on_shared_connections",
+            apart_with_autocommit_off,
+        ),
+        (
+            "a_table_without_transactions_is_kept_until_the_transaction_ends",
+            without_transactions,
+        ),
+        (
+            "who_leaves_in_a_transaction_is_rolled_back_and_the_connection_serves_on",
+            rolled_back,
+        ),
+        (
+            "who_connects_for_each_request_pays_for_its_sets_once",
+            connecting,
+        ),
+        (
+            "who_tracks_its_session_is_told_the_same_of_a_set_that_is_known",
+            tracked,
+        ),
+        (
+            "a_set_that_is_refused_is_not_taken_at_its_word_and_warnings_are_shown_again",
+            refused,
+        ),
+    ])
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// How often the server was sent these kinds of statements (`Com_select`).
+fn counted<const N: usize>(server: &Server, names: [&str; N]) -> Result<[u64; N], String> {
+    let said = server.root("SHOW GLOBAL STATUS LIKE 'Com\\_%'")?;
+    let mut counts = [0; N];
+    for (count, name) in counts.iter_mut().zip(names) {
+        let line = said.lines().find_map(|line| line.strip_prefix(name));
+        *count = line
+            .and_then(|value| value.trim().parse().ok())
+            .ok_or_else(|| format!("there is no {name}"))?;
+    }
+    Ok(counts)
+}
+
+fn used(proxy: &Proxy) -> Result<String, String> {
+    let sql = "SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool";
+    Ok(proxy.admin(sql)?.trim().to_owned())
+}
+
+/// Forty clients of a server that lets in four at once say what PyMySQL says at login, read, and
+/// commit. Then each is silent, and none keeps anything.
+fn idle_with_autocommit_off(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        proxy
+            .admin("UPDATE mysql_servers SET max_connections = 4; LOAD MYSQL SERVERS TO RUNTIME")?;
+        let [before] = counted(&server, ["Com_set_option"])?;
+        let mut clients = Vec::new();
+        for _ in 0..40 {
+            let mut client = log_in(&proxy)?;
+            asked(&mut client, "SET AUTOCOMMIT = 0")?;
+            same(&held(&proxy, &client)?, "")?;
+            clients.push(client);
+        }
+        same(&used(&proxy)?, "0").map_err(|error| format!("{vendor}, in use: {error}"))?;
+        for client in &mut clients {
+            same(
+                &asked(client, "SELECT @@autocommit")?.concat().concat(),
+                "0",
+            )?;
+            asked(client, "SELECT id FROM conf.numbers WHERE id = 1")?;
+            same(&held(&proxy, client)?, "Transaction")
+                .map_err(|error| format!("{vendor}, after a read: {error}"))?;
+            asked(client, "COMMIT")?;
+            same(&held(&proxy, client)?, "")
+                .map_err(|error| format!("{vendor}, after COMMIT: {error}"))?;
+            // Nothing to commit is nothing to say.
+            asked(client, "COMMIT")?;
+        }
+        same(&used(&proxy)?, "0")?;
+        let [set, commits] = counted(&server, ["Com_set_option", "Com_commit"])?;
+        let set = set - before;
+        // Each connection is told once, and perhaps what it is to track.
+        expect(set <= 12, || {
+            format!("{vendor}: {set} SETs for 4 connections")
+        })?;
+        expect((40..60).contains(&commits), || {
+            format!("{vendor}: {commits} COMMITs for 40 transactions")
+        })?;
+    }
+    Ok(())
+}
+
+/// What one client has not committed is seen by nobody else, whatever connections they share; an
+/// error inside leaves the transaction open.
+fn apart_with_autocommit_off(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server
+            .root("CREATE TABLE conf.apart (id INT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB")?;
+        let (mut one, mut other, mut plain) = (log_in(&proxy)?, log_in(&proxy)?, log_in(&proxy)?);
+        for client in [&mut one, &mut other] {
+            asked(client, "SET autocommit = OFF")?;
+        }
+        let count = "SELECT COUNT(*) FROM conf.apart";
+        let seen = |client: &mut Raw| asked(client, count).map(|rows| rows.concat().concat());
+        for round in 0..5 {
+            asked(
+                &mut one,
+                &format!("INSERT INTO conf.apart VALUES ({round}, 'one')"),
+            )?;
+            let again = one.ask(&format!("INSERT INTO conf.apart VALUES ({round}, 'one')"));
+            expect(again.is_err(), || "a key was taken twice".to_owned())?;
+            same(&seen(&mut other)?, &round.to_string())?;
+            same(&seen(&mut plain)?, &round.to_string())?;
+            same(&seen(&mut one)?, &(round + 1).to_string())?;
+            asked(&mut one, "COMMIT")?;
+            // A snapshot begins with the first read, and lasts.
+            same(&seen(&mut other)?, &round.to_string())?;
+            asked(&mut other, "ROLLBACK")?;
+            same(&seen(&mut other)?, &(round + 1).to_string())?;
+            asked(&mut other, "COMMIT")?;
+            same(&seen(&mut plain)?, &(round + 1).to_string())?;
+        }
+        asked(&mut one, "DELETE FROM conf.apart")?;
+        asked(&mut one, "SET autocommit = 1")?;
+        same(&seen(&mut plain)?, "0").map_err(|error| format!("{vendor}: {error}"))?;
+        same(
+            &asked(&mut one, "SELECT @@autocommit")?.concat().concat(),
+            "1",
+        )?;
+    }
+    Ok(())
+}
+
+/// With autocommit off a server keeps a table of MyISAM locked against ALTER until the transaction
+/// ends, and tells of no transaction. So the connection is the client's until then.
+fn without_transactions(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(
+            "CREATE TABLE conf.old (id INT) ENGINE=MyISAM; INSERT INTO conf.old VALUES (1)",
+        )?;
+        let mut client = log_in(&proxy)?;
+        asked(&mut client, "SET autocommit = 0")?;
+        for (reads, ends) in [
+            ("SELECT * FROM conf.old", "COMMIT"),
+            ("INSERT INTO conf.old VALUES (2)", "ROLLBACK"),
+            (
+                "SELECT COUNT(*) FROM conf.old",
+                "CREATE TABLE conf.new (id INT)",
+            ),
+            ("SELECT * FROM conf.old", "SET autocommit = 1"),
+        ] {
+            asked(&mut client, reads)?;
+            same(&held(&proxy, &client)?, "AutocommitOff")
+                .map_err(|error| format!("{vendor}, after {reads}: {error}"))?;
+            let mut other = beside(&proxy, &client)?;
+            asked(&mut other, "SET lock_wait_timeout = 1")?;
+            let altered = other.ask("ALTER TABLE conf.old COMMENT = 'x'");
+            // MariaDB lets go of such a table when its statement ends.
+            expect(altered.is_err() == (vendor == Vendor::MySql), || {
+                format!("{vendor}, after {reads}: {altered:?}")
+            })?;
+            asked(&mut client, ends)?;
+            same(&held(&proxy, &client)?, "")
+                .map_err(|error| format!("{vendor}, after {ends}: {error}"))?;
+            asked(&mut other, "ALTER TABLE conf.old COMMENT = 'x'")?;
+        }
+    }
+    Ok(())
+}
+
+/// A client that goes without COMMIT has changed nothing, holds no lock, and its connection needs
+/// nothing but a ROLLBACK for the next client of its kind.
+fn rolled_back(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root("CREATE TABLE conf.left_open (id INT PRIMARY KEY) ENGINE=InnoDB")?;
+        narrow(&proxy)?;
+        let mut first = log_in(&proxy)?;
+        for say in [
+            "SET NAMES latin1, autocommit = 0, sql_mode = 'ANSI'",
+            "INSERT INTO conf.left_open VALUES (1)",
+        ] {
+            asked(&mut first, say)?;
+        }
+        let [sets] = counted(&server, ["Com_set_option"])?;
+        for round in 0..10 {
+            drop(first);
+            soon("0", || used(&proxy))?;
+            first = log_in(&proxy)?;
+            asked(
+                &mut first,
+                "SET NAMES latin1, autocommit = 0, sql_mode = 'ANSI'",
+            )?;
+            same(
+                &asked(&mut first, "SELECT COUNT(*) FROM conf.left_open")?
+                    .concat()
+                    .concat(),
+                "0",
+            )
+            .map_err(|error| format!("{vendor}, round {round}: {error}"))?;
+            asked(&mut first, "INSERT INTO conf.left_open VALUES (1)")?;
+        }
+        let again = counted(&server, ["Com_set_option"])?[0] - sets;
+        expect(again <= 4, || {
+            format!("{vendor}: {again} SETs for ten clients that said one each")
+        })?;
+        drop(first);
+        soon("0", || used(&proxy))?;
+        server.root("ALTER TABLE conf.left_open COMMENT = 'free'")?;
+    }
+    Ok(())
+}
+
+/// What applications say before their first query.
+const STARTS: [(&str, &[&str]); 5] = [
+    (
+        "WordPress",
+        &[
+            "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_unicode_520_ci'",
+            "SET SESSION sql_mode='NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO'",
+        ],
+    ),
+    (
+        "Rails",
+        &[
+            "SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), \
+             @@SESSION.sql_auto_is_null = 0, @@SESSION.wait_timeout = 2147483",
+        ],
+    ),
+    (
+        "Laravel",
+        &[
+            "set names 'utf8mb4' collate 'utf8mb4_unicode_ci'",
+            "set session sql_mode='ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+        ],
+    ),
+    (
+        "Django",
+        &[
+            "SET SQL_AUTO_IS_NULL = 0",
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET autocommit = 1",
+        ],
+    ),
+    ("PyMySQL", &["SET NAMES utf8mb4", "SET AUTOCOMMIT = 0"]),
+];
+
+/// What the session has then, as a direct connection has it.
+const STATE: &str = "SELECT @@sql_mode, @@collation_connection, @@character_set_results, \
+                     @@sql_auto_is_null, @@wait_timeout, @@autocommit";
+
+/// Connects, starts as an application does, reads three rows and goes; what the session has.
+fn request(port: u16, start: &[&str]) -> Result<String, String> {
+    let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
+    for say in start {
+        asked(&mut client, say)?;
+    }
+    let state = asked(&mut client, STATE)?.concat().join(" ");
+    for id in 1..3 {
+        asked(
+            &mut client,
+            &format!("SELECT id FROM conf.numbers WHERE id = {id}"),
+        )?;
+    }
+    asked(&mut client, "COMMIT")?;
+    Ok(state)
+}
+
+/// A request of an application costs its server the queries of the application, and nothing that
+/// was said there before; its session has all the same what it has directly.
+fn connecting(driver: Driver) -> Outcome {
+    const REQUESTS: u64 = 30;
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        for (name, start) in STARTS {
+            let direct = request(server.port, start)?;
+            for _ in 0..10 {
+                // On each core, and on connections that cores lend each other.
+                request(proxy.port, start)?;
+            }
+            let before = counted(&server, ["Com_set_option", "Com_select"])?;
+            for _ in 0..REQUESTS {
+                same(&request(proxy.port, start)?, &direct)
+                    .map_err(|error| format!("{vendor}, {name}: {error}"))?;
+            }
+            let after = counted(&server, ["Com_set_option", "Com_select"])?;
+            let [sets, selects] = [after[0] - before[0], after[1] - before[1]];
+            // The question of the client that counts is one.
+            expect(sets <= 1 && selects <= 3 * REQUESTS + 1, || {
+                format!(
+                    "{vendor}, {name}: {sets} SETs and {selects} SELECTs for {REQUESTS} requests"
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Libraries that ask for session tracking (MySQL's and MariaDB's own) are told of what a SET has
+/// changed; so they are where no server was asked.
+fn tracked(driver: Driver) -> Outcome {
+    use conformance::raw::Raw;
+    use wire::caps;
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        // The first full login of an account is over TLS; raw logins are quick ones.
+        let _ = Client::MariaDbCli.run(
+            app(server.port),
+            &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
+        for say in [
+            "SET NAMES latin1",
+            "SET autocommit = 0",
+            "SET time_zone = '+01:00'",
+            "SET sql_mode = 'ANSI'",
+            "SET SESSION sort_buffer_size = 100000",
+        ] {
+            let once = |port| -> Result<String, String> {
+                Raw::log_in(port, caps::SESSION_TRACK)?.query(say)
+            };
+            let direct = once(server.port)?;
+            // Each core learns it by itself, and nobody says which one a client comes to.
+            let mut free_of_charge = 0;
+            for _ in 0..30 {
+                let before = counted(&server, ["Com_set_option"])?;
+                let told = once(proxy.port)?;
+                same(&told, &direct).map_err(|error| format!("{vendor}, {say}: {error}"))?;
+                if counted(&server, ["Com_set_option"])? == before {
+                    free_of_charge += 1;
+                }
+            }
+            expect(free_of_charge >= 20, || {
+                format!("{vendor}, {say}: {free_of_charge} of 30 cost nothing")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A server says no each time, and the warnings of a SET that is known are those that the server
+/// gave.
+fn refused(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        for _ in 0..3 {
+            let mut client = log_in(&proxy)?;
+            for say in ["SET sql_mode = 'NONSENSE'", "SET NAMES klingon"] {
+                expect(client.ask(say).is_err(), || format!("{vendor}: {say}"))?;
+            }
+            let mut client = log_in(&proxy)?;
+            asked(&mut client, "SET SESSION group_concat_max_len = 1")?;
+            let warnings = asked(&mut client, "SHOW WARNINGS")?;
+            expect(warnings.len() == 1, || format!("{vendor}: {warnings:?}"))?;
+            same(
+                &asked(&mut client, "SELECT @@group_concat_max_len")?
+                    .concat()
+                    .concat(),
+                "4",
+            )?;
+        }
+        // Whose value depends on more than what the session has set.
+        for n in 1..4 {
+            server.root(&format!("SET GLOBAL long_query_time = {n}"))?;
+            let mut client = log_in(&proxy)?;
+            asked(
+                &mut client,
+                "SET SESSION long_query_time = @@global.long_query_time",
+            )?;
+            let said = asked(&mut client, "SELECT @@long_query_time")?
+                .concat()
+                .concat();
+            expect(said.starts_with(&n.to_string()), || {
+                format!("{vendor}: {said}")
+            })?;
+        }
+    }
+    Ok(())
+}
