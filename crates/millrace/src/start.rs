@@ -88,10 +88,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
     } else {
         Log::stderr().map_err(|error| vec![format!("standard error: {error}")])?
     };
-    for name in &settings.without_effect {
-        log.line(&format!(
-            "the configuration file sets {name}, which has no effect here"
-        ));
+    for warning in &settings.warnings {
+        log.line(&format!("warning: {warning}"));
     }
     let ended = serve(flags, config, &datadir, &pidfile, log.clone());
     log.finish(LAST_LINES);
@@ -105,7 +103,8 @@ fn said(refusals: Vec<config::Refusal>) -> Reasons {
         .collect()
 }
 
-fn configuration(flags: &Flags) -> Result<Option<PathBuf>, Reasons> {
+/// The configuration file that is named, or else the usual one if there is one.
+pub(crate) fn configuration(flags: &Flags) -> Result<Option<PathBuf>, Reasons> {
     match &flags.config {
         Some(path) if path.exists() => Ok(Some(path.clone())),
         Some(path) => Err(vec![format!(
@@ -184,7 +183,7 @@ fn serve(
     };
     let mut admin = Admin::open(&options).map_err(said)?;
     for notice in admin.notices() {
-        log.line(&notice.to_string());
+        log.line(&format!("warning: {notice}"));
     }
     for refused in admin.refused() {
         log.line(&format!(

@@ -676,12 +676,17 @@ impl Shared {
     fn load_config(&self, module: Module) -> Result<Reply, Said> {
         let file = self.config_file()?;
         let loaded = file::into_memory(&self.engine.borrow(), &file, &[module]);
-        let affected = loaded.map_err(|refused| because(module.words(), &refused))?;
+        let told = loaded.map_err(|refused| because(module.words(), &refused))?;
+        let warnings: Vec<_> = told.warnings.iter().map(ToString::to_string).collect();
+        for warning in &warnings {
+            let words = module.words();
+            (self.hooks.log)(&format!("LOAD {words} FROM CONFIG: warning: {warning}"));
+        }
         self.cluster
             .edits_are_done(module, self.cluster.edited(module), false);
         Ok(Reply::Done {
-            affected,
-            info: String::new(),
+            affected: told.count,
+            info: warnings.join("; "),
         })
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
 
 /// What counts at the start where what was saved cannot be understood: nobody is let past a
 /// firewall that may have been on.
-const IF_UNREADABLE: &[(&str, &str)] = &[
+pub(crate) const IF_UNREADABLE: &[(&str, &str)] = &[
     ("mysql-firewall_whitelist_enabled", "true"),
     ("mysql-automatic_detect_sqli", "true"),
 ];
@@ -56,7 +56,7 @@ pub(crate) fn at_start(
 ) -> (Option<(Snapshot, Vec<Refusal>)>, Vec<Refusal>) {
     let mut refused = Vec::new();
     let built = match module.prefix() {
-        None => self::module(engine, now, module).or_else(|refused| {
+        None => with_idle_rows(engine, now, module).or_else(|refused| {
             if must || module != Module::Rules {
                 Err(refused)
             } else {
@@ -87,6 +87,25 @@ pub(crate) fn at_start(
         Ok(built) => (Some(built), refused),
         Err(more) => (None, [refused, more].concat()),
     }
+}
+
+/// A module of which some tables may have rows that nothing acts on yet: a start keeps them and
+/// says so.
+fn with_idle_rows(engine: &Engine, now: &Snapshot, module: Module) -> Built {
+    let (next, mut notices) = rows_of(engine, now, module)?.build(&Alone)?;
+    let idle = not_yet(engine.conn(), module, |count, does| {
+        let (rows, stay, them) = match count {
+            1 => ("1 row".to_owned(), "stays saved and does", "it"),
+            _ => (format!("{count} rows"), "stay saved and do", "them"),
+        };
+        format!(
+            "has {rows}, which {stay} nothing: this version {does} yet; LOAD {} TO RUNTIME refuses \
+             {them}",
+            module.words()
+        )
+    });
+    notices.extend(idle);
+    Ok((next, notices))
 }
 
 /// The rules that were saved, without [`Variables::mysql_query_rewrite_check`]: what an older
@@ -186,13 +205,31 @@ pub(crate) fn unusable_variables(
 
 /// Reads what a snapshot is made of that differs from `now` in one module.
 pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Read, Vec<Refusal>> {
+    let refused = not_yet(engine.conn(), module, |count, does| match count {
+        1 => format!("has 1 row, but this version {does} yet; without it, the rest can be loaded"),
+        _ => format!(
+            "has {count} rows, but this version {does} yet; without them, the rest can be loaded"
+        ),
+    });
+    match rows_of(engine, now, module) {
+        Ok(read) if refused.is_empty() => Ok(read),
+        // What the rows themselves have against it is said as well.
+        Ok(read) => Err(refused
+            .into_iter()
+            .chain(read.build(&Alone).err().unwrap_or_default())
+            .collect()),
+        Err(more) => Err(refused.into_iter().chain(more).collect()),
+    }
+}
+
+/// Reads the rows of a module that the proxy works by.
+fn rows_of(engine: &Engine, now: &Snapshot, module: Module) -> Result<Read, Vec<Refusal>> {
     let conn = engine.conn();
     let next = Snapshot {
         generation: now.generation + 1,
         ..now.clone()
     };
-    let refused = not_yet(conn, module);
-    let read = match module {
+    match module {
         Module::Servers => servers(conn, next),
         Module::Users => rows::read::<UserRow>(conn, "")
             .map(|rows| making(next, |next, help| users(next, rows, help))),
@@ -211,15 +248,6 @@ pub(crate) fn read(engine: &Engine, now: &Snapshot, module: Module) -> Result<Re
                 .map_err(|error| vec![sql_refusal("global_variables", error)]),
             None => Ok(making(next, |_, _| Ok(Vec::new()))),
         },
-    };
-    match read {
-        Ok(read) if refused.is_empty() => Ok(read),
-        // What the rows themselves have against it is said as well.
-        Ok(read) => Err(refused
-            .into_iter()
-            .chain(read.build(&Alone).err().unwrap_or_default())
-            .collect()),
-        Err(more) => Err(refused.into_iter().chain(more).collect()),
     }
 }
 
@@ -261,9 +289,10 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
     Ok((next, notices))
 }
 
-/// Why the rows of tables that nothing here works by are refused.
-fn not_yet(conn: &Connection, module: Module) -> Vec<Refusal> {
-    let mut refused = Vec::new();
+/// What there is to say of tables with rows that nothing here works by: `words` of how many there
+/// are, and of what this version does not do.
+fn not_yet(conn: &Connection, module: Module, words: impl Fn(i64, &str) -> String) -> Vec<Refusal> {
+    let mut told = Vec::new();
     for table in module.tables() {
         let Kind::Declared {
             runtime: Runtime::NotYet { unless, does },
@@ -273,32 +302,23 @@ fn not_yet(conn: &Connection, module: Module) -> Vec<Refusal> {
             continue;
         };
         let harmless = if unless.is_empty() { "0" } else { unless };
-        let count = conn.query_row(
-            &format!(
-                "SELECT count(*) FROM main.{} WHERE NOT ({harmless})",
-                table.name
-            ),
-            [],
-            |row| row.get(0),
+        let count = format!(
+            "SELECT count(*) FROM main.{} WHERE NOT ({harmless})",
+            table.name
         );
-        let words = match count {
+        let words = match conn.query_row(&count, [], |row| row.get(0)) {
             Ok(0) => continue,
-            Ok(1) => format!(
-                "has 1 row, but this version {does} yet; without it, the rest can be loaded"
-            ),
-            Ok(count) => format!(
-                "has {count} rows, but this version {does} yet; without them, the rest can be loaded"
-            ),
+            Ok(count) => words(count, does),
             Err(error) => SqlError::from(error).0,
         };
-        refused.push(Refusal {
+        told.push(Refusal {
             table: table.name,
             row: String::new(),
             column: "",
             words,
         });
     }
-    refused
+    told
 }
 
 /// All of them, or the reasons against each.

@@ -55,6 +55,6 @@ mod taken;
 mod testing;
 
 pub use access::socket_mode;
-pub use open::{Admin, Options, Start};
+pub use open::{Admin, Findings, Options, Start, check};
 pub use private::keep_private;
 pub use shared::{Hooks, Renewed, Told};

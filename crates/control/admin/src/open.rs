@@ -1,6 +1,6 @@
 //! How the admin side begins: from the databases and the configuration file to the first snapshot.
 
-use crate::engine::{DISK_FILE, Engine, HISTORY_FILE, View};
+use crate::engine::{DISK_FILE, Engine, HISTORY_FILE, SqlError, View};
 use crate::file::{self, File};
 use crate::private::{keep_private, others_may};
 use crate::rows::sql_refusal;
@@ -8,7 +8,7 @@ use crate::tables::Module;
 use crate::{build, layers};
 use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,6 +33,41 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// What to make of it.
     pub start: Start,
+}
+
+/// What there is to say of a configuration file.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What a start would leave out, change or not act on.
+    pub warnings: Vec<Refusal>,
+    /// Why there would be no start.
+    pub errors: Vec<Refusal>,
+}
+
+/// Does with a configuration file all that a first start does before it opens a port: in memory
+/// alone, nothing on disk is made or looked at.
+#[must_use]
+pub fn check(path: &Path) -> Findings {
+    let mut findings = Findings::default();
+    let file = match File::read(path) {
+        Ok(file) => file,
+        Err(refusal) => {
+            findings.errors.push(refusal);
+            return findings;
+        }
+    };
+    match file.process() {
+        Ok(settings) => findings.warnings = settings.warnings,
+        Err(refused) => findings.errors = refused,
+    }
+    match Admin::over(&Options::default()) {
+        Ok((mut admin, _)) => {
+            findings.errors.extend(admin.begin(Some(&file), true));
+            findings.warnings.append(&mut admin.notices);
+        }
+        Err(error) => findings.errors.push(sql_refusal("", error)),
+    }
+    findings
 }
 
 /// The admin side, before it serves. Goes to the thread that will.
@@ -72,25 +107,34 @@ impl Admin {
                 ))]
             })?;
         }
-        let engine = Engine::open(options.datadir.as_deref(), View::Admin).map_err(one)?;
-        let stats = Engine::open(options.datadir.as_deref(), View::Stats).map_err(one)?;
-        let saved: i64 = engine
-            .conn()
-            .query_row("SELECT count(*) FROM disk.global_variables", [], |row| {
-                row.get(0)
-            })
-            .map_err(|error| one(error.into()))?;
-        let is_first = saved == 0;
-        layers::add_defaults(engine.conn()).map_err(one)?;
-        if !is_first {
-            layers::all_from_disk(&engine).map_err(one)?;
-        }
+        let (mut admin, is_first) = Self::over(options).map_err(one)?;
         let reads = is_first || options.start != Start::Usual;
-        if let Some(path) = options.config.as_deref().filter(|_| reads) {
-            let file = File::read(path).map_err(|refusal| vec![refusal])?;
-            file::into_memory(&engine, &file, Module::ALL)?;
+        let file = match options.config.as_deref().filter(|_| reads) {
+            Some(path) => Some(File::read(path).map_err(|refusal| vec![refusal])?),
+            None => None,
+        };
+        admin.notices.extend(readable_by_others(options));
+        let against = admin.begin(file.as_ref(), reads);
+        if !against.is_empty() {
+            return Err(against);
         }
-        let mut admin = Self {
+        if reads {
+            layers::all_to_disk(&admin.engine).map_err(one)?;
+        }
+        Ok(admin)
+    }
+
+    /// The databases, with what was saved in memory, and whether nothing ever was.
+    fn over(options: &Options) -> Result<(Self, bool), SqlError> {
+        let engine = Engine::open(options.datadir.as_deref(), View::Admin)?;
+        let stats = Engine::open(options.datadir.as_deref(), View::Stats)?;
+        let count = "SELECT count(*) FROM disk.global_variables";
+        let saved: i64 = engine.conn().query_row(count, [], |row| row.get(0))?;
+        layers::add_defaults(engine.conn())?;
+        if saved > 0 {
+            layers::all_from_disk(&engine)?;
+        }
+        let admin = Self {
             engine,
             stats,
             snapshot: Snapshot::default(),
@@ -101,17 +145,25 @@ impl Admin {
             notices: Vec::new(),
             refused: Vec::new(),
         };
-        admin.notices.extend(readable_by_others(options));
-        let has_access = admin.build_all(reads);
+        Ok((admin, saved == 0))
+    }
+
+    /// Makes the first snapshot, of memory with `file` over it; every reason against a start with
+    /// it. If all `must` be in force, a row or a module that cannot be is such a reason.
+    fn begin(&mut self, file: Option<&File>, must: bool) -> Vec<Refusal> {
+        let mut against = Vec::new();
+        if let Some(file) = file {
+            let told = file::as_far_as_possible(&self.engine, file);
+            self.notices.extend(told.warnings);
+            against = told.refused;
+        }
+        let has_access = self.build_all(must);
         // Without what was saved of the admin port the defaults would let in everybody who knows
         // them.
-        if !has_access || (reads && !admin.refused.is_empty()) {
-            return Err(admin.refused);
+        if must || !has_access {
+            against.append(&mut self.refused);
         }
-        if reads {
-            layers::all_to_disk(&admin.engine).map_err(one)?;
-        }
-        Ok(admin)
+        against
     }
 
     /// The variables first: the others are built under them. Whether those of the admin port are in
@@ -217,8 +269,7 @@ fn set_aside(options: &Options) -> std::io::Result<()> {
         if !new.exists() {
             std::fs::rename(&old, &new)?;
             // A journal of a write that was cut off belongs to its database.
-            let journal =
-                |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
+            let journal = |path: &Path| PathBuf::from(format!("{}-journal", path.display()));
             return match std::fs::rename(journal(&old), journal(&new)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),

@@ -803,7 +803,7 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
     assert_eq!(start(Start::Usual), (1, vec!["h1".into()]));
     assert_eq!(start(Start::Reload), (2, vec!["h1".into(), "h2".into()]));
     // What is refused sets nothing aside, however often it is tried.
-    std::fs::write(&config, "mysql_variables={ threads=0 }").unwrap();
+    std::fs::write(&config, "mysql_variables={ interfaces=\"nowhere\" }").unwrap();
     for _ in 0..2 {
         let options = Options {
             datadir: Some(directory.0.clone()),
@@ -814,7 +814,7 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
         assert!(
             refused[0]
                 .to_string()
-                .contains("mysql-threads must be from 1"),
+                .contains("mysql-interfaces must be a list"),
             "{refused:?}"
         );
         assert!(!directory.0.join("proxysql.db.bak.1").exists());
@@ -835,16 +835,20 @@ fn what_cannot_be_honoured_at_the_first_start_is_refused_and_saved_nowhere() {
         config: Some(config.clone()),
         ..Options::default()
     };
+    // What the rows and what a LOAD have against it is told together.
     std::fs::write(
         &config,
-        "scheduler=({ id=1 interval_ms=1000 filename=\"x\" })",
+        "mysql_servers=({ port=3306 })\nmysql_query_rules=({ rule_id=1 active=1 match_pattern=\"(\" })",
     )
     .unwrap();
     let refused = Admin::open(&options).err().unwrap();
+    assert_eq!(refused.len(), 2, "{refused:?}");
     assert!(
-        refused[0].to_string().starts_with("scheduler: has 1 row"),
-        "{refused:?}"
+        refused[0]
+            .words
+            .ends_with("line 1: mysql_servers: hostname is missing")
     );
+    assert_eq!(refused[1].table, "mysql_query_rules");
     std::fs::write(&config, "admin_variables={ mysql_ifaces=\"0.0.0.0:6032\" }").unwrap();
     let refused = Admin::open(&options).err().unwrap();
     assert!(
@@ -877,4 +881,81 @@ fn what_was_saved_and_cannot_be_honoured_leaves_that_module_out_and_the_operator
     let admin = Admin::open(&options).unwrap();
     assert_eq!(admin.refused().len(), 1);
     assert_eq!(admin.snapshot().servers.rows().len(), 1);
+}
+
+#[test]
+fn rows_that_nothing_acts_on_yet_are_kept_by_every_start_and_refused_by_a_load() {
+    let directory = Directory::new("idle-rows");
+    let config = directory.0.join("proxysql.cnf");
+    let text = "mysql_servers=({ address=\"a\" })\n\
+                mysql_replication_hostgroups=({ writer_hostgroup=1 reader_hostgroup=2 }, { writer_hostgroup=3 reader_hostgroup=4 })\n\
+                mysql_group_replication_hostgroups=({ writer_hostgroup=1 backup_writer_hostgroup=2 reader_hostgroup=3 offline_hostgroup=4 })\n\
+                mysql_galera_hostgroups=({ writer_hostgroup=1 backup_writer_hostgroup=2 reader_hostgroup=3 offline_hostgroup=4 active=0 })\n\
+                mysql_aws_aurora_hostgroups=({ writer_hostgroup=1 reader_hostgroup=2 domain_name=\".x\" })\n\
+                scheduler=({ id=1 interval_ms=1000 filename=\"x\" })";
+    std::fs::write(&config, text).unwrap();
+    let options = Options {
+        datadir: Some(directory.0.clone()),
+        config: Some(config),
+        ..Options::default()
+    };
+    for start in ["first", "second"] {
+        let admin = Admin::open(&options).unwrap();
+        assert_eq!(admin.snapshot().servers.rows().len(), 1, "{start}");
+        assert!(admin.refused().is_empty(), "{start}: {:?}", admin.refused());
+        let notices: Vec<_> = admin.notices().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            notices,
+            [
+                "mysql_replication_hostgroups: has 2 rows, which stay saved and do nothing: this version does not move servers by \
+                 read_only yet; LOAD MYSQL SERVERS TO RUNTIME refuses them",
+                "mysql_group_replication_hostgroups: has 1 row, which stays saved and does nothing: this version does not follow group \
+                 replication yet; LOAD MYSQL SERVERS TO RUNTIME refuses it",
+                "mysql_aws_aurora_hostgroups: has 1 row, which stays saved and does nothing: this version does not follow Aurora clusters \
+                 yet; LOAD MYSQL SERVERS TO RUNTIME refuses it",
+                "scheduler: has 1 row, which stays saved and does nothing: this version does not run programs yet; LOAD SCHEDULER TO \
+                 RUNTIME refuses it",
+            ],
+            "{start}"
+        );
+    }
+    testing::with(options, |bench| async move {
+        let refused = bench.refused("LOAD MYSQL SERVERS TO RUNTIME").await;
+        assert!(
+            refused.contains("has 2 rows, but this version"),
+            "{refused}"
+        );
+        let kept = "SELECT writer_hostgroup FROM mysql_replication_hostgroups ORDER BY 1";
+        assert_eq!(bench.rows(kept).await, [["1"], ["3"]]);
+    });
+}
+
+#[test]
+fn a_load_from_the_file_says_its_warnings() {
+    let directory = Directory::new("load-warns");
+    let config = directory.0.join("proxysql.cnf");
+    std::fs::write(
+        &config,
+        "mysql_variables={ thread=7 threads=0 }\nmysql_serverz=()",
+    )
+    .unwrap();
+    let options = Options {
+        config: Some(config.clone()),
+        ..Options::default()
+    };
+    testing::with(options, |bench| async move {
+        let load = "LOAD MYSQL VARIABLES FROM CONFIG";
+        let Reply::Done { info, .. } = bench.ask(View::Admin, load).await.unwrap() else {
+            panic!("rows")
+        };
+        let at = config.display();
+        assert_eq!(
+            info,
+            format!(
+                "{at} line 2: 'mysql_serverz' is no setting of this version and is left out; did you mean 'mysql_servers'?; \
+                 {at} line 1: 'thread' is no variable of mysql_variables and is left out; did you mean 'threads'?; \
+                 {at} line 1: mysql-threads must be from 1 to 255; '0' is not, so it stays 4"
+            )
+        );
+    });
 }

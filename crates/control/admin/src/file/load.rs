@@ -1,11 +1,16 @@
-//! From a file's settings to the rows of memory. What is not understood is refused by line, never
-//! left out silently.
+//! From a file's settings to the rows of memory. Nothing is left out silently: an unknown name is a
+//! warning, a row or an address that cannot be honoured is a reason against the file.
 
+use super::constraints::{Again, Constraints, Seen};
+use super::names::{self, Meant};
+use super::tree::Place;
 use super::{File, Setting, Value, refusal};
+use crate::build::IF_UNREADABLE;
 use crate::engine::{Engine, SqlError};
 use crate::tables::Module;
-use config::Refusal;
-use rusqlite::Connection;
+use config::{Kind, Refusal, Variable};
+use rusqlite::types::Value as Cell;
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 /// What a list of a file is: its name, the table, other names of columns, and the module.
 type List = (
@@ -107,7 +112,7 @@ const WORDS: [&str; 2] = ["false", "true"];
 const NUMBERS: [&str; 2] = ["0", "1"];
 
 /// Groups of variables.
-const GROUPS: &[(&str, Module)] = &[
+pub(super) const GROUPS: &[(&str, Module)] = &[
     ("mysql_variables", Module::MysqlVariables),
     ("admin_variables", Module::AdminVariables),
     ("sqliteserver_variables", Module::SqliteVariables),
@@ -136,32 +141,40 @@ pub struct Settings {
     pub errorlog: Option<String>,
     /// Where the process id is written.
     pub pidfile: Option<String>,
-    /// Settings that were accepted and have no effect.
-    pub without_effect: Vec<String>,
+    /// Settings that were left out or have no effect.
+    pub warnings: Vec<Refusal>,
 }
 
 impl Settings {
     pub(super) fn of(file: &File) -> Result<Self, Vec<Refusal>> {
         let mut settings = Self::default();
         let mut refused = Vec::new();
+        let rows: Vec<_> = LISTS
+            .iter()
+            .map(|(name, ..)| *name)
+            .chain(GROUPS.iter().map(|(name, _)| *name))
+            .collect();
         for setting in &file.settings {
-            let is_rows = LISTS.iter().any(|(name, ..)| *name == setting.name)
-                || GROUPS.iter().any(|(name, _)| *name == setting.name);
-            if is_rows {
+            if rows.contains(&setting.name.as_str()) {
                 continue;
             }
-            match (
-                KNOWN.iter().find(|(name, _)| *name == setting.name),
-                setting.value.one(WORDS),
-            ) {
-                (Some((_, false)), _) => settings.without_effect.push(setting.name.clone()),
+            let known = KNOWN.iter().find(|(name, _)| *name == setting.name);
+            match (known, setting.value.one(WORDS)) {
+                (Some((_, false)), _) => {
+                    let words = "is accepted, and has no effect here";
+                    settings.warnings.push(about(setting, words));
+                }
                 (Some((name, true)), Some(text)) => match *name {
                     "datadir" => settings.datadir = Some(text.to_owned()),
                     "errorlog" => settings.errorlog = Some(text.to_owned()),
                     _ => settings.pidfile = Some(text.to_owned()),
                 },
-                (Some(_), _) => refused.push(wrong(file, setting, "must be one value")),
-                (None, _) => refused.push(wrong(file, setting, "is not a setting")),
+                (Some(_), _) => refused.push(about(setting, "must be one value")),
+                (None, _) => {
+                    let known = KNOWN.iter().map(|(name, _)| *name).chain(rows.clone());
+                    let words = names::unknown(&setting.name, "setting of this version", known);
+                    settings.warnings.push(about(setting, &words));
+                }
             }
         }
         if refused.is_empty() {
@@ -172,193 +185,284 @@ impl Settings {
     }
 }
 
-fn wrong(file: &File, setting: &Setting, words: &str) -> Refusal {
-    refusal(format!(
-        "{} line {}: '{}' {words}",
-        file.name, setting.line, setting.name
-    ))
+/// A sentence about a setting, with its place.
+fn about(setting: &Setting, words: &str) -> Refusal {
+    refusal(format!("{}: '{}' {words}", setting.at, setting.name))
 }
 
-/// Puts what a file says of `modules` into memory, over what is there; how many rows and variables
-/// that were. On any refusal memory stays as it was.
+/// What became of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Rows and variables that were taken.
+    pub(crate) count: u64,
+    /// What was left out or changed, and counts for nothing.
+    pub(crate) warnings: Vec<Refusal>,
+    /// Reasons against the file.
+    pub(crate) refused: Vec<Refusal>,
+}
+
+impl Told {
+    fn warn(&mut self, setting: &Setting, words: &str) {
+        self.warnings.push(about(setting, words));
+    }
+
+    fn refuse(&mut self, setting: &Setting, words: &str) {
+        self.refused.push(about(setting, words));
+    }
+
+    /// Against a row.
+    fn refuse_row(&mut self, at: &Place, table: &str, words: &str) {
+        self.refused
+            .push(refusal(format!("{at}: {table}: {words}")));
+    }
+}
+
+/// Puts what a file says of `modules` into memory, over what is there. On any refusal memory stays
+/// as it was.
 pub(crate) fn into_memory(
     engine: &Engine,
     file: &File,
     modules: &[Module],
-) -> Result<u64, Vec<Refusal>> {
-    let mut refused = Vec::new();
-    if let Err(more) = file.process() {
-        refused.extend(more);
+) -> Result<Told, Vec<Refusal>> {
+    let mut told = Told::default();
+    match file.process() {
+        Ok(settings) => told.warnings = settings.warnings,
+        Err(refused) => told.refused = refused,
     }
-    let mut count = 0;
     let outcome = engine.transaction(|conn| {
-        for setting in &file.settings {
-            let group = GROUPS
-                .iter()
-                .find(|(name, module)| *name == setting.name && modules.contains(module));
-            let list = LISTS
-                .iter()
-                .find(|(name, _, _, module)| *name == setting.name && modules.contains(module));
-            count += match (group, list) {
-                (Some((_, module)), _) => variables(conn, file, setting, *module, &mut refused)?,
-                (_, Some((_, table, others, _))) => {
-                    rows(conn, file, setting, table, others, &mut refused)?
-                }
-                (None, None) => 0,
-            };
-        }
+        put(conn, file, modules, &mut told)?;
         // Everything or nothing.
-        if refused.is_empty() {
-            Ok(count)
+        if told.refused.is_empty() {
+            Ok(())
         } else {
             Err(SqlError(String::new()))
         }
     });
     match outcome {
-        Ok(count) => Ok(count),
-        Err(error) if refused.is_empty() => Err(vec![refusal(error.0)]),
-        Err(_) => Err(refused),
+        Ok(()) => Ok(told),
+        Err(error) if told.refused.is_empty() => Err(vec![refusal(error.0)]),
+        Err(_) => Err(told.refused),
     }
+}
+
+/// Puts what can be taken of a file into memory, so that all reasons against it can be told at once:
+/// those of the rows that cannot, and those that a LOAD would have against the others.
+pub(crate) fn as_far_as_possible(engine: &Engine, file: &File) -> Told {
+    let mut told = Told::default();
+    let outcome = engine.transaction(|conn| put(conn, file, Module::ALL, &mut told));
+    told.refused
+        .extend(outcome.err().map(|error| refusal(error.0)));
+    told
+}
+
+fn put(
+    conn: &Connection,
+    file: &File,
+    modules: &[Module],
+    told: &mut Told,
+) -> Result<(), SqlError> {
+    for setting in &file.settings {
+        let group = GROUPS
+            .iter()
+            .find(|(name, module)| *name == setting.name && modules.contains(module));
+        let list = LISTS
+            .iter()
+            .find(|(name, _, _, module)| *name == setting.name && modules.contains(module));
+        match (group, list) {
+            (Some((_, module)), _) => variables(conn, setting, *module, told)?,
+            (_, Some(list)) => rows(conn, setting, list, told)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
 }
 
 fn variables(
     conn: &Connection,
-    file: &File,
     setting: &Setting,
     module: Module,
-    refused: &mut Vec<Refusal>,
-) -> Result<u64, SqlError> {
+    told: &mut Told,
+) -> Result<(), SqlError> {
     let Value::Group(variables) = &setting.value else {
-        refused.push(wrong(file, setting, "must be a group of variables"));
-        return Ok(0);
+        told.refuse(setting, "must be a group of variables");
+        return Ok(());
     };
+    let prefix = module.prefix().unwrap_or_default();
     let mut insert =
         conn.prepare("INSERT OR REPLACE INTO main.global_variables VALUES (?1, ?2)")?;
-    let mut count = 0;
     for variable in variables {
-        let name = format!("{}{}", module.prefix().unwrap_or_default(), variable.name);
-        let Some(known) = config::Variable::named(&name) else {
-            refused.push(wrong(
-                file,
-                variable,
-                &format!("is not a variable of {}", setting.name),
-            ));
-            continue;
+        let known = match names::variable(&setting.name, prefix, &variable.name) {
+            Meant::Plainly(known) => known,
+            Meant::Nearly(known, words) => {
+                told.warn(variable, &words);
+                known
+            }
+            Meant::Nothing(words) => {
+                told.warn(variable, &words);
+                continue;
+            }
         };
-        let Some(text) = variable.value.one(WORDS) else {
-            refused.push(wrong(file, variable, "must be one value"));
+        let Some(text) = spelled(known, &variable.value) else {
+            told.refuse(variable, "must be one value");
             continue;
         };
         match known.check(text) {
-            Ok(text) => count += insert.execute([name, text])? as u64,
-            Err(reason) => refused.push(refusal(format!(
-                "{} line {}: {reason}",
-                file.name, variable.line
-            ))),
+            Ok(text) => told.count += insert.execute([known.name, &text])? as u64,
+            Err(reason) if is_harmless(known) => {
+                let stays = in_memory(conn, known)?;
+                let words = format!("{}: {reason}, so it stays {stays}", variable.at);
+                told.warnings.push(refusal(words));
+            }
+            Err(reason) => {
+                let words = format!("{}: {reason}", variable.at);
+                told.refused.push(refusal(words));
+            }
         }
     }
-    Ok(count)
+    Ok(())
 }
 
-/// The column that SQLite fills by itself with the next number, where a table has one.
-fn numbered(conn: &Connection, table: &str) -> Result<Option<String>, SqlError> {
-    let mut select = conn.prepare(
-        "SELECT name FROM pragma_table_info(?1, 'main') WHERE pk = 1 AND type = 'INTEGER'",
-    )?;
-    let mut names = select.query_map([table], |row| row.get(0))?;
-    Ok(names.next().transpose()?)
+/// A value as a variable spells it: true and false are 1 and 0 for one that is a number.
+fn spelled<'v>(known: &Variable, value: &'v Value) -> Option<&'v str> {
+    if !matches!(known.kind, Kind::Int { .. }) {
+        return value.one(WORDS);
+    }
+    let text = value.one(NUMBERS)?;
+    let word = WORDS
+        .iter()
+        .position(|word| text.eq_ignore_ascii_case(word));
+    Some(word.map_or(text, |at| NUMBERS[at]))
 }
 
-/// The columns of a table, and whether they hold numbers.
-fn columns(conn: &Connection, table: &str) -> Result<Vec<(String, bool)>, SqlError> {
-    let mut select =
-        conn.prepare("SELECT name, type LIKE '%INT%' FROM pragma_table_info(?1, 'main')")?;
-    let columns = select.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(columns.collect::<Result<_, _>>()?)
+/// Whether a start may go on with the value of before where the file has an impossible one, as
+/// ProxySQL does. Not with another address than the operator wanted, nor past a firewall.
+fn is_harmless(known: &Variable) -> bool {
+    let guards = IF_UNREADABLE.iter().any(|(name, _)| *name == known.name);
+    !guards && !matches!(known.kind, Kind::Interfaces | Kind::Networks)
+}
+
+fn in_memory(conn: &Connection, known: &Variable) -> Result<String, SqlError> {
+    let sql =
+        "SELECT CAST(variable_value AS TEXT) FROM main.global_variables WHERE variable_name = ?1";
+    let value = conn.query_row(sql, [known.name], |row| row.get(0));
+    Ok(value.optional()?.unwrap_or_else(|| known.default.into()))
 }
 
 fn rows(
     conn: &Connection,
-    file: &File,
     setting: &Setting,
-    table: &str,
-    others: &[(&str, &str)],
-    refused: &mut Vec<Refusal>,
-) -> Result<u64, SqlError> {
+    (_, table, others, _): &List,
+    told: &mut Told,
+) -> Result<(), SqlError> {
     let Value::List(rows) = &setting.value else {
-        refused.push(wrong(file, setting, "must be a list of groups"));
-        return Ok(0);
+        told.refuse(setting, "must be a list of groups");
+        return Ok(());
     };
-    let (columns, numbered) = (columns(conn, table)?, numbered(conn, table)?);
-    let mut count = 0;
+    let constraints = Constraints::of(conn, table)?;
+    let marks = vec!["?"; constraints.columns.len()].join(", ");
+    let mut insert = conn.prepare(&format!(
+        "INSERT OR REPLACE INTO main.{table} VALUES ({marks})"
+    ))?;
+    let mut seen = Seen::default();
     for row in rows {
         let Value::Group(cells) = row else {
-            refused.push(wrong(file, setting, "must be a list of groups"));
+            told.refuse(setting, "must be a list of groups");
             continue;
         };
-        let (mut names, mut values, mut known) = (Vec::new(), Vec::new(), true);
-        for cell in cells {
-            let name = others
-                .iter()
-                .find(|(other, _)| *other == cell.name)
-                .map_or(cell.name.as_str(), |(_, name)| name);
-            let column = columns
-                .iter()
-                .find(|(column, _)| column.eq_ignore_ascii_case(name));
-            match (column, cell.value.one(NUMBERS)) {
-                (Some((column, is_number)), Some(text)) => {
-                    let word = WORDS
-                        .iter()
-                        .position(|word| *is_number && text.eq_ignore_ascii_case(word));
-                    names.push(format!("\"{column}\""));
-                    values.push(word.map_or(text, |at| NUMBERS[at]));
-                }
-                (Some(_), _) => {
-                    refused.push(wrong(file, cell, "must be one value"));
-                    known = false;
-                }
-                (None, _) => {
-                    refused.push(wrong(file, cell, &format!("is not a column of {table}")));
-                    known = false;
-                }
-            }
-        }
-        if !known {
+        let at = cells.first().map_or(&setting.at, |cell| &cell.at);
+        let Some(values) = whole(&constraints, cells, table, others, told) else {
             continue;
-        }
-        let line = cells.first().map_or(setting.line, |cell| cell.line);
+        };
         // Otherwise each time that the file is read adds one more.
-        if let Some(number) = numbered
-            .as_ref()
-            .filter(|number| !names.contains(&format!("\"{number}\"")))
-        {
-            refused.push(refusal(format!(
-                "{} line {line}: {table}: a row must say its {number}",
-                file.name
-            )));
+        let number = constraints.numbered.filter(|at| values[*at] == Cell::Null);
+        if let Some(number) = number {
+            let number = &constraints.columns[number].name;
+            told.refuse_row(at, table, &format!("a row must say its {number}"));
             continue;
         }
-        let marks = vec!["?"; names.len()].join(", ");
-        let insert = if names.is_empty() {
-            format!("INSERT OR REPLACE INTO main.{table} DEFAULT VALUES")
-        } else {
-            format!(
-                "INSERT OR REPLACE INTO main.{table} ({}) VALUES ({marks})",
-                names.join(", ")
-            )
-        };
-        match conn.execute(&insert, rusqlite::params_from_iter(values)) {
-            Ok(_) => count += 1,
-            Err(error) => {
-                refused.push(refusal(format!(
-                    "{} line {line}: {table}: {}",
-                    file.name,
-                    SqlError::from(error)
-                )));
+        let broken = constraints.broken(conn, &values)?;
+        if !broken.is_empty() {
+            for words in broken {
+                told.refuse_row(at, table, &words);
             }
+            continue;
+        }
+        match seen.add(&constraints, &values, at) {
+            Some(Again::Same(first)) => {
+                let first = first.seen_from(at);
+                let words = format!("{at}: {table}: the row of {first} once more; it counts once");
+                told.warnings.push(refusal(words));
+                continue;
+            }
+            Some(Again::Other(key, first)) => {
+                let first = first.seen_from(at);
+                told.refuse_row(at, table, &format!("another row with {key} is in {first}"));
+                continue;
+            }
+            None => {}
+        }
+        match insert.execute(params_from_iter(values)) {
+            Ok(_) => told.count += 1,
+            Err(error) => told.refuse_row(at, table, &SqlError::from(error).0),
         }
     }
-    Ok(count)
+    Ok(())
+}
+
+/// A row with a value for each of its columns; `None` if one was refused.
+fn whole(
+    constraints: &Constraints,
+    cells: &[Setting],
+    table: &str,
+    others: &[(&str, &str)],
+    told: &mut Told,
+) -> Option<Vec<Cell>> {
+    let columns = &constraints.columns;
+    let mut values: Vec<_> = columns
+        .iter()
+        .map(|column| column.default.clone())
+        .collect();
+    let mut set_by: Vec<Option<&Setting>> = vec![None; columns.len()];
+    let mut is_whole = true;
+    for cell in cells {
+        let other = others.iter().find(|(other, _)| *other == cell.name);
+        let name = other.map_or(cell.name.as_str(), |(_, name)| name);
+        let Some(at) = constraints.column(name) else {
+            let known = columns.iter().map(|column| column.name.as_str());
+            let known = known.chain(others.iter().map(|(other, _)| *other));
+            let words = names::unknown(&cell.name, &format!("column of {table}"), known);
+            told.warn(cell, &words);
+            continue;
+        };
+        if let Some(before) = set_by[at].replace(cell) {
+            let (before, first) = (&before.name, before.at.seen_from(&cell.at));
+            told.refuse(cell, &format!("is what '{before}' in {first} is, too"));
+            is_whole = false;
+        } else if let Some(text) = cell.value.one(NUMBERS) {
+            values[at] = if columns[at].is_number {
+                number(text)
+            } else {
+                Cell::Text(text.to_owned())
+            };
+        } else {
+            told.refuse(cell, "must be one value");
+            is_whole = false;
+        }
+    }
+    is_whole.then_some(values)
+}
+
+/// A text in a column of numbers, as SQLite would keep it: a number if it is one.
+fn number(text: &str) -> Cell {
+    let word = WORDS
+        .iter()
+        .position(|word| text.eq_ignore_ascii_case(word));
+    let trimmed = word.map_or(text, |at| NUMBERS[at]).trim();
+    let whole = trimmed.strip_suffix(".0").unwrap_or(trimmed);
+    match whole.parse() {
+        Ok(number) => Cell::Integer(number),
+        Err(_) => Cell::Text(text.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -367,12 +471,23 @@ mod tests {
     use crate::engine::{Reply, View};
 
     fn loaded(name: &str, text: &str) -> Result<(Engine, u64), Vec<String>> {
+        let (engine, told) = told(name, text)?;
+        Ok((engine, told.count))
+    }
+
+    fn told(name: &str, text: &str) -> Result<(Engine, Told), Vec<String>> {
         let engine = Engine::open(None, View::Admin).unwrap();
         let file = File::parse(name, text).map_err(|refusal| vec![refusal.to_string()])?;
-        let count = into_memory(&engine, &file, Module::ALL);
-        count
-            .map(|count| (engine, count))
+        let told = into_memory(&engine, &file, Module::ALL);
+        told.map(|told| (engine, told))
             .map_err(|all| all.iter().map(ToString::to_string).collect())
+    }
+
+    /// A file that is taken, and its warnings.
+    fn warned(text: &str) -> (Engine, Vec<String>) {
+        let (engine, told) = told("p.cnf", text).unwrap();
+        let warnings = told.warnings.iter().map(ToString::to_string).collect();
+        (engine, warnings)
     }
 
     fn rows(engine: &Engine, sql: &str) -> Vec<Vec<String>> {
@@ -483,7 +598,7 @@ apply = 1
         .unwrap_err();
         assert_eq!(
             refused,
-            ["p.cnf line 1: mysql_users: CHECK constraint failed: active IN (0,1)"]
+            ["p.cnf line 1: mysql_users: active must be a whole number; 'yes' is not"]
         );
     }
 
@@ -523,21 +638,159 @@ apply = 1
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_with_its_line_and_nothing_is_loaded() {
-        let text = "datadirr=\"x\"\nmysql_variables={ thread=4\n max_connections=0 }\nmysql_servers=( { address=\"a\" hostgroup=0\n prot=1 } )\n\
-                    mysql_users=( { username=\"u\", active=7 } )\nscheduler=1";
+    fn what_cannot_be_honoured_is_refused_with_its_line_and_nothing_is_loaded() {
+        let text = "datadir={}\nmysql_variables={ threads=4\n interfaces=\"nowhere\" }\nmysql_servers=( { address=\"a\" hostgroup=0 } )\n\
+                    mysql_users=( { username=\"u\", active=7 } )\nscheduler=1\nmysql_servers_ssl_params=( 1 )";
         let refused = loaded("p.cnf", text).unwrap_err();
         assert_eq!(
             refused,
             [
-                "p.cnf line 1: 'datadirr' is not a setting",
-                "p.cnf line 2: 'thread' is not a variable of mysql_variables",
-                "p.cnf line 3: mysql-max_connections must be from 1 to 1000000; '0' is not",
-                "p.cnf line 5: 'prot' is not a column of mysql_servers",
-                "p.cnf line 6: mysql_users: CHECK constraint failed: active IN (0,1)",
-                "p.cnf line 7: 'scheduler' must be a list of groups",
+                "p.cnf line 1: 'datadir' must be one value",
+                "p.cnf line 3: mysql-interfaces must be a list of ip:port or /path separated by ';'; 'nowhere' is not",
+                "p.cnf line 5: mysql_users: active must be 0 or 1; '7' is not",
+                "p.cnf line 6: 'scheduler' must be a list of groups",
+                "p.cnf line 7: 'mysql_servers_ssl_params' must be a list of groups",
             ]
         );
         assert_eq!(loaded("m.toml", "a = 1\nb = ").unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn unknown_names_are_warnings_that_say_what_was_meant() {
+        let text = r#"admin_variables = { hash_passwords=true
+  debug=true  admin-web_enabled="true" threads=7 }
+mysql_variables = { interfaces="127.0.0.1:6033"
+  forward_autocommit=false mysql-auditlog_filename="audit" conect_timeout_server=3000 mysql-client_found_rows=true }
+mysql-hostgroups = { writer=10 }
+mysql_severs = ()
+pgsql_servers = ()
+mysql_servers = ( { address="127.0.0.1", port=3306, hostgroup=0, connect_timeout=5, max_conections=7 } )
+uuid = "x"
+"#;
+        let (engine, warnings) = warned(text);
+        assert_eq!(
+            warnings,
+            [
+                "p.cnf line 5: 'mysql-hostgroups' is no setting of this version and is left out",
+                "p.cnf line 6: 'mysql_severs' is no setting of this version and is left out; did you mean 'mysql_servers'?",
+                "p.cnf line 7: 'pgsql_servers' is left out: Millrace does not speak PostgreSQL's protocol",
+                "p.cnf line 9: 'uuid' is accepted, and has no effect here",
+                "p.cnf line 1: 'hash_passwords' is a variable of older versions of ProxySQL and is left out; now mysql_users takes \
+                 passwords in clear and hashed, and keeps them as they are written",
+                "p.cnf line 2: 'debug' is a variable of older versions of ProxySQL and is left out; now `errorlog` names the file of the log",
+                "p.cnf line 2: 'admin-web_enabled' is read as 'web_enabled': names in admin_variables stand without 'admin-'",
+                "p.cnf line 2: 'threads' is left out: it is no variable of admin_variables, but one of mysql_variables; write it there",
+                "p.cnf line 4: 'forward_autocommit' is a variable of older versions of ProxySQL and is left out; now autocommit belongs to \
+                 the session and is set on every connection that serves it",
+                "p.cnf line 4: 'mysql-auditlog_filename' is read as 'auditlog_filename': names in mysql_variables stand without 'mysql-'",
+                "p.cnf line 4: 'conect_timeout_server' is no variable of mysql_variables and is left out; did you mean 'connect_timeout_server'?",
+                "p.cnf line 4: 'mysql-client_found_rows' is a variable of older versions of ProxySQL and is left out; now \
+                 mysql-server_capabilities offers CLIENT_FOUND_ROWS, and each client chooses",
+                "p.cnf line 8: 'connect_timeout' is no column of mysql_servers and is left out",
+                "p.cnf line 8: 'max_conections' is no column of mysql_servers and is left out; did you mean 'max_connections'?",
+            ]
+        );
+        assert_eq!(
+            rows(
+                &engine,
+                "SELECT hostname, max_connections FROM mysql_servers"
+            ),
+            [["127.0.0.1", "1000"]]
+        );
+        let set = "SELECT * FROM global_variables WHERE variable_name IN ('admin-web_enabled', 'mysql-auditlog_filename', 'mysql-threads')";
+        assert_eq!(
+            rows(&engine, set),
+            [
+                ["admin-web_enabled", "true"],
+                ["mysql-auditlog_filename", "audit"]
+            ]
+        );
+    }
+
+    #[test]
+    fn a_number_takes_true_and_false_and_keeps_what_it_had_where_it_is_given_an_impossible_one() {
+        let text = "mysql_variables = { set_query_lock_on_hostgroup=false\n handle_warnings=\"TRUE\"\n stacksize=8388608\n\
+                    threads=0\n max_connections=\"many\"\n multiplexing=\"maybe\"\n default_charset=\"klingon\" have_compress=0 }";
+        let (engine, warnings) = warned(text);
+        assert_eq!(
+            warnings,
+            [
+                "p.cnf line 3: mysql-stacksize must be from 262144 to 4194304; '8388608' is not, so it stays 1048576",
+                "p.cnf line 4: mysql-threads must be from 1 to 255; '0' is not, so it stays 4",
+                "p.cnf line 5: mysql-max_connections must be from 1 to 1000000; 'many' is not, so it stays 10000",
+                "p.cnf line 6: mysql-multiplexing must be true or false; 'maybe' is not, so it stays true",
+                "p.cnf line 7: mysql-default_charset must be the name of a character set; 'klingon' is not, so it stays utf8",
+            ]
+        );
+        assert_eq!(
+            rows(&engine, "SELECT * FROM global_variables ORDER BY 1"),
+            [
+                ["mysql-handle_warnings", "1"],
+                ["mysql-have_compress", "false"],
+                ["mysql-set_query_lock_on_hostgroup", "0"]
+            ]
+        );
+        // Read over other values, it is those that stay.
+        let later = File::parse("p.cnf", "mysql_variables={ handle_warnings=5 }").unwrap();
+        let later = into_memory(&engine, &later, Module::ALL).unwrap().warnings;
+        assert!(later[0].words.ends_with("so it stays 1"), "{later:?}");
+        let guard = "mysql_variables={ firewall_whitelist_enabled=\"maybe\" }";
+        assert!(
+            loaded("p.cnf", guard).is_err(),
+            "nobody may pass a firewall"
+        );
+    }
+
+    #[test]
+    fn rows_that_break_a_constraint_are_told_all_at_once_in_words() {
+        let text = r#"mysql_replication_hostgroups = (
+  { writer_hostgroup=10 reader_hostgroup=10 },
+  { reader_hostgroup=20 },
+  { writer_hostgroup=1, reader_hostgroup=2, check_type="often" },
+  { writer_hostgroup=3, reader_hostgroup=2 } )
+mysql_servers = (
+  { address="a" },
+  { port=70000 weight="heavy" },
+  { address="a" comment="another" },
+  { address="a" },
+  { address="b" hostname="c" } )
+mysql_query_rules = ( { rule_id=1 replace_pattern="x" flagIN=-1 }, { rule_id=2 attributes="{" } )
+mysql_aws_aurora_hostgroups = ( { writer_hostgroup=1 reader_hostgroup=0 domain_name="aws" max_lag_ms=5 } )
+mysql_query_rules_fast_routing = ( { username="u" schemaname="s" flagIN=0 destination_hostgroup=1 } )
+"#;
+        assert_eq!(
+            loaded("p.cnf", text).unwrap_err(),
+            [
+                "p.cnf line 2: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 10",
+                "p.cnf line 3: mysql_replication_hostgroups: writer_hostgroup is missing",
+                "p.cnf line 4: mysql_replication_hostgroups: check_type must be read_only, innodb_read_only, super_read_only, \
+                 read_only|innodb_read_only or read_only&innodb_read_only; 'often' is not",
+                "p.cnf line 8: mysql_servers: hostname is missing",
+                "p.cnf line 8: mysql_servers: weight must be a whole number; 'heavy' is not",
+                "p.cnf line 8: mysql_servers: port must be from 0 to 65535; '70000' is not",
+                "p.cnf line 9: mysql_servers: another row with hostgroup_id 0, hostname a, port 3306 is in line 7",
+                "p.cnf line 11: 'hostname' is what 'address' in line 11 is, too",
+                "p.cnf line 12: mysql_query_rules: flagIN must be at least 0; '-1' is not",
+                "p.cnf line 12: mysql_query_rules: replace_pattern needs a match_pattern",
+                "p.cnf line 12: mysql_query_rules: attributes must be JSON, or empty; '{' is not",
+                "p.cnf line 13: mysql_aws_aurora_hostgroups: reader_hostgroup must be at least 1; '0' is not",
+                "p.cnf line 13: mysql_aws_aurora_hostgroups: domain_name must begin with '.'; 'aws' does not",
+                "p.cnf line 13: mysql_aws_aurora_hostgroups: max_lag_ms must be from 10 to 600000; '5' is not",
+            ]
+        );
+        let twice = "mysql_servers = ( { address=\"a\" },\n { address=\"a\" } )";
+        let (engine, warnings) = warned(twice);
+        assert_eq!(
+            warnings,
+            ["p.cnf line 2: mysql_servers: the row of line 1 once more; it counts once"]
+        );
+        assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_servers"), [["1"]]);
+        let shared = "mysql_replication_hostgroups = ( { writer_hostgroup=1, reader_hostgroup=2 },\n { writer_hostgroup=3, reader_hostgroup=2 } )";
+        assert_eq!(
+            loaded("p.cnf", shared).unwrap_err(),
+            [
+                "p.cnf line 2: mysql_replication_hostgroups: another row with reader_hostgroup 2 is in line 1"
+            ]
+        );
     }
 }

@@ -4,25 +4,26 @@
 //! Both become the same tree of settings, with line numbers; `load` puts it into the tables of
 //! memory.
 
+mod constraints;
 mod libconfig;
 mod load;
+mod names;
 mod save;
 mod tree;
 
 pub use load::{KNOWN, Settings};
 pub use save::text as saved;
-pub use tree::{Setting, Value};
+pub use tree::{Place, Setting, Value};
 
-pub(crate) use load::into_memory;
+pub(crate) use load::{as_far_as_possible, into_memory};
 
 use config::Refusal;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct File {
-    /// Its name, for messages.
-    pub name: String,
     /// What it says.
     pub settings: Vec<Setting>,
 }
@@ -33,23 +34,21 @@ impl File {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| refusal(format!("cannot read {name}: {error}")))?;
-        Self::parse(&name, &text)
+        Self::parse(&name, text)
     }
 
-    /// The same, of a text.
-    pub fn parse(name: &str, text: &str) -> Result<Self, Refusal> {
+    /// Reads a text as the file of this name.
+    pub fn parse(name: &str, text: impl Into<String>) -> Result<Self, Refusal> {
         let is_toml = Path::new(name).extension().is_some_and(|end| end == "toml");
+        let file: Arc<str> = name.into();
         let settings = if is_toml {
-            tree::from_toml(text)
+            tree::from_toml(&file, &text.into())
         } else {
-            libconfig::parse(text)
+            let read = |path: &Path| std::fs::read_to_string(path);
+            libconfig::parse(&file, text.into(), &read)
         };
-        let settings =
-            settings.map_err(|(line, words)| refusal(format!("{name} line {line}: {words}")))?;
-        Ok(Self {
-            name: name.to_owned(),
-            settings,
-        })
+        let settings = settings.map_err(|(at, words)| refusal(format!("{at}: {words}")))?;
+        Ok(Self { settings })
     }
 
     /// What it says of the process itself.

@@ -173,7 +173,12 @@ mod tests {
         let saved = text(first.conn()).unwrap();
         assert!(saved.contains("\tmax_connections=\"77\"\n"), "{saved}");
         let second = Engine::open(None, View::Admin).unwrap();
-        into_memory(&second, &File::parse("x.cnf", &saved).unwrap(), Module::ALL).unwrap();
+        into_memory(
+            &second,
+            &File::parse("x.cnf", saved.as_str()).unwrap(),
+            Module::ALL,
+        )
+        .unwrap();
         layers::add_defaults(second.conn()).unwrap();
         assert_eq!(text(second.conn()).unwrap(), saved);
         // A file knows no NULL; to a rule this is the same.

@@ -1,12 +1,41 @@
 //! What a configuration file says, whatever its grammar.
 
+use std::fmt;
+use std::sync::Arc;
+
+/// A line of a file, as messages name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the file: of several, the one that was included here.
+    pub file: Arc<str>,
+    /// Counted from 1.
+    pub line: usize,
+}
+
+impl Place {
+    /// This place as a reader of `other` finds it: without the name of a file that both share.
+    pub(super) fn seen_from(&self, other: &Self) -> String {
+        if self.file == other.file {
+            format!("line {}", self.line)
+        } else {
+            self.to_string()
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} line {}", self.file, self.line)
+    }
+}
+
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Its name.
     pub name: String,
     /// Where it stands.
-    pub line: usize,
+    pub at: Place,
     /// What it is set to.
     pub value: Value,
 }
@@ -35,26 +64,29 @@ impl Value {
     }
 }
 
-/// Why a text is no file of settings, and in which line.
-pub(super) type Wrong = (usize, String);
+/// Why a text is no file of settings, and where.
+pub(super) type Wrong = (Place, String);
 
 /// Reads TOML.
-pub(super) fn from_toml(text: &str) -> Result<Vec<Setting>, Wrong> {
-    let line_of = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+pub(super) fn from_toml(file: &Arc<str>, text: &str) -> Result<Vec<Setting>, Wrong> {
+    let line_of = |at: usize| Place {
+        file: file.clone(),
+        line: 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count(),
+    };
     let document = toml::de::DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(span.start));
-        (line, error.message().to_owned())
+        let start = error.span().map_or(0, |span| span.start);
+        (line_of(start), error.message().to_owned())
     })?;
     Ok(table(document.get_ref(), &line_of))
 }
 
-fn table(table: &toml::de::DeTable<'_>, line_of: &impl Fn(usize) -> usize) -> Vec<Setting> {
+fn table(table: &toml::de::DeTable<'_>, line_of: &impl Fn(usize) -> Place) -> Vec<Setting> {
     let mut settings: Vec<_> = table
         .iter()
         .map(|(name, inner)| {
             let setting = Setting {
                 name: name.get_ref().clone().into_owned(),
-                line: line_of(name.span().start),
+                at: line_of(name.span().start),
                 value: value(inner.get_ref(), line_of),
             };
             (name.span().start, setting)
@@ -64,7 +96,7 @@ fn table(table: &toml::de::DeTable<'_>, line_of: &impl Fn(usize) -> usize) -> Ve
     settings.into_iter().map(|(_, setting)| setting).collect()
 }
 
-fn value(value: &toml::de::DeValue<'_>, line_of: &impl Fn(usize) -> usize) -> Value {
+fn value(value: &toml::de::DeValue<'_>, line_of: &impl Fn(usize) -> Place) -> Value {
     use toml::de::DeValue;
     match value {
         DeValue::String(text) => Value::Scalar(text.clone().into_owned()),
