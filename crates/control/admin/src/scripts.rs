@@ -959,3 +959,18 @@ fn a_load_from_the_file_says_its_warnings() {
         );
     });
 }
+
+#[test]
+fn whoever_asks_for_help_is_told_the_main_commands() {
+    testing::with(Options::default(), |bench| async move {
+        for text in ["help", "HELP;", "?", "help 'servers'"] {
+            let rows = bench.rows(text).await;
+            let first = rows.first().map(|row| row[0].as_str());
+            assert_eq!(first, Some("SHOW TABLES"), "{text}");
+            assert!(
+                rows.iter()
+                    .any(|row| row[1].contains("docs/features/admin.md"))
+            );
+        }
+    });
+}

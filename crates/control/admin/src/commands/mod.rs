@@ -5,6 +5,7 @@
 //! here.
 
 mod gui;
+mod help;
 mod learn;
 mod moves;
 mod proxysql;
@@ -134,6 +135,7 @@ pub fn parse(text: &str, view: View) -> Command {
         "SHOW" => show::parse(&words, view),
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
+        "HELP" | "?" => Some(Command::Query(help::answer(view))),
         "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE"
         | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
             if view == View::Stats =>
