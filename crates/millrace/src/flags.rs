@@ -30,6 +30,10 @@ pub(crate) struct Flags {
         value_name = "DIR"
     )]
     pub(crate) datadir: Option<PathBuf>,
+    /// Read the configuration file, print every warning and error, and end: with 0 if a first start
+    /// could use it, else with 1. Opens no port and writes no file
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Stay in the foreground and write the log to standard error
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod check;
 mod flags;
 mod folder;
 mod start;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
     if flags.version {
         println!("Millrace version {}", env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
+    }
+    if flags.check {
+        return check::run(&flags);
     }
     let done = match &flags.instead {
         Some(Instead::Events { files }) => show_events(files).map_err(|reason| vec![reason]),
