@@ -439,6 +439,13 @@ fn whole(
             told.refuse(cell, &format!("is what '{before}' in {first} is, too"));
             is_whole = false;
         } else if let Some(text) = cell.value.one(NUMBERS) {
+            if text.contains('\x08') {
+                // No text of a table has one, and a pattern with it matches nothing.
+                told.warn(
+                    cell,
+                    "has a backspace for its \\b; write \\\\b for a word boundary",
+                );
+            }
             values[at] = if columns[at].is_number {
                 number(text)
             } else {
@@ -704,6 +711,22 @@ uuid = "x"
                 ["admin-web_enabled", "true"],
                 ["mysql-auditlog_filename", "audit"]
             ]
+        );
+    }
+
+    #[test]
+    fn a_backslash_and_b_is_a_backspace_and_said_to_be_none_of_an_expression() {
+        let text = r#"mysql_query_rules = ( { rule_id=1 match_pattern="\bSELECT\d" }, { rule_id=2 match_pattern="\\bSELECT" } )"#;
+        let (engine, warnings) = warned(text);
+        assert_eq!(
+            warnings,
+            [
+                r"p.cnf line 1: 'match_pattern' has a backspace for its \b; write \\b for a word boundary"
+            ]
+        );
+        assert_eq!(
+            rows(&engine, "SELECT match_pattern FROM mysql_query_rules"),
+            [["\x08SELECT\\d"], ["\\bSELECT"]]
         );
     }
 

@@ -139,6 +139,9 @@ fn quoted(text: &str) -> String {
             '\n' => out += "\\n",
             '\t' => out += "\\t",
             '\r' => out += "\\r",
+            c if c.is_ascii_control() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
             c => out.push(c),
         }
     }
@@ -159,7 +162,7 @@ mod tests {
         let first = Engine::open(None, View::Admin).unwrap();
         layers::add_defaults(first.conn()).unwrap();
         for sql in [
-            "INSERT INTO mysql_servers (hostgroup_id, hostname, comment) VALUES (1, 'a', 'say \"hi\"\\ and\ngo'), (2, 'b', '')",
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, comment) VALUES (1, 'a', 'say \"hi\"\\ and\ngo'), (2, 'b', 'a\x08b\x7f1\\x')",
             "INSERT INTO mysql_users (username, password) VALUES ('u', 'p;=')",
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, apply) VALUES (5, 1, '^SELECT \\d', 1)",
             "INSERT INTO mysql_query_rules (rule_id, match_pattern, re_modifiers) VALUES (6, 'x', NULL), (7, 'x', 'GLOBAL')",
