@@ -41,6 +41,8 @@ mod learn;
 mod observe;
 mod open;
 mod private;
+#[cfg(test)]
+mod published;
 mod route;
 mod rows;
 mod samples;
