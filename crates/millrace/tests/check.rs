@@ -11,7 +11,7 @@ impl Folder {
         let path =
             std::env::temp_dir().join(format!("millrace-check-{name}-{}", std::process::id()));
         fs::remove_dir_all(&path).ok();
-        fs::create_dir_all(&path).unwrap();
+        fs::create_dir_all(&path).expect("a folder can be made");
         Self(path)
     }
 }
@@ -29,7 +29,7 @@ fn check(file: &Path, datadir: &Path) -> Output {
         .arg("-D")
         .arg(datadir)
         .output()
-        .unwrap()
+        .expect("millrace can be run")
 }
 
 fn texts(output: &Output) -> (String, String) {

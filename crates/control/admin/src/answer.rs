@@ -16,6 +16,9 @@ use rusqlite::types::Value;
 use std::io;
 use std::path::Path;
 
+/// Warnings about a file in the answer of its LOAD; the log has all.
+const WARNINGS_SAID_MAX: usize = 100;
+
 /// Who asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
@@ -677,10 +680,15 @@ impl Shared {
         let file = self.config_file()?;
         let loaded = file::into_memory(&self.engine.borrow(), &file, &[module]);
         let told = loaded.map_err(|refused| because(module.words(), &refused))?;
-        let warnings: Vec<_> = told.warnings.iter().map(ToString::to_string).collect();
+        let mut warnings: Vec<_> = told.warnings.iter().map(ToString::to_string).collect();
         for warning in &warnings {
             let words = module.words();
             (self.hooks.log)(&format!("LOAD {words} FROM CONFIG: warning: {warning}"));
+        }
+        if warnings.len() > WARNINGS_SAID_MAX {
+            let more = warnings.len() - WARNINGS_SAID_MAX;
+            warnings.truncate(WARNINGS_SAID_MAX);
+            warnings.push(format!("and {more} more, which are in the log"));
         }
         self.cluster
             .edits_are_done(module, self.cluster.edited(module), false);

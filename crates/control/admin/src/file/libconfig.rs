@@ -119,7 +119,9 @@ impl Parser<'_> {
         }
         let at = self.source.at.clone();
         let name = self.quoted()?;
-        let folder = Path::new(&*at.file).parent().unwrap_or(Path::new(""));
+        let folder = Path::new(&*at.file)
+            .parent()
+            .unwrap_or_else(|| Path::new(""));
         let path = folder.join(&name);
         let shown = path.display().to_string();
         if self.outer.len() == INCLUDES_MAX {
