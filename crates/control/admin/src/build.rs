@@ -289,7 +289,7 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
     Ok((next, notices))
 }
 
-/// What there is to say of tables with rows that nothing here works by: `words` of how many there
+/// Words about tables with rows that nothing here works by: `words` of how many there
 /// are, and of what this version does not do.
 fn not_yet(conn: &Connection, module: Module, words: impl Fn(i64, &str) -> String) -> Vec<Refusal> {
     let mut told = Vec::new();

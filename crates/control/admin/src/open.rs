@@ -35,10 +35,10 @@ pub struct Options {
     pub start: Start,
 }
 
-/// What there is to say of a configuration file.
+/// Warnings and errors of a configuration file.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What a start would leave out, change or not act on.
+    /// Parts that a start would leave out, change or not act on.
     pub warnings: Vec<Refusal>,
     /// Why there would be no start.
     pub errors: Vec<Refusal>,

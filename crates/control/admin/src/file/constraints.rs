@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) is_number: bool,
-    /// What it has where a row says nothing.
+    /// Value where a row says nothing.
     pub(super) default: Value,
     is_needed: bool,
 }
@@ -67,7 +67,7 @@ impl Constraints {
         })
     }
 
-    /// What a whole row breaks, each as a sentence.
+    /// Constraints that a whole row breaks, each as a sentence.
     pub(super) fn broken(&self, conn: &Connection, row: &[Value]) -> Result<Vec<String>, SqlError> {
         let mut words = Vec::new();
         let mut told = Vec::new();
@@ -168,9 +168,9 @@ pub(super) struct Seen {
 
 /// A row that shares a key with one before it.
 pub(super) enum Again<'s> {
-    /// It is the one of this place once more.
+    /// The row of this place once more.
     Same(&'s Place),
-    /// It is another; the columns that are alike, and where that one stands.
+    /// Another row; the columns that are alike, and where the first stands.
     Other(String, &'s Place),
 }
 

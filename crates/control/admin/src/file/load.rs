@@ -190,12 +190,12 @@ fn about(setting: &Setting, words: &str) -> Refusal {
     refusal(format!("{}: '{}' {words}", setting.at, setting.name))
 }
 
-/// What became of a file.
+/// Outcome of a file: rows, warnings and reasons against it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// Rows and variables that were taken.
     pub(crate) count: u64,
-    /// What was left out or changed, and counts for nothing.
+    /// Names and values that were left out or read as others.
     pub(crate) warnings: Vec<Refusal>,
     /// Reasons against the file.
     pub(crate) refused: Vec<Refusal>,
