@@ -522,17 +522,17 @@ fn refused_starts(driver: Driver) -> Outcome {
         fails(
             &["-D", &other, "--initial"],
             &file,
-            "mysql_variables = { thraeds = 1 }",
+            "mysql_replication_hostgroups = ( { writer_hostgroup = 1 reader_hostgroup = 1 } )",
         )?,
-        "line 1: 'thraeds' is not a variable",
+        "line 1: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 1",
     )?;
     says(
         fails(
             &["-D", &other, "--initial"],
             &file,
-            "mysql_variables = { threads = 0 }",
+            "mysql_variables = { interfaces = \"nowhere\" }",
         )?,
-        "mysql-threads must be from 1 to 255",
+        "mysql-interfaces must be a list of ip:port",
     )?;
     says(
         fails(&["-D", &file.display().to_string()], &file, "")?,
