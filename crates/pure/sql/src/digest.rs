@@ -141,6 +141,8 @@ enum Kind {
     Operator,
     /// `'` or `"`.
     Quote,
+    /// `?`, which stands for a parameter.
+    Mark,
     Hash,
     /// Everything else, copied as it is.
     Other,
@@ -160,6 +162,7 @@ const KIND: [Kind; 256] = {
             b'+' | b'-' => Kind::Sign,
             b'*' | b'/' | b'%' => Kind::Operator,
             b'\'' | b'"' => Kind::Quote,
+            b'?' => Kind::Mark,
             b'#' => Kind::Hash,
             _ => Kind::Other,
         };
@@ -196,6 +199,9 @@ struct Pass<'a> {
     /// Folded groups in a row that end at `group_end`.
     groups: usize,
     group_end: usize,
+    /// The text is searched for parentheses up to here, and whether the last one opens a list.
+    searched: usize,
+    in_list: bool,
     /// Something was left out that is neither a comment nor a value.
     lacks: bool,
 }
@@ -209,6 +215,8 @@ impl<'a> Pass<'a> {
             prev: 0,
             groups: 0,
             group_end: 0,
+            searched: 0,
+            in_list: false,
             lacks: false,
         }
     }
@@ -235,6 +243,7 @@ impl<'a> Pass<'a> {
                     }
                     None => break,
                 },
+                Kind::Mark => self.parameters(at),
                 Kind::Hash => self.line_comment(at, 1),
                 Kind::Sign if is_dashes(sql, at) => self.line_comment(at, 3),
                 Kind::Operator if sql[at..].starts_with(b"/*") => self.block_comment(at),
@@ -275,6 +284,7 @@ impl<'a> Pass<'a> {
     /// statement does.
     #[inline]
     fn verbatim(&mut self, at: usize) -> usize {
+        self.fold_inside();
         let sql = self.sql;
         let window = &sql[at..sql.len().min(at + VERBATIM_MAX)];
         let mut length = 1;
@@ -288,7 +298,7 @@ impl<'a> Pass<'a> {
                 _ if (byte == b' ' || byte == b',' || byte == b'(')
                     && matches!(
                         window.get(length + 1).map(|&next| kind(next)),
-                        Some(Kind::Letter | Kind::Other)
+                        Some(Kind::Letter | Kind::Other | Kind::Mark)
                     ) =>
                 {
                     length += 1;
@@ -314,10 +324,29 @@ impl<'a> Pass<'a> {
         if length == 4 && !is_wordy(self.prev) && text.eq_ignore_ascii_case(b"null") {
             self.out.push(b'?');
         } else {
+            self.fold_inside();
             self.copy(text);
         }
         self.prev = text[length - 1];
         at + length
+    }
+
+    /// A parameter from `at`, and those behind it in its list.
+    #[inline]
+    fn parameters(&mut self, at: usize) -> usize {
+        let sql = self.sql;
+        let mut end = at + 1;
+        self.out.push(b'?');
+        loop {
+            end = match sql.get(end..) {
+                Some([b',', b'?', ..]) => end + 2,
+                Some([b',', b' ', b'?', ..]) => end + 3,
+                _ => break,
+            };
+            self.out.extend_from_slice(b",?");
+        }
+        self.prev = b'?';
+        end
     }
 
     #[inline]
@@ -387,6 +416,7 @@ impl<'a> Pass<'a> {
             self.drop_second_sign();
             self.out.push(b'?');
         } else {
+            self.fold_inside();
             self.copy(&sql[at..end]);
         }
         self.prev = sql[end - 1];
@@ -435,7 +465,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Blanks in a row are one, and none at the start, after `,` or `(`, or between an operator and
-    /// a number.
+    /// a number. A sign that was dropped leaves one blank before a string, and two before a name.
     #[inline]
     fn blanks(&mut self, at: usize) -> usize {
         let sql = self.sql;
@@ -443,8 +473,12 @@ impl<'a> Pass<'a> {
             .iter()
             .position(|&b| kind(b) != Kind::Blank)
             .map_or(sql.len(), |length| at + length);
-        let to_number = is_arithmetic(self.prev) && sql.get(end).is_some_and(u8::is_ascii_digit);
-        if !to_number {
+        let joins = match sql.get(end).map(|&byte| kind(byte)) {
+            Some(Kind::Digit) => is_arithmetic(self.prev),
+            Some(Kind::Quote) => kind(self.prev) == Kind::Sign && self.last() == b' ',
+            _ => false,
+        };
+        if !joins {
             self.blank();
         }
         self.prev = b' ';
@@ -469,6 +503,10 @@ impl<'a> Pass<'a> {
                 self.drop_blank();
                 self.out.push(byte);
             }
+            Kind::Open => {
+                self.fold_inside();
+                self.out.push(byte);
+            }
             Kind::Close => {
                 self.drop_blank();
                 self.fold();
@@ -491,15 +529,33 @@ impl<'a> Pass<'a> {
     }
 
     /// Whether a sign here belongs to the value after it. After a blank it does unless the blank
-    /// follows a literal or `)`: `a - 1` is `a ?`.
+    /// follows a literal, `()` or a literal and `)`: `a - 1` is `a ?`, `(a) - 1` is `(a) ?`, and
+    /// `f() - 1` is `f() -?`.
     fn is_unary(&self) -> bool {
         let value_follows = match kind(self.prev) {
-            Kind::Blank => !matches!(self.out[..], [] | [.., b')', b' ']),
+            Kind::Blank => match self.out[..] {
+                [] => false,
+                [.., before, b')', b' '] => is_wordy(before),
+                _ => true,
+            },
             Kind::Comma | Kind::Open => true,
-            Kind::Other => !matches!(self.prev, 0 | b'?' | b'`' | b'.' | b']' | b'}'),
+            Kind::Other => !matches!(self.prev, 0 | b'`' | b'.' | b']' | b'}'),
             _ => false,
         };
         value_follows && self.last() != b'?'
+    }
+
+    /// How many `?,` in a row `text` ends with.
+    fn pairs(text: &[u8]) -> usize {
+        let four = text
+            .rchunks_exact(8)
+            .take_while(|pairs| pairs == b"?,?,?,?,")
+            .count()
+            * 4;
+        four + text[..text.len() - 2 * four]
+            .rchunks_exact(2)
+            .take_while(|pair| pair == b"?,")
+            .count()
     }
 
     /// `?,?,?,?,?` before a closing parenthesis becomes `?,?,?,...`. The last value may be any one
@@ -509,22 +565,44 @@ impl<'a> Pass<'a> {
         let Some(last) = self.out.len().checked_sub(1) else {
             return;
         };
-        let list = &self.out[..last];
-        let four = list
-            .rchunks_exact(8)
-            .take_while(|pairs| pairs == b"?,?,?,?,")
-            .count()
-            * 4;
-        let pairs = four
-            + list[..last - 2 * four]
-                .rchunks_exact(2)
-                .take_while(|pair| pair == b"?,")
-                .count();
-        if pairs > limit {
+        if let [.., b'.', b'.', b'.', b',', byte] = self.out[..] {
+            self.lacks |= byte != b'?';
+            self.out.truncate(last - 1);
+            return;
+        }
+        let pairs = Self::pairs(&self.out[..last]);
+        if pairs > limit && self.is_in_list(last - 2 * pairs) {
             self.lacks |= self.out[last] != b'?';
             self.out.truncate(last - 2 * (pairs - limit));
             self.out.extend_from_slice(b"...");
         }
+    }
+
+    /// Something else follows `?,?,?,?,?,` in a list: that becomes `?,?,?,...,`.
+    #[inline]
+    fn fold_inside(&mut self) {
+        if self.out.ends_with(b"?,?,") {
+            self.fold_before();
+        }
+    }
+
+    fn fold_before(&mut self) {
+        let limit = self.options.grouping_limit;
+        let (pairs, end) = (Self::pairs(self.out), self.out.len());
+        if pairs > limit + 1 && self.is_in_list(end - 2 * pairs) {
+            self.out.truncate(end - 2 * (pairs - limit));
+            self.out.extend_from_slice(b"...,");
+        }
+    }
+
+    /// Whether the last parenthesis before `at` is an opening one: behind `f(…)` nothing is folded.
+    fn is_in_list(&mut self, at: usize) -> bool {
+        let from = self.searched.min(at);
+        if let Some(found) = memchr::memrchr2(b'(', b')', &self.out[from..at]) {
+            self.in_list = self.out[from + found] == b'(';
+        }
+        self.searched = at;
+        self.in_list
     }
 
     /// `(?,?,?,...),(?,?,?,...),…` keeps so many groups and ends in `...`. Only folded groups
@@ -546,6 +624,7 @@ impl<'a> Pass<'a> {
         self.groups = if follows { self.groups + 1 } else { 1 };
         if self.groups > limit {
             self.out.truncate(self.group_end);
+            (self.searched, self.in_list) = (self.searched.min(self.group_end), false);
             if self.groups == limit + 1 {
                 self.out.extend_from_slice(b",...");
             }
@@ -637,16 +716,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Blanks and one `;` at the end go, unless the `;` is all there is.
+    /// Blanks and every `;` at the end go, unless a `;` is all there is.
     fn trim(&mut self) {
-        while self.last() == b' ' {
+        while self.last() == b' ' || self.last() == b';' && self.out.len() > 1 {
             self.out.pop();
-        }
-        if self.out.len() > 1 && self.last() == b';' {
-            self.out.pop();
-            while self.last() == b' ' {
-                self.out.pop();
-            }
         }
     }
 }
