@@ -186,6 +186,39 @@ pub fn remembered(raw: &mut Raw) -> Result<String, String> {
     Ok(without_early_flags(raw, &seen))
 }
 
+/// Types that a MariaDB tells of in a field of their own, in whatever answers with columns.
+///
+/// # Errors
+/// The connection broke, or what came was no answer.
+pub fn typed(raw: &mut Raw) -> Result<String, String> {
+    const READ: &str = "SELECT id, doc, u, at, place, words FROM conf.typed ORDER BY id";
+    raw.ask(b"\x02conf", Expect::Simple)?;
+    let mut seen = raw.query(READ)?;
+    seen += &raw.query("SELECT JSON_ARRAY(1) AS made, 1 AS one")?;
+    seen += &raw.query("SELECT 1 AS one; SELECT doc FROM conf.typed WHERE id = 1")?;
+    seen += &raw.query("SHOW WARNINGS")?;
+    seen += &raw.query("SELECT no_such_column")?;
+    seen += &raw.query("SHOW WARNINGS")?;
+    let nth = raw.statements.len();
+    seen += &raw.prepare(READ)?;
+    seen += &raw.prepare("SELECT doc, ? AS param FROM conf.typed WHERE id < ? ORDER BY id")?;
+    for _ in 0..2 {
+        seen += &raw.execute(nth, 0, b"")?;
+        seen += &raw.execute(nth + 1, 0, b"\0\x01\x03\0\x03\0\x05\0\0\0\x09\0\0\0")?;
+        seen += &raw.execute(nth, 1, b"")?;
+        seen += &raw.fetch(nth, 1)?;
+        seen += &raw.fetch(nth, 9)?;
+    }
+    seen += &raw.ask(b"\x04typed\0", Expect::FieldList)?;
+    Ok(without_early_flags(raw, &seen))
+}
+
+/// The table that [`typed`] reads.
+pub const TYPED: [&str; 2] = [
+    "CREATE OR REPLACE TABLE conf.typed (id INT PRIMARY KEY, doc JSON, u UUID, at INET6, place POINT, words VARCHAR(20))",
+    "INSERT INTO conf.typed VALUES (1, '{\"k\": 1}', UUID(), '::1', POINT(1, 2), 'one'), (2, NULL, NULL, NULL, NULL, NULL)",
+];
+
 /// What was seen, but for the flags and warnings of an EOF before rows: Millrace says those of the
 /// connection before the statement there.
 #[must_use]

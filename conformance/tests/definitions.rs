@@ -38,6 +38,15 @@ fn main() {
         ),
         ("in_lanes_each_client_is_answered_in_its_own_form", lanes),
         ("with_nothing_between_it_is_the_servers_affair", through),
+        ("types_of_columns_are_told_to_who_asked_for_them", typed),
+        (
+            "types_of_columns_are_kept_for_who_asked_for_them",
+            typed_from_the_cache,
+        ),
+        (
+            "a_server_without_types_of_columns_leaves_them_empty",
+            typed_by_both,
+        ),
     ])
 }
 
@@ -366,4 +375,126 @@ fn through(driver: Driver) -> Outcome {
         trials::until("1", || proxy.admin(sessions))?;
     }
     Ok(())
+}
+
+/// Each form of a client of MariaDB.
+fn typed_forms() -> Vec<Caps> {
+    let mut forms = Vec::new();
+    for types in [0, caps::MARIADB_EXTENDED_TYPES] {
+        for remembers in [0, caps::MARIADB_CACHE_METADATA] {
+            for eof in [0, caps::DEPRECATE_EOF] {
+                forms.push(types | remembers | eof | caps::MULTI_STATEMENTS);
+            }
+        }
+    }
+    forms
+}
+
+/// A MariaDB with a table of JSON and the like.
+fn with_types() -> Result<Option<Server>, String> {
+    let Some(server) = warmed(Vendor::MariaDb)? else {
+        return Ok(None);
+    };
+    let mut owner = Raw::log_in(server.port, 0)?;
+    for sql in definitions::TYPED {
+        owner.query(sql)?;
+    }
+    Ok(Some(server))
+}
+
+fn typed(driver: Driver) -> Outcome {
+    let Some(server) = with_types()? else {
+        return Ok(());
+    };
+    let pooled = narrow(driver, &server)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users =
+        "{ username = \"app\", password = \"secret\", default_hostgroup = 0, fast_forward = 1 }"
+            .to_owned();
+    let through = Proxy::start(driver, &wish)?;
+    for port in [pooled.port, through.port] {
+        for form in typed_forms() {
+            let offered = Raw::log_in(port, form)?.has(form);
+            expect(offered, || format!("{form:x} is not offered"))?;
+            compared(server.port, port, |port| {
+                definitions::typed(&mut Raw::log_in(port, form)?)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn typed_from_the_cache(driver: Driver) -> Outcome {
+    let Some(server) = with_types()? else {
+        return Ok(());
+    };
+    let rules =
+        "{ rule_id = 1, active = 1, match_digest = \"^SELECT\", cache_ttl = 600000, apply = 1 }"
+            .to_owned();
+    let proxy = Proxy::start(
+        driver,
+        &Wish {
+            rules,
+            ..Wish::in_front_of(&server)
+        },
+    )?;
+    let read = "SELECT doc, id FROM conf.typed ORDER BY id";
+    let script = |port| {
+        let mut clients = typed_forms()
+            .into_iter()
+            .map(|form| Raw::log_in(port, form))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut seen = String::new();
+        for _ in 0..2 {
+            for client in &mut clients {
+                let mut here = client.query(read)?;
+                let nth = client.statements.len();
+                here += &client.prepare(read)?;
+                here += &client.execute(nth, 0, b"")?;
+                seen += &without_early_flags(client, &here);
+            }
+        }
+        Ok(seen)
+    };
+    compared(server.port, proxy.port, script)?;
+    // One fetches what the other lacked; then both have it, in either form.
+    let sent = || {
+        proxy.admin(
+            "SELECT COALESCE(SUM(count_star), 0) FROM stats.stats_mysql_query_digest WHERE hostgroup = 0 AND digest_text LIKE 'SELECT doc%'",
+        )
+    };
+    let before = sent()?;
+    let (mut plain, mut typed) = (
+        Raw::log_in(proxy.port, 0)?,
+        Raw::log_in(proxy.port, caps::MARIADB_EXTENDED_TYPES)?,
+    );
+    let answers = (plain.query(read)?, typed.query(read)?);
+    expect(
+        answers.1.contains("json") && !answers.0.contains("json"),
+        || format!("{answers:?}"),
+    )?;
+    same(&sent()?, &before)
+}
+
+fn typed_by_both(driver: Driver) -> Outcome {
+    let Some(mysql) = warmed(Vendor::MySql)? else {
+        return Ok(());
+    };
+    let mut wish = Wish::in_front_of(&mysql);
+    wish.variables = wish
+        .variables
+        .replace("caching_sha2_password", "mysql_native_password")
+        .lines()
+        .filter(|line| !line.contains("server_version"))
+        .chain(["server_version = \"11.4.2-MariaDB\""])
+        .collect::<Vec<_>>()
+        .join("\n");
+    let proxy = Proxy::start(driver, &wish)?;
+    let mut client = Raw::log_in(proxy.port, caps::MARIADB_EXTENDED_TYPES)?;
+    expect(client.has(caps::MARIADB_EXTENDED_TYPES), || {
+        "it is not offered".to_owned()
+    })?;
+    let told = client.query("SELECT id AS n FROM conf.numbers WHERE id = 1")?;
+    // The empty field stands before the part of fixed length.
+    expect(told.contains("\\x01n\\x02id\\x00\\x0c"), || told.clone())
 }

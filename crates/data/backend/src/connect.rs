@@ -33,7 +33,8 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::SESSION_TRACK
     | caps::DEPRECATE_EOF
     | caps::QUERY_ATTRIBUTES
-    | caps::MARIADB_BULK;
+    | caps::MARIADB_BULK
+    | caps::MARIADB_EXTENDED_TYPES;
 
 /// What follows the client, because it changes what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS

@@ -1,6 +1,6 @@
 //! A result as it is kept, and as it is written for one client: with or without
-//! CLIENT_DEPRECATE_EOF and the byte that says whether columns are described, with that session's
-//! flags.
+//! CLIENT_DEPRECATE_EOF, MariaDB's extended types and the byte that says whether columns are
+//! described, with that session's flags.
 
 use crate::gathered::Said;
 use crate::names::TableNames;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use wire::caps::{self, Caps};
 use wire::outline::Outline;
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
-use wire::{ok, status};
+use wire::{definition, ok, status};
 
 /// What a result's flags say of the result, or of session state that is in its key. The others are
 /// the session's.
@@ -25,6 +25,8 @@ pub struct Made {
     rows_at: usize,        // <= packets.len()
     /// Its columns are not described.
     bare: bool,
+    /// [`caps::MARIADB_EXTENDED_TYPES`], if its columns are described with them, or nothing.
+    types: Caps,
     /// Number of the last definition.
     definitions_seq: u8,
     /// Number of the last packet here.
@@ -88,6 +90,7 @@ impl Made {
             definitions_at,
             rows_at,
             bare,
+            types: caps & caps::MARIADB_EXTENDED_TYPES,
             definitions_seq,
             last_seq,
             status,
@@ -97,7 +100,8 @@ impl Made {
 
     /// Whether a client with these caps can read it.
     fn fits(&self, caps: Caps) -> bool {
-        !self.bare || caps::has(caps, caps::OPTIONAL_METADATA)
+        (!self.bare || caps::has(caps, caps::OPTIONAL_METADATA))
+            && (!caps::has(caps, caps::MARIADB_EXTENDED_TYPES) || self.types != 0)
     }
 
     /// Appends it for a client with these caps. `session`: the flags of the session that gets it.
@@ -115,7 +119,8 @@ impl Made {
         };
         out.reserve(self.packets.len() + 32);
         let tells = caps::tells_of_definitions(caps);
-        if caps::has(caps, caps::DEPRECATE_EOF) && !tells {
+        let differs = definition::differs(self.types, caps);
+        if caps::has(caps, caps::DEPRECATE_EOF) && !tells && !differs {
             out.extend_from_slice(&self.packets);
             let mut seq = self.last_seq.wrapping_add(1);
             packet::append_with(out, &mut seq, |out| end.write_end(out, caps));
@@ -123,6 +128,13 @@ impl Made {
         }
         let (first, rest) = self.packets.split_at(self.definitions_at);
         let (definitions, rows) = rest.split_at(self.rows_at - self.definitions_at);
+        let mut written = Vec::new();
+        let definitions = if differs {
+            definition::write_packets(&mut written, definitions, self.types, caps);
+            &written
+        } else {
+            definitions
+        };
         let spared = told.is_some_and(|told| self.spares(caps, definitions, told));
         packet::append_with(out, &mut 1, |out| {
             out.extend_from_slice(&first[HEADER_LEN..]);
@@ -266,6 +278,13 @@ impl Entry {
         self.made.fits(caps)
     }
 
+    /// Whether it lacks only the types that a client with these caps is told, so that a newer one
+    /// serves more.
+    #[must_use]
+    pub fn lacks_types(&self, caps: Caps) -> bool {
+        !self.fits(caps) && self.fits(caps & !caps::MARIADB_EXTENDED_TYPES)
+    }
+
     /// Appends it for a client with these caps, which it [fits](Self::fits). `session`:
     /// SERVER_STATUS_* flags of the session that gets it. `told`: what the client remembers of the
     /// columns of what it executes.
@@ -376,6 +395,27 @@ mod tests {
                 new.write(&mut out, caps, status::AUTOCOMMIT, None);
                 assert_eq!(out, response(caps, rows, flags), "{rows} rows");
             }
+        }
+    }
+
+    #[test]
+    fn types_of_columns_are_for_who_asked_for_them() {
+        let written = |caps| {
+            let mut out = Vec::new();
+            let mut writer = wire::resultset::Writer::new(&mut out, 0, caps, 2);
+            writer.columns(&[wire::resultset::Column::text("a")]);
+            writer.text_row([Some(&b"x"[..])]);
+            writer.end(0);
+            out
+        };
+        let types = caps::MARIADB_EXTENDED_TYPES;
+        let with = Made::read(&written(NEW | types), NEW | types, said(1, 2)).unwrap();
+        let without = Made::read(&written(NEW), NEW, said(1, 2)).unwrap();
+        assert!(with.fits(NEW) && with.fits(NEW | types) && !without.fits(NEW | types));
+        for caps in [NEW, OLD, NEW | types, OLD | types] {
+            let mut out = Vec::new();
+            with.write(&mut out, caps, 2, None);
+            assert_eq!(out, written(caps), "{caps:x}");
         }
     }
 

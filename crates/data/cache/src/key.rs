@@ -4,8 +4,9 @@
 use std::net::IpAddr;
 use wire::caps::{self, Caps};
 
-/// Capabilities that change nothing of a result's packets, or only its EOFs and the byte that says
-/// whether columns are described, which an entry has in all forms. All others are a part of the
+/// Capabilities that change nothing of a result's packets, or only its EOFs, the byte that says
+/// whether columns are described and the types that are told of them, which an entry has in all
+/// forms. All others are a part of the
 /// key, also those that nobody knows yet. Who wants no definitions has set a variable, which is in
 /// the key.
 const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
@@ -27,6 +28,7 @@ const WITHOUT_EFFECT: Caps = caps::LONG_PASSWORD
     | caps::DEPRECATE_EOF
     | caps::OPTIONAL_METADATA
     | caps::MARIADB_CACHE_METADATA
+    | caps::MARIADB_EXTENDED_TYPES
     | caps::ZSTD
     | caps::MULTI_FACTOR
     | caps::SSL_VERIFY_SERVER_CERT

@@ -183,6 +183,7 @@ impl Session {
         };
         self.core.tally.up(Counter::QueryCacheCountGet);
         let renewal = match self.core.cache.get(&key, &asked) {
+            Found::This(entry) if entry.lacks_types(self.caps) => None,
             Found::This(entry) => {
                 self.core.scratch.give(key);
                 if is_too_long(&entry, job) || !entry.fits(self.caps) {

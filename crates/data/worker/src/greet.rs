@@ -66,8 +66,9 @@ fn of_mysql(epoch: &Epoch) -> caps::Caps {
     }
 }
 
-/// What MariaDB has of its own: bulk execute, where all servers are known to have it; and that
-/// clients remember columns, which is between them and us. A greeting that has bits of MariaDB's
+/// What MariaDB has of its own: bulk execute, where all servers are known to have it; extended types
+/// of columns, which are left empty where a server has none; and that clients remember columns,
+/// which is between them and us. A greeting that has bits of MariaDB's
 /// own leaves out the one that stands for MySQL.
 fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
     if !epoch.claims_mariadb() {
@@ -80,7 +81,12 @@ fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps 
     } else {
         0
     };
-    match bulk | remember {
+    let types = if claimed(epoch) >= [10, 5, 2] {
+        caps::MARIADB_EXTENDED_TYPES
+    } else {
+        0
+    };
+    match bulk | types | remember {
         0 => offered,
         own => offered & !caps::LONG_PASSWORD | own,
     }

@@ -20,8 +20,10 @@ use wire::{Malformed, caps, command, packet};
 const ACKNOWLEDGED: u8 = 0xEF;
 
 /// Capabilities that change only how statements are executed and answered, of which a log has none.
-const OF_STATEMENTS: caps::Caps =
-    caps::MARIADB_BULK | caps::MARIADB_CACHE_METADATA | caps::OPTIONAL_METADATA;
+const OF_STATEMENTS: caps::Caps = caps::MARIADB_BULK
+    | caps::MARIADB_CACHE_METADATA
+    | caps::MARIADB_EXTENDED_TYPES
+    | caps::OPTIONAL_METADATA;
 
 /// Header and first byte of a packet.
 const HEAD_LEN: usize = packet::HEADER_LEN + 1;

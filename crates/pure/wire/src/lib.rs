@@ -26,6 +26,7 @@ mod collations;
 pub mod command;
 pub mod connect_attributes;
 pub mod crypt;
+pub mod definition;
 pub mod downstream;
 pub mod ed25519;
 pub mod errors;

@@ -100,9 +100,9 @@ impl Moved {
                 .and_then(|at| known.get(at))
             {
                 Some(definition) => packet::append(&mut out, &mut seq, definition),
-                None => {
-                    packet::append_with(&mut out, &mut seq, |out| Column::parameter().write(out))
-                }
+                None => packet::append_with(&mut out, &mut seq, |out| {
+                    Column::parameter().write(out, client);
+                }),
             }
         }
         match end {
@@ -306,7 +306,7 @@ mod tests {
         let mut seq = 2;
         for name in ["x", "y"] {
             packet::append_with(&mut behind, &mut seq, |out| {
-                Column::integer(name).write(out)
+                Column::integer(name).write(out, 0);
             });
         }
         let told = moved(3, &[2, 0])
@@ -320,7 +320,7 @@ mod tests {
             Column::integer("x"),
         ] {
             let mut payload = Vec::new();
-            wanted.write(&mut payload);
+            wanted.write(&mut payload, 0);
             assert_eq!(packets.next(), Ok(&payload[..]));
         }
     }

@@ -85,7 +85,7 @@ mod tests {
     fn definitions(names: &[&str], mut seq: u8) -> Vec<u8> {
         let mut out = Vec::new();
         for name in names {
-            packet::append_with(&mut out, &mut seq, |out| Column::text(*name).write(out));
+            packet::append_with(&mut out, &mut seq, |out| Column::text(*name).write(out, 0));
         }
         out
     }

@@ -25,7 +25,7 @@
 use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::read::Reader;
-use crate::{Malformed, ok, status};
+use crate::{Malformed, definition, ok, status};
 
 mod recode;
 mod report;
@@ -181,6 +181,8 @@ enum Taken {
     Columns,
     /// What was prepared, and whether definitions follow.
     Prepared,
+    /// The definition of a column or parameter, where it may have to be written anew.
+    Definition,
     /// The EOF between definitions and what follows them.
     DefinitionsEof,
     /// An OK packet.
@@ -224,6 +226,8 @@ pub struct Response {
     continued: bool,
     next_seq: u16, // <= ANY_SEQ
     definitions_left: u32,
+    /// Definitions decide something, too: they are another's form.
+    takes_definitions: bool,
     /// The beginning of a packet that the last chunk cut before it could be judged, or while it has
     /// to be whole.
     held: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
@@ -267,6 +271,7 @@ impl Response {
             continued: false,
             next_seq: ANY_SEQ,
             definitions_left: 0,
+            takes_definitions: false,
             held: Vec::new(),
             form: Form::None,
             last: Vec::new(),
@@ -286,6 +291,11 @@ impl Response {
         self
     }
 
+    /// Takes the definitions of columns, where a client with these caps has them in another form.
+    fn take_definitions_for(&mut self, client: Caps) {
+        self.takes_definitions = definition::differs(self.caps, client);
+    }
+
     /// Waits for the answer to another command; everything about the former one is forgotten.
     pub fn restart(&mut self, expect: Expect, caps: Caps) {
         self.caps = caps;
@@ -295,6 +305,7 @@ impl Response {
         self.continued = false;
         self.next_seq = ANY_SEQ;
         self.definitions_left = 0;
+        self.takes_definitions = false;
         self.form = Form::None;
         [&mut self.held, &mut self.last, &mut self.changes]
             .into_iter()
@@ -389,7 +400,7 @@ impl Response {
                     self.number(seq)?;
                     let taken = self.take(payload, Some(at))?;
                     watch.take(taken, seq, payload, Some(at));
-                    self.tell_of_none(taken, watch);
+                    self.taken(taken, watch);
                     at += HEADER_LEN + len;
                 }
             }
@@ -461,7 +472,7 @@ impl Response {
                     self.number(seq)?;
                     let taken = self.take(payload, None)?;
                     watch.take(taken, seq, payload, None);
-                    self.tell_of_none(taken, watch);
+                    self.taken(taken, watch);
                 }
             }
         }
@@ -514,8 +525,9 @@ impl Response {
     fn judge(&self, first: u8, len: usize) -> Result<Verdict, Malformed> {
         let take = match self.next {
             Next::First | Next::DefinitionsEof(_) | Next::Simple | Next::Prepared => true,
-            Next::Definitions(_) | Next::Line => first == ok::ERR_HEADER,
-            Next::Fields => first >= ok::EOF_HEADER,
+            Next::Definitions(_) => first == ok::ERR_HEADER || self.takes_definitions,
+            Next::Line => first == ok::ERR_HEADER,
+            Next::Fields => first >= ok::EOF_HEADER || self.takes_definitions,
             Next::Rows => match first {
                 ok::ERR_HEADER => true,
                 // A text row that begins with 0xFE has a value of 16 MiB or more there, so its
@@ -569,9 +581,12 @@ impl Response {
         }
     }
 
-    /// Where definitions are left out, and no EOF stands for their end.
-    fn tell_of_none(&self, taken: Taken, watch: &mut impl Watch) {
-        if self.said.bare && caps::has(self.caps, caps::DEPRECATE_EOF) {
+    /// What follows a packet that was taken. Where definitions are left out, no EOF may stand for
+    /// their end.
+    fn taken(&mut self, taken: Taken, watch: &mut impl Watch) {
+        if taken == Taken::Definition {
+            self.skipped(watch);
+        } else if self.said.bare && caps::has(self.caps, caps::DEPRECATE_EOF) {
             let ends = match (taken, self.said.prepared) {
                 (Taken::Columns, _) => 1,
                 (Taken::Prepared, Some(p)) => u8::from(p.params > 0) + u8::from(p.columns > 0),
@@ -615,6 +630,8 @@ impl Response {
         }
         match self.next {
             Next::First => self.take_first(first, payload, at),
+            Next::Definitions(_) => Ok(Taken::Definition),
+            Next::Fields if first < ok::EOF_HEADER => Ok(Taken::Definition),
             Next::DefinitionsEof(then) => {
                 self.take_eof(payload)?;
                 // A cursor was opened: its rows come by COM_STMT_FETCH.

@@ -122,18 +122,21 @@ impl Column {
         self
     }
 
-    /// Writes the payload of a column definition.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        self.write_with(out, false);
+    /// Writes the payload of a column definition for a client with these caps.
+    pub fn write(&self, out: &mut Vec<u8>, caps: Caps) {
+        self.write_with(out, caps, false);
     }
 
-    fn write_with(&self, out: &mut Vec<u8>, default: bool) {
+    fn write_with(&self, out: &mut Vec<u8>, caps: Caps, default: bool) {
         out.lenenc_bytes(b"def");
         out.lenenc_bytes(self.schema.as_bytes());
         out.lenenc_bytes(self.table.as_bytes());
         out.lenenc_bytes(self.org_table.as_bytes());
         out.lenenc_bytes(self.name.as_bytes());
         out.lenenc_bytes(self.org_name.as_bytes());
+        if caps::has(caps, caps::MARIADB_EXTENDED_TYPES) {
+            out.lenenc_bytes(b"");
+        }
         out.u8(0x0C);
         out.u16(self.charset);
         out.u32(self.length);
@@ -196,9 +199,10 @@ impl<'a> Writer<'a> {
 
     /// The definitions of columns.
     fn define<'c>(&mut self, columns: impl Iterator<Item = &'c Column>) {
+        let caps = self.caps;
         if !self.bare {
             for column in columns {
-                self.packet(|o| column.write(o));
+                self.packet(|o| column.write(o, caps));
             }
         }
         self.eof();
@@ -236,12 +240,14 @@ impl<'a> Writer<'a> {
         self.define(columns.iter());
     }
 
-    /// The same with definitions as a server has written them.
+    /// The head of a result set, with definitions as a server has written them, without extended
+    /// types.
     pub fn columns_as_said<'d>(&mut self, definitions: impl ExactSizeIterator<Item = &'d [u8]>) {
         self.count(definitions.len());
+        let caps = self.caps;
         if !self.bare {
             for definition in definitions {
-                self.packet(|o| o.bytes(definition));
+                self.packet(|o| crate::definition::write(o, definition, 0, caps));
             }
         }
         self.eof();
@@ -316,8 +322,9 @@ impl<'a> Writer<'a> {
 
     /// The answer to COM_FIELD_LIST: definitions with default values, without a count.
     pub fn field_list(&mut self, columns: &[Column]) {
+        let caps = self.caps;
         for c in columns.iter().filter(|_| !self.bare) {
-            packet::append_with(self.out, &mut self.seq, |o| c.write_with(o, true));
+            packet::append_with(self.out, &mut self.seq, |o| c.write_with(o, caps, true));
         }
         self.end(0);
     }
@@ -486,7 +493,7 @@ mod tests {
             ..Column::integer("a").of("test", "t")
         };
         let mut out = Vec::new();
-        column.write(&mut out);
+        column.write(&mut out, 0);
         assert_eq!(
             out,
             b"\x03def\x04test\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0"

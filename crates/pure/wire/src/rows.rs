@@ -28,7 +28,8 @@ impl Shape {
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// The payloads of the columns' definitions, from left to right; none where they were left out.
+    /// The payloads of the columns' definitions without extended types, from left to right; none
+    /// where they were left out.
     pub definitions: Vec<Vec<u8>>,
     /// Columns, from left to right.
     pub shapes: Vec<Shape>,
@@ -112,17 +113,17 @@ fn each(
             vec![Shape::UNTOLD; columns.ok_or(Malformed::new("impossible number of columns"))?];
     }
     for _ in found.shapes.len() as u64..columns {
-        let definition = next()?;
-        let mut r = Reader::new(&definition);
-        for _ in 0..6 {
-            r.lenenc_bytes()?;
-        }
+        let came = next()?;
+        let mut definition = Vec::with_capacity(came.len());
+        crate::definition::write(&mut definition, &came, caps, 0);
+        let field = crate::definition::field(&definition, 0)?;
+        let mut r = Reader::new(&definition[field.end..]);
         r.take(1 + 2 + 4)?;
         found.shapes.push(Shape {
             kind: Type(r.u8()?),
             flags: r.u16()?,
         });
-        found.definitions.push(definition.into_owned());
+        found.definitions.push(definition);
     }
     if !caps::has(caps, caps::DEPRECATE_EOF) {
         next()?;
@@ -140,7 +141,12 @@ fn each(
 
 /// Fuzz target: any bytes are read, or refused.
 pub fn fuzz_rows(data: &[u8]) {
-    for caps in [0, caps::DEPRECATE_EOF, caps::OPTIONAL_METADATA] {
+    for caps in [
+        0,
+        caps::DEPRECATE_EOF,
+        caps::OPTIONAL_METADATA,
+        caps::MARIADB_EXTENDED_TYPES,
+    ] {
         if let Ok(found) = read(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }

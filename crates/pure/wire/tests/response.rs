@@ -437,7 +437,7 @@ fn result_of(rows: &[usize], first: u8, caps: Caps) -> Vec<u8> {
     let mut seq = 1;
     packet::append(&mut out, &mut seq, &[1]);
     packet::append_with(&mut out, &mut seq, |o| {
-        wire::resultset::Column::text("x").write(o)
+        wire::resultset::Column::text("x").write(o, caps);
     });
     if !caps::has(caps, caps::DEPRECATE_EOF) {
         packet::append(&mut out, &mut seq, b"\xfe\0\0\x02\0");

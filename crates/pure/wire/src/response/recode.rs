@@ -1,7 +1,8 @@
 //! A response written anew for a client whose caps differ from those of the backend: with or
 //! without CLIENT_DEPRECATE_EOF and CLIENT_SESSION_TRACK. So all backend connections can have both,
 //! whatever their clients have. And with the byte that says whether the definitions of columns
-//! follow, for clients that expect it.
+//! follow, for clients that expect it. And without MariaDB's extended types, for clients that did
+//! not ask for them ([`definition`]).
 //!
 //! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before
 //! them moves all that follow.
@@ -20,7 +21,7 @@ use crate::caps::{self, Caps};
 use crate::outline::Outline;
 use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::track::Wish;
-use crate::{Malformed, ok, status};
+use crate::{Malformed, definition, ok, status};
 use std::sync::Arc;
 
 /// Follows one response and writes it for the client as it comes.
@@ -99,7 +100,8 @@ impl Recode {
     /// before the command, for an EOF that the server does not send; the flags after the command
     /// come too late for it.
     pub fn expect(expect: Expect, server: Caps, client: Caps, status: u16) -> Self {
-        let response = Response::expect(expect, server);
+        let mut response = Response::expect(expect, server);
+        response.take_definitions_for(client);
         Self {
             response,
             server,
@@ -171,6 +173,7 @@ impl Recode {
     /// True if a client with these caps needs it; if not, bytes can be passed on as they are.
     pub const fn is_needed(server: Caps, client: Caps) -> bool {
         (server ^ client) & (caps::DEPRECATE_EOF | caps::SESSION_TRACK) != 0
+            || definition::differs(server, client)
             || caps::tells_of_definitions(server) != caps::tells_of_definitions(client)
     }
 
@@ -486,8 +489,15 @@ impl Watch for Copy<'_> {
     }
 
     fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], _: Option<usize>) {
+        if taken == Taken::Definition {
+            self.eof_if_due();
+            let (server, client) = (self.server, self.client);
+            return self.packet(seq.wrapping_add(*self.shift), |out| {
+                definition::write(out, payload, server, client);
+            });
+        }
         let ok = match taken {
-            Taken::AsIs | Taken::Columns | Taken::Prepared => ok::Ok::default(),
+            Taken::AsIs | Taken::Columns | Taken::Prepared | Taken::Definition => ok::Ok::default(),
             Taken::DefinitionsEof | Taken::Ok | Taken::End => self.said(payload),
         };
         let wished = self
@@ -529,7 +539,9 @@ impl Watch for Copy<'_> {
             Taken::DefinitionsEof => {
                 self.packet(out_seq, |o| ok::write_eof(o, ok.warnings, ok.status))
             }
-            Taken::AsIs => self.packet(out_seq, |o| o.extend_from_slice(payload)),
+            Taken::AsIs | Taken::Definition => {
+                self.packet(out_seq, |o| o.extend_from_slice(payload))
+            }
             Taken::Columns => self.columns(payload, out_seq),
             Taken::Prepared => self.prepared(payload, out_seq),
             Taken::Ok => self.packet(out_seq, |o| ok.write(o, client)),
@@ -574,7 +586,11 @@ pub fn fuzz_recode(data: &[u8]) {
             0
         }
     };
-    let (server, client) = (with(8, 16) | byte(64), with(32, 64) | byte(128));
+    let types = |set: bool| if set { caps::MARIADB_EXTENDED_TYPES } else { 0 };
+    let (server, client) = (
+        with(8, 16) | byte(64) | types(cut & 2 != 0),
+        with(32, 64) | byte(128) | types(cut & 4 != 0),
+    );
     let mut recode = Recode::expect(expect, server, client, status::AUTOCOMMIT);
     if kind & 128 != 0 {
         recode.of_a_call();

@@ -1,5 +1,5 @@
-//! A response that a client gets as it comes, but for session changes that it did not ask for, and
-//! a byte that says that definitions of columns follow.
+//! A response that a client gets as it comes, but for session changes that it did not ask for, a
+//! byte that says that definitions of columns follow, and definitions of another form.
 //!
 //! The server may have been asked to tell more than the client was to hear, or agreed with us on
 //! less than the client did. Bytes pass untouched while it tells nothing; of a packet that may have
@@ -9,11 +9,11 @@ use super::{Expect, Follow, Response, Taken, Watch};
 use crate::caps::{self, Caps};
 use crate::packet::{self, HEADER_LEN};
 use crate::track::Wish;
-use crate::{Malformed, ok};
+use crate::{Malformed, definition, ok};
 use std::sync::Arc;
 
 /// Follows one response to a client with the caps of the server, but for those that say whether
-/// definitions follow.
+/// definitions follow and what they tell.
 #[derive(Debug)]
 pub struct Sift {
     response: Response,
@@ -38,8 +38,10 @@ impl Sift {
     /// changes than it wished for, all if that is `None`.
     #[must_use]
     pub fn expect(expect: Expect, server: Caps, client: Caps, wish: Option<Arc<Wish>>) -> Self {
+        let mut response = Response::expect(expect, server);
+        response.take_definitions_for(client);
         Self {
-            response: Response::expect(expect, server),
+            response,
             caps: server,
             client,
             wish,
@@ -98,18 +100,12 @@ impl Sift {
         all.extend_from_slice(&bytes[..used]);
         let mut out = Vec::with_capacity(all.len());
         let mut from = 0;
-        for Found {
-            at,
-            seq,
-            payload,
-            adds,
-        } in look.found
-        {
+        for Found { at, len, seq, how } in look.found {
             // What was cut began where that began that was kept back.
             let at = at.map_or(0, |at| at + before);
             out.extend_from_slice(&all[from..at]);
-            from = at + HEADER_LEN + payload.len();
-            self.write(&mut out, seq, &payload, adds);
+            from = at + HEADER_LEN + len;
+            self.write(&mut out, seq, &all[at + HEADER_LEN..from], how);
         }
         let to = all.len() - later; // held has no more than what came and was kept back
         out.extend_from_slice(&all[from..to]);
@@ -117,27 +113,31 @@ impl Sift {
         Ok((Sifted::Instead(out), followed))
     }
 
-    fn write(&self, out: &mut Vec<u8>, mut seq: u8, payload: &[u8], adds: bool) {
-        let said = ok::Ok::read(payload, self.caps);
-        let (Ok(said), Some(wish), false) = (said, &self.wish, adds) else {
-            return packet::append_with(out, &mut seq, |out| {
+    fn write(&self, out: &mut Vec<u8>, mut seq: u8, payload: &[u8], how: How) {
+        packet::append_with(out, &mut seq, |out| match how {
+            How::WithByte => {
                 out.extend_from_slice(payload);
-                out.extend(adds.then_some(1));
-            });
-        };
-        let changes = wish.of(said.changes);
-        let said = said.with_changes(&changes);
-        packet::append_with(out, &mut seq, |out| {
-            if payload[0] == ok::OK_HEADER {
-                said.write(out, self.caps)
-            } else {
-                said.write_end(out, self.caps)
+                out.push(1);
             }
+            How::Defined => definition::write(out, payload, self.caps, self.client),
+            How::WithWished => match (ok::Ok::read(payload, self.caps), &self.wish) {
+                (Ok(said), Some(wish)) => {
+                    let changes = wish.of(said.changes);
+                    let said = said.with_changes(&changes);
+                    if payload[0] == ok::OK_HEADER {
+                        said.write(out, self.caps)
+                    } else {
+                        said.write_end(out, self.caps)
+                    }
+                }
+                _ => out.extend_from_slice(payload),
+            },
         });
     }
 }
 
-/// Looks for OK packets with changes, and for those to which the byte is to be added.
+/// Looks for OK packets with changes, for definitions of another form, and for packets to which the
+/// byte is to be added.
 struct Look {
     caps: Caps,
     wished: bool,
@@ -152,32 +152,46 @@ struct Adds {
     prepared: bool,
 }
 
+/// A packet that the client gets changed.
 struct Found {
+    /// Where its header begins in the chunk, if all of it lies there.
     at: Option<usize>,
+    len: usize,
     seq: u8,
-    payload: Vec<u8>,
-    /// It gets the byte.
-    adds: bool,
+    how: How,
+}
+
+/// How a packet is changed.
+#[derive(Clone, Copy)]
+enum How {
+    /// Behind it a byte says that definitions follow.
+    WithByte,
+    /// It is a definition in the client's form.
+    Defined,
+    /// It tells the session changes that were wished for.
+    WithWished,
 }
 
 impl Watch for Look {
     fn take(&mut self, taken: Taken, seq: u8, payload: &[u8], at: Option<usize>) {
         let may_tell = self.wished && matches!(taken, Taken::Ok | Taken::End) && payload.len() >= 7;
-        let adds = match taken {
-            Taken::Columns => self.adds.columns,
-            Taken::Prepared => self.adds.prepared,
-            _ => false,
+        let how = match taken {
+            Taken::Columns if self.adds.columns => How::WithByte,
+            Taken::Prepared if self.adds.prepared => How::WithByte,
+            Taken::Definition => How::Defined,
+            _ if may_tell
+                && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty()) =>
+            {
+                How::WithWished
+            }
+            _ => return,
         };
-        if adds
-            || may_tell && ok::Ok::read(payload, self.caps).is_ok_and(|ok| !ok.changes.is_empty())
-        {
-            self.found.push(Found {
-                at,
-                seq,
-                payload: payload.to_vec(),
-                adds,
-            });
-        }
+        self.found.push(Found {
+            at,
+            len: payload.len(),
+            seq,
+            how,
+        });
     }
 }
 
@@ -261,7 +275,12 @@ mod tests {
 
     #[test]
     fn a_byte_is_added_where_the_client_expects_one_however_the_answer_is_cut() {
-        for byte in [caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA] {
+        for byte in [
+            caps::OPTIONAL_METADATA,
+            caps::MARIADB_CACHE_METADATA,
+            caps::MARIADB_EXTENDED_TYPES,
+            caps::MARIADB_EXTENDED_TYPES | caps::OPTIONAL_METADATA,
+        ] {
             let client = CAPS | byte;
             let result = |caps| {
                 let mut out = Vec::new();
