@@ -47,6 +47,10 @@ fn main() {
             "a_server_without_types_of_columns_leaves_them_empty",
             typed_by_both,
         ),
+        (
+            "an_execution_with_other_columns_than_the_client_knows_says_so",
+            other_columns,
+        ),
     ])
 }
 
@@ -497,4 +501,45 @@ fn typed_by_both(driver: Driver) -> Outcome {
     let told = client.query("SELECT id AS n FROM conf.numbers WHERE id = 1")?;
     // The empty field stands before the part of fixed length.
     expect(told.contains("\\x01n\\x02id\\x00\\x0c"), || told.clone())
+}
+
+/// The status of an execution's last packet, for a client with or without CLIENT_DEPRECATE_EOF.
+fn other_columns(driver: Driver) -> Outcome {
+    const READ: &str = "SELECT * FROM conf.wider WHERE id = ?";
+    const ONE: &[u8] = b"\0\x01\x03\0\x01\0\0\0";
+    for vendor in [Vendor::MariaDb, Vendor::MySql] {
+        let Some(server) = warmed(vendor)? else {
+            continue;
+        };
+        for proxy in [
+            Proxy::start(driver, &Wish::in_front_of(&server))?,
+            narrow(driver, &server)?,
+        ] {
+            for eof in [0, caps::DEPRECATE_EOF] {
+                compared(server.port, proxy.port, |port| {
+                    let mut owner = Raw::log_in(port, eof)?;
+                    owner.query("DROP TABLE IF EXISTS conf.wider")?;
+                    owner.query("CREATE TABLE conf.wider (id INT)")?;
+                    owner.query("INSERT INTO conf.wider VALUES (1)")?;
+                    let mut clients = [Raw::log_in(port, eof)?, Raw::log_in(port, eof)?];
+                    let mut seen = String::new();
+                    for client in &mut clients {
+                        client.prepare(READ)?;
+                        seen += &client.execute(0, 0, ONE)?;
+                    }
+                    for change in ["ADD more INT", "ADD still_more INT", "DROP more"] {
+                        owner.query(&format!("ALTER TABLE conf.wider {change}"))?;
+                        for _ in 0..2 {
+                            for client in &mut clients {
+                                seen += &client.execute(0, 0, ONE)?;
+                            }
+                        }
+                    }
+                    expect(seen.contains("\\\"\\x04"), || format!("no flag:\n{seen}"))?;
+                    Ok(without_early_flags(&owner, &seen))
+                })?;
+            }
+        }
+    }
+    Ok(())
 }

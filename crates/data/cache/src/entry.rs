@@ -7,7 +7,7 @@ use crate::names::TableNames;
 use crate::tables::Versions;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use wire::caps::{self, Caps};
-use wire::outline::Outline;
+use wire::outline::{Count, Outline};
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use wire::{definition, ok, status};
 
@@ -296,6 +296,12 @@ impl Entry {
         told: Option<&mut Option<Outline>>,
     ) {
         self.made.write(out, caps, session, told);
+    }
+
+    /// Columns.
+    #[must_use]
+    pub const fn columns(&self) -> Count {
+        Count::of(&self.made.packets)
     }
 
     /// Rows.

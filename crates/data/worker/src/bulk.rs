@@ -98,6 +98,7 @@ impl Session {
             client,
             cursor,
             outline,
+            columns: Cell::new(0),
             attributes: Attributes::NONE,
             bound,
             bindings: &Bindings::NONE,

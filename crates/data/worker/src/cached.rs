@@ -282,7 +282,8 @@ impl Session {
         let mut out = Vec::with_capacity(entry.len() + 32);
         if let What::Execute(execution) = job.what {
             let mut outline = execution.outline.get();
-            entry.write(&mut out, self.caps, self.flags(), Some(&mut outline));
+            let flags = self.flags() | execution.columns_flags(entry.columns());
+            entry.write(&mut out, self.caps, flags, Some(&mut outline));
             execution.outline.set(outline);
         } else {
             entry.write(&mut out, self.caps, self.flags(), None);

@@ -410,6 +410,11 @@ impl Session {
                 } else {
                     None
                 },
+                columns: if let What::Execute(execution) = job.what {
+                    execution.known_columns()
+                } else {
+                    None
+                },
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
@@ -430,7 +435,8 @@ impl Session {
                 Ok(reply) => {
                     match (job.what, &ask.shown) {
                         (What::Execute(execution), _) => {
-                            execution.outline.set(reply.outline(ask.outline))
+                            execution.outline.set(reply.outline(ask.outline));
+                            execution.told_columns(reply.response().columns());
                         }
                         (What::Prepare(preparing), Some(shown)) => {
                             preparing.outline.set(shown.outline.get())

@@ -4,6 +4,7 @@
 
 use crate::answer::Complaint;
 use crate::finds::found_by;
+use crate::prepared::Execution as Executing;
 use crate::ready::sees;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
@@ -20,6 +21,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::caps;
+use wire::outline::Count;
 use wire::response::{Expect, Outcome, Recode, Response};
 
 /// Longer statements do not join.
@@ -429,7 +431,10 @@ impl Session {
             None
         };
         let remembers = execution.is_some() && caps::has(self.caps, caps::MARIADB_CACHE_METADATA);
-        let (out, follower) = if remembers || Recode::is_needed(server, self.caps) {
+        let known = execution.and_then(Executing::known_columns);
+        let known = known.filter(|known| Count::of(&bytes).may_differ(*known));
+        let is_needed = remembers || known.is_some() || Recode::is_needed(server, self.caps);
+        let (out, follower) = if is_needed {
             let expect = if execution.is_some() {
                 Expect::Execute
             } else {
@@ -448,6 +453,12 @@ impl Session {
                 // What is kept for others has to be whole.
                 recode.spare(before, self.cached.filling.is_none());
             }
+            if let Some(known) = known {
+                follower.knowing(known, &bytes, || {
+                    let (flags, turn) = (response.status(), self.turn);
+                    Follower::anew(expect, (server, self.caps), None, turn, 0, flags)
+                });
+            }
             let (out, _end) = follower
                 .follow(Chunk::from(bytes))
                 .map_err(NetError::Malformed)?;
@@ -458,6 +469,9 @@ impl Session {
         } else {
             (bytes, Follower::Same(response))
         };
+        if let Some(execution) = execution {
+            execution.told_columns(follower.response().columns());
+        }
         if let Some(filling) = &mut self.cached.filling {
             filling.gathered.restart();
             filling.gathered.add(&out);

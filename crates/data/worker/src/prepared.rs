@@ -20,8 +20,8 @@ use wire::caps::Caps;
 use wire::command::{COM_STMT_BULK_EXECUTE, COM_STMT_SEND_LONG_DATA, Execute, LAST_STATEMENT};
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::moved::Moved;
-use wire::outline::Outline;
-use wire::packet;
+use wire::outline::{Count, Outline};
+use wire::{packet, status};
 
 /// What a parameter that comes ahead counts for besides its bytes.
 const PARAM_AHEAD: usize = 64;
@@ -51,6 +51,8 @@ pub(crate) struct ClientStatement {
     pub(crate) cursor: Option<Box<Cursor>>,
     /// What the client was told last of its columns, if it remembers that.
     pub(crate) outline: Option<Outline>,
+    /// Columns that the client knows of; 0 if it was told of none when it was prepared.
+    pub(crate) columns: u16,
 }
 
 /// Types that a client has bound.
@@ -132,6 +134,7 @@ impl ClientStatement {
         moved: Option<Rc<Moved>>,
         outline: Option<Outline>,
     ) -> Self {
+        let columns = prepared.columns.get();
         let prepared = Interest::new(prepared.clone());
         let long = BTreeMap::new();
         Self {
@@ -145,6 +148,7 @@ impl ClientStatement {
             overflow: false,
             cursor: None,
             outline,
+            columns,
         }
     }
 
@@ -349,6 +353,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) cursor: Cell<Option<Box<Cursor>>>,
     /// What the client remembers of its columns.
     pub(crate) outline: Cell<Option<Outline>>,
+    /// Columns that it knows of, or 0.
+    pub(crate) columns: Cell<u16>,
     pub(crate) attributes: Attributes,
     pub(crate) bound: Bound,
     /// What its client has bound, with this.
@@ -403,6 +409,29 @@ impl Kept {
 }
 
 impl Execution<'_> {
+    /// Columns that the client knows of, if their number is to be watched.
+    pub(crate) fn known_columns(&self) -> Option<u16> {
+        Some(self.columns.get()).filter(|known| *known > 0)
+    }
+
+    /// The client is told of so many columns.
+    pub(crate) fn told_columns(&self, columns: u32) {
+        if let (Some(_), Ok(columns @ 1..)) = (self.known_columns(), u16::try_from(columns)) {
+            self.columns.set(columns);
+        }
+    }
+
+    /// SERVER_STATUS_METADATA_CHANGED, where the client is told of other columns than it knows.
+    pub(crate) fn columns_flags(&self, columns: Count) -> u16 {
+        let differs = self
+            .known_columns()
+            .is_some_and(|known| columns.may_differ(known));
+        if let Count::Columns(columns) = columns {
+            self.told_columns(columns);
+        }
+        if differs { status::METADATA_CHANGED } else { 0 }
+    }
+
     /// The same for later, without a cursor: nobody would fetch from it.
     pub(crate) fn keep(&self) -> Kept {
         let mut bound = self.bound.clone();
@@ -671,6 +700,7 @@ impl Session {
             client: id,
             cursor,
             outline,
+            columns: Cell::new(statement.columns),
             attributes,
             bound,
             bindings,
@@ -682,6 +712,7 @@ impl Session {
             .await;
         statement.cursor = execution.cursor.take();
         statement.outline = execution.outline.get();
+        statement.columns = execution.columns.get();
         outcome
     }
 

@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::caps::{self, Caps};
-use wire::outline::Outline;
+use wire::outline::{Count, Outline};
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
 use wire::track::Wish;
 
@@ -64,6 +64,8 @@ pub(crate) struct Ask {
     pub(crate) call: bool,
     /// What the client remembers of the columns of what is executed.
     pub(crate) outline: Option<Outline>,
+    /// Columns of what is executed, as the client knows them; none if their number is not watched.
+    pub(crate) columns: Option<u16>,
 }
 
 impl Ask {
@@ -81,6 +83,7 @@ impl Ask {
             compare: false,
             call: false,
             outline: None,
+            columns: None,
         }
     }
 }
@@ -128,12 +131,38 @@ impl Follower {
                 wish => Self::Sifted(Sift::expect(expect, server, client, wish).to_packet(sent)),
             }
         } else {
-            Self::Other(
-                Recode::expect(expect, server, client, flags)
-                    .to_packet(sent)
-                    .after(ahead, turn.more)
-                    .telling(wish),
-            )
+            Self::anew(expect, (server, client), wish, turn, sent, flags)
+        }
+    }
+
+    /// Writes the response anew, whatever it is.
+    pub(crate) fn anew(
+        expect: Expect,
+        (server, client): (Caps, Caps),
+        wish: Option<Arc<Wish>>,
+        turn: Turn,
+        sent: u8,
+        flags: u16,
+    ) -> Self {
+        Self::Other(
+            Recode::expect(expect, server, client, flags)
+                .to_packet(sent)
+                .after(turn.sent.wrapping_sub(sent), turn.more)
+                .telling(wish),
+        )
+    }
+
+    /// The client knows of so many columns of what is executed, and the response begins here: with
+    /// others it is written anew, since its flags say so. `anew` makes who does it.
+    pub(crate) fn knowing(&mut self, columns: u16, begins: &[u8], anew: impl FnOnce() -> Self) {
+        if !Count::of(begins).may_differ(columns) {
+            return;
+        }
+        if !matches!(self, Self::Other(_)) {
+            *self = anew();
+        }
+        if let Self::Other(recode) = self {
+            recode.knowing(columns);
         }
     }
 
@@ -242,6 +271,7 @@ pub(crate) async fn relay(
         compare,
         call,
         outline,
+        mut columns,
     } = *ask;
     let mut follower = Follower::new(
         expect,
@@ -300,6 +330,18 @@ pub(crate) async fn relay(
             Box::pin(stop.pause(session, backend, owed))
                 .await
                 .map_err(|failed| (failed, answered))?;
+        }
+        if let Some(known) = columns.take() {
+            follower.knowing(known, &chunk, || {
+                Follower::anew(
+                    expect,
+                    (backend.hello.caps, session.caps),
+                    backend.wish(),
+                    session.turn,
+                    sent,
+                    backend.holds.flags() | session.reading.flags(),
+                )
+            });
         }
         let came = chunk.len();
         let broke = |malformed: wire::Malformed| {

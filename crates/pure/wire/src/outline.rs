@@ -69,6 +69,42 @@ pub fn columns(payload: &[u8], caps: Caps) -> Result<(u64, bool), Malformed> {
     Ok((count, !caps::tells_of_definitions(caps) || r.u8()? != 0))
 }
 
+/// Columns of the result whose first bytes these are, as far as they show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// So many.
+    Columns(u32),
+    /// None: it is an OK, an error or the request for a file.
+    NoResult,
+    /// Not enough bytes have come.
+    NotHere,
+}
+
+impl Count {
+    /// Of a result that begins here.
+    #[must_use]
+    pub const fn of(bytes: &[u8]) -> Self {
+        match *bytes {
+            [_, _, _, _, 0 | 0xFB | 0xFF, ..] => Self::NoResult,
+            [_, _, _, _, 0xFC, low, high, ..] => {
+                Self::Columns(u16::from_le_bytes([low, high]) as u32)
+            }
+            [_, _, _, _, columns @ 1..=250, ..] => Self::Columns(columns as u32),
+            _ => Self::NotHere,
+        }
+    }
+
+    /// Whether it may be another number of columns than this.
+    #[must_use]
+    pub const fn may_differ(self, known: u16) -> bool {
+        match self {
+            Self::Columns(columns) => columns != known as u32,
+            Self::NoResult => false,
+            Self::NotHere => true,
+        }
+    }
+}
+
 fn next<'a>(packets: &mut &'a [u8]) -> Option<&'a [u8]> {
     let bytes = *packets;
     let (len, _) = packet::whole(bytes)?;

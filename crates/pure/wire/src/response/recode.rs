@@ -42,6 +42,10 @@ pub struct Recode {
     status: u16,
     /// SERVER_STATUS_* flags that every result has besides its own.
     more: u16,
+    /// Columns of what is executed, as the client knows them, until the first result has come.
+    known: Option<u32>,
+    /// SERVER_STATUS_METADATA_CHANGED, if they are others now.
+    changed: u16,
     /// Which session changes the client is told; all if `None`.
     wish: Option<Arc<Wish>>,
     /// Results are those of a CALL: each is followed by something, and one of a single row may be
@@ -112,6 +116,8 @@ impl Recode {
             eof_due: false,
             status,
             more: 0,
+            known: None,
+            changed: 0,
             wish: None,
             call: false,
             out_params: 0,
@@ -144,6 +150,12 @@ impl Recode {
     pub fn telling(mut self, wish: Option<Arc<Wish>>) -> Self {
         self.wish = wish;
         self
+    }
+
+    /// The client knows of so many columns of what is executed: with another number of them it is
+    /// told so (SERVER_STATUS_METADATA_CHANGED).
+    pub fn knowing(&mut self, columns: u16) {
+        self.known = Some(columns.into());
     }
 
     /// The client remembers this of the columns of what is executed, which is no CALL. If `may`,
@@ -190,6 +202,8 @@ impl Recode {
             eof_due,
             status,
             more,
+            known,
+            changed,
             wish,
             call,
             out_params,
@@ -223,6 +237,8 @@ impl Recode {
             eof_due,
             status,
             more,
+            known,
+            changed,
             wish,
             call,
             out_params,
@@ -281,6 +297,8 @@ struct Copy<'a> {
     eof_due: &'a mut bool,
     status: u16,
     more: u16,
+    known: &'a mut Option<u32>,
+    changed: &'a mut u16,
     wish: Option<&'a Wish>,
     call: bool,
     out_params: &'a mut u16,
@@ -308,7 +326,7 @@ impl Copy<'_> {
             }
         };
         ok::Ok {
-            status: said.status | self.more,
+            status: said.status | self.more | *self.changed,
             ..said
         }
     }
@@ -319,6 +337,12 @@ impl Copy<'_> {
             Some((follow, count)) if caps::tells_of_definitions(self.server) => (count, *follow),
             _ => (payload, 1),
         };
+        if let Some(known) = self.known.take()
+            && crate::outline::columns(payload, self.server)
+                .is_ok_and(|(columns, _)| columns != u64::from(known))
+        {
+            *self.changed = status::METADATA_CHANGED;
+        }
         if let Some(spare) = self.spare {
             spare.results = spare.results.saturating_add(1);
             // Of several results nobody knows which one the client remembers.
@@ -394,7 +418,8 @@ impl Copy<'_> {
         if std::mem::take(self.eof_due) {
             *self.shift = self.shift.wrapping_add(1);
             // Behind each result of a CALL there is another, if only its OK.
-            let status = self.status | if self.call { status::MORE_RESULTS } else { 0 };
+            let flags = self.status | *self.changed;
+            let status = flags | if self.call { status::MORE_RESULTS } else { 0 };
             *self.open = self.call.then_some(Open {
                 at: self.out.len(),
                 rows: 0,
