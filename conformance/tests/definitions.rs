@@ -51,6 +51,10 @@ fn main() {
             "an_execution_with_other_columns_than_the_client_knows_says_so",
             other_columns,
         ),
+        (
+            "the_eof_behind_columns_has_the_warnings_of_a_short_answer",
+            early_warnings,
+        ),
     ])
 }
 
@@ -540,6 +544,41 @@ fn other_columns(driver: Driver) -> Outcome {
                 })?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Warnings of the optimizer are in both EOFs of a server; those of rows only in the last one,
+/// while a short answer is here as a whole before its first EOF is written.
+fn early_warnings(driver: Driver) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql] {
+        let Some(server) = warmed(vendor)? else {
+            continue;
+        };
+        let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+        compared(server.port, proxy.port, |port| {
+            let mut client = Raw::log_in(port, 0)?;
+            let mut seen = String::new();
+            for sql in [
+                "SELECT id FROM conf.numbers WHERE id = 1 AND 1/0 IS NULL",
+                "SELECT id FROM conf.numbers WHERE id < 3 AND CAST('x' AS SIGNED) = 0",
+            ] {
+                let nth = client.statements.len();
+                client.prepare(sql)?;
+                for told in [client.query(sql)?, client.execute(nth, 0, b"")?] {
+                    let warned =
+                        |line: &str| Some(line.split_once("\\xfe")?.1.get(..4)?.to_owned());
+                    seen += &format!(
+                        "{:?}\n",
+                        told.lines().filter_map(warned).collect::<Vec<_>>()
+                    );
+                }
+            }
+            Ok(seen)
+        })?;
+        let told = Raw::log_in(proxy.port, 0)?.query("SELECT CAST('x' AS SIGNED)")?;
+        let warnings = told.matches("\\xfe\\x01").count();
+        expect(warnings == 2, || told.clone())?;
     }
     Ok(())
 }

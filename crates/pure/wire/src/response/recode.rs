@@ -7,6 +7,7 @@
 //! Rows are copied, not read: only their sequence numbers change, since an EOF more or less before
 //! them moves all that follow.
 //!
+//! An EOF before rows says the warnings of the statement if its end came in the same chunk, else 0.
 //! The flags of an EOF before rows are those of the connection before the command, because the
 //! server says its own only behind the rows. For a CALL that is not enough: the flags before the
 //! row of OUT parameters tell a client that it is them. So [`Recode::of_a_call`] keeps back what it
@@ -93,6 +94,8 @@ const KEPT_LEN_MAX: usize = MAX_PAYLOAD;
 const DEFINITIONS_LEN_MAX: usize = 1 << 20;
 /// Flags that the row of OUT parameters has.
 const OUT_PARAMS: u16 = status::PS_OUT_PARAMS | status::MORE_RESULTS;
+/// Where the number of warnings is in the packet of an EOF.
+const EOF_WARNINGS: std::ops::Range<usize> = HEADER_LEN + 1..HEADER_LEN + 3;
 /// Where the flags are in the packet of an EOF.
 const EOF_FLAGS: std::ops::Range<usize> = HEADER_LEN + 3..HEADER_LEN + 5;
 /// Length of what COM_STMT_PREPARE is answered with first, without the byte that says whether
@@ -244,6 +247,7 @@ impl Recode {
             out_params,
             spare,
             open,
+            eof_at: None,
         };
         let followed = response.walk(bytes, &mut copy)?;
         if matches!(followed, Follow::Ended { .. }) {
@@ -304,6 +308,8 @@ struct Copy<'a> {
     out_params: &'a mut u16,
     spare: &'a mut Option<Spare>,
     open: &'a mut Option<Open>,
+    /// Where the EOF before rows was written, if that was in this chunk.
+    eof_at: Option<usize>,
 }
 
 impl Copy<'_> {
@@ -420,6 +426,7 @@ impl Copy<'_> {
             // Behind each result of a CALL there is another, if only its OK.
             let flags = self.status | *self.changed;
             let status = flags | if self.call { status::MORE_RESULTS } else { 0 };
+            self.eof_at = Some(self.out.len());
             *self.open = self.call.then_some(Open {
                 at: self.out.len(),
                 rows: 0,
@@ -445,6 +452,18 @@ impl Copy<'_> {
             .is_some_and(|open| if_so(open.rows, self.out.len() - open.at))
         {
             *self.open = None;
+        }
+    }
+
+    /// The rows are over: where the EOF before them is still here, the warnings of the statement
+    /// are said there, too. Programs with MariaDB's library read those of an execution there.
+    fn warn_early(&mut self, warnings: u16) {
+        let at = self.open.map(|open| open.at).or(self.eof_at.take());
+        if let Some(said) = at
+            .and_then(|at| self.out.get_mut(at..))
+            .and_then(|packet| packet.get_mut(EOF_WARNINGS))
+        {
+            said.copy_from_slice(&warnings.to_le_bytes());
         }
     }
 
@@ -544,6 +563,7 @@ impl Watch for Copy<'_> {
         }
         if taken == Taken::End {
             ok.status |= out_params;
+            self.warn_early(ok.warnings);
             self.close(ok.status);
             // MySQL takes them away behind the row, MariaDB does not.
             let of_mysql = caps::has(self.server, caps::LONG_PASSWORD);
@@ -668,6 +688,14 @@ mod tests {
     const OLD: Caps = caps::PROTOCOL_41;
     const BYTES: [Caps; 3] = [0, caps::OPTIONAL_METADATA, caps::MARIADB_CACHE_METADATA];
 
+    /// Caps of a server and a client, with every difference in EOFs and types.
+    fn forms() -> impl Iterator<Item = (Caps, Caps)> {
+        let types = [0, caps::MARIADB_EXTENDED_TYPES];
+        let each = move |eofs| types.map(|types| eofs | types);
+        let all = move || [NEW, OLD].into_iter().flat_map(each);
+        all().flat_map(move |server| all().map(move |client| (server, client)))
+    }
+
     /// Two columns and two rows; `bare`: without their definitions.
     fn result(caps: Caps, names: &[&str], bare: bool) -> Vec<u8> {
         let mut out = Vec::new();
@@ -699,7 +727,7 @@ mod tests {
 
     #[test]
     fn every_form_of_a_result_becomes_every_other_however_it_is_cut() {
-        for (server, client) in [(NEW, NEW), (NEW, OLD), (OLD, NEW), (OLD, OLD)] {
+        for (server, client) in forms() {
             for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
                 for bare in [false, there == 1 && here == 1] {
                     let (server, client) = (server | BYTES[there], client | BYTES[here]);
@@ -730,7 +758,7 @@ mod tests {
             writer.prepared(7, params, columns);
             out
         };
-        for (server, client) in [(NEW, NEW), (NEW, OLD), (OLD, NEW), (OLD, OLD)] {
+        for (server, client) in forms() {
             for (params, columns) in [(0, 0), (0, 2), (3, 0), (3, 2)] {
                 for (there, here) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 0)] {
                     for bare in [false, there == 1 && here == 1] {
@@ -755,6 +783,53 @@ mod tests {
                             );
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_eof_before_rows_has_the_warnings_where_the_end_is_at_hand() {
+        let came = |warnings| {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, NEW, 2 | status::MORE_RESULTS);
+            writer.columns(&[Column::text("a")]);
+            writer.text_row([Some(&b"x"[..])]);
+            writer.end(warnings);
+            writer.status = 2;
+            writer.columns(&[Column::text("a")]);
+            writer.end(warnings + 1);
+            out
+        };
+        let eofs = |piece| {
+            let bytes = came(3);
+            let recode = Recode::expect(Expect::Query, NEW, OLD, 2);
+            let (out, _) = recoded(recode, &bytes, piece);
+            let mut found = Vec::new();
+            let mut at = 0;
+            while let Some((len, _)) = packet::whole(&out[at..]) {
+                if len == 5 && out[at + HEADER_LEN] == ok::EOF_HEADER {
+                    found.push(out[at + EOF_WARNINGS.start]);
+                }
+                at += HEADER_LEN + len;
+            }
+            found
+        };
+        assert_eq!(eofs(1000), [3, 3, 4, 4]);
+        assert_eq!(eofs(1), [0, 3, 0, 4]);
+    }
+
+    #[test]
+    fn other_columns_than_the_client_knows_are_told_in_every_flag() {
+        for client in [NEW, OLD, NEW | caps::MARIADB_CACHE_METADATA] {
+            for (known, wanted) in [(2, 0), (1, status::METADATA_CHANGED), (9, 0x400)] {
+                for piece in (1..60).chain([1000]) {
+                    let mut recode = Recode::expect(Expect::Execute, NEW, client, 2);
+                    recode.knowing(known);
+                    let (out, _) = recoded(recode, &result(NEW, &["a", "b"], false), piece);
+                    let mut again = Response::expect(Expect::Execute, client);
+                    again.follow(&out).unwrap();
+                    assert_eq!(again.status() & status::METADATA_CHANGED, wanted);
                 }
             }
         }
