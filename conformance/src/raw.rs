@@ -43,11 +43,25 @@ impl Raw {
         Self::log_in_saying(port, caps, &[])
     }
 
+    /// The same, with the id of a collation.
+    pub fn log_in_with(port: u16, caps: Caps, collation: u16) -> Result<Self, String> {
+        Self::enter(port, caps, &[], collation)
+    }
+
     /// The same, with connection attributes.
     pub fn log_in_saying(
         port: u16,
         caps: Caps,
         attributes: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        Self::enter(port, caps, attributes, 45)
+    }
+
+    fn enter(
+        port: u16,
+        caps: Caps,
+        attributes: &[(&str, &str)],
+        charset: u16,
     ) -> Result<Self, String> {
         let attributes: ConnectAttributes = attributes
             .iter()
@@ -90,7 +104,7 @@ impl Raw {
         let login = Login {
             caps: raw.caps,
             max_packet: 1 << 30,
-            charset: 45,
+            charset,
             user: "app".into(),
             auth_response: scramble(plugin, &greeting.scramble),
             auth_plugin: Some(greeting.auth_plugin),
@@ -120,12 +134,18 @@ impl Raw {
 
     /// COM_CHANGE_USER to somebody with the same password; the error is the server's words.
     pub fn change_user(&mut self, user: &str) -> Result<(), String> {
+        self.change_user_with(user, 45)
+    }
+
+    /// The same, with the id of a collation.
+    pub fn change_user_with(&mut self, user: &str, collation: u8) -> Result<(), String> {
         let plugin = Plugin::MysqlNative.name();
-        // No proof yet: servers ask for it. No schema; utf8mb4.
+        // No proof yet: servers ask for it. No schema.
         let payload = [
             b"\x11",
             user.as_bytes(),
-            b"\0\0\0\x2D\0",
+            b"\0\0\0",
+            &[collation, 0],
             plugin.as_bytes(),
             b"\0",
         ]

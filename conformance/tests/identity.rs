@@ -50,6 +50,10 @@ fn main() {
             flags_of_clients,
         ),
         ("an_expired_password_is_changed_by_who_can", expired),
+        (
+            "a_character_set_that_no_client_may_have_is_refused_as_by_servers",
+            wide_character_sets,
+        ),
         ("unix_sockets_lead_in_and_out", unix_sockets),
         (
             "mariadbs_clients_know_the_certificate_by_the_password",
@@ -1045,6 +1049,36 @@ fn unix_sockets(driver: Driver) -> Outcome {
             ),
             "in",
         )?;
+    }
+    Ok(())
+}
+
+fn wide_character_sets(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        let _ = Client::MariaDbCli.run(
+            clients::app(server.port),
+            &cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
+        let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+        let seen = |port: u16| {
+            let mut seen = String::new();
+            // ucs2, utf16, utf16le, utf32, ucs2 again, and some that clients may have.
+            for collation in [35, 54, 56, 60, 90, 8, 33, 45_u8] {
+                let entered = Raw::log_in_with(port, 0, collation.into()).map(|_| ());
+                seen += &format!("{collation}: {entered:?}\n");
+                if vendor == Vendor::MySql && matches!(collation, 8 | 33 | 45) {
+                    // The raw client has no proof for caching_sha2_password here.
+                    continue;
+                }
+                let mut client = Raw::log_in(port, 0)?;
+                let changed = client.change_user_with("app", collation);
+                let then = client.query("SELECT 'here'").is_ok();
+                seen += &format!("{collation}, changed: {changed:?}, {then}\n");
+            }
+            Ok::<_, String>(seen)
+        };
+        same(&seen(proxy.port)?, &seen(server.port)?)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::certificate::unfit;
-use crate::greet::{denied, found, known_charset, preferred_plugin};
+use crate::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::{Ended, Session};
 use crate::through::Said;
 use backend::{Like, Names, State};
@@ -32,6 +32,10 @@ impl Session {
                 )));
             }
         };
+        // Servers say so before they ask for a proof.
+        if let Some(complaint) = change.charset.and_then(wide_charset) {
+            return self.turned_away(&complaint).await;
+        }
         let epoch = self.core.epoch();
         let limit = Duration::from_millis(epoch.snapshot.variables.mysql_connect_timeout_client);
         let core = self.core.clone();

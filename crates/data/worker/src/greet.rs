@@ -383,6 +383,9 @@ pub(crate) fn known_charset(
     client: &(String, u16),
     asked: u16,
 ) -> Result<u16, Complaint> {
+    if let Some(complaint) = wide_charset(asked) {
+        return Err(complaint);
+    }
     if wire::charset::by_id(asked).is_some() {
         return Ok(asked);
     }
@@ -408,6 +411,17 @@ pub(crate) fn known_charset(
         _ => {}
     }
     Ok(default_collation(v))
+}
+
+/// The refusal of a character set in which nobody may speak: servers could not read statements byte
+/// by byte.
+pub(crate) fn wide_charset(asked: u16) -> Option<Complaint> {
+    let collation = wire::charset::by_id(asked).filter(|collation| collation.is_wide())?;
+    let words = format!(
+        "Variable 'character_set_client' can't be set to the value of '{}'",
+        collation.charset
+    );
+    Some(Complaint::with(1231, "42000", words))
 }
 
 fn default_collation(v: &Variables) -> u16 {

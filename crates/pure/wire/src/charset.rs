@@ -18,6 +18,15 @@ pub struct Collation {
     pub is_default: bool,
 }
 
+impl Collation {
+    /// Whether its characters have two or four bytes each, also those of ASCII: no client may speak
+    /// so.
+    #[must_use]
+    pub fn is_wide(&self) -> bool {
+        matches!(self.charset, "ucs2" | "utf16" | "utf16le" | "utf32")
+    }
+}
+
 /// All of them, in the order of their ids.
 pub const fn all() -> &'static [Collation] {
     TABLE
