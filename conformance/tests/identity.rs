@@ -54,6 +54,10 @@ fn main() {
             "a_character_set_that_no_client_may_have_is_refused_as_by_servers",
             wide_character_sets,
         ),
+        (
+            "a_client_reads_what_the_proxy_knows_of_its_session",
+            session_info,
+        ),
         ("unix_sockets_lead_in_and_out", unix_sockets),
         (
             "mariadbs_clients_know_the_certificate_by_the_password",
@@ -1081,4 +1085,58 @@ fn wide_character_sets(driver: Driver) -> Outcome {
         same(&seen(proxy.port)?, &seen(server.port)?)?;
     }
     Ok(())
+}
+
+fn session_info(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
+    let mut client = Raw::log_in(proxy.port, caps::MULTI_STATEMENTS)?;
+    client.query("SET sql_mode = 'ANSI'")?;
+    client.query("BEGIN")?;
+    client.query("SELECT 1")?;
+    let before = client.query("SHOW SESSION STATUS LIKE 'Questions'")?;
+    for sql in ["PROXYSQL INTERNAL SESSION", "proxysql internal session;"] {
+        let told = client.query(sql)?;
+        for part in [
+            "session_info",
+            &format!("\"thread_session_id\":{}", client.id),
+            "\"username\":\"app\"",
+            "\"sql_mode\":",
+            "\"hostgroup_id\":0",
+            "\"Transaction\"",
+        ] {
+            let part = part.escape_default().to_string();
+            let told = told.replace("\\\"", "\"").escape_default().to_string();
+            expect(told.contains(&part), || {
+                format!("{sql}: no {part}:\n{told}")
+            })?;
+        }
+        expect(!told.contains("secret"), || told.clone())?;
+    }
+    for sql in [
+        "PROXYSQL INTERNAL NOSUCH",
+        "PROXYSQL INTERNAL",
+        "PROXYSQL INTERNAL SESSION x",
+        "PROXYSQL INTERNAL SESSION; DO 1",
+    ] {
+        let refused = client.query(sql)?;
+        expect(refused.contains("Unknown PROXYSQL INTERNAL"), || {
+            refused.clone()
+        })?;
+        let refused = format!("{:?}", client.prepare(sql));
+        expect(refused.contains("prepared statement protocol"), || {
+            refused.clone()
+        })?;
+    }
+    let after = client.query("SHOW SESSION STATUS LIKE 'Questions'")?;
+    // The server has seen the last question alone.
+    let questions = |told: &str| {
+        let value = told.split("Questions\\x").nth(1)?.get(2..)?;
+        let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok()
+    };
+    let (before, after) = (questions(&before), questions(&after));
+    expect(before.is_some() && before.map(|n| n + 1) == after, || {
+        format!("{before:?} {after:?}")
+    })
 }

@@ -182,8 +182,7 @@ impl Session {
             watched: job.plan.cache_invalidate == Some(true),
         };
         self.core.tally.up(Counter::QueryCacheCountGet);
-        let renewal = match self.core.cache.get(&key, &asked) {
-            Found::This(entry) if entry.lacks_types(self.caps) => None,
+        let renewal = match self.found(&key, &asked) {
             Found::This(entry) => {
                 self.core.scratch.give(key);
                 if is_too_long(&entry, job) || !entry.fits(self.caps) {
@@ -267,6 +266,14 @@ impl Session {
             key,
         }));
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// What is kept for a key. What lacks only the types of columns is fetched once more.
+    fn found(&self, key: &[u8], asked: &Asked) -> Found {
+        match self.core.cache.get(key, asked) {
+            Found::This(entry) if entry.lacks_types(self.caps) => Found::Nothing,
+            found => found,
+        }
     }
 
     pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {

@@ -2,6 +2,7 @@
 
 use crate::answer;
 use crate::certificate::unfit;
+use crate::epoch::Epoch;
 use crate::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::{Ended, Session};
 use crate::through::Said;
@@ -16,6 +17,14 @@ use wire::handshake::ChangeUser;
 const REFUSED_CHANGES_MAX: u8 = 3;
 
 impl Session {
+    /// The collation that a client gets for the one that it asks for, or keeps.
+    fn collation_for(&self, epoch: &Epoch, asked: Option<u16>) -> Result<u16, answer::Complaint> {
+        let v = &epoch.snapshot.variables;
+        asked.map_or(Ok(self.collation), |asked| {
+            known_charset(&self.core, v, &self.entry.client, asked)
+        })
+    }
+
     pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
         if self.is_due_through() {
             self.leave_through();
@@ -79,13 +88,9 @@ impl Session {
         if let Some(complaint) = unfit(&core, &user, &self.client) {
             return self.turned_away(&complaint).await;
         }
-        let collation = match change
-            .charset
-            .map(|asked| known_charset(&core, &epoch.snapshot.variables, &self.entry.client, asked))
-        {
-            Some(Ok(known)) => known,
-            Some(Err(complaint)) => return self.turned_away(&complaint).await,
-            None => self.collation,
+        let collation = match self.collation_for(&epoch, change.charset) {
+            Ok(known) => known,
+            Err(complaint) => return self.turned_away(&complaint).await,
         };
         let same = user.username == self.user.username;
         let mut seat = None;

@@ -15,6 +15,7 @@ use rt::{Chunk, Either};
 use sql::{CommandCounter, Leaves, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
+use wire::outline::Outline;
 use wire::packet;
 use wire::response::Outcome;
 
@@ -385,6 +386,8 @@ impl Session {
             self.send(backend, Chunk::from(command), limit_ms)
                 .await
                 .map_err(|why| (why, false))?;
+            // What fails halfway leaves nobody sure of what the client was told.
+            let (outline, columns) = told_before(job.what);
             let ask = Ask {
                 expect,
                 sent,
@@ -404,17 +407,8 @@ impl Session {
                     .as_ref()
                     .is_some_and(|mirror| mirror.compare),
                 call: job.class.command == CommandCounter::Call,
-                // What fails halfway leaves nobody sure of what the client was told.
-                outline: if let What::Execute(execution) = job.what {
-                    execution.outline.take()
-                } else {
-                    None
-                },
-                columns: if let What::Execute(execution) = job.what {
-                    execution.known_columns()
-                } else {
-                    None
-                },
+                outline,
+                columns,
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
@@ -434,10 +428,7 @@ impl Session {
             match relayed {
                 Ok(reply) => {
                     match (job.what, &ask.shown) {
-                        (What::Execute(execution), _) => {
-                            execution.outline.set(reply.outline(ask.outline));
-                            execution.told_columns(reply.response().columns());
-                        }
+                        (What::Execute(execution), _) => execution.told(&reply, outline),
                         (What::Prepare(preparing), Some(shown)) => {
                             preparing.outline.set(shown.outline.get())
                         }
@@ -464,7 +455,7 @@ impl Session {
                     // anew, once.
                     stale_allowed = false;
                     if let What::Execute(execution) = job.what {
-                        execution.outline.set(ask.outline);
+                        execution.outline.set(outline);
                     }
                     // The client does not know of the error, and the server does: its counts are
                     // that one's.
@@ -696,6 +687,14 @@ fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
             (Failed::Backend(BackendFailed::BrokeBefore(error)), false)
         }
         why => (why, false),
+    }
+}
+
+/// What the client of an execution remembers of its columns, and how many it knows of.
+fn told_before(what: What<'_>) -> (Option<Outline>, Option<u16>) {
+    match what {
+        What::Execute(execution) => (execution.outline.take(), execution.known_columns()),
+        _ => (None, None),
     }
 }
 

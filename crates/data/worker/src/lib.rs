@@ -31,6 +31,7 @@ mod hosts;
 mod infile;
 mod insert_id;
 mod inside;
+mod internal;
 mod keeper;
 mod kill;
 mod lanes;

@@ -5,6 +5,7 @@ use crate::answer::{self, Complaint};
 use crate::cursor::Cursor;
 use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
+use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::What;
 use backend::{Backend, BackendFailed, Bindings, Interest, Prepared};
@@ -412,6 +413,12 @@ impl Execution<'_> {
     /// Columns that the client knows of, if their number is to be watched.
     pub(crate) fn known_columns(&self) -> Option<u16> {
         Some(self.columns.get()).filter(|known| *known > 0)
+    }
+
+    /// The client got this answer, and remembered that of its columns before.
+    pub(crate) fn told(&self, reply: &Follower, before: Option<Outline>) {
+        self.outline.set(reply.outline(before));
+        self.told_columns(reply.response().columns());
     }
 
     /// The client is told of so many columns.

@@ -5,6 +5,7 @@ use crate::answer::Complaint;
 use crate::cached::without_comment;
 use crate::dynamic::Naming;
 use crate::epoch::Epoch;
+use crate::internal;
 use crate::prepared::{ClientStatement, seen_params};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
@@ -125,6 +126,13 @@ impl Session {
             .and_then(|(_, made)| Moved::new(made.params_before, &made.params));
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = quiet(self.lexing().class(sql));
+        if internal::asked(sql, &class, self.lexing()).is_some() {
+            let words = "This command is not supported in the prepared statement protocol yet";
+            let complaint = Complaint::with(1295, "HY000", words);
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
+        }
         let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
         let preparing = Preparing {
             client,

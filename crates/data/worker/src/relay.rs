@@ -86,12 +86,43 @@ impl Ask {
             columns: None,
         }
     }
+
+    /// Whoever follows the response, made by `make`.
+    fn follower(&self, session: &Session, backend: &Backend, make: MakeFollower) -> Follower {
+        make(
+            self.expect,
+            (backend.hello.caps, session.caps),
+            backend.wish(),
+            session.turn,
+            self.sent,
+            backend.holds.flags() | session.reading.flags(),
+        )
+    }
+}
+
+impl Ask {
+    /// Looks at the first bytes of the response, if the number of columns is still to be compared.
+    fn compare_columns(
+        &self,
+        columns: &mut Option<u16>,
+        follower: &mut Follower,
+        begins: &[u8],
+        (session, backend): (&Session, &Backend),
+    ) {
+        if let Some(known) = columns.take() {
+            let anew = || self.follower(session, backend, Follower::anew);
+            follower.knowing(known, begins, anew);
+        }
+    }
 }
 
 /// "Prepared statement needs to be re-prepared".
 const NEEDS_REPREPARE: u16 = 1615;
 /// "Unknown prepared statement handler (17) given to mysqld_stmt_execute".
 const UNKNOWN_STATEMENT: u16 = 1243;
+
+/// [`Follower::new`] or [`Follower::anew`].
+type MakeFollower = fn(Expect, (Caps, Caps), Option<Arc<Wish>>, Turn, u8, u16) -> Follower;
 
 /// Whoever follows the response.
 pub(crate) enum Follower {
@@ -261,7 +292,6 @@ pub(crate) async fn relay(
 ) -> Result<Follower, (Failed, bool)> {
     let Ask {
         expect,
-        sent,
         ref shown,
         limit_ms,
         withhold_stale,
@@ -272,15 +302,9 @@ pub(crate) async fn relay(
         call,
         outline,
         mut columns,
+        ..
     } = *ask;
-    let mut follower = Follower::new(
-        expect,
-        (backend.hello.caps, session.caps),
-        backend.wish(),
-        session.turn,
-        sent,
-        backend.holds.flags() | session.reading.flags(),
-    );
+    let mut follower = ask.follower(session, backend, Follower::new);
     // With a second row nothing is kept back any more; it may not be the one at which it is cut.
     if let Follower::Other(recode) = &mut follower
         && rows_max.is_none_or(|most| most > 1)
@@ -331,18 +355,7 @@ pub(crate) async fn relay(
                 .await
                 .map_err(|failed| (failed, answered))?;
         }
-        if let Some(known) = columns.take() {
-            follower.knowing(known, &chunk, || {
-                Follower::anew(
-                    expect,
-                    (backend.hello.caps, session.caps),
-                    backend.wish(),
-                    session.turn,
-                    sent,
-                    backend.holds.flags() | session.reading.flags(),
-                )
-            });
-        }
+        ask.compare_columns(&mut columns, &mut follower, &chunk, (session, backend));
         let came = chunk.len();
         let broke = |malformed: wire::Malformed| {
             (

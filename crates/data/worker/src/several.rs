@@ -3,6 +3,7 @@
 
 use crate::dynamic::DYNAMIC;
 use crate::epoch::Epoch;
+use crate::internal;
 use crate::session::{Ended, Session, killed};
 use crate::statement::What;
 use std::ops::Range;
@@ -82,6 +83,9 @@ impl Session {
         let rewritten = self.rewritten(epoch, sql);
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
         let class = self.lexing().class(sql);
+        if let Some(what) = internal::asked(sql, &class, self.lexing()) {
+            return Box::pin(self.internal(what)).await;
+        }
         if class.leaves.intersects(DYNAMIC) && !class.multi {
             return Box::pin(self.dynamic(epoch, sql, class, attributes)).await;
         }

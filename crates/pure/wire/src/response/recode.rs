@@ -458,7 +458,8 @@ impl Copy<'_> {
     /// The rows are over: where the EOF before them is still here, the warnings of the statement
     /// are said there, too. Programs with MariaDB's library read those of an execution there.
     fn warn_early(&mut self, warnings: u16) {
-        let at = self.open.map(|open| open.at).or(self.eof_at.take());
+        let early = self.eof_at.take();
+        let at = self.open.map(|open| open.at).or(early);
         if let Some(said) = at
             .and_then(|at| self.out.get_mut(at..))
             .and_then(|packet| packet.get_mut(EOF_WARNINGS))
