@@ -282,7 +282,7 @@ mod tests {
             ),
             key(
                 Question {
-                    caps: caps::PROTOCOL_41 | caps::MARIADB_EXTENDED_TYPES,
+                    caps: caps::PROTOCOL_41 | caps::MARIADB_PROGRESS,
                     ..PLAIN
                 },
                 &[],
@@ -447,8 +447,9 @@ mod tests {
 
     #[test]
     fn both_eof_forms_and_tls_share_a_key() {
-        let more = caps::OPTIONAL_METADATA | caps::MARIADB_CACHE_METADATA;
-        let more = more
+        let more = caps::OPTIONAL_METADATA
+            | caps::MARIADB_CACHE_METADATA
+            | caps::MARIADB_EXTENDED_TYPES
             | caps::DEPRECATE_EOF
             | caps::SESSION_TRACK
             | caps::SSL
