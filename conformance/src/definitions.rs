@@ -219,24 +219,44 @@ pub const TYPED: [&str; 2] = [
     "INSERT INTO conf.typed VALUES (1, '{\"k\": 1}', UUID(), '::1', POINT(1, 2), 'one'), (2, NULL, NULL, NULL, NULL, NULL)",
 ];
 
+/// Whether a line is an EOF, and whether another packet follows it.
+fn eof(lines: &[&str], at: usize) -> (bool, bool) {
+    let number = |at: usize| {
+        let number = lines.get(at)?.split_whitespace().next()?;
+        number.parse::<u32>().ok()
+    };
+    let is_eof = lines[at]
+        .trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        .starts_with("\\xfe");
+    let next = number(at).map(|number| number + 1);
+    (is_eof, next.is_some() && next == number(at + 1))
+}
+
+/// What was seen, but for the warnings of an EOF before rows: Millrace says those of the rows
+/// there, too, where a server has only those of its optimizer.
+#[must_use]
+pub fn without_early_warnings(seen: &str) -> String {
+    let lines: Vec<&str> = seen.lines().collect();
+    let mut plain = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        match line.split_once("\\xfe\\x0") {
+            Some((head, rest)) if eof(&lines, at) == (true, true) => {
+                plain += &format!("{head}\\xfe\\x0N{}\n", rest.get(1..).unwrap_or_default());
+            }
+            _ => plain += &format!("{line}\n"),
+        }
+    }
+    plain
+}
+
 /// What was seen, but for the flags and warnings of an EOF before rows: Millrace says those of the
 /// connection before the statement there.
 #[must_use]
 pub fn without_early_flags(raw: &Raw, seen: &str) -> String {
     let lines: Vec<&str> = seen.lines().collect();
-    let number = |line: &str| {
-        line.split_whitespace()
-            .next()
-            .and_then(|number| number.parse::<u32>().ok())
-    };
     let mut plain = String::new();
     for (at, line) in lines.iter().enumerate() {
-        let here = number(line);
-        let goes_on = here.is_some()
-            && here.map(|number| number + 1) == lines.get(at + 1).and_then(|next| number(next));
-        let is_eof = line
-            .trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-            .starts_with("\\xfe");
+        let (is_eof, goes_on) = eof(&lines, at);
         if goes_on && is_eof && !raw.has(caps::DEPRECATE_EOF) {
             plain.push_str("    EOF\n");
         } else if is_eof && !raw.has(caps::DEPRECATE_EOF) {

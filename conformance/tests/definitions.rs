@@ -574,6 +574,15 @@ fn early_warnings(driver: Driver) -> Outcome {
                     );
                 }
             }
+            for sql in [
+                "SELECT 1/0",
+                "SELECT CAST('x' AS DECIMAL), ?",
+                "SELECT id, ? FROM conf.numbers WHERE id = 1 AND 1/0 IS NULL",
+                "SELECT CONVERT('x' USING utf8), ? + 1",
+                "SELECT id FROM conf.numbers WHERE id = ? GROUP BY id + 'x'",
+            ] {
+                seen += &client.prepare(sql)?;
+            }
             Ok(seen)
         })?;
         let told = Raw::log_in(proxy.port, 0)?.query("SELECT CAST('x' AS SIGNED)")?;

@@ -537,7 +537,7 @@ fn parameters_of_all_types(raw: &mut Raw) -> Result<String, String> {
         seen += &raw.execute(0, 0, &[count, &[3, 0], value].concat())?;
         seen += &raw.execute(0, 0, &[count, &[7, 0]].concat())?;
     }
-    Ok(seen)
+    Ok(definitions::without_early_warnings(&seen))
 }
 
 /// Reads attribute `a`.
@@ -652,7 +652,7 @@ fn parameters_ahead(raw: &mut Raw) -> Result<String, String> {
     let head = raw.statement(0x18, 0);
     raw.send(0, &[&head[..], &[1, 0], b"second"].concat())?;
     seen += &raw.execute(0, 0, b"\x05\x01\xfd\0\xfd\0\xfd\0")?;
-    Ok(seen)
+    Ok(definitions::without_early_warnings(&seen))
 }
 
 fn parameters_left_out(raw: &mut Raw) -> Result<String, String> {

@@ -41,6 +41,8 @@ pub struct Recode {
     eof_due: bool,
     /// SERVER_STATUS_* flags of such an EOF.
     status: u16,
+    /// Warnings of what was prepared: each EOF of the answer says them again.
+    prepared_warnings: u16,
     /// SERVER_STATUS_* flags that every result has besides its own.
     more: u16,
     /// Columns of what is executed, as the client knows them, until the first result has come.
@@ -98,6 +100,8 @@ const OUT_PARAMS: u16 = status::PS_OUT_PARAMS | status::MORE_RESULTS;
 const EOF_WARNINGS: std::ops::Range<usize> = HEADER_LEN + 1..HEADER_LEN + 3;
 /// Where the flags are in the packet of an EOF.
 const EOF_FLAGS: std::ops::Range<usize> = HEADER_LEN + 3..HEADER_LEN + 5;
+/// Where the number of warnings is in what COM_STMT_PREPARE is answered with first.
+const PREPARED_WARNINGS: std::ops::Range<usize> = 10..12;
 /// Length of what COM_STMT_PREPARE is answered with first, without the byte that says whether
 /// definitions follow.
 const PREPARED_LEN: usize = 12;
@@ -118,6 +122,7 @@ impl Recode {
             full: false,
             eof_due: false,
             status,
+            prepared_warnings: 0,
             more: 0,
             known: None,
             changed: 0,
@@ -204,6 +209,7 @@ impl Recode {
             full,
             eof_due,
             status,
+            prepared_warnings,
             more,
             known,
             changed,
@@ -239,6 +245,7 @@ impl Recode {
             full,
             eof_due,
             status,
+            prepared_warnings,
             more,
             known,
             changed,
@@ -300,6 +307,7 @@ struct Copy<'a> {
     full: &'a mut bool,
     eof_due: &'a mut bool,
     status: u16,
+    prepared_warnings: &'a mut u16,
     more: u16,
     known: &'a mut Option<u32>,
     changed: &'a mut u16,
@@ -373,6 +381,9 @@ impl Copy<'_> {
             None
         };
         let tells = caps::has(self.client, caps::OPTIONAL_METADATA);
+        if let Some(&[low, high]) = payload.get(PREPARED_WARNINGS) {
+            *self.prepared_warnings = u16::from_le_bytes([low, high]);
+        }
         self.packet(seq, |o| {
             let from = o.len();
             o.extend_from_slice(&payload[..payload.len().min(PREPARED_LEN)]);
@@ -431,8 +442,9 @@ impl Copy<'_> {
                 at: self.out.len(),
                 rows: 0,
             });
+            let warnings = *self.prepared_warnings;
             self.packet(self.last_seq.wrapping_add(1), |o| {
-                ok::write_eof(o, 0, status)
+                ok::write_eof(o, warnings, status)
             });
         }
     }
