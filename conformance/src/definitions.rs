@@ -232,7 +232,7 @@ fn eof(lines: &[&str], at: usize) -> (bool, bool) {
     (is_eof, next.is_some() && next == number(at + 1))
 }
 
-/// What was seen, but for the warnings of an EOF before rows: Millrace says those of the rows
+/// Masks the warnings of EOFs before rows in what was seen. Millrace says those of the rows
 /// there, too, where a server has only those of its optimizer.
 #[must_use]
 pub fn without_early_warnings(seen: &str) -> String {

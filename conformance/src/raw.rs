@@ -43,7 +43,7 @@ impl Raw {
         Self::log_in_saying(port, caps, &[])
     }
 
-    /// The same, with the id of a collation.
+    /// Logs in as `app` with the id of a collation.
     pub fn log_in_with(port: u16, caps: Caps, collation: u16) -> Result<Self, String> {
         Self::enter(port, caps, &[], collation)
     }
@@ -137,7 +137,7 @@ impl Raw {
         self.change_user_with(user, 45)
     }
 
-    /// The same, with the id of a collation.
+    /// Sends COM_CHANGE_USER with the id of a collation.
     pub fn change_user_with(&mut self, user: &str, collation: u8) -> Result<(), String> {
         let plugin = Plugin::MysqlNative.name();
         // No proof yet: servers ask for it. No schema.

@@ -268,7 +268,8 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What is kept for a key. What lacks only the types of columns is fetched once more.
+    /// Looks for what is kept under a key. A result that lacks only the types of columns is fetched
+    /// once more.
     fn found(&self, key: &[u8], asked: &Asked) -> Found {
         match self.core.cache.get(key, asked) {
             Found::This(entry) if entry.lacks_types(self.caps) => Found::Nothing,

@@ -690,7 +690,7 @@ fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
     }
 }
 
-/// What the client of an execution remembers of its columns, and how many it knows of.
+/// The columns that the client of an execution remembers, and how many it knows of.
 fn told_before(what: What<'_>) -> (Option<Outline>, Option<u16>) {
     match what {
         What::Execute(execution) => (execution.outline.take(), execution.known_columns()),

@@ -13,8 +13,8 @@ use wire::resultset::Column;
 /// The largest length that the column is described with.
 const SHOWN_MAX: u32 = 1 << 24;
 
-/// What follows the words `PROXYSQL INTERNAL` of a statement, if it begins with them: the next
-/// word, and whether it is the last.
+/// Looks for the words `PROXYSQL INTERNAL` at the beginning of a statement; returns the next word,
+/// and whether it is the last.
 pub(crate) fn asked<'a>(
     sql: &'a [u8],
     class: &Class<'_>,

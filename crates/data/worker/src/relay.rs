@@ -87,7 +87,7 @@ impl Ask {
         }
     }
 
-    /// Whoever follows the response, made by `make`.
+    /// Makes the follower of the response with `make`.
     fn follower(&self, session: &Session, backend: &Backend, make: MakeFollower) -> Follower {
         make(
             self.expect,

@@ -53,7 +53,7 @@ pub fn write(out: &mut Vec<u8>, definition: &[u8], from: Caps, to: Caps) {
     out.extend_from_slice(&definition[field.end..]);
 }
 
-/// The same for whole packets, which keep their numbers.
+/// Appends whole packets of definitions as [`write`] does; they keep their numbers.
 pub fn write_packets(out: &mut Vec<u8>, mut packets: &[u8], from: Caps, to: Caps) {
     use crate::packet::{self, HEADER_LEN};
     while let Some((len, mut seq)) = packet::whole(packets) {

@@ -581,7 +581,7 @@ impl Response {
         }
     }
 
-    /// What follows a packet that was taken. Where definitions are left out, no EOF may stand for
+    /// Goes on behind a packet that was taken. Where definitions are left out, no EOF may stand for
     /// their end.
     fn taken(&mut self, taken: Taken, watch: &mut impl Watch) {
         if taken == Taken::Definition {
