@@ -364,6 +364,8 @@ def main():
                          help="instead: what clients notice of LOADs of 20,000 rules and 200,000 rows (handled by run.sh)")
     reading.add_argument("--bulk", action="store_true",
                          help="instead: a result of 2 GB and a LOAD DATA of 1 GB, compressed and not (handled by run.sh)")
+    reading.add_argument("--requests", action="store_true",
+                         help="instead: what a request costs of an application that connects for each, beside direct and HAProxy (handled by run.sh)")
     reading.add_argument("--paste", action="store_true",
                          help="instead: 50,000 INSERTs pasted through the mysql client, and the time of decisions under the loop of the document about many "
                               "schemas (handled by run.sh)")

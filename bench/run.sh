@@ -3,7 +3,7 @@
 # throughput and p99 of each at several numbers of connections, and the memory of idle sessions.
 # Without arguments, and with `--seeds` among them, the tables of the documents that Millrace grew from come first: decisions with 10 to 20,000 rules, fast
 # routing with 10 to 200,000 rows, their memory, digests. `--rules` prints these alone, `--loads` what clients notice of LOADs, `--bulk` what 2 GB at
-# once cost, `--paste` what long scripts pasted into the admin port take, and decisions under real traffic.
+# once cost, `--requests` what applications cost that connect for each request, `--paste` what long scripts pasted into the admin port take, and decisions under real traffic.
 # What else may be chosen: bench/run.sh --help
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,6 +36,7 @@ cargo build --quiet --release --package millrace
 for word in "$@"; do
   [ "$word" != --loads ] || exec python3 bench/loads.py "${CARGO_TARGET_DIR:-target}"
   [ "$word" != --paste ] || exec python3 bench/paste.py --target "${CARGO_TARGET_DIR:-target}" "$@"
+  [ "$word" != --requests ] || exec python3 bench/requests.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --bulk ] || exec python3 bench/bulk.py --target "${CARGO_TARGET_DIR:-target}" "$@"
 done
 cargo build --quiet --release --package rt --example relay 2>/dev/null || echo "(no raw relay to compare with)" >&2

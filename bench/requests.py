@@ -1,0 +1,93 @@
+"""What a request of an application that connects for each costs: time beside a direct connection and HAProxy, and what arrives at the server.
+
+One MariaDB, one HAProxy and one Millrace with two workers on this machine. A program of C (requests.c, MariaDB's library) connects, says
+what a framework says first, reads three rows and goes, one client or eight at once. The ways take turns, several rounds, and the median
+counts. `SHOW GLOBAL STATUS` says what the server was sent for each request.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+
+import bench
+from bench import MariaDb, PASSWORD, SCHEMA, USER, haproxy, say, stop
+
+APPLICATIONS = [
+    ("nothing", []),
+    ("PyMySQL", ["SET AUTOCOMMIT = 0"]),
+    ("WordPress", ["SET NAMES 'utf8mb4' COLLATE 'utf8mb4_unicode_520_ci'", "SELECT @@SESSION.sql_mode",
+                   "SET SESSION sql_mode='NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"]),
+    ("Rails", ["SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), @@SESSION.sql_auto_is_null = 0, "
+               "@@SESSION.wait_timeout = 2147483"]),
+    ("Laravel", ["set names 'utf8mb4' collate 'utf8mb4_unicode_ci'",
+                 "set session sql_mode='ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO'"]),
+]
+READS = 3
+
+
+def compiled(folder):
+    program = os.path.join(folder, "requests")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "requests.c")
+    subprocess.run(["cc", "-O2", "-o", program, source, "-lmariadb"], check=True)
+    return program
+
+
+def run(program, port, clients, requests, first):
+    """Microseconds a request, of all clients at once."""
+    words = [program, "127.0.0.1", str(port), USER, PASSWORD, SCHEMA, str(requests), str(READS), "0", *first]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(clients)]
+    took = [float(one.communicate()[0]) for one in running]
+    return statistics.mean(took)
+
+
+def questions(server):
+    said = subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={server.socket}", "-N", "-e", "SHOW GLOBAL STATUS LIKE 'Queries'"],
+                          check=True, stdout=subprocess.PIPE, text=True).stdout
+    return int(said.split()[1])
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "a processor without a name")
+
+
+def main():
+    reading = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reading.add_argument("--target", default="target")
+    reading.add_argument("--requests", action="store_true", help="this table")
+    reading.add_argument("--rounds", type=int, default=5)
+    reading.add_argument("--each", type=int, default=300, help="requests of a client in a round")
+    wish = reading.parse_args()
+    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
+        program = compiled(folder)
+        server = MariaDb(folder)
+        between = haproxy(folder, server)
+        through = bench.millrace(folder, server, wish.target, "uring", 2)
+        ways = [("direct", server.port), ("HAProxy", between.port), ("Millrace", through.port)]
+        try:
+            print("| application | clients | direct µs | HAProxy µs | Millrace µs | of direct | of HAProxy | statements a request, direct | Millrace |")
+            print("|---|---|---|---|---|---|---|---|---|")
+            for name, first in APPLICATIONS:
+                for clients in [1, 8]:
+                    took, sent = {way: [] for way, _ in ways}, {}
+                    for way, at in ways:
+                        run(program, at, clients, 30, first)
+                    for _ in range(wish.rounds):
+                        for way, at in ways:
+                            before = questions(server)
+                            took[way].append(run(program, at, clients, wish.each, first))
+                            # The question itself is one, and the client that asks says another.
+                            sent[way] = (questions(server) - before - 1) / (clients * wish.each)
+                    us = {way: statistics.median(all_of_it) for way, all_of_it in took.items()}
+                    print(f"| {name} | {clients} | {us['direct']:.0f} | {us['HAProxy']:.0f} | {us['Millrace']:.0f} | {us['Millrace'] / us['direct']:.2f} "
+                          f"| {us['Millrace'] / us['HAProxy']:.2f} | {sent['direct']:.2f} | {sent['Millrace']:.2f} |", flush=True)
+        finally:
+            for one in [through.process, between.process, server.process]:
+                stop(one)
+
+
+if __name__ == "__main__":
+    say("A request of an application that connects for each, on " + processor())
+    main()
