@@ -13,6 +13,7 @@ const TARGETS: &[Target] = &[
     ("sql_class", sql::class::fuzz_class),
     ("sql_set", sql::set::fuzz_set),
     ("sql_split", sql::split::fuzz_split),
+    ("sql_insert", sql::fuzz_insert),
     ("sql_reading", sql::fuzz_reading),
     ("sql_template", sql::template::fuzz_template),
     ("sql_injection", sql::fuzz_injection),
