@@ -232,14 +232,14 @@ impl Recode {
                 out.append(kept);
             }
         }
-        let cursor = matches!(response.expect, Expect::Execute);
+        let executes = matches!(response.expect, Expect::Execute);
         let wish = wish.as_deref();
         let (server, client, status, more, call) = (*server, *client, *status, *more, *call);
         let mut copy = Copy {
             out,
             server,
             client,
-            cursor,
+            executes,
             shift,
             last_seq,
             full,
@@ -300,8 +300,8 @@ struct Copy<'a> {
     out: &'a mut Vec<u8>,
     server: Caps,
     client: Caps,
-    /// A cursor may be opened.
-    cursor: bool,
+    /// It answers an execution: a cursor may be opened.
+    executes: bool,
     shift: &'a mut u8,
     last_seq: &'a mut u8,
     full: &'a mut bool,
@@ -467,10 +467,14 @@ impl Copy<'_> {
         }
     }
 
-    /// The rows are over: where the EOF before them is still here, the warnings of the statement
-    /// are said there, too. Programs with MariaDB's library read those of an execution there.
+    /// The rows of an execution are over: where the EOF before them is still here, the warnings of
+    /// the statement are said there, too. Programs with MariaDB's library read them there. Answers
+    /// to a text have 0, as servers have it where rows make the warnings.
     fn warn_early(&mut self, warnings: u16) {
         let early = self.eof_at.take();
+        if !self.executes {
+            return;
+        }
         let at = self.open.map(|open| open.at).or(early);
         if let Some(said) = at
             .and_then(|at| self.out.get_mut(at..))
@@ -564,7 +568,7 @@ impl Watch for Copy<'_> {
         let ok = wished
             .as_ref()
             .map_or(ok, |changes| ok.with_changes(changes));
-        if taken == Taken::End && self.cursor && ok.status & status::CURSOR_EXISTS != 0 {
+        if taken == Taken::End && self.executes && ok.status & status::CURSOR_EXISTS != 0 {
             *self.eof_due = false;
         }
         self.definitions_are_here();
@@ -816,7 +820,7 @@ mod tests {
         };
         let eofs = |piece| {
             let bytes = came(3);
-            let recode = Recode::expect(Expect::Query, NEW, OLD, 2);
+            let recode = Recode::expect(Expect::Execute, NEW, OLD, 2);
             let (out, _) = recoded(recode, &bytes, piece);
             let mut found = Vec::new();
             let mut at = 0;
