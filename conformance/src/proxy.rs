@@ -253,6 +253,16 @@ fn configuration(folder: &Path, port: u16, admin_port: u16, wish: &Wish) -> Stri
         rules,
         ..
     } = wish;
+    // Most tests are about what happens when a client has been silent for long enough.
+    let mut variables = variables.clone();
+    for short in [
+        "handle_warnings_delay_ms",
+        "auto_increment_delay_multiplex_timeout_ms",
+    ] {
+        if !variables.contains(short) {
+            variables.push_str(&format!("\n{short} = 5"));
+        }
+    }
     format!(
         "datadir = \"{}\"\n\
          admin_variables =\n{{\n    admin_credentials = \"admin:admin\"\n    mysql_ifaces = \"127.0.0.1:{admin_port}\"\n}}\n\

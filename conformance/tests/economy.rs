@@ -5,9 +5,10 @@
 use conformance::beside::{asked, beside, held, narrow, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
-use conformance::proxy::{Driver, Proxy};
+use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
+use std::time::Duration;
 
 type Outcome = Result<(), String>;
 
@@ -40,6 +41,22 @@ fn main() {
         (
             "a_set_that_is_refused_is_not_taken_at_its_word_and_warnings_are_shown_again",
             refused,
+        ),
+        (
+            "inserts_and_warnings_that_nobody_asks_for_cost_no_question",
+            unasked,
+        ),
+        (
+            "clients_that_think_cost_their_server_their_own_statements",
+            thinking,
+        ),
+        (
+            "last_insert_id_is_as_direct_whoever_shares_the_connection",
+            last_insert_id,
+        ),
+        (
+            "a_connection_that_lingers_is_there_for_whoever_needs_one",
+            pressed,
         ),
     ])
 }
@@ -395,6 +412,253 @@ fn refused(driver: Driver) -> Outcome {
                 format!("{vendor}: {said}")
             })?;
         }
+    }
+    Ok(())
+}
+
+/// A server and a proxy whose sessions linger for an hour unless somebody needs their connections.
+fn lingering(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let server = Server::start(vendor)?;
+    server.root(by_hand::CREATE_USER)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.variables.push_str(
+        "\nhandle_warnings_delay_ms = 3600000\nauto_increment_delay_multiplex_timeout_ms = 3600000\n\
+         connect_timeout_server_max = 5000",
+    );
+    let proxy = Proxy::start(driver, &wish)?;
+    Ok((server, proxy))
+}
+
+const NUMBERED: &str = "CREATE TABLE conf.numbered (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB";
+
+/// A client inserts, and is warned, with pauses in which it could be asked for what it left.
+fn unasked(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = lingering(driver, vendor)?;
+        server.root(NUMBERED)?;
+        let mut client = log_in(&proxy)?;
+        for (say, kind) in [
+            (
+                "INSERT INTO conf.numbered (word) VALUES ('a')",
+                "Com_insert",
+            ),
+            ("INSERT INTO conf.numbered VALUES (NULL, 'b')", "Com_insert"),
+            ("SELECT CAST('x' AS SIGNED)", "Com_select"),
+        ] {
+            asked(&mut client, say)?;
+            let kinds = ["Com_insert", "Com_select", "Com_show_warnings"];
+            let before = counted(&server, kinds)?;
+            for _ in 0..40 {
+                asked(&mut client, say)?;
+                std::thread::sleep(Duration::from_millis(12));
+            }
+            let after = counted(&server, kinds)?;
+            for (at, name) in kinds.iter().enumerate() {
+                let wanted = if *name == kind { 40 } else { 0 };
+                // The client that counts asks one question of its own.
+                let most = wanted + u64::from(*name == "Com_select");
+                let more = after[at] - before[at];
+                expect((wanted..=most).contains(&more), || {
+                    format!("{vendor}: {say} forty times is {more} {name}")
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Twenty clients insert, read, change and are warned, with pauses between. Their server gets what
+/// they say and no more, on fewer connections than they are.
+fn thinking(driver: Driver) -> Outcome {
+    const CLIENTS: usize = 20;
+    const ROUNDS: usize = 15;
+    for vendor in vendors() {
+        let (server, proxy) = lingering(driver, vendor)?;
+        server.root(NUMBERED)?;
+        let life = |n: usize, rounds: usize| -> Outcome {
+            let mut client = log_in(&proxy)?;
+            for round in 0..rounds {
+                for say in [
+                    "INSERT INTO conf.numbered (word) VALUES ('x')",
+                    "SELECT COUNT(*) FROM conf.numbers",
+                    "UPDATE conf.numbered SET word = 'y' WHERE id = 1",
+                    "SELECT word FROM conf.numbered WHERE id = 1",
+                ] {
+                    asked(&mut client, say)?;
+                    let pause = (n * 7 + round * 11) % 23;
+                    std::thread::sleep(Duration::from_millis(pause as u64));
+                }
+            }
+            Ok(())
+        };
+        let together = |clients: usize, rounds: usize| -> Outcome {
+            let life = &life;
+            std::thread::scope(|scope| {
+                let lives: Vec<_> = (0..clients)
+                    .map(|n| scope.spawn(move || life(n, rounds)))
+                    .collect();
+                lives.into_iter().try_for_each(|life| {
+                    life.join()
+                        .unwrap_or_else(|_| Err("a client is gone".to_owned()))
+                })
+            })
+        };
+        // Each core asks which column is numbered, when somebody needs a connection that lingers.
+        together(CLIENTS, 3)?;
+        let kinds = ["Com_insert", "Com_select", "Com_update"];
+        let before = counted(&server, kinds)?;
+        together(CLIENTS, ROUNDS)?;
+        let after = counted(&server, kinds)?;
+        let own = (CLIENTS * ROUNDS) as u64;
+        for ((name, wanted), (before, after)) in kinds
+            .iter()
+            .zip([own, 2 * own, own])
+            .zip(before.iter().zip(after))
+        {
+            let more = after - before;
+            expect(more >= wanted && more <= wanted + wanted / 50 + 1, || {
+                format!("{vendor}: {more} {name} where the clients have said {wanted}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// What a server calls the last id, in the ways in which it may come about.
+const IDS: &[&str] = &[
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.numbered (word) VALUES ('made')",
+    "SELECT LAST_INSERT_ID()",
+    "SELECT LAST_INSERT_ID() AS `id`",
+    "INSERT INTO conf.numbered (word) VALUES ('one'), ('two'), ('three')",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.numbered (id, word) VALUES (1000, 'chosen')",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.numbered VALUES (NULL, 'made')",
+    "SELECT LAST_INSERT_ID() + 1",
+    "INSERT INTO conf.numbered SET word = 'set'",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT IGNORE INTO conf.numbered (id, word) VALUES (1000, 'again')",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.numbered (id, word) VALUES (1000, 'again') ON DUPLICATE KEY UPDATE word = 'other'",
+    "SELECT LAST_INSERT_ID()",
+    "BEGIN",
+    "INSERT INTO conf.numbered (word) VALUES ('inside')",
+    "SELECT LAST_INSERT_ID()",
+    "COMMIT",
+    "SELECT LAST_INSERT_ID()",
+    "REPLACE INTO conf.numbered (word) VALUES ('replaced')",
+    "SELECT LAST_INSERT_ID()",
+    "SELECT LAST_INSERT_ID(7)",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.numbered (word) SELECT 'selected'",
+    "SELECT id = LAST_INSERT_ID() FROM conf.numbered ORDER BY id DESC LIMIT 1",
+    "UPDATE conf.numbered SET word = 'x' WHERE id = LAST_INSERT_ID()",
+    // A server tells of a trigger's change without a name: the connection is its session's.
+    "INSERT INTO conf.triggered (word) VALUES ('by a trigger')",
+    "SELECT LAST_INSERT_ID()",
+    "INSERT INTO conf.triggered (word) VALUES ('by a trigger')",
+    "SELECT LAST_INSERT_ID()",
+];
+
+/// The same script directly and through one connection that others use in between; all twice, so
+/// that what is learnt the first time is used the second.
+fn last_insert_id(driver: Driver) -> Outcome {
+    use conformance::raw::Raw;
+    const TABLES: &str = "DROP TABLE IF EXISTS conf.numbered, conf.triggered; \
+        CREATE TABLE conf.numbered (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB; \
+        CREATE TABLE conf.triggered (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20)) ENGINE=InnoDB; \
+        CREATE TRIGGER conf.numbers_it BEFORE INSERT ON conf.triggered FOR EACH ROW SET NEW.id = FLOOR(RAND() * 0) + 5 + (SELECT COUNT(*) FROM conf.numbered)";
+    for vendor in vendors() {
+        let (server, proxy) = lingering(driver, vendor)?;
+        let _ = Client::MariaDbCli.run(
+            app(server.port),
+            &conformance::cache::root().join("conformance/scenarios/warm-up.txt"),
+        );
+        narrow(&proxy)?;
+        for round in 0..3 {
+            let said = |port: u16, others: bool| -> Result<String, String> {
+                server.root(TABLES)?;
+                let mut client = Raw::log_in(port, 0)?;
+                let (mut all, mut inside) = (String::new(), false);
+                for say in IDS {
+                    // Whether a server has used an index is not what its client has asked.
+                    let answer = client.query(say)?.replace("\\\"\\x00", "\\x02\\x00");
+                    all.push_str(&format!("{say}: {answer}\n"));
+                    inside |= *say == "BEGIN" || say.contains("trigger");
+                    inside &= *say != "COMMIT";
+                    if others && !inside {
+                        Raw::log_in(port, 0)?.query("SELECT LAST_INSERT_ID(4321)")?;
+                    }
+                }
+                Ok(all)
+            };
+            let direct = said(server.port, false)?;
+            for others in [false, true] {
+                let through = said(proxy.port, others)?;
+                let mut pairs = through.lines().zip(direct.lines());
+                if let Some((found, wanted)) = pairs.find(|(found, wanted)| found != wanted) {
+                    let others = if others { " with others" } else { "" };
+                    return Err(format!(
+                        "{vendor}, round {round}{others}: {found:?} instead of {wanted:?} of\n{direct}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// With one connection for all: a session that keeps it for an id or for warnings is asked for them
+/// when another needs it, of the same user or another, on the same core or another; and when the
+/// server is to go.
+fn pressed(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = lingering(driver, vendor)?;
+        server.root(NUMBERED)?;
+        narrow(&proxy)?;
+        let mut clients = Vec::new();
+        for n in 1..7 {
+            let mut client = log_in(&proxy)?;
+            asked(
+                &mut client,
+                "INSERT INTO conf.numbered VALUES (NULL, 'kept')",
+            )?;
+            same(&held(&proxy, &client)?, "InsertId")?;
+            clients.push((n, client));
+        }
+        for (n, client) in &mut clients {
+            let id = asked(client, "SELECT LAST_INSERT_ID() + 0")?
+                .concat()
+                .concat();
+            same(&id, &n.to_string()).map_err(|error| format!("{vendor}: {error}"))?;
+            asked(client, "SELECT CAST('x' AS SIGNED)")?;
+            same(&held(&proxy, client)?, "Diagnostics")?;
+        }
+        for (_, client) in &mut clients {
+            let warnings = asked(client, "SHOW WARNINGS")?;
+            expect(warnings.len() == 1, || format!("{vendor}: {warnings:?}"))?;
+        }
+        // Another user needs a connection of his own.
+        asked(
+            &mut clients[0].1,
+            "INSERT INTO conf.numbered VALUES (NULL, 'kept')",
+        )?;
+        proxy.query("SELECT 1")?;
+        let id = asked(&mut clients[0].1, "SELECT LAST_INSERT_ID()")?
+            .concat()
+            .concat();
+        same(&id, "7").map_err(|error| format!("{vendor}: {error}"))?;
+        // A server that is to go gets its connections back.
+        asked(
+            &mut clients[1].1,
+            "INSERT INTO conf.numbered VALUES (NULL, 'kept')",
+        )?;
+        proxy.admin(
+            "UPDATE mysql_servers SET status = 'OFFLINE_SOFT'; LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
+        soon("0", || used(&proxy))?;
     }
     Ok(())
 }

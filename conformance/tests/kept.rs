@@ -530,7 +530,7 @@ const LOCKS: &[&[(&str, &str)]] = &[
     &[
         ("SELECT GET_LOCK('kept', 0)", "UserLock"),
         (
-            "INSERT INTO conf.made_ids (n) VALUES (1)",
+            "INSERT INTO conf.made_ids VALUES (NULL, 1)",
             "InsertId UserLock",
         ),
         ("DO RELEASE_LOCK('kept')", ""),
@@ -538,7 +538,7 @@ const LOCKS: &[&[(&str, &str)]] = &[
     &[
         ("SELECT GET_LOCK('kept', 0)", "UserLock"),
         (
-            "INSERT INTO conf.made_ids (n) VALUES (1)",
+            "INSERT INTO conf.made_ids VALUES (NULL, 1)",
             "InsertId UserLock",
         ),
         ("SELECT 1", "InsertId UserLock"),

@@ -909,7 +909,7 @@ const LEFT: &[Left] = &[
     Left {
         variables: NO_SILENCE,
         before: "DO 0",
-        leaves: "INSERT INTO conf.counted (words) VALUES ('{who}')",
+        leaves: "INSERT INTO conf.counted VALUES (NULL, '{who}')",
         holds: "InsertId",
         elsewhere: "SELECT 2",
         asks: &["SELECT LAST_INSERT_ID() = (SELECT id FROM conf.counted WHERE words = '{who}')"],

@@ -774,6 +774,28 @@ impl Operator {
     }
 }
 
+/// `mysql-init_connect` of a world.
+fn begins(world: &World) -> &'static str {
+    match (world.seed >> 7 & 1, world.seed >> 8 & 1) {
+        (1, _) if world.expires => "DO 0",
+        (_, 1) => "SET div_precision_increment=5",
+        _ => "",
+    }
+}
+
+/// Half of the worlds ask a silent session's connection soon, half when somebody needs it.
+fn lingers(world: &World) -> [(&'static str, &'static str); 2] {
+    let ms = if world.seed >> 9 & 1 == 1 {
+        "5"
+    } else {
+        "10000"
+    };
+    [
+        ("mysql-handle_warnings_delay_ms", ms),
+        ("mysql-auto_increment_delay_multiplex_timeout_ms", ms),
+    ]
+}
+
 /// Two servers, two hostgroups, and the two classic rules.
 fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     let bytes_per_second = world.bytes_per_second.to_string();
@@ -782,11 +804,7 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     } else {
         world.pace.to_string()
     };
-    let begins = match (world.seed >> 7 & 1, world.seed >> 8 & 1) {
-        (1, _) if world.expires => "DO 0",
-        (_, 1) => "SET div_precision_increment=5",
-        _ => "",
-    };
+    let begins = begins(world);
     let settings = [
         (
             "mysql-throttle_connections_per_sec_to_hostgroup",
@@ -827,7 +845,8 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
             },
         ),
     ];
-    let (variables, _) = Variables::build(settings).expect("settings of this file");
+    let (variables, _) = Variables::build(settings.into_iter().chain(lingers(world)))
+        .expect("settings of this file");
     let user = |name: &str| UserRow {
         username: name.to_owned(),
         password: Some(PASSWORD.to_owned()),

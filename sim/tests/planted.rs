@@ -6,9 +6,9 @@ use backend::Hold;
 use backend::planted::{
     ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
     FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
-    HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, NAMES_EXPLAIN,
-    NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE,
-    TAKE_REFUSED, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, LEAVE_UNASKED,
+    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE,
+    TAKE_ANY_STATE, TAKE_REFUSED, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -324,4 +324,9 @@ fn a_set_that_does_what_it_did_in_another_state_is_seen() {
 #[test]
 fn a_set_that_was_refused_and_is_taken_at_its_word_is_seen() {
     assert_seen(&TAKE_REFUSED, Fickle, &["SET"]);
+}
+
+#[test]
+fn a_memory_that_is_left_unasked_is_seen() {
+    assert_seen(&LEAVE_UNASKED, Calm, &["LAST_INSERT_ID()"]);
 }

@@ -353,7 +353,7 @@ impl Pools {
             && group
                 .lingering
                 .press(self.rt.now(), &self.key_of(group, want));
-        let left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
+        let mut left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
             if turn.is_first() {
                 if let Some(backend) = self.take_shared(group, want, begun) {
@@ -362,7 +362,8 @@ impl Pools {
                 if let Some(place) = &paced {
                     self.pass_offer(group, place);
                 }
-                let left = left_by.map_or(Duration::ZERO, |by| by - self.rt.now());
+                let now = self.rt.now();
+                let left = left_by.map_or(Duration::ZERO, |by| by - now);
                 if !left.is_zero() {
                     let _called_or_too_late = self.rt.timeout(left, turn.called()).await;
                     continue;
@@ -371,6 +372,12 @@ impl Pools {
                 if !slow && let Some(got) = self.look(group, want, begun) {
                     return Some(got);
                 }
+                // What a session of another user keeps only for its memory makes room as well.
+                if !slow && left_by.is_none() && group.lingering.press_any(self.rt.now()) {
+                    left_by = Some(self.rt.now() + LEAVES_WITHIN);
+                    continue;
+                }
+                left_by = None;
                 // The other cores shall know how long we wait; servers may have come or gone since
                 // the last look.
                 drop(told.take());

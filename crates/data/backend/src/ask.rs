@@ -241,6 +241,35 @@ impl Backend {
         Ok(self.insert_id)
     }
 
+    /// What `LAST_INSERT_ID()` is there, and the AUTO_INCREMENT column of a table, if it has one
+    /// that the user may see. Both names are ASCII letters, digits, `_`, `$` and `-`. `None` if the
+    /// server does not say.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn ask_generated(
+        &mut self,
+        schema: &str,
+        table: &str,
+    ) -> Result<Option<(u64, Option<String>)>, BackendFailed> {
+        let question = format!(
+            "SELECT LAST_INSERT_ID(), (SELECT MAX(COLUMN_NAME) FROM information_schema.COLUMNS \
+             WHERE TABLE_SCHEMA = '{schema}' AND TABLE_NAME = '{table}' AND EXTRA LIKE '%auto_increment%')"
+        );
+        let Answer::Rows(rows) = self.ask(&question).await? else {
+            return Ok(None);
+        };
+        let Some([last, column]) = rows.rows.first().map(Vec::as_slice) else {
+            return Ok(None);
+        };
+        let text = |cell: &Option<Vec<u8>>| {
+            let cell = cell.as_deref().map(without_zeros)?;
+            String::from_utf8(cell).ok()
+        };
+        self.insert_id = text(last).and_then(|digits| digits.parse().ok());
+        Ok(self.insert_id.map(|last| (last, text(column))))
+    }
+
     /// Whether what stands in double quotes is a string there: ANSI_QUOTES is not in its
     /// `sql_mode`, nor a mode that implies it. Only MariaDB tells by its flags.
     ///

@@ -473,6 +473,16 @@ impl Pools {
             return self.lend(from, backend, wanted.number);
         }
         refuse(&wanted);
+        if !wanted_here && wanted.why != Why::Copies {
+            // What it leaves is lent when it is given back.
+            let key = Key {
+                user: (&*wanted.user).into(),
+                caps: wanted.caps,
+                client: None,
+            };
+            let _one_less = group.lingering.press(now, &key)
+                || matches!(wanted.why, Why::NoRoom) && group.lingering.press_any(now);
+        }
         match wanted.why {
             Why::Spare => return,
             Why::Copies => {

@@ -1,8 +1,9 @@
 //! Sessions that keep a connection in their silence only because of what it remembers for them,
-//! such as the id of an insert. Most come back at once. One that does not leaves it when its time
-//! is over, or sooner, when somebody would open a connection for want of it.
+//! such as the id of an insert or warnings. The connection is idle with a price: who needs one takes
+//! the free ones first, then has a lingering one asked and given back, and only then opens another.
 
 use crate::backend::Key;
+use crate::place::Place;
 use rt::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,33 +16,33 @@ const SILENT_MIN: Duration = Duration::from_millis(1);
 
 /// A session that may be told to leave what it keeps.
 pub trait Lingers {
-    /// Whether it has been silent since then, and lingers.
-    fn is_silent_since(&self, since: Instant) -> bool;
+    /// Since when it has been silent, if it lingers.
+    fn lingers_since(&self) -> Option<Instant>;
     /// It is to leave.
     fn leave(&self);
+    /// It is on a list of those that linger, or not any more; whether it was.
+    fn is_listed(&self, now: bool) -> bool;
 }
 
 struct Lingerer {
-    since: Instant,
-    /// By then it leaves by itself.
-    until: Instant,
     key: Key,
+    place: Rc<Place>,
     who: Rc<dyn Lingers>,
 }
 
-/// Those of a hostgroup on this core, in the order in which they fell silent.
+/// Those of a hostgroup on this core, each once, in the order in which they began to linger.
 #[derive(Default)]
 pub(crate) struct Lingering(RefCell<VecDeque<Lingerer>>);
 
 impl Lingering {
-    pub(crate) fn add(&self, since: Instant, until: Instant, key: Key, who: Rc<dyn Lingers>) {
-        self.forget_gone(since);
-        self.0.borrow_mut().push_back(Lingerer {
-            since,
-            until,
-            key,
-            who,
-        });
+    pub(crate) fn add(&self, key: &Key, place: &Rc<Place>, who: &Rc<dyn Lingers>) {
+        if !who.is_listed(true) {
+            self.0.borrow_mut().push_back(Lingerer {
+                key: key.clone(),
+                place: place.clone(),
+                who: who.clone(),
+            });
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -50,37 +51,59 @@ impl Lingering {
 
     /// Whether there is one that could leave a connection that would serve this user.
     pub(crate) fn is_due(&self, now: Instant, key: &Key) -> bool {
-        self.find(now, key).is_some()
+        self.find(now, |one| one.key == *key).is_some()
     }
 
-    /// Tells the one of those that has been silent for longest to leave; whether there is one.
+    /// Tells the one of those that has lingered for longest to leave; whether there is one.
     pub(crate) fn press(&self, now: Instant, key: &Key) -> bool {
-        let found = self
-            .find(now, key)
-            .and_then(|at| self.0.borrow_mut().remove(at));
-        found.inspect(|found| found.who.leave()).is_some()
+        self.press_where(now, |one| one.key == *key)
     }
 
-    fn find(&self, now: Instant, key: &Key) -> Option<usize> {
-        self.forget_gone(now);
-        let due = |one: &Lingerer| {
-            now - one.since >= SILENT_MIN
-                && one.key == *key
-                && now < one.until
-                && one.who.is_silent_since(one.since)
+    /// Tells one to leave whose connection makes room for another, whoever it is opened for.
+    pub(crate) fn press_any(&self, now: Instant) -> bool {
+        self.press_where(now, |_| true)
+    }
+
+    /// Tells all to leave whose server wants its connections back.
+    pub(crate) fn press_of(&self, unwanted: impl Fn(&Place) -> bool) {
+        self.0.borrow_mut().retain(|one| {
+            let stays = !unwanted(&one.place);
+            if !stays {
+                one.who.is_listed(false);
+                one.who.leave();
+            }
+            stays
+        });
+    }
+
+    fn press_where(&self, now: Instant, fits: impl Fn(&Lingerer) -> bool) -> bool {
+        let Some(at) = self.find(now, fits) else {
+            return false;
         };
-        self.0.borrow().iter().position(due)
+        let found = self.0.borrow_mut().remove(at);
+        found
+            .inspect(|found| {
+                found.who.is_listed(false);
+                found.who.leave();
+            })
+            .is_some()
     }
 
-    /// Nobody lingers for long, so there is little behind the first that does.
-    fn forget_gone(&self, now: Instant) {
+    /// The first that has been silent for long enough. Those that linger no more are passed over,
+    /// and forgotten from the front on.
+    fn find(&self, now: Instant, fits: impl Fn(&Lingerer) -> bool) -> Option<usize> {
         let mut all = self.0.borrow_mut();
-        while all
-            .front()
-            .is_some_and(|one| one.until <= now || !one.who.is_silent_since(one.since))
+        while let Some(one) = all.front()
+            && one.who.lingers_since().is_none()
         {
+            one.who.is_listed(false);
             all.pop_front();
         }
+        let due = |one: &Lingerer| {
+            let since = one.who.lingers_since();
+            since.is_some_and(|since| now - since >= SILENT_MIN) && fits(one)
+        };
+        all.iter().position(due)
     }
 }
 
@@ -89,78 +112,71 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    struct Session(Cell<Option<Instant>>, Cell<bool>);
+    struct Session {
+        since: Cell<Option<Instant>>,
+        told: Cell<bool>,
+        listed: Cell<bool>,
+    }
 
     impl Lingers for Session {
-        fn is_silent_since(&self, since: Instant) -> bool {
-            self.0.get() == Some(since)
+        fn lingers_since(&self) -> Option<Instant> {
+            self.since.get()
         }
 
         fn leave(&self) {
-            self.1.set(true);
+            self.told.set(true);
+        }
+
+        fn is_listed(&self, now: bool) -> bool {
+            self.listed.replace(now)
         }
     }
 
     #[test]
-    fn the_one_that_is_silent_for_longest_leaves_and_who_came_back_does_not() {
+    fn the_one_that_lingers_for_longest_leaves_and_who_came_back_does_not() {
         let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
-        let session = |since| Rc::new(Session(Cell::new(Some(at(since))), Cell::new(false)));
+        let session = |since| {
+            Rc::new(Session {
+                since: Cell::new(Some(at(since))),
+                told: Cell::new(false),
+                listed: Cell::new(false),
+            })
+        };
         let key = |user: &str| Key {
             user: user.into(),
             caps: 0,
             client: None,
         };
         let (ours, other) = (key("app"), key("other"));
-        let all = [session(1), session(2), session(3), session(3)];
+        let all = [session(4), session(1), session(3), session(3)];
         let lingering = Lingering::default();
         assert!(!lingering.press(at(9), &ours));
-        let add = |who: &Rc<Session>, key: &Key, until| {
-            lingering.add(
-                who.0.get().expect("silent"),
-                at(until),
-                key.clone(),
-                who.clone(),
-            )
-        };
+        let place = crate::testing::place();
         for (who, key) in all.iter().zip([&ours, &ours, &ours, &other]) {
-            add(who, key, 20);
+            let who: Rc<dyn Lingers> = who.clone();
+            lingering.add(key, &place, &who);
+            // Once is enough.
+            lingering.add(key, &place, &who);
         }
-        all[0].0.set(Some(at(4)));
-        add(&all[0], &ours, 20);
-        // Nobody has been silent for so long.
-        assert!(!lingering.press(at(2), &ours));
-        assert!(lingering.press(at(5), &ours));
-        let told = || all.iter().map(|one| one.1.get()).collect::<Vec<_>>();
+        // Nobody but one has been silent for long enough.
+        assert!(!lingering.press(at(1), &ours));
+        assert!(lingering.press(at(3), &ours));
+        let told = || all.iter().map(|one| one.told.get()).collect::<Vec<_>>();
         assert_eq!(told(), [false, true, false, false]);
-        all[2].0.set(None);
+        all[0].since.set(None);
         assert!(
             lingering.is_due(at(9), &ours)
                 && lingering.press(at(9), &ours)
                 && !lingering.press(at(9), &ours)
         );
-        assert!(lingering.press(at(9), &other));
-        assert_eq!(told(), [true, true, false, true]);
-    }
-
-    #[test]
-    fn those_whose_time_is_over_are_forgotten_though_they_look_silent() {
-        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
-        let key = Key {
-            user: "app".into(),
-            caps: 0,
-            client: None,
-        };
-        let lingering = Lingering::default();
-        for since in 0..100 {
-            // They have left, without a word.
-            lingering.add(
-                at(since),
-                at(since + 5),
-                key.clone(),
-                Rc::new(Session(Cell::new(Some(at(since))), Cell::new(false))),
-            );
-        }
-        assert_eq!(lingering.0.borrow().len(), 5);
-        assert!(!lingering.is_due(at(200), &key) && lingering.0.borrow().is_empty());
+        assert_eq!(told(), [false, true, true, false]);
+        assert!(lingering.press_any(at(9)) && lingering.is_empty());
+        assert_eq!(told(), [false, true, true, true]);
+        // It lingers again, and its server is taken away.
+        all[0].since.set(Some(at(10)));
+        let who: Rc<dyn Lingers> = all[0].clone();
+        lingering.add(&ours, &place, &who);
+        lingering.press_of(|_| true);
+        assert!(all[0].told.get() && lingering.is_empty());
     }
 }

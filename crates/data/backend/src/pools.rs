@@ -309,17 +309,11 @@ impl Pools {
                     .resets_by_login
                     .set(snapshot.variables.mysql_reset_connection_algorithm == 1);
             }
-            // A row says it for its hostgroup, whatever the variable says.
-            let own = snapshot
-                .servers
-                .hostgroup(*id)
-                .map(|h| &h.attributes)
-                .filter(|attributes| attributes.row().is_some());
-            group.warms.set(
-                own.map_or(snapshot.variables.mysql_connection_warming, |attributes| {
-                    attributes.connection_warming
-                }),
-            );
+            // What is to go is not kept for what it remembers.
+            group
+                .lingering
+                .press_of(|place| !place.keeps() || place.is_over());
+            group.warms.set(warms(snapshot, *id));
             group.pace_max.set(Some(pace_of(snapshot, *id)));
             group.paced.call();
             group.queue.call();
@@ -615,17 +609,11 @@ impl Pools {
             .unwrap_or(u32::MAX)
     }
 
-    /// A session fell silent at `since`, and until a certain time only what this connection
-    /// remembers for it keeps that: it may be asked for.
-    pub fn lingers(&self, backend: &Backend, since: rt::Instant, who: Rc<dyn Lingers>) {
-        if let Some(until) = backend.lingers_until() {
-            self.group(backend.place.server().hostgroup).lingering.add(
-                since,
-                until,
-                backend.key.clone(),
-                who,
-            );
-        }
+    /// A session has fallen silent, and only what this connection remembers for it keeps that: it
+    /// may be asked for.
+    pub fn lingers(&self, backend: &Backend, who: &Rc<dyn Lingers>) {
+        let group = self.group(backend.place.server().hostgroup);
+        group.lingering.add(&backend.key, &backend.place, who);
     }
 
     /// Once in a while: close what is closed, too old or too many, and open ahead where that is
@@ -732,6 +720,19 @@ impl Pools {
         }
         rows
     }
+}
+
+/// Whether connections to a hostgroup are opened ahead. A row says it for its hostgroup, whatever
+/// the variable says.
+fn warms(snapshot: &Snapshot, hostgroup: u32) -> bool {
+    let own = snapshot
+        .servers
+        .hostgroup(hostgroup)
+        .map(|group| &group.attributes)
+        .filter(|attributes| attributes.row().is_some());
+    own.map_or(snapshot.variables.mysql_connection_warming, |attributes| {
+        attributes.connection_warming
+    })
 }
 
 #[cfg(test)]

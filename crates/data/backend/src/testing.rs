@@ -34,6 +34,15 @@ pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, 
     });
 }
 
+/// A place of hostgroup 0 to which nobody connects.
+pub(crate) fn place() -> Rc<Place> {
+    let registry = Registry::new();
+    Place::new(
+        Arc::new(server("nowhere")),
+        Room::of(&registry, 0, "nowhere", 3306),
+    )
+}
+
 /// What somebody wants of hostgroup 0 who has not set anything.
 pub(crate) fn want<'a>(
     snapshot: &'a Snapshot,

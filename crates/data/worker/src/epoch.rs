@@ -1,6 +1,7 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
 use crate::accepted::Accepted;
+use crate::generated::Generated;
 use config::Snapshot;
 use sql::DigestOptions;
 use std::cell::RefCell;
@@ -26,6 +27,8 @@ pub(crate) struct Epoch {
     pub(crate) memo: Rc<RefCell<plan::Memo>>,
     /// SETs that servers have accepted under this configuration.
     pub(crate) accepted: RefCell<Accepted>,
+    /// INSERTs whose id needs no question.
+    pub(crate) generated: RefCell<Generated>,
 }
 
 impl Epoch {
@@ -52,6 +55,7 @@ impl Epoch {
             hits,
             memo: Rc::default(),
             accepted: RefCell::default(),
+            generated: RefCell::default(),
         }
     }
 

@@ -506,13 +506,7 @@ impl Session {
             }
         }
         backend.wait_for_silence(self.core.rt.now(), insert_id::SILENT);
-        let counted = self
-            .count_down_insert_id(job, hostgroup, &mut backend)
-            .await;
-        if counted.is_err() {
-            self.core.pools.release(backend);
-            return counted;
-        }
+        self.count_down_insert_id(job, &mut backend);
         if backend.unreported != Unreported::Nothing
             && backend.idle == Idle::Proven
             && backend.holds.is_empty()

@@ -2,20 +2,32 @@
 //! back, and a connection is told where a statement reads it, so that an insert binds nobody to its
 //! connection.
 
+use crate::generated::Asks;
 use crate::left;
 use crate::ready::executes_unread;
 use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, Idle, Unreported};
+use backend::{Backend, BackendFailed, Hold, Idle, Lingers, Unreported};
+use config::Snapshot;
 use net::NetError;
 use rt::Instant;
 use sql::{Class, CommandCounter, Leaves, Reads};
+use std::rc::Rc;
 use std::time::Duration;
 
-/// A client that is silent for so long leaves the connection of its insert: what follows in the
-/// same request of an application comes sooner.
+/// A client that is silent for so long leaves a connection on which programs of users have run:
+/// what follows in the same request of an application comes sooner.
 pub(crate) const SILENT: Duration = Duration::from_millis(5);
+
+/// Until when a connection is kept for what it remembers of the statement that ends now, unless
+/// somebody needs it before; `None` if time does not end it.
+pub(crate) fn lingers_until(snapshot: &Snapshot, now: Instant) -> Option<Instant> {
+    let limit = snapshot
+        .variables
+        .mysql_auto_increment_delay_multiplex_timeout_ms;
+    (limit > 0).then(|| now + Duration::from_millis(limit))
+}
 
 /// Of the answers since a connection was last asked, so many ids are kept.
 const SAID_MAX: usize = 16;
@@ -33,6 +45,8 @@ pub(crate) struct InsertId {
     from: Option<u32>,
     /// What the answers there have said.
     said: Vec<u64>,
+    /// What is to be asked of the table of the last INSERT, when that costs nothing else.
+    pub(crate) asks: Option<Box<Asks>>,
 }
 
 impl InsertId {
@@ -59,7 +73,7 @@ impl InsertId {
 
     /// The connection of a hostgroup has been asked. `before`: what it was there before the session
     /// came, if that is known.
-    fn hear(&mut self, hostgroup: u32, before: Option<u64>, now: u64) {
+    pub(crate) fn hear(&mut self, hostgroup: u32, before: Option<u64>, now: u64) {
         if self.from == Some(hostgroup) {
             // Made by the session, rather than left by another one.
             if before.is_some_and(|before| before != now) || self.said.contains(&now) {
@@ -81,7 +95,7 @@ impl InsertId {
     }
 
     /// The connection is gone.
-    fn lose(&mut self, hostgroup: u32) {
+    pub(crate) fn lose(&mut self, hostgroup: u32) {
         if self.from == Some(hostgroup) {
             self.value = self.said.pop().unwrap_or(self.value);
             self.from = None;
@@ -131,6 +145,9 @@ impl Session {
         }
         let unsaid = changes_unsaid(job.class, ok);
         if id == 0 && !unsaid {
+            if job.class.ddl {
+                job.epoch.generated.borrow_mut().forget();
+            }
             return;
         }
         let statements = job
@@ -148,6 +165,9 @@ impl Session {
             backend.holds.remove(Hold::InsertId);
             return;
         }
+        if !unsaid && self.is_generated(job, backend, id) {
+            return self.insert_id_is(backend, id);
+        }
         let hostgroup = job.plan.hostgroup();
         let elsewhere = {
             let mut known = self.entry.insert_id.borrow_mut();
@@ -163,36 +183,43 @@ impl Session {
         backend.insert_id_left = statements;
     }
 
-    /// A statement on the connection of an insert is over: one less until it is given back.
-    pub(crate) async fn count_down_insert_id(
-        &mut self,
-        job: &Job<'_>,
-        hostgroup: u32,
-        backend: &mut Backend,
-    ) -> Result<(), Failed> {
+    /// This is `LAST_INSERT_ID()` for certain, and no connection is needed for it.
+    fn insert_id_is(&mut self, backend: &mut Backend, id: u64) {
+        **self.entry.insert_id.borrow_mut().get_or_insert_default() = InsertId {
+            value: id,
+            ..InsertId::default()
+        };
+        backend.insert_id = Some(id);
+        backend.holds.remove(Hold::InsertId);
+        // That of an insert elsewhere is over.
+        self.held.forget_inserts();
+        self.let_go_of_free();
+    }
+
+    /// `LAST_INSERT_ID()`, if no connection knows better.
+    pub(crate) fn certain_insert_id(&self) -> Option<u64> {
+        match self.entry.insert_id.borrow().as_ref() {
+            None => Some(0),
+            Some(known) => known.from.is_none().then_some(known.value),
+        }
+    }
+
+    /// A statement on the connection of an insert is over: one less until the time begins that
+    /// its client may be silent. Nobody is asked for the id before that, or before somebody needs
+    /// the connection.
+    pub(crate) fn count_down_insert_id(&self, job: &Job<'_>, backend: &mut Backend) {
         if !backend.holds.has(Hold::InsertId) {
-            return Ok(());
+            return;
         }
         if backend.insert_id_left > 0 {
-            let limit = job
-                .epoch
-                .snapshot
-                .variables
-                .mysql_auto_increment_delay_multiplex_timeout_ms;
             backend.insert_id_left -= 1;
-            backend.insert_id_until =
-                (limit > 0).then(|| self.core.rt.now() + SILENT.min(Duration::from_millis(limit)));
-            return Ok(());
+            backend.insert_id_until = lingers_until(&job.epoch.snapshot, self.core.rt.now());
+            return;
         }
-        if backend.idle == Idle::Proven && backend.holds.are_only(&[Hold::InsertId, Hold::Unread]) {
-            return match Box::pin(self.ask_insert_id(hostgroup, backend, self.limit_ms(job))).await
-            {
-                // The client has its answer, and what that said of the id is known: it need not
-                // hear of the connection's end.
-                Err(Failed::Backend(_)) => Ok(()),
-                other => other,
-            };
+        if backend.insert_id_until.is_some() {
+            return;
         }
+        // No time ends it, so the statements do.
         // Warnings are asked for before, in the client's next silence.
         let programs = if backend.says_what_is_left().is_some() {
             [Hold::Procedure, Hold::Routine]
@@ -213,27 +240,29 @@ impl Session {
             programs[1],
         ]);
         backend.insert_id_until = waits.then(|| self.core.rt.now());
-        Ok(())
     }
 
-    /// The client has its answer. What only an insert's id or warnings keep may be asked for by who
-    /// needs a connection.
+    /// The client has its answer. What only a memory keeps may be asked for by who needs a
+    /// connection.
     pub(crate) fn lingers(&self) {
+        if self.held.is_empty() {
+            return;
+        }
         for (_, backend) in self
             .held
             .iter()
             .filter(|(_, backend)| backend.lingers_until().is_some())
         {
-            self.core
-                .pools
-                .lingers(backend, self.entry.since.get(), self.entry.clone());
+            self.entry.lingers.set(true);
+            let who: Rc<dyn Lingers> = self.entry.clone();
+            self.core.pools.lingers(backend, &who);
         }
     }
 
     /// The client is silent: what only an insert's id or warnings keep is asked for them and given
     /// back.
     pub(crate) async fn leave_remembered(&mut self, now: Instant) -> Result<(), Failed> {
-        let at_once = self.entry.leaves.take();
+        let at_once = self.entry.leaves.take() || self.core.is_draining();
         while let Some((hostgroup, mut backend)) = self.held.take_due(now, at_once) {
             let carries = backend.holds.carry_state();
             let epoch = self.core.epoch();
@@ -285,6 +314,11 @@ impl Session {
         backend: &mut Backend,
         limit_ms: u64,
     ) -> Result<(), Failed> {
+        #[cfg(feature = "planted")]
+        if backend::planted::LEAVE_UNASKED.get() {
+            backend.holds.remove(Hold::Diagnostics);
+            backend.holds.remove(Hold::InsertId);
+        }
         // First: any other question would be the statement that they are about.
         if backend.holds.has(Hold::Diagnostics) {
             self.ask_warnings(backend, limit_ms).await?;
@@ -326,14 +360,7 @@ impl Session {
         backend.holds.remove(Hold::InsertId);
         let before = backend.insert_id;
         let mut known = self.entry.insert_id.take().unwrap_or_default();
-        match self
-            .watched(
-                limit_ms,
-                backend.ask_insert_id(),
-                self.entry.told_to_leave(),
-            )
-            .await
-        {
+        match self.ask_id(backend, known.asks.take(), limit_ms).await {
             Ok(Some(now)) => known.hear(hostgroup, before, now),
             Ok(None) => known.lose(hostgroup),
             Err(failed) => {
@@ -467,6 +494,7 @@ mod tests {
             value: 3,
             from: Some(0),
             said: said.to_vec(),
+            asks: None,
         };
         id.hear(1, None, 99);
         assert_eq!(id.value, 3, "of another hostgroup");
@@ -508,6 +536,7 @@ mod tests {
             value: 3,
             from: Some(0),
             said: vec![5, 6],
+            asks: None,
         };
         id.lose(1);
         assert_eq!(id.value, 3);

@@ -25,6 +25,7 @@ mod fetching;
 mod finds;
 mod firewall;
 mod forward;
+mod generated;
 mod greet;
 mod held;
 mod hosts;

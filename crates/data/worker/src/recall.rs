@@ -4,12 +4,13 @@
 
 use crate::answer::Complaint;
 use crate::finds::{Finds, found_by, may_be_one_for_all};
-use crate::insert_id::SILENT;
+use crate::insert_id::{SILENT, lingers_until};
 use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, Hold, Idle, Unreported};
 use bridge::{Counter, Failure};
+use rt::Instant;
 use sql::words::{Kind, Words};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
@@ -66,10 +67,11 @@ impl Recall {
 enum Known {
     FoundRows,
     ConnectionId,
+    LastInsertId,
 }
 
 impl Session {
-    /// `SELECT FOUND_ROWS()` and `CONNECTION_ID()`, alone or together.
+    /// `SELECT FOUND_ROWS()`, `CONNECTION_ID()` and `LAST_INSERT_ID()`, alone or together.
     pub(crate) async fn recall(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         if job.class.reads.intersects(Reads::FOUND_ROWS) {
             self.core.asking_found_rows.hear(&self.user_name);
@@ -137,7 +139,7 @@ impl Session {
         }
         // A rule may have made another statement of what is prepared.
         let items = items(if is_prepared { job.sent() } else { job.text })?;
-        let only_ours = items.iter().all(|(what, _)| *what == Known::ConnectionId);
+        let only_ours = items.iter().all(|(what, _)| *what != Known::FoundRows);
         // What is prepared has FOUND_ROWS() in its text: see `counted`.
         if is_prepared && !only_ours {
             return None;
@@ -154,6 +156,7 @@ impl Session {
         let mariadb = job.epoch.claims_mariadb();
         let value = |what| match what {
             Known::FoundRows => self.found_rows().map(u64::from),
+            Known::LastInsertId => self.certain_insert_id(),
             Known::ConnectionId => {
                 Some(u64::from(self.entry.id)).filter(|_| !self.entry.numbered.get())
             }
@@ -374,10 +377,17 @@ impl Session {
         {
             // It may ask at once, and is asked for it when it is silent.
             backend.holds.add(Hold::FoundRows);
-            backend.found_rows_until = Some(self.core.rt.now() + SILENT);
+            backend.found_rows_until = self.found_rows_linger(job);
         }
         // Elsewhere nobody knows of this one.
         self.end_found_rows();
+    }
+
+    /// Until when a connection is kept that has to be asked for FOUND_ROWS(). Time ends it in any
+    /// case.
+    fn found_rows_linger(&self, job: &Job<'_>) -> Option<Instant> {
+        let now = self.core.rt.now();
+        lingers_until(&job.epoch.snapshot, now).or(Some(now + SILENT))
     }
 
     /// A statement has failed, and nobody knows how far it came.
@@ -462,6 +472,7 @@ fn items(text: &[u8]) -> Option<Vec<(Known, Cow<'_, str>)>> {
         let what = match () {
             () if function.is("FOUND_ROWS") => Known::FoundRows,
             () if function.is("CONNECTION_ID") => Known::ConnectionId,
+            () if function.is("LAST_INSERT_ID") => Known::LastInsertId,
             () => return None,
         };
         let (open, close) = (words.next()?, words.next()?);
@@ -536,6 +547,10 @@ fn column(what: Known, name: &str, mariadb: bool) -> Column {
     };
     match what {
         Known::FoundRows => signed,
+        Known::LastInsertId => Column {
+            flags: signed.flags | UNSIGNED_FLAG,
+            ..signed
+        },
         Known::ConnectionId if mariadb => Column {
             kind: Type::LONG,
             length: 10,

@@ -82,6 +82,10 @@ pub(crate) struct Entry {
     pub(crate) cut: Cell<bool>,
     /// It is silent, and somebody needs what it keeps for the id of an insert.
     pub(crate) leaves: Cell<bool>,
+    /// It keeps a connection in its silence only for what that remembers, and is on a list of those
+    /// that may be told to leave it.
+    pub(crate) lingers: Cell<bool>,
+    listed: Cell<bool>,
     /// COMMIT RELEASE: it ends when its command is answered.
     pub(crate) released: Cell<bool>,
     pub(crate) bell: Bell,
@@ -140,6 +144,8 @@ impl Entry {
             interrupted: Cell::new(false),
             cut: Cell::new(false),
             leaves: Cell::new(false),
+            lingers: Cell::new(false),
+            listed: Cell::new(false),
             released: Cell::new(false),
             bell: Bell::new(),
             pace: Pace::new(now),
@@ -153,6 +159,7 @@ impl Entry {
         self.interrupted.set(false);
         self.cut.set(false);
         self.leaves.set(false);
+        self.lingers.set(false);
     }
 
     /// A statement of it begins, or the one that it is.
@@ -283,16 +290,18 @@ impl Entry {
 }
 
 impl Lingers for Entry {
-    fn is_silent_since(&self, since: Instant) -> bool {
-        let lingers = |held: &Holding| held.holds.is_only(Hold::InsertId);
-        self.command.get() == "Sleep"
-            && self.since.get() == since
-            && self.holding.borrow().iter().any(lingers)
+    fn lingers_since(&self) -> Option<Instant> {
+        let silent = self.lingers.get() && self.command.get() == "Sleep";
+        silent.then(|| self.since.get())
     }
 
     fn leave(&self) {
         self.leaves.set(true);
         self.bell.ring();
+    }
+
+    fn is_listed(&self, now: bool) -> bool {
+        self.listed.replace(now)
     }
 }
 

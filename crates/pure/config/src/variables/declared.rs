@@ -161,10 +161,10 @@ variables! {
     mysql_multiplexing: bool = true, Live, "Whether connections to servers are shared between clients.";
     mysql_connection_delay_multiplex_ms: int(0..=300000) = 0, Live, "Milliseconds a session keeps its connection after a statement.";
     mysql_auto_increment_delay_multiplex: int(0..=1000000) = 5, Live, "Statements for which a session keeps its connection after one that made an AUTO_INCREMENT value.";
-    mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, Live, "Milliseconds after which that ends; 0 for never.";
+    mysql_auto_increment_delay_multiplex_timeout_ms: int(0..=3600000) = 10000, Live, "Milliseconds of silence after which a connection that is kept for an AUTO_INCREMENT value or FOUND_ROWS() is asked for it and given back, unless somebody needs it before; 0 for never.";
     mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", Moot, "Variables (separated by ',') whose reading does not end multiplexing; here reading never does.";
     mysql_handle_warnings: int(0..=1) = 1, Live, "Whether a session keeps its connection while warnings can be asked for.";
-    mysql_handle_warnings_delay_ms: int(0..=3600000) = 5, Live, "Milliseconds of silence after which a connection that is kept for warnings is asked for them and given back; 0 for never.";
+    mysql_handle_warnings_delay_ms: int(0..=3600000) = 10000, Live, "Milliseconds of silence after which a connection that is kept for warnings is asked for them and given back, unless somebody needs it before; 0 for never.";
     mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
     mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
     mysql_max_stmts_cache: int(128..=1048576) = 10000, Live, "Prepared statements remembered by text on each core; what clients have is kept beyond it.";
