@@ -20,7 +20,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 run: ## build Millrace and start it with an embedded backend, so that the first query works at once
-	@scripts/setup.sh build
+	@scripts/setup.sh run
 	@scripts/run.sh $(ARGS)
 
 test: ## every test: units, tidy, lints, simulator, conformance with real servers and clients

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 echo "Building Millrace (the first time takes a few minutes) ..." >&2
-cargo build --quiet --release --package millrace
+cargo build --quiet --profile quick --package millrace
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p .millrace
-exec "$target/release/millrace" -f --sqlite3-server -c etc/demo.cnf -D .millrace "$@"
+exec "$target/quick/millrace" -f --sqlite3-server -c etc/demo.cnf -D .millrace "$@"

@@ -2,6 +2,7 @@
 # Installs what Millrace needs on a Debian 12 machine that has a Rust toolchain and nothing else.
 #
 #   scripts/setup.sh build    what compiling needs
+#   scripts/setup.sh run      that, and a client for the first query
 #   scripts/setup.sh test     that, and the servers and client libraries of the conformance tests
 #   scripts/setup.sh bench    what compiling needs, a load generator and the peers to compare with
 #   scripts/setup.sh fuzz     what compiling needs, and a C++ compiler for libFuzzer
@@ -16,13 +17,14 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 mode=${1:-test}
-case $mode in build|test|bench|fuzz) ;; *) echo "usage: setup.sh build|test|bench|fuzz" >&2; exit 2 ;; esac
+case $mode in build|run|test|bench|fuzz) ;; *) echo "usage: setup.sh build|run|test|bench|fuzz" >&2; exit 2 ;; esac
 cache=$(millrace_cache)
 say() { printf 'setup: %s\n' "$*" >&2; }
 missing() { printf 'MISSING: %s\n' "$*" >&2; }
 
 # What shows that it is there (a program on PATH, or a file), and Debian's package for it.
 needs_build="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config /usr/include/openssl/ssl.h:libssl-dev make:make"
+needs_run="mysql-client?:mariadb-client-core"
 needs_servers="mariadbd:mariadb-server-core mariadb:mariadb-client-core setpriv:util-linux openssl:openssl"
 needs_clients="python3:python3 python3-venv?:python3-venv go:golang-go node:nodejs npm:npm javac:default-jdk-headless mvn:maven /etc/ssl/certs/ca-certificates.crt:ca-certificates"
 needs_php="php:php-cli php-mysql?:php-mysql"
@@ -36,6 +38,7 @@ needs_fuzz="c++:g++"
 there() { # is it?
   case $1 in
     /*) [ -e "$1" ] ;;
+    mysql-client\?) command -v mysql >/dev/null 2>&1 || command -v mariadb >/dev/null 2>&1 ;;
     python3-venv\?) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
     php-mysql\?) php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' >/dev/null 2>&1 ;;
     ruby-mysql2\?) ruby -rmysql2 -e '' 2>/dev/null ;;
@@ -98,6 +101,9 @@ if ! cargo clippy --version >/dev/null 2>&1 && [ "$mode" = test ]; then
 fi
 
 case $mode in
+  run)
+    install "$needs_run" || missing "a client for MySQL, so the printed lines need one from elsewhere"
+    ;;
   test)
     install "$needs_servers" || missing "MariaDB, so the conformance tests against it are skipped"
     "$here/get-mariadb-plugins.sh" || missing "MariaDB's auth_ed25519, so no server asks for it"
@@ -116,7 +122,7 @@ case $mode in
     install "$needs_fuzz" || exit 1
     ;;
   bench)
-    install "$needs_servers $needs_bench" || exit 1
+    install "$needs_servers $needs_bench $needs_c" || exit 1
     "$here/get-mysql.sh" || missing "mysqlrouter, so it is left out of the table"
     ;;
 esac

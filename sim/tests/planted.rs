@@ -62,11 +62,6 @@ fn a_savepoint_that_is_looked_for_on_another_connection_is_seen() {
 }
 
 #[test]
-fn a_savepoint_before_its_transaction_that_keeps_no_connection_is_seen() {
-    assert_missed(Hold::AutocommitOff, &["error 1305: SAVEPOINT s"]);
-}
-
-#[test]
 fn a_temporary_table_that_keeps_no_connection_is_seen() {
     assert_missed(Hold::TemporaryTable, &["has a temporary table"]);
 }

@@ -318,6 +318,7 @@ impl Session {
         if backend::planted::LEAVE_UNASKED.get() {
             backend.holds.remove(Hold::Diagnostics);
             backend.holds.remove(Hold::InsertId);
+            self.entry.insert_id.take();
         }
         // First: any other question would be the statement that they are about.
         if backend.holds.has(Hold::Diagnostics) {
