@@ -6,10 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use conformance::beside::vendors;
 use conformance::by_hand::{self, Raw};
+use conformance::clients::{Client, app};
+use conformance::compare::difference;
 use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
+use wire::caps::{self, Caps};
 
 type Outcome = Result<(), String>;
 
@@ -42,6 +47,10 @@ fn main() {
         (
             "an_idle_connection_to_another_server_makes_room_in_its_hostgroup",
             idle_elsewhere,
+        ),
+        (
+            "a_transaction_of_another_hostgroup_is_in_the_flags_of_every_answer",
+            shown_everywhere,
         ),
     ])
 }
@@ -516,4 +525,80 @@ fn idle_elsewhere(driver: Driver) -> Outcome {
     expect(begun.elapsed() < Duration::from_secs(20), || {
         format!("it took {:?}", begun.elapsed())
     })
+}
+
+/// Statements with the word `besides` go to hostgroup 1, those with `cached` to the cache, while a
+/// transaction is open in hostgroup 0. Every flag is the one that the server itself would send, on a
+/// connection that has everything.
+fn shown_everywhere(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        let mut wish = Wish::in_front_of(&server);
+        wish.servers = format!(
+            "{},\n{}",
+            wish.servers,
+            wish.servers.replace("hostgroup = 0", "hostgroup = 1")
+        );
+        wish.users = wish.users.replace(
+            "default_hostgroup = 0",
+            "default_hostgroup = 0, transaction_persistent = 0",
+        );
+        wish.rules = "{ rule_id = 6, active = 1, match_pattern = \"cached\", destination_hostgroup = 1, cache_ttl = 60000, apply = 1 },\n\
+                      { rule_id = 7, active = 1, match_pattern = \"besides\", destination_hostgroup = 1, apply = 1 }"
+            .to_owned();
+        let proxy = Proxy::start(driver, &wish)?;
+        // The password is in the server's cache then.
+        let warm_up = conformance::cache::root().join("conformance/scenarios/warm-up.txt");
+        let _any = Client::MariaDbCli.run(app(server.port), &warm_up);
+        for caps in [
+            0,
+            caps::DEPRECATE_EOF,
+            caps::SESSION_TRACK | caps::DEPRECATE_EOF,
+        ] {
+            let direct = all_kinds(server.port, caps)?;
+            let through = all_kinds(proxy.port, caps)?;
+            if let Some(difference) = difference(&direct, &through) {
+                return Err(format!(
+                    "{vendor} {caps:x}\n{difference}\ndirect:\n{direct}\nthrough:\n{through}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All kinds of answers, before, in and behind a transaction.
+fn all_kinds(port: u16, caps: Caps) -> Result<String, String> {
+    let mut raw = raw::Raw::log_in(port, caps | caps::MULTI_STATEMENTS)?;
+    let mut seen = String::new();
+    let begins = [
+        "DO 0",
+        "BEGIN",
+        "START TRANSACTION READ ONLY",
+        "SET autocommit = 0",
+    ];
+    for (nth, begin) in begins.into_iter().enumerate() {
+        seen += &raw.query(begin)?;
+        // With autocommit off it begins here, and the EOF before these rows is not what is tested.
+        let _rows = raw.query("SELECT id FROM conf.numbers WHERE id = 1")?;
+        for sql in [
+            "SELECT 'besides'",
+            "SELECT 'cached'",
+            "SELECT 'cached'",
+            "SELECT 'besides' LIMIT 0",
+            "DO 'besides'",
+            "SELECT 'besides'; DO 1; SELECT 2",
+            "SET @besides = 1",
+        ] {
+            seen += &raw.query(sql)?;
+        }
+        seen += &raw.prepare("SELECT 'besides', ? AS x")?;
+        let one = b"\0\x01\x03\0\x08\0\0\0";
+        seen += &raw.execute(nth, 0, one)?;
+        seen += &raw.execute(nth, 1, one)?;
+        seen += &raw.fetch(nth, 2)?;
+        seen += &raw.query("COMMIT")?;
+        seen += &raw.query("SELECT 'besides'")?;
+    }
+    Ok(seen)
 }

@@ -141,6 +141,7 @@ impl Packets {
 mod tests {
     use super::*;
     use crate::answer::Turn;
+    use crate::relay::Flags;
     use wire::caps::{self, Caps};
     use wire::response::Expect;
     use wire::resultset::{Column, Writer};
@@ -168,8 +169,12 @@ mod tests {
         let (stream, third) = four_rows();
         for client in [SERVER, caps::PROTOCOL_41] {
             for size in 1..=stream.len() {
-                let mut follower =
-                    Follower::new(Expect::Query, (SERVER, client), None, Turn::after(0), 0, 2);
+                let flags = Flags {
+                    before: 2,
+                    elsewhere: 0,
+                };
+                let (caps, turn) = ((SERVER, client), Turn::after(0));
+                let mut follower = Follower::new(Expect::Query, caps, None, turn, 0, flags);
                 let mut cut = Cut::after(2);
                 let (mut got, mut seq, mut ended) = (Vec::new(), None, false);
                 for chunk in stream.chunks(size) {

@@ -6,7 +6,7 @@ use crate::answer::Complaint;
 use crate::finds::found_by;
 use crate::prepared::Execution as Executing;
 use crate::ready::sees;
-use crate::relay::Follower;
+use crate::relay::{Flags, Follower};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{
@@ -440,14 +440,13 @@ impl Session {
             } else {
                 Expect::Query
             };
-            let mut follower = Follower::new(
-                expect,
-                (server, self.caps),
-                None,
-                self.turn,
-                0,
-                response.status(),
-            );
+            // Who shares a lane holds nothing elsewhere.
+            let flags = Flags {
+                before: response.status(),
+                elsewhere: 0,
+            };
+            let mut follower =
+                Follower::new(expect, (server, self.caps), None, self.turn, 0, flags);
             let before = execution.and_then(|execution| execution.outline.take());
             if let Follower::Other(recode) = &mut follower {
                 // What is kept for others has to be whole.
@@ -455,8 +454,7 @@ impl Session {
             }
             if let Some(known) = known {
                 follower.knowing(known, &bytes, || {
-                    let (flags, turn) = (response.status(), self.turn);
-                    Follower::anew(expect, (server, self.caps), None, turn, 0, flags)
+                    Follower::anew(expect, (server, self.caps), None, self.turn, 0, flags)
                 });
             }
             let (out, _end) = follower

@@ -95,7 +95,10 @@ impl Ask {
             backend.wish(),
             session.turn,
             self.sent,
-            backend.holds.flags() | session.reading.flags(),
+            Flags {
+                before: flags_on(session, backend) | session.reading.flags(),
+                elsewhere: session.held.transaction_flags(),
+            },
         )
     }
 }
@@ -116,13 +119,28 @@ impl Ask {
     }
 }
 
+/// Flags of an EOF that the server does not send.
+fn flags_on(session: &Session, backend: &Backend) -> u16 {
+    backend.holds.flags() | session.held.transaction_flags()
+}
+
 /// "Prepared statement needs to be re-prepared".
 const NEEDS_REPREPARE: u16 = 1615;
 /// "Unknown prepared statement handler (17) given to mysqld_stmt_execute".
 const UNKNOWN_STATEMENT: u16 = 1243;
 
 /// [`Follower::new`] or [`Follower::anew`].
-type MakeFollower = fn(Expect, (Caps, Caps), Option<Arc<Wish>>, Turn, u8, u16) -> Follower;
+type MakeFollower = fn(Expect, (Caps, Caps), Option<Arc<Wish>>, Turn, u8, Flags) -> Follower;
+
+/// SERVER_STATUS_* flags that a client is told though they are not in the server's answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flags {
+    /// Those of the connection before the command, for an EOF that the server does not send.
+    pub(crate) before: u16,
+    /// Those of transactions that the session has open on other connections. A driver that is told
+    /// of no transaction sends no COMMIT.
+    pub(crate) elsewhere: u16,
+}
 
 /// Whoever follows the response.
 pub(crate) enum Follower {
@@ -148,13 +166,14 @@ impl Follower {
         wish: Option<Arc<Wish>>,
         turn: Turn,
         sent: u8,
-        flags: u16,
+        flags: Flags,
     ) -> Self {
         // What was sent may have been longer or shorter than what came.
         let ahead = turn.sent.wrapping_sub(sent);
         let remembers =
             expect == Expect::Execute && caps::has(client, caps::MARIADB_CACHE_METADATA);
-        if ahead == 0 && !turn.more && !remembers && Sift::is_enough(server, client) {
+        let as_said = ahead == 0 && !turn.more && flags.elsewhere == 0;
+        if as_said && !remembers && Sift::is_enough(server, client) {
             match wish.filter(|_| caps::has(client, caps::SESSION_TRACK)) {
                 None if !Recode::is_needed(server, client) => {
                     Self::Same(Response::expect(expect, server).to_packet(sent))
@@ -173,12 +192,13 @@ impl Follower {
         wish: Option<Arc<Wish>>,
         turn: Turn,
         sent: u8,
-        flags: u16,
+        flags: Flags,
     ) -> Self {
         Self::Other(
-            Recode::expect(expect, server, client, flags)
+            Recode::expect(expect, server, client, flags.before)
                 .to_packet(sent)
                 .after(turn.sent.wrapping_sub(sent), turn.more)
+                .besides(flags.elsewhere)
                 .telling(wish),
         )
     }
@@ -524,7 +544,7 @@ pub(crate) async fn relay(
                 )
             };
             shown
-                .write(&mut all, session.caps, backend.holds.flags())
+                .write(&mut all, session.caps, flags_on(session, backend))
                 .map_err(broke)?;
             shown.remember(&all, session.caps);
         }

@@ -153,6 +153,15 @@ impl Recode {
         self
     }
 
+    /// Every flag that the client is told has these SERVER_STATUS_* as well: they are of a transaction
+    /// on another connection, of which this server knows nothing. After [`Recode::after`].
+    #[must_use]
+    pub fn besides(mut self, flags: u16) -> Self {
+        self.more |= flags;
+        self.status |= flags;
+        self
+    }
+
     /// The client is told no other session changes than these.
     #[must_use]
     pub fn telling(mut self, wish: Option<Arc<Wish>>) -> Self {
@@ -733,6 +742,18 @@ mod tests {
         out
     }
 
+    /// Two results of a column each, without rows.
+    fn two_results(caps: Caps) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out, 0, caps, 2 | status::MORE_RESULTS);
+        writer.columns(&[Column::text("a")]);
+        writer.end(0);
+        writer.status = 2;
+        writer.columns(&[Column::text("a")]);
+        writer.end(0);
+        out
+    }
+
     fn recoded(mut recode: Recode, bytes: &[u8], piece: usize) -> (Vec<u8>, Recode) {
         let mut out = Vec::new();
         for chunk in bytes.chunks(piece) {
@@ -838,6 +859,33 @@ mod tests {
     }
 
     #[test]
+    fn a_transaction_elsewhere_is_in_every_flag() {
+        for (server, client) in forms() {
+            for (bytes, expect) in [
+                (result(server, &["a", "b"], false), Expect::Query),
+                (two_results(server), Expect::Query),
+                (vec![7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0], Expect::Simple),
+            ] {
+                for piece in (1..40).chain([1000]) {
+                    let recode = Recode::expect(expect, server, client, 2)
+                        .after(0, false)
+                        .besides(status::IN_TRANS);
+                    let (out, _) = recoded(recode, &bytes, piece);
+                    let (mut again, mut at) = (Response::expect(expect, client), 0);
+                    while let Some((len, _)) = packet::whole(&out[at..]) {
+                        again.follow(&out[at..at + HEADER_LEN + len]).unwrap();
+                        at += HEADER_LEN + len;
+                        if len == 5 && out[at - len] == ok::EOF_HEADER {
+                            assert_eq!(out[at - 2] & 3, 3, "{server:x} {client:x} {piece}");
+                        }
+                    }
+                    assert_eq!(again.status() & 3, 3, "{server:x} {client:x} {piece}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn other_columns_than_the_client_knows_are_told_in_every_flag() {
         for client in [NEW, OLD, NEW | caps::MARIADB_CACHE_METADATA] {
             for (known, wanted) in [(2, 0), (1, status::METADATA_CHANGED), (9, 0x400)] {
@@ -907,21 +955,11 @@ mod tests {
     #[test]
     fn of_several_results_nothing_is_remembered() {
         let client = NEW | caps::MARIADB_CACHE_METADATA;
-        let first = |caps| {
-            let mut out = Vec::new();
-            let mut writer = Writer::new(&mut out, 0, caps, 2 | status::MORE_RESULTS);
-            writer.columns(&[Column::text("a")]);
-            writer.end(0);
-            writer.status = 2;
-            writer.columns(&[Column::text("a")]);
-            writer.end(0);
-            out
-        };
         for piece in 1..60 {
             let mut recode = Recode::expect(Expect::Execute, NEW, client, 2);
             recode.spare(None, true);
-            let (out, recode) = recoded(recode, &first(NEW), piece);
-            assert_eq!((out, recode.told()), (first(client), None), "{piece}");
+            let (out, recode) = recoded(recode, &two_results(NEW), piece);
+            assert_eq!((out, recode.told()), (two_results(client), None), "{piece}");
         }
     }
 }
