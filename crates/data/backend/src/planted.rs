@@ -70,8 +70,6 @@ thread_local! {
     pub static ANSWER_NEXT: Cell<bool> = const { Cell::new(false) };
     /// A SET does what it did in another session, whatever that had set before.
     pub static TAKE_ANY_STATE: Cell<bool> = const { Cell::new(false) };
-    /// A SET that a server has refused is taken at its word from then on.
-    pub static TAKE_REFUSED: Cell<bool> = const { Cell::new(false) };
     /// A session that is told to leave what it keeps for its memory leaves without having it asked.
     pub static LEAVE_UNASKED: Cell<bool> = const { Cell::new(false) };
     static ASKED: Cell<u32> = const { Cell::new(0) };

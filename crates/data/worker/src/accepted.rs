@@ -146,7 +146,7 @@ impl Session {
         (before, reading): (State, Reading),
         response: &Response,
     ) {
-        let failed = matches!(response.outcome(), Outcome::Err { .. }) && !trusts_refused();
+        let failed = matches!(response.outcome(), Outcome::Err { .. });
         let warned = response.warnings();
         if failed || warned > WARNINGS_MAX || !self.may_be_remembered(job) {
             return;
@@ -241,7 +241,7 @@ impl Session {
         }
         let Some(new) = new else { return };
         // What is still to be asked for is not known.
-        if self.turn.failed && !trusts_refused()
+        if self.turn.failed
             || (warned > 0) != warnings.is_some()
             || !self.held.unread().is_empty()
             || self.state.tracks()
@@ -330,14 +330,6 @@ impl Session {
 fn takes_any_state() -> bool {
     #[cfg(feature = "planted")]
     return backend::planted::TAKE_ANY_STATE.get();
-    #[cfg(not(feature = "planted"))]
-    false
-}
-
-/// Another one.
-fn trusts_refused() -> bool {
-    #[cfg(feature = "planted")]
-    return backend::planted::TAKE_REFUSED.get();
     #[cfg(not(feature = "planted"))]
     false
 }
