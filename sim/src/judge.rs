@@ -58,6 +58,9 @@ pub(crate) struct Judge {
     schemas: RefCell<BTreeMap<String, String>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
+    /// Sessions that were closed in silence, where only the core knows whether state of theirs went
+    /// with a server's connection.
+    silent: RefCell<Vec<(String, String)>>,
     offline: RefCell<Vec<Offline>>,
     /// When a password had expired: from, to.
     expired: RefCell<Vec<(Instant, Option<Instant>)>>,
@@ -91,6 +94,7 @@ impl Judge {
             states: RefCell::default(),
             schemas: RefCell::default(),
             seen: RefCell::default(),
+            silent: RefCell::default(),
             offline: RefCell::default(),
             expired: RefCell::default(),
         }
@@ -124,6 +128,21 @@ impl Judge {
 
     pub(crate) fn was_answered(&self) {
         self.answered.set(self.answered.get() + 1);
+    }
+
+    /// The session was closed in silence: right only if the core counts it among those that have
+    /// lost something.
+    pub(crate) fn left_silently(&self, who: &str, what: String) {
+        self.excuse(who, &what);
+        self.silent.borrow_mut().push((who.to_owned(), what));
+    }
+
+    /// So many sessions have lost something, as the cores count.
+    pub(crate) fn judge_closed(&self, lost: u64) {
+        let closed = self.silent.take();
+        if closed.len() as u64 > lost {
+            closed.iter().for_each(|(who, what)| self.accuse(who, what));
+        }
     }
 
     /// An error or a broken connection: right only where something may break.

@@ -521,9 +521,9 @@ impl Session<'_> {
         {
             self.judge.excuse(&self.who, &format!("{words}: {error}"));
         } else {
-            self.judge.accuse(
+            self.judge.left_silently(
                 &self.who,
-                &format!("{words}: the session was closed in silence: {error}"),
+                format!("{words}: the session was closed in silence: {error}"),
             );
         }
     }

@@ -666,6 +666,7 @@ async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], m
         match report {
             Report::Global(counts) => {
                 judge.between.set(between(&counts));
+                judge.judge_closed(counts.value(Counter::ClientConnectionsLost));
                 for counter in [
                     Counter::ClientConnectionsConnected,
                     Counter::ClientConnectionsNonIdle,

@@ -31,11 +31,16 @@ impl Complaint {
         }
     }
 
-    /// The same for a program with MariaDB's client library: that one takes an error between 2000
-    /// and 2999, which is what libraries say themselves, for a malformed packet. There it has the
-    /// number of a connection that broke.
+    /// Whether its number is one that client libraries say themselves. They do so when a connection
+    /// is closed.
+    pub(crate) fn is_of_libraries(&self) -> bool {
+        (2000..3000).contains(&self.code)
+    }
+
+    /// Words for a program with MariaDB's client library whose session goes on: that library takes
+    /// such a number for a malformed packet. There it has the number of a connection that broke.
     pub(crate) fn for_libmariadb(&self) -> Self {
-        if (2000..3000).contains(&self.code) {
+        if self.is_of_libraries() {
             Self::new(errors::NET_READ, self.words.as_str())
         } else {
             self.clone()

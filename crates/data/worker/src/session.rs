@@ -241,20 +241,23 @@ impl Session {
     /// command that was in them.
     fn cannot_be_read(&mut self, malformed: &wire::Malformed) -> Ended {
         self.core.tally.up(Counter::UnexpectedFrontendPackets);
-        let (id, from) = (
-            self.entry.id,
-            self.entry
-                .address
-                .map_or_else(|| "a Unix socket".to_owned(), |address| address.to_string()),
-        );
-        self.core.note_seldom(&format!(
-            "session {id} of '{}' from {from} has ended: it has sent {malformed}",
-            self.user.username
-        ));
+        self.note_end(&format!("it has sent {malformed}"));
         self.entry.command.set("Error");
         self.turn = Turn::after(0);
         let words = format!("Couldn't uncompress communication packet: {malformed}");
         Ended::Told(Complaint::new(errors::NET_UNCOMPRESS, words))
+    }
+
+    /// Tells the log why the session has ended.
+    fn note_end(&self, why: &str) {
+        let from = match self.entry.address {
+            Some(address) => address.to_string(),
+            None => "a Unix socket".to_owned(),
+        };
+        let (id, user) = (self.entry.id, &self.user.username);
+        self.core.note_seldom(&format!(
+            "session {id} of '{user}' from {from} has ended: {why}"
+        ));
     }
 
     /// A command that is too large is read to its end and dropped; the session goes on.
@@ -558,6 +561,14 @@ impl Session {
             // (PHP logs a warning for a packet that comes unasked, and who reads 1317 takes the
             // connection for one that goes on.)
             Ended::Told(_) if self.entry.by_client.get() => Ended::Broken,
+            // Its server is lost, and it ends as it would before that server: by the close alone
+            // each library finds its own number, for which programs look to know that a connection
+            // is of no more use.
+            Ended::Told(complaint) if complaint.is_of_libraries() => {
+                self.core.tally.up(Counter::ClientConnectionsLost);
+                self.note_end(&complaint.words);
+                Ended::Broken
+            }
             ended => ended,
         };
         let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);

@@ -30,6 +30,7 @@ macro_rules! counters {
 counters! {
     ActiveTransactions, "Active_Transactions", "Sessions with an open transaction, as of the end of their last command.";
     ClientConnectionsAborted, "Client_Connections_aborted", "Clients that failed to log in or left without COM_QUIT.";
+    ClientConnectionsLost, "Client_Connections_lost", "Sessions that were closed because a transaction or other state of theirs went with a connection to a server.";
     ClientConnectionsConnected, "Client_Connections_connected", "Clients connected now.";
     ClientConnectionsCreated, "Client_Connections_created", "Clients accepted.";
     ClientConnectionsNonIdle, "Client_Connections_non_idle", "Clients with a command running now.";
