@@ -555,7 +555,9 @@ fn tells_more(client: Client, between: Between, scenario: &str) -> bool {
             two || ["connect", "large", "prepared"].contains(&scenario)
         }
         Between::Through(Driver::Epoll) | Between::ThroughPacked => libraries,
-        Between::Cache => four || ["prepared", "types"].contains(&scenario),
+        Between::Cache => {
+            four || client == Client::MariaDbCli || ["prepared", "types"].contains(&scenario)
+        }
         Between::Shared => four || ["prepared", "session"].contains(&scenario),
     }
 }

@@ -290,7 +290,10 @@ fn a_schema_that_is_passed_over_is_seen() {
 
 #[test]
 fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
-    assert_missed(Hold::ExpiredPassword, &["was told of an expired password"]);
+    assert_missed(
+        Hold::ExpiredPassword,
+        &["error 1820: You must reset your password"],
+    );
 }
 
 #[test]
