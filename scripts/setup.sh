@@ -38,7 +38,7 @@ needs_fuzz="c++:g++"
 there() { # is it?
   case $1 in
     /*) [ -e "$1" ] ;;
-    mysql-client\?) command -v mysql >/dev/null 2>&1 || command -v mariadb >/dev/null 2>&1 ;;
+    mysql-client\?) command -v mysql >/dev/null 2>&1 ;; # the lines that are printed call it so
     python3-venv\?) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
     php-mysql\?) php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' >/dev/null 2>&1 ;;
     ruby-mysql2\?) ruby -rmysql2 -e '' 2>/dev/null ;;
