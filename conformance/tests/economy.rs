@@ -640,6 +640,29 @@ fn pressed(driver: Driver) -> Outcome {
             let warnings = asked(client, "SHOW WARNINGS")?;
             expect(warnings.len() == 1, || format!("{vendor}: {warnings:?}"))?;
         }
+        // One session keeps connections of two hostgroups: both are there for others.
+        proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port, max_connections) VALUES (1, '127.0.0.1', {}, 1); \
+             INSERT INTO mysql_query_rules (active, match_digest, destination_hostgroup, apply) VALUES (1, '^SELECT CAST', 1, 1); \
+             LOAD MYSQL SERVERS TO RUNTIME; LOAD MYSQL QUERY RULES TO RUNTIME",
+            server.port
+        ))?;
+        let mut both = log_in(&proxy)?;
+        asked(&mut both, "SELECT CAST('x' AS SIGNED)")?;
+        same(&held(&proxy, &both)?, "Diagnostics")?;
+        asked(&mut both, "INSERT INTO conf.numbered VALUES (NULL, 'kept')")?;
+        asked(&mut both, "SELECT CAST('x' AS SIGNED)")?;
+        same(&held(&proxy, &both)?, "Diagnostics InsertId")?;
+        // Nobody needs the one that was listed first.
+        let mut other = beside(&proxy, &both)?;
+        asked(&mut other, "SELECT COUNT(*) FROM conf.numbered")?;
+        same(
+            &asked(&mut both, "SELECT LAST_INSERT_ID() + 0")?
+                .concat()
+                .concat(),
+            "7",
+        )?;
+        drop(both);
         // Another user needs a connection of his own.
         asked(
             &mut clients[0].1,
@@ -649,7 +672,7 @@ fn pressed(driver: Driver) -> Outcome {
         let id = asked(&mut clients[0].1, "SELECT LAST_INSERT_ID()")?
             .concat()
             .concat();
-        same(&id, "7").map_err(|error| format!("{vendor}: {error}"))?;
+        same(&id, "8").map_err(|error| format!("{vendor}: {error}"))?;
         // A server that is to go gets its connections back.
         asked(
             &mut clients[1].1,

@@ -20,8 +20,9 @@ pub trait Lingers {
     fn lingers_since(&self) -> Option<Instant>;
     /// It is to leave.
     fn leave(&self);
-    /// It is on a list of those that linger, or not any more; whether it was.
-    fn is_listed(&self, now: bool) -> bool;
+    /// It is on the list of those that linger in this hostgroup, or not any more; whether it was. A
+    /// session may linger in several.
+    fn is_listed(&self, hostgroup: u32, now: bool) -> bool;
 }
 
 struct Lingerer {
@@ -30,13 +31,20 @@ struct Lingerer {
     who: Rc<dyn Lingers>,
 }
 
+impl Lingerer {
+    /// It is on the list no more.
+    fn is_struck_out(&self) {
+        self.who.is_listed(self.place.server().hostgroup, false);
+    }
+}
+
 /// Those of a hostgroup on this core, each once, in the order in which they began to linger.
 #[derive(Default)]
 pub(crate) struct Lingering(RefCell<VecDeque<Lingerer>>);
 
 impl Lingering {
     pub(crate) fn add(&self, key: &Key, place: &Rc<Place>, who: &Rc<dyn Lingers>) {
-        if !who.is_listed(true) {
+        if !who.is_listed(place.server().hostgroup, true) {
             self.0.borrow_mut().push_back(Lingerer {
                 key: key.clone(),
                 place: place.clone(),
@@ -69,7 +77,7 @@ impl Lingering {
         self.0.borrow_mut().retain(|one| {
             let stays = !unwanted(&one.place);
             if !stays {
-                one.who.is_listed(false);
+                one.is_struck_out();
                 one.who.leave();
             }
             stays
@@ -83,7 +91,7 @@ impl Lingering {
         let found = self.0.borrow_mut().remove(at);
         found
             .inspect(|found| {
-                found.who.is_listed(false);
+                found.is_struck_out();
                 found.who.leave();
             })
             .is_some()
@@ -96,7 +104,7 @@ impl Lingering {
         while let Some(one) = all.front()
             && one.who.lingers_since().is_none()
         {
-            one.who.is_listed(false);
+            one.is_struck_out();
             all.pop_front();
         }
         let due = |one: &Lingerer| {
@@ -127,7 +135,7 @@ mod tests {
             self.told.set(true);
         }
 
-        fn is_listed(&self, now: bool) -> bool {
+        fn is_listed(&self, _hostgroup: u32, now: bool) -> bool {
             self.listed.replace(now)
         }
     }

@@ -82,10 +82,10 @@ pub(crate) struct Entry {
     pub(crate) cut: Cell<bool>,
     /// It is silent, and somebody needs what it keeps for the id of an insert.
     pub(crate) leaves: Cell<bool>,
-    /// It keeps a connection in its silence only for what that remembers, and is on a list of those
-    /// that may be told to leave it.
+    /// It keeps a connection in its silence only for what that remembers.
     pub(crate) lingers: Cell<bool>,
-    listed: Cell<bool>,
+    /// Hostgroups in which it is on the list of those that may be told to leave such a connection.
+    listed: RefCell<Vec<u32>>,
     /// COMMIT RELEASE: it ends when its command is answered.
     pub(crate) released: Cell<bool>,
     pub(crate) bell: Bell,
@@ -145,7 +145,7 @@ impl Entry {
             cut: Cell::new(false),
             leaves: Cell::new(false),
             lingers: Cell::new(false),
-            listed: Cell::new(false),
+            listed: RefCell::default(),
             released: Cell::new(false),
             bell: Bell::new(),
             pace: Pace::new(now),
@@ -300,8 +300,17 @@ impl Lingers for Entry {
         self.bell.ring();
     }
 
-    fn is_listed(&self, now: bool) -> bool {
-        self.listed.replace(now)
+    fn is_listed(&self, hostgroup: u32, now: bool) -> bool {
+        let mut listed = self.listed.borrow_mut();
+        let at = listed.iter().position(|one| *one == hostgroup);
+        match (at, now) {
+            (None, true) => listed.push(hostgroup),
+            (Some(at), false) => {
+                listed.swap_remove(at);
+            }
+            _ => {}
+        }
+        at.is_some()
     }
 }
 
