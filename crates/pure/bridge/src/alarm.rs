@@ -1,69 +1,40 @@
 //! What the firewall noticed.
 
-use std::collections::BTreeMap;
+use crate::observed::observed;
 use std::sync::Arc;
 
-/// A row of `stats_mysql_firewall`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AlarmRow {
+observed! {
+    /// A row of `stats_mysql_firewall`.
+    pub struct AlarmRow, ends ",
+    PRIMARY KEY(username, client_address, schemaname, flagIN, digest, action, fingerprint))":
     /// Whose statement.
-    pub user: Arc<str>,
+    user: Arc<str>, "username VARCHAR NOT NULL", key;
     /// From where.
-    pub client_address: Arc<str>,
+    client_address: Arc<str>, "client_address VARCHAR NOT NULL", key;
     /// In which schema.
-    pub schema: Arc<str>,
+    schema: Arc<str>, "schemaname VARCHAR NOT NULL", key;
     /// The flag with which the chain of rules ended.
-    pub flag: u32,
+    flag: u32, "flagIN INT NOT NULL", key;
     /// Hash of the digest of what would be sent.
-    pub digest: u64,
+    digest: u64 as hex, "digest VARCHAR NOT NULL", key;
     /// Its text.
-    pub text: Arc<str>,
-    /// What was done about it.
-    pub action: &'static str,
+    text: Arc<str>, "digest_text VARCHAR NOT NULL", first;
+    /// Action that the firewall took.
+    action: &'static str, "action VARCHAR NOT NULL", key;
     /// By what it looks like an injection; empty if it does not.
-    pub fingerprint: Arc<str>,
+    fingerprint: Arc<str>, "fingerprint VARCHAR NOT NULL", key;
     /// Times.
-    pub count: u64,
+    count: u64, "count_star INTEGER NOT NULL", sum;
     /// Unix seconds.
-    pub first_seen: u64,
+    first_seen: u64, "first_seen INTEGER NOT NULL", min;
     /// Unix seconds.
-    pub last_seen: u64,
-}
-
-/// The same of several cores is one row.
-pub(crate) fn merge(into: &mut Vec<AlarmRow>, other: Vec<AlarmRow>) {
-    let key = |row: &AlarmRow| {
-        (
-            row.user.clone(),
-            row.client_address.clone(),
-            row.schema.clone(),
-            row.flag,
-            row.digest,
-            row.action,
-            row.fingerprint.clone(),
-        )
-    };
-    let mut known: BTreeMap<_, usize> = into
-        .iter()
-        .enumerate()
-        .map(|(at, row)| (key(row), at))
-        .collect();
-    for row in other {
-        let at = *known.entry(key(&row)).or_insert(into.len());
-        match into.get_mut(at) {
-            Some(known) => {
-                known.count += row.count;
-                known.first_seen = known.first_seen.min(row.first_seen);
-                known.last_seen = known.last_seen.max(row.last_seen);
-            }
-            None => into.push(row),
-        }
-    }
+    last_seen: u64, "last_seen INTEGER NOT NULL", max;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observed::merge;
 
     #[test]
     fn the_same_alarm_of_two_cores_is_one_row() {

@@ -21,7 +21,7 @@ const RECORD_LEN_MAX: usize = 2 << 30;
 /// The hostgroup of what no server was asked.
 const NO_HOSTGROUP: u64 = u64::MAX;
 
-/// What came from the client.
+/// Command that came from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// COM_QUERY.
@@ -72,7 +72,7 @@ impl EventKind {
 /// A statement that has been answered, or had to be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What came.
+    /// Kind of the command that came.
     pub kind: EventKind,
     /// Number of the session.
     pub session: u64,
@@ -223,8 +223,8 @@ pub struct Events {
     pub done: Reply<Fate>,
 }
 
-/// What became of records that were handed over. Those that are neither came when there was no log
-/// any more.
+/// Fate of records that were handed over. Those that are neither written nor lost came when there
+/// was no log any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fate {
     /// They are in files.

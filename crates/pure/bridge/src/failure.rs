@@ -7,7 +7,7 @@ pub enum Blame {
     Client,
     /// A server or the way to it.
     Backend,
-    /// What the operator configured cannot be done.
+    /// The operator configured what cannot be done.
     Operator,
     /// A defect of ours.
     Us,
@@ -16,7 +16,7 @@ pub enum Blame {
 /// Whether the same work may be tried again elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// It may have taken effect, or the client has seen a part of the answer.
+    /// No retry: the work may have taken effect, or the client has seen a part of the answer.
     Never,
     /// Only if running it twice does no harm: it may have run.
     IfHarmless,

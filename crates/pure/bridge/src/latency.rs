@@ -3,8 +3,8 @@
 /// Two buckets for each doubling of the time, from microseconds to more than half an hour.
 const BUCKETS: usize = 64;
 
-/// What a bucket counts with: half the memory where there are many histograms, or room for years
-/// where there are few.
+/// Number that a bucket counts with: half the memory where there are many histograms, or room for
+/// years where there are few.
 pub trait Width: Copy + Default {
     /// With so many more, or as many as it can tell.
     #[must_use]
@@ -74,6 +74,22 @@ impl<W: Width> Latency<W> {
         *at = at.plus(1);
     }
 
+    /// Counts a bucket of another, as [`Latency::buckets`] tells it.
+    pub fn count_bucket(&mut self, longest_us: u64, times: u64) {
+        let at = &mut self.0[bucket(longest_us)];
+        *at = at.plus(times);
+    }
+
+    /// Times that were counted after `earlier`, which counted the same before.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = Self::default();
+        for ((at, now), before) in since.0.iter_mut().zip(self.0).zip(earlier.0) {
+            *at = W::default().plus(now.number().saturating_sub(before.number()));
+        }
+        since
+    }
+
     /// Joins another.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
@@ -106,6 +122,18 @@ impl<W: Width> Latency<W> {
         0
     }
 
+    /// (time in microseconds, how many were not longer), for each doubling from 127 µs to a minute:
+    /// the same times whatever was counted.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut sum = 0;
+        let counts = self.0.iter().enumerate();
+        counts.filter_map(move |(at, count)| {
+            sum += count.number();
+            let is_shown = at % 2 == 1 && (127..1 << 26).contains(&bound(at));
+            is_shown.then_some((bound(at), sum))
+        })
+    }
+
     /// (longest time in microseconds, how many) of each bucket that is not empty.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0
@@ -131,6 +159,20 @@ mod tests {
             assert!(bound(at) <= us + us / 2, "{us}: {}", bound(at));
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn what_is_told_by_buckets_can_be_read_again_and_taken_away() {
+        let (mut before, mut now) = (Latency::<u64>::default(), Latency::default());
+        for us in [3, 900, 1 << 40] {
+            before.count(us);
+        }
+        for (longest_us, times) in before.buckets() {
+            now.count_bucket(longest_us, times);
+        }
+        assert_eq!(now, before);
+        now.count(70);
+        assert_eq!(now.since(&before).buckets().collect::<Vec<_>>(), [(95, 1)]);
     }
 
     #[test]

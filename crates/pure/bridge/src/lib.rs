@@ -3,36 +3,87 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+mod asked;
+mod audit;
 mod calendar;
 mod counters;
+mod doing;
 mod earlier;
 mod event;
 mod failure;
+mod hooks;
 mod latency;
+mod lines;
+mod metric;
 mod mirror;
+mod monitor;
+mod moved;
+mod observed;
 mod report;
+mod runs;
+mod shards;
+mod stats;
+mod trace;
 
 pub use alarm::AlarmRow;
+pub use asked::{Pass, Table, ToAdmin, Unanswered};
+pub use audit::{Auditable, Audited};
 pub use calendar::{date, utc};
 pub use counters::{Counter, Counts};
+pub use doing::Doing;
 pub use event::{Event, EventKind, Events, Fate};
 pub use failure::{Blame, Failure, Retry};
+pub use hooks::HookRow;
 pub use latency::{Latency, Width};
+pub use lines::Lines;
+pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
+pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, ToMonitor};
+pub use moved::{MOVED_FORMAT, Moved, Take};
+pub use observed::{Cell, Observed};
 pub use report::{
-    ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow,
+    ChoiceRow, ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow,
     HostgroupPoolRow, HostgroupRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow,
     QueryCacheRow, Report, ServerState, UserRow,
 };
+pub use runs::{RunRow, ToScheduler};
+pub use shards::{MoveRow, ShardDdlRow, ShardRow};
+pub use stats::{Facts, ToStats};
+pub use trace::{Fates, Traced};
 
+pub use binlog::Touched;
 use config::Snapshot;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a core answers: called once, on the core's thread. It must not block (typically it sends
 /// into a mailbox). Dropped uncalled, it means that the core ended before it could answer.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
-/// What the control plane tells a core. A core handles its messages in order, between events.
+/// Knowledge of the transactions that a server has executed, so that a read there sees them.
+#[derive(Debug, Clone)]
+pub enum Executed {
+    /// These, and no others: a feed has begun.
+    All(Arc<gtid::Set>),
+    /// These as well.
+    More(Arc<gtid::Set>),
+    /// Nothing: its feed is lost.
+    Unknown,
+}
+
+/// Addresses of the servers of a name.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// Hostname of their rows.
+    pub host: Arc<str>,
+    /// Addresses; none if nobody looks them up any more.
+    pub ips: Arc<[IpAddr]>,
+    /// For so long they need not be looked up.
+    pub fresh_for: Duration,
+}
+
+/// Message of the control plane to a core. A core handles its messages in order, between events.
 pub enum ToCore {
     /// Work under this configuration from now on. Commands already running end under theirs.
     Load {
@@ -41,9 +92,23 @@ pub enum ToCore {
         /// Called when the core has swapped.
         done: Reply<()>,
     },
+    /// This was seen of the servers. What it changes is placed at once; no LOAD.
+    Observe(Arc<topology::Observed>),
+    /// Where the servers of a name are.
+    Named(Named),
+    /// Transactions that a server has executed, as one of its readers tells.
+    Executed {
+        /// Which server.
+        server: topology::ServerKey,
+        /// Knowledge of the server's transactions now.
+        what: Executed,
+    },
+    /// Somebody has changed these tables, as a server's log says: what was read before is of no use.
+    /// The cache is one for all cores, so the first one obeys.
+    Touched(Arc<Touched>),
     /// Report something.
     Ask {
-        /// What is wanted.
+        /// Report that is wanted.
         what: Ask,
         /// Zero it after having read it (the `_reset` tables).
         reset: bool,
@@ -69,11 +134,20 @@ pub enum ToCore {
         host: Option<Arc<str>>,
         /// But not this one.
         but: u32,
-        /// What is done to them.
+        /// Treatment of the sessions.
         does: Kills,
         /// Receives how many this core has.
         reply: Reply<u64>,
     },
+    /// Another process accepts clients from now on. Sessions that can go to it go.
+    Leave {
+        /// Takes a session; none if that process understands none of this one's.
+        take: Option<Take>,
+        /// Called when all sessions are gone, or have had their time.
+        done: Reply<()>,
+    },
+    /// A session of another process, which goes on here.
+    Settle(Moved),
     /// Drop results from the cache: `PROXYSQL FLUSH QUERY CACHE`.
     FlushCache {
         /// Which.
@@ -84,7 +158,7 @@ pub enum ToCore {
     /// A peer's session is about to fetch something for the cache: does somebody do so already?
     /// Asked of the core at which the key is at home.
     Fetching {
-        /// What: the key of its result.
+        /// Key of the result that is to be fetched.
         key: Box<[u8]>,
         /// Receives the flight, or hears that another's has landed.
         reply: Reply<Fetching>,
@@ -92,13 +166,23 @@ pub enum ToCore {
     /// From a peer: a client of this address has failed to log in, or has logged in.
     ClientHost {
         /// Its address.
-        address: std::net::IpAddr,
+        address: IpAddr,
         /// Whether it has failed.
         failed: bool,
     },
     /// Forget who has failed: `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
     FlushClientHosts {
         /// Called when it is done.
+        done: Reply<()>,
+    },
+    /// Have statements for a partition wait, since it is about to be elsewhere, or go on, by the
+    /// configuration that is in force then. Open transactions do not wait.
+    Gate {
+        /// The partition, as `table.partition`.
+        partition: Arc<str>,
+        /// They wait no longer than this; none lets them go on.
+        closed_for: Option<Duration>,
+        /// Called when all that began before are over; not at all if that takes too long.
         done: Reply<()>,
     },
     /// Hand what waits for the events log over to it: what this core has counted before is in the
@@ -109,6 +193,11 @@ pub enum ToCore {
     },
     /// Stop (`false`) or resume (`true`) accepting clients: `PROXYSQL PAUSE` and `RESUME`.
     Accept(bool),
+    /// Accept nobody and end every session now: `PROXYSQL STOP`. `Accept(true)` opens again.
+    Close {
+        /// Called when the last session is gone, or after two seconds.
+        done: Reply<()>,
+    },
     /// Use the certificate and key files anew for clients that come from now on: `PROXYSQL RELOAD
     /// TLS`.
     ReloadTls {
@@ -156,29 +245,29 @@ pub enum Fetching {
 /// A flight that was taken off on another core: it lands when this is dropped.
 pub type Flight = Box<dyn std::any::Any + Send>;
 
-/// What is done to sessions.
+/// Treatment of sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kills {
     /// They are told to end.
     Session,
-    /// What they run is.
+    /// The statements that the sessions run are told to end.
     Statement,
     /// They are only counted.
     Nothing,
 }
 
-/// What became of the wish to end a session.
+/// Fate of the wish to end a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
-    /// It is told to end.
+    /// The session is told to end.
     Done,
     /// This core has no such session.
     Unknown,
-    /// It is another user's.
+    /// The session is another user's.
     NotYours,
 }
 
-/// What a core can be asked for.
+/// Reports that a core can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// All counters and gauges: [`Report::Global`].
@@ -197,6 +286,8 @@ pub enum Ask {
     Hostgroups,
     /// A row per hostgroup: [`Report::HostgroupPool`].
     HostgroupPool,
+    /// A row per server of a hostgroup: [`Report::Choice`].
+    Choice,
     /// A row per user: [`Report::Users`].
     Users,
     /// A row per error: [`Report::Errors`].
@@ -209,6 +300,12 @@ pub enum Ask {
     Prepared,
     /// A row per digest whose results were compared: [`Report::Mirror`].
     Mirror,
+    /// A row per hook of a script: [`Report::Hooks`].
+    Hooks,
+    /// A row per sharded table: [`Report::Shards`].
+    Shards,
+    /// A row per partition of a statement that one does after another: [`Report::ShardDdl`].
+    ShardDdl,
     /// A row per address that has failed to log in: [`Report::ClientHosts`].
     ClientHosts,
     /// A row per thing that the firewall noticed: [`Report::Alarms`].

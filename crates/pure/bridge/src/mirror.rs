@@ -1,60 +1,40 @@
 //! How the answers of mirrors compare with those that clients got.
 
+use crate::observed::observed;
 use std::sync::Arc;
 
-/// A row of `stats_mysql_mirror_digest`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorRow {
+observed! {
+    /// A row of `stats_mysql_mirror_digest`.
+    pub struct MirrorRow, ends ",
+    PRIMARY KEY(hostgroup, digest))":
     /// Where the copies went.
-    pub hostgroup: u32,
+    hostgroup: u32, "hostgroup INT NOT NULL", key;
     /// Hash of the digest.
-    pub digest: u64,
+    digest: u64 as hex, "digest VARCHAR NOT NULL", key;
     /// Its text.
-    pub text: Arc<str>,
+    text: Arc<str>, "digest_text VARCHAR NOT NULL", first;
     /// Comparisons.
-    pub count: u64,
+    count: u64, "count_star INTEGER NOT NULL", sum;
     /// Those that found nothing.
-    pub same: u64,
+    same: u64, "same INTEGER NOT NULL", sum;
     /// Those that found other rows or another number of changed rows.
-    pub different: u64,
+    different: u64, "different INTEGER NOT NULL", sum;
     /// Those where the errors differ: one side had one and the other had none, or another.
-    pub errors: u64,
-    /// What the last difference was.
-    pub last_difference: Arc<str>,
+    errors: u64, "errors INTEGER NOT NULL", sum;
+    /// Words for the last difference.
+    last_difference: Arc<str>, "last_difference VARCHAR NOT NULL", latest(last_difference_at);
     /// Unix seconds of it; 0 if there was none.
-    pub last_difference_at: u64,
+    last_difference_at: u64, "last_difference_at INTEGER NOT NULL", max;
     /// Microseconds, of all the clients' answers together.
-    pub client_us: u64,
+    client_us: u64, "sum_time INTEGER NOT NULL", sum;
     /// Microseconds, of all the mirrors' answers together.
-    pub mirror_us: u64,
-}
-
-pub(crate) fn merge(into: &mut Vec<MirrorRow>, other: Vec<MirrorRow>) {
-    for row in other {
-        match into
-            .iter_mut()
-            .find(|known| (known.hostgroup, known.digest) == (row.hostgroup, row.digest))
-        {
-            Some(known) => {
-                known.count += row.count;
-                known.same += row.same;
-                known.different += row.different;
-                known.errors += row.errors;
-                known.client_us += row.client_us;
-                known.mirror_us += row.mirror_us;
-                if row.last_difference_at > known.last_difference_at {
-                    known.last_difference_at = row.last_difference_at;
-                    known.last_difference = row.last_difference;
-                }
-            }
-            None => into.push(row),
-        }
-    }
+    mirror_us: u64, "mirror_sum_time INTEGER NOT NULL", sum;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observed::merge;
 
     #[test]
     fn cores_are_added_up_and_the_latest_difference_is_shown() {

@@ -1,6 +1,7 @@
 //! What a core reports, and how the reports of several cores become one.
 
-use crate::{AlarmRow, Counts, Latency, MirrorRow};
+use crate::observed::{self, observed};
+use crate::{AlarmRow, Counts, HookRow, Latency, MirrorRow, ShardDdlRow, ShardRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub enum Report {
     Hostgroups(Vec<HostgroupRow>),
     /// Connections of hostgroups.
     HostgroupPool(Vec<HostgroupPoolRow>),
+    /// How the servers of hostgroups are chosen.
+    Choice(Vec<ChoiceRow>),
     /// Users.
     Users(Vec<UserRow>),
     /// Errors.
@@ -41,21 +44,29 @@ pub enum Report {
     QueryCache(Vec<QueryCacheRow>),
     /// Verdicts of comparisons with mirrors.
     Mirror(Vec<MirrorRow>),
+    /// Hooks of scripts.
+    Hooks(Vec<HookRow>),
+    /// Statements on sharded tables.
+    Shards(Vec<ShardRow>),
+    /// Statements that one partition does after another.
+    ShardDdl(Vec<ShardDdlRow>),
     /// Addresses that have failed to log in; all cores know all.
     ClientHosts(Vec<ClientHostRow>),
-    /// What the firewall noticed.
+    /// Alarms of the firewall.
     Alarms(Vec<AlarmRow>),
     /// Cores.
     Cores(Vec<CoreRow>),
 }
 
-/// What the proxy thinks of a server now.
+/// State of a server now, as the proxy sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerState {
     /// Takes traffic.
     Online,
     /// Left alone for a while after failures.
     Shunned,
+    /// Too far behind its source.
+    ShunnedReplicationLag,
     /// Finishes what it has, gets nothing new.
     OfflineSoft,
     /// Gets nothing.
@@ -69,61 +80,97 @@ impl ServerState {
         match self {
             Self::Online => "ONLINE",
             Self::Shunned => "SHUNNED",
+            Self::ShunnedReplicationLag => "SHUNNED_REPLICATION_LAG",
             Self::OfflineSoft => "OFFLINE_SOFT",
             Self::OfflineHard => "OFFLINE_HARD",
         }
     }
 }
 
-/// A row of `stats_mysql_connection_pool`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolRow {
+observed! {
+    /// A row of `stats_mysql_connection_pool`.
+    pub struct PoolRow, ends ")":
     /// Hostgroup.
-    pub hostgroup: u32,
+    hostgroup: u32, "hostgroup INT", key;
     /// `mysql_servers.hostname`.
-    pub host: Arc<str>,
+    host: Arc<str>, "srv_host VARCHAR", key;
     /// `mysql_servers.port`.
-    pub port: u16,
+    port: u16, "srv_port INT", key;
     /// State.
-    pub state: ServerState,
+    state: ServerState, "status VARCHAR", max;
     /// Connections a session uses now.
-    pub used: u64,
+    used: u64, "ConnUsed INT", sum,
+        Gauge r#"proxysql_connpool_conns{status="used"}"# "Connections to a server that a session uses now.";
     /// Idle connections.
-    pub free: u64,
+    free: u64, "ConnFree INT", sum,
+        Gauge r#"proxysql_connpool_conns{status="free"}"# "Idle connections to a server.";
     /// Connections opened.
-    pub ok: u64,
+    ok: u64, "ConnOK INT", sum,
+        Total r#"proxysql_connpool_conns_total{status="ok"}"# "Connections to a server that were opened.";
     /// Attempts that failed.
-    pub err: u64,
+    err: u64, "ConnERR INT", sum,
+        Total r#"proxysql_connpool_conns_total{status="err"}"# "Attempts to connect to a server that failed.";
     /// Most used at once.
-    pub used_max: u64,
+    used_max: u64, "MaxConnUsed INT", sum,
+        Gauge "millrace_connpool_conns_used_max" "Most connections to a server that were used at once.";
     /// Statements sent.
-    pub queries: u64,
+    queries: u64, "Queries INT", sum,
+        Total "proxysql_connpool_conns_queries_total" "Statements sent to a server.";
+    /// Of these, the ones that went there because it had what they must see.
+    queries_gtid_sync: u64, "Queries_GTID_sync INT", sum;
     /// Bytes sent to the server.
-    pub bytes_sent: u64,
+    bytes_sent: u64, "Bytes_data_sent INT", sum,
+        Total r#"proxysql_connpool_data_bytes_total{traffic_flow="sent"}"# "Bytes sent to a server.";
     /// Bytes received from it.
-    pub bytes_received: u64,
+    bytes_received: u64, "Bytes_data_recv INT", sum,
+        Total r#"proxysql_connpool_data_bytes_total{traffic_flow="recv"}"# "Bytes received from a server.";
     /// Microseconds that the last connect took.
-    pub latency_us: u64,
+    latency_us: u64, "Latency_us INT", max,
+        Gauge "proxysql_connpool_conns_latency_us" "Microseconds that the last connect to a server took.";
 }
 
-/// A row of `stats_mysql_hostgroup_pool`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostgroupPoolRow {
+observed! {
+    /// A row of `stats_mysql_choice`.
+    pub struct ChoiceRow, ends ", PRIMARY KEY (hostgroup, srv_host, srv_port))":
     /// Hostgroup.
-    pub hostgroup: u32,
+    hostgroup: u32, "hostgroup INTEGER NOT NULL", key;
+    /// `mysql_servers.hostname`.
+    host: Arc<str>, "srv_host VARCHAR NOT NULL", key;
+    /// `mysql_servers.port`.
+    port: u16, "srv_port INTEGER NOT NULL", key;
+    /// `hostgroup_settings.balance`.
+    balance: &'static str, "balance VARCHAR NOT NULL", first;
+    /// `mysql_servers.weight`.
+    weight: u32, "weight INTEGER NOT NULL", first;
+    /// Percentage of it that counts by now, after a return.
+    started_pct: u32, "started_pct INTEGER NOT NULL", min;
+    /// Connections a session uses now.
+    used: u64, "used INTEGER NOT NULL", sum;
+    /// Mean until it begins an answer, of the core where that is longest.
+    answers_us: u64, "answers_us INTEGER NOT NULL", max;
+}
+
+observed! {
+    /// A row of `stats_mysql_hostgroup_pool`.
+    pub struct HostgroupPoolRow, ends ")":
+    /// Hostgroup.
+    hostgroup: u32, "hostgroup INTEGER PRIMARY KEY", key;
+    /// As many as there may be, if that is limited.
+    max: Option<u32>, "max_connections INTEGER", some;
     /// Connections to its servers, also those that are being opened: of all cores, as each of them
     /// reports it.
-    pub connections: u64,
-    /// As many as there may be, if that is limited.
-    pub max: Option<u32>,
+    connections: u64, "connections INTEGER NOT NULL", max,
+        Gauge "millrace_hostgroup_connections" "Connections to the servers of a hostgroup.";
     /// Connections a session uses now.
-    pub used: u64,
+    used: u64, "used INTEGER NOT NULL", sum;
     /// Idle connections.
-    pub free: u64,
+    free: u64, "free INTEGER NOT NULL", sum;
     /// Commands that wait for a connection.
-    pub waiting: u64,
+    waiting: u64, "waiting INTEGER NOT NULL", sum,
+        Gauge "millrace_hostgroup_waiting" "Commands that wait for a connection to a hostgroup.";
     /// Milliseconds that the one of them has waited that came first.
-    pub longest_wait_ms: u64,
+    longest_wait_ms: u64, "longest_wait_ms INTEGER NOT NULL", max,
+        Gauge "millrace_hostgroup_longest_wait_ms" "Milliseconds that the first of them has waited.";
 }
 
 /// A row of `stats_mysql_processlist`.
@@ -157,10 +204,12 @@ pub struct ProcessRow {
     pub time_ms: u64,
     /// The statement (its beginning).
     pub info: Option<String>,
-    /// What its client said of itself at login; only with `mysql-show_processlist_extended`.
+    /// Attributes that the client sent at login; only with `mysql-show_processlist_extended`.
     pub attributes: Vec<(String, String)>,
     /// The connections that it holds.
     pub held: Vec<HeldRow>,
+    /// Why the one of this hostgroup is held, in ProxySQL's flags.
+    pub status_flags: u32,
 }
 
 /// Rows of `stats_mysql_session_holds`, one for each hold.
@@ -261,42 +310,43 @@ pub struct UserRow {
     pub connections: u64,
 }
 
-/// A row of `stats_mysql_client_host_cache`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientHostRow {
+observed! {
+    /// A row of `stats_mysql_client_host_cache`.
+    pub struct ClientHostRow, ends ")":
     /// Address.
-    pub address: std::net::IpAddr,
+    address: std::net::IpAddr, "client_address VARCHAR NOT NULL", own;
     /// Failed logins since the last that did not fail.
-    pub errors: u64,
+    errors: u64, "error_count INT NOT NULL", own;
     /// When the last one failed, in seconds since 1970.
-    pub last_s: u64,
+    last_s: u64, "last_updated BIGINT NOT NULL", own;
 }
 
-/// A row of `stats_mysql_errors`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ErrorRow {
+observed! {
+    /// A row of `stats_mysql_errors`.
+    pub struct ErrorRow, ends ",
+    PRIMARY KEY (hostgroup, hostname, port, username, schemaname, errno) )":
     /// Hostgroup.
-    pub hostgroup: u32,
+    hostgroup: u32, "hostgroup INT NOT NULL", key;
     /// Server.
-    pub host: Arc<str>,
+    host: Arc<str>, "hostname VARCHAR NOT NULL", key;
     /// Its port.
-    pub port: u16,
+    port: u16, "port INT NOT NULL", key;
     /// User.
-    pub user: Arc<str>,
+    user: Arc<str>, "username VARCHAR NOT NULL", key;
     /// Client's address while mysql-query_digests_track_hostname is on, else empty.
-    pub client_address: Arc<str>,
+    client_address: Arc<str>, "client_address VARCHAR NOT NULL", key;
     /// Schema.
-    pub schema: Arc<str>,
+    schema: Arc<str>, "schemaname VARCHAR NOT NULL", key;
     /// Error number.
-    pub errno: u16,
+    errno: u16, "errno INT NOT NULL", key;
     /// Times.
-    pub count: u64,
+    count: u64, "count_star INTEGER NOT NULL", sum;
     /// Unix seconds.
-    pub first_seen: u64,
+    first_seen: u64, "first_seen INTEGER NOT NULL", min;
     /// Unix seconds.
-    pub last_seen: u64,
+    last_seen: u64, "last_seen INTEGER NOT NULL", max;
     /// Words of the last.
-    pub last_error: Arc<str>,
+    last_error: Arc<str>, "last_error VARCHAR NOT NULL DEFAULT ''", latest(last_seen);
 }
 
 /// A row of `stats_mysql_prepared_statements_info`.
@@ -322,7 +372,7 @@ pub struct PreparedRow {
     pub text: Arc<str>,
 }
 
-/// The same statement on several cores is one row.
+/// Merges rows of the same statement on several cores into one.
 fn merge_prepared(into: &mut Vec<PreparedRow>, other: Vec<PreparedRow>) {
     let name = |row: &PreparedRow| {
         (
@@ -353,6 +403,8 @@ fn merge_prepared(into: &mut Vec<PreparedRow>, other: Vec<PreparedRow>) {
 /// A row of `stats_mysql_free_connections`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeConnectionRow {
+    /// Descriptor of its socket.
+    pub descriptor: i32,
     /// Hostgroup.
     pub hostgroup: u32,
     /// Server.
@@ -363,66 +415,87 @@ pub struct FreeConnectionRow {
     pub user: Arc<str>,
     /// Schema.
     pub schema: Arc<str>,
+    /// Statements that the connection began with; none without `mysql-init_connect`.
+    pub init_connect: Option<Arc<str>>,
+    /// `time_zone` there, if a session has set it.
+    pub time_zone: Option<String>,
+    /// `sql_mode` there, if a session has set it.
+    pub sql_mode: Option<String>,
+    /// Whether autocommit is on.
+    pub autocommit: bool,
     /// Milliseconds since it was given back.
     pub idle_ms: u64,
-    /// The server's id of it.
-    pub server_thread_id: u32,
+    /// Milliseconds since it was opened.
+    pub age_ms: u64,
+    /// Bytes that came from the server.
+    pub bytes_received: u64,
+    /// Bytes that went there.
+    pub bytes_sent: u64,
     /// Statements it has served.
     pub queries: u64,
+    /// The server's id of it.
+    pub server_thread_id: u32,
+    /// The server's version.
+    pub server_version: Arc<str>,
 }
 
-/// A row of `stats_mysql_query_cache`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueryCacheRow {
+observed! {
+    /// A row of `stats_mysql_query_cache`.
+    pub struct QueryCacheRow, ends ")":
     /// Where the statement was sent.
-    pub hostgroup: u32,
-    /// User.
-    pub user: String,
+    hostgroup: u32, "hostgroup INT NOT NULL", own;
     /// Schema.
-    pub schema: String,
+    schema: String, "schemaname VARCHAR NOT NULL", own;
+    /// User.
+    user: String, "username VARCHAR NOT NULL", own;
     /// Digest of the statement; 0 if digests are not made.
-    pub digest: u64,
+    digest: u64 as hex, "digest VARCHAR NOT NULL", own;
     /// Of a prepared statement.
-    pub binary: bool,
+    binary: bool as protocol, "protocol VARCHAR NOT NULL", own;
     /// The statement (its beginning).
-    pub text: String,
+    text: String, "query VARCHAR NOT NULL", own;
     /// Tables that it reads, as far as its text tells.
-    pub tables: String,
+    tables: String, "tables VARCHAR NOT NULL", own;
     /// Whether writes to them end its use.
-    pub watched: bool,
+    watched: bool, "invalidate INT NOT NULL", own;
     /// Rows.
-    pub rows: u64,
+    rows: u64, "rows INT NOT NULL", own;
     /// Bytes of memory.
-    pub bytes: u64,
+    bytes: u64, "bytes INT NOT NULL", own;
     /// How often it was given to somebody.
-    pub hits: u64,
+    hits: u64, "hits INT NOT NULL", own;
     /// Milliseconds since it was asked for.
-    pub age_ms: u64,
+    age_ms: u64, "age_ms INT NOT NULL", own;
     /// Milliseconds that it may be used, from then on.
-    pub ttl_ms: u64,
+    ttl_ms: u64, "ttl_ms INT NOT NULL", own;
 }
 
-/// A row of `stats_mysql_cores`. A turn is all that a core does between two looks at its sockets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CoreRow {
+observed! {
+    /// A row of `stats_mysql_cores`. A turn is all that a core does between two looks at its
+    /// sockets.
+    pub struct CoreRow, ends ")":
     /// Its number.
-    pub core: u32,
+    core: u32, "core INT PRIMARY KEY NOT NULL", own;
     /// Clients.
-    pub sessions: u64,
+    sessions: u64, "sessions INTEGER NOT NULL", own,
+        Gauge "millrace_core_sessions" "Clients of a core.";
     /// Tasks: sessions and what serves them.
-    pub tasks: u64,
+    tasks: u64, "tasks INTEGER NOT NULL", own;
     /// Turns.
-    pub turns: u64,
+    turns: u64, "turns INTEGER NOT NULL", own,
+        Total "millrace_core_turns_total" "Turns of a core.";
     /// Microseconds of all turns.
-    pub busy_us: u64,
+    busy_us: u64, "busy_us INTEGER NOT NULL", own,
+        Microseconds "millrace_core_busy_seconds_total" "Seconds that a core was busy.";
     /// Microseconds of the longest turn.
-    pub longest_us: u64,
+    longest_us: u64, "longest_turn_us INTEGER NOT NULL", own;
     /// Microseconds of the processor that a turn took at most.
-    pub longest_cpu_us: u64,
+    longest_cpu_us: u64, "longest_turn_cpu_us INTEGER NOT NULL", own;
     /// Turns longer than 5 ms.
-    pub long: u64,
+    long: u64, "turns_above_5ms INTEGER NOT NULL", own,
+        Total "millrace_core_long_turns_total" "Turns of a core that took more than 5 ms.";
     /// Turns that took more than 5 ms of the processor.
-    pub long_cpu: u64,
+    long_cpu: u64, "turns_above_5ms_cpu INTEGER NOT NULL", own;
 }
 
 impl Report {
@@ -430,7 +503,7 @@ impl Report {
     pub fn merge(&mut self, other: Self) {
         match (self, other) {
             (Self::Global(a), Self::Global(b)) => a.add(&b),
-            (Self::Pool(a), Self::Pool(b)) => merge_pool(a, b),
+            (Self::Pool(a), Self::Pool(b)) => observed::merge(a, b),
             (Self::Processes(a), Self::Processes(b)) => a.extend(b),
             (Self::Digests(a), Self::Digests(b)) => merge_digests(a, b),
             (Self::Rules(a), Self::Rules(b)) => {
@@ -442,7 +515,8 @@ impl Report {
             }
             (Self::Commands(a), Self::Commands(b)) => merge_commands(a, &b),
             (Self::Hostgroups(a), Self::Hostgroups(b)) => merge_hostgroups(a, b),
-            (Self::HostgroupPool(a), Self::HostgroupPool(b)) => merge_hostgroup_pool(a, b),
+            (Self::HostgroupPool(a), Self::HostgroupPool(b)) => observed::merge(a, b),
+            (Self::Choice(a), Self::Choice(b)) => observed::merge(a, b),
             (Self::Users(a), Self::Users(b)) => {
                 let mut sums: BTreeMap<Arc<str>, u64> = BTreeMap::new();
                 for row in a.drain(..).chain(b) {
@@ -453,14 +527,17 @@ impl Report {
                     connections,
                 }));
             }
-            (Self::Errors(a), Self::Errors(b)) => merge_errors(a, b),
+            (Self::Errors(a), Self::Errors(b)) => observed::merge(a, b),
             (Self::FreeConnections(a), Self::FreeConnections(b)) => a.extend(b),
             (Self::Prepared(a), Self::Prepared(b)) => merge_prepared(a, b),
-            (Self::QueryCache(a), Self::QueryCache(b)) => a.extend(b),
-            (Self::Mirror(a), Self::Mirror(b)) => crate::mirror::merge(a, b),
-            (Self::ClientHosts(a), Self::ClientHosts(b)) => a.extend(b),
-            (Self::Cores(a), Self::Cores(b)) => a.extend(b),
-            (Self::Alarms(a), Self::Alarms(b)) => crate::alarm::merge(a, b),
+            (Self::QueryCache(a), Self::QueryCache(b)) => observed::merge(a, b),
+            (Self::Mirror(a), Self::Mirror(b)) => observed::merge(a, b),
+            (Self::Hooks(a), Self::Hooks(b)) => observed::merge(a, b),
+            (Self::Shards(a), Self::Shards(b)) => observed::merge(a, b),
+            (Self::ShardDdl(a), Self::ShardDdl(b)) => observed::merge(a, b),
+            (Self::ClientHosts(a), Self::ClientHosts(b)) => observed::merge(a, b),
+            (Self::Cores(a), Self::Cores(b)) => observed::merge(a, b),
+            (Self::Alarms(a), Self::Alarms(b)) => observed::merge(a, b),
             _ => debug_assert!(false, "reports of different kinds"),
         }
     }
@@ -468,26 +545,6 @@ impl Report {
 
 pub(crate) fn same_server(a: &PoolRow, b: &PoolRow) -> bool {
     a.hostgroup == b.hostgroup && a.host == b.host && a.port == b.port
-}
-
-fn merge_pool(a: &mut Vec<PoolRow>, b: Vec<PoolRow>) {
-    for row in b {
-        match a.iter_mut().find(|x| same_server(x, &row)) {
-            Some(x) => {
-                x.state = x.state.max(row.state);
-                x.used += row.used;
-                x.free += row.free;
-                x.ok += row.ok;
-                x.err += row.err;
-                x.used_max += row.used_max;
-                x.queries += row.queries;
-                x.bytes_sent += row.bytes_sent;
-                x.bytes_received += row.bytes_received;
-                x.latency_us = x.latency_us.max(row.latency_us);
-            }
-            None => a.push(row),
-        }
-    }
 }
 
 fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
@@ -562,57 +619,6 @@ fn merge_hostgroups(a: &mut Vec<HostgroupRow>, b: Vec<HostgroupRow>) {
             }
             None => {
                 at.insert(row.hostgroup, a.len());
-                a.push(row);
-            }
-        }
-    }
-}
-
-fn merge_hostgroup_pool(a: &mut Vec<HostgroupPoolRow>, b: Vec<HostgroupPoolRow>) {
-    let mut at: BTreeMap<u32, usize> = a
-        .iter()
-        .enumerate()
-        .map(|(i, row)| (row.hostgroup, i))
-        .collect();
-    for row in b {
-        match at.get(&row.hostgroup) {
-            Some(&i) => {
-                let x = &mut a[i];
-                // Each core has said how many all have.
-                x.connections = x.connections.max(row.connections);
-                x.max = x.max.or(row.max);
-                x.used += row.used;
-                x.free += row.free;
-                x.waiting += row.waiting;
-                x.longest_wait_ms = x.longest_wait_ms.max(row.longest_wait_ms);
-            }
-            None => {
-                at.insert(row.hostgroup, a.len());
-                a.push(row);
-            }
-        }
-    }
-}
-
-fn merge_errors(a: &mut Vec<ErrorRow>, b: Vec<ErrorRow>) {
-    let key = |r: &ErrorRow| {
-        let texts = [&r.host, &r.user, &r.schema, &r.client_address].map(Arc::clone);
-        (r.hostgroup, r.port, r.errno, texts)
-    };
-    let mut at: BTreeMap<_, usize> = a.iter().enumerate().map(|(i, r)| (key(r), i)).collect();
-    for row in b {
-        match at.get(&key(&row)) {
-            Some(&i) => {
-                let x = &mut a[i];
-                x.count += row.count;
-                x.first_seen = x.first_seen.min(row.first_seen);
-                if row.last_seen >= x.last_seen {
-                    x.last_seen = row.last_seen;
-                    x.last_error = row.last_error;
-                }
-            }
-            None => {
-                at.insert(key(&row), a.len());
                 a.push(row);
             }
         }

@@ -14,7 +14,25 @@ pub struct EventsLog {
     pub form: EventsForm,
 }
 
-/// What its files look like.
+/// Where clients that come and go are logged to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLog {
+    /// `mysql-auditlog_filename`, as [`EventsLog::name`].
+    pub name: Box<str>,
+    /// `mysql-auditlog_filesize`: bytes after which the next file is begun.
+    pub bytes_max: u64,
+}
+
+/// The logs that a thread writes into files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Logs {
+    /// Statements; none if they are not logged.
+    pub events: Option<EventsLog>,
+    /// Clients; likewise.
+    pub audit: Option<AuditLog>,
+}
+
+/// Format of the files of an events log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventsForm {
     /// ProxySQL's format 1.
@@ -24,6 +42,19 @@ pub enum EventsForm {
 }
 
 impl Variables {
+    /// All logs that are wanted.
+    #[must_use]
+    pub fn logs(&self) -> Logs {
+        let name = &self.mysql_auditlog_filename;
+        Logs {
+            events: self.events_log(),
+            audit: (!name.is_empty()).then(|| AuditLog {
+                name: name.clone(),
+                bytes_max: self.mysql_auditlog_filesize,
+            }),
+        }
+    }
+
     /// None if there is to be none.
     #[must_use]
     pub fn events_log(&self) -> Option<EventsLog> {

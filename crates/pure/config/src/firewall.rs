@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet, HashTable};
 use std::hash::BuildHasher;
 
-/// What happens to statements of a user that no rule names.
+/// Treatment of a user's statements that no rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// They run, and nobody looks at them.
@@ -52,7 +52,7 @@ pub struct Firewall {
 /// By user: the rows' addresses, modes and comments.
 type Users = HashMap<Box<str>, Vec<(Box<str>, Mode, Box<str>)>, FixedState>;
 
-/// What the rules of one place have in common.
+/// Values that the rules of one place have in common.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     user: Box<str>,
@@ -241,9 +241,9 @@ impl Firewall {
         refusals.into_list()
     }
 
-    /// What happens to this user's statements, and the client_address of the row that says so: the
-    /// client's own, or the empty one, which is for all addresses that have no row. `None`: there
-    /// is no row.
+    /// Returns what happens to this user's statements, and the client_address of the row that says
+    /// so. That is the client's own, or the empty one, which is for all addresses that have no row.
+    /// `None`: there is no row.
     #[must_use]
     pub fn mode(&self, user: &str, client: &str) -> Option<(Mode, &str)> {
         let rows = self.users.get(user)?;
@@ -294,6 +294,29 @@ impl Firewall {
     #[must_use]
     pub fn is_harmless(&self, fingerprint: &str) -> bool {
         self.fingerprints.contains(fingerprint)
+    }
+
+    /// Bytes that users take, and rules, nearly.
+    #[must_use]
+    pub fn bytes(&self) -> (usize, usize) {
+        let of_row = |(client, _, comment): &(Box<str>, Mode, Box<str>)| {
+            size_of::<(Box<str>, Mode, Box<str>)>() + client.len() + comment.len()
+        };
+        let users = self
+            .users
+            .iter()
+            .map(|(user, rows)| user.len() + rows.iter().map(of_row).sum::<usize>());
+        let places = self.places.iter().map(|place| {
+            size_of::<Place>() + place.user.len() + place.client.len() + place.schema.len()
+        });
+        let comments = self.comments.iter();
+        let comments = comments.map(|comment| size_of::<Box<str>>() + comment.len());
+        let rules = size_of_val(&*self.rules)
+            + self.rule_at.allocation_size()
+            + self.place_at.allocation_size()
+            + places.sum::<usize>()
+            + comments.sum::<usize>();
+        (self.users.allocation_size() + users.sum::<usize>(), rules)
     }
 
     /// The rows of `runtime_mysql_firewall_whitelist_users`.

@@ -6,6 +6,7 @@
 //! told as notices.
 #![forbid(unsafe_code)]
 
+mod clickhouse;
 mod events;
 mod fast_routing;
 mod firewall;
@@ -13,34 +14,57 @@ mod networks;
 mod pattern;
 mod proxies;
 mod refusal;
+mod rest;
 mod rewrites;
 mod rows;
 mod rules;
+mod schedule;
+mod scripts;
 mod servers;
+mod shards;
 mod snapshot;
 mod split;
+mod spreads;
+mod traces;
 mod users;
 mod variables;
 
-pub use events::{EventsForm, EventsLog};
+pub use self::scripts::{
+    FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts, Setting,
+};
+pub use self::shards::{ShardPartitionRow, ShardTableRow, shard_map};
+pub use clickhouse::{ClickhouseUser, ClickhouseUsers};
+pub use events::{AuditLog, EventsForm, EventsLog, Logs};
 pub use fast_routing::FastRouting;
 pub use firewall::{Firewall, Mode};
 pub use networks::in_networks;
 pub use pattern::{Dialect, GaveUp, Pattern, Replacement, fuzz_pattern, fuzz_replacement};
 pub use proxies::Proxies;
 pub use refusal::Refusal;
+pub use rest::RestRoutes;
 pub use rewrites::Rewrites;
+pub use rows::AuroraHostgroupRow;
+pub use rows::{ClickhouseSettingsRow, ClickhouseUserRow};
 pub use rows::{FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow};
+pub use rows::{GaleraHostgroupRow, GroupReplicationHostgroupRow, QuartetRow};
 pub use rows::{
-    HostgroupAttributesRow, ProxyRow, RewriteRow, RuleRow, ServerRow, SslParamsRow, UserRow,
+    HostgroupAttributesRow, ProxyRow, ReplicationHostgroupRow, RewriteRow, RuleRow, ServerRow,
+    SslParamsRow, UserRow,
 };
+pub use rows::{RestRouteRow, SchedulerRow};
 pub use rules::{
     AddressPattern, Alone, Asked, Candidate, Candidates, Help, Memo, Rule, Rules, Step,
 };
+pub use schedule::Schedule;
+pub use servers::{AlsoReads, Aurora, Quartet, Topology, TopologyKind, TopologyRows};
 pub use servers::{
-    Hostgroup, HostgroupAttributes, Server, Servers, ServersDefaults, SslParams, Status,
+    Balance, CheckType, Fallback, Hostgroup, HostgroupAttributes, LogUse, Replication, Server,
+    Servers, ServersDefaults, SslParams, Status, WeightZero, Writers,
 };
 pub use snapshot::Snapshot;
+use snapshot::{RATE_MAX, rate};
 pub use split::Split;
-pub use users::{Attributes, Certificate, Password, User, Users, UsersBuilder};
+pub use spreads::{SpreadCount, SpreadWidth, Spreads};
+pub use traces::{Collector, Traces};
+pub use users::{Attributes, Certificate, PartitionChanges, Password, User, Users, UsersBuilder};
 pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, interfaces};

@@ -70,7 +70,8 @@ impl Pattern {
         Self::compiled(&mut Workbench::default(), text, caseless, dialect, false)
     }
 
-    /// The same, cheaper, where nothing will be replaced: PCRE is not needed for a `$` at the end.
+    /// Compiles `text` more cheaply, where nothing will be replaced: PCRE is not needed for a `$`
+    /// at the end.
     pub(crate) fn to_match(
         bench: &mut Workbench,
         text: &str,
@@ -80,7 +81,7 @@ impl Pattern {
         Self::compiled(bench, text, caseless, dialect, true)
     }
 
-    /// What a text must have to match.
+    /// Returns what a text must have to match.
     pub(crate) fn needed(&self) -> Needed {
         self.needed.unpacked()
     }
@@ -162,7 +163,7 @@ impl Pattern {
         self.look(text).unwrap_or(false)
     }
 
-    /// The same; `None` if PCRE gave up.
+    /// Whether the expression matches somewhere in `text`; `None` if PCRE gave up.
     #[must_use]
     pub fn look(&self, text: &[u8]) -> Option<bool> {
         if let Some(shape) = &self.shape {
@@ -193,9 +194,9 @@ impl Pattern {
     }
 }
 
-/// What is to be replaced by the engine of the `regex` crate, and what a text needs to match it.
-/// That engine is built as there but for what takes long and is of little use here: looking for
-/// literals first, and automata that are made beforehand.
+/// Compiles what is to be replaced by the engine of the `regex` crate, and tells what a text needs
+/// to match it. That engine is built as there but for what takes long and is of little use here:
+/// looking for literals first, and automata that are made beforehand.
 fn linear(text: &str, caseless: bool, dialect: Dialect) -> Result<(Engine, Needed), String> {
     let notation = syntax::Config::new()
         .unicode(false)
@@ -231,7 +232,7 @@ fn linear(text: &str, caseless: bool, dialect: Dialect) -> Result<(Engine, Neede
     Ok((engine, Needed::of(&parsed)))
 }
 
-/// What PCRE has by itself, to compare with.
+/// Compiles an expression as PCRE has it by itself, to compare with.
 fn pcre(text: &str, caseless: bool) -> Result<pcre2::bytes::Regex, String> {
     bounded::pcre("(*LIMIT_MATCH=1000000)", text, caseless, true)
 }

@@ -12,7 +12,7 @@ pub struct Refusal {
     pub row: String,
     /// Name of the column.
     pub column: &'static str,
-    /// What is wrong, as the predicate of a sentence that begins with the column: `must be from 0
+    /// Predicate of a sentence that says what is wrong and begins with the column: `must be from 0
     /// to 1000; '-1' is not`.
     pub words: String,
 }
@@ -54,6 +54,11 @@ impl Refusals {
             list: Vec::new(),
             more: 0,
         }
+    }
+
+    /// Name of the table.
+    pub(crate) const fn table(&self) -> &'static str {
+        self.table
     }
 
     /// `row` and `words` are made only if they are wanted.

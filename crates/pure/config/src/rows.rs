@@ -47,6 +47,110 @@ impl Default for ServerRow {
     }
 }
 
+/// `mysql_replication_hostgroups`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicationHostgroupRow {
+    pub writer_hostgroup: i64,
+    pub reader_hostgroup: i64,
+    pub check_type: String,
+    pub comment: String,
+}
+
+impl Default for ReplicationHostgroupRow {
+    fn default() -> Self {
+        Self {
+            writer_hostgroup: 0,
+            reader_hostgroup: 1,
+            check_type: "read_only".into(),
+            comment: String::new(),
+        }
+    }
+}
+
+/// `mysql_group_replication_hostgroups`.
+pub type GroupReplicationHostgroupRow = QuartetRow<false>;
+
+/// `mysql_galera_hostgroups`.
+pub type GaleraHostgroupRow = QuartetRow<true>;
+
+/// Rows of two tables that have the same columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuartetRow<const GALERA: bool> {
+    pub writer_hostgroup: i64,
+    pub backup_writer_hostgroup: i64,
+    pub reader_hostgroup: i64,
+    pub offline_hostgroup: i64,
+    pub active: i64,
+    pub max_writers: i64,
+    pub writer_is_also_reader: i64,
+    pub max_transactions_behind: i64,
+    pub comment: Option<String>,
+}
+
+impl<const GALERA: bool> QuartetRow<GALERA> {
+    pub(crate) const TABLE: &'static str = if GALERA {
+        "mysql_galera_hostgroups"
+    } else {
+        "mysql_group_replication_hostgroups"
+    };
+}
+
+impl<const GALERA: bool> Default for QuartetRow<GALERA> {
+    fn default() -> Self {
+        Self {
+            writer_hostgroup: 0,
+            backup_writer_hostgroup: 1,
+            reader_hostgroup: 2,
+            offline_hostgroup: 3,
+            active: 1,
+            max_writers: 1,
+            writer_is_also_reader: 0,
+            max_transactions_behind: 0,
+            comment: None,
+        }
+    }
+}
+
+/// `mysql_aws_aurora_hostgroups`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuroraHostgroupRow {
+    pub writer_hostgroup: i64,
+    pub reader_hostgroup: i64,
+    pub active: i64,
+    pub aurora_port: i64,
+    pub domain_name: String,
+    pub max_lag_ms: i64,
+    pub check_interval_ms: i64,
+    pub check_timeout_ms: i64,
+    pub writer_is_also_reader: i64,
+    pub new_reader_weight: i64,
+    pub add_lag_ms: i64,
+    pub min_lag_ms: i64,
+    pub lag_num_checks: i64,
+    pub comment: Option<String>,
+}
+
+impl Default for AuroraHostgroupRow {
+    fn default() -> Self {
+        Self {
+            writer_hostgroup: 0,
+            reader_hostgroup: 1,
+            active: 1,
+            aurora_port: 3306,
+            domain_name: ".example".into(),
+            max_lag_ms: 600_000,
+            check_interval_ms: 1000,
+            check_timeout_ms: 800,
+            writer_is_also_reader: 0,
+            new_reader_weight: 1,
+            add_lag_ms: 30,
+            min_lag_ms: 30,
+            lag_num_checks: 1,
+            comment: None,
+        }
+    }
+}
+
 /// `mysql_users`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRow {
@@ -347,4 +451,104 @@ impl Default for ProxyRow {
             comment: String::new(),
         }
     }
+}
+
+/// `scheduler`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedulerRow {
+    pub id: i64,
+    pub active: i64,
+    pub interval_ms: i64,
+    pub filename: String,
+    pub arg1: Option<String>,
+    pub arg2: Option<String>,
+    pub arg3: Option<String>,
+    pub arg4: Option<String>,
+    pub arg5: Option<String>,
+    pub comment: String,
+}
+
+impl Default for SchedulerRow {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            active: 1,
+            interval_ms: 0,
+            filename: String::new(),
+            arg1: None,
+            arg2: None,
+            arg3: None,
+            arg4: None,
+            arg5: None,
+            comment: String::new(),
+        }
+    }
+}
+
+impl SchedulerRow {
+    /// Arguments of the program: those before the first NULL, as ProxySQL has it.
+    pub fn args(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.arg1, &self.arg2, &self.arg3, &self.arg4, &self.arg5];
+        all.into_iter().map_while(|arg| arg.as_deref())
+    }
+}
+
+/// `restapi_routes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestRouteRow {
+    pub id: i64,
+    pub active: i64,
+    pub timeout_ms: i64,
+    pub method: String,
+    pub uri: String,
+    pub script: String,
+    pub comment: String,
+}
+
+impl Default for RestRouteRow {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            active: 1,
+            timeout_ms: 1000,
+            method: "GET".to_owned(),
+            uri: String::new(),
+            script: String::new(),
+            comment: String::new(),
+        }
+    }
+}
+
+/// `clickhouse_users`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClickhouseUserRow {
+    pub username: String,
+    pub password: Option<String>,
+    pub active: i64,
+    pub max_connections: i64,
+}
+
+impl Default for ClickhouseUserRow {
+    fn default() -> Self {
+        Self {
+            username: String::new(),
+            password: None,
+            active: 1,
+            max_connections: 10_000,
+        }
+    }
+}
+
+/// `clickhouse_user_settings`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClickhouseSettingsRow {
+    pub username: String,
+    pub clickhouse_user: String,
+    pub clickhouse_password: String,
+    pub database: String,
+    pub settings: String,
+    pub max_queries: i64,
+    pub max_ms: i64,
+    pub max_rows: i64,
+    pub comment: String,
 }

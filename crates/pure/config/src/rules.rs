@@ -45,7 +45,7 @@ pub struct Rules {
 pub struct Rule {
     /// Its key, which orders the chain.
     pub rule_id: i64,
-    /// It is looked at while the chain has this flag.
+    /// Flag that the chain must have for the rule to be looked at.
     pub flag_in: u32,
     /// The client's user.
     pub username: Option<Arc<str>>,
@@ -69,7 +69,7 @@ pub struct Rule {
     pub flag_out: Option<u32>,
     /// Where there is no `flag_out`: flags to draw from, with their weights.
     pub flag_outs: Option<Arc<[(u32, u32)]>>,
-    /// What takes the place of `match_pattern`, and whether everywhere.
+    /// Replacement of what matches `match_pattern`, and whether everywhere.
     pub replace: Option<(Arc<Replacement>, bool)>,
     /// Where the statement goes.
     pub destination_hostgroup: Option<u32>,
@@ -111,6 +111,12 @@ pub struct Rule {
     pub mirror_compare: Option<bool>,
     /// A result with more rows ends with an error after so many.
     pub rows_max: Option<u64>,
+    /// So many statements that it matches are sent in a second.
+    pub statements_per_sec: Option<u32>,
+    /// Whether it is traced, whatever chance says.
+    pub trace: Option<bool>,
+    /// Name of a script that sees the statement. One that rules name sees no others.
+    pub script: Option<Arc<str>>,
     /// The chain ends here.
     pub apply: bool,
     row: Arc<RuleRow>,
@@ -158,8 +164,8 @@ impl Rules {
         Self::build_with_help(&Self::default(), rules, fast, variables, &Alone)
     }
 
-    /// The same with help, on a machine that has other work. Expressions that `before` has are not
-    /// compiled again: it takes as long as what is new.
+    /// Builds rules from both tables with help, on a machine that has other work. Expressions that
+    /// `before` has are not compiled again: it takes as long as what is new.
     pub fn build_with_help(
         before: &Self,
         rules: impl IntoIterator<Item = RuleRow>,
@@ -200,7 +206,7 @@ impl Rules {
         })
     }
 
-    /// The same with scratch memory of its own for the expressions: see
+    /// Copies the rules for one core, with scratch memory of its own for the expressions: see
     /// [`crate::Snapshot::for_core`].
     #[must_use]
     pub fn for_core(&self, pause: &dyn Fn()) -> Self {
@@ -276,6 +282,32 @@ impl Rules {
         self.index.bytes()
     }
 
+    /// Bytes of rules and fast routing, nearly, without what their expressions compile to.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of_rule = |rule: &Rule| {
+            let row = rule.row();
+            let texts = [
+                &row.username,
+                &row.schemaname,
+                &row.client_addr,
+                &row.proxy_addr,
+                &row.digest,
+                &row.match_digest,
+                &row.match_pattern,
+                &row.re_modifiers,
+                &row.replace_pattern,
+                &row.error_msg,
+                &row.OK_msg,
+                &row.comment,
+            ];
+            let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+            size_of::<Rule>() + row.attributes.len() + texts
+        };
+        let chain = self.chain.iter().map(of_rule).sum::<usize>();
+        chain + self.index_bytes() + self.fast.bytes()
+    }
+
     /// The fast routing table.
     #[must_use]
     pub fn fast(&self) -> &FastRouting {
@@ -307,7 +339,7 @@ impl Rules {
         self.next_flags.may_be_of(user)
     }
 
-    /// What was accepted and has less effect than it says.
+    /// Returns the notices: what was accepted and has less effect than it says.
     #[must_use]
     pub fn notices(&self) -> &[Refusal] {
         &self.notices

@@ -3,11 +3,16 @@
 
 mod attributes;
 mod tls;
+mod topologies;
 
-pub use attributes::{HostgroupAttributes, ServersDefaults};
+pub use attributes::{Balance, Fallback, HostgroupAttributes, LogUse, ServersDefaults, WeightZero};
 pub use tls::SslParams;
+pub use topologies::{AlsoReads, Aurora, CheckType, Quartet, Replication, Writers};
+pub use topologies::{Topology, TopologyKind, TopologyRows};
 
+use crate::AuroraHostgroupRow;
 use crate::refusal::{Notices, Refusals};
+use crate::{GaleraHostgroupRow, GroupReplicationHostgroupRow, ReplicationHostgroupRow};
 use crate::{HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow};
 use hashbrown::{HashMap, HashSet};
 use std::fmt;
@@ -19,9 +24,11 @@ use tls::TlsTable;
 pub struct Servers {
     hostgroups: HashMap<u32, Hostgroup, foldhash::fast::FixedState>,
     tls: TlsTable,
+    topologies: Vec<Arc<Topology>>,
     notices: Vec<Refusal>,
     splits: bool,
     begins: bool,
+    falls_back: bool,
 }
 
 /// One hostgroup.
@@ -44,7 +51,7 @@ pub struct Server {
     pub hostname: Box<str>,
     /// Port; 0 if `hostname` is a path.
     pub port: u16,
-    /// What the operator says of it.
+    /// Status by the operator's word.
     pub status: Status,
     /// Share of the hostgroup's statements; 0 for none.
     pub weight: u32,
@@ -68,7 +75,7 @@ pub struct Server {
     pub ssl_of_users: Box<[Arc<SslParams>]>,
 }
 
-/// What the operator says of a server.
+/// Status of a server by the operator's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Takes traffic.
@@ -135,6 +142,63 @@ impl Servers {
         }
     }
 
+    /// With the rows of the tables of topologies.
+    pub fn with_topologies(mut self, rows: TopologyRows) -> Result<Self, Vec<Refusal>> {
+        let mut refused = Vec::new();
+        self.topologies = rows.build(&mut refused);
+        if refused.is_empty() {
+            Ok(self)
+        } else {
+            Err(refused)
+        }
+    }
+
+    /// Hostgroups between which servers move: those of each kind in the order of the writers'
+    /// hostgroups. Not all of them need be active.
+    #[must_use]
+    pub fn topologies(&self) -> &[Arc<Topology>] {
+        &self.topologies
+    }
+
+    /// Whether a topology says which server of this hostgroup gets writes.
+    #[must_use]
+    pub fn is_of_writers(&self, hostgroup: u32) -> bool {
+        let mut all = self.topologies.iter();
+        all.any(|one| one.writers() == hostgroup && one.is_active())
+    }
+
+    /// The rows of `runtime_mysql_replication_hostgroups`.
+    pub fn replication_rows(&self) -> impl Iterator<Item = ReplicationHostgroupRow> {
+        self.topologies.iter().filter_map(|one| match &**one {
+            Topology::Replication(pair) => Some(pair.row()),
+            _ => None,
+        })
+    }
+
+    /// The rows of `runtime_mysql_group_replication_hostgroups`.
+    pub fn group_rows(&self) -> impl Iterator<Item = GroupReplicationHostgroupRow> {
+        self.topologies.iter().filter_map(|one| match &**one {
+            Topology::Group(four) => Some(four.row()),
+            _ => None,
+        })
+    }
+
+    /// The rows of `runtime_mysql_galera_hostgroups`.
+    pub fn galera_rows(&self) -> impl Iterator<Item = GaleraHostgroupRow> {
+        self.topologies.iter().filter_map(|one| match &**one {
+            Topology::Galera(four) => Some(four.row()),
+            _ => None,
+        })
+    }
+
+    /// The rows of `runtime_mysql_aws_aurora_hostgroups`.
+    pub fn aurora_rows(&self) -> impl Iterator<Item = AuroraHostgroupRow> {
+        self.topologies.iter().filter_map(|one| match &**one {
+            Topology::Aurora(aurora) => Some(aurora.row()),
+            _ => None,
+        })
+    }
+
     fn add_servers(
         &mut self,
         rows: impl IntoIterator<Item = ServerRow>,
@@ -142,10 +206,9 @@ impl Servers {
         refused: &mut Vec<Refusal>,
     ) {
         let mut refusals = Refusals::of("mysql_servers");
-        let mut notices = Notices::of("mysql_servers");
         let mut seen = HashSet::with_hasher(foldhash::fast::FixedState::default());
         for row in rows {
-            let server = check(&row, tls, &mut refusals, &mut notices);
+            let server = check(&row, tls, &mut refusals);
             if !seen.insert((server.hostgroup, server.hostname.clone(), server.port)) {
                 refusals.add(
                     || key(&row),
@@ -158,7 +221,6 @@ impl Servers {
                 .push(Arc::new(server));
         }
         refused.extend(refusals.into_list());
-        self.notices.extend(notices.into_list());
     }
 
     fn add_attributes(
@@ -191,9 +253,28 @@ impl Servers {
                 .get(&id)
                 .is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
         }
+        self.compare_fallbacks(&mut refusals);
         self.compare_beginnings(&mut notices);
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
+    }
+
+    /// Two hostgroups that are each other's fallback have none.
+    fn compare_fallbacks(&mut self, refusals: &mut Refusals) {
+        let of = |id: u32| self.hostgroups.get(&id)?.attributes.fallback;
+        let all = self
+            .hostgroups
+            .keys()
+            .filter_map(|id| Some((*id, of(*id)?.hostgroup)));
+        let all: Vec<(u32, u32)> = all.collect();
+        self.falls_back = !all.is_empty();
+        for (id, to) in &all {
+            if id < to && all.contains(&(*to, *id)) {
+                let words =
+                    format!("has a 'fallback_hostgroup', {to}, whose own is this hostgroup");
+                refusals.add(|| format!("hostgroup_id {id}"), "hostgroup_settings", words);
+            }
+        }
     }
 
     /// A session whose statements go to several hostgroups sees what each of them begins its
@@ -249,6 +330,19 @@ impl Servers {
         self.splits
     }
 
+    /// Whether some hostgroup says where its statements go while nobody serves there.
+    #[must_use]
+    pub const fn falls_back(&self) -> bool {
+        self.falls_back
+    }
+
+    /// Returns what servers of weight 0 in a hostgroup are for.
+    #[must_use]
+    pub fn weight_zero(&self, hostgroup: u32) -> WeightZero {
+        self.hostgroup(hostgroup)
+            .map_or(WeightZero::Never, |one| one.attributes.weight_zero)
+    }
+
     /// Whether some hostgroup has an `init_connect` of its own.
     #[must_use]
     pub const fn begins(&self) -> bool {
@@ -267,7 +361,7 @@ impl Servers {
         self.tls.most_specific(hostname, port, username)
     }
 
-    /// What was accepted and has less effect than it says.
+    /// Returns the notices: what was accepted and has less effect than it says.
     #[must_use]
     pub fn notices(&self) -> &[Refusal] {
         &self.notices
@@ -321,7 +415,30 @@ impl Server {
             .or(self.ssl.as_ref())
     }
 
-    fn row(&self) -> ServerRow {
+    /// One that no row names, with what the hostgroup says of such servers.
+    #[must_use]
+    pub fn found(hostgroup: u32, hostname: &str, port: u16, defaults: &ServersDefaults) -> Self {
+        Self {
+            hostgroup,
+            hostname: hostname.into(),
+            port,
+            status: Status::Online,
+            weight: defaults.weight.unwrap_or(1),
+            compression: false,
+            max_connections: defaults.max_connections.unwrap_or(1000),
+            max_replication_lag: 0,
+            use_ssl: defaults.use_ssl.unwrap_or(false),
+            max_latency_ms: 0,
+            gtid_port: 0,
+            comment: "found by the monitor".into(),
+            ssl: None,
+            ssl_of_users: Box::default(),
+        }
+    }
+
+    /// As a row of `mysql_servers`.
+    #[must_use]
+    pub fn row(&self) -> ServerRow {
         ServerRow {
             hostgroup_id: self.hostgroup.into(),
             hostname: self.hostname.to_string(),
@@ -346,12 +463,7 @@ fn key(row: &ServerRow) -> String {
     )
 }
 
-fn check(
-    row: &ServerRow,
-    tls: &TlsTable,
-    refusals: &mut Refusals,
-    notices: &mut Notices,
-) -> Server {
+fn check(row: &ServerRow, tls: &TlsTable, refusals: &mut Refusals) -> Server {
     let key = || key(row);
     let port = refusals.number(key, "port", row.port, (0, 65_535));
     let gtid_port = refusals.number(key, "gtid_port", row.gtid_port, (0, 65_535));
@@ -369,26 +481,6 @@ fn check(
         refusals.add(key, "status", words);
         Status::OfflineHard
     });
-    let unmeasured = [
-        (
-            "max_replication_lag",
-            row.max_replication_lag,
-            "is kept, but nothing measures replication lag yet",
-        ),
-        (
-            "max_latency_ms",
-            row.max_latency_ms,
-            "is kept, but no server is avoided for its latency yet",
-        ),
-        (
-            "gtid_port",
-            row.gtid_port,
-            "is kept, but binlog readers are not listened to yet",
-        ),
-    ];
-    for (column, _, words) in unmeasured.into_iter().filter(|(_, value, _)| *value != 0) {
-        notices.add(key, column, words);
-    }
     let (ssl, ssl_of_users) = tls.of_server(&row.hostname, port);
     Server {
         hostgroup: refusals.number(key, "hostgroup_id", row.hostgroup_id, (0, HOSTGROUP_MAX)),
@@ -577,20 +669,5 @@ mod tests {
         assert!(said(&[1, 2], &[(1, "SET sql_mode=''"), (2, "SET sql_mode=''")]).is_empty());
         // Nothing goes where no server is.
         assert!(said(&[1], &[(1, "SET sql_mode=''"), (2, "")]).is_empty());
-    }
-
-    #[test]
-    fn what_is_kept_without_effect_is_said() {
-        let lag = |name: &str| ServerRow {
-            max_replication_lag: 5,
-            ..server(1, name)
-        };
-        let servers = Servers::build([lag("a"), lag("b")], [], []).unwrap();
-        assert_eq!(
-            words(servers.notices().to_vec()),
-            [
-                "mysql_servers (hostgroup_id 1, a:3306 and 1 more): max_replication_lag is kept, but nothing measures replication lag yet"
-            ]
-        );
     }
 }

@@ -1,6 +1,9 @@
 //! All that the operator wants, at one moment: what a core works under.
 
-use crate::{Firewall, Proxies, Rewrites, Rules, Servers, Users, Variables};
+use crate::{
+    ClickhouseUsers, Firewall, Proxies, RestRoutes, Rewrites, Rules, Schedule, Scripts, Servers,
+    Users, Variables,
+};
 use std::sync::Arc;
 
 /// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other
@@ -17,18 +20,28 @@ pub struct Snapshot {
     pub servers: Arc<Servers>,
     /// `mysql_query_rules`, `mysql_query_rules_fast_routing`.
     pub rules: Arc<Rules>,
+    /// `mysql_shard_tables`, `mysql_shard_partitions`.
+    pub shards: Arc<shards::Map>,
     /// `mysql_query_rewrite`.
     pub rewrites: Arc<Rewrites>,
+    /// `mysql_scripts`.
+    pub scripts: Arc<Scripts>,
     /// `mysql_firewall_whitelist_users`, `_rules`, `_sqli_fingerprints`.
     pub firewall: Arc<Firewall>,
     /// `proxysql_servers`: nothing that a core works by.
     pub proxies: Arc<Proxies>,
+    /// `scheduler`: nothing that a core works by.
+    pub schedule: Arc<Schedule>,
+    /// `restapi_routes`: nothing that a core works by.
+    pub rest: Arc<RestRoutes>,
+    /// `clickhouse_users`, `clickhouse_user_settings`: nothing that a core works by.
+    pub clickhouse: Arc<ClickhouseUsers>,
 }
 
 impl Snapshot {
-    /// The same for one core alone. Compiled expressions keep scratch memory that is taken and
-    /// given back with every match: shared, the cores would pass its cache line around. Everything
-    /// else stays shared.
+    /// Copies the snapshot for one core alone. Compiled expressions keep scratch memory that is
+    /// taken and given back with every match: shared, the cores would pass its cache line around.
+    /// Everything else stays shared.
     #[must_use]
     pub fn for_core(&self) -> Self {
         Self {
@@ -42,7 +55,34 @@ impl Snapshot {
     #[must_use]
     pub fn needs_digests(&self) -> bool {
         let v = &self.variables;
-        v.mysql_query_digests || self.rules.needs_digest()
+        v.mysql_query_digests || self.rules.needs_digest() || !v.mysql_traces_endpoint.is_empty()
+    }
+
+    /// Whether somebody's statements are sent at a pace: a user's, a hostgroup's, or what a rule
+    /// matches.
+    #[must_use]
+    pub fn has_rates(&self) -> bool {
+        let of_group = |group: &crate::Hostgroup| group.attributes.statements_per_sec.is_some();
+        self.users.has_rates()
+            || self.servers.iter().any(of_group)
+            || self
+                .rules
+                .chain()
+                .iter()
+                .any(|rule| rule.statements_per_sec.is_some())
+    }
+
+    /// Which statements are traced, if any.
+    #[must_use]
+    pub fn traces(&self) -> Option<crate::Traces> {
+        let v = &self.variables;
+        (!v.mysql_traces_endpoint.is_empty()).then(|| crate::Traces {
+            to: Arc::from(&*v.mysql_traces_endpoint),
+            per_million: v.mysql_traces_per_million,
+            slow: (v.mysql_traces_slow_ms > 0)
+                .then(|| std::time::Duration::from_millis(v.mysql_traces_slow_ms)),
+            parents: v.mysql_traces_parent,
+        })
     }
 
     /// Whether a statement whose rules do not say is written to the events log; `None` if none is
@@ -53,6 +93,17 @@ impl Snapshot {
         let some = usual || self.rules.chain().iter().any(|rule| rule.log == Some(true));
         self.variables.events_log().filter(|_| some).map(|_| usual)
     }
+}
+
+/// Statements a second, at most.
+pub(crate) const RATE_MAX: u32 = 1_000_000;
+
+/// A rate, as an attribute has it; what is wrong is told in words that follow its name.
+pub(crate) fn rate(value: &serde_json::Value) -> Result<u32, String> {
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    number
+        .filter(|number| (1..=RATE_MAX).contains(number))
+        .ok_or_else(|| format!("must be from 1 to {RATE_MAX}; {value} is not"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod attributes;
 
 use crate::refusal::Refusals;
 use crate::{Refusal, Split, UserRow, Variables};
-pub use attributes::{Attributes, Certificate};
+pub use attributes::{Attributes, Certificate, PartitionChanges};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -21,6 +21,10 @@ pub struct Users {
     backend: HashTable<Arc<User>>,
     /// A user of each kind of password that clients log in with.
     kinds: Vec<Arc<User>>,
+    /// Of all users, without the tables.
+    bytes: usize,
+    /// Whether somebody has a rate.
+    has_rates: bool,
 }
 
 /// One row, checked.
@@ -32,7 +36,7 @@ pub struct Users {
 pub struct User {
     /// Name.
     pub username: Box<str>,
-    /// What is known of the password.
+    /// Password, as far as it is known.
     pub password: Password,
     /// Only with TLS.
     pub use_ssl: bool,
@@ -54,7 +58,23 @@ pub struct User {
     pub comment: Option<Box<str>>,
 }
 
-/// What is known of a password.
+impl User {
+    fn bytes(&self) -> usize {
+        let password = match &self.password {
+            Password::Clear(text) | Password::CachingSha2(text) => text.len(),
+            Password::Empty | Password::Native(_) => 0,
+        };
+        let texts = [&self.default_schema, &self.comment];
+        let texts = texts.into_iter().flatten().map(|text| text.len());
+        let attributes = self
+            .attributes
+            .as_ref()
+            .map_or(0, |own| size_of_val(&**own));
+        size_of::<Self>() + self.username.len() + password + attributes + texts.sum::<usize>()
+    }
+}
+
+/// Password, as far as it is known.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
     /// There is none.
@@ -196,6 +216,18 @@ impl Users {
         self.frontend.iter()
     }
 
+    /// Whether somebody has a rate.
+    #[must_use]
+    pub fn has_rates(&self) -> bool {
+        self.has_rates
+    }
+
+    /// Bytes they take, nearly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.frontend.allocation_size() + self.backend.allocation_size()
+    }
+
     /// The rows of `runtime_mysql_users`: a row for each side of a user, in the order of their
     /// names.
     #[must_use]
@@ -214,10 +246,20 @@ impl Users {
 }
 
 impl User {
-    /// What the user says of the semantic split; `Some(None)` is "not for me".
+    /// Returns what the user says of the semantic split; `Some(None)` is "not for me".
     #[must_use]
     pub fn split(&self) -> Option<Option<&Split>> {
         self.attributes.as_ref()?.split.as_ref().map(Option::as_ref)
+    }
+
+    /// Returns what becomes of the user's changes of several partitions.
+    #[must_use]
+    pub fn partition_changes(&self) -> PartitionChanges {
+        self.attributes
+            .as_ref()
+            .map_or_else(PartitionChanges::default, |attributes| {
+                attributes.partition_changes
+            })
     }
 
     /// The passwords that are valid: its own, and while it is being changed another.
@@ -229,13 +271,19 @@ impl User {
         std::iter::once(&self.password).chain(additional)
     }
 
-    /// What the certificate of its clients must say, if they must show one.
+    /// Returns what the certificate of the user's clients must say, if they must show one.
     #[must_use]
     pub fn certificate(&self) -> Option<&Certificate> {
         self.attributes.as_ref()?.certificate.as_deref()
     }
 
-    /// What a client is asked for depends on it.
+    /// How many statements of its clients are sent in a second, if that is limited.
+    #[must_use]
+    pub fn statements_per_sec(&self) -> Option<u32> {
+        self.attributes.as_ref()?.statements_per_sec
+    }
+
+    /// Returns the kinds of the user's passwords, on which it depends what a client is asked for.
     fn kind(&self) -> (Discriminant<Password>, Option<Discriminant<Password>>) {
         let mut kinds = self.passwords().map(discriminant);
         (discriminant(&self.password), kinds.nth(1))
@@ -287,6 +335,8 @@ impl UsersBuilder {
             frontend,
             backend: HashTable::with_capacity(rows),
             kinds: Vec::new(),
+            bytes: 0,
+            has_rates: false,
         };
         Self {
             users,
@@ -302,6 +352,8 @@ impl UsersBuilder {
         }
         let (frontend, backend) = (row.frontend != 0, row.backend != 0);
         let user = Arc::new(self.check(row));
+        self.users.bytes += user.bytes();
+        self.users.has_rates |= user.statements_per_sec().is_some();
         for (wanted, side, column) in [
             (frontend, &mut self.users.frontend, "frontend"),
             (backend, &mut self.users.backend, "backend"),

@@ -139,6 +139,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         proxy_addr: "127.0.0.1",
         proxy_port: 6033,
         in_transaction: None,
+        begun: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,
@@ -153,7 +154,10 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         digest: Some(digest),
         comment: None,
         prepared: None,
+        parameters: None,
+        prepares: false,
         guarded: plan::Guarded::Text,
+        routed: plan::Routed::default(),
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

@@ -70,6 +70,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         proxy_addr: "127.0.0.1",
         proxy_port: 6033,
         in_transaction: None,
+        begun: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,
@@ -81,7 +82,10 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         digest,
         comment: None,
         prepared: None,
+        parameters: None,
+        prepares: false,
         guarded: Guarded::Text,
+        routed: plan::Routed::default(),
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

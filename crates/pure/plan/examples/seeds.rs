@@ -65,7 +65,7 @@ fn main() {
     }
 }
 
-/// What the rules ask for.
+/// Conditions that the rules ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// User and schema: the script of the documents.
@@ -76,7 +76,7 @@ enum Kind {
     MatchDigest,
     /// An expression over the text.
     MatchPattern,
-    /// The same with classes, alternatives and counted repetitions.
+    /// An expression over the text, with classes, alternatives and counted repetitions.
     Complex,
     /// A schema, and more in twenty combinations.
     Mixed,
@@ -248,6 +248,7 @@ impl World {
             proxy_addr: "127.0.0.1",
             proxy_port: 6033,
             in_transaction: None,
+            begun: false,
             locked: None,
             next_flag_in: None,
             autocommit: true,
@@ -262,7 +263,10 @@ impl World {
             digest: Some(digest),
             comment: None,
             prepared: None,
+            parameters: None,
+            prepares: false,
             guarded: plan::Guarded::Text,
+            routed: plan::Routed::default(),
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

@@ -172,7 +172,7 @@ fn any_expression(c: &mut Choices<'_>) -> String {
     }
 }
 
-/// What most rules of a world are like: by names or by expressions, and by which.
+/// Style of most rules of a world: by names or by expressions, and by which.
 #[derive(Clone, Copy)]
 struct Style {
     named: u8,
@@ -369,8 +369,8 @@ impl World {
     /// So many bytes make a large world: enough for each of its rules.
     pub const LARGE: usize = 200_000;
 
-    /// What the compiled form of these rows decides, one line for each statement. Every other one
-    /// is asked with `memo`.
+    /// Tells what the compiled form of these rows decides, one line for each statement. Every other
+    /// one is asked with `memo`.
     ///
     /// # Errors
     /// The rows are refused, with the reasons.
@@ -398,7 +398,10 @@ impl World {
                 digest,
                 comment: None,
                 prepared: None,
+                parameters: None,
+                prepares: false,
                 guarded: crate::Guarded::Text,
+                routed: crate::Routed::default(),
             };
             let session = question.session();
             let plan = if n.is_multiple_of(2) {
@@ -412,13 +415,12 @@ impl World {
                 .iter()
                 .map(|at| snapshot.rules.chain()[*at as usize].rule_id)
                 .collect();
-            let text = plan
-                .legs
-                .first()
-                .map_or(&[][..], |leg| leg.statement.of(&question.text));
+            let text = plan.leg.statement.of(&question.text);
             let said = match (&plan.answer, plan.hostgroup()) {
                 (Some(Answer::Say(words)), _) => format!("ok '{words}'"),
-                (Some(Answer::Refuse(words)), _) => format!("error '{words}'"),
+                (Some(Answer::Refuse(words) | Answer::NotSupported(words)), _) => {
+                    format!("error '{words}'")
+                }
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
@@ -439,7 +441,7 @@ impl World {
                 cache_empty_result: plan.cache_empty_result.map(i64::from),
                 cache_timeout: plan.cache_timeout_ms.map(i64::from),
                 cache_invalidate: plan.cache_invalidate.map(i64::from),
-                max_rows: plan.rows_max.map(u64::cast_signed),
+                max_rows: plan.rows_max().map(u64::cast_signed),
                 gtid_from_hostgroup: plan.gtid_from_hostgroup.map(i64::from),
                 reconnect: plan.reconnect.map(i64::from),
                 timeout: plan.timeout_ms.map(u64::cast_signed),
@@ -455,7 +457,7 @@ impl World {
         Ok(self.questions.iter().enumerate().map(decide).collect())
     }
 
-    /// What a plain reading of the chain says, one line for each statement.
+    /// Tells what a plain reading of the chain says, one line for each statement.
     ///
     /// # Panics
     /// An expression does not compile; made ones do.
@@ -481,9 +483,7 @@ impl World {
             (Some(words), _) => format!("ok '{words}'"),
             (None, Some(words)) => format!("error '{words}'"),
             (None, None) => {
-                // While nobody knows GTIDs, it goes where the writes are.
-                let causal = walked.set.gtid_from_hostgroup;
-                format!("hostgroup {}", causal.or(walked.hostgroup).unwrap_or(9))
+                format!("hostgroup {}", walked.hostgroup.unwrap_or(9))
             }
         };
         let mut mirror = None;
@@ -655,6 +655,7 @@ impl Question {
             proxy_addr: self.proxy_addr,
             proxy_port: self.proxy_port,
             in_transaction: None,
+            begun: false,
             locked: None,
             next_flag_in: self.flag,
             autocommit: true,
@@ -663,7 +664,7 @@ impl Question {
     }
 }
 
-/// What came of the chain.
+/// Result of a walk along the chain.
 struct Walked<'a> {
     hits: Vec<i64>,
     set: Set,
@@ -750,7 +751,7 @@ fn is_like(like: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// What rules set besides the hostgroup and the text.
+/// Values that rules set besides the hostgroup and the text.
 #[derive(Debug, Default)]
 struct Set {
     cache_ttl: Option<i64>,

@@ -7,9 +7,9 @@ use config::{Rule, Rules, Snapshot};
 use std::fmt;
 
 /// How a plan came about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// What was looked at, in order; the last step is the decision.
+    /// Things that were looked at, in order; the last step is the decision.
     pub steps: Vec<Step>,
     /// The decision: what [`crate::plan`] answers.
     pub plan: Plan,
@@ -20,10 +20,10 @@ pub struct Explanation {
 pub struct Step {
     /// Which rule, if it was one.
     pub rule_id: Option<i64>,
-    /// What was looked at: a rule's conditions, `fast routing`, `hint`, `freshness`, `transaction`,
-    /// `session`, `decision`.
+    /// Thing that was looked at: a rule's conditions, `fast routing`, `hint`, `freshness`,
+    /// `transaction`, `session`, `decision`.
     pub what: String,
-    /// What came of it.
+    /// Result of the look, in words.
     pub outcome: String,
 }
 
@@ -123,7 +123,7 @@ impl Trace for Listener<'_> {
     }
 }
 
-/// What a rule asks, in the columns' names.
+/// Returns what a rule asks, in the columns' names.
 fn conditions(rule: &Rule) -> String {
     let row = rule.row();
     let mut parts = Vec::new();
@@ -164,7 +164,7 @@ fn conditions(rule: &Rule) -> String {
     }
 }
 
-/// What a rule sets, in the columns' names.
+/// Returns what a rule sets, in the columns' names.
 fn effects(rule: &Rule, flag: u32) -> String {
     let row = rule.row();
     let mut parts = Vec::new();
@@ -202,6 +202,7 @@ fn effects(rule: &Rule, flag: u32) -> String {
     let switches = [
         ("cache_invalidate", rule.cache_invalidate),
         ("mirror_compare", rule.mirror_compare),
+        ("trace", rule.trace),
     ];
     parts.extend(
         switches

@@ -7,10 +7,10 @@ use config::Mode;
 use sql::Shape;
 use std::sync::Arc;
 
-/// What the firewall noticed.
+/// Alarm of the firewall about a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alarm {
-    /// What it did about it.
+    /// Action that the firewall took.
     pub action: Action,
     /// By what it looks like an injection; one that is let through has a fingerprint that the
     /// operator has called harmless.
@@ -23,8 +23,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// What the firewall knows the statement by, if it has looked whether that is all that a server
-    /// reads.
+    /// Returns what the firewall knows the statement by, if it has looked whether that is all that
+    /// a server reads.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         self.action.shows().map(|is_shown| Shape {
@@ -34,8 +34,8 @@ impl Alarm {
     }
 }
 
-/// What is known of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make
-/// a name.
+/// Knowledge of whether `ANSI_QUOTES` is in a session's `sql_mode`: whether double quotes make a
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsiQuotes<'a> {
     /// A server has said that it is.
@@ -69,7 +69,7 @@ impl AnsiQuotes<'_> {
     }
 }
 
-/// What was done about a statement.
+/// Action that the firewall took on a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// No rule names it, and it was let through: the user's mode is DETECTING.
@@ -81,9 +81,9 @@ pub enum Action {
     Blocked,
     /// No rule can name it, and it was refused.
     BlockedUnshown,
-    /// It looks like an injection, and was refused.
+    /// The statement looks like an injection, and was refused.
     Injection,
-    /// It looks like an injection, but its fingerprint is harmless.
+    /// The statement looks like an injection, but its fingerprint is harmless.
     Harmless,
 }
 
@@ -118,7 +118,7 @@ impl Action {
         }
     }
 
-    /// What is done in a mode about what no rule names.
+    /// Returns what is done in a mode about what no rule names.
     #[must_use]
     pub const fn of_unlisted(mode: Mode, is_shown: bool) -> Option<Self> {
         match (mode, is_shown) {

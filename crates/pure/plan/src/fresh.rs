@@ -1,15 +1,15 @@
-//! What must not be stale goes where the writes are: nobody knows yet which server has which GTID,
-//! nor how far one is behind.
+//! What must not be stale: not from the cache, and where what it must see is visible.
 //!
-//! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see; it goes
-//! there instead of where it was going. The hints `min_gtid`, `max_lag_ms` and `min_epoch_ms` set a
-//! bound: a read of a hostgroup whose writer is known by the read/write split goes to that writer.
+//! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see: it goes to
+//! a server that has them, and where none has ([`Plan::settle`]) to that hostgroup. The hint `min_gtid` does the same for one transaction, where the
+//! read/write split knows the writer of its hostgroup. `max_lag_ms` and `min_epoch_ms` set a bound that nobody can check: such a read goes to that writer.
 
 use crate::hints::number;
 use crate::split::split_of;
 use crate::trace::Trace;
 use crate::{By, Plan, SessionFacts};
 use config::Snapshot;
+use gtid::Set;
 use std::fmt;
 
 /// How old at most what a statement reads may be, as its hints have it.
@@ -19,16 +19,18 @@ pub struct Bounds {
     pub max_lag_ms: Option<u32>,
     /// As it was then or later, in milliseconds since 1970.
     pub min_epoch_ms: Option<u64>,
-    /// A transaction that it must see, `uuid:number`.
+    /// A transaction that it must see, `uuid:number` or `domain-server-number`.
     pub min_gtid: Option<Box<str>>,
+    /// That transaction, and the hostgroup that has it if nobody else has.
+    pub(crate) must_have: Option<(Set, u32)>,
 }
 
 /// The largest `max_lag_ms` that ProxySQL takes.
 const LAG_MS_MAX: u32 = 600_000;
 
 impl Bounds {
-    /// What a hint says, whose name is in lower case; `None` if its name is another, false if its
-    /// value makes no sense.
+    /// Takes over what a hint says, whose name is in lower case; `None` if its name is another,
+    /// false if its value makes no sense.
     pub(crate) fn hear(&mut self, key: &str, value: &str) -> Option<bool> {
         let (was, heard) = (
             self.clone(),
@@ -44,8 +46,10 @@ impl Bounds {
                 "min_gtid" => {
                     let is_whole =
                         |(source, number): &(&str, &str)| !source.is_empty() && !number.is_empty();
-                    self.min_gtid = value.split_once(':').filter(is_whole).map(|_| value.into());
-                    self.min_gtid.is_some()
+                    let has_source = value.split_once(':').filter(is_whole).is_some();
+                    let makes_sense = has_source || gtid_of(value).is_some();
+                    self.min_gtid = makes_sense.then(|| value.into());
+                    makes_sense
                 }
                 _ => return None,
             },
@@ -55,6 +59,24 @@ impl Bounds {
         }
         Some(heard)
     }
+
+    /// The transaction that is all that they ask for.
+    fn only_gtid(&self) -> Option<Set> {
+        let Self {
+            max_lag_ms: None,
+            min_epoch_ms: None,
+            min_gtid: Some(gtid),
+            must_have: _,
+        } = self
+        else {
+            return None;
+        };
+        gtid_of(gtid)
+    }
+}
+
+fn gtid_of(text: &str) -> Option<Set> {
+    text.parse().ok().filter(|set: &Set| !set.is_empty())
 }
 
 impl fmt::Display for Bounds {
@@ -91,18 +113,24 @@ fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'
     // What is in it may be older than what is asked for.
     plan.uncache();
     if let Some(writer) = plan.gtid_from_hostgroup {
-        if writer != routed {
-            plan.send_to(writer, By::Fresh);
-        }
         trace.saw("freshness", || match writer == routed {
             true => format!("hostgroup {writer} sees its own writes"),
             false => format!(
-                "hostgroup {writer}, whose writes it must see (gtid_from_hostgroup), instead of {routed}: nobody knows its servers' GTIDs yet"
+                "hostgroup {routed}, on a server that has what the session wrote in {writer} (gtid_from_hostgroup); hostgroup {writer} where none has"
             ),
         });
         return;
     }
     let writer = writer_of(snapshot, session, routed);
+    if let (Some(writer), Some(bounds)) = (writer, &mut plan.bounds)
+        && let Some(set) = bounds.only_gtid()
+    {
+        trace.saw("freshness", || {
+            format!("hostgroup {routed}, on a server that has {set} (min_gtid); hostgroup {writer}, the writer, where none has")
+        });
+        bounds.must_have = Some((set, writer));
+        return;
+    }
     if let Some(writer) = writer {
         plan.send_to(writer, By::Fresh);
     }

@@ -2,7 +2,7 @@
 //! one with apply=1.
 
 use crate::trace::Trace;
-use crate::{Bounds, By, Plan, Statement};
+use crate::{Bounds, By, Plan, Routed, Statement};
 use std::str::FromStr;
 
 pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: &mut T) {
@@ -17,6 +17,22 @@ pub(crate) fn obey<T: Trace>(plan: &mut Plan, statement: &Statement<'_>, trace: 
             None => format!("{key}={value}: left out, not a hint"),
         });
     }
+}
+
+/// Follows what a script says, which beats hints.
+pub(crate) fn follow_script<T: Trace>(plan: &mut Plan, routed: Routed, trace: &mut T) {
+    if routed == Routed::default() {
+        return;
+    }
+    if let Some(hostgroup) = routed.hostgroup {
+        plan.send_to(hostgroup, By::Script);
+    }
+    match routed.cache_ttl_ms {
+        Some(0) => plan.uncache(),
+        Some(ms) => plan.cache_ttl_ms = Some(ms.into()),
+        None => {}
+    }
+    trace.saw("script", || format!("{routed:?}"));
 }
 
 /// The number that a value begins with, whatever stands behind it, as `atoi` reads it: of `1

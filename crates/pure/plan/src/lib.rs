@@ -1,8 +1,8 @@
 //! The decision: what is known goes in, a [`Plan`] comes out, and nothing has happened yet.
 //!
 //! [`plan`] and [`explain`] run the same code; the second has it watched. Each decision is a file:
-//! `rules`, `rewrite`, `fast_routing`, `split`, `hints`, `fresh`, `transaction`, `answer`,
-//! `firewall`, `mirror`; `pick` then chooses a server of the hostgroup.
+//! `rules`, `rewrite`, `shards`, `fast_routing`, `split`, `hints`, `fresh`, `transaction`, `answer`,
+//! `firewall`, `mirror`; `turns` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -15,29 +15,38 @@ mod hints;
 mod mirror;
 mod outcome;
 mod pick;
+mod reach;
 mod replay;
 mod rewrite;
 mod rules;
+mod several;
+mod shards;
 mod split;
 mod trace;
 mod transaction;
+mod turns;
 mod why;
+mod width;
 
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use firewall::{Action, Alarm, AnsiQuotes};
 pub use fresh::Bounds;
-pub use outcome::{Answer, Leg, Legs, Mirror, Plan, Shown, Text};
+pub use outcome::{Answer, Leg, Mirror, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
+pub use reach::{MustSee, Settled, Sight};
 pub use replay::{Replay, flag_at_end, replay};
+pub use several::{Gather, Part};
 pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
+pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
+pub use width::{Width, width};
 
 pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
 
-/// What the decision may know of a session.
+/// Facts of a session that the decision may know.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionFacts<'a> {
     /// Who logged in.
@@ -51,11 +60,13 @@ pub struct SessionFacts<'a> {
     pub proxy_addr: &'a str,
     /// Port that the client connected to.
     pub proxy_port: u16,
-    /// The hostgroup on which a transaction is open.
+    /// The hostgroup on which a transaction is open, or about to begin.
     pub in_transaction: Option<u32>,
+    /// Whether the transaction is open.
+    pub begun: bool,
     /// The hostgroup whose connection holds state of this session that cannot be brought elsewhere.
     pub locked: Option<u32>,
-    /// What an earlier plan of this session said as [`Plan::next_flag_in`].
+    /// Flag that an earlier plan of this session gave as [`Plan::next_flag_in`].
     pub next_flag_in: Option<u32>,
     /// Whether every statement commits by itself.
     pub autocommit: bool,
@@ -63,7 +74,7 @@ pub struct SessionFacts<'a> {
     pub split: SplitFacts<'a>,
 }
 
-/// What the decision may know of a statement.
+/// Facts of a statement that the decision may know.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement<'a> {
     /// As the client sent it.
@@ -76,11 +87,27 @@ pub struct Statement<'a> {
     /// For an execution of a prepared statement: what was prepared. That is sent, whatever rules
     /// would make of the text now.
     pub prepared: Option<&'a [u8]>,
-    /// What the firewall and, of a change of schema, the rules may say of it.
+    /// The values of its `?`, in an execution of a prepared statement, where somebody may ask for them.
+    pub parameters: Option<&'a [sql::bound::Bound]>,
+    /// Whether the statement is prepared, to be executed with other values each time.
+    pub prepares: bool,
+    /// Part of the statement that the firewall and, of a change of schema, the rules may judge.
     pub guarded: Guarded,
+    /// Route that a script has returned for the statement.
+    pub routed: Routed,
 }
 
-/// What of a statement the firewall may look at.
+/// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it
+/// is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Routed {
+    /// Hostgroup.
+    pub hostgroup: Option<u32>,
+    /// Milliseconds that its result may be had from the cache; 0 for neither kept nor had.
+    pub cache_ttl_ms: Option<u32>,
+}
+
+/// Part of a statement that the firewall may look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
     /// Its text.
@@ -114,7 +141,7 @@ pub fn plan(
     decide(snapshot, session, statement, random, None, &mut Silent)
 }
 
-/// The same, by somebody who remembers which rules match which digests. The memo must have seen no
+/// Decides, for somebody who remembers which rules match which digests. The memo must have seen no
 /// other rules than those of this snapshot.
 #[must_use]
 pub fn plan_with(
@@ -134,7 +161,7 @@ pub fn plan_with(
     )
 }
 
-/// What is decided about, and under what.
+/// Subject of a decision, and what it is made under.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -148,7 +175,7 @@ fn decide<T: Trace>(
     session: &SessionFacts<'_>,
     statement: &Statement<'_>,
     random: u64,
-    memo: Option<&mut Memo>,
+    mut memo: Option<&mut Memo>,
     trace: &mut T,
 ) -> Plan {
     let mut plan = Plan::to(session.user.default_hostgroup);
@@ -157,8 +184,17 @@ fn decide<T: Trace>(
         trace.decided(&plan);
         return plan;
     }
-    let end = rules::walk(&mut plan, snapshot, session, statement, random, memo, trace);
+    let known = memo.as_deref_mut();
+    let end = rules::walk(
+        &mut plan, snapshot, session, statement, random, known, trace,
+    );
     let asked = statement;
+    let mut case = Case {
+        snapshot,
+        session,
+        statement,
+    };
+    let mut sharded = shards::look(&plan, case, trace);
     let as_prepared;
     let statement = match statement.prepared {
         Some(text) => {
@@ -170,37 +206,35 @@ fn decide<T: Trace>(
         }
         None => statement,
     };
-    fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
-    split::read(&mut plan, snapshot, session, statement, trace);
+    case.statement = statement;
+    // Both are for tables that are not sharded.
+    if matches!(sharded, shards::Sharded::No) {
+        fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
+        split::read(&mut plan, snapshot, session, statement, trace);
+    }
     hints::obey(&mut plan, statement, trace);
+    hints::follow_script(&mut plan, statement.routed, trace);
     fresh::look(&mut plan, snapshot, session, trace);
-    transaction::stay(&mut plan, session, trace);
+    shards::lead(&mut plan, &mut sharded, case, trace);
+    shards::stay(&mut plan, &sharded, session, trace);
     if statement.guarded == Guarded::Schema {
         plan = plan.way_alone();
         trace.decided(&plan);
         return plan;
     }
     answer::instead(&mut plan, session, end);
+    shards::refuse(&mut plan, &sharded, session, asked);
     firewall::guard(
         &mut plan,
         Case {
-            snapshot,
-            session,
             statement: asked,
+            ..case
         },
         end.flag,
         trace,
     );
-    mirror::copy(
-        &mut plan,
-        Case {
-            snapshot,
-            session,
-            statement,
-        },
-        random,
-        trace,
-    );
+    mirror::copy(&mut plan, case, random, trace);
+    shards::put_in(&mut plan, sharded, case, memo);
     trace.decided(&plan);
     plan
 }

@@ -1,12 +1,12 @@
 //! `mirror_hostgroup` and `mirror_flagOUT`: a copy of the statement goes elsewhere, and nobody
 //! waits for its answer.
 
-use crate::outcome::{Leg, Legs, Mirror};
+use crate::outcome::{Leg, Mirror};
 use crate::trace::Trace;
 use crate::{Case, Plan, SessionFacts, Statement, Text, fast_routing, rules};
 use config::Rule;
 
-/// What rules and hints have said of a copy.
+/// Wish of rules and hints for a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wish {
     /// Where it goes.
@@ -55,8 +55,7 @@ fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
     } = case;
     let wish = plan.wish;
     let mut copy = Plan::to(wish.hostgroup.unwrap_or(session.user.default_hostgroup));
-    let Legs::One([leg]) = &plan.legs else { return };
-    let text = leg.statement.of(statement.text);
+    let text = plan.leg.statement.of(statement.text);
     if let Some(flag) = wish.flag {
         trace.saw("mirror", || {
             format!("a copy goes through the rules with flag {flag}")
@@ -83,16 +82,9 @@ fn make<T: Trace>(plan: &mut Plan, case: Case<'_>, random: u64, trace: &mut T) {
     }
     let hostgroup = copy.hostgroup();
     trace.saw("mirror", || format!("a copy goes to hostgroup {hostgroup}"));
-    let rewritten = match copy.legs {
-        Legs::One(
-            [
-                Leg {
-                    statement: Text::Rewritten(text),
-                    ..
-                },
-            ],
-        ) => Text::Rewritten(text),
-        _ => leg.statement.clone(),
+    let rewritten = match copy.leg.statement {
+        Text::Rewritten(text) => Text::Rewritten(text),
+        Text::AsIs => plan.leg.statement.clone(),
     };
     let leg = Leg {
         hostgroup,

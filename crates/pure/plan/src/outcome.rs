@@ -1,20 +1,26 @@
 //! What was decided.
 
-use crate::{Alarm, Bounds, By, Why};
+use crate::{Alarm, Bounds, By, Gather, Why};
 use config::Rules;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
-/// What shall be done with a statement. In the common case it owns no heap memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Decision on what shall be done with a statement. In the common case it owns no heap memory.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is sent where. With an [`Answer`], nothing is: the leg then only says where the
-    /// statement is counted.
-    pub legs: Legs,
-    /// What the client gets instead of a server's answer.
+    /// Statement that is sent, and where. With an [`Answer`], nothing is: the leg then only says
+    /// where the statement is counted.
+    pub leg: Leg,
+    /// Partitions whose rows become one result. Nothing else is sent then; the leg has what would
+    /// be, on the first one's hostgroup.
+    pub gather: Option<Box<Gather>>,
+    /// The partition of a sharded table that it goes to, as `table.partition`; several of them where
+    /// tables lie beside each other. None where [`Plan::gather`] has them. Boxed twice: few plans have
+    /// it, and all are moved.
+    pub partitions: Option<Box<Box<str>>>,
+    /// Answer that the client gets instead of a server's.
     pub answer: Option<Answer>,
-    /// What decided.
+    /// Reasons of the decision.
     pub why: Why,
     /// 0: the session keeps its connection; 1: it may give it back; 2: as without, since no `@`
     /// matters here.
@@ -34,6 +40,8 @@ pub struct Plan {
     pub next_flag_in: Option<u32>,
     /// Whether it is logged; mysql-eventslog_default_log if `None`.
     pub log: Option<bool>,
+    /// Whether it is traced, whatever chance says.
+    pub trace: Option<bool>,
     /// How long its result may be reused. Never inside a transaction: its reads may have to see its
     /// own writes.
     pub cache_ttl_ms: Option<u64>,
@@ -50,19 +58,19 @@ pub struct Plan {
     /// How fresh a hint wants what it reads.
     pub bounds: Option<Box<Bounds>>,
     /// A result with more rows ends with an error after so many.
-    pub rows_max: Option<u64>,
-    /// What the firewall noticed, whether it refuses or not.
+    pub(crate) rows_max: Option<Box<u64>>,
+    /// Alarm of the firewall, whether it refuses or not.
     pub alarm: Option<Box<Alarm>>,
     /// A copy that goes elsewhere, whose answer nobody gets.
     pub mirror: Option<Box<Mirror>>,
-    /// What rules and hints have said of a copy so far.
+    /// Wish of rules and hints for a copy so far.
     pub(crate) wish: crate::mirror::Wish,
 }
 
 /// The leg that nobody waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
-    /// What is sent where.
+    /// Statement that is sent, and where.
     pub leg: Leg,
     /// Milliseconds that it may run; mysql-default_query_timeout if `None` or 0.
     pub timeout_ms: Option<u64>,
@@ -76,10 +84,12 @@ impl Plan {
     /// To the session's default hostgroup, as long as nothing else is said.
     pub(crate) const fn to(hostgroup: u32) -> Self {
         Self {
-            legs: Legs::One([Leg {
+            leg: Leg {
                 hostgroup,
                 statement: Text::AsIs,
-            }]),
+            },
+            gather: None,
+            partitions: None,
             answer: None,
             why: Why::new(),
             multiplex: None,
@@ -89,6 +99,7 @@ impl Plan {
             reconnect: None,
             next_flag_in: None,
             log: None,
+            trace: None,
             cache_ttl_ms: None,
             cache_empty_result: None,
             cache_timeout_ms: None,
@@ -104,39 +115,32 @@ impl Plan {
         }
     }
 
-    /// The hostgroup of the first leg.
+    /// The hostgroup that it is sent to; of several partitions the first one's.
     #[must_use]
-    pub fn hostgroup(&self) -> u32 {
-        self.legs.first().map_or(0, |leg| leg.hostgroup)
+    pub const fn hostgroup(&self) -> u32 {
+        self.leg.hostgroup
     }
 
     pub(crate) fn send_to(&mut self, hostgroup: u32, by: By) {
-        if let Legs::One([leg]) = &mut self.legs {
-            leg.hostgroup = hostgroup;
-            self.why.by = by;
-        }
+        self.leg.hostgroup = hostgroup;
+        self.why.by = by;
     }
 
     pub(crate) fn send_as_is(&mut self) {
-        if let Legs::One([leg]) = &mut self.legs {
-            leg.statement = Text::AsIs;
-        }
+        self.leg.statement = Text::AsIs;
     }
 
-    /// What rules have made of the statement.
+    /// Returns what rules have made of the statement.
     #[must_use]
     pub fn remade(&self) -> Option<&[u8]> {
-        match self.legs.first() {
-            Some(Leg {
-                statement: Text::Rewritten(text),
-                ..
-            }) => Some(text),
-            _ => None,
+        match &self.leg.statement {
+            Text::Rewritten(text) => Some(text),
+            Text::AsIs => None,
         }
     }
 
-    /// What has become of the statement asks for what a connection of this hostgroup has: it goes
-    /// there, unless a transaction keeps it elsewhere.
+    /// Sends the statement to this hostgroup, unless a transaction keeps it elsewhere: what has
+    /// become of it asks for what a connection there has.
     pub fn follow(&mut self, hostgroup: u32) {
         if self.why.by != By::Transaction {
             self.send_to(hostgroup, By::Lock);
@@ -151,7 +155,13 @@ impl Plan {
         alone
     }
 
-    /// It is neither answered from the cache nor kept there.
+    /// A result with more rows ends with an error after so many.
+    #[must_use]
+    pub fn rows_max(&self) -> Option<u64> {
+        self.rows_max.as_deref().copied()
+    }
+
+    /// Keeps the cache away from the statement: it is neither answered from there nor kept there.
     pub(crate) const fn uncache(&mut self) {
         self.cache_ttl_ms = None;
         self.cache_empty_result = None;
@@ -166,39 +176,19 @@ impl Plan {
     }
 }
 
-/// The legs of a plan; one needs no heap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Legs {
-    /// The common case.
-    One([Leg; 1]),
-    /// More than one.
-    Many(Vec<Leg>),
-}
-
-impl Deref for Legs {
-    type Target = [Leg];
-
-    fn deref(&self) -> &[Leg] {
-        match self {
-            Self::One(leg) => leg,
-            Self::Many(legs) => legs,
-        }
-    }
-}
-
 /// A statement sent to one hostgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leg {
     /// Where.
     pub hostgroup: u32,
-    /// What.
+    /// Text that is sent.
     pub statement: Text,
 }
 
-/// What is sent.
+/// Text that is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
-    /// What the client sent.
+    /// Text of the client, as it was sent.
     AsIs,
     /// This.
     Rewritten(Box<[u8]>),
@@ -215,11 +205,13 @@ impl Text {
     }
 }
 
-/// What the client gets at once.
+/// Answer that the client gets at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// An error with this text: 1148, SQLSTATE 42000.
     Refuse(Arc<str>),
+    /// An error with this text: 1235, SQLSTATE 42000.
+    NotSupported(Arc<str>),
     /// OK with this text.
     Say(Arc<str>),
 }
@@ -233,32 +225,18 @@ pub struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan {
-            legs, answer, why, ..
-        } = self.plan;
+        let Plan { answer, why, .. } = self.plan;
         match answer {
-            Some(Answer::Refuse(text)) => write!(f, "error '{text}'")?,
+            Some(Answer::Refuse(text) | Answer::NotSupported(text)) => write!(f, "error '{text}'")?,
             Some(Answer::Say(text)) => write!(f, "OK '{text}'")?,
             None => {
-                let places: Vec<_> = legs
-                    .iter()
-                    .map(|leg| format!("hostgroup {}", leg.hostgroup))
-                    .collect();
+                let places = self.places();
                 write!(f, "{}", places.join(" and "))?;
             }
         }
         match why.by {
-            By::Default => write!(f, ", the user's default")?,
-            By::FastForward => write!(f, ", the fast-forward user's default")?,
             By::Rule(position) => write!(f, ", by rule {}", self.rule_id(position))?,
-            By::FastRouting => write!(f, ", by fast routing")?,
-            By::Read => write!(f, ", because it only reads")?,
-            By::NoReader => write!(f, ", the user's default, as no reader takes it")?,
-            By::Hint => write!(f, ", by a hint")?,
-            By::Fresh => write!(f, ", because it must be fresh")?,
-            By::Transaction => write!(f, ", where the transaction is open")?,
-            By::Lock => write!(f, ", where the session's state is")?,
-            By::Firewall => write!(f, ", by the firewall")?,
+            by => write!(f, ", {}", words(by))?,
         }
         let plan = self.plan;
         option(f, "timeout_ms", plan.timeout_ms)?;
@@ -268,6 +246,7 @@ impl fmt::Display for Shown<'_> {
         option(f, "multiplex", plan.multiplex)?;
         option(f, "next_query_flagIN", plan.next_flag_in)?;
         option(f, "log", plan.log)?;
+        option(f, "trace", plan.trace)?;
         option(f, "cache_ttl_ms", plan.cache_ttl_ms)?;
         option(f, "cache_empty_result", plan.cache_empty_result)?;
         option(f, "cache_timeout_ms", plan.cache_timeout_ms)?;
@@ -277,12 +256,13 @@ impl fmt::Display for Shown<'_> {
         plan.bounds
             .as_ref()
             .map_or(Ok(()), |bounds| write!(f, "; {bounds}"))?;
-        for leg in legs.iter() {
-            if let Text::Rewritten(text) = &leg.statement {
-                write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;
-            }
+        if let Some(text) = plan.remade() {
+            write!(f, "; rewritten: {}", String::from_utf8_lossy(text))?;
         }
-        option(f, "max_rows", plan.rows_max)?;
+        plan.gather
+            .as_ref()
+            .map_or(Ok(()), |gather| write!(f, "{gather}"))?;
+        option(f, "max_rows", plan.rows_max())?;
         if let Some(alarm) = &plan.alarm {
             write!(f, "; firewall: {}", alarm.action.name())?;
             alarm
@@ -310,11 +290,47 @@ fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<impl fmt::Displa
 }
 
 impl Shown<'_> {
+    /// The hostgroups that are asked, each once.
+    fn places(&self) -> Vec<String> {
+        let gathered = self.plan.gather.iter().flat_map(|gather| &gather.parts);
+        let mut places: Vec<_> = gathered.map(|part| part.hostgroup).collect();
+        if places.is_empty() {
+            places.push(self.plan.hostgroup());
+        }
+        places.sort_unstable();
+        places.dedup();
+        places
+            .iter()
+            .map(|hostgroup| format!("hostgroup {hostgroup}"))
+            .collect()
+    }
+
     fn rule_id(&self, position: u32) -> i64 {
         self.rules
             .chain()
             .get(position as usize)
             .map_or(-1, |rule| rule.rule_id)
+    }
+}
+
+/// Why a statement goes where it goes.
+const fn words(by: By) -> &'static str {
+    match by {
+        By::Default => "the user's default",
+        By::FastForward => "the fast-forward user's default",
+        By::FastRouting => "by fast routing",
+        By::Read => "because it only reads",
+        By::NoReader => "the user's default, as no reader takes it",
+        By::Fallback => "the fallback, as nobody serves where it was going",
+        By::Hint => "by a hint",
+        By::Script => "by a script",
+        By::Fresh => "because it must be fresh",
+        By::Shard => "by the map of sharded tables",
+        By::ShardRead(_) => "by the map of sharded tables, because it only reads",
+        By::Transaction => "where the transaction is open",
+        By::Lock => "where the session's state is",
+        By::Firewall => "by the firewall",
+        By::Rule(_) => "by a rule",
     }
 }
 

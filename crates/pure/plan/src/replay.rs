@@ -6,8 +6,8 @@ use crate::{Digest, Guarded, Plan, SessionFacts, Statement, Why, decide, rules};
 use config::{Rule, Snapshot};
 use sql::Shape;
 
-/// What is known of a digest's route.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Route of a digest, as far as it is known.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// The decision, where the digest's text stands for the statement.
     pub plan: Plan,
@@ -87,7 +87,10 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         digest: Some(digest),
         comment: None,
         prepared: None,
+        parameters: None,
+        prepares: false,
         guarded: Guarded::Shape(shape),
+        routed: crate::Routed::default(),
     }
 }
 
@@ -100,6 +103,14 @@ impl Replay {
             ..plan.clone()
         };
         done(&self.plan) == done(&other.plan)
+    }
+
+    /// Whether they would, but for the hostgroup.
+    #[must_use]
+    pub fn is_same_elsewhere(&self, other: &Self) -> bool {
+        let mut moved = other.clone();
+        moved.plan.leg.hostgroup = self.plan.leg.hostgroup;
+        self.is_same(&moved)
     }
 }
 

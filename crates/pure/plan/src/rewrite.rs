@@ -10,9 +10,7 @@ pub(crate) fn apply(plan: &mut Plan, rule: &Rule, original: &[u8]) -> Result<boo
     else {
         return Ok(false);
     };
-    let Some(statement) = plan.statement_mut() else {
-        return Ok(false);
-    };
+    let statement = &mut plan.leg.statement;
     let Some(replaced) = pattern.replace(statement.of(original), replacement, *everywhere)? else {
         return Ok(false);
     };

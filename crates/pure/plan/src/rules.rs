@@ -1,8 +1,7 @@
 //! The chain of `mysql_query_rules`: which rules match, and what they set.
 
-use crate::outcome::Legs;
 use crate::trace::{Besides, Miss, Trace};
-use crate::{By, Plan, SessionFacts, Statement, Text, rewrite};
+use crate::{By, Plan, SessionFacts, Statement, rewrite};
 use config::{Asked, Candidate, GaveUp, Memo, Rule, Rules, Snapshot};
 
 /// Where the chain ended.
@@ -26,7 +25,7 @@ impl End<'_> {
     }
 }
 
-/// What the walk reads and does not change.
+/// Inputs that the walk reads and does not change.
 #[derive(Clone, Copy)]
 struct Walk<'a, 'f> {
     rules: &'a Rules,
@@ -182,10 +181,7 @@ impl<'a> Walk<'a, '_> {
 
 /// The statement as earlier rules have rewritten it.
 fn text<'t>(plan: &'t Plan, statement: &Statement<'t>) -> &'t [u8] {
-    match &plan.legs {
-        Legs::One([leg]) => leg.statement.of(statement.text),
-        Legs::Many(_) => statement.text,
-    }
+    plan.leg.statement.of(statement.text)
 }
 
 /// The first reason why a rule does not match.
@@ -290,24 +286,15 @@ fn set(plan: &mut Plan, rule: &Rule, position: u32) {
     overrule(&mut plan.next_flag_in, rule.next_flag_in);
     overrule(&mut plan.multiplex, rule.multiplex);
     overrule(&mut plan.log, rule.log);
-    overrule(&mut plan.rows_max, rule.rows_max);
+    overrule(&mut plan.trace, rule.trace);
+    overrule(&mut plan.rows_max, rule.rows_max.map(Box::new));
     overrule(&mut plan.gtid_from_hostgroup, rule.gtid_from_hostgroup);
     plan.wish.hear(rule);
 }
 
 #[inline]
-fn overrule<T: Copy>(earlier: &mut Option<T>, later: Option<T>) {
+fn overrule<T>(earlier: &mut Option<T>, later: Option<T>) {
     if later.is_some() {
         *earlier = later;
-    }
-}
-
-impl Plan {
-    /// The statement of the one leg that rules deal with.
-    pub(crate) fn statement_mut(&mut self) -> Option<&mut Text> {
-        match &mut self.legs {
-            Legs::One([leg]) => Some(&mut leg.statement),
-            Legs::Many(_) => None,
-        }
     }
 }

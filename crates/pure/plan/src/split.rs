@@ -10,14 +10,14 @@ use sql::{Against, Class, Lexing, Unread};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What the split wants to know besides; nothing of it matters where nothing is split.
+/// Facts that the split wants to know besides; nothing of them matters where nothing is split.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitFacts<'a> {
     /// The statement's class, if somebody has it already.
     pub class: Option<&'a Class<'a>>,
-    /// What the session's mode and character set mean for its strings.
+    /// Meaning of the session's mode and character set for where its strings end.
     pub lexing: Lexing,
-    /// What is known of double quotes.
+    /// Meaning of double quotes, as far as it is known.
     pub ansi_quotes: AnsiQuotes<'a>,
     /// How long ago the session may have written.
     pub since_write_ms: Option<u64>,
@@ -34,7 +34,7 @@ impl SplitFacts<'_> {
 }
 
 /// Why a statement stays with the writer.
-enum Stays {
+pub(crate) enum Stays {
     Transaction,
     Moves,
     Wrote(u64),
@@ -85,6 +85,11 @@ pub(crate) fn read<T: Trace>(
     let verdict = may_read(plan, split, session, statement);
     if verdict.is_ok() {
         plan.send_to(split.read_hostgroup, By::Read);
+        let of_writer = snapshot.servers.hostgroup(writer);
+        let sees_writes = of_writer.is_some_and(|one| one.attributes.reads_see_writes);
+        if sees_writes && session.split.since_write_ms.is_some() {
+            plan.gtid_from_hostgroup.get_or_insert(writer);
+        }
     }
     if matches!(verdict, Err(Stays::Wrote(_))) {
         // It is to see what the session has written: an answer in the cache may be older.
@@ -96,7 +101,7 @@ pub(crate) fn read<T: Trace>(
     });
 }
 
-fn may_read(
+pub(crate) fn may_read(
     plan: &Plan,
     split: &Split,
     session: &SessionFacts<'_>,
@@ -107,10 +112,7 @@ fn may_read(
     }
     let facts = &session.split;
     // What counts is what will be sent.
-    let text = plan
-        .legs
-        .first()
-        .map_or(statement.text, |leg| leg.statement.of(statement.text));
+    let text = plan.leg.statement.of(statement.text);
     let as_sent = std::ptr::eq(text, statement.text);
     let class = match facts.class {
         Some(class) if as_sent => Cow::Borrowed(class),
@@ -137,14 +139,5 @@ fn may_read(
     match facts.since_write_ms {
         Some(ms) if ms < u64::from(split.after_write_ms) => Err(Stays::Wrote(ms)),
         _ => Ok(()),
-    }
-}
-
-impl Plan {
-    /// No reader takes it: the writer can do what a reader can.
-    pub fn read_from_the_writer(&mut self, writer: u32) {
-        if self.why.by == By::Read {
-            self.send_to(writer, By::NoReader);
-        }
     }
 }

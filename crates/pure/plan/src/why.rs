@@ -3,12 +3,12 @@
 /// The reasons of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// What chose the hostgroup, or the answer.
+    /// Reason for the hostgroup, or for the answer.
     pub by: By,
     hits: Hits,
 }
 
-/// What chose the hostgroup, or the answer.
+/// Reason for the hostgroup, or for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Nothing else did: `mysql_users.default_hostgroup`.
@@ -21,12 +21,20 @@ pub enum By {
     FastRouting,
     /// The read/write split: it only reads.
     Read,
-    /// It only reads, but no server among the readers takes it: to the user's default.
+    /// The statement only reads, but no server among the readers takes it: to the user's default.
     NoReader,
+    /// Nobody serves where it was going: `hostgroup_settings.fallback_hostgroup`.
+    Fallback,
     /// A hint in the first comment.
     Hint,
-    /// It must see what may be missing where it was going.
+    /// A script.
+    Script,
+    /// The statement must see what may be missing where it was going.
     Fresh,
+    /// The map of sharded tables: its partition is there.
+    Shard,
+    /// The map of sharded tables, and the split of its partition's writer, which is here: it only reads.
+    ShardRead(u32),
     /// A transaction is open there.
     Transaction,
     /// State of the session is there that cannot be brought elsewhere.
@@ -74,6 +82,12 @@ impl Why {
                 more: Vec::new(),
             },
         }
+    }
+
+    /// Whether the read/write split has led it to readers.
+    #[must_use]
+    pub const fn is_read(&self) -> bool {
+        matches!(self.by, By::Read | By::ShardRead(_))
     }
 
     /// Positions in the chain of the rules that matched, in the order in which they did; one that

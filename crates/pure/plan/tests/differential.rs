@@ -125,7 +125,7 @@ fn a_planted_mistake_is_seen() {
     }
 }
 
-/// What is remembered of other rules is a mistake, too; it is seen, so the memo is really asked.
+/// A memo of other rules is a mistake, too; it is seen, so the memo is really asked.
 #[test]
 fn a_memo_of_other_rules_is_seen() {
     let mut memo = Memo::default();

@@ -8,11 +8,14 @@
 //! firewall user: u | 10.0.0.1 | PROTECTING            username, client_address, mode
 //! firewall rule: u | 10.0.0.1 | s | 0 | SELECT 1      username, client_address, schemaname, flagIN, a statement of that digest
 //! firewall fingerprint: s&1o1
+//! hscale SETUP_TABLE('users', 'nickname', 'users_default', 1, 'PREFIX(3)')
 //! set mysql-query_processor_iterations=1
 //! session: user=u schema=s default_hostgroup=0 client=10.0.0.1 listener=127.0.0.1:6033
 //! > SELECT 1
 //!   hostgroup 2, by rule 1                            hits: follow if there are any
 //! >> SELECT 1                                         the same, explained
+//! off: 1 2                                            nobody serves in these hostgroups
+//! stale: 1                                            nobody there has what the session wrote, or a hint wants
 //! prepared: SELECT 2                                  what follows are executions of it, until `prepared:`
 //! ```
 
@@ -20,7 +23,8 @@
 
 use config::{
     FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
-    HostgroupAttributesRow, RuleRow, Rules, Servers, Snapshot, User, UserRow, Users, Variables,
+    HostgroupAttributesRow, RuleRow, Rules, Servers, ShardPartitionRow, ShardTableRow, Snapshot,
+    User, UserRow, Users, Variables,
 };
 use plan::{AnsiQuotes, Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::digest_with_comment;
@@ -79,6 +83,11 @@ struct World {
     ),
     variables: Vec<(String, String)>,
     hostgroups: Vec<HostgroupAttributesRow>,
+    /// Hostgroups in which nobody serves, and in which nobody has what the session wrote.
+    off: Vec<u32>,
+    sharded: Vec<ShardTableRow>,
+    partitions: Vec<ShardPartitionRow>,
+    stale: Vec<u32>,
     prepared: Option<String>,
     session: Session,
 }
@@ -94,6 +103,7 @@ struct Session {
     autocommit: bool,
     digests: bool,
     guarded: Guarded,
+    routed: plan::Routed,
     lexing: sql::Lexing,
     sql_mode: Option<String>,
     wrote: Option<u64>,
@@ -116,6 +126,7 @@ impl Default for Session {
             autocommit: true,
             digests: true,
             guarded: Guarded::Text,
+            routed: plan::Routed::default(),
             lexing: sql::Lexing::Escapes,
             sql_mode: None,
             wrote: None,
@@ -148,6 +159,8 @@ impl World {
                 self.fast.push(fast(rest));
             } else if let Some(rest) = line.strip_prefix("firewall ") {
                 self.firewall_row(rest);
+            } else if line.starts_with("hscale ") {
+                self.hscale(line);
             } else if let Some(rest) = line.strip_prefix("set ") {
                 let (name, value) = rest.split_once('=').expect("set name=value");
                 self.variables.push((name.into(), value.into()));
@@ -159,6 +172,12 @@ impl World {
                     hostgroup_settings,
                     ..HostgroupAttributesRow::default()
                 });
+            } else if let Some(rest) = line.strip_prefix("off:") {
+                let all = rest.split_whitespace().map(|id| id.parse().unwrap());
+                self.off = all.collect();
+            } else if let Some(rest) = line.strip_prefix("stale:") {
+                let all = rest.split_whitespace().map(|id| id.parse().unwrap());
+                self.stale = all.collect();
             } else if let Some(rest) = line.strip_prefix("prepared:") {
                 self.prepared = Some(rest.trim().to_owned()).filter(|text| !text.is_empty());
             } else if let Some(rest) = line.strip_prefix("session:") {
@@ -173,6 +192,44 @@ impl World {
             }
         }
         out
+    }
+
+    fn hscale(&mut self, text: &str) {
+        match shards::command(text) {
+            Some(Ok(shards::Command::SetupTable {
+                schema,
+                table,
+                column,
+                default_table,
+                hostgroup,
+                function,
+            })) => self.sharded.push(ShardTableRow {
+                schemaname: schema,
+                table_name: table,
+                key_column: column,
+                default_table,
+                default_hostgroup: hostgroup.into(),
+                function: function.to_string(),
+                ..ShardTableRow::default()
+            }),
+            Some(Ok(shards::Command::AddPartition {
+                schema,
+                table,
+                name,
+                value,
+                hostgroup,
+                physical,
+            })) => self.partitions.push(ShardPartitionRow {
+                schemaname: schema,
+                table_name: table,
+                partition_name: name,
+                partition_value: value,
+                hostgroup_id: hostgroup.into(),
+                physical_table: physical,
+                ..ShardPartitionRow::default()
+            }),
+            other => panic!("what is {text}? {other:?}"),
+        }
     }
 
     fn firewall_row(&mut self, text: &str) {
@@ -221,6 +278,8 @@ impl World {
         let servers = Arc::new(Servers::build([], self.hostgroups.clone(), []).map_err(in_lines)?);
         let (guarded, listed, prints) = self.firewall.clone();
         let firewall = Arc::new(Firewall::build(guarded, listed, prints).map_err(in_lines)?);
+        let shards = config::shard_map(self.sharded.clone(), self.partitions.clone());
+        let shards = Arc::new(shards.map_err(in_lines)?);
         let (variables, rules, users) = (Arc::new(variables), Arc::new(rules), Arc::new(users));
         Ok((
             Snapshot {
@@ -229,6 +288,7 @@ impl World {
                 users,
                 servers,
                 firewall,
+                shards,
                 ..Snapshot::default()
             },
             user,
@@ -265,6 +325,7 @@ impl World {
             proxy_addr: &session.listener.0,
             proxy_port: session.listener.1,
             in_transaction: session.transaction,
+            begun: session.transaction.is_some(),
             locked: session.locked,
             next_flag_in: session.flag,
             autocommit: session.autocommit,
@@ -280,9 +341,12 @@ impl World {
             digest: session.digests.then_some(digest),
             comment: digested.comment.map(|range| &sql.as_bytes()[range]),
             prepared,
+            parameters: None,
+            prepares: false,
             guarded: session.guarded,
+            routed: session.routed,
         };
-        let decided = plan(&snapshot, &facts, &statement, session.random);
+        let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);
         assert_eq!(decided, told.plan, "plan and explain disagree on {sql}");
         if explained {
@@ -291,6 +355,7 @@ impl World {
             }
             return;
         }
+        decided.settle(&snapshot.servers, user.default_hostgroup, &class, self);
         let _ = write!(out, "  {}", decided.shown(&snapshot.rules));
         let hits: Vec<_> = decided
             .why
@@ -302,6 +367,20 @@ impl World {
             let _ = write!(out, "; hits: {}", hits.join(" "));
         }
         out.push('\n');
+    }
+}
+
+impl plan::Sight for World {
+    fn takes(&self, hostgroup: u32, _for_ms: u64) -> bool {
+        !self.off.contains(&hostgroup)
+    }
+
+    fn sees(&self, hostgroup: u32, _writer: u32) -> bool {
+        self.takes(hostgroup, 0) && !self.stale.contains(&hostgroup)
+    }
+
+    fn has(&self, hostgroup: u32, _gtids: &gtid::Set) -> bool {
+        self.sees(hostgroup, 0)
     }
 }
 
@@ -350,6 +429,8 @@ fn session(text: &str) -> Session {
             }
             "transaction" => session.transaction = Some(value.parse().unwrap()),
             "locked" => session.locked = Some(value.parse().unwrap()),
+            "script_hostgroup" => session.routed.hostgroup = Some(value.parse().unwrap()),
+            "script_cache_ttl" => session.routed.cache_ttl_ms = Some(value.parse().unwrap()),
             "flag" => session.flag = Some(value.parse().unwrap()),
             "autocommit" => session.autocommit = value == "1",
             "attributes" => session.user.attributes = value.into(),

@@ -16,7 +16,7 @@ pub enum Blank {
     Dos,
     /// None; but what may end two dashes is there.
     Dashes,
-    /// It is not known which: either, or none.
+    /// Either byte, or none: it is not known which.
     Any,
 }
 

@@ -34,7 +34,7 @@ struct At {
     tables: bool,
     /// A comma leads to the next table.
     listed: bool,
-    /// What is here gives a column of the result its title.
+    /// Whether what is here gives a column of the result its title.
     titles: bool,
 }
 

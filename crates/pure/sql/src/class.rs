@@ -14,7 +14,7 @@ use crate::words::{Kind, Token, Words, unquote};
 use rest::{ACCOUNTS, ASSIGNS, DEFINITION, EXPRESSIONS, LOADS, LONG, Rest};
 use std::borrow::Cow;
 
-/// What [`class`] found.
+/// Class of a text, as [`class`] found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -25,8 +25,8 @@ pub struct Class<'a> {
     pub command: CommandCounter,
     /// Repeating it after a failure, on any server, does no harm and gives the same kind of answer.
     pub plain_read: bool,
-    /// What speaks against a server that only reads, as far as the words tell; [`crate::reading`]
-    /// asks it and more.
+    /// Objection to a server that only reads, as far as the words tell; [`crate::reading`] asks it
+    /// and more.
     pub against: Option<Against>,
     /// BEGIN or START TRANSACTION (not what begins implicitly under autocommit=0).
     pub begins_transaction: bool,
@@ -52,12 +52,16 @@ pub struct Class<'a> {
     /// Its result may have been cut, or be made of several: LIMIT, OFFSET, FETCH, UNION and the
     /// like.
     pub limits: bool,
+    /// Whether the text may make one row of all rows, as `SELECT COUNT(*) FROM t` does: an
+    /// aggregate of the servers' own, or HAVING. Functions of users that do so are among the
+    /// unknown ones.
+    pub groups: bool,
     /// INSERT, REPLACE or LOAD, also inside of another statement, or a definition with rows:
     /// `LAST_INSERT_ID()` may be another after it.
     pub inserts: bool,
-    /// What it may leave on the connection.
+    /// Things that the text may leave on the connection.
     pub leaves: Leaves,
-    /// What it may read of what is on the connection.
+    /// Things on the connection that the text may read.
     pub reads: Reads,
     /// More than one statement. The marks are those of all together.
     pub multi: bool,
@@ -157,6 +161,7 @@ pub(crate) fn either<'a>(one: Class<'a>, other: &Class<'_>) -> Class<'a> {
         kills: one.kills || other.kills,
         selects: one.selects || other.selects,
         limits: one.limits || other.limits,
+        groups: one.groups || other.groups,
         inserts: one.inserts || other.inserts,
         leaves: one.leaves | other.leaves | Leaves::UNKNOWN_STATE,
         reads: one.reads | other.reads,
@@ -180,6 +185,7 @@ const fn nothing<'a>() -> Class<'a> {
         kills: false,
         selects: false,
         limits: false,
+        groups: false,
         inserts: false,
         leaves: Leaves::NONE,
         reads: Reads::NONE,
@@ -212,13 +218,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// It begins as something that only reads.
+    /// Notes that the statement begins as something that only reads.
     fn begins_as_read(&mut self) {
         self.plain = true;
         self.class.against = None;
     }
 
-    /// It must not be repeated, nor go to a server that only reads.
+    /// Notes that the statement must not be repeated, nor go to a server that only reads.
     fn not_a_read(&mut self, against: Against) {
         self.plain = false;
         self.only_here(against);
@@ -229,7 +235,7 @@ impl<'a> Scan<'a> {
         self.class.against.get_or_insert(against);
     }
 
-    /// It calls what is not the server's own.
+    /// Notes that the statement calls what is not the server's own.
     fn unknown_function(&mut self, schema: Option<Token<'a>>, name: Token<'a>) {
         self.leaves(Leaves::UNKNOWN_FUNCTION);
         self.note_routine(schema, name);

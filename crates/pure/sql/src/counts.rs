@@ -5,7 +5,7 @@ use crate::own_number::{OwnNumber, own_number, own_number_from, tokens_of};
 use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, words};
 
-/// What is to be replaced, and by what.
+/// Things that are to be replaced, and by what.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts<'a> {
     /// `ROW_COUNT()`.
@@ -75,7 +75,7 @@ pub fn with_counts(sql: &[u8], lexing: Lexing, counts: Counts<'_>) -> Option<Vec
     Some(out)
 }
 
-/// What is to be replaced: from this token to that, by this.
+/// Call that is to be replaced: from this token to that, by this.
 struct Call {
     first: usize,
     last: usize,
@@ -111,7 +111,8 @@ fn last_gtid(tokens: &[Token<'_>], at: usize, value: &str) -> Option<Call> {
     })
 }
 
-/// What stands for the call that begins with this token, if one does that is to be replaced.
+/// Returns what stands for the call that begins with this token, if one does that is to be
+/// replaced.
 fn value_of(tokens: &[Token<'_>], at: usize, counts: Counts<'_>) -> Option<Call> {
     let call = |value: String| {
         Some(Call {
@@ -156,7 +157,7 @@ fn value_of(tokens: &[Token<'_>], at: usize, counts: Counts<'_>) -> Option<Call>
     None
 }
 
-/// What may stand between SELECT and its columns.
+/// Words that may stand between SELECT and its columns.
 const MODIFIERS: &[&str] = &[
     "ALL",
     "DISTINCT",
@@ -170,7 +171,7 @@ const MODIFIERS: &[&str] = &[
     "SQL_NO_CACHE",
     "SQL_CALC_FOUND_ROWS",
 ];
-/// What ends the columns of a SELECT.
+/// Words that end the columns of a SELECT.
 const CLAUSES: &[&str] = &[
     "FROM",
     "INTO",

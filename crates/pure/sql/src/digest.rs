@@ -82,7 +82,7 @@ impl Default for DigestOptions {
     }
 }
 
-/// What [`digest_with_comment`] found besides the text.
+/// Hash and comment that [`digest_with_comment`] found besides the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digested {
     /// SpookyHash V2 of the text, printed `0x%016X`.
@@ -124,7 +124,7 @@ pub fn digest_with_comment(
     }
 }
 
-/// What a byte may begin or be.
+/// Kind of a byte: what it may begin or be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -187,7 +187,7 @@ const fn is_arithmetic(byte: u8) -> bool {
 /// So many bytes are copied together at most: what is beyond the longest text need not be.
 const VERBATIM_MAX: usize = 256;
 
-/// What many numbers of a list become.
+/// Marks that many numbers of a list become.
 const MARKS: &[u8] = b",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?";
 
 struct Pass<'a> {
@@ -768,7 +768,7 @@ fn digits(text: &[u8]) -> usize {
             .count()
 }
 
-/// What a digest takes for a number.
+/// Whether a digest takes `text` for a number.
 pub(crate) fn is_number(text: &[u8]) -> bool {
     match text {
         [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),

@@ -8,7 +8,8 @@ use crate::{Against, Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What one of them says. Names are in lower case: they know no upper case.
+/// Statement that names or holds another, taken apart. Names are in lower case: they know no upper
+/// case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dynamic<'a> {
     /// PREPARE name FROM source.
@@ -17,7 +18,7 @@ pub enum Dynamic<'a> {
         name: String,
         /// Where the name stands.
         name_at: Range<usize>,
-        /// What is prepared; `None` for an expression that only a server can tell.
+        /// Source of what is prepared; `None` for an expression that only a server can tell.
         source: Option<Source<'a>>,
         /// Where the source stands.
         source_at: Range<usize>,
@@ -33,7 +34,7 @@ pub enum Dynamic<'a> {
     },
     /// EXECUTE IMMEDIATE source [USING …].
     Immediate {
-        /// What is executed.
+        /// Source of what is executed.
         source: Source<'a>,
         /// Where the source stands.
         source_at: Range<usize>,
@@ -54,9 +55,9 @@ pub enum Dynamic<'a> {
 /// Where the text of a statement comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source<'a> {
-    /// It was written down.
+    /// Text that was written down.
     Text(Cow<'a, [u8]>),
-    /// It is the value of this user variable.
+    /// Value of this user variable.
     Variable(String),
 }
 
@@ -152,7 +153,7 @@ pub fn variables_given(sql: &[u8], lexing: Lexing, name_end: usize) -> Option<Ve
     }
 }
 
-/// What a statement asks for that another one before it on the same connection would change.
+/// Reads of a statement that another one before it on the same connection would change.
 pub const DISTURBED: Reads = Reads::WARNINGS
     .with(Reads::FOUND_ROWS)
     .with(Reads::PROFILE)
@@ -209,7 +210,7 @@ pub(crate) fn variable(words: &mut Words<'_>, at: Token<'_>) -> Option<(String, 
     plain.then(|| (name, named.end()))
 }
 
-/// What a literal says, without its quotes.
+/// Returns what a literal says, without its quotes.
 #[must_use]
 pub fn string(literal: &[u8], escapes: bool) -> Option<Cow<'_, [u8]>> {
     let [quote @ (b'\'' | b'"'), rest @ ..] = literal else {

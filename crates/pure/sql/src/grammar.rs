@@ -37,7 +37,7 @@ pub fn mistake(text: &str) -> Option<String> {
 enum Stop {
     /// No server takes it.
     Wrong(String),
-    /// What is there is not known here.
+    /// Something is there that is not known here.
     Unsure,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is wrong here, with the text that follows, as servers say it.
+    /// Says what is wrong here, with the text that follows, as servers say it.
     fn wrong(&self, words: &str) -> Stop {
         let Some(token) = self.tokens.get(self.at) else {
             return Stop::Wrong(format!("{words} at its end"));

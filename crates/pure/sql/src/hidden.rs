@@ -13,7 +13,8 @@ use crate::reading::Lexing;
 use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 
-/// What the firewall knows a statement by. It does not depend on how the statistics digest.
+/// Shape of a statement, by which the firewall knows it. It does not depend on how the statistics
+/// digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// The digest, made with [`crate::DigestOptions::WHOLE`].

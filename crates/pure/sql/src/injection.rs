@@ -145,7 +145,7 @@ fn ends_a_value(token: Token<'_>) -> bool {
     is_constant(&token) || token.is_sign(b')')
 }
 
-/// What stands before a value.
+/// Signs and words before a value.
 #[derive(Clone, Copy, Default)]
 struct Before {
     /// By NOT or `!`, once or three times.

@@ -21,7 +21,7 @@ pub enum Whom {
     Session(u64),
     /// The session whose number comes of this.
     Computed(Computed),
-    /// What runs under a server's own number of a statement.
+    /// Statement that runs under a server's own number of it.
     Statement,
     /// The session whose number is the one parameter of what was prepared.
     Parameter,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod blank;
+pub mod bound;
 mod case;
 pub mod class;
 mod counters;
@@ -25,12 +26,15 @@ mod parts;
 mod reading;
 pub mod set;
 mod shift;
+pub mod skeleton;
 pub mod split;
 pub mod spooky;
 pub mod tables;
 mod tail;
 pub mod template;
+pub mod tree;
 pub mod user_variables;
+mod values;
 mod volatile;
 pub mod words;
 
@@ -49,7 +53,9 @@ pub use marks::{Leaves, Reads};
 pub use own_number::{OwnNumber, own_number_from, with_own_number};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
 pub use shift::Shift;
+pub use skeleton::{fuzz_skeleton, write_skeleton};
 pub use split::split;
-pub use tables::{is_system_schema, names, tables_read};
+pub use tables::{is_system_schema, names, tables_mentioned, tables_read};
 pub use tail::{without_tail, without_tail_of_prepared};
+pub use values::{asks_determined_values, fuzz_values};
 pub use volatile::is_volatile;

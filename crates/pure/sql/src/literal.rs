@@ -29,8 +29,8 @@ pub fn hex_string(collation: &str, digits: &[u8]) -> Option<String> {
     Some(format!("_{charset} X'{digits}' COLLATE {collation}"))
 }
 
-/// What a string says that [`plain_string`] or [`hex_string`] has made; `None` where that is not
-/// ASCII or depends on the mode.
+/// Returns what a string says that [`plain_string`] or [`hex_string`] has made; `None` where that
+/// is not ASCII or depends on the mode.
 #[must_use]
 pub fn said(literal: &str) -> Option<Vec<u8>> {
     let ascii = |text: Vec<u8>| text.is_ascii().then_some(text);

@@ -76,7 +76,7 @@ macro_rules! bits {
 }
 
 bits! {
-    /// What a statement may leave on the connection that it ran on, or take from it.
+    /// Things that a statement may leave on the connection that it ran on, or take from it.
     Leaves {
         /// Sets a user variable: `:=`, `SET @x`, `INTO @x`.
         USER_VARIABLE = 0;
@@ -127,7 +127,7 @@ bits! {
 }
 
 bits! {
-    /// What a statement may read of what earlier ones left on the connection.
+    /// Things that earlier statements left on the connection and that a statement may read.
     Reads {
         /// LAST_INSERT_ID() and its variables.
         LAST_INSERT_ID = 0;

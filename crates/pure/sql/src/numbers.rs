@@ -54,7 +54,7 @@ fn commas_of(window: &[u8; BLOCK + 3]) -> Option<usize> {
     (others == 0).then_some(usize::from(commas))
 }
 
-/// What [`list`] says, found number by number.
+/// Checks what [`list`] says, number by number.
 ///
 /// # Panics
 /// It says something else.

@@ -6,7 +6,7 @@ use crate::words::{Kind, Token, Words, unquote};
 /// A name, with the schema before it if one is written.
 pub type Name = (Option<String>, String);
 
-/// What a statement does to such objects, if it succeeds.
+/// Effect of a statement on objects of its connection, if it succeeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
     /// CREATE TEMPORARY TABLE.
@@ -21,9 +21,9 @@ pub enum Own {
     Handler(String),
     /// HANDLER … CLOSE.
     NoHandler(String),
-    /// It says nothing of them.
+    /// The statement says nothing of such objects.
     Nothing,
-    /// It may do anything to them.
+    /// The statement may do anything to such objects.
     Unknown,
 }
 

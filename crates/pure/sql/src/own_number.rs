@@ -4,12 +4,12 @@
 use crate::words::{Kind, Token, unquote};
 use crate::{Lexing, lists};
 
-/// What a session is called where a text asks for it.
+/// Number of a session, for where a text asks for it.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnNumber {
     /// The number.
     pub number: u32,
-    /// What stands before this byte keeps the server's.
+    /// Place in the text: what stands before this byte keeps the server's number.
     pub from: usize,
 }
 
@@ -80,9 +80,9 @@ fn asks_the_server(tokens: &[Token<'_>], schema: &str) -> bool {
     tokens.iter().any(|token| token.is_any(FUNCTIONS)) || lists::named(tokens, schema, TABLES)
 }
 
-/// What stands for the call or the variable that begins with this token: a value of its type and
-/// width, since the one that it decides between is still there, and servers warn of it as ever. And
-/// the last token. `sets`: the text is a SET.
+/// Returns what stands for the call or the variable that begins with this token, and the last
+/// token. That is a value of its type and width, since the one that it decides between is still
+/// there. Servers warn of it as ever. `sets`: the text is a SET.
 pub(crate) fn own_number(
     tokens: &[Token<'_>],
     at: usize,

@@ -13,10 +13,10 @@ use crate::words::{Kind, Token, Words, unquote};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What the words of a statement say against a server that only reads.
+/// Objection of a statement's words to a server that only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Against {
-    /// It does not begin as something that only reads.
+    /// A beginning that is not one of something that only reads.
     Verb,
     /// CALL.
     Procedure,
@@ -32,7 +32,7 @@ pub enum Against {
     Change,
     /// `sequence.NEXTVAL`.
     Sequence,
-    /// It asks for what one server knows: its role, position, locks, clients, files.
+    /// Question about what one server knows: its role, position, locks, clients, files.
     Server,
 }
 
@@ -41,11 +41,11 @@ pub enum Against {
 pub enum Unread {
     /// The words themselves.
     Words(Against),
-    /// What it may leave on its connection.
+    /// Things that the statement may leave on its connection.
     Leaves(Leaves),
-    /// What it asks its connection for.
+    /// Things that the statement asks its connection for.
     Reads(Reads),
-    /// It calls this, of which nothing is known.
+    /// Call of this, of which nothing is known.
     Calls(String),
     /// Where its strings or words end depends on the session's mode or character set.
     Unclear,
@@ -87,7 +87,7 @@ fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What a session's mode and character set mean for where strings end.
+/// Meaning of a session's mode and character set for where strings end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lexing {
     /// A backslash escapes in strings.
@@ -308,7 +308,7 @@ pub fn reading(
     Ok(())
 }
 
-/// What SHOW may show that is the same on every server, or is what a reader has instead.
+/// Words behind SHOW of what is the same on every server, or is what a reader has instead.
 const SHOWN: [&str; 21] = [
     "CHARACTER",
     "CHARSET",

@@ -82,7 +82,7 @@ impl Isolation {
     }
 }
 
-/// What a transaction may do.
+/// Access of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// READ ONLY.
@@ -124,7 +124,7 @@ pub enum Setting<'a> {
     ResourceGroup(&'a [u8]),
     /// MariaDB's `STATEMENT assignments FOR statement`: they hold during that statement only.
     Statement {
-        /// What is set meanwhile.
+        /// Settings that hold meanwhile.
         settings: Vec<Assignment<'a>>,
         /// The statement, which has a class of its own.
         statement: &'a [u8],
@@ -794,7 +794,7 @@ pub fn fuzz_set(data: &[u8]) {
 mod tests {
     use super::*;
 
-    /// What is understood, printed on one line.
+    /// Prints what is understood on one line.
     fn shown(sql: &str) -> String {
         let Ok(settings) = parse(sql.as_bytes()) else {
             return "?".to_owned();

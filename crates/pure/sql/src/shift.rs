@@ -3,7 +3,7 @@
 /// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shift {
-    /// It is not known which.
+    /// Any of these character sets: it is not known which.
     #[default]
     Unknown,
     /// GBK.

@@ -94,6 +94,63 @@ pub fn tables_read<'a>(
     true
 }
 
+/// Words that stand between a verb and the table that it changes.
+const BEFORE_A_TABLE: &[&str] = &[
+    "LOW_PRIORITY",
+    "HIGH_PRIORITY",
+    "DELAYED",
+    "QUICK",
+    "IGNORE",
+    "INTO",
+    "FROM",
+    "TABLE",
+    "TABLES",
+    "IF",
+    "NOT",
+    "EXISTS",
+    "TEMPORARY",
+    "ONLY",
+];
+
+/// Calls `each` with the schema, if one is written, and the name of every table that a statement
+/// mentions, and perhaps of something that is none. Each is named as often as it is mentioned.
+pub fn tables_mentioned(sql: &[u8], lexing: Lexing, mut each: impl FnMut(Option<&[u8]>, &[u8])) {
+    if tables_read(sql, lexing, &mut each) {
+        return;
+    }
+    let mut words = lexing.words(sql).peekable();
+    let (mut expects, mut in_list, mut before) = (false, false, None::<Token<'_>>);
+    while let Some(token) = words.next() {
+        // `FOR UPDATE`, `ON DUPLICATE KEY UPDATE`, `ON DELETE CASCADE` and `REPLACE(a, b)` are no verbs.
+        let behind = before.is_some_and(|before| before.is_any(&["FOR", "KEY", "ON"]));
+        let calls = words.peek().is_some_and(|next| next.is_sign(b'('));
+        let is_verb = token.is_any(&["UPDATE", "INSERT", "REPLACE"]) && !behind && !calls;
+        before = Some(token);
+        if is_verb || token.is_any(&["INTO", "FROM", "JOIN", "TABLE", "TABLES"]) {
+            (expects, in_list) = (true, !token.is_any(&["INSERT", "REPLACE", "INTO"]));
+        } else if expects && token.is_any(BEFORE_A_TABLE) {
+        } else if token.is_sign(b',') {
+            expects = in_list;
+        } else if token.is_any(ENDS_A_LIST) || token.is_any(&["SET", "VALUES", "SELECT", "ON"]) {
+            (expects, in_list) = (false, false);
+        } else if token.kind == Kind::Sign {
+            expects = false;
+            in_list &= !token.is_sign(b'(');
+        } else if expects {
+            expects = false;
+            let first = plain(&token);
+            if words.peek().is_some_and(|dot| dot.is_sign(b'.')) {
+                words.next();
+                if let Some(name) = words.next() {
+                    each(Some(&first), &plain(&name));
+                }
+            } else {
+                each(None, &first);
+            }
+        }
+    }
+}
+
 const ENDS_A_LIST: &[&str] = &[
     "WHERE",
     "GROUP",
@@ -174,6 +231,35 @@ mod tests {
             all.push(shown(schema, name))
         });
         if known { all.join(" ") } else { "?".into() }
+    }
+
+    #[test]
+    fn tables_that_are_mentioned() {
+        for (sql, tables) in [
+            ("SELECT a FROM t JOIN x.u ON t.a = u.a", "t x.u"),
+            (
+                "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
+                "t",
+            ),
+            ("INSERT IGNORE x.t SELECT a FROM `v w`", "x.t v w"),
+            (
+                "UPDATE t, x.u SET t.a = 1 WHERE b = REPLACE(c, 'd', 'e')",
+                "t x.u",
+            ),
+            ("DELETE FROM t WHERE a IN (SELECT b FROM u)", "t u"),
+            ("REPLACE t SET a = 1", "t"),
+            ("CREATE TABLE IF NOT EXISTS t (a INT, b INT)", "t"),
+            ("DROP TABLE IF EXISTS a, b", "a b"),
+            ("SET NAMES utf8mb4", ""),
+        ] {
+            let mut found = Vec::new();
+            tables_mentioned(sql.as_bytes(), Lexing::Escapes, |schema, name| {
+                let schema = schema.map(|schema| format!("{}.", String::from_utf8_lossy(schema)));
+                let name = String::from_utf8_lossy(name);
+                found.push(format!("{}{name}", schema.unwrap_or_default()));
+            });
+            assert_eq!(found.join(" "), tables, "{sql}");
+        }
     }
 
     #[test]

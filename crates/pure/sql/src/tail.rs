@@ -12,9 +12,10 @@ pub fn without_tail(text: &[u8], lexing: Lexing) -> &[u8] {
     cut(text, lexing, |seen| seen.from)
 }
 
-/// The same for a statement that a server is to prepare, which may be any. It also goes where there
-/// are no columns that could have names. A program or a view keeps what stands in its text, and of
-/// what `RETURNING` is about there are columns.
+/// Returns the text without the comment behind its last token, for a statement that a server is to
+/// prepare, which may be any. It also goes where there are no columns that could have names. A
+/// program or a view keeps what stands in its text, and of what `RETURNING` is about there are
+/// columns.
 #[must_use]
 pub fn without_tail_of_prepared(text: &[u8], lexing: Lexing) -> &[u8] {
     cut(text, lexing, |seen| match seen.first {
@@ -24,7 +25,7 @@ pub fn without_tail_of_prepared(text: &[u8], lexing: Lexing) -> &[u8] {
     })
 }
 
-/// What there is in a statement.
+/// Facts that are seen in a statement.
 #[derive(Default)]
 struct Seen<'a> {
     first: Option<Token<'a>>,

@@ -31,7 +31,7 @@ pub struct Read {
     pub lexing: Lexing,
     /// Double quotes may make a name.
     pub ansi_quotes: bool,
-    /// What it says is surely UTF-8, as the texts of operators are.
+    /// Whether the session's texts are surely UTF-8, as those of operators are.
     pub utf8: bool,
 }
 
@@ -95,7 +95,7 @@ pub enum Unusable {
     Replacement(String),
 }
 
-/// What a value may look like: with any of them a replacement must still read as it was written.
+/// Examples of values: with any of them a replacement must still read as it was written.
 const SAMPLES: [&str; 8] = [
     "5",
     "-5",
@@ -107,7 +107,7 @@ const SAMPLES: [&str; 8] = [
     "?",
 ];
 
-/// What two texts that may match have in common. Equal for all statements of one structure,
+/// Returns what two texts that may match have in common. Equal for all statements of one structure,
 /// whatever their values.
 #[must_use]
 pub fn fingerprint(sql: &[u8], lexing: Lexing) -> u64 {

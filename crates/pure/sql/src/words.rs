@@ -6,7 +6,7 @@ use crate::shift::Shift;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Letters, digits, `_`, `$` and bytes above 0x7F: a keyword, a name or (part of) a number.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// One token: its text stands at `start`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Kind of the token.
     pub kind: Kind,
     /// As written, with its quotes.
     pub text: &'a [u8],
@@ -68,7 +68,8 @@ impl Token<'_> {
         self.is_whole_if(true)
     }
 
-    /// The same where a backslash escapes, or does not.
+    /// Whether the token's quotes are closed, where a backslash escapes, or does not; true for what
+    /// needs none.
     #[must_use]
     pub fn is_whole_if(&self, escapes: bool) -> bool {
         match self.kind {
@@ -148,8 +149,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same where a backslash is an ordinary character: under NO_BACKSLASH_ESCAPES, which the
-    /// server tells in its status flags.
+    /// Begins at the start of `text`, where a backslash is an ordinary character: under
+    /// NO_BACKSLASH_ESCAPES, which the server tells in its status flags.
     #[must_use]
     pub const fn without_escapes(text: &'a [u8]) -> Self {
         Self {
@@ -158,7 +159,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The same in such a character set, with escapes.
+    /// Begins at the start of `text`, in a character set of this `shift`, with escapes.
     #[must_use]
     pub const fn shifting(text: &'a [u8], shift: Shift) -> Self {
         Self {
@@ -489,7 +490,7 @@ pub fn first_comment(sql: &[u8], lexing: Lexing) -> Option<Range<usize>> {
     words.comment.map(|(start, end)| start..end)
 }
 
-/// What a comment asks of the proxy: `key=value` pairs between `;`.
+/// Returns what a comment asks of the proxy: `key=value` pairs between `;`.
 pub fn hints(comment: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     comment.split(|&b| b == b';').filter_map(|pair| {
         let (key, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;

@@ -52,6 +52,33 @@ fn what_selects_and_what_is_cut_is_seen_wherever_it_stands() {
     }
 }
 
+#[test]
+fn one_row_for_all_rows_is_told() {
+    let groups = |text: &str| class(text.as_bytes()).groups;
+    for text in [
+        "SELECT COUNT(*) FROM t",
+        "select max (a) from t where 0",
+        "SELECT GROUP_CONCAT(a) FROM t",
+        "SELECT f(json_arrayagg(a)) FROM t",
+        "SELECT 1 FROM t HAVING 1",
+        "SELECT 1 FROM t HAVING (1)",
+        "SELECT 1 FROM t HAVING/**/(1)",
+        "INSERT INTO t SELECT STDDEV_POP(a) FROM s",
+        "WITH c AS (SELECT /*!50000 bit_or(a) */ FROM t) TABLE c",
+        "SELECT ST_Collect(a), variance(b) FROM t",
+    ] {
+        assert!(groups(text), "{text}");
+    }
+    for text in [
+        "SELECT a FROM t WHERE id = 1",
+        "SELECT 'count(', `max` FROM t",
+        "SELECT counter(a), count FROM t",
+        "INSERT INTO t VALUES (1)",
+    ] {
+        assert!(!groups(text), "{text}");
+    }
+}
+
 /// A58: statements are counted by kind without being parsed.
 #[test]
 fn statements_are_counted_as_proxysql_counts_them() {

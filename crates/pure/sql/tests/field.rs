@@ -4,7 +4,7 @@
 
 use sql::{Lexing, injection};
 
-/// What stands around the value that an attacker writes.
+/// Text before and behind the value that an attacker writes.
 const HOLES: &[(&str, &str)] = &[
     (
         "SELECT id, name FROM products WHERE category = '",

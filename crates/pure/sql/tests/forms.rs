@@ -4,12 +4,12 @@
 
 use sql::{Lexing, injection};
 
-/// What is asked of a verdict.
+/// Verdict that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is seen.
+    /// An attack that is seen.
     Seen,
-    /// It is let alone.
+    /// A statement that is let alone.
     Meant,
     /// An attack that is let alone: it asks for nothing that an application would not ask for.
     Missed,
@@ -631,7 +631,7 @@ fn every_form_gets_the_verdict_that_is_written_beside_it() {
     );
 }
 
-/// What is around a joint is not what decides: case, blanks and comments in place of blanks.
+/// Text around a joint is not what decides: case, blanks and comments in place of blanks.
 #[test]
 fn blanks_case_and_comments_do_not_change_a_verdict() {
     for (form, verdict, text) in FORMS

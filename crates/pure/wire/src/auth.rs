@@ -86,9 +86,9 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     h.finalize().into()
 }
 
-/// What a MariaDB server since 11.4 says in the OK that ends a login over TLS: only who knows what
-/// it has of the password can make it, and it names the certificate, so that a client needs no
-/// authority to know whose that is. `known`: what the plugin has of the password,
+/// Returns what a MariaDB server since 11.4 says in the OK that ends a login over TLS. Only who
+/// knows what the server has of the password can make it. It names the certificate, so that a
+/// client needs no authority to know whose that is. `known`: what the plugin has of the password,
 /// SHA1(SHA1(password)) or the public key of `client_ed25519`. `nonce`: that of the greeting.
 /// `certificate`: SHA-256 of our certificate. MariaDB's library for C compares with capital
 /// letters.
@@ -126,7 +126,7 @@ pub fn native_stage2(password: &[u8]) -> [u8; 20] {
     native_stage2_of(&native_stage1(password))
 }
 
-/// The same from SHA1(password).
+/// Returns SHA1(SHA1(password)), which accounts store, from SHA1(password).
 pub fn native_stage2_of(stage1: &[u8; 20]) -> [u8; 20] {
     sha1(&[stage1])
 }
@@ -148,9 +148,13 @@ pub fn native_from_stage1(stage1: &[u8; 20], nonce: &Nonce) -> [u8; 20] {
 /// Checks an answer against SHA1(SHA1(password)). If it is right, returns SHA1(password): with it
 /// one can log in elsewhere as the same user without knowing the password.
 pub fn native_verify(stage2: &[u8; 20], nonce: &Nonce, response: &[u8]) -> Option<[u8; 20]> {
-    let response: [u8; 20] = response.try_into().ok()?;
-    let stage1 = xor(response, sha1(&[nonce, stage2]));
+    let stage1 = native_unscramble(stage2, nonce, response.try_into().ok()?);
     same(&sha1(&[&stage1]), stage2).then_some(stage1)
+}
+
+/// SHA1(password) of whoever made this answer, if it is the right one for SHA1(SHA1(password)).
+pub fn native_unscramble(stage2: &[u8; 20], nonce: &Nonce, response: &[u8; 20]) -> [u8; 20] {
+    xor(*response, sha1(&[nonce, stage2]))
 }
 
 /// SHA1(SHA1(password)) from the form `*` and 40 hexadecimal digits.
@@ -206,7 +210,7 @@ pub fn xor_password(password: &[u8], nonce: &Nonce) -> Vec<u8> {
     xor_with(password.iter().copied().chain([0]), nonce)
 }
 
-/// What RSA decrypted, back to the password; `None` if it has no ending zero.
+/// Turns what RSA decrypted back into the password; `None` if it has no ending zero.
 pub fn unxor_password(bytes: &[u8], nonce: &Nonce) -> Option<Vec<u8>> {
     clear_password(&xor_with(bytes.iter().copied(), nonce)).map(<[u8]>::to_vec)
 }

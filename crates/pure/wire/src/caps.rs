@@ -91,8 +91,8 @@ pub const MARIADB_BULK_UNIT_RESULTS: Caps = 1 << 37;
 /// The bits that MariaDB added, in their place in a [`Caps`].
 pub const MARIADB_ALL: Caps = 0xFFFF_FFFF << 32;
 
-/// What decides how packets look, or which commands there are: two sides can only be connected byte
-/// for byte if these are the same.
+/// Capabilities that decide how packets look, or which commands there are: two sides can only be
+/// connected byte for byte if these are the same.
 pub const SHAPE: Caps = PROTOCOL_41
     | TRANSACTIONS
     | SESSION_TRACK

@@ -108,7 +108,7 @@ pub struct Execute<'a> {
     pub id: u32,
     /// CURSOR_TYPE_* and PARAMETER_COUNT_AVAILABLE.
     pub flags: u8,
-    /// What follows the count of iterations: null bitmap, types, values.
+    /// Bytes that follow the count of iterations: null bitmap, types, values.
     pub params: &'a [u8],
 }
 
@@ -230,7 +230,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// The same by a command's first byte.
+/// Whether a command has an answer at all, by its first byte.
 pub const fn has_answer(command: u8) -> bool {
     !matches!(command, COM_QUIT | COM_STMT_CLOSE | COM_STMT_SEND_LONG_DATA)
 }

@@ -40,6 +40,21 @@ impl ConnectAttributes {
         out.lenenc_bytes(&self.0);
     }
 
+    /// These, as far as there is room.
+    #[must_use]
+    pub fn of(pairs: &[(Vec<u8>, Vec<u8>)]) -> Self {
+        let mut out = Vec::new();
+        for (name, value) in pairs {
+            let before = out.len();
+            out.lenenc_bytes(name);
+            out.lenenc_bytes(value);
+            if out.len() > LEN_MAX {
+                out.truncate(before);
+            }
+        }
+        Self(out.into())
+    }
+
     /// Name and value of each.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut r = Reader::new(&self.0);
@@ -52,9 +67,9 @@ impl ConnectAttributes {
         self.0.is_empty()
     }
 
-    /// What a connection says that is opened for a client with these: `own` first, which counts for
-    /// more; then the client's, as far as there is room; then of `defaults` what the client has
-    /// not.
+    /// Returns the attributes of a connection that is opened for a client with these: `own` first,
+    /// which counts for more; then the client's, as far as there is room; then of `defaults` what
+    /// the client has not.
     #[must_use]
     pub fn with(&self, own: &[(&str, &str)], defaults: &[(&str, &str)]) -> Self {
         let has = |pairs: &[(&str, &str)], name: &[u8]| {

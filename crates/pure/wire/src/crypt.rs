@@ -87,7 +87,7 @@ fn digest(password: &[u8], salt: &[u8], rounds: u32) -> Option<[u8; DIGEST_LEN]>
     Some(base64(&all.c))
 }
 
-/// What a round makes the next one of.
+/// State that a round makes the next one of.
 #[derive(Debug)]
 struct Rounds {
     c: [u8; 32],

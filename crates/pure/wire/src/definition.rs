@@ -39,6 +39,19 @@ pub(crate) fn field(definition: &[u8], caps: Caps) -> Result<Range<usize>, Malfo
     Ok(from..definition.len() - r.left())
 }
 
+/// Catalog, schema, table, org_table, name and org_name of a definition.
+///
+/// # Errors
+/// If it ends too early.
+pub fn names(definition: &[u8]) -> Result<[&[u8]; NAMES], Malformed> {
+    let mut r = Reader::new(definition);
+    let mut names: [&[u8]; NAMES] = [b""; NAMES];
+    for name in &mut names {
+        *name = r.lenenc_bytes()?;
+    }
+    Ok(names)
+}
+
 /// Appends a definition of a connection with caps `from` as one with caps `to` has it. A field
 /// that nobody has sent is empty. What cannot be read stays as it is.
 pub fn write(out: &mut Vec<u8>, definition: &[u8], from: Caps, to: Caps) {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::packet;
 
-    /// What is known behind these bytes, which come in pieces of so many.
+    /// Returns what is known behind these bytes, which come in pieces of so many.
     fn behind(bytes: &[u8], cut: usize) -> (bool, bool) {
         let mut downstream = Downstream::default();
         bytes.chunks(cut).for_each(|piece| downstream.follow(piece));

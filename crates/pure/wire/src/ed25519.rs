@@ -9,7 +9,7 @@ use ed25519_dalek::hazmat::{ExpandedSecretKey, raw_sign};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha512};
 
-/// What is signed.
+/// Bytes that are signed.
 pub type Nonce = [u8; 32];
 
 fn key(password: &[u8]) -> (ExpandedSecretKey, VerifyingKey) {
@@ -18,7 +18,7 @@ fn key(password: &[u8]) -> (ExpandedSecretKey, VerifyingKey) {
     (secret, public)
 }
 
-/// What an account stores of its password.
+/// Returns the public key of a password, which an account stores.
 #[must_use]
 pub fn public(password: &[u8]) -> [u8; 32] {
     key(password).1.to_bytes()

@@ -42,6 +42,8 @@ codes! {
     SERVER_SHUTDOWN = 1053 "08S01";
     /// A column that does not exist.
     UNKNOWN_COLUMN = 1054 "42S22";
+    /// A name that is too long.
+    NAME_TOO_LONG = 1059 "42000";
     /// A duplicate key.
     DUPLICATE_KEY = 1062 "23000";
     /// The statement cannot be parsed.
@@ -54,6 +56,8 @@ codes! {
     NO_SUCH_THREAD = 1094 "HY000";
     /// KILL of somebody else's connection.
     KILL_DENIED = 1095 "HY000";
+    /// A name that no schema can have.
+    WRONG_DATABASE_NAME = 1102 "42000";
     /// Anything that has no number of its own.
     UNKNOWN_ERROR = 1105 "HY000";
     /// A character set that does not exist.
@@ -120,6 +124,8 @@ codes! {
     OPTION_PREVENTS_STATEMENT = 1290 "HY000";
     /// This statement cannot be prepared.
     UNSUPPORTED_PREPARED_STATEMENT = 1295 "HY000";
+    /// Bytes that are no text in their character set.
+    INVALID_STRING = 1300 "HY000";
     /// The statement was killed.
     QUERY_INTERRUPTED = 1317 "70100";
     /// The statement has too many placeholders.
@@ -184,7 +190,7 @@ codes! {
     PROXY_OFFLINE_SERVER = 9004 "HY000";
     /// A statement for another hostgroup than the one which this session is locked on.
     PROXY_LOCKED_ON_HOSTGROUP = 9005 "HY000";
-    /// The same, for a connection.
+    /// A connection for another hostgroup than the one which this session is locked on.
     PROXY_HOSTGROUP_LOCKED = 9006 "Y0000";
     /// COM_CHANGE_USER on a backend took too long.
     PROXY_CHANGE_USER_TIMEOUT = 9007 "HY000";

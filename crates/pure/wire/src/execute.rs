@@ -354,7 +354,8 @@ fn read_datetime(r: &mut Reader<'_>) -> Result<DateTime, Malformed> {
     Ok(d)
 }
 
-/// The same for times: 0, 8 or 12.
+/// Reads a time: fields from the right are left out while they are zero, so the length is 0, 8 or
+/// 12.
 fn read_time(r: &mut Reader<'_>) -> Result<Time, Malformed> {
     let n = r.u8()?;
     let mut t = Time::default();

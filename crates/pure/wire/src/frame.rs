@@ -20,7 +20,7 @@ use whole::Whole;
 
 /// Length of a frame's header.
 pub const HEADER_LEN: usize = 7;
-/// What goes into one frame of ours at most, and what comes out of one step of unpacking.
+/// Bytes that go into one frame of ours at most, and that come out of one step of unpacking.
 pub const PIECE_MAX: usize = 64 << 10;
 /// Less than this is not worth packing; servers say so too.
 const PACKED_LEN_MIN: usize = 50;
@@ -34,7 +34,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// What both sides' capabilities come to. Of two, servers take zlib.
+    /// Returns the algorithm that both sides' capabilities come to. Of two, servers take zlib.
     #[must_use]
     pub const fn agreed(caps: caps::Caps) -> Option<Self> {
         if caps::has(caps, caps::COMPRESS) {
@@ -86,7 +86,7 @@ pub struct Frames {
     seq: u8,
     /// The next frame that comes is the first of an answer to one frame of ours.
     first: bool,
-    /// What comes now belongs together, and has to be numbered so.
+    /// Whether what comes now belongs together, and has to be numbered so.
     in_order: bool,
     state: State,
     answers: Whole,

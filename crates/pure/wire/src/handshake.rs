@@ -21,7 +21,7 @@ pub struct Greeting {
     pub thread_id: u32,
     /// The nonce of the authentication; has no zero byte.
     pub scramble: Nonce,
-    /// What the server offers.
+    /// Capabilities that the server offers.
     pub caps: Caps,
     /// Default collation, lower eight bits of its id.
     pub charset: u8,
@@ -37,7 +37,7 @@ pub struct Greeting {
 pub enum First<'a> {
     /// The server is willing to talk.
     Greeting(Greeting),
-    /// It is not.
+    /// Refusal of the server to talk.
     Refused(ok::Err<'a>),
 }
 
@@ -145,7 +145,7 @@ impl Greeting {
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_ssl_request.html>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SslRequest {
-    /// What the client will use; it repeats them in the login.
+    /// Capabilities that the client will use; it repeats them in the login.
     pub caps: Caps,
     /// The largest packet that it wants to see.
     pub max_packet: u32,
@@ -213,7 +213,8 @@ pub const PRE_41: Malformed =
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_response.html>
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Login {
-    /// What the client will use of what was offered. It may name more than was offered: intersect.
+    /// Capabilities that the client will use of those that were offered. It may name more than were
+    /// offered: intersect.
     pub caps: Caps,
     /// The largest packet that the client wants to see.
     pub max_packet: u32,
@@ -458,7 +459,7 @@ pub fn write_auth_more(out: &mut Vec<u8>, data: &[u8]) {
 /// First byte of AuthMoreData.
 pub const AUTH_MORE_HEADER: u8 = 0x01;
 
-/// What a server may say while it authenticates us.
+/// Reply of a server while it authenticates us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthReply<'a> {
     /// We are in.
@@ -557,7 +558,7 @@ pub fn fuzz_greeting(data: &[u8]) {
 mod tests {
     use super::*;
 
-    /// What MariaDB 10.11.19 greeted with.
+    /// Greeting of MariaDB 10.11.19.
     const MARIADB: &[u8] =
         b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x09\0\0\0q)s+zE*@\0\xfe\xf7\x08\x02\0\xff\x81\x15\0\0\0\0\0\0\x1d\0\0\0ExMVJM({V{-f\0mysql_native_password\0";
 

@@ -40,8 +40,10 @@ pub mod outline;
 pub mod packet;
 pub mod proxied;
 pub mod read;
+mod read_text;
 pub mod response;
 pub mod resultset;
+pub mod row_stream;
 pub mod rows;
 pub mod status;
 pub mod track;
@@ -53,7 +55,8 @@ pub mod write;
 /// of step: the connection they came from cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
-    /// What was being read and what was wrong with it; contains nothing that the peer sent.
+    /// Words for what was being read and what was wrong with it; they contain nothing that the peer
+    /// sent.
     pub what: &'static str,
 }
 

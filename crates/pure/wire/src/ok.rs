@@ -19,7 +19,7 @@ pub const EOF_HEADER: u8 = 0xFE;
 /// First byte of an ERR packet.
 pub const ERR_HEADER: u8 = 0xFF;
 
-/// What an OK packet says.
+/// Content of an OK packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ok<'a> {
     /// Rows affected (or found, with CLIENT_FOUND_ROWS).
@@ -76,7 +76,7 @@ impl<'a> Ok<'a> {
         Ok(ok)
     }
 
-    /// The same with these session changes, which may be none.
+    /// Returns the packet with these session changes, which may be none.
     pub(crate) const fn with_changes<'b>(self, changes: &'b [u8]) -> Ok<'b>
     where
         'a: 'b,
@@ -153,7 +153,7 @@ pub fn read_eof(payload: &[u8]) -> Result<(u16, u16), Malformed> {
     Ok((r.u16()?, r.u16()?))
 }
 
-/// What an ERR packet says.
+/// Content of an ERR packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Err<'a> {
     /// Error number.

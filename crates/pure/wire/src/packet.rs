@@ -31,6 +31,12 @@ pub const fn last_seq(len: usize) -> u8 {
     (len / MAX_PAYLOAD) as u8
 }
 
+/// Number of the last packet of a command of so many bytes, its headers included.
+#[inline]
+pub const fn last_seq_of_framed(framed: usize) -> u8 {
+    (framed.saturating_sub(HEADER_LEN) / (MAX_PAYLOAD + HEADER_LEN)) as u8
+}
+
 /// Payload length and sequence number of the first packet of `bytes`, if all of it is there.
 #[inline]
 pub fn whole(bytes: &[u8]) -> Option<(usize, u8)> {
@@ -228,6 +234,21 @@ mod tests {
         assert_eq!(command_len(&bytes[first..]), second);
         assert_eq!(command_len(&bytes[first + second..]), HEADER_LEN);
         assert_eq!((command_len(&[]), command_len(&[9, 9])), (0, 2));
+    }
+
+    #[test]
+    fn the_last_packet_of_a_framed_command_is_known() {
+        for len in [
+            1,
+            MAX_PAYLOAD - 1,
+            MAX_PAYLOAD,
+            MAX_PAYLOAD + 1,
+            2 * MAX_PAYLOAD,
+        ] {
+            let (mut framed, mut next) = (Vec::new(), 0);
+            append(&mut framed, &mut next, &vec![0; len]);
+            assert_eq!(last_seq_of_framed(framed.len()), next - 1, "{len}");
+        }
     }
 
     #[test]

@@ -13,13 +13,13 @@ const V1: &[u8] = b"PROXY ";
 const V1_LEN_MAX: usize = 107;
 /// How version 2 begins.
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// What stands before the addresses of version 2.
+/// Bytes before the addresses of version 2.
 const V2_HEAD_LEN: usize = 16;
 /// A header of version 2 that is longer is refused; what follows the addresses seldom has more than
 /// a hundred bytes.
 pub const HEADER_LEN_MAX: usize = 4096;
 
-/// What the first bytes of a connection are.
+/// Kind of the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum First {
     /// More have to come before it can be told.

@@ -19,7 +19,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet, without consuming it.
+    /// Returns what has not been read yet, without consuming it.
     #[inline]
     pub const fn peek(&self) -> &'a [u8] {
         self.rest

@@ -36,7 +36,7 @@ pub use recode::{Recode, fuzz_recode};
 pub use sift::{Sift, Sifted};
 pub use sum::{RowSum, Summed};
 
-/// What was asked, and so what shape the answer has.
+/// Command that was asked, and so the shape that its answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// COM_QUERY: any number of results.
@@ -99,7 +99,7 @@ pub enum Tail<'a> {
     End(ok::Ok<'a>),
 }
 
-/// What a COM_STMT_PREPARE made.
+/// Statement that a COM_STMT_PREPARE made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {
     /// The id that the server gave it.
@@ -148,7 +148,7 @@ impl Next {
     }
 }
 
-/// What comes after definitions.
+/// Packets that come after definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Rows,
@@ -172,14 +172,14 @@ enum Form {
     Infile,
 }
 
-/// What a packet that decides something means to whoever writes it for a client with other caps.
+/// Meaning of a packet that decides something, for whoever writes it for a client with other caps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
-    /// The same for every client.
+    /// Packet that is the same for every client.
     AsIs,
     /// The number of columns, and whether their definitions follow.
     Columns,
-    /// What was prepared, and whether definitions follow.
+    /// Statement that was prepared, and whether definitions follow.
     Prepared,
     /// The definition of a column or parameter, where it may have to be written anew.
     Definition,
@@ -240,7 +240,7 @@ pub struct Response {
     said: Said,
 }
 
-/// What packets have said so far.
+/// Sum of what packets have said so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Said {
     status: u16,
@@ -753,7 +753,7 @@ impl Response {
         Ok(taken)
     }
 
-    /// What ROW_COUNT() is after it: -1 after rows and after an error.
+    /// Returns what ROW_COUNT() is after the response: -1 after rows and after an error.
     #[must_use]
     pub fn row_count(&self) -> i64 {
         match self.form {

@@ -4,10 +4,12 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset.html>
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>
 
+use crate::Malformed;
 use crate::caps::{self, Caps};
 use crate::execute::{DateTime, Time, Value};
 use crate::ok;
 use crate::packet;
+use crate::rows::Shape;
 use crate::types::{Layout, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
 use crate::write::Write as _;
 
@@ -107,13 +109,13 @@ impl Column {
         }
     }
 
-    /// The same column, never NULL.
+    /// Makes the column one that is never NULL.
     pub fn not_null(mut self) -> Self {
         self.flags |= NOT_NULL_FLAG;
         self
     }
 
-    /// The same column, of this table.
+    /// Makes the column one of this table.
     pub fn of(mut self, schema: &str, table: &str) -> Self {
         schema.clone_into(&mut self.schema);
         table.clone_into(&mut self.table);
@@ -151,20 +153,22 @@ impl Column {
     }
 }
 
-/// What a response of ours is written with: the client's caps, and the number of the next packet (1
-/// after a command of one packet).
+/// Writer of a response of ours, with the client's caps and the number of the next packet (1 after
+/// a command of one packet).
 #[derive(Debug)]
 pub struct Writer<'a> {
     /// Where packets go.
     pub out: &'a mut Vec<u8>,
     /// Number of the next packet.
     pub seq: u8,
-    /// What the client agreed on.
+    /// Capabilities that the client agreed on.
     pub caps: Caps,
     /// SERVER_STATUS_* flags of every OK and EOF.
     pub status: u16,
     /// Columns are not described, for a client that has agreed to that.
     bare: bool,
+    /// Warnings in the EOF behind the columns: those that a server has before it has any row.
+    early_warnings: u16,
 }
 
 impl<'a> Writer<'a> {
@@ -176,6 +180,7 @@ impl<'a> Writer<'a> {
             caps,
             status,
             bare: false,
+            early_warnings: 0,
         }
     }
 
@@ -184,6 +189,15 @@ impl<'a> Writer<'a> {
     pub fn bare(self) -> Self {
         Self {
             bare: caps::tells_of_definitions(self.caps),
+            ..self
+        }
+    }
+
+    /// The server's parser has so many warnings: they are in the EOF behind the columns, too.
+    #[must_use]
+    pub fn warned(self, warnings: u16) -> Self {
+        Self {
+            early_warnings: warnings,
             ..self
         }
     }
@@ -214,8 +228,8 @@ impl<'a> Writer<'a> {
 
     fn eof(&mut self) {
         if !caps::has(self.caps, caps::DEPRECATE_EOF) {
-            let status = self.status;
-            self.packet(|o| ok::write_eof(o, 0, status));
+            let (status, warnings) = (self.status, self.early_warnings);
+            self.packet(|o| ok::write_eof(o, warnings, status));
         }
     }
 
@@ -273,18 +287,25 @@ impl<'a> Writer<'a> {
 
     /// A row of the binary protocol; each value is written as the type of its column wants it.
     pub fn binary_row(&mut self, columns: &[Column], values: &[Value<'_>]) {
-        self.packet(|o| {
-            o.u8(0);
-            // The NULL bitmap of a row begins with two bits that nobody uses.
-            let at = o.len();
-            o.resize(at + (columns.len() + 2).div_ceil(8), 0);
-            for (i, c) in columns.iter().enumerate() {
-                match values.get(i).unwrap_or(&Value::Null) {
-                    Value::Null => o[at + (i + 2) / 8] |= 1 << ((i + 2) % 8),
-                    v => write_value(o, c.kind, v),
-                }
-            }
-        });
+        self.packet(|o| write_binary(o, columns.iter().map(|column| column.kind), values));
+    }
+
+    /// A row of the binary protocol, whose values are as the text protocol has them. A value that is
+    /// none of its column's type is an error, and nothing is written.
+    pub fn binary_row_of_text<'v>(
+        &mut self,
+        shapes: &[Shape],
+        values: impl Iterator<Item = Option<&'v [u8]>>,
+    ) -> Result<(), Malformed> {
+        let read = |(shape, value): (&Shape, Option<&'v [u8]>)| match value {
+            None => Ok(Value::Null),
+            Some(text) => crate::read_text::value(shape.kind, text)
+                .ok_or(Malformed::new("a value that is not of its column's type")),
+        };
+        let values = shapes.iter().zip(values).map(read);
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        self.packet(|o| write_binary(o, shapes.iter().map(|shape| shape.kind), &values));
+        Ok(())
     }
 
     /// The end of the rows.
@@ -332,6 +353,20 @@ impl<'a> Writer<'a> {
     /// The answer to COM_STATISTICS: a line without header.
     pub fn line(&mut self, line: &[u8]) {
         self.packet(|o| o.bytes(line));
+    }
+}
+
+/// Writes a row: a zero, which values are NULL, and the others.
+fn write_binary(o: &mut Vec<u8>, kinds: impl ExactSizeIterator<Item = Type>, values: &[Value<'_>]) {
+    o.u8(0);
+    // The NULL bitmap of a row begins with two bits that nobody uses.
+    let at = o.len();
+    o.resize(at + (kinds.len() + 2).div_ceil(8), 0);
+    for (i, kind) in kinds.enumerate() {
+        match values.get(i).unwrap_or(&Value::Null) {
+            Value::Null => o[at + (i + 2) / 8] |= 1 << ((i + 2) % 8),
+            v => write_value(o, kind, v),
+        }
     }
 }
 

@@ -3,18 +3,23 @@
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
+use crate::execute::Value;
 use crate::ok;
 use crate::packet;
 use crate::read::Reader;
 use crate::types::Type;
 
-/// What a column is.
+/// Description of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// The type.
     pub kind: Type,
     /// *_FLAG bits of [`crate::types`].
     pub flags: u16,
+    /// Number of the collation; 63 is bytes.
+    pub charset: u16,
+    /// Digits behind the point; 31 where their number is not fixed.
+    pub decimals: u8,
 }
 
 impl Shape {
@@ -22,7 +27,29 @@ impl Shape {
     pub const UNTOLD: Self = Self {
         kind: Type::NULL,
         flags: 0,
+        charset: 0,
+        decimals: 0,
     };
+
+    /// Of a column with this definition, which has no extended type.
+    ///
+    /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset_column_definition.html>
+    ///
+    /// # Errors
+    /// If it is no definition.
+    pub fn of(definition: &[u8]) -> Result<Self, Malformed> {
+        let field = crate::definition::field(definition, 0)?;
+        let mut r = Reader::new(&definition[field.end..]);
+        r.take(1)?;
+        let charset = r.u16()?;
+        r.take(4)?;
+        Ok(Self {
+            kind: Type(r.u8()?),
+            flags: r.u16()?,
+            charset,
+            decimals: r.u8()?,
+        })
+    }
 }
 
 /// A result.
@@ -55,6 +82,74 @@ pub fn read(bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
     } else {
         Rows { rows, ..found }
     })
+}
+
+/// Reads the answer to a COM_STMT_EXECUTE whose end was seen. Values are written as the text
+/// protocol has them, so that [`crate::resultset::Writer::binary_row_of_text`] makes of them what
+/// they were.
+///
+/// # Errors
+/// If it is not what the protocol promises, or columns are not described.
+pub fn read_executed(bytes: &[u8], caps: Caps) -> Result<Rows, Malformed> {
+    let mut payloads = Vec::new();
+    let found = each(bytes, caps, |payload, _| {
+        payloads.push(payload.to_vec());
+        Ok(())
+    })?;
+    let rows = payloads
+        .iter()
+        .map(|payload| executed(payload, &found.shapes));
+    Ok(Rows {
+        rows: rows.collect::<Result<_, _>>()?,
+        ..found
+    })
+}
+
+/// A row of the binary protocol.
+/// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>
+fn executed(payload: &[u8], shapes: &[Shape]) -> Result<Vec<Option<Vec<u8>>>, Malformed> {
+    let mut r = Reader::new(payload);
+    r.take(1)?;
+    // The bits begin with two that nobody uses.
+    let nulls = r.take((shapes.len() + 2).div_ceil(8))?;
+    let is_null = |at: usize| nulls[(at + 2) / 8] >> ((at + 2) % 8) & 1 != 0;
+    let values = shapes.iter().enumerate().map(|(at, shape)| {
+        if is_null(at) {
+            return Ok(None);
+        }
+        let is_unsigned = shape.flags & crate::types::UNSIGNED_FLAG != 0;
+        Ok(match Value::read(&mut r, shape.kind, is_unsigned)? {
+            Value::Null => None,
+            Value::Bytes(bytes) => Some(bytes.to_vec()),
+            other => Some(other.to_string().into_bytes()),
+        })
+    });
+    values.collect()
+}
+
+/// Whether another result follows the first one: the answer to several statements, or to a CALL.
+#[must_use]
+pub fn are_several(bytes: &[u8], caps: Caps) -> bool {
+    let first = packet::join(bytes).map(|(payload, ..)| payload);
+    let is_rows = first.is_some_and(|first| {
+        !matches!(
+            first.first(),
+            None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))
+        )
+    });
+    let mut rest = bytes;
+    let mut ends = 1 + usize::from(!caps::has(caps, caps::DEPRECATE_EOF));
+    while let Some((payload, used, _)) = packet::join(rest) {
+        rest = &rest[used..];
+        let is_end =
+            payload.first() == Some(&ok::EOF_HEADER) && payload.len() < packet::MAX_PAYLOAD;
+        let is_error = payload.first() == Some(&ok::ERR_HEADER);
+        ends -= usize::from(is_end && ends > 0);
+        if !is_rows || is_error || ends == 0 {
+            break;
+        }
+    }
+    !rest.is_empty()
 }
 
 /// The number in the answer to a COM_STMT_EXECUTE that has one row of one whole number, or of NULL;
@@ -116,13 +211,7 @@ fn each(
         let came = next()?;
         let mut definition = Vec::with_capacity(came.len());
         crate::definition::write(&mut definition, &came, caps, 0);
-        let field = crate::definition::field(&definition, 0)?;
-        let mut r = Reader::new(&definition[field.end..]);
-        r.take(1 + 2 + 4)?;
-        found.shapes.push(Shape {
-            kind: Type(r.u8()?),
-            flags: r.u16()?,
-        });
+        found.shapes.push(Shape::of(&definition)?);
         found.definitions.push(definition);
     }
     if !caps::has(caps, caps::DEPRECATE_EOF) {
@@ -150,6 +239,10 @@ pub fn fuzz_rows(data: &[u8]) {
         if let Ok(found) = read(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }
+        if let Ok(found) = read_executed(data, caps) {
+            assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
+        }
+        let _several = are_several(data, caps);
         let _number = read_executed_number(data, caps);
     }
 }
@@ -174,6 +267,69 @@ mod tests {
             );
             assert_eq!(found.rows, [[Some(b"x".to_vec()), None]]);
             assert!(read(&out[..out.len() - 1], caps).is_err());
+        }
+    }
+
+    #[test]
+    fn rows_of_prepared_statements_are_read_and_written_as_they_were() {
+        let columns = [
+            Column::text("a"),
+            Column::unsigned("b"),
+            Column::double("c"),
+            Column {
+                kind: Type::DATETIME,
+                ..Column::text("d")
+            },
+            Column {
+                kind: Type::TIME,
+                ..Column::text("e")
+            },
+        ];
+        let date = crate::execute::DateTime {
+            year: 2008,
+            month: 12,
+            day: 24,
+            second: 7,
+            micros: 5,
+            ..Default::default()
+        };
+        let time = crate::execute::Time {
+            negative: true,
+            days: 2,
+            minute: 3,
+            ..Default::default()
+        };
+        let values = [
+            Value::Bytes(b"x"),
+            Value::Uint(u64::MAX),
+            Value::Double(0.1),
+            Value::DateTime(date),
+            Value::Time(time),
+        ];
+        for caps in [caps::PROTOCOL_41, caps::PROTOCOL_41 | caps::DEPRECATE_EOF] {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out, 0, caps, 2);
+            writer.columns(&columns);
+            writer.binary_row(&columns, &values);
+            writer.binary_row(&columns, &[const { Value::Null }; 5]);
+            writer.end(0);
+            let found = read_executed(&out, caps).unwrap();
+            assert_eq!(found.rows[1], [const { None }; 5]);
+            let said = found.rows[0].iter().flatten();
+            let said: Vec<_> = said.map(|value| String::from_utf8_lossy(value)).collect();
+            assert_eq!(said[..3], ["x", "18446744073709551615", "0.1"]);
+            let mut again = Vec::new();
+            let mut writer = Writer::new(&mut again, 0, caps, 2);
+            writer.columns(&columns);
+            for row in &found.rows {
+                let row = row.iter().map(Option::as_deref);
+                writer.binary_row_of_text(&found.shapes, row).unwrap();
+            }
+            writer.end(0);
+            assert_eq!(again, out);
+            assert!(!are_several(&out, caps));
+            out.extend_from_within(..);
+            assert!(are_several(&out, caps));
         }
     }
 

@@ -75,9 +75,9 @@ fn change(kind: u8, block: &[u8]) -> Option<Change<'_>> {
     })
 }
 
-/// What a session wants to be told, in the words of its `session_track_` variables. Of GTIDs it is
-/// told all that the server says, and of transactions too, unless the server was asked for that on
-/// behalf of somebody else.
+/// Changes that a session wants to be told of, in the words of its `session_track_` variables. Of
+/// GTIDs it is told all that the server says, and of transactions too, unless the server was asked
+/// for that on behalf of somebody else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
     /// `session_track_system_variables`; `None` for `*`.
@@ -85,21 +85,23 @@ pub struct Wish {
     schema: bool,
     state: bool,
     transactions: Transactions,
+    /// Whether it is not told GTIDs: the server was asked for them on behalf of somebody else.
+    hides_gtids: bool,
 }
 
-/// What it is told of transactions.
+/// Changes of transactions that a session is told of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Transactions {
     /// All that the server tells.
     #[default]
     All,
-    /// What MySQL tells who has not asked: that one was begun by a statement, or is over. Whether
-    /// one is open before the response.
+    /// Changes that MySQL tells who has not asked: that a transaction was begun by a statement, or
+    /// is over. Whether one is open before the response.
     Begun(bool),
 }
 
 impl Transactions {
-    /// What remains of this change.
+    /// Returns what remains of this change.
     fn of(&mut self, state: &[u8]) -> Option<&'static [u8; 8]> {
         let Self::Begun(open) = self else { return None };
         let begun = state.starts_with(b"T");
@@ -128,11 +130,21 @@ impl Wish {
             schema,
             state,
             transactions: Transactions::All,
+            hides_gtids: false,
         }
     }
 
-    /// The same without what MySQL tells of transactions only who has asked for it. `open`: whether
-    /// one is that a statement has begun.
+    /// Returns the wish without GTIDs.
+    #[must_use]
+    pub fn without_gtids(self) -> Self {
+        Self {
+            hides_gtids: true,
+            ..self
+        }
+    }
+
+    /// Returns the wish without what MySQL tells of transactions only who has asked for it. `open`:
+    /// whether one is that a statement has begun.
     #[must_use]
     pub fn without_transactions(self, open: bool) -> Self {
         Self {
@@ -141,7 +153,7 @@ impl Wish {
         }
     }
 
-    /// The same where the session has said some of it by itself.
+    /// Returns the wish of a session that has said some of it by itself.
     #[must_use]
     pub fn with(&self, variables: Option<&str>, schema: Option<bool>, state: Option<bool>) -> Self {
         let schema = schema.unwrap_or(self.schema);
@@ -155,6 +167,7 @@ impl Wish {
             schema,
             state,
             transactions: self.transactions,
+            hides_gtids: self.hides_gtids,
         }
     }
 
@@ -168,7 +181,7 @@ impl Wish {
         })
     }
 
-    /// What remains of the changes of an OK packet, as [`changes`] reads them.
+    /// Returns what remains of the changes of an OK packet, as [`changes`] reads them.
     #[must_use]
     pub fn of(&self, raw: &[u8]) -> Vec<u8> {
         let mut r = Reader::new(raw);
@@ -179,6 +192,7 @@ impl Wish {
                 Some(Change::Variable { name, .. }) => self.has(name),
                 Some(Change::Schema(_)) => self.schema,
                 Some(Change::State(_)) => self.state,
+                Some(Change::Gtids(_)) => !self.hides_gtids,
                 Some(Change::TransactionCharacteristics(_)) => transactions == Transactions::All,
                 Some(Change::TransactionState(state)) if transactions != Transactions::All => {
                     if let Some(state) = transactions.of(state) {
@@ -239,6 +253,9 @@ mod tests {
             );
         }
         assert_eq!(of(true, b"\x04\x0b\x0aSTART TRAN\x02\x011"), b"\x02\x011");
+        let gtid = b"\x03\x29\x00\x273e11fa47-71ca-11e1-9e33-c80aa9429562:23";
+        assert_eq!(Wish::new("*", true, true).of(gtid), gtid);
+        assert_eq!(Wish::new("*", true, true).without_gtids().of(gtid), b"");
         let common = Wish::new("time_zone", true, false);
         assert_eq!(common.with(None, None, None), common);
         assert_eq!(

@@ -77,6 +77,14 @@ impl Type {
     }
 }
 
+impl Type {
+    /// Whether a value of the text protocol is one of this type, as the binary protocol has them.
+    #[must_use]
+    pub fn reads(self, value: &[u8]) -> bool {
+        crate::read_text::value(self, value).is_some()
+    }
+}
+
 /// The column cannot be NULL.
 pub const NOT_NULL_FLAG: u16 = 1;
 /// Part of the primary key.

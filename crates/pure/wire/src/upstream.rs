@@ -12,11 +12,11 @@ pub struct Upstream {
     /// Number of the last packet, as the client has it.
     seq: u8,
     last: Last,
-    /// The same, as it was passed on.
+    /// Number of the last packet, as it was passed on.
     passed: u8,
 }
 
-/// What was passed on last.
+/// Packet that was passed on last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     /// A whole command, or nothing yet, or the empty packet that ends a file.
@@ -28,7 +28,7 @@ enum Last {
     Full { file: bool },
 }
 
-/// What may be passed on of some bytes.
+/// Beginning of some bytes that may be passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     /// So many of them. The rest is the beginning of a packet of which too little has come (at most
@@ -39,7 +39,7 @@ pub struct Passed {
     pub then: Then,
 }
 
-/// What comes behind bytes that may be passed on.
+/// Reason why no more bytes may be passed on: what comes behind those that may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// More has to come first.
@@ -50,7 +50,7 @@ pub enum Then {
     OutOfOrder,
 }
 
-/// What begins in a client's stream.
+/// Command or file that begins in a client's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
     /// A command of this kind.
@@ -299,8 +299,8 @@ mod tests {
         assert_eq!(walk(&bytes, 5).2, Then::Stop);
     }
 
-    /// What the server gets of these bytes, what begins where, and why no more, if files are asked
-    /// for with this number and no more than `cut` bytes come at once.
+    /// Returns what the server gets of these bytes, what begins where, and why no more. Files are
+    /// asked for with this number, and no more than `cut` bytes come at once.
     fn numbered(bytes: &[u8], asked: u8, cut: usize) -> (Vec<u8>, Vec<(usize, Begins)>, Then) {
         let (mut upstream, mut seen, mut kept, mut sent) =
             (Upstream::default(), Vec::new(), Vec::new(), Vec::new());

@@ -14,6 +14,7 @@ const TARGETS: &[Target] = &[
     ("wire_frame", wire::frame::fuzz_frame),
     ("wire_ok", wire::ok::fuzz_ok),
     ("wire_rows", wire::rows::fuzz_rows),
+    ("wire_row_stream", wire::row_stream::fuzz_row_stream),
     ("wire_greeting", wire::handshake::fuzz_greeting),
     ("wire_login", wire::handshake::fuzz_login),
     ("wire_change_user", wire::handshake::fuzz_change_user),

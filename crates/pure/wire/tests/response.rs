@@ -61,8 +61,8 @@ fn follow(expect: Expect, caps: Caps, bytes: &[u8]) -> Response {
     r
 }
 
-/// The same, then with other bytes behind, cut into two at every position, and byte by byte: the
-/// result must not differ.
+/// Follows `bytes` in one piece, then with other bytes behind, cut into two at every position, and
+/// byte by byte: the result must not differ.
 fn follow_everywhere(expect: Expect, caps: Caps, bytes: &[u8]) -> Response {
     let r = follow(expect, caps, bytes);
     let want = summary(&r);
@@ -599,7 +599,7 @@ fn packets_out_of_order_are_refused() {
     assert!(Response::expect(Expect::Query, NEW).follow(&bytes).is_err());
 }
 
-/// What a server says before it closes an idle connection, and what it says of a command, differ in
+/// Words of a server before it closes an idle connection, and its words on a command, differ in
 /// their number only.
 #[test]
 fn what_was_said_before_the_command_came_is_no_answer_to_it() {
@@ -673,8 +673,8 @@ fn nonsense_is_refused_and_never_panics() {
     );
 }
 
-/// What both servers sent for the same thing to clients with and without DEPRECATE_EOF (session
-/// tracking aside).
+/// Answers that both servers sent for the same thing to clients with and without DEPRECATE_EOF
+/// (session tracking aside).
 const PAIRS: &[(&str, Expect)] = &[
     ("ddl", Expect::Query),
     ("insert", Expect::Query),
@@ -833,8 +833,8 @@ fn the_flags_before_the_rows_of_a_call_are_those_of_the_server() {
     }
 }
 
-/// What is kept back of a CALL is not lost when its row is too long to be kept, nor when an error
-/// follows it.
+/// Bytes that are kept back of a CALL are not lost, neither when its row is too long to be kept,
+/// nor when an error follows it.
 #[test]
 fn nothing_of_a_call_is_kept_for_ever() {
     for length in [10, packet::MAX_PAYLOAD - 1, packet::MAX_PAYLOAD + 5] {

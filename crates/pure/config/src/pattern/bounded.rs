@@ -35,8 +35,8 @@ const STEPS_TOGETHER: u32 = 2_500_000;
 const HEAP_KIB: u32 = 32 << 10;
 /// The longest text that is looked at: a step that goes over the whole of it takes that long.
 const LONGEST: usize = 16 << 20;
-/// The same where an expression may go over the text from each of its places without a step for
-/// each letter.
+/// Longest text that is looked at where an expression may go over it from each of its places
+/// without a step for each letter.
 const LONGEST_SCANNED: usize = 8 << 10;
 /// Where an expression cannot be made to find its place by itself: steps at each place, and the
 /// longest text.
@@ -66,7 +66,7 @@ impl Found {
     }
 }
 
-/// What is left for a text.
+/// Steps that are left for a text.
 pub(super) struct Budget(u32);
 
 impl Default for Budget {
@@ -89,7 +89,8 @@ impl Bounded {
         Self::compiled(text, caseless, &STEPS, begins_the_text(text))
     }
 
-    /// The same, for what begins with `\\G`: it matches where the search begins, or nowhere.
+    /// Compiles, to replace, what begins with `\\G`: it matches where the search begins, or
+    /// nowhere.
     pub(super) fn to_replace_here(text: &str, caseless: bool) -> Result<Self, String> {
         Self::compiled(text, caseless, &STEPS, true)
     }
@@ -333,7 +334,8 @@ fn goes_over_the_text(text: &str, begins: bool) -> bool {
 mod tests {
     use super::*;
 
-    /// What only PCRE can say, in forms that are easily lost when it finds its place by itself.
+    /// Expressions that only PCRE has, in forms that are easily lost when it finds its place by
+    /// itself.
     const EXPRESSIONS: [&str; 36] = [
         "(?=a)(a+)+$",
         "^(?=a)(a+)+$",
@@ -469,7 +471,7 @@ mod tests {
         assert!(bounded.find(much.as_bytes(), at, &mut budget).is_err());
     }
 
-    /// What is between two places costs no more than a few steps for each byte.
+    /// Text between two places costs no more than a few steps for each byte.
     #[test]
     fn places_that_are_far_from_each_other_are_all_found() {
         for apart in [100, 300, 3_000, 10_000] {

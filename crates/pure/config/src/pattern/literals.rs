@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// case.
 pub(crate) type AnyOf = Vec<Box<[u8]>>;
 
-/// What is known of an expression.
+/// Properties of every text that matches an expression, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// Every text that matches begins so.
@@ -19,8 +19,8 @@ pub(crate) struct Needed {
     pub(crate) inside: Vec<AnyOf>,
 }
 
-/// What is known of an expression, in one piece of memory: it is kept for as long as the expression
-/// is in force.
+/// Knowledge of an expression, in one piece of memory: it is kept for as long as the expression is
+/// in force.
 #[derive(Debug, Clone)]
 pub(super) struct Packed(Arc<[u8]>);
 
@@ -210,8 +210,8 @@ fn letter(part: &Hir) -> Option<u8> {
     }
 }
 
-/// What can stand only in one way is put behind each text without more; most signs of an expression
-/// are such.
+/// Puts `part` behind each text if it can stand only in one way, as most signs of an expression do;
+/// tells whether it did.
 fn extended(texts: &mut Texts, part: &Hir) -> bool {
     match (part.kind(), letter(part)) {
         (_, Some(letter)) => texts.iter_mut().for_each(|text| text.push(letter)),
@@ -241,8 +241,8 @@ fn joined(mut these: Texts, those: &[Vec<u8>]) -> Result<Texts, Texts> {
     Ok(these)
 }
 
-/// What every text has that matches these parts one after the other; answers what it can begin
-/// with.
+/// Finds what every text has that matches these parts one after the other; answers what it can
+/// begin with.
 fn along(parts: &[Hir], found: &mut Vec<AnyOf>) -> Texts {
     let nothing = || vec![Vec::new()];
     let (mut run, mut begins) = (nothing(), None);
@@ -275,7 +275,7 @@ fn along(parts: &[Hir], found: &mut Vec<AnyOf>) -> Texts {
     begins.unwrap_or_default()
 }
 
-/// What every text has that matches this.
+/// Finds what every text has that matches `hir`.
 fn inside(hir: &Hir, found: &mut Vec<AnyOf>) {
     match hir.kind() {
         HirKind::Repetition(repetition) if repetition.min > 0 => inside(&repetition.sub, found),
@@ -306,7 +306,7 @@ fn put(mut texts: Texts, found: &mut Vec<AnyOf>) {
     }
 }
 
-/// What all of them begin with.
+/// Returns what all texts begin with.
 fn common(texts: &[Vec<u8>]) -> Option<&[u8]> {
     let (first, others) = texts.split_first()?;
     let same = |other: &Vec<u8>| first.iter().zip(other).take_while(|(a, b)| a == b).count();

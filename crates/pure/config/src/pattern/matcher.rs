@@ -40,7 +40,7 @@ impl Clone for Matcher {
     }
 }
 
-/// What compiles one expression after the other: its memory is used again.
+/// Compiler for one expression after the other: its memory is used again.
 pub(crate) struct Workbench(thompson::Compiler);
 
 impl Default for Workbench {

@@ -155,7 +155,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// The same, where every text counts as a long one.
+    /// Returns the pattern with every text counted as a long one.
     fn for_long_texts(mut self) -> Self {
         let ((Newline::Pcre(perl), _) | (_, Engine::Linear(_, Some(perl)) | Engine::Pcre(perl))) =
             (&mut self.newline, &mut self.engine)
@@ -168,7 +168,7 @@ impl Pattern {
     }
 }
 
-/// What takes the place of a match: text and `\0` to `\9`.
+/// Replacement of a match: text and `\0` to `\9`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement(Box<[Piece]>);
 

@@ -66,7 +66,7 @@ impl Shape {
         })
     }
 
-    /// What every text has that matches.
+    /// Returns what every text has that matches.
     pub(super) fn needed(&self) -> Needed {
         Needed::of_texts(self.texts.iter().map(|text| &**text), self.start)
     }

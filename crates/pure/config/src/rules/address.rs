@@ -15,7 +15,7 @@ impl AddressPattern {
         &self.0
     }
 
-    /// What comes before the first `%`, if there is one.
+    /// Returns what comes before the first `%`, if there is one.
     pub(super) fn head(&self) -> Option<&str> {
         self.0.split_once('%').map(|(head, _)| head)
     }

@@ -6,7 +6,7 @@
 pub struct Candidates<'a> {
     lists: [&'a [u32]; LISTS_MAX],
     used: usize,
-    /// What filters have found, and lists beyond those: twice the position, and one more if
+    /// Positions from filters, and from lists beyond those: twice the position, and one more if
     /// `match_digest` is known to match.
     found: Found,
     /// Instead of all that: every position.
@@ -103,7 +103,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// What is there already may be there twice then.
+    /// Adds positions to those that are there; one that is there already may be there twice then.
     pub(super) fn add_besides(&mut self, positions: &[u32], from: u32) {
         if self.whole.is_empty() {
             self.add_found(positions, from, false);

@@ -10,8 +10,16 @@ use std::sync::Arc;
 const HOSTGROUP: (i64, i64) = (0, i32::MAX as i64);
 const FLAG: (i64, i64) = (0, u32::MAX as i64);
 
-/// What `attributes` may have.
-const MEMBERS: [&str; 4] = ["flagOUTs", "cache_invalidate", "max_rows", "mirror_compare"];
+/// Members that `attributes` may have.
+const MEMBERS: [&str; 7] = [
+    "flagOUTs",
+    "cache_invalidate",
+    "max_rows",
+    "mirror_compare",
+    "script",
+    "statements_per_sec",
+    "trace",
+];
 
 /// The active rules in order, and notices. Expressions that are among those of before are taken
 /// over.
@@ -71,6 +79,11 @@ impl Checking<'_> {
             .number_or_null(|| key(self.row), column, value, range)
     }
 
+    /// A flag that is there always.
+    fn is_on(&mut self, column: &'static str, value: i64) -> bool {
+        self.flag(column, Some(value)) == Some(true)
+    }
+
     fn flag(&mut self, column: &'static str, value: Option<i64>) -> Option<bool> {
         self.number::<u8>(column, value, (0, 1))
             .map(|value| value == 1)
@@ -93,23 +106,7 @@ impl Checking<'_> {
         self.what_does_less_than_it_says();
         let row = self.row;
         let (_, everywhere, modifiers) = modifiers(row.re_modifiers.as_deref());
-        for word in row
-            .re_modifiers
-            .iter()
-            .flat_map(|text| text.split(','))
-            .map(str::trim)
-        {
-            if !["", "CASELESS", "GLOBAL"]
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(word))
-            {
-                self.notices.add(
-                    || key(row),
-                    "re_modifiers",
-                    &format!("has '{word}', which means nothing; CASELESS and GLOBAL do"),
-                );
-            }
-        }
+        self.look_at_modifiers();
         let match_digest = self.pattern(
             "match_digest",
             row.match_digest.as_deref(),
@@ -135,10 +132,6 @@ impl Checking<'_> {
                 .map(Arc::from)
         };
         let attributes = self.attributes();
-        let flag_outs = self.flag_outs(&attributes);
-        let cache_invalidate = self.cache_invalidate(&attributes);
-        let rows_max = self.whole(&attributes, "max_rows");
-        let mirror_compare = self.truth(&attributes, "mirror_compare");
         Rule {
             rule_id: row.rule_id,
             flag_in: self
@@ -156,17 +149,16 @@ impl Checking<'_> {
             digest,
             match_digest,
             match_pattern,
-            negate_match_pattern: self.flag("negate_match_pattern", Some(row.negate_match_pattern))
-                == Some(true),
+            negate_match_pattern: self.is_on("negate_match_pattern", row.negate_match_pattern),
             flag_out: self.number("flagOUT", row.flagOUT, FLAG),
-            flag_outs,
+            flag_outs: self.flag_outs(&attributes),
             replace,
             destination_hostgroup: self
                 .hostgroup("destination_hostgroup", row.destination_hostgroup),
             cache_ttl_ms: self.number("cache_ttl", row.cache_ttl, (1, i64::from(i32::MAX))),
             cache_empty_result: self.flag("cache_empty_result", row.cache_empty_result),
             cache_timeout_ms: self.ms("cache_timeout", row.cache_timeout),
-            cache_invalidate,
+            cache_invalidate: self.cache_invalidate(&attributes),
             reconnect: self.flag("reconnect", row.reconnect),
             timeout_ms: self.ms("timeout", row.timeout),
             retries: self.number("retries", row.retries, (0, 1000)),
@@ -177,20 +169,41 @@ impl Checking<'_> {
             multiplex: self.number("multiplex", row.multiplex, (0, 2)),
             gtid_from_hostgroup: self.hostgroup("gtid_from_hostgroup", row.gtid_from_hostgroup),
             log: self.flag("log", row.log),
+            rows_max: self.whole(&attributes, "max_rows"),
+            mirror_compare: self.truth(&attributes, "mirror_compare"),
+            statements_per_sec: self.rate(&attributes),
+            trace: self.truth(&attributes, "trace"),
+            script: self.script(&attributes),
             mirror_hostgroup: self.number("mirror_hostgroup", row.mirror_hostgroup, HOSTGROUP),
             mirror_flag_out: self.number("mirror_flagOUT", row.mirror_flagOUT, FLAG),
-            mirror_compare,
-            rows_max,
-            apply: self.flag("apply", Some(row.apply)) == Some(true),
+            apply: self.is_on("apply", row.apply),
             row: Arc::new(shown),
+        }
+    }
+
+    fn look_at_modifiers(&mut self) {
+        let row = self.row;
+        for word in row
+            .re_modifiers
+            .iter()
+            .flat_map(|text| text.split(','))
+            .map(str::trim)
+        {
+            if !["", "CASELESS", "GLOBAL"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(word))
+            {
+                self.notices.add(
+                    || key(row),
+                    "re_modifiers",
+                    &format!("has '{word}', which means nothing; CASELESS and GLOBAL do"),
+                );
+            }
         }
     }
 
     fn what_does_less_than_it_says(&mut self) {
         let row = self.row;
-        let fresh = row
-            .gtid_from_hostgroup
-            .is_some_and(|hostgroup| hostgroup >= 0);
         let noticed = [
             (
                 "sticky_conn",
@@ -203,12 +216,6 @@ impl Checking<'_> {
                     .as_deref()
                     .is_some_and(|address| matches!(address, "0.0.0.0" | "::")),
                 "matches nobody: it is compared with the address that a client connected to, not with that of the listener",
-            ),
-            (
-                "gtid_from_hostgroup",
-                fresh,
-                "is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, whose writes it must see, instead of its destination, \
-                 and is not cached",
             ),
         ];
         for (column, _, words) in noticed.into_iter().filter(|(_, set, _)| *set) {
@@ -333,6 +340,29 @@ impl Checking<'_> {
             );
         }
         number
+    }
+
+    /// `{"statements_per_sec":100}`
+    fn rate(&mut self, attributes: &Value) -> Option<u32> {
+        let rate = crate::rate(attributes.get("statements_per_sec")?);
+        rate.map_err(|words| {
+            self.refuse(
+                "attributes",
+                format!("has statements_per_sec, which {words}"),
+            );
+        })
+        .ok()
+    }
+
+    /// `{"script":"name"}`
+    fn script(&mut self, attributes: &Value) -> Option<Arc<str>> {
+        let value = attributes.get("script")?;
+        let name = value.as_str().filter(|name| !name.is_empty());
+        if name.is_none() {
+            let words = format!("has script, which must be the name of a script; {value} is not");
+            self.refuse("attributes", words);
+        }
+        name.map(Arc::from)
     }
 
     /// `{"mirror_compare":true}`
@@ -520,10 +550,8 @@ mod tests {
                 .map(ToString::to_string)
                 .collect::<Vec<_>>(),
             [
-                "mysql_query_rules (rule_id 2 and 1 more): gtid_from_hostgroup is kept; nothing waits for GTIDs yet, so the statement goes to this hostgroup, \
-                 whose writes it must see, instead of its destination, and is not cached",
                 "mysql_query_rules (rule_id 4): attributes has members that mean nothing here: flagOUT, mirror; \
-                 known are flagOUTs, cache_invalidate, max_rows, mirror_compare",
+                 known are flagOUTs, cache_invalidate, max_rows, mirror_compare, script, statements_per_sec, trace",
                 "mysql_query_rules (rule_id 5): proxy_addr matches nobody: it is compared with the address that a client connected to, not with that of the listener",
             ]
         );

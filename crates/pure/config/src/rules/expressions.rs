@@ -45,16 +45,16 @@ pub(super) struct Expressions {
     pub(super) text: Option<Compiled>,
 }
 
-/// What makes two expressions the same under one dialect.
+/// Parts by which two expressions are the same under one dialect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Wanted<'r> {
     text: &'r str,
     caseless: bool,
-    /// What matches is replaced.
+    /// Whether what matches is replaced.
     replaces: bool,
 }
 
-/// What is compiled once.
+/// Expression that is compiled once.
 struct Making<'r> {
     wanted: Wanted<'r>,
     /// So many rules have yet to get it.
@@ -150,7 +150,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What was compiled for the rules of before.
+/// Returns the expressions that were compiled for the rules of before.
 fn known(before: &Rules) -> HashMap<Wanted<'_>, &Pattern> {
     let mut known = HashMap::new();
     for rule in &before.chain {

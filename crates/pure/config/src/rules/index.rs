@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// What the rules of a bucket name, as bits.
+/// Columns that the rules of a bucket name, as bits.
 const USER: u8 = 1;
 const SCHEMA: u8 = 2;
 const DIGEST: u8 = 4;
@@ -32,7 +32,7 @@ const FILTERED_MIN: usize = 8;
 /// Shorter chains are walked through as they are.
 const INDEXED_MIN: usize = 8;
 
-/// What rules are looked up by.
+/// Values by which rules are looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The chain's flag.

@@ -1,18 +1,21 @@
 //! Which rules match a digest, remembered: the expressions of `match_digest` run once for a digest,
 //! not for each statement.
 
+use crate::spreads::{SpreadWidth, Spreads};
 use hashbrown::HashTable;
 
-/// What one core remembers about the rules of one snapshot; a new snapshot begins with a new one.
-/// Texts are compared, so what is remembered is never that of another digest with the same hash.
+/// Memo of one core about the rules of one snapshot; a new snapshot begins with a new one. Texts
+/// are compared, so what is remembered is never that of another digest with the same hash.
 #[derive(Debug, Default)]
 pub struct Memo {
     young: Generation,
     old: Generation,
     gave_up: u64,
+    /// Statements on sharded tables.
+    spreads: Spreads,
 }
 
-/// What is found once for a digest: the rules, and how many expressions PCRE gave up on.
+/// Rules that were found once for a digest, and how many expressions PCRE gave up on.
 pub(super) struct Matching {
     pub(super) positions: Box<[u32]>,
     pub(super) gave_up: u64,
@@ -74,6 +77,16 @@ impl Memo {
             .known
             .find(hash, same)
             .map_or(&[], |known| &known.positions)
+    }
+
+    /// Counts a statement on a sharded table.
+    pub fn count_spread(&mut self, table: &shards::Table, width: SpreadWidth) {
+        self.spreads.count(table, width);
+    }
+
+    /// Counts of statements on sharded tables.
+    pub const fn spreads(&mut self) -> &mut Spreads {
+        &mut self.spreads
     }
 
     /// On how many expressions PCRE gave up since the last time that somebody asked.

@@ -1,5 +1,6 @@
 //! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
 
+use super::{HOSTGROUP_MAX, Writers};
 use crate::refusal::{Notices, Refusals};
 use crate::{HostgroupAttributesRow, Split};
 use serde_json::Value;
@@ -29,6 +30,8 @@ pub struct HostgroupAttributes {
     /// `hostgroup_settings.max_connections`: connections to all its servers together; `None` for no
     /// limit of its own.
     pub max_connections: Option<u32>,
+    /// `hostgroup_settings.statements_per_sec`: so many statements are sent to it in a second.
+    pub statements_per_sec: Option<u32>,
     /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on
     /// one connection; 0 for none but one.
     pub pipelining: u32,
@@ -41,7 +44,24 @@ pub struct HostgroupAttributes {
     /// `hostgroup_settings.monitor_slave_lag_when_null`; `None` for
     /// mysql-monitor_slave_lag_when_null.
     pub monitor_slave_lag_when_null: Option<u32>,
-    /// What servers get that are discovered.
+    /// `hostgroup_settings.writers`: who of several servers that may write gets writes.
+    pub writers: Writers,
+    /// `hostgroup_settings.fallback_hostgroup` and what belongs to it: where statements go while
+    /// nobody serves here.
+    pub fallback: Option<Fallback>,
+    /// `hostgroup_settings.weight_zero`: what servers of weight 0 are for.
+    pub weight_zero: WeightZero,
+    /// `hostgroup_settings.balance`: how one of its servers is chosen.
+    pub balance: Balance,
+    /// `hostgroup_settings.slow_start_ms`: milliseconds in which a server that comes back gets its
+    /// weight little by little; 0 for at once.
+    pub slow_start_ms: u32,
+    /// Purposes for which the binary logs of the hostgroup's servers are followed.
+    pub log_use: LogUse,
+    /// `hostgroup_settings.read_after_write`: what a session reads elsewhere by the split must show
+    /// what it has written here.
+    pub reads_see_writes: bool,
+    /// Defaults of servers that are discovered.
     pub servers_defaults: ServersDefaults,
     row: Option<Box<HostgroupAttributesRow>>,
 }
@@ -59,14 +79,105 @@ impl Default for HostgroupAttributes {
             ignore_session_variables: Box::default(),
             handle_warnings: None,
             max_connections: None,
+            statements_per_sec: None,
             pipelining: 0,
             split: None,
             proxy_protocol: 0,
             monitor_slave_lag_when_null: None,
+            writers: Writers::default(),
+            fallback: None,
+            weight_zero: WeightZero::default(),
+            balance: Balance::default(),
+            slow_start_ms: 0,
+            log_use: LogUse::default(),
+            reads_see_writes: false,
             servers_defaults: ServersDefaults::default(),
             row: None,
         }
     }
+}
+
+/// `hostgroup_settings.weight_zero`: purpose of a hostgroup's servers of weight 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WeightZero {
+    /// They get nothing.
+    #[default]
+    Never,
+    /// They serve when no other can.
+    Last,
+}
+
+impl WeightZero {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "never" => Some(Self::Never),
+            "last" => Some(Self::Last),
+            _ => None,
+        }
+    }
+}
+
+/// `hostgroup_settings.balance`: what decides which server of a hostgroup is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// Weights alone, in turn.
+    #[default]
+    Weight,
+    /// Connections in use, for its weight.
+    LeastOutstanding,
+    /// How soon it answers, times what it has to do, for its weight.
+    Latency,
+}
+
+impl Balance {
+    /// In `hostgroup_settings`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::LeastOutstanding => "least_outstanding",
+            Self::Latency => "latency",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::Weight, Self::LeastOutstanding, Self::Latency]
+            .into_iter()
+            .find(|one| one.name() == name)
+    }
+}
+
+/// Purposes for which the binary logs of a hostgroup's servers are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LogUse {
+    /// `hostgroup_settings.causal_reads`: they tell what a server has executed that has no reader at
+    /// `gtid_port`.
+    pub causal_reads: bool,
+    /// `hostgroup_settings.cache_invalidate`: they tell which tables anybody has changed, whose
+    /// answers then are of no use.
+    pub cache_invalidate: bool,
+}
+
+impl LogUse {
+    /// Either's.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            causal_reads: self.causal_reads || other.causal_reads,
+            cache_invalidate: self.cache_invalidate || other.cache_invalidate,
+        }
+    }
+}
+
+/// Where statements of a hostgroup go while nobody serves there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallback {
+    /// `fallback_hostgroup`.
+    pub hostgroup: u32,
+    /// `fallback_writes`: what may write goes there as well.
+    pub writes: bool,
+    /// `return_after_ms`: milliseconds that somebody must have served again before they return.
+    pub return_after_ms: u32,
 }
 
 /// `servers_defaults`.
@@ -94,8 +205,6 @@ impl HostgroupAttributes {
     ) -> Self {
         let key = || format!("hostgroup_id {}", row.hostgroup_id);
         let unset = HostgroupAttributesRow::default();
-        let yet = "is kept, but has no effect yet";
-        let lag = "has 'monitor_slave_lag_when_null', which is kept, but has no effect yet";
         let clients = "is kept, but has no effect: autocommit is as each client sets it";
         let travel = "is kept, but has no effect: what a session has set is brought to every connection that serves it";
         let without_effect = [
@@ -105,12 +214,6 @@ impl HostgroupAttributes {
                 !matches!(row.ignore_session_variables.trim(), "" | "[]"),
                 travel,
             ),
-            (
-                "hostgroup_settings",
-                row.hostgroup_settings.contains("monitor_slave_lag"),
-                lag,
-            ),
-            ("servers_defaults", !row.servers_defaults.is_empty(), yet),
         ];
         for (column, _, words) in without_effect.into_iter().filter(|(_, set, _)| *set) {
             notices.add(key, column, words);
@@ -127,10 +230,20 @@ impl HostgroupAttributes {
         let monitor_slave_lag_when_null =
             settings.number("monitor_slave_lag_when_null", (0, 604_800));
         let max_connections = settings.number("max_connections", (1, i64::from(u32::MAX) - 1));
+        let statements_per_sec =
+            settings.number("statements_per_sec", (1, i64::from(crate::RATE_MAX)));
         let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
         let proxy_protocol = settings
             .number("proxy_protocol", (0, 2))
             .map_or(0, |version| version as u8);
+        let writers = settings.word("writers", Writers::named, "'first', 'none' or 'all'");
+        let fallback = settings.fallback(row.hostgroup_id);
+        let ways = "'weight', 'least_outstanding' or 'latency'";
+        let balance = settings.word("balance", Balance::named, ways);
+        let slow_start_ms = settings.number("slow_start_ms", (0, 3_600_000));
+        let weight_zero = settings.word("weight_zero", WeightZero::named, "'never' or 'last'");
+        let log_use = settings.log_use();
+        let reads_see_writes = settings.reads_see_writes();
         let split = settings.split();
         if split
             .as_ref()
@@ -140,13 +253,8 @@ impl HostgroupAttributes {
                 .refuse("has a 'read_hostgroup' that is this hostgroup: nothing would be split");
         }
         settings.end();
-        let mut defaults = Members::of(&row.servers_defaults, "servers_defaults", &key, refusals);
-        let servers_defaults = ServersDefaults {
-            weight: defaults.number("weight", (0, 10_000_000)),
-            max_connections: defaults.number("max_connections", (0, i64::from(u32::MAX))),
-            use_ssl: defaults.number("use_ssl", (0, 1)).map(|value| value == 1),
-        };
-        defaults.end();
+        let defaults = Members::of(&row.servers_defaults, "servers_defaults", &key, refusals);
+        let servers_defaults = defaults.servers_defaults();
         let ignored = names(&row.ignore_session_variables).unwrap_or_else(|words| {
             refusals.add(key, "ignore_session_variables", words);
             Box::default()
@@ -178,10 +286,18 @@ impl HostgroupAttributes {
             ignore_session_variables: ignored,
             handle_warnings,
             max_connections,
+            statements_per_sec,
             pipelining,
             split,
             proxy_protocol,
             monitor_slave_lag_when_null,
+            writers: writers.unwrap_or_default(),
+            fallback,
+            weight_zero: weight_zero.unwrap_or_default(),
+            balance: balance.unwrap_or_default(),
+            slow_start_ms: slow_start_ms.unwrap_or_default(),
+            log_use,
+            reads_see_writes,
             servers_defaults,
             row: Some(Box::new(row)),
         }
@@ -243,6 +359,16 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
         fitting.and_then(|value| u32::try_from(value).ok())
     }
 
+    fn word<T>(&mut self, name: &str, named: impl Fn(&str) -> Option<T>, which: &str) -> Option<T> {
+        let value = self.members.remove(name)?;
+        let known = value.as_str().and_then(named);
+        if known.is_none() {
+            let words = format!("has '{name}', which must be {which}; '{value}' is not");
+            self.refusals.add(self.key, self.column, words);
+        }
+        known
+    }
+
     fn refuse(&mut self, words: &str) {
         self.refusals.add(self.key, self.column, words);
     }
@@ -252,6 +378,58 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             self.refusals.add(self.key, self.column, words)
         })
         .flatten()
+    }
+
+    fn fallback(&mut self, own: i64) -> Option<Fallback> {
+        let hostgroup = self.number("fallback_hostgroup", (0, HOSTGROUP_MAX));
+        let writes = self.number("fallback_writes", (0, 1));
+        let return_after_ms = self.number("return_after_ms", (0, 86_400_000));
+        if hostgroup.is_some_and(|hostgroup| i64::from(hostgroup) == own) {
+            self.refuse("has a 'fallback_hostgroup' that is this hostgroup");
+        }
+        if hostgroup.is_none() && (writes.is_some() || return_after_ms.is_some()) {
+            self.refuse("has 'fallback_writes' or 'return_after_ms' without 'fallback_hostgroup'");
+        }
+        Some(Fallback {
+            hostgroup: hostgroup?,
+            writes: writes == Some(1),
+            return_after_ms: return_after_ms.unwrap_or(0),
+        })
+    }
+
+    fn reads_see_writes(&mut self) -> bool {
+        let named = |word: &str| match word {
+            "time" => Some(false),
+            "gtid" => Some(true),
+            _ => None,
+        };
+        let said = self.word("read_after_write", named, "'time' or 'gtid'");
+        said.unwrap_or_default()
+    }
+
+    fn servers_defaults(mut self) -> ServersDefaults {
+        let defaults = ServersDefaults {
+            weight: self.number("weight", (0, 10_000_000)),
+            max_connections: self.number("max_connections", (0, i64::from(u32::MAX))),
+            use_ssl: self.number("use_ssl", (0, 1)).map(|value| value == 1),
+        };
+        self.end();
+        defaults
+    }
+
+    fn log_use(&mut self) -> LogUse {
+        let mut by_log = |name: &str, usual: &str| {
+            let named = |word: &str| match word {
+                "binlog" => Some(true),
+                word => (word == usual).then_some(false),
+            };
+            let which = format!("'{usual}' or 'binlog'");
+            self.word(name, named, &which).unwrap_or_default()
+        };
+        LogUse {
+            causal_reads: by_log("causal_reads", "reader"),
+            cache_invalidate: by_log("cache_invalidate", "proxy"),
+        }
     }
 
     fn end(self) {
@@ -328,6 +506,47 @@ mod tests {
                 "{strange}: {words}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_read_elsewhere_may_have_to_show_what_was_written() {
+        let sees = |settings: &str| {
+            let row = HostgroupAttributesRow {
+                hostgroup_id: 7,
+                hostgroup_settings: settings.into(),
+                ..HostgroupAttributesRow::default()
+            };
+            let servers = Servers::build([], [row], []);
+            servers.map(|servers| servers.hostgroup(7).unwrap().attributes.reads_see_writes)
+        };
+        assert_eq!(sees(r#"{"read_after_write": "gtid"}"#), Ok(true));
+        assert_eq!(sees(r#"{"read_after_write": "time"}"#), Ok(false));
+        assert_eq!(sees("{}"), Ok(false));
+        assert!(sees(r#"{"read_after_write": 1}"#).is_err());
+    }
+
+    #[test]
+    fn logs_are_followed_for_what_is_said() {
+        let logs = |settings: &str| {
+            let row = HostgroupAttributesRow {
+                hostgroup_id: 7,
+                hostgroup_settings: settings.into(),
+                ..HostgroupAttributesRow::default()
+            };
+            let servers = Servers::build([], [row], []);
+            servers.map(|servers| servers.hostgroup(7).unwrap().attributes.log_use)
+        };
+        assert_eq!(logs("{}").unwrap(), LogUse::default());
+        let by_log = logs(r#"{"causal_reads": "binlog"}"#).unwrap();
+        assert!(by_log.causal_reads && !by_log.cache_invalidate);
+        let by_log = logs(r#"{"cache_invalidate": "binlog", "causal_reads": "reader"}"#).unwrap();
+        assert!(by_log.cache_invalidate && !by_log.causal_reads);
+        let refusals = logs(r#"{"causal_reads": "log"}"#).unwrap_err();
+        let words = refusals[0].to_string();
+        assert!(
+            words.contains("'causal_reads', which must be 'reader' or 'binlog'"),
+            "{words}"
+        );
     }
 
     #[test]

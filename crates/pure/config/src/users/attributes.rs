@@ -5,7 +5,7 @@ use super::Password;
 use crate::Split;
 use serde_json::{Map, Value};
 
-/// What the JSON says. Members that mean nothing here are kept.
+/// Content of the JSON in a user's `attributes`. Members that mean nothing here are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// As it was written.
@@ -13,14 +13,18 @@ pub struct Attributes {
     /// `read_hostgroup` and what belongs to it; `Some(None)` for the user whose statements are not
     /// split.
     pub split: Option<Option<Split>>,
+    /// `partition_changes`: what becomes of changes of several partitions.
+    pub partition_changes: PartitionChanges,
     /// `additional_password`: valid beside the one of the row.
     pub additional_password: Option<Password>,
     /// `spiffe_id`, `x509_subject`, `x509_issuer`.
     pub certificate: Option<Box<Certificate>>,
+    /// `statements_per_sec`: so many statements of the user's clients are sent in a second.
+    pub statements_per_sec: Option<u32>,
 }
 
-/// What the certificate of a client must say, besides being signed by the authority of our clients.
-/// At least one is there.
+/// Names that the certificate of a client must have, besides being signed by the authority of our
+/// clients. At least one is there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificate {
     /// A URI among its alternative names.
@@ -29,6 +33,32 @@ pub struct Certificate {
     pub subject: Option<Box<str>>,
     /// Its issuer, likewise.
     pub issuer: Option<Box<str>>,
+}
+
+/// Treatment of a change that needs several partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PartitionChanges {
+    /// The change is refused.
+    #[default]
+    Refuse,
+    /// All of them make it, or none, by XA transactions.
+    Xa,
+}
+
+impl PartitionChanges {
+    fn take(members: &mut Map<String, Value>, refuse: &mut impl FnMut(String)) -> Self {
+        match members.remove("partition_changes") {
+            None => Self::default(),
+            Some(Value::String(word)) if word == "refuse" => Self::Refuse,
+            Some(Value::String(word)) if word == "xa" => Self::Xa,
+            Some(other) => {
+                refuse(format!(
+                    "has 'partition_changes', which must be \"refuse\" or \"xa\"; {other} is not"
+                ));
+                Self::default()
+            }
+        }
+    }
 }
 
 impl Attributes {
@@ -60,7 +90,14 @@ impl Attributes {
                 .ok()
         });
         let certificate = Certificate::take(&mut members, &mut refuse);
+        let statements_per_sec = members.remove("statements_per_sec").and_then(|value| {
+            let words = |words| refuse(format!("has 'statements_per_sec', which {words}"));
+            crate::rate(&value).map_err(words).ok()
+        });
+        let partition_changes = PartitionChanges::take(&mut members, &mut refuse);
         Some(Self {
+            partition_changes,
+            statements_per_sec,
             split: Split::take(&mut members, refuse),
             additional_password,
             certificate,
@@ -132,6 +169,29 @@ mod tests {
     }
 
     #[test]
+    fn changes_of_several_partitions_are_refused_unless_it_says_xa() {
+        let of = |json: &str| {
+            let (attributes, wrong) = taken(json);
+            (attributes.unwrap().partition_changes, wrong.concat())
+        };
+        let (refuse, none) = (PartitionChanges::Refuse, String::new());
+        assert_eq!(of("{}"), (refuse, none.clone()));
+        assert_eq!(
+            of(r#"{"partition_changes":"refuse"}"#),
+            (refuse, none.clone())
+        );
+        assert_eq!(
+            of(r#"{"partition_changes":"xa"}"#),
+            (PartitionChanges::Xa, none)
+        );
+        let words = r#"has 'partition_changes', which must be "refuse" or "xa"; true is not"#;
+        assert_eq!(
+            of(r#"{"partition_changes":true}"#),
+            (refuse, words.to_owned())
+        );
+    }
+
+    #[test]
     fn an_additional_password_has_the_spellings_of_the_column_in_hexadecimal() {
         let native = auth::native_text(&auth::native_stage2(b"new"));
         let crypt = format!("$A$005${}{}", "\u{1}".repeat(20), "h".repeat(43));
@@ -167,6 +227,26 @@ mod tests {
         ] {
             let (_, wrong) = taken(&format!(r#"{{"additional_password":{value}}}"#));
             assert_eq!(wrong, [format!("has 'additional_password', which {words}")]);
+        }
+    }
+
+    #[test]
+    fn a_rate_is_a_whole_number_of_statements() {
+        let rate = |json: &str| {
+            let (attributes, wrong) = taken(json);
+            (attributes.unwrap().statements_per_sec, wrong)
+        };
+        assert_eq!(
+            rate(r#"{"statements_per_sec":100}"#),
+            (Some(100), Vec::new())
+        );
+        assert_eq!(rate(r#"{"other":1}"#), (None, Vec::new()));
+        for (value, shown) in [("0", "0"), ("1000001", "1000001"), ("\"many\"", "\"many\"")] {
+            let (none, wrong) = rate(&format!(r#"{{"statements_per_sec":{value}}}"#));
+            let words = format!(
+                "has 'statements_per_sec', which must be from 1 to 1000000; {shown} is not"
+            );
+            assert_eq!((none, wrong), (None, vec![words]));
         }
     }
 

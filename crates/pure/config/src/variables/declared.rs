@@ -121,7 +121,7 @@ variables! {
     mysql_default_charset: charset = "utf8", Live, "Character set of a session whose client names one that is not known.";
     mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
     mysql_handle_unknown_charset: int(0..=2) = 1, Live, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
-    mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", NotYet, "What session_track_gtids is set to on connections to servers.";
+    mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", Live, "What session_track_gtids is set to on connections to servers; of hostgroups that a rule names in gtid_from_hostgroup it is OWN_GTID anyway.";
     mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
     mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, Live, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
     mysql_set_parser_algorithm: int(1..=2) = 2, Moot, "Which of ProxySQL's parsers reads SET statements; there is one here.";
@@ -147,7 +147,7 @@ variables! {
     mysql_throttle_connections_per_sec_to_hostgroup: int(1..=100000000) = 1000000, Live, "Connections that all cores together open per second to one hostgroup at most; 1000000 for no limit.";
     mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, Live, "Milliseconds between pings of idle connections.";
     mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
-    mysql_default_max_latency_ms: int(0..=1728000000) = 1000, NotYet, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
+    mysql_default_max_latency_ms: int(0..=1728000000) = 1000, Live, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
     mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, NotYet, "Servers a hostgroup must have before slow ones are avoided.";
     mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
     mysql_connpoll_reset_queue_length: int(0..=10000) = 50, Live, "Connections that may wait for their reset.";
@@ -221,8 +221,8 @@ variables! {
     mysql_eventslog_filesize: int(1048576..=1073741824) = 104857600, Live, "Bytes after which the next file is begun.";
     mysql_eventslog_default_log: int(0..=1) = 0, Live, "Whether statements are logged where their rule says nothing.";
     mysql_eventslog_format: int(1..=2) = 1, Live, "Form of that log: 1 binary, 2 JSON.";
-    mysql_auditlog_filename: text = "", NotYet, "Beginning of the names of the files that logins are logged to; empty for none.";
-    mysql_auditlog_filesize: int(1048576..=1073741824) = 104857600, NotYet, "Bytes after which the next file is begun.";
+    mysql_auditlog_filename: text = "", Live, "Beginning of the names of the files that clients are logged to when they come, are refused, or leave; empty for none.";
+    mysql_auditlog_filesize: int(1048576..=1073741824) = 104857600, Live, "Bytes after which the next file is begun.";
 
     // --- TLS to servers
     // -----------------------------------------------------------------------------------------
@@ -238,47 +238,48 @@ variables! {
     // -----------------------------------------------------------------------------------
     mysql_ldap_user_variable: text = "", NotYet, "User variable that tells a server the LDAP name of the client.";
     mysql_add_ldap_user_comment: text = "", NotYet, "Name under which the LDAP name of the client is added to statements as a comment.";
-    mysql_binlog_reader_connect_retry_msec: int(200..=120000) = 3000, NotYet, "Milliseconds between attempts to reach a server's binlog reader.";
+    mysql_gtid_settle_us: int(0..=1000000) = 2000, Live, "Microseconds after which a transaction that a binlog reader tells of counts as visible on its server (our own): a reader tells of it when it is in the log, and the engine commits behind that.";
+    mysql_binlog_reader_connect_retry_msec: int(200..=120000) = 3000, Live, "Milliseconds between attempts to reach a server's binlog reader.";
 
     // --- Monitoring
     // ---------------------------------------------------------------------------------------------
-    mysql_monitor_enabled: bool = true, NotYet, "Whether servers are watched.";
-    mysql_monitor_username: text = "monitor", NotYet, "User that the checks log in with.";
-    mysql_monitor_password: text = "monitor", NotYet, "Its password.";
-    mysql_monitor_history: int(1000..=604800000) = 7200000, NotYet, "Milliseconds that results of checks are kept.";
-    mysql_monitor_connect_interval: int(100..=604800000) = 120000, NotYet, "Milliseconds between checks of the login.";
-    mysql_monitor_connect_timeout: int(100..=600000) = 600, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_ping_interval: int(100..=604800000) = 8000, NotYet, "Milliseconds between pings.";
-    mysql_monitor_ping_timeout: int(100..=600000) = 1000, NotYet, "Milliseconds a ping may take.";
-    mysql_monitor_ping_max_failures: int(1..=1000000) = 3, NotYet, "Pings lost in a row after which a server is shunned.";
-    mysql_monitor_read_only_interval: int(100..=604800000) = 1000, NotYet, "Milliseconds between checks of read_only.";
-    mysql_monitor_read_only_timeout: int(100..=600000) = 800, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_read_only_max_timeout_count: int(1..=1000000) = 3, NotYet, "Such checks lost in a row after which a server counts as read-only.";
-    mysql_monitor_replication_lag_interval: int(100..=604800000) = 10000, NotYet, "Milliseconds between checks of the replication lag.";
-    mysql_monitor_replication_lag_timeout: int(100..=600000) = 1000, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_replication_lag_count: int(1..=10) = 1, NotYet, "Checks in a row that must find too much lag before a server is shunned.";
+    mysql_monitor_enabled: bool = true, Live, "Whether servers are watched.";
+    mysql_monitor_username: text = "monitor", Live, "User that the checks log in with.";
+    mysql_monitor_password: text = "monitor", Live, "Its password.";
+    mysql_monitor_history: int(1000..=604800000) = 7200000, Live, "Milliseconds that results of checks are kept.";
+    mysql_monitor_connect_interval: int(100..=604800000) = 120000, Live, "Milliseconds between checks of the login.";
+    mysql_monitor_connect_timeout: int(100..=600000) = 600, Live, "Milliseconds such a check may take.";
+    mysql_monitor_ping_interval: int(100..=604800000) = 8000, Live, "Milliseconds between pings.";
+    mysql_monitor_ping_timeout: int(100..=600000) = 1000, Live, "Milliseconds a ping may take.";
+    mysql_monitor_ping_max_failures: int(1..=1000000) = 3, Live, "Pings lost in a row after which a server is shunned.";
+    mysql_monitor_read_only_interval: int(100..=604800000) = 1000, Live, "Milliseconds between checks of read_only.";
+    mysql_monitor_read_only_timeout: int(100..=600000) = 800, Live, "Milliseconds such a check may take.";
+    mysql_monitor_read_only_max_timeout_count: int(1..=1000000) = 3, Live, "Such checks lost in a row after which a server counts as read-only.";
+    mysql_monitor_replication_lag_interval: int(100..=604800000) = 10000, Live, "Milliseconds between checks of the replication lag.";
+    mysql_monitor_replication_lag_timeout: int(100..=600000) = 1000, Live, "Milliseconds such a check may take.";
+    mysql_monitor_replication_lag_count: int(1..=10) = 1, Live, "Checks in a row that must find too much lag before a server is shunned.";
     mysql_monitor_replication_lag_group_by_host: bool = false, NotYet, "Whether a server in several hostgroups is asked once.";
-    mysql_monitor_replication_lag_use_percona_heartbeat: text = "", NotYet, "Table of pt-heartbeat to read the lag from; empty for SHOW REPLICA STATUS.";
-    mysql_monitor_slave_lag_when_null: int(0..=604800) = 60, NotYet, "Seconds that count as lag while replication does not run.";
-    mysql_monitor_groupreplication_healthcheck_interval: int(100..=604800000) = 5000, NotYet, "Milliseconds between checks of group replication.";
-    mysql_monitor_groupreplication_healthcheck_timeout: int(100..=600000) = 800, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_groupreplication_healthcheck_max_timeout_count: int(1..=10) = 3, NotYet, "Such checks lost in a row after which a server is set aside.";
-    mysql_monitor_groupreplication_max_transactions_behind_count: int(1..=10) = 3, NotYet, "Checks in a row that must find a member too far behind before it is set aside.";
-    mysql_monitor_groupreplication_max_transactions_behind_for_read_only: int(0..=2) = 1, NotYet, "Whom that concerns: 0 writers, 1 readers, 2 both.";
-    mysql_monitor_galera_healthcheck_interval: int(50..=604800000) = 5000, NotYet, "Milliseconds between checks of Galera nodes.";
-    mysql_monitor_galera_healthcheck_timeout: int(50..=600000) = 800, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_galera_healthcheck_max_timeout_count: int(1..=10) = 3, NotYet, "Such checks lost in a row after which a node is set aside.";
+    mysql_monitor_replication_lag_use_percona_heartbeat: text = "", Live, "Table of pt-heartbeat to read the lag from; empty for SHOW REPLICA STATUS.";
+    mysql_monitor_slave_lag_when_null: int(0..=604800) = 60, Live, "Seconds that count as lag while replication does not run.";
+    mysql_monitor_groupreplication_healthcheck_interval: int(100..=604800000) = 5000, Live, "Milliseconds between checks of group replication.";
+    mysql_monitor_groupreplication_healthcheck_timeout: int(100..=600000) = 800, Live, "Milliseconds such a check may take.";
+    mysql_monitor_groupreplication_healthcheck_max_timeout_count: int(1..=10) = 3, Live, "Such checks lost in a row after which a server is set aside.";
+    mysql_monitor_groupreplication_max_transactions_behind_count: int(1..=10) = 3, Live, "Checks in a row that must find a member too far behind before it is set aside.";
+    mysql_monitor_groupreplication_max_transactions_behind_for_read_only: int(0..=2) = 1, Live, "Whom that concerns: 0 writers, 1 readers, 2 both.";
+    mysql_monitor_galera_healthcheck_interval: int(50..=604800000) = 5000, Live, "Milliseconds between checks of Galera nodes.";
+    mysql_monitor_galera_healthcheck_timeout: int(50..=600000) = 800, Live, "Milliseconds such a check may take.";
+    mysql_monitor_galera_healthcheck_max_timeout_count: int(1..=10) = 3, Live, "Such checks lost in a row after which a node is set aside.";
     mysql_monitor_aws_rds_topology_discovery_interval: int(0..=100000) = 0, NotYet, "Checks of read_only between two looks for new RDS servers; 0 for never.";
     mysql_monitor_query_interval: int(100..=604800000) = 60000, NotYet, "Milliseconds between checks by a query.";
     mysql_monitor_query_timeout: int(100..=600000) = 100, NotYet, "Milliseconds such a check may take.";
     mysql_monitor_threads_min: int(2..=256) = 8, NotYet, "Threads that check at least.";
     mysql_monitor_threads_max: int(4..=1024) = 128, NotYet, "Threads that check at most.";
     mysql_monitor_threads_queue_maxsize: int(16..=1024) = 128, NotYet, "Checks that may wait for a thread.";
-    mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, NotYet, "Milliseconds that addresses of servers are remembered.";
-    mysql_monitor_local_dns_cache_refresh_interval: int(0..=604800000) = 60000, NotYet, "Milliseconds between renewals of those addresses.";
-    mysql_monitor_local_dns_resolver_queue_maxsize: int(16..=1024) = 128, NotYet, "Names that may wait for their address.";
+    mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, Live, "Milliseconds that addresses of servers are remembered; 0 for a look-up by whoever connects.";
+    mysql_monitor_local_dns_cache_refresh_interval: int(0..=604800000) = 60000, Live, "Milliseconds between renewals of those addresses.";
+    mysql_monitor_local_dns_resolver_queue_maxsize: int(16..=1024) = 128, Live, "Names that may wait for their address.";
     mysql_monitor_wait_timeout: bool = true, NotYet, "Whether the monitor's connections outlive the servers' wait_timeout.";
-    mysql_monitor_writer_is_also_reader: bool = true, NotYet, "Whether a writer stays in the reader hostgroup.";
+    mysql_monitor_writer_is_also_reader: bool = true, Live, "Whether a writer stays in the reader hostgroup.";
 
     // --- The admin port
     // -----------------------------------------------------------------------------------------
@@ -297,26 +298,28 @@ variables! {
 
     // --- History of the statistics
     // ------------------------------------------------------------------------------
-    admin_stats_mysql_connections: int(0..=300) = 60, NotYet, "Seconds between samples of the connections; 0 for none.";
-    admin_stats_mysql_connection_pool: int(0..=300) = 60, NotYet, "Seconds between samples of the pool; 0 for none.";
+    admin_stats_mysql_connections: int(0..=300) = 60, Live, "Seconds between samples of the connections; 0 for none.";
+    admin_stats_mysql_connection_pool: int(0..=300) = 60, Live, "Seconds between samples of the pool; 0 for none.";
     admin_stats_mysql_query_cache: int(0..=300) = 60, Live, "Seconds between samples of the cache, in stats_history.mysql_query_cache; 0 for none.";
     admin_stats_mysql_query_digest_to_disk: int(0..=86400) = 0, Live, "Seconds between copies of the digests to disk; 0 for none.";
-    admin_stats_system_cpu: int(0..=600) = 60, NotYet, "Seconds between samples of the processor time; 0 for none.";
-    admin_stats_system_memory: int(0..=600) = 60, NotYet, "Seconds between samples of the memory; 0 for none.";
-    admin_prometheus_memory_metrics_interval: int(0..=604800) = 61, NotYet, "Seconds between samples of the memory for Prometheus.";
+    admin_stats_system_cpu: int(0..=600) = 60, Live, "Seconds between samples of the processor time; 0 for none.";
+    admin_stats_system_memory: int(0..=600) = 60, Live, "Seconds between samples of the memory; 0 for none.";
+    admin_prometheus_memory_metrics_interval: int(0..=604800) = 61, Moot, "Seconds between ProxySQL's samples of the memory for Prometheus; here each scrape has its own.";
 
     // --- Web
     // ----------------------------------------------------------------------------------------------------
-    admin_restapi_enabled: bool = false, NotYet, "Whether the REST interface listens.";
-    admin_restapi_port: int(0..=65535) = 6070, NotYet, "Its port.";
-    admin_web_enabled: bool = false, NotYet, "Whether the dashboard listens.";
-    admin_web_port: int(0..=65535) = 6080, NotYet, "Its port.";
-    admin_web_verbosity: int(0..=10) = 0, NotYet, "How much the dashboard logs.";
+    admin_restapi_enabled: bool = false, Live, "Whether metrics are served over HTTP, at /metrics.";
+    admin_restapi_port: int(0..=65535) = 6070, Live, "Port of the metrics.";
+    admin_web_enabled: bool = false, Live, "Whether the web page is served, over HTTPS.";
+    admin_web_port: int(0..=65535) = 6080, Live, "Port of the web page.";
+    admin_web_verbosity: int(0..=10) = 0, Moot, "How much ProxySQL's web page logs; here the log has who comes in and what is done.";
 
     // --- Several proxies
     // ----------------------------------------------------------------------------------------
     admin_cluster_username: text = "", Live, "User that proxies log in to each other with.";
     admin_cluster_password: text = "", Live, "Its password.";
+    admin_cluster_store: text = "", Live, "Where the configuration of a fleet is kept: etcd://user:password@host:port,host:port/prefix. Empty: proxies ask each other. Every proxy has its own. Ours.";
+    admin_cluster_key_file: text = "", Live, "File with the key under which passwords are sealed in that store: 32 bytes of chance or more, the same on every proxy. Ours.";
     admin_cluster_check_interval_ms: int(10..=300000) = 1000, Live, "Milliseconds between looks at the other proxies.";
     admin_cluster_check_status_frequency: int(0..=10000) = 10, Live, "Looks between two at the status of the other proxies; 0 for none.";
     admin_cluster_mysql_servers_sync_algorithm: int(1..=3) = 1, Moot, "Which servers ProxySQL takes over; here what operators wrote is never mixed with what is observed, and only the former is taken over.";
@@ -346,8 +349,33 @@ variables! {
     sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";
     sqliteserver_read_only: bool = false, NotYet, "Whether the embedded SQLite server refuses to write.";
 
+    // --- ClickHouse behind a port of ours
+    // -----------------------------------------------------------------------
+    clickhouse_hostname: text = "127.0.0.1", Live, "Where ClickHouse is: a name or an address.";
+    clickhouse_port: int(1..=65535) = 9000, Moot, "ClickHouse's port of its own protocol; here it is asked over HTTP, at clickhouse-http_port.";
+    clickhouse_mysql_ifaces: interfaces = "127.0.0.1:6090", Restart, "Where clients of MySQL reach ClickHouse: ip:port or the absolute path of a Unix socket, separated by ';'.";
+    clickhouse_read_only: bool = false, Live, "Whether ClickHouse is asked to refuse what is more than reading (readonly = 2).";
+    clickhouse_protocol: choice("http") = "http", Live, "How ClickHouse is asked.";
+    clickhouse_http_port: int(1..=65535) = 8123, Live, "ClickHouse's port of HTTP, or of HTTPS with clickhouse-tls.";
+    clickhouse_tls: bool = false, Live, "Whether ClickHouse is asked over TLS.";
+    clickhouse_tls_ca: text = "", Live, "File of the authorities that may have signed the certificate of ClickHouse; empty takes any certificate.";
+    clickhouse_database: text = "default", Live, "Database of who names none, and of who names one that only MySQL has, such as information_schema.";
+    clickhouse_user: text = "default", Live, "Whom ClickHouse is asked as, unless clickhouse_user_settings says otherwise.";
+    clickhouse_password: text = "", Live, "His password.";
+    clickhouse_threads: int(1..=64) = 2, Restart, "Threads that serve the port of ClickHouse.";
+    clickhouse_max_block_rows: int(1..=65536) = 8192, Live, "Rows of a result that ClickHouse sends at once, and a client's thread has in memory.";
+
     // --- Ours
     // ---------------------------------------------------------------------------------------------------
+    admin_scheduler_running_max: int(1..=1000) = 16, Live, "Programs of the scheduler that run at once at most; one more is skipped.";
+    admin_scheduler_long_run_ms: int(0..=100000000) = 60000, Live, "Milliseconds after which a program of the scheduler that still runs is named in the log; 0 for never.";
+    admin_watchdog_ms: int(0..=3600000) = 3000, Live, "Milliseconds after which a core that has served nobody is named in the log; and one heartbeat of restart_on_missing_heartbeats; less than 1000 counts as 1000, 0 is no watchdog.";
+    admin_restapi_interface: text = "127.0.0.1", Live, "Address at which admin-restapi_port is served; 0.0.0.0 for every one.";
+    admin_web_interface: text = "127.0.0.1", Live, "Address at which admin-web_port is served; 0.0.0.0 for every one.";
+    admin_stats_history_digests_max: int(0..=1000000000) = 1000000, Live, "Rows that stats_history.history_mysql_query_digest has at most, the newest; 0 for no limit.";
+    admin_prometheus_digests: int(0..=1000) = 50, Live, "Digests that are metrics at most, those that took the most time; 0 for none.";
+    admin_health_port: int(0..=65535) = 0, Restart, "Port of 127.0.0.1 at which /live and /ready are answered over HTTP; 0 for none.";
+    mysql_upgrade_deadline_ms: int(0..=86400000) = 600000, Live, "Milliseconds that sessions have to go to the process that takes over, or to end by themselves.";
     mysql_shutdown_deadline_ms: int(0..=86400000) = 30000, Live, "Milliseconds that sessions have to end by themselves after SIGTERM.";
     mysql_protocol_compression_algorithms: choice("zlib,zstd,uncompressed" | "zlib,uncompressed" | "zstd,uncompressed" | "zlib,zstd" | "zlib" | "zstd") = "zlib,zstd,uncompressed", Live, "What clients are offered while mysql-have_compress is on; without 'uncompressed', a client that does not compress is refused.";
     mysql_protocol_compression_level: int(0..=9) = 3, Live, "Level of zlib for what is sent, to clients and to servers; 0 packs nothing.";
@@ -358,8 +386,21 @@ variables! {
     mysql_stmts_cache_max_MB: int(1..=65536) = 64, Live, "Megabytes of prepared statements remembered by text on each core; what clients have is kept beyond it.";
     mysql_query_digests_max_memory_MB: int(1..=65536) = 128, Live, "Megabytes that the rows of stats_mysql_query_digest take on a core at most; further digests are only counted in Millrace_digests_dropped.";
     mysql_eventslog_buffer_MB: int(1..=16384) = 64, Live, "Megabytes of statements that may wait, over all cores, to be written to the events log; further ones are only counted in Millrace_events_dropped.";
+    mysql_traces_endpoint: text = "", Live, "Collector that spans of statements are sent to, by OTLP over HTTP as JSON: http://host:4318/v1/traces; empty: nothing is traced. Ours.";
+    mysql_traces_per_million: int(0..=1000000) = 0, Live, "Of a million statements so many are traced, by chance. Ours.";
+    mysql_traces_slow_ms: int(0..=1209600000) = 0, Live, "Statements that take at least so many milliseconds are traced; 0: none for that reason. Ours.";
+    mysql_traces_parent: bool = true, Live, "Whether a statement is traced whose caller traces it, by the query attribute traceparent or a comment. Ours.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
+    mysql_sharding_max_partitions: int(0..=10000) = 100, Live, "Partitions of a sharded table that one statement may read; 0 for no limit.";
+    mysql_sharding_decisions: text = "", Live, "Table (schema.table) in which the outcome of changes of several partitions is written; empty: no such change is made.";
+    mysql_sharding_decisions_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup whose writer has that table.";
+    mysql_sharding_move_rows_per_second: int(0..=1000000000) = 20000, Live, "Rows a second that a partition that moves is copied with; 0 for no limit.";
+    mysql_sharding_move_rows_at_once: int(1..=100000) = 1000, Live, "Rows that are copied or compared at once when a partition moves.";
+    mysql_sharding_cut_over_ms_max: int(50..=60000) = 1000, Live, "Milliseconds for which statements wait at most when a partition that moves is cut over; else it is tried again later.";
     mysql_enable_bulk_execute: bool = true, Live, "Whether clients are offered the bulk execute of MariaDB, where the version that they are told is MariaDB's and every server that takes work is known to have it.";
+    mysql_relay_logins: bool = false, Live, "Whether, while mysql_users has no active row, clients log in at a server themselves: they get its greeting, and what proves their password goes there.";
+    mysql_relay_logins_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup of those servers, and of the sessions that come of it.";
+    mysql_relay_logins_beside_hostgroup: int(0..=2147483647) = 0, Live, "Another hostgroup: where the user has no idle connection to one of its servers, a client that was let in is asked for a second proof, for that server. That of mysql-relay_logins_hostgroup for none.";
     mysql_query_rewrite_check: bool = true, Live, "Whether LOAD refuses replacements of mysql_query_rewrite that neither MySQL nor MariaDB can parse; off where they go to servers of another dialect.";
     mysql_add_session_id_attribute: bool = false, Live, "Whether each statement carries the query attribute millrace_session_id to servers that know query attributes.";
 }

@@ -20,10 +20,10 @@ pub enum Effect {
     Live,
     /// When the proxy starts the next time.
     Restart,
-    /// It is accepted and kept, and does nothing yet.
+    /// A change is accepted and kept, and does nothing yet.
     NotYet,
-    /// It is accepted and kept for the scripts that set it; there is nothing here that it could
-    /// change.
+    /// A change is accepted and kept for the scripts that set the variable; there is nothing here
+    /// that it could change.
     Moot,
 }
 
@@ -39,7 +39,7 @@ impl Effect {
     }
 }
 
-/// What values a variable can have.
+/// Values that a variable can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -73,7 +73,7 @@ pub enum Kind {
 pub struct Variable {
     /// As `global_variables` has it: `mysql-wait_timeout`.
     pub name: &'static str,
-    /// What values it can have.
+    /// Values that the variable can have.
     pub kind: Kind,
     /// The value it has if nobody gives one.
     pub default: &'static str,
@@ -113,7 +113,7 @@ impl Variable {
         REGISTRY.iter().find(|variable| variable.name == name)
     }
 
-    /// What stands before the first `-`: `mysql`, `admin`, `sqliteserver`.
+    /// Returns what stands before the first `-`: `mysql`, `admin`, `sqliteserver`, `clickhouse`.
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.name.split_once('-').map_or("", |(family, _)| family)
@@ -131,7 +131,7 @@ impl Variable {
         format!("{}{effect}", self.about)
     }
 
-    /// What values it can have, in words that follow "must be": `from 0 to 10`.
+    /// Returns the variable's values in words that follow "must be": `from 0 to 10`.
     #[must_use]
     pub fn range(&self) -> String {
         match self.kind {
@@ -272,10 +272,17 @@ impl Variables {
             }
         }
         variables.fit_collation(&mut notices);
+        let collector = &variables.mysql_traces_endpoint;
+        if !collector.is_empty()
+            && let Err(words) = crate::Collector::parse(collector)
+        {
+            let name = "mysql-traces_endpoint";
+            refusals.add(|| name.into(), name, words);
+        }
         refusals.or((variables, notices.into_list()))
     }
 
-    /// What differs from `before` and takes effect at the next start only, in words.
+    /// Tells in words what differs from `before` and takes effect at the next start only.
     #[must_use]
     pub fn waiting_for_a_start(&self, before: &Self) -> Vec<String> {
         let waits = |variable: &&Variable| {
@@ -357,7 +364,10 @@ mod tests {
                 .unwrap_or_else(|refusal| panic!("{refusal}"));
             assert_eq!(checked, variable.default, "{}", variable.name);
             assert!(
-                matches!(variable.family(), "mysql" | "admin" | "sqliteserver"),
+                matches!(
+                    variable.family(),
+                    "mysql" | "admin" | "sqliteserver" | "clickhouse"
+                ),
                 "{}",
                 variable.name
             );
@@ -403,6 +413,7 @@ mod tests {
         let (first, notices) = built(&[
             ("mysql-multiplexing", "0"),
             ("mysql-default_session_track_gtids", "own_gtid"),
+            ("mysql-client_session_track_gtid", "0"),
             ("mysql-interfaces", "127.0.0.1:6033; /tmp/m.sock;"),
             ("admin-version", "9.9"),
             ("admin-read_only", "TRUE"),

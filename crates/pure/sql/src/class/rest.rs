@@ -7,7 +7,7 @@ use crate::reading::Against;
 use crate::words::{Kind, Token, unquote};
 use std::ops::Range;
 
-/// What the words after the first ones are looked at for.
+/// Things for which the words after the first ones are looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Rest {
     /// `name(` calls a function.
@@ -52,8 +52,30 @@ const QUOTED_LEN: usize = 9;
 /// Beyond so many bytes values are passed in a loop of their own.
 pub(super) const LONG: usize = 256;
 
-/// What makes one result of several.
+/// Words that make one result of several.
 const SETS: [&str; 4] = ["UNION", "EXCEPT", "INTERSECT", "MINUS"];
+
+/// Whether a word before `(` may be an aggregate of the servers' own, by the beginning of its name.
+fn makes_one_of_all(word: Token<'_>) -> bool {
+    let begins = |names: &[&str]| {
+        names.iter().any(|name| {
+            let there = word.text.get(..name.len());
+            there.is_some_and(|there| there.eq_ignore_ascii_case(name.as_bytes()))
+        })
+    };
+    match word.text.first().map(u8::to_ascii_uppercase) {
+        Some(b'A') => word.is("AVG"),
+        Some(b'B') => begins(&["BIT_"]),
+        Some(b'C') => word.is("COUNT"),
+        Some(b'G') => begins(&["GROUP_"]),
+        Some(b'H') => word.is("HAVING"),
+        Some(b'J') => begins(&["JSON_"]),
+        Some(b'M') => word.is_any(&["MIN", "MAX"]),
+        Some(b'S') => word.is_any(&["SUM", "STD"]) || begins(&["STDDEV", "ST_"]),
+        Some(b'V') => begins(&["VARIANCE", "VAR_"]),
+        _ => false,
+    }
+}
 
 impl<'a> Scan<'a> {
     /// Looks through what is left of this statement; whether it locks the rows that it reads for an
@@ -149,7 +171,7 @@ impl<'a> Scan<'a> {
         self.only_here(Against::Sequence);
     }
 
-    /// What follows is the name of something that the statement makes.
+    /// Whether what follows is the name of something that the statement makes.
     fn is_named(&self, before: &Range<usize>) -> bool {
         self.words
             .again(before)
@@ -166,7 +188,7 @@ impl<'a> Scan<'a> {
         self.words.again(before).is_some_and(belongs)
     }
 
-    /// What follows is the list of columns of a common table: `(a, b) AS (`.
+    /// Whether what follows is the list of columns of a common table: `(a, b) AS (`.
     fn is_common_table(&self) -> bool {
         let mut after = self.words.clone();
         after.next();
@@ -282,6 +304,7 @@ impl<'a> Scan<'a> {
             }
             return;
         }
+        self.class.groups |= makes_one_of_all(word);
         match word.text.first().map(u8::to_ascii_uppercase) {
             Some(b'G') if word.is("GET_LOCK") => self.leaves(Leaves::GET_LOCK),
             Some(b'R') if word.is_any(&["RELEASE_LOCK", "RELEASE_ALL_LOCKS"]) => {
@@ -382,6 +405,7 @@ impl<'a> Scan<'a> {
                 self.class.limits = true
             }
             Some(b'U' | b'E' | b'I' | b'M') if word.is_any(&SETS) => self.class.limits = true,
+            Some(b'H') if word.is("HAVING") => self.class.groups = true,
             Some(b'S') if word.is("SET") => rest.functions = true,
             Some(b'W') if word.is("WHERE") => rest.accounts = false,
             Some(b'W') if word.is("WITH") => self.class.selects = true,

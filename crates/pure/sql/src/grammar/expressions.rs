@@ -3,10 +3,10 @@
 use super::tokens::What;
 use super::{Read, Reader, Stop};
 
-/// What the expressions are for.
+/// Place of expressions in a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// What a SELECT selects.
+    /// List of what a SELECT selects.
     List,
     /// Behind WHERE or HAVING.
     Condition,
@@ -23,7 +23,7 @@ pub(super) enum Frame {
     Inside,
 }
 
-/// What may come next.
+/// Things that may come next in an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A value. `fresh`: no operator has come before it.
@@ -44,14 +44,14 @@ const OPERATORS: [&str; 9] = [
 ];
 /// Before a value.
 const PREFIXES: [&str; 5] = ["NOT", "DISTINCT", "DISTINCTROW", "ALL", "INTERVAL"];
-/// What no expression begins with.
+/// Words that no expression begins with.
 #[rustfmt::skip]
 const NEVER_FIRST: [&str; 42] = [
     "AND", "AS", "ASC", "BETWEEN", "BY", "CALL", "COLLATE", "CROSS", "DELETE", "DESC", "DIV", "ELSE", "FETCH", "FOR", "FROM", "GROUP", "HAVING",
     "IN", "INNER", "INTO", "IS", "JOIN", "LIKE", "LIMIT", "LOCK", "NATURAL", "ON", "OR", "ORDER", "OUTER", "PROCEDURE", "REGEXP", "RLIKE", "SELECT",
     "SET", "STRAIGHT_JOIN", "THEN", "UNION", "USING", "WHEN", "WHERE", "XOR",
 ];
-/// What ends expressions, besides signs.
+/// Words that end expressions; signs do, too.
 #[rustfmt::skip]
 const ENDS: [&str; 32] = [
     "BY", "CALL", "CROSS", "DELETE", "EXCEPT", "FETCH", "FOR", "FROM", "GROUP", "HAVING", "INNER", "INSERT", "INTERSECT", "INTO", "JOIN", "LEFT", "LIMIT",
@@ -354,7 +354,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What may stand between two values, if it does.
+    /// Passes what may stand between two values, if it does.
     fn operator(&mut self, cases: &mut Vec<bool>) -> Result<Option<State>, Stop> {
         let what = self.peek();
         Ok(Some(match what {

@@ -4,30 +4,30 @@ use super::expressions::{Frame, UNREAD};
 use super::tokens::What;
 use super::{Read, Reader, Stop};
 
-/// What may come next.
+/// Things that may come next in a list of tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A table.
     Wanted,
     /// An alias, or what joins the next table.
     Named,
-    /// What joins the next table.
+    /// A word that joins the next table.
     Aliased,
     /// Nobody knows.
     Open,
 }
 
-/// What ends a list of tables, besides signs.
+/// Words that end a list of tables; signs do, too.
 #[rustfmt::skip]
 const ENDS: [&str; 20] = [
     "EXCEPT", "FETCH", "FOR", "FROM", "GROUP", "HAVING", "INTERSECT", "INTO", "LIMIT", "LOCK", "MINUS", "ORDER", "PROCEDURE", "SELECT", "SET", "UNION",
     "VALUES", "WHERE", "WINDOW", "WITH",
 ];
-/// What may stand between two tables, before JOIN.
+/// Words that may stand between two tables, before JOIN.
 const BEFORE_JOIN: [&str; 7] = [
     "CROSS", "FULL", "INNER", "LEFT", "NATURAL", "OUTER", "RIGHT",
 ];
-/// What begins no table.
+/// Words that begin no table.
 const NEVER_FIRST: [&str; 24] = [
     "AND", "AS", "BY", "CROSS", "FETCH", "FROM", "GROUP", "HAVING", "IN", "INNER", "INTO", "IS",
     "JOIN", "LIKE", "LIMIT", "NATURAL", "ON", "OR", "ORDER", "SELECT", "SET", "UNION", "USING",

@@ -10,7 +10,7 @@ pub(super) struct Token<'a> {
     pub(super) start: usize,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What<'a> {
     /// A word that no server takes for a name.
@@ -74,7 +74,7 @@ const SYNTAX: &[&str] = &[
     "UTC_TIMESTAMP", "VALUE", "VERSIONING", "WAIT", "WEEK", "WINDOW", "WITHIN", "WORK", "YEAR", "YEAR_MONTH", "ZONE",
 ];
 
-/// What brings a grammar of its own. Sorted.
+/// Words that bring a grammar of their own. Sorted.
 const STRANGE: &[&str] = &[
     "BEGIN",
     "CONNECT",
@@ -140,7 +140,7 @@ pub(super) fn of(text: &str) -> Option<Vec<Token<'_>>> {
     parts.is_sound().then_some(tokens)
 }
 
-/// What an unquoted word is; `None` if it brings a grammar of its own.
+/// Returns what an unquoted word is; `None` if it brings a grammar of its own.
 fn word_of(word: &str) -> Option<What<'_>> {
     if word.len() >= WORD_MAX || !word.is_ascii() {
         return Some(What::Name);

@@ -14,7 +14,7 @@ const ENDED_ANYWAY_MAX: usize = 16 << 10;
 /// So many unpackers of each kind are kept for the next frames.
 const KEPT_MAX: usize = 4;
 
-/// What packs and unpacks, lent to whoever has a frame in hand: each is large, and a silent
+/// Packers and unpackers, lent to whoever has a frame in hand: each is large, and a silent
 /// connection needs none.
 #[derive(Default)]
 pub struct Codecs {
@@ -124,7 +124,7 @@ pub(super) enum Decoder {
     Zstd(Box<zstd::stream::raw::Decoder<'static>>),
 }
 
-/// What one step of unpacking has done.
+/// Result of one step of unpacking.
 pub(super) struct Step {
     pub(super) used: usize,
     pub(super) made: usize,

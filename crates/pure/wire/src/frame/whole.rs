@@ -87,7 +87,7 @@ impl std::fmt::Debug for Large {
 enum Encoder {
     Zlib(Box<Compress>),
     Zstd(Box<zstd::stream::raw::Encoder<'static>>),
-    /// It is not packed.
+    /// No encoder: the frame is not packed.
     None,
 }
 

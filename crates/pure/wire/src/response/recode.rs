@@ -31,7 +31,7 @@ pub struct Recode {
     response: Response,
     server: Caps,
     client: Caps,
-    /// What is added to the server's sequence numbers.
+    /// Number that is added to the server's sequence numbers.
     shift: u8,
     /// Number of the packet that was written last.
     last_seq: u8,
@@ -57,17 +57,17 @@ pub struct Recode {
     /// SERVER_PS_OUT_PARAMS and what comes with it, of the server's EOF before the rows: MySQL's
     /// EOF behind them does not say so again.
     out_params: u16,
-    /// What is kept back, from an EOF on whose flags are not known, or from a number of columns on
-    /// whose definitions are not all here.
+    /// Bytes that are kept back: from an EOF on whose flags are not known, or from a number of
+    /// columns on whose definitions are not all here.
     kept: Vec<u8>, // <= KEPT_LEN_MAX and one chunk
-    /// What the client remembers of the columns of what is executed, and whether it needs not be
-    /// told the same again.
+    /// Columns of what is executed, as the client remembers them, and whether it needs not be told
+    /// the same again.
     spare: Option<Spare>,
     /// Where in what is written the flags of that EOF are, and how many rows there were before it.
     open: Option<Open>,
 }
 
-/// What the client remembers of columns.
+/// Columns that the client remembers.
 #[derive(Debug, Clone, Copy)]
 struct Spare {
     told: Option<Outline>,
@@ -189,12 +189,12 @@ impl Recode {
         });
     }
 
-    /// What the client remembers of them now.
+    /// Returns what the client remembers now of the columns of what is executed.
     pub fn told(&self) -> Option<Outline> {
         self.spare.and_then(|spare| spare.told)
     }
 
-    /// What was asked is a CALL, if it is run.
+    /// Notes that what was asked is a CALL, if it is run.
     pub fn of_a_call(&mut self) {
         self.call = matches!(self.response.expect, Expect::Query | Expect::Execute);
     }
@@ -286,8 +286,8 @@ impl Recode {
         Ok(followed)
     }
 
-    /// What the response said; its positions are those of the server's bytes, and its last sequence
-    /// number is the server's.
+    /// Returns what the response said; its positions are those of the server's bytes, and its last
+    /// sequence number is the server's.
     pub fn response(&self) -> &Response {
         &self.response
     }
@@ -309,7 +309,7 @@ struct Copy<'a> {
     out: &'a mut Vec<u8>,
     server: Caps,
     client: Caps,
-    /// It answers an execution: a cursor may be opened.
+    /// Whether the response answers an execution: a cursor may be opened.
     executes: bool,
     shift: &'a mut u8,
     last_seq: &'a mut u8,
@@ -335,7 +335,7 @@ impl Copy<'_> {
         packet::append_with(self.out, &mut seq, fill);
     }
 
-    /// What an OK or EOF said; [`Response::take`] has read it before, so it can be read.
+    /// Reads what an OK or EOF said; [`Response::take`] has read it before, so it can be read.
     fn said<'p>(&self, payload: &'p [u8]) -> ok::Ok<'p> {
         let said = match ok::Ok::read(payload, self.server) {
             Ok(ok) if payload.len() >= 7 => ok,
@@ -382,7 +382,7 @@ impl Copy<'_> {
         });
     }
 
-    /// What was prepared, likewise.
+    /// Writes what was prepared, for a client that may want to hear whether definitions follow.
     fn prepared(&mut self, payload: &[u8], seq: u8) {
         let follow = if caps::has(self.server, caps::OPTIONAL_METADATA) {
             payload.get(PREPARED_LEN).copied()

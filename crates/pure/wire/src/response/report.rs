@@ -91,7 +91,7 @@ impl Response {
         self.said.changes_lost
     }
 
-    /// What was prepared.
+    /// Returns the statement that was prepared.
     pub fn prepared(&self) -> Option<Prepared> {
         self.said.prepared
     }
@@ -113,8 +113,8 @@ impl Response {
         self.tail_start
     }
 
-    /// What the last packet of the response said, if it was an OK or EOF: to write it anew for a
-    /// client with other caps.
+    /// Returns what the last packet of the response said, if it was an OK or EOF: to write it anew
+    /// for a client with other caps.
     pub fn tail(&self) -> Option<Tail<'_>> {
         let plain = ok::Ok {
             affected: self.said.affected_last,

@@ -24,7 +24,7 @@ pub struct Sift {
     back: Vec<u8>, // <= HEADER_LEN + TAKEN_LEN_MAX
 }
 
-/// What is to be passed on.
+/// Bytes that are to be passed on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Sifted {
     /// So many bytes of the chunk, as they are.
@@ -166,9 +166,9 @@ struct Found {
 enum How {
     /// Behind it a byte says that definitions follow.
     WithByte,
-    /// It is a definition in the client's form.
+    /// Definition in the client's form.
     Defined,
-    /// It tells the session changes that were wished for.
+    /// Packet that tells the session changes that were wished for.
     WithWished,
 }
 

@@ -6,14 +6,14 @@ use crate::Malformed;
 use crate::caps::Caps;
 use crate::packet::{self, HEADER_LEN};
 
-/// What the rows of a response come to. Definitions and the packets between results do not count.
+/// Sums over the rows of a response. Definitions and the packets between results do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowSum {
     /// Rows; one of 16 MiB or more counts once for each of its packets.
     pub rows: u64,
-    /// The same for the same rows in the same order.
+    /// Checksum that is the same for the same rows in the same order.
     pub ordered: u64,
-    /// The same for the same rows in any order.
+    /// Checksum that is the same for the same rows in any order.
     pub unordered: u64,
 }
 
@@ -52,7 +52,7 @@ impl Summed {
         &self.response
     }
 
-    /// What its rows come to so far.
+    /// Returns the sums over the response's rows so far.
     #[must_use]
     pub const fn sum(&self) -> RowSum {
         self.rows.sum

@@ -1,0 +1,46 @@
+//! A statement whose rows are those of several partitions, read or changed.
+
+use gather::Recipe;
+use std::fmt;
+
+/// Texts that are asked of partitions, and what becomes of the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gather {
+    /// Texts that are asked, partition by partition.
+    pub parts: Vec<Part>,
+    /// How the results become one; none for a change, which all make or none.
+    pub recipe: Option<Recipe>,
+    /// Nothing takes it back: one partition does it after another.
+    pub in_turn: bool,
+    /// Every partition of the table is among them.
+    pub all: bool,
+    /// The first table that it names, by its number in the map.
+    pub table: u32,
+    /// Each part is the same change of another copy of a reference table.
+    pub copies: bool,
+}
+
+/// A partition, or several that share a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The hostgroup that has it.
+    pub writer: u32,
+    /// Where it is read: there, or by its readers.
+    pub hostgroup: u32,
+    /// For people, as `table.partition`.
+    pub partitions: Box<str>,
+    /// Text that is sent.
+    pub text: Box<[u8]>,
+}
+
+impl fmt::Display for Gather {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            let (partitions, hostgroup) = (&part.partitions, part.hostgroup);
+            let text = String::from_utf8_lossy(&part.text);
+            let on = if self.recipe.is_some() { "from" } else { "at" };
+            write!(f, "; {partitions} {on} hostgroup {hostgroup}: {text}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! Tables that are spread over partitions: the map chooses the hostgroup, whatever rules, hints and
+//! the split have found; they choose only between its writer and its readers.
+//!
+//! Rules, rewriting, firewall and mirror see the logical statement. What its partition is sent is put
+//! in last.
+
+use crate::several::{Gather, Part};
+use crate::split::{self, Stays};
+use crate::trace::Trace;
+use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
+use config::{Memo, PartitionChanges, Split, SpreadWidth};
+use shards::{Facts, Leg, Routed, Spread};
+use sql::bound::Bound;
+use sql::tree::DoubleQuotes;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Word of the map about a statement.
+#[derive(Debug)]
+pub(crate) enum Sharded {
+    /// Nothing: it names no table of it.
+    No,
+    /// The statement goes there.
+    To(To),
+    /// Its rows are those of several partitions.
+    Gathered(Box<Gather>),
+    /// The statement is refused, in these words; it names the table of this number.
+    Refused(u32, String),
+}
+
+/// The partition of a statement.
+#[derive(Debug)]
+pub(crate) struct To {
+    /// The first table that it names, by its number in the map.
+    table: u32,
+    writer: u32,
+    /// The partitions, for people.
+    partitions: String,
+    /// Text that is sent, if that is not what was asked.
+    text: Option<Box<[u8]>>,
+}
+
+/// Asks the map, once rules have rewritten the statement.
+#[inline]
+pub(crate) fn look<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
+    if case.snapshot.shards.is_empty() || case.statement.guarded != Guarded::Text {
+        return Sharded::No;
+    }
+    ask(plan, case, trace)
+}
+
+#[inline(never)]
+fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
+    let (session, statement) = (case.session, case.statement);
+    let asked = plan.remade().unwrap_or(statement.text);
+    let quotes = match session.split.ansi_quotes.may_be() {
+        true => DoubleQuotes::Unsure,
+        false => DoubleQuotes::Strings,
+    };
+    let literals: Option<Vec<_>> = statement
+        .parameters
+        .map(|values| values.iter().map(Bound::literal).collect());
+    let facts = Facts {
+        schema: session.schema,
+        lexing: session.split.lexing,
+        quotes,
+        comment: statement.comment,
+        parameters: literals.as_deref(),
+        prepares: statement.prepares,
+    };
+    let map = &case.snapshot.shards;
+    let routed = shards::spread(map, asked, &facts);
+    let (asked, routed) = match statement.parameters.filter(|_| is_wide(&routed)) {
+        None => (Cow::Borrowed(asked), routed),
+        // Several partitions are told the values in the text.
+        Some(values) => match with_values(asked, &facts, values) {
+            Ok(text) => {
+                let facts = Facts {
+                    parameters: None,
+                    ..facts
+                };
+                let routed = shards::spread(map, &text, &facts);
+                (Cow::Owned(text), routed)
+            }
+            Err(words) => return Sharded::Refused(routed.table, words),
+        },
+    };
+    if routed.spread == Spread::Plain {
+        return Sharded::No;
+    }
+    for reason in &routed.reasons {
+        trace.saw("map", || reason.clone());
+    }
+    trace.saw("map", || routed.spread.to_string());
+    if !routed.writes && is_wide(&routed) {
+        trace.saw("gather", || {
+            gather::told(&asked, facts.lexing, facts.quotes)
+        });
+    }
+    outcome(&routed, &asked, case, &facts)
+}
+
+/// Whether it needs several partitions.
+const fn is_wide(routed: &Routed) -> bool {
+    matches!(routed.spread, Spread::Some(_) | Spread::All(_))
+}
+
+/// A statement with the values of its `?` put in.
+fn with_values(asked: &[u8], facts: &Facts<'_>, values: &[Bound]) -> Result<Vec<u8>, String> {
+    let tree = sql::tree::tree(asked, facts.lexing, facts.quotes);
+    let text = tree.and_then(|tree| sql::bound::put_in(asked, &tree, facts.lexing, values));
+    text.ok_or_else(|| {
+        "with these values it needs several partitions, and a value cannot be written out for certain, or is a number of ORDER BY, GROUP BY or LIMIT; compare the key with one value, or send it as a text".into()
+    })
+}
+
+/// Tells what the map says of a statement: what reads may go to several partitions; a change, where
+/// the user has said how.
+pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Facts<'_>) -> Sharded {
+    let several = |legs: &[Leg]| {
+        let words = match (routed.parameters, routed.writes) {
+            (0, false) => match gathered(legs, asked, (case, facts), routed) {
+                Ok(gather) => return Sharded::Gathered(Box::new(gather)),
+                Err(words) => words,
+            },
+            (0, true) => match changed(legs, asked, case, routed) {
+                Ok(gather) => return Sharded::Gathered(Box::new(gather)),
+                Err(words) => words,
+            },
+            _ => "the value of its ? is not known here, and several partitions may have it; send it with the key written out"
+                .into(),
+        };
+        Sharded::Refused(routed.table, words)
+    };
+    match &routed.spread {
+        Spread::Plain => Sharded::No,
+        Spread::Refused(words) => Sharded::Refused(routed.table, words.clone()),
+        Spread::Some(legs) | Spread::All(legs) => several(legs),
+        Spread::Point(leg) => Sharded::To(To {
+            table: routed.table,
+            writer: leg.hostgroup,
+            partitions: leg.partitions.join(" and "),
+            text: (!leg.cuts.is_empty()).then(|| leg.text(asked).into()),
+        }),
+    }
+}
+
+/// Whether so many partitions are too many.
+fn too_wide(legs: &[Leg], case: Case<'_>, does: &str) -> Result<(), String> {
+    let widest = usize::try_from(case.snapshot.variables.mysql_sharding_max_partitions)
+        .unwrap_or(usize::MAX);
+    if widest > 0 && legs.len() > widest {
+        return Err(format!(
+            "it {does} {} partitions, and mysql-sharding_max_partitions allows {widest}; name the key in its WHERE",
+            legs.len()
+        ));
+    }
+    Ok(())
+}
+
+/// The part of a leg that is sent this.
+fn part(leg: &Leg, text: Vec<u8>) -> Part {
+    Part {
+        writer: leg.hostgroup,
+        hostgroup: leg.hostgroup,
+        partitions: leg.partitions.join(" and ").into(),
+        text: text.into(),
+    }
+}
+
+/// A change that all of these partitions make, or none.
+fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Result<Gather, String> {
+    let several = legs.len();
+    if !routed.in_turn && case.session.user.partition_changes() == PartitionChanges::Refuse {
+        return Err(format!(
+            "it changes {several} partitions, and one is all that a change of this user can have; name the key in its WHERE, say it for each partition with the hint hscale.partition(table) = 'name', or have an operator set partition_changes to xa in the user's attributes"
+        ));
+    }
+    too_wide(legs, case, "changes")?;
+    let is_alone = legs.iter().all(|leg| leg.hostgroup == legs[0].hostgroup);
+    if !is_alone && !routed.in_turn && case.snapshot.variables.decisions().is_none() {
+        return Err(format!(
+            "it changes {several} partitions, and no table is named in which the outcome would be written; set mysql-sharding_decisions to schema.table"
+        ));
+    }
+    Ok(Gather {
+        parts: legs.iter().map(|leg| part(leg, leg.text(asked))).collect(),
+        recipe: None,
+        in_turn: routed.in_turn,
+        all: matches!(routed.spread, Spread::All(_)),
+        table: routed.table,
+        copies: routed.copies,
+    })
+}
+
+/// Rows of these partitions, put together.
+fn gathered(
+    legs: &[Leg],
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Result<Gather, String> {
+    let tree = sql::tree::tree(asked, facts.lexing, facts.quotes)
+        .ok_or("it is not understood whole, and several partitions have rows of it")?;
+    let recipe = ::gather::recipe(asked, &tree)?;
+    // Each partition runs it by itself, and no connection of the session's.
+    let class = facts.lexing.class(asked);
+    sql::reading(&class, asked, facts.lexing, |_| false).map_err(|why| {
+        format!("{why}, and rows of several partitions are put together outside of the session's connections; name the key in its WHERE")
+    })?;
+    too_wide(legs, case, "reads")?;
+    let parts = legs.iter().map(|leg| part(leg, recipe.text(leg, asked)));
+    Ok(Gather {
+        parts: parts.collect(),
+        recipe: Some(recipe),
+        in_turn: false,
+        all: matches!(routed.spread, Spread::All(_)),
+        table: routed.table,
+        copies: false,
+    })
+}
+
+/// Sends it to its partition's hostgroup: to the writer, or to the readers where a rule or hint has
+/// said so. A transaction or the session's state on another hostgroup is in the way.
+#[inline]
+pub(crate) fn lead<T: Trace>(
+    plan: &mut Plan,
+    sharded: &mut Sharded,
+    case: Case<'_>,
+    trace: &mut T,
+) {
+    let (table, led) = match sharded {
+        Sharded::To(to) => (to.table, led(plan, to, case, trace)),
+        Sharded::Gathered(gather) => (gather.table, led_all(plan, gather, case, trace)),
+        Sharded::No | Sharded::Refused(..) => return,
+    };
+    if let Err(words) = led {
+        *sharded = Sharded::Refused(table, words);
+    }
+}
+
+/// Each part goes to its own hostgroup: to the readers, if nothing says that it must be fresh.
+#[inline(never)]
+fn led_all<T: Trace>(
+    plan: &mut Plan,
+    gather: &mut Gather,
+    case: Case<'_>,
+    trace: &mut T,
+) -> Result<(), String> {
+    let session = case.session;
+    let several = gather.parts.len();
+    let is_change = gather.recipe.is_none();
+    let does = if is_change { "changes" } else { "reads" };
+    if let Some(open) = session.in_transaction.filter(|_| session.begun) {
+        return Err(format!(
+            "it {does} {several} partitions, and a transaction is open on hostgroup {open}; end it first: that is done outside of transactions"
+        ));
+    }
+    if is_change && !session.autocommit {
+        return Err(format!(
+            "it changes {several} partitions, and with autocommit = 0 that would begin a transaction; set autocommit = 1 first"
+        ));
+    }
+    if let Some(locked) = session.locked {
+        return Err(format!(
+            "it {does} {several} partitions, and what the session holds is on hostgroup {locked}; give it back first"
+        ));
+    }
+    // What must be fresh is read where it was written.
+    let is_fresh =
+        plan.why.by == By::Fresh || plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some();
+    let may_read = !is_change && !is_fresh && session.user.split() != Some(None);
+    for part in &mut gather.parts {
+        plan.send_to(part.writer, By::Shard);
+        let of_writer = case.snapshot.servers.hostgroup(part.writer);
+        let split = of_writer.and_then(|hostgroup| hostgroup.attributes.split.as_ref());
+        if let Some(split) = split.filter(|_| may_read) {
+            // No transaction is open: each part is one of its own.
+            let alone = SessionFacts {
+                in_transaction: None,
+                autocommit: true,
+                ..*session
+            };
+            let alone = Case {
+                session: &alone,
+                ..case
+            };
+            read(plan, split, alone, trace);
+        }
+        part.hostgroup = plan.hostgroup();
+    }
+    plan.gtid_from_hostgroup = None;
+    plan.bounds = None;
+    // What is kept would outlive the writes to its partitions.
+    plan.uncache();
+    let reader = gather
+        .parts
+        .iter()
+        .find(|part| part.hostgroup != part.writer);
+    let by = reader.map_or(By::Shard, |part| By::ShardRead(part.writer));
+    if let Some(first) = gather.parts.first() {
+        plan.send_to(first.hostgroup, by);
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn led<T: Trace>(plan: &mut Plan, to: &To, case: Case<'_>, trace: &mut T) -> Result<(), String> {
+    let Case {
+        snapshot, session, ..
+    } = case;
+    let (wanted, wanted_by, writer) = (plan.hostgroup(), plan.why.by, to.writer);
+    let is_said = matches!(plan.why.by, By::Rule(_) | By::Hint | By::Script);
+    let of_writer = snapshot.servers.hostgroup(writer);
+    let split = of_writer.and_then(|hostgroup| hostgroup.attributes.split.as_ref());
+    let is_reader = is_said && split.is_some_and(|split| split.read_hostgroup == wanted);
+    if !is_reader {
+        if is_said && wanted != writer {
+            trace.saw("map", || {
+                format!(
+                    "hostgroup {wanted} is left out: it is neither {writer} nor the readers of it"
+                )
+            });
+        }
+        plan.send_to(writer, By::Shard);
+        // What a rule or hint has said, or what must be fresh, is not split.
+        let is_free = !is_said && wanted_by != By::Fresh && session.user.split() != Some(None);
+        if let Some(split) = split.filter(|_| is_free) {
+            read(plan, split, case, trace);
+        }
+    }
+    // Writes of a hostgroup elsewhere are not what this one can have.
+    plan.gtid_from_hostgroup = plan.gtid_from_hostgroup.filter(|source| *source == writer);
+    let there = plan.hostgroup();
+    let open = session
+        .in_transaction
+        .filter(|_| session.begun && session.user.transaction_persistent);
+    if let Some(open) = open.filter(|open| *open != there) {
+        return Err(format!(
+            "a transaction is open on hostgroup {open}, and {} is on hostgroup {there}; end it first, or begin it there with /* hostgroup={there} */ BEGIN",
+            to.partitions
+        ));
+    }
+    if let Some(locked) = session.locked.filter(|locked| *locked != there) {
+        return Err(format!(
+            "what the session holds is on hostgroup {locked}, and {} is on hostgroup {there}; give it back first",
+            to.partitions
+        ));
+    }
+    Ok(())
+}
+
+/// To the readers of the writer, if it only reads.
+fn read<T: Trace>(plan: &mut Plan, split: &Split, case: Case<'_>, trace: &mut T) {
+    let writer = plan.hostgroup();
+    let verdict = split::may_read(plan, split, case.session, case.statement);
+    if verdict.is_ok() {
+        plan.send_to(split.read_hostgroup, By::ShardRead(writer));
+    }
+    if matches!(verdict, Err(Stays::Wrote(_))) {
+        plan.uncache();
+    }
+    trace.saw("read/write split", || match verdict {
+        Ok(()) => format!("hostgroup {}: it only reads", split.read_hostgroup),
+        Err(why) => format!("hostgroup {writer}, to the writer: {why}"),
+    });
+}
+
+/// A transaction that is open keeps a statement where it is, as [`transaction::stay`] has it; one that
+/// is about to begin does so at its partition.
+#[inline]
+pub(crate) fn stay<T: Trace>(
+    plan: &mut Plan,
+    sharded: &Sharded,
+    session: &SessionFacts<'_>,
+    trace: &mut T,
+) {
+    match sharded {
+        Sharded::Gathered(_) => {}
+        Sharded::To(_) if !session.begun => {
+            let begins = SessionFacts {
+                in_transaction: None,
+                ..*session
+            };
+            transaction::stay(plan, &begins, trace);
+        }
+        _ => transaction::stay(plan, session, trace),
+    }
+}
+
+/// Answers what is refused with the sentence, unless a rule has an answer.
+pub(crate) fn refuse(
+    plan: &mut Plan,
+    sharded: &Sharded,
+    session: &SessionFacts<'_>,
+    asked: &Statement<'_>,
+) {
+    if let Sharded::Refused(_, words) = sharded
+        && plan.answer.is_none()
+    {
+        let asked = String::from_utf8_lossy(asked.text);
+        let shown: String = asked.chars().take(QUERY_SHOWN_MAX).collect();
+        let words = format!("HSCALE-1000: {words} - query was '{shown}'");
+        plan.send_to(session.user.default_hostgroup, By::Shard);
+        plan.answer = Some(Answer::NotSupported(Arc::from(words)));
+    }
+}
+
+/// Characters of a statement that an error shows.
+const QUERY_SHOWN_MAX: usize = 200;
+
+/// Counts a statement that names a sharded table; one that is prepared is counted when it is executed.
+#[inline(never)]
+fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>) {
+    let Some(memo) = memo.filter(|_| !case.statement.prepares) else {
+        return;
+    };
+    let (number, width) = match sharded {
+        Sharded::No => return,
+        Sharded::To(to) => (to.table, SpreadWidth::Point),
+        Sharded::Gathered(gather) if gather.all => {
+            (gather.table, SpreadWidth::All(gather.parts.len()))
+        }
+        Sharded::Gathered(gather) => (gather.table, SpreadWidth::Some(gather.parts.len())),
+        // A rule has another answer.
+        Sharded::Refused(..) if !matches!(plan.answer, Some(Answer::NotSupported(_))) => return,
+        Sharded::Refused(number, _) => (*number, SpreadWidth::Refused),
+    };
+    if let Some(table) = case.snapshot.shards.numbered(number) {
+        memo.count_spread(table, width);
+    }
+}
+
+/// Puts in what partitions are sent, unless it was prepared so.
+pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Option<&mut Memo>) {
+    if matches!(sharded, Sharded::No) {
+        return;
+    }
+    count(plan, &sharded, case, memo);
+    match sharded {
+        Sharded::Gathered(gather) => plan.gather = Some(gather),
+        Sharded::To(To {
+            text, partitions, ..
+        }) => {
+            plan.partitions = Some(Box::new(partitions.into()));
+            if let Some(text) = text.filter(|text| case.statement.prepared != Some(&**text)) {
+                plan.leg.statement = Text::Rewritten(text);
+            }
+        }
+        Sharded::No | Sharded::Refused(..) => {}
+    }
+}

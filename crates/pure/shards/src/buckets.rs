@@ -1,0 +1,135 @@
+//! Buckets of a partition: single ones and ranges, and which partition has a bucket.
+
+use crate::function::{Bucket, Function};
+use crate::key::{Key, Reading, Value};
+use sql::tree::Literal;
+use std::borrow::Cow;
+
+/// Buckets from one to another, both included; open where there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) low: Option<Bucket>,
+    pub(crate) high: Option<Bucket>,
+}
+
+impl Span {
+    fn one(bucket: Bucket) -> Self {
+        Self {
+            low: Some(bucket.clone()),
+            high: Some(bucket),
+        }
+    }
+
+    /// Whether the two have a bucket in common.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let before = |high: &Option<Bucket>, low: &Option<Bucket>| matches!((high, low), (Some(high), Some(low)) if high < low);
+        !before(&self.high, &other.low) && !before(&other.high, &self.low)
+    }
+
+    /// How many numbers it has in common with a range of them.
+    pub(crate) fn covers(&self, low: i128, high: i128) -> u128 {
+        let bound = |bucket: &Option<Bucket>, open: i128| match bucket {
+            Some(Bucket::Number(number)) => *number,
+            _ => open,
+        };
+        let from = bound(&self.low, low).max(low);
+        let to = bound(&self.high, high).min(high);
+        if from > to {
+            return 0;
+        }
+        to.abs_diff(from).saturating_add(1)
+    }
+}
+
+/// Reads `partition_value`: one bucket, or for functions of numbers and ranges several with commas
+/// between them, each `a`, `a..b`, `a..` or `..b`.
+///
+/// # Errors
+/// A predicate: why it is none.
+pub(crate) fn spans(text: &str, function: &Function, key: Key) -> Result<Vec<Span>, String> {
+    let several = match function {
+        Function::List
+        | Function::Range
+        | Function::Mod(_)
+        | Function::Div(_)
+        | Function::Hash(_) => true,
+        Function::None => matches!(key, Key::Number { .. }),
+        Function::Prefix(_) | Function::Date(_) | Function::Lua(_) => false,
+    };
+    let ranges = several && !matches!(function, Function::List);
+    let pieces: Vec<&str> = match several {
+        true => text.split(',').map(str::trim).collect(),
+        false => vec![text],
+    };
+    let one = |piece: &str| bucket(piece, function, key);
+    let span = |piece: &&str| match piece.split_once("..").filter(|_| ranges) {
+        None => one(piece).map(Span::one),
+        Some((low, high)) => {
+            let end = |piece: &str| match piece.trim() {
+                "" => Ok(None),
+                piece => one(piece).map(Some),
+            };
+            let (low, high) = (end(low)?, end(high)?);
+            if let (Some(low), Some(high)) = (&low, &high)
+                && low > high
+            {
+                return Err(format!("has a range that ends before it begins: '{piece}'"));
+            }
+            Ok(Span { low, high })
+        }
+    };
+    pieces.iter().map(span).collect()
+}
+
+/// One bucket as the operator writes it.
+fn bucket(text: &str, function: &Function, key: Key) -> Result<Bucket, String> {
+    let number = || {
+        let number = text.trim().parse::<i128>();
+        number
+            .map_err(|_| format!("must be a number, as {function} makes numbers; '{text}' is none"))
+    };
+    match function {
+        Function::Mod(_) | Function::Hash(_) => {
+            let number = number()?;
+            let buckets = function.buckets().unwrap_or_default();
+            if !(0..i128::from(buckets)).contains(&number) {
+                return Err(format!(
+                    "must be from 0 to {}, as {function} makes no other bucket; '{text}' is not",
+                    buckets.saturating_sub(1)
+                ));
+            }
+            Ok(Bucket::Number(number))
+        }
+        Function::Div(_) => number().map(Bucket::Number),
+        // The bucket as the script says it.
+        Function::Lua(_) => Ok(Bucket::Text(text.as_bytes().to_vec())),
+        Function::Date(format) => {
+            let sample = crate::key::Moment([2000; 6]).formatted(format);
+            if sample.is_empty() || text.is_empty() || !text.is_ascii() {
+                return Err(format!(
+                    "must be a date as {function} writes it; '{text}' is none"
+                ));
+            }
+            Ok(Bucket::Text(text.as_bytes().to_vec()))
+        }
+        Function::None | Function::List | Function::Range | Function::Prefix(_) => {
+            let literal = Literal::Text(Cow::Borrowed(text.as_bytes()));
+            let reading = key.stored(&literal, function, true);
+            let Reading::Is(value) = reading else {
+                return Err(format!(
+                    "must be a value that is certain for {key}; '{text}' is not"
+                ));
+            };
+            if let (Function::Prefix(characters), Value::Text(_)) = (function, &value)
+                && text.chars().count() > *characters as usize
+            {
+                return Err(format!(
+                    "must have {characters} characters at most, as {function} makes no longer bucket; '{text}' has more"
+                ));
+            }
+            function
+                .bucket(&value)
+                .ok_or_else(|| format!("must be a value of the key; '{text}' is none"))
+        }
+    }
+}

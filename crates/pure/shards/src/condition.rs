@@ -1,0 +1,184 @@
+//! Conditions on a key, and the homes that may have rows that fulfil them.
+
+use crate::key::{Reading, Value};
+use crate::map::Table;
+use crate::scopes::Use;
+use sql::tree::{Comparison, Expression, Literal, Name, Node};
+use std::collections::BTreeSet;
+
+/// Homes of a table; `None` for all of them.
+pub(crate) type Homes = Option<BTreeSet<usize>>;
+
+/// A table's key in the conditions of a scope.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyOf<'u, 'a> {
+    pub(crate) table: &'u Table,
+    /// The name by which columns call the table.
+    pub(crate) called: &'u [u8],
+    /// The schema that may stand before that name, as it is written; `None`: the session's.
+    pub(crate) schema: Option<&'u [u8]>,
+    /// No other table is there whose column it could be.
+    pub(crate) alone: bool,
+    /// An outer join may make its key NULL where no row of it is.
+    pub(crate) outer: bool,
+    /// Values of `?`.
+    pub(crate) parameters: Option<&'u [Literal<'a>]>,
+}
+
+impl<'u, 'a> KeyOf<'u, 'a> {
+    pub(crate) fn of<'t: 'u>(
+        one: &Use<'t, 'a, 'u>,
+        alone: bool,
+        parameters: Option<&'u [Literal<'a>]>,
+    ) -> Self {
+        Self {
+            table: one.table,
+            called: one.name.called(),
+            schema: one.name.schema.as_ref().map(|schema| &*schema.text),
+            alone,
+            outer: false,
+            parameters,
+        }
+    }
+
+    /// Homes of rows without a key. A row that an outer join makes up stands for rows elsewhere.
+    fn of_null(self) -> Homes {
+        (!self.outer).then(|| BTreeSet::from([0]))
+    }
+
+    /// Whether these names are the key.
+    pub(crate) fn is(self, parts: &[Name<'_>]) -> bool {
+        let Some((column, qualifiers)) = parts.split_last() else {
+            return false;
+        };
+        column.is(self.table.column.as_bytes())
+            && match qualifiers {
+                [] => self.alone,
+                [table] => table.is(self.called),
+                [schema, table] => {
+                    table.is(self.called) && self.schema.is_some_and(|own| own == &*schema.text)
+                }
+                _ => false,
+            }
+    }
+
+    fn is_key(self, expression: &Expression<'_>) -> bool {
+        matches!(&expression.node, Node::Column(parts) if self.is(parts))
+    }
+
+    pub(crate) fn literal<'e>(self, expression: &'e Expression<'a>) -> Option<Literal<'a>>
+    where
+        'a: 'e,
+    {
+        match &expression.node {
+            Node::Literal(literal) => Some(literal.clone()),
+            Node::Parameter(number) => self.parameters?.get(*number).cloned(),
+            _ => None,
+        }
+    }
+
+    /// The homes that may have rows of which this is true.
+    pub(crate) fn homes(self, condition: &Expression<'a>) -> Homes {
+        match &condition.node {
+            Node::And(all) => all.iter().map(|one| self.homes(one)).reduce(both).flatten(),
+            Node::Or(all) => {
+                let mut homes = BTreeSet::new();
+                for one in all {
+                    homes.extend(self.homes(one)?);
+                }
+                Some(homes)
+            }
+            Node::Compare(comparison, sides) => {
+                let [left, right] = &**sides;
+                if self.is_key(left) {
+                    self.compared(*comparison, right)
+                } else if self.is_key(right) {
+                    self.compared(turned(*comparison), left)
+                } else {
+                    None
+                }
+            }
+            Node::In(key, list) if self.is_key(key) => {
+                let mut homes = BTreeSet::new();
+                for one in list {
+                    homes.extend(self.equal(one)?);
+                }
+                Some(homes)
+            }
+            Node::Between(three) => {
+                let [key, low, high] = &**three;
+                self.is_key(key).then_some(())?;
+                let low = self.bound(low)?;
+                let high = self.bound(high)?;
+                self.table.homes_between(Some(&low), Some(&high))
+            }
+            Node::IsNull(key) if self.is_key(key) => self.of_null(),
+            _ => None,
+        }
+    }
+
+    fn compared(self, comparison: Comparison, other: &Expression<'a>) -> Homes {
+        let bound = || self.bound(other);
+        match comparison {
+            Comparison::Equal => self.equal(other),
+            Comparison::NullSafe => match self.literal(other)? {
+                Literal::Null => self.of_null(),
+                _ => self.equal(other),
+            },
+            Comparison::Unequal => None,
+            Comparison::Less | Comparison::LessOrEqual => {
+                let bound = self.strict(bound()?, other, comparison == Comparison::Less, -1);
+                self.table.homes_between(None, Some(&bound))
+            }
+            Comparison::Greater | Comparison::GreaterOrEqual => {
+                let bound = self.strict(bound()?, other, comparison == Comparison::Greater, 1);
+                self.table.homes_between(Some(&bound), None)
+            }
+        }
+    }
+
+    /// The next number, where the bound itself is not meant.
+    fn strict(self, bound: Value, other: &Expression<'a>, strict: bool, step: i128) -> Value {
+        let whole = || {
+            let literal = self.literal(other);
+            literal.is_some_and(|literal| matches!(self.table.compared(&literal), Reading::Is(_)))
+        };
+        match bound {
+            Value::Number(number) if strict && whole() => {
+                Value::Number(number.saturating_add(step))
+            }
+            bound => bound,
+        }
+    }
+
+    fn bound(self, expression: &Expression<'a>) -> Option<Value> {
+        let literal = self.literal(expression)?;
+        self.table.key.bound(&literal, &self.table.function)
+    }
+
+    fn equal(self, expression: &Expression<'a>) -> Homes {
+        match self.table.compared(&self.literal(expression)?) {
+            Reading::Is(value) => Some(BTreeSet::from([self.table.home_of_key(&value)?])),
+            Reading::Never => Some(BTreeSet::new()),
+            Reading::Unsure => None,
+        }
+    }
+}
+
+/// Homes that are among both.
+pub(crate) fn both(one: Homes, other: Homes) -> Homes {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
+        (one, other) => one.or(other),
+    }
+}
+
+const fn turned(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}

@@ -1,0 +1,154 @@
+//! What must be changed in a statement's text so that a partition's server understands it and names
+//! of results stay the logical ones.
+
+use crate::map::Home;
+use crate::scopes::{Use, every};
+use sql::tree::{Name, Node, Statement};
+use std::ops::Range;
+
+/// A piece of a text, and what takes its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// Which piece.
+    pub at: Range<usize>,
+    /// Bytes that take the place of the piece.
+    pub with: Vec<u8>,
+}
+
+impl Cut {
+    pub(crate) fn new(at: Range<usize>, with: impl Into<Vec<u8>>) -> Self {
+        Self {
+            at,
+            with: with.into(),
+        }
+    }
+}
+
+/// A text with its cuts done; of two that meet, the second is left out.
+#[must_use]
+pub fn cut(text: &[u8], cuts: &[Cut]) -> Vec<u8> {
+    let mut cuts: Vec<&Cut> = cuts.iter().collect();
+    cuts.sort_by_key(|cut| cut.at.start);
+    let mut out = Vec::with_capacity(text.len() + 32);
+    let mut at = 0;
+    for cut in cuts {
+        if cut.at.start < at {
+            continue;
+        }
+        if let Some(before) = text.get(at..cut.at.start) {
+            out.extend_from_slice(before);
+            out.extend_from_slice(&cut.with);
+            at = cut.at.end;
+        }
+    }
+    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    out
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The name of a home as a statement says it.
+fn physical(home: &Home, one: &Use<'_, '_, '_>) -> String {
+    let schema = one.name.schema.as_ref();
+    let schema = schema.map(|schema| String::from_utf8_lossy(&schema.text));
+    physical_of(home, schema.as_deref())
+}
+
+/// The name of a home in a statement that says this schema, or none.
+pub(crate) fn physical_of(home: &Home, said: Option<&str>) -> String {
+    let table = quoted(&home.table);
+    match (&*home.schema, said) {
+        ("", None) => table,
+        ("", Some(schema)) | (schema, _) => format!("{}.{table}", quoted(schema)),
+    }
+}
+
+/// Whether a home has the name that the statement says.
+fn is_as_written(home: &Home, one: &Use<'_, '_, '_>) -> bool {
+    home.table.as_bytes() == &*one.name.name.text && home.schema.is_empty()
+}
+
+/// The cuts that make a statement name a home instead of a table.
+pub(crate) fn renamed<'t, 'a>(
+    statement: &'t Statement<'a>,
+    one: &Use<'t, 'a, '_>,
+    home: &Home,
+) -> Vec<Cut> {
+    if is_as_written(home, one) {
+        return Vec::new();
+    }
+    let physical = physical(home, one);
+    let mut cuts = Vec::new();
+    let takes_alias = match statement {
+        Statement::Query(_) | Statement::Update(_) => true,
+        // Not every server knows an alias in a DELETE from one table.
+        Statement::Delete(delete) => !delete.targets.is_empty(),
+        Statement::Insert(insert) => insert.table.at() != one.name.at(),
+        Statement::Describe(_) => false,
+    };
+    if !takes_alias {
+        cuts.push(Cut::new(one.name.at(), physical.clone()));
+        qualifiers(statement, one, &mut |parts, qualifiers| {
+            let start = parts[0].at.start;
+            let end = parts[qualifiers - 1].at.end;
+            cuts.push(Cut::new(start..end, physical.clone()));
+        });
+        return cuts;
+    }
+    let with = match &one.name.alias {
+        Some(_) => physical,
+        None => format!(
+            "{physical} AS {}",
+            quoted(&String::from_utf8_lossy(&one.name.name.text))
+        ),
+    };
+    cuts.push(Cut::new(one.name.at(), with));
+    if let Statement::Delete(delete) = statement {
+        for target in &delete.targets {
+            if let Some(schema) = &target.schema
+                && target.name.is(one.name.called())
+            {
+                cuts.push(Cut::new(schema.at.start..target.name.at.start, ""));
+            }
+        }
+    }
+    // The schema of a column would have to be the partition's.
+    qualifiers(statement, one, &mut |parts, qualifiers| {
+        if let [schema, table, ..] = parts
+            && qualifiers == 2
+        {
+            cuts.push(Cut::new(schema.at.start..table.at.start, ""));
+        }
+    });
+    cuts
+}
+
+/// Calls `each` with the names of every column that is qualified by this table, and how many of them
+/// are no column.
+fn qualifiers<'t, 'a>(
+    statement: &'t Statement<'a>,
+    one: &Use<'_, '_, '_>,
+    each: &mut dyn FnMut(&[Name<'a>], usize),
+) {
+    let called = one.name.called();
+    let mut check = |parts: &[Name<'a>], qualifiers: usize| {
+        if qualifiers > 0 && parts[qualifiers - 1].is(called) {
+            each(parts, qualifiers);
+        }
+    };
+    every(statement, &mut |expression| match &expression.node {
+        Node::Column(parts) => check(parts, parts.len() - 1),
+        Node::Star(parts) => check(parts, parts.len()),
+        _ => {}
+    });
+    let assigned = match statement {
+        Statement::Update(update) => &update.assigned,
+        Statement::Insert(insert) => &insert.duplicate,
+        _ => return,
+    };
+    assigned
+        .iter()
+        .for_each(|(column, _)| check(column, column.len() - 1));
+}

@@ -1,0 +1,170 @@
+//! TRUNCATE and ALTER of a sharded table: what each partition is told, one after another.
+//!
+//! <https://dev.mysql.com/doc/refman/9.4/en/alter-table.html>
+
+use crate::cuts::{Cut, physical_of};
+use crate::hints::{Hints, Said, hints};
+use crate::map::{Home, Map, Table};
+use crate::spread::{Facts, Leg, Routed, Spread};
+use sql::words::{Kind, Token, unquote};
+use std::ops::Range;
+
+/// Words behind which a name is that of a column which is changed.
+const CHANGES: &[&str] = &[
+    "CHANGE", "MODIFY", "DROP", "ALTER", "COLUMN", "EXISTS", "RENAME",
+];
+/// Words of an ALTER that would do something else to one partition than to all.
+const OTHERS: &[&str] = &[
+    "REFERENCES",
+    "PARTITION",
+    "PARTITIONING",
+    "EXCHANGE",
+    "TABLESPACE",
+    "UNION",
+    "IF",
+];
+/// Words that RENAME may be about, but for the table.
+const RENAMED: &[&str] = &["COLUMN", "INDEX", "KEY"];
+
+/// A statement about one table.
+struct Statement<'a> {
+    alters: bool,
+    schema: Option<Vec<u8>>,
+    name: Vec<u8>,
+    /// Place of the name, with its schema.
+    at: Range<usize>,
+    rest: Vec<Token<'a>>,
+}
+
+/// Where a TRUNCATE or ALTER of a sharded table goes; `None` for anything else.
+pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Routed> {
+    let statement = read(text, facts)?;
+    let schema = statement
+        .schema
+        .as_deref()
+        .unwrap_or(facts.schema.as_bytes());
+    let table = map.table(schema, &statement.name)?;
+    let mut routed = match homes(&statement, table, facts) {
+        Ok(homes) => Routed::of(spread(&statement, table, &homes)),
+        Err(words) => Routed::refused(words),
+    };
+    routed.table = table.number;
+    (routed.writes, routed.in_turn) = (true, true);
+    Some(routed)
+}
+
+fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
+    // What a server makes of an executable comment is not known.
+    if text
+        .windows(3)
+        .any(|three| three == b"/*!" || three == b"/*M")
+    {
+        return None;
+    }
+    let mut words = facts.lexing.words(text).peekable();
+    let first = words.next()?;
+    let alters = first.is("ALTER");
+    let is_table = words.next_if(|word| word.is("TABLE")).is_some();
+    if !(alters && is_table || first.is("TRUNCATE")) {
+        return None;
+    }
+    let is_name = |word: &Token<'_>| matches!(word.kind, Kind::Word | Kind::Name);
+    let mut name = words.next().filter(is_name)?;
+    let start = name.start;
+    let mut schema = None;
+    if words.next_if(|word| word.is_sign(b'.')).is_some() {
+        schema = Some(unquote(name.text).into_owned());
+        name = words.next().filter(is_name)?;
+    }
+    Some(Statement {
+        alters,
+        schema,
+        name: unquote(name.text).into_owned(),
+        at: start..name.end(),
+        rest: words.collect(),
+    })
+}
+
+/// The homes that it is for: all, or that of a hint.
+fn homes<'m>(
+    statement: &Statement<'_>,
+    table: &'m Table,
+    facts: &Facts<'_>,
+) -> Result<Vec<&'m Home>, String> {
+    let shown = table.shown();
+    let end = statement.rest.iter().position(|word| word.is_sign(b';'));
+    let rest = &statement.rest[..end.unwrap_or(statement.rest.len())];
+    let is_alone = end.is_none_or(|end| end + 1 == statement.rest.len());
+    if !is_alone || !statement.alters && !rest.is_empty() {
+        return Err(format!(
+            "more than the name of {shown} is in it; say it alone"
+        ));
+    }
+    let mut before: Option<&Token<'_>> = None;
+    for word in rest {
+        let renames = before.filter(|before| before.is("RENAME") && !word.is_any(RENAMED));
+        if let Some(other) = renames.or_else(|| word.is_any(OTHERS).then_some(word)) {
+            let word = String::from_utf8_lossy(other.text);
+            return Err(format!(
+                "{word} in an ALTER of {shown} cannot be done for all of its partitions; do it on the server of each"
+            ));
+        }
+        let changes = before.is_some_and(|before| before.is_any(CHANGES));
+        if changes && unquote(word.text).eq_ignore_ascii_case(table.column.as_bytes()) {
+            return Err(format!(
+                "it changes {}, by which {shown} is spread; make another table, and move the rows",
+                table.column
+            ));
+        }
+        before = Some(word);
+    }
+    let hints = facts.comment.map_or_else(|| Ok(Hints::default()), hints)?;
+    let meant = |name: &str| name.eq_ignore_ascii_case(&table.name);
+    match hints.said.iter().find(|(name, _)| meant(name)) {
+        None => Ok(table.homes.iter().collect()),
+        Some((_, Said::Partition(name))) => match table.home_named(name) {
+            Some(home) => Ok(vec![&table.homes[home]]),
+            None => Err(format!(
+                "{shown} has no partition '{name}', which a hint names"
+            )),
+        },
+        Some((_, Said::Key(_))) => Err(format!(
+            "an ALTER or TRUNCATE of one partition of {shown} needs the hint hscale.partition({}) = 'name'",
+            table.name
+        )),
+    }
+}
+
+/// A leg for each table that is there: partitions may share one.
+fn spread(statement: &Statement<'_>, table: &Table, homes: &[&Home]) -> Spread {
+    let mut legs: Vec<(&Home, Leg)> = Vec::new();
+    for home in homes {
+        let shown = match home.name.as_str() {
+            "" => format!("{} (default)", table.shown()),
+            name => format!("{}.{name}", table.shown()),
+        };
+        let place = |home: &Home| (home.hostgroup, home.schema.clone(), home.table.clone());
+        if let Some((_, leg)) = legs
+            .iter_mut()
+            .find(|(known, _)| place(known) == place(home))
+        {
+            leg.partitions.push(shown);
+            continue;
+        }
+        let schema = statement.schema.as_deref().map(String::from_utf8_lossy);
+        let name = physical_of(home, schema.as_deref());
+        legs.push((
+            home,
+            Leg {
+                hostgroup: home.hostgroup,
+                partitions: vec![shown],
+                cuts: vec![Cut::new(statement.at.clone(), name)],
+            },
+        ));
+    }
+    let mut legs: Vec<Leg> = legs.into_iter().map(|(_, leg)| leg).collect();
+    match legs.len() {
+        1 => legs.pop().map_or(Spread::Plain, Spread::Point),
+        _ => Spread::All(legs),
+    }
+}

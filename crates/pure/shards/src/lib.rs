@@ -1,0 +1,30 @@
+//! Tables that are spread over partitions: the map that says where rows are, the partitions that a
+//! statement needs, and how their results become one.
+//!
+//! [`Map`] is built from rows, [`spread`] reads a statement by it, [`command`] reads `HSCALE …`.
+//! What is not certain is every partition that may hold it, or refused in a sentence; never a guess.
+#![forbid(unsafe_code)]
+
+mod buckets;
+pub mod command;
+mod condition;
+mod cuts;
+mod ddl;
+mod function;
+mod fuzz;
+mod hints;
+mod key;
+mod map;
+mod rows;
+mod scopes;
+mod spread;
+pub mod xa;
+
+pub use command::{Command, Shown, command};
+pub use cuts::{Cut, cut};
+pub use function::{Bucket, Function};
+pub use fuzz::fuzz_routes;
+pub use key::{Key, Value};
+pub use map::{Automatic, Home, Kind, Map, Refused, Table};
+pub use rows::{PartitionRow, TableRow};
+pub use spread::{Facts, Leg, Routed, Spread, spread};

@@ -1,0 +1,1002 @@
+//! A statement's partitions: certain, or all that may have rows of it, or a sentence that refuses.
+
+use crate::condition::{Homes, KeyOf, both};
+use crate::cuts::{Cut, cut, renamed};
+use crate::ddl;
+use crate::hints::{Hints, Said, hints};
+use crate::key::{Reading, Value};
+use crate::map::{Kind, Map, Table, literal};
+use crate::rows::PartitionRow;
+use crate::scopes::{Named, Scope, Use, every, named};
+use sql::Lexing;
+use sql::tree::{
+    Comparison, DoubleQuotes, Expression, Insert, Join, Literal, Name, Node, Source, Statement,
+    Tree, tree,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Facts that may be known of a statement besides its text.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The schema that it is said in; empty for none.
+    pub schema: &'a str,
+    /// Where its strings end.
+    pub lexing: Lexing,
+    /// Meaning of double quotes.
+    pub quotes: DoubleQuotes,
+    /// Its first comment.
+    pub comment: Option<&'a [u8]>,
+    /// The values of its `?`, if they are there.
+    pub parameters: Option<&'a [Literal<'a>]>,
+    /// Whether the statement is only prepared: which partition it goes to is asked again when its
+    /// `?` have values. Until then any one will do.
+    pub prepares: bool,
+}
+
+/// Where a statement goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spread {
+    /// The statement names no table of the map.
+    Plain,
+    /// To one partition.
+    Point(Leg),
+    /// To several, and not to all.
+    Some(Vec<Leg>),
+    /// To every one.
+    All(Vec<Leg>),
+    /// Nowhere, and why.
+    Refused(String),
+}
+
+/// Leg of a statement to one home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leg {
+    /// The writer's hostgroup.
+    pub hostgroup: u32,
+    /// The partitions, as `table.partition`.
+    pub partitions: Vec<String>,
+    /// Changes in the text.
+    pub cuts: Vec<Cut>,
+}
+
+impl Leg {
+    /// The text that is sent.
+    #[must_use]
+    pub fn text(&self, original: &[u8]) -> Vec<u8> {
+        cut(original, &self.cuts)
+    }
+}
+
+/// Where a statement goes, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routed {
+    /// Where.
+    pub spread: Spread,
+    /// Sentences for EXPLAIN ROUTE.
+    pub reasons: Vec<String>,
+    /// The partition that must be made first.
+    pub makes: Option<PartitionRow>,
+    /// The first table that it names, by its number.
+    pub table: u32,
+    /// Whether the statement changes rows.
+    pub writes: bool,
+    /// Nothing takes it back: one partition does it after another.
+    pub in_turn: bool,
+    /// Each leg is the same change of another copy of a reference table.
+    pub copies: bool,
+    /// How many `?` it has.
+    pub parameters: usize,
+}
+
+impl Routed {
+    pub(crate) fn of(spread: Spread) -> Self {
+        Self {
+            spread,
+            reasons: Vec::new(),
+            makes: None,
+            table: 0,
+            writes: false,
+            in_turn: false,
+            copies: false,
+            parameters: 0,
+        }
+    }
+
+    pub(crate) fn refused(words: impl Into<String>) -> Self {
+        Self::of(Spread::Refused(words.into()))
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let legs = match self {
+            Self::Plain => return f.write_str("plain: it names no sharded table"),
+            Self::Refused(words) => return write!(f, "refused: {words}"),
+            Self::Point(leg) => {
+                f.write_str("point")?;
+                std::slice::from_ref(leg)
+            }
+            Self::Some(legs) => {
+                write!(f, "some ({})", legs.len())?;
+                legs
+            }
+            Self::All(legs) => {
+                write!(f, "all ({})", legs.len())?;
+                legs
+            }
+        };
+        for (number, leg) in legs.iter().enumerate() {
+            let sign = if number == 0 { ": " } else { "; " };
+            write!(
+                f,
+                "{sign}{} on hostgroup {}",
+                leg.partitions.join(" and "),
+                leg.hostgroup
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Statements that may name a table and are none of its: they set, begin, end.
+const HARMLESS: &[&str] = &[
+    "SET",
+    "USE",
+    "BEGIN",
+    "START",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "RELEASE",
+    "KILL",
+    "XA",
+    "GRANT",
+    "REVOKE",
+    "DEALLOCATE",
+    "EXECUTE",
+    "PREPARE",
+];
+
+/// Functions whose value is another one at each server.
+const CHANCES: &[&str] = &[
+    "RAND",
+    "UUID",
+    "UUID_SHORT",
+    "UUID_V4",
+    "UUID_V7",
+    "RANDOM_BYTES",
+    "SYS_GUID",
+    "CONNECTION_ID",
+];
+
+/// Tables of the map that one statement may name.
+const USES_MAX: usize = 64;
+
+/// Reads a statement by a map.
+#[must_use]
+pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
+    if map.is_empty() {
+        return Routed::of(Spread::Plain);
+    }
+    let Some(table) = may_name(map, text, facts) else {
+        return Routed::of(Spread::Plain);
+    };
+    let begin = explained(text, facts.lexing);
+    let Some(tree) = tree(&text[begin..], facts.lexing, facts.quotes) else {
+        let first = facts.lexing.words(text).next();
+        return match first {
+            Some(word) if word.is_any(HARMLESS) => Routed::of(Spread::Plain),
+            _ => ddl::route(map, text, facts).unwrap_or_else(|| Routed {
+                table,
+                ..Routed::refused(
+                    "it names a sharded table and is not understood whole; say it as a plain SELECT, INSERT, UPDATE or DELETE, or do it on the server of each partition",
+                )
+            }),
+        };
+    };
+    let mut routed = of_tree(map, &tree, facts);
+    if begin > 0 {
+        shift(&mut routed.spread, begin);
+    }
+    routed
+}
+
+/// Moves the cuts by what stands before the statement.
+fn shift(spread: &mut Spread, by: usize) {
+    let legs = match spread {
+        Spread::Point(leg) => std::slice::from_mut(leg),
+        Spread::Some(legs) | Spread::All(legs) => legs,
+        Spread::Plain | Spread::Refused(_) => return,
+    };
+    for cut in legs.iter_mut().flat_map(|leg| &mut leg.cuts) {
+        cut.at = cut.at.start + by..cut.at.end + by;
+    }
+}
+
+/// The first of a text's names that may be a table of the map, by its number.
+fn may_name(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<u32> {
+    let mut found = None;
+    sql::names(text, facts.lexing, |schema, name| {
+        let schema = schema.unwrap_or(facts.schema.as_bytes());
+        // A qualifier may be a schema or a table.
+        if found.is_none() {
+            let table = map.table(schema, name);
+            let table = table.or_else(|| map.table(facts.schema.as_bytes(), name));
+            found = table.map(|table| table.number);
+        }
+    });
+    found
+}
+
+/// Where the statement begins that EXPLAIN explains; 0 for others.
+pub(crate) fn explained(text: &[u8], lexing: Lexing) -> usize {
+    let mut words = lexing.words(text);
+    if !words
+        .next()
+        .is_some_and(|first| first.is_any(&["EXPLAIN", "DESC", "DESCRIBE"]))
+    {
+        return 0;
+    }
+    let begins = words
+        .take(8)
+        .find(|word| word.is_any(&["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"]));
+    begins.map_or(0, |word| word.start)
+}
+
+fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
+    let statement = &tree.statement;
+    let found = named(statement, map, facts.schema.as_bytes());
+    if found.uses.is_empty() {
+        return Routed::of(Spread::Plain);
+    }
+    if found.uses.len() > USES_MAX {
+        return Routed {
+            table: found.uses[0].table.number,
+            ..Routed::refused(format!(
+                "it names sharded tables more than {USES_MAX} times; say it in several statements"
+            ))
+        };
+    }
+    let hints = match facts.comment.map_or_else(|| Ok(Hints::default()), hints) {
+        Ok(hints) => hints,
+        Err(words) => {
+            return Routed {
+                table: found.uses[0].table.number,
+                ..Routed::refused(words)
+            };
+        }
+    };
+    let case = Case {
+        statement,
+        found: &found,
+        facts,
+        hints: &hints,
+    };
+    let mut routed = case.route();
+    if facts.prepares {
+        routed.spread = match routed.spread {
+            Spread::Some(mut legs) | Spread::All(mut legs) => Spread::Point(legs.swap_remove(0)),
+            other => other,
+        };
+    }
+    routed.parameters = tree.parameters;
+    routed.table = found.uses[0].table.number;
+    routed.writes = !matches!(statement, Statement::Query(_) | Statement::Describe(_));
+    routed
+}
+
+/// A statement that names a table of the map.
+struct Case<'c, 't, 'a, 'm> {
+    statement: &'t Statement<'a>,
+    found: &'c Named<'t, 'a, 'm>,
+    facts: &'c Facts<'a>,
+    hints: &'c Hints,
+}
+
+impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
+    fn route(&self) -> Routed {
+        let uses = &self.found.uses;
+        if let Some(plain) = self.found.plain.first() {
+            return Routed::refused(format!(
+                "it reads the plain table {plain} beside the sharded table {}; make {plain} a reference table, or read the two one after the other",
+                uses[0].table.shown()
+            ));
+        }
+        match self.statement {
+            Statement::Insert(insert) if uses.len() > 1 || insert.query.is_some() => {
+                Routed::refused(format!(
+                    "rows of a query cannot be inserted into {} here; read them first, and insert them with VALUES",
+                    insert_target(insert)
+                ))
+            }
+            Statement::Insert(insert) if uses[0].table.kind == Kind::Sharded => {
+                self.insert(insert, &uses[0])
+            }
+            Statement::Insert(_) => self.everywhere(&uses[0]),
+            Statement::Describe(_) => self.legs_at(vec![vec![0; uses.len()]], false),
+            Statement::Query(_) | Statement::Update(_) | Statement::Delete(_) => self.rows(),
+        }
+    }
+
+    /// A change of a reference table is one on each of its homes.
+    fn everywhere(&self, one: &Use<'t, 'a, 'm>) -> Routed {
+        if let Some(refused) = self.by_chance().or_else(|| self.bounded_change()) {
+            return Routed::refused(refused);
+        }
+        let homes = (0..one.table.homes.len()).map(|home| vec![home]).collect();
+        let mut routed = self.legs_at(homes, true);
+        routed.copies = true;
+        routed.reasons.push(format!(
+            "{} is a reference table: a change is made everywhere",
+            one.table.shown()
+        ));
+        routed
+    }
+
+    /// Routes what reads or changes rows that are there.
+    fn rows(&self) -> Routed {
+        let uses = &self.found.uses;
+        let sharded: Vec<usize> = (0..uses.len())
+            .filter(|at| uses[*at].table.kind == Kind::Sharded)
+            .collect();
+        if let Some(refused) = self.changes_key() {
+            return Routed::refused(refused);
+        }
+        if sharded.is_empty() {
+            return match self.statement {
+                Statement::Query(_) => self.legs_at(vec![vec![0; uses.len()]], false),
+                _ if uses.len() == 1 => self.everywhere(&uses[0]),
+                _ => Routed::refused(
+                    "it changes a reference table with another beside it; change one at a time",
+                ),
+            };
+        }
+        if let Some(refused) = self.changes_reference() {
+            return Routed::refused(refused);
+        }
+        let mut reasons = Vec::new();
+        let mut homes = Vec::new();
+        for at in &sharded {
+            match self.homes(&uses[*at], &mut reasons) {
+                Ok(found) => homes.push(found),
+                Err(words) => return Routed::refused(words),
+            }
+        }
+        self.beside_each_other(&sharded, &mut homes);
+        let mut routed = match self.combined(&sharded, &homes, &mut reasons) {
+            Ok((legs, all)) => self.legs_at(legs, all),
+            Err(words) => Routed::refused(words),
+        };
+        if let (Spread::Some(_) | Spread::All(_), Some(words)) =
+            (&routed.spread, self.bounded_change())
+        {
+            return Routed::refused(words);
+        }
+        reasons.append(&mut routed.reasons);
+        routed.reasons = reasons;
+        routed
+    }
+
+    /// An UPDATE of the key would leave the row where nobody looks for it.
+    fn changes_key(&self) -> Option<String> {
+        let Statement::Update(update) = self.statement else {
+            return None;
+        };
+        for one in &self.found.uses {
+            if one.table.kind == Kind::Reference {
+                continue;
+            }
+            let key = KeyOf::of(one, true, self.facts.parameters);
+            if update.assigned.iter().any(|(column, _)| key.is(column)) {
+                return Some(format!(
+                    "it changes {}, by which {} is spread; DELETE the row and INSERT it anew",
+                    one.table.column,
+                    one.table.shown()
+                ));
+            }
+        }
+        None
+    }
+
+    /// A change of several tables at once might change one home of a reference table.
+    fn changes_reference(&self) -> Option<String> {
+        if matches!(self.statement, Statement::Query(_)) {
+            return None;
+        }
+        let is_reference =
+            |one: &&Use<'_, '_, '_>| one.scope == 0 && one.table.kind == Kind::Reference;
+        let one = self.found.uses.iter().find(is_reference)?;
+        Some(format!(
+            "it may change the reference table {} on one server only; change one table at a time",
+            one.table.shown()
+        ))
+    }
+
+    /// A value of chance would be another one in each copy.
+    fn by_chance(&self) -> Option<String> {
+        let mut found = None;
+        every(self.statement, &mut |expression| {
+            if let Node::Call(call) = &expression.node {
+                let name = String::from_utf8_lossy(&call.name.text).to_uppercase();
+                if CHANCES.contains(&&*name) {
+                    found = Some(name);
+                }
+            }
+        });
+        found.map(|name| format!("{name}() would be another value in each copy of a reference table; compute it first"))
+    }
+
+    /// A LIMIT would be done once on each partition.
+    fn bounded_change(&self) -> Option<String> {
+        let limit = match self.statement {
+            Statement::Update(update) => update.limit.is_some(),
+            Statement::Delete(delete) => delete.limit.is_some(),
+            _ => false,
+        };
+        limit.then(|| "it changes rows of several partitions up to a LIMIT, and which ones is not certain; name the key in its WHERE".into())
+    }
+
+    /// The homes that a use may need.
+    fn homes(&self, one: &Use<'t, 'a, 'm>, reasons: &mut Vec<String>) -> Result<Homes, String> {
+        if self.hints.scan {
+            reasons.push("every partition is read, by a hint".into());
+            return Ok(None);
+        }
+        if let Some(home) = self.bound(one)? {
+            reasons.push(format!("{}: by a hint", one.table.shown()));
+            return Ok(Some(BTreeSet::from([home])));
+        }
+        let scope = self.found.scopes[one.scope];
+        let alone = scope.tables.len() == 1;
+        let outer = scope.tables.iter().any(|joined| joined.join != Join::Inner);
+        let key = KeyOf {
+            outer,
+            ..KeyOf::of(one, alone, self.facts.parameters)
+        };
+        let conditions = scope
+            .conditions(one.position)
+            .map(|condition| key.homes(condition));
+        let homes = conditions.reduce(both).flatten();
+        let table = one.table.shown();
+        reasons.push(match &homes {
+            None => format!("{table}: nothing in it says which {}", one.table.column),
+            Some(homes) if homes.is_empty() => format!("{table}: no row can fulfil it"),
+            Some(_) => format!("{table}: by its {}", one.table.column),
+        });
+        Ok(homes)
+    }
+
+    /// The home that a hint says.
+    fn bound(&self, one: &Use<'t, 'a, 'm>) -> Result<Option<usize>, String> {
+        let table = one.table;
+        let is_meant = |name: &str| {
+            name.eq_ignore_ascii_case(&table.name)
+                || name.as_bytes().eq_ignore_ascii_case(one.name.called())
+        };
+        let Some((_, said)) = self.hints.said.iter().find(|(name, _)| is_meant(name)) else {
+            return Ok(None);
+        };
+        match said {
+            Said::Partition(name) => match table.home_named(name) {
+                Some(home) => Ok(Some(home)),
+                None => Err(format!(
+                    "{} has no partition '{name}', which a hint names",
+                    table.shown()
+                )),
+            },
+            Said::Key(key) => match table.stored(&literal(key)) {
+                Reading::Is(value) => Ok(table.home_of_key(&value)),
+                _ => Err(format!(
+                    "which partition of {} has the key '{key}' of a hint is not certain",
+                    table.shown()
+                )),
+            },
+        }
+    }
+
+    /// Tables whose keys are equal have their rows beside each other.
+    fn beside_each_other(&self, sharded: &[usize], homes: &mut [Homes]) {
+        let uses = &self.found.uses;
+        // Once for each table that may tell another.
+        for _ in 0..sharded.len() {
+            for one in 0..sharded.len() {
+                for other in 0..sharded.len() {
+                    let (a, b) = (&uses[sharded[one]], &uses[sharded[other]]);
+                    if one == other || !self.keys_are_equal(a, b) {
+                        continue;
+                    }
+                    let Some(told) = homes[one].as_ref().filter(|_| a.table.lies_beside(b.table))
+                    else {
+                        continue;
+                    };
+                    let beside = |home: &usize| a.table.home_beside(*home, b.table);
+                    let told = told.iter().filter_map(beside).collect();
+                    homes[other] = both(homes[other].take(), Some(told));
+                }
+            }
+        }
+    }
+
+    /// Whether every row of `b` that matters has the key of a row of `a`.
+    fn keys_are_equal(&self, a: &Use<'t, 'a, 'm>, b: &Use<'t, 'a, 'm>) -> bool {
+        if a.scope != b.scope {
+            return false;
+        }
+        let scope = self.found.scopes[a.scope];
+        let (one, other) = (KeyOf::of(a, false, None), KeyOf::of(b, false, None));
+        let joined = |condition: &Expression<'a>| equates(condition, one, other);
+        scope.conditions(b.position).any(joined) || uses_key(&scope, a, b)
+    }
+
+    /// The homes of each leg, for each use; and whether that is all there are.
+    fn combined(
+        &self,
+        sharded: &[usize],
+        homes: &[Homes],
+        reasons: &mut Vec<String>,
+    ) -> Result<(Vec<Vec<usize>>, bool), String> {
+        let uses = &self.found.uses;
+        let first = uses[sharded[0]].table;
+        let one_each = self.one_each(sharded, homes);
+        if let Some(homes) = one_each {
+            return self
+                .on_one_server(sharded, &homes)
+                .map(|leg| (vec![leg], false));
+        }
+        let pairs = self.pairs(sharded)?;
+        // Where one home is empty of what is asked, others are not.
+        let mut wanted = BTreeSet::new();
+        let mut every = false;
+        for (set, pairs) in homes.iter().zip(&pairs) {
+            match set {
+                None => every = true,
+                Some(set) => {
+                    wanted.extend((0..first.homes.len()).filter(|home| set.contains(&pairs[*home])))
+                }
+            }
+        }
+        let is_union = sharded
+            .iter()
+            .any(|at| uses[*at].scope != uses[sharded[0]].scope);
+        if !is_union && sharded.len() > 1 {
+            // In a join each table must have its rows there.
+            wanted = (0..first.homes.len())
+                .filter(|home| {
+                    homes.iter().zip(&pairs).all(|(set, pairs)| {
+                        set.as_ref().is_none_or(|set| set.contains(&pairs[*home]))
+                    })
+                })
+                .collect();
+            every = false;
+        }
+        if every {
+            wanted = (0..first.homes.len()).collect();
+        }
+        if wanted.is_empty() {
+            wanted.insert(0);
+        }
+        if wanted.len() > 1 {
+            self.repeats(sharded)?;
+        }
+        if sharded.len() > 1 {
+            reasons.push("its tables lie beside each other, partition by partition".into());
+        }
+        let all = wanted.len() == first.homes.len() && first.homes.len() > 1;
+        let mut legs = Vec::new();
+        for home in wanted {
+            let homes: Vec<usize> = pairs.iter().map(|pairs| pairs[home]).collect();
+            legs.push(self.on_one_server(sharded, &homes)?);
+        }
+        Ok((legs, all))
+    }
+
+    /// The home of each use, if no one has more. Of what is empty, one that is on the same server.
+    fn one_each(&self, sharded: &[usize], homes: &[Homes]) -> Option<Vec<usize>> {
+        let uses = &self.found.uses;
+        let of = |at: usize| &uses[sharded[at]].table.homes;
+        let known = homes.iter().enumerate().find_map(|(at, set)| {
+            let home = set.as_ref()?.first()?;
+            of(at).get(*home).map(|home| home.hostgroup)
+        });
+        let beside = |at: usize| of(at).iter().position(|home| Some(home.hostgroup) == known);
+        let one = |(at, set): (usize, &Homes)| match set {
+            Some(set) if set.is_empty() => Some(beside(at).unwrap_or(0)),
+            Some(set) if set.len() == 1 => set.first().copied(),
+            _ => None,
+        };
+        homes.iter().enumerate().map(one).collect()
+    }
+
+    /// For each use, its home beside each home of the first.
+    fn pairs(&self, sharded: &[usize]) -> Result<Vec<Vec<usize>>, String> {
+        let uses = &self.found.uses;
+        let first = &uses[sharded[0]];
+        let mut pairs = vec![(0..first.table.homes.len()).collect::<Vec<_>>()];
+        let mut linked = vec![sharded[0]];
+        if let Some(inner) = sharded
+            .iter()
+            .find(|at| !self.found.scopes[uses[**at].scope].top)
+        {
+            return Err(format!(
+                "it reads {} in a query inside another, over more than one partition; name the key in each of the two, or read them one after the other",
+                uses[*inner].table.shown()
+            ));
+        }
+        for at in &sharded[1..] {
+            let other = &uses[*at];
+            let homes = || {
+                (0..first.table.homes.len()).map(|home| first.table.home_beside(home, other.table))
+            };
+            let beside = match first.table.lies_beside(other.table) {
+                true => homes().collect::<Option<Vec<_>>>(),
+                false => None,
+            };
+            let is_linked = other.scope != first.scope && self.is_linked_alone(sharded, other)
+                || linked.iter().any(|with| {
+                    self.keys_are_equal(&uses[*with], other)
+                        || self.keys_are_equal(other, &uses[*with])
+                })
+                || self.is_linked_by_others(sharded, &linked, *at);
+            match beside {
+                Some(homes) if is_linked => pairs.push(homes),
+                Some(_) => {
+                    return Err(format!(
+                        "it reads {} and {} over more than one partition, and they are not joined by {} = {}; join them by their keys, or name the key of each",
+                        first.table.shown(),
+                        other.table.shown(),
+                        first.table.column,
+                        other.table.column
+                    ));
+                }
+                None => {
+                    return Err(format!(
+                        "it joins {} and {} over more than one partition, and their partitions do not lie beside each other; give both the same function, values and hostgroups, or name the key of each",
+                        first.table.shown(),
+                        other.table.shown()
+                    ));
+                }
+            }
+            linked.push(*at);
+        }
+        Ok(pairs)
+    }
+
+    /// A row that does not come from a sharded table would come from every partition.
+    fn repeats(&self, sharded: &[usize]) -> Result<(), String> {
+        for (number, scope) in self
+            .found
+            .scopes
+            .iter()
+            .enumerate()
+            .filter(|(_, scope)| scope.top)
+        {
+            let is_clear = scope.tables.iter().all(|joined| joined.join != Join::Other);
+            let has_rows = sharded.iter().any(|at| {
+                let one = &self.found.uses[*at];
+                let joined = scope.tables.get(one.position);
+                one.scope == number && joined.is_some_and(|joined| joined.join == Join::Inner)
+            });
+            if !has_rows || !is_clear && scope.tables.len() > 1 {
+                return Err("a part of its rows comes from no sharded table, or an outer join keeps rows that have none; each partition would give them again: let the sharded table stand first, with JOIN or LEFT JOIN behind it, or name its key".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// In another part of a UNION, a table needs no link; two of them do.
+    fn is_linked_alone(&self, sharded: &[usize], other: &Use<'t, 'a, 'm>) -> bool {
+        let uses = &self.found.uses;
+        sharded
+            .iter()
+            .filter(|at| uses[**at].scope == other.scope)
+            .count()
+            == 1
+    }
+
+    /// A table further right may link the two.
+    fn is_linked_by_others(&self, sharded: &[usize], linked: &[usize], at: usize) -> bool {
+        let uses = &self.found.uses;
+        let equal = |a: usize, b: usize| {
+            self.keys_are_equal(&uses[a], &uses[b]) || self.keys_are_equal(&uses[b], &uses[a])
+        };
+        sharded.iter().any(|via| {
+            *via != at && equal(*via, at) && linked.iter().any(|known| equal(*known, *via))
+        })
+    }
+
+    /// The home of every use, reference tables included, if all are on one hostgroup.
+    fn on_one_server(&self, sharded: &[usize], homes: &[usize]) -> Result<Vec<usize>, String> {
+        let uses = &self.found.uses;
+        let home_of: BTreeMap<usize, usize> =
+            sharded.iter().copied().zip(homes.iter().copied()).collect();
+        let hostgroup_of = |at: usize, home: usize| uses[at].table.homes[home].hostgroup;
+        let hostgroup = hostgroup_of(sharded[0], homes[0]);
+        let mut leg = Vec::new();
+        for (at, one) in uses.iter().enumerate() {
+            let home = match home_of.get(&at) {
+                Some(home) => *home,
+                None => one
+                    .table
+                    .homes
+                    .iter()
+                    .position(|home| home.hostgroup == hostgroup)
+                    .ok_or_else(|| format!("the reference table {} is not on hostgroup {hostgroup}; add it there in mysql_shard_partitions", one.table.shown()))?,
+            };
+            if hostgroup_of(at, home) != hostgroup {
+                return Err(format!(
+                    "it needs {} on hostgroup {hostgroup} and {} on hostgroup {} at once; read them one after the other",
+                    uses[sharded[0]].table.shown(),
+                    one.table.shown(),
+                    hostgroup_of(at, home)
+                ));
+            }
+            leg.push(home);
+        }
+        Ok(leg)
+    }
+
+    /// Legs at these homes, one for each table that is there: partitions may share a table.
+    fn legs_at(&self, legs: Vec<Vec<usize>>, all: bool) -> Routed {
+        let uses = &self.found.uses;
+        let mut seen = BTreeMap::new();
+        let mut made: Vec<Leg> = Vec::new();
+        for homes in legs {
+            let chosen: Vec<_> = uses
+                .iter()
+                .zip(&homes)
+                .map(|(one, home)| &one.table.homes[*home])
+                .collect();
+            let physical: Vec<_> = chosen
+                .iter()
+                .map(|home| (home.hostgroup, &home.schema, &home.table))
+                .collect();
+            let shown = uses
+                .iter()
+                .zip(&chosen)
+                .map(|(one, home)| match home.name.as_str() {
+                    "" => format!("{} (default)", one.table.shown()),
+                    name => format!("{}.{name}", one.table.shown()),
+                });
+            if let Some(at) = seen.get(&physical) {
+                let leg: &mut Leg = &mut made[*at];
+                let more: Vec<_> = shown
+                    .filter(|name| !leg.partitions.contains(name))
+                    .collect();
+                leg.partitions.extend(more);
+                continue;
+            }
+            let mut partitions: Vec<String> = Vec::new();
+            shown.for_each(|name| {
+                if !partitions.contains(&name) {
+                    partitions.push(name)
+                }
+            });
+            let cuts = uses
+                .iter()
+                .zip(&chosen)
+                .flat_map(|(one, home)| renamed(self.statement, one, home));
+            seen.insert(physical, made.len());
+            made.push(Leg {
+                hostgroup: chosen.first().map_or(0, |home| home.hostgroup),
+                partitions,
+                cuts: cuts.collect(),
+            });
+        }
+        Routed::of(match (made.len(), all) {
+            (0 | 1, _) => made.pop().map_or_else(
+                || Spread::Refused("it has nowhere to go".into()),
+                Spread::Point,
+            ),
+            (_, true) => Spread::All(made),
+            (_, false) => Spread::Some(made),
+        })
+    }
+
+    /// INSERT and REPLACE: the home of each row.
+    fn insert(&self, insert: &Insert<'a>, one: &Use<'t, 'a, 'm>) -> Routed {
+        let table = one.table;
+        let (name, column) = (table.shown(), &table.column);
+        let Some(columns) = &insert.columns else {
+            return Routed::refused(format!(
+                "an INSERT into {name} must name its columns, as only they tell which value is {column}"
+            ));
+        };
+        let Some(at) = columns.iter().position(|named| named.is(column.as_bytes())) else {
+            return Routed::refused(format!(
+                "an INSERT into {name} must have a value for {column}, by which the table is spread"
+            ));
+        };
+        let key = KeyOf::of(one, true, self.facts.parameters);
+        if insert
+            .duplicate
+            .iter()
+            .any(|(assigned, _)| key.is(assigned))
+        {
+            return Routed::refused(format!(
+                "ON DUPLICATE KEY UPDATE must not change {column}, by which {name} is spread"
+            ));
+        }
+        let bound = match self.bound(one) {
+            Ok(bound) => bound,
+            Err(words) => return Routed::refused(words),
+        };
+        let is_open = |value: &Expression<'_>| matches!(value.node, Node::Parameter(_));
+        let mut keys = insert.rows.iter().filter_map(|row| row.values.get(at));
+        let waits = self.facts.prepares && keys.any(is_open);
+        let mut rows_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut makes = None;
+        for (number, row) in insert.rows.iter().enumerate() {
+            let value = row
+                .values
+                .get(at)
+                .filter(|_| row.values.len() == columns.len());
+            let Some(value) = value else {
+                return Routed::refused(format!(
+                    "row {} of it has not as many values as there are columns",
+                    number + 1
+                ));
+            };
+            let home = match written(table, key, value, &mut makes) {
+                // A row with any partition's table: what is prepared has all of them.
+                _ if waits => bound.unwrap_or(0),
+                Ok(home) => home,
+                Err(words) => match bound {
+                    // Somebody knows better, and has said so.
+                    Some(home) => home,
+                    None => return Routed::refused(words),
+                },
+            };
+            if let Some(bound) = bound
+                && bound != home
+            {
+                let wanted = &table.homes[home].name;
+                return Routed::refused(format!(
+                    "row {} of it belongs to the partition '{wanted}' of {name}, not to the one that a hint names",
+                    number + 1
+                ));
+            }
+            rows_of.entry(home).or_default().push(number);
+        }
+        let mut routed = self.insert_legs(insert, one, &rows_of);
+        routed.makes = makes;
+        routed
+    }
+
+    /// A leg for each home that gets rows, without the rows of the others.
+    fn insert_legs(
+        &self,
+        insert: &Insert<'a>,
+        one: &Use<'t, 'a, 'm>,
+        rows_of: &BTreeMap<usize, Vec<usize>>,
+    ) -> Routed {
+        let mut by_table: BTreeMap<_, (usize, Vec<usize>)> = BTreeMap::new();
+        for (home, rows) in rows_of {
+            let there = &one.table.homes[*home];
+            let physical = (there.hostgroup, &there.schema, &there.table);
+            let (_, all) = by_table.entry(physical).or_insert((*home, Vec::new()));
+            all.extend(rows);
+        }
+        let several = by_table.len() > 1;
+        let mut legs = Vec::new();
+        for (home, rows) in by_table.values() {
+            let mut routed = self.legs_at(vec![vec![*home]], false);
+            if let Spread::Point(leg) = &mut routed.spread {
+                // What is prepared keeps all of its `?`.
+                if several && !self.facts.prepares {
+                    leg.cuts.extend(without_others(insert, rows));
+                }
+                legs.push(leg.clone());
+            }
+        }
+        let mut routed = Routed::of(match legs.len() {
+            1 => legs.pop().map_or(Spread::Plain, Spread::Point),
+            _ => Spread::Some(legs),
+        });
+        let column = &one.table.column;
+        routed.reasons.push(format!(
+            "{}: by the {column} of its rows",
+            one.table.shown()
+        ));
+        routed
+    }
+}
+
+fn insert_target(insert: &Insert<'_>) -> String {
+    String::from_utf8_lossy(&insert.table.name.text).into_owned()
+}
+
+/// Whether a condition, or one of those that it joins by AND, says that two keys are equal.
+fn equates<'a>(condition: &Expression<'a>, one: KeyOf<'_, 'a>, other: KeyOf<'_, 'a>) -> bool {
+    match &condition.node {
+        Node::And(all) => all.iter().any(|inner| equates(inner, one, other)),
+        Node::Compare(Comparison::Equal, sides) => {
+            let column = |side: &Expression<'a>, key: KeyOf<'_, 'a>| matches!(&side.node, Node::Column(parts) if parts.len() > 1 && key.is(parts));
+            let [left, right] = &**sides;
+            column(left, one) && column(right, other) || column(left, other) && column(right, one)
+        }
+        _ => false,
+    }
+}
+
+/// Whether USING joins two tables by what is the key of both.
+fn uses_key(scope: &Scope<'_, '_>, a: &Use<'_, '_, '_>, b: &Use<'_, '_, '_>) -> bool {
+    let is_key =
+        |name: &Name<'_>| name.is(a.table.column.as_bytes()) && name.is(b.table.column.as_bytes());
+    let (first, second) = (a.position.min(b.position), a.position.max(b.position));
+    let plain = |joined: &sql::tree::Joined<'_>| joined.join != Join::Other;
+    // Between the two only tables that USING joins by the same column.
+    scope.tables.iter().all(plain)
+        && (first + 1..=second).all(|at| {
+            scope.tables.get(at).is_some_and(|joined| {
+                matches!(joined.source, Source::Table(_)) && joined.using.iter().any(is_key)
+            })
+        })
+        && a.position < b.position
+}
+
+/// The home of a value that is written.
+fn written<'a>(
+    table: &Table,
+    key: KeyOf<'_, 'a>,
+    value: &Expression<'a>,
+    makes: &mut Option<PartitionRow>,
+) -> Result<usize, String> {
+    let (name, column) = (table.shown(), &table.column);
+    let Some(literal) = key.literal(value) else {
+        return Err(match value.node {
+            Node::Parameter(_) => format!(
+                "which partition of {name} a row belongs to is not known before {column} has a value"
+            ),
+            _ => format!(
+                "the value of {column}, by which {name} is spread, must be written out; compute it first"
+            ),
+        });
+    };
+    let Reading::Is(value) = table.stored(&literal) else {
+        return Err(format!(
+            "which partition of {name} has this {column} is not certain: it depends on the column's collation or type; give key_type, or bind the row by the hint hscale.partition({}) = 'name'",
+            table.name
+        ));
+    };
+    let home = table.home_of_key(&value);
+    let home = home.ok_or_else(|| {
+        format!(
+            "the partition of a row of {name} is said by {}, and no script says it here",
+            table.function
+        )
+    })?;
+    if home == 0
+        && value != Value::Null
+        && let Some(bucket) = table.function.bucket(&value)
+        && let Some(row) = table.next_partition(&bucket)
+    {
+        let words = format!(
+            "{name} has no partition for '{bucket}' yet; HSCALE ADD_PARTITION('{name}', '{}', '{bucket}', {}) makes it",
+            row.partition_name, row.hostgroup_id
+        );
+        *makes = Some(row);
+        return Err(words);
+    }
+    Ok(home)
+}
+
+/// Cuts that take out all rows but these.
+fn without_others(insert: &Insert<'_>, rows: &[usize]) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let (Some(first), Some(last)) = (insert.rows.first(), insert.rows.last()) else {
+        return cuts;
+    };
+    // Between two that stay, a comma; what was there goes with what is left out.
+    let mut from = first.at.start;
+    for (number, row) in rows.iter().enumerate() {
+        let Some(row) = insert.rows.get(*row) else {
+            continue;
+        };
+        let comma = if number == 0 { "" } else { ", " };
+        cuts.push(Cut::new(from..row.at.start, comma));
+        from = row.at.end;
+    }
+    cuts.push(Cut::new(from..last.at.end, ""));
+    cuts
+}

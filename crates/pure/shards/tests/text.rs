@@ -1,0 +1,218 @@
+//! Routing as texts: each `*.txt` beside this file has tables, statements and where they go.
+//! `UPDATE_EXPECT=1 cargo test -p shards` writes the outcomes anew.
+//!
+//! ```text
+//! # a remark                                          tables stay until `clear`
+//! table users: key_column=nickname | function=PREFIX(3) | default_table=users_default | default_hostgroup=1
+//! partition users.nick1: partition_value=mar | hostgroup_id=1
+//! schema shop
+//! parameters: 7, 'x', NULL                            the values of ?
+//! > SELECT 1 FROM users WHERE nickname = 'marvel'
+//!   point: users.nick1 on hostgroup 1                 then what each leg is sent
+//! >> SELECT …                                         the same, with reasons
+//! ```
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use shards::{Facts, Map, PartitionRow, Spread, TableRow, spread};
+use sql::tree::{DoubleQuotes, Literal};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+#[test]
+fn statements_go_where_the_texts_say() {
+    let mut files: Vec<_> = std::fs::read_dir("tests")
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    assert!(files.len() >= 3, "{files:?}");
+    for path in files {
+        check(&path);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test reads its data and the flag that says to write it anew"
+)]
+fn check(path: &std::path::Path) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let told = World::default().run(&text);
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, told).unwrap();
+        return;
+    }
+    for (number, (line, told)) in (1..).zip(text.lines().zip(told.lines())) {
+        assert_eq!(
+            told,
+            line,
+            "{}:{number} (UPDATE_EXPECT=1 writes it anew)",
+            path.display()
+        );
+    }
+    assert_eq!(
+        text.lines().count(),
+        told.lines().count(),
+        "{}",
+        path.display()
+    );
+}
+
+#[derive(Default)]
+struct World {
+    tables: Vec<TableRow>,
+    partitions: Vec<PartitionRow>,
+    schema: String,
+    parameters: Option<Vec<Literal<'static>>>,
+}
+
+impl World {
+    fn run(mut self, text: &str) -> String {
+        let mut out = String::new();
+        for line in text.lines().filter(|line| !line.starts_with("  ")) {
+            let _ = writeln!(out, "{line}");
+            if let Some(sql) = line.strip_prefix(">> ") {
+                self.answer(sql, true, &mut out);
+            } else if let Some(sql) = line.strip_prefix("> ") {
+                self.answer(sql, false, &mut out);
+            } else if let Some(rest) = line.strip_prefix("table ") {
+                self.tables.push(table(rest));
+            } else if let Some(rest) = line.strip_prefix("partition ") {
+                self.partitions.push(partition(rest));
+            } else if let Some(rest) = line.strip_prefix("schema ") {
+                self.schema = rest.into();
+            } else if let Some(rest) = line.strip_prefix("parameters:") {
+                let all = rest.split(',').map(str::trim).filter(|one| !one.is_empty());
+                self.parameters = Some(all.map(literal).collect());
+            } else if line == "clear" {
+                self = Self::default();
+            } else {
+                assert!(
+                    line.is_empty() || line.starts_with('#'),
+                    "what is '{line}'?"
+                );
+            }
+        }
+        out
+    }
+
+    fn answer(&self, sql: &str, explained: bool, out: &mut String) {
+        let map = match Map::build(self.tables.clone(), self.partitions.clone()) {
+            Ok(map) => map,
+            Err(refused) => {
+                for one in refused {
+                    let _ = writeln!(out, "  {}: {} {}", one.row, one.column, one.words);
+                }
+                return;
+            }
+        };
+        let comment = sql::words::first_comment(sql.as_bytes(), sql::Lexing::Escapes);
+        let facts = Facts {
+            schema: &self.schema,
+            lexing: sql::Lexing::Escapes,
+            quotes: DoubleQuotes::Strings,
+            comment: comment.map(|at| &sql.as_bytes()[at]),
+            parameters: self.parameters.as_deref(),
+            prepares: false,
+        };
+        let routed = spread(&map, sql.as_bytes(), &facts);
+        let _ = writeln!(out, "  {}", routed.spread);
+        if explained {
+            for reason in &routed.reasons {
+                let _ = writeln!(out, "  because {reason}");
+            }
+            return;
+        }
+        let legs = match &routed.spread {
+            Spread::Point(leg) => std::slice::from_ref(leg),
+            Spread::Some(legs) | Spread::All(legs) => legs,
+            Spread::Plain | Spread::Refused(_) => &[],
+        };
+        let mut before = String::new();
+        for leg in legs {
+            let sent = String::from_utf8(leg.text(sql.as_bytes())).unwrap();
+            if sent != sql && sent != before {
+                let _ = writeln!(out, "    {sent}");
+            }
+            before = sent;
+        }
+    }
+}
+
+fn literal(text: &str) -> Literal<'static> {
+    let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    match text
+        .strip_prefix('\'')
+        .and_then(|text| text.strip_suffix('\''))
+    {
+        Some(inside) => Literal::Text(Cow::Borrowed(inside.as_bytes())),
+        None if text == "NULL" => Literal::Null,
+        None => Literal::Number(
+            text.trim_start_matches('-').as_bytes(),
+            text.starts_with('-'),
+        ),
+    }
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let all = text.split(" | ").filter(|pair| !pair.trim().is_empty());
+    all.map(|pair| pair.trim().split_once('=').expect("column=value"))
+}
+
+fn name(text: &str) -> (String, String) {
+    let (schema, table) = text.split_once('.').unwrap_or(("", text));
+    (schema.into(), table.into())
+}
+
+fn table(text: &str) -> TableRow {
+    let (named, columns) = text.split_once(": ").expect("table name: columns");
+    let (schemaname, table_name) = name(named);
+    let mut row = TableRow {
+        schemaname,
+        table_name,
+        ..TableRow::default()
+    };
+    for (column, value) in pairs(columns) {
+        let text = value.to_owned();
+        match column {
+            "active" => row.active = value.parse().unwrap(),
+            "kind" => row.kind = text,
+            "key_column" => row.key_column = text,
+            "key_type" => row.key_type = text,
+            "function" => row.function = text,
+            "default_table" => row.default_table = text,
+            "default_schema" => row.default_schema = text,
+            "default_hostgroup" => row.default_hostgroup = value.parse().unwrap(),
+            "auto_partition" => row.auto_partition = text,
+            _ => panic!("what is {column}?"),
+        }
+    }
+    row
+}
+
+fn partition(text: &str) -> PartitionRow {
+    let (named, columns) = text
+        .split_once(": ")
+        .expect("partition table.name: columns");
+    let (named, partition_name) = named.rsplit_once('.').expect("table.name");
+    let (schemaname, table_name) = name(named);
+    let mut row = PartitionRow {
+        schemaname,
+        table_name,
+        partition_name: partition_name.into(),
+        ..PartitionRow::default()
+    };
+    for (column, value) in pairs(columns) {
+        let text = value.to_owned();
+        match column {
+            "partition_value" => row.partition_value = text,
+            "hostgroup_id" => row.hostgroup_id = value.parse().unwrap(),
+            "physical_schema" => row.physical_schema = text,
+            "physical_table" => row.physical_table = text,
+            _ => panic!("what is {column}?"),
+        }
+    }
+    row
+}

@@ -1,0 +1,235 @@
+//! Who serves where: from what is declared and what was seen.
+
+use crate::kinds;
+use crate::members::{self, Member};
+use crate::seen::{Lag, Observed, Reach, ServerKey};
+use config::{Server, Servers, Status, Topology, Variables};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// All hostgroups with a server, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Placed {
+    /// By number.
+    pub hostgroups: BTreeMap<u32, Vec<Place>>,
+    /// Writer of each topology, by the writers' hostgroup: to be remembered.
+    pub writers: BTreeMap<u32, ServerKey>,
+    /// Servers that no row names, each with the topology whose servers know it.
+    pub found: BTreeMap<ServerKey, (Arc<Topology>, Arc<Server>)>,
+}
+
+/// A server in a hostgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The operator's row, or that of its other hostgroup if it was moved here.
+    pub server: Arc<Server>,
+    /// Whether it serves.
+    pub serves: Serves,
+    /// Why it is here although no row says so, or what it says of itself.
+    pub why: Option<Why>,
+}
+
+/// Whether a server serves in a hostgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Serves {
+    /// The server takes work.
+    Yes,
+    /// The server takes no new work, and ends what it has.
+    Drains(Why),
+    /// The server takes no work, and what it has is cut off.
+    No(Why),
+}
+
+/// A reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// Its row has this status.
+    Status(Status),
+    /// The server does not answer.
+    Missing(Arc<str>),
+    /// Seconds behind: so many, and so many are allowed.
+    Lags(u32, u32),
+    /// A ping takes so many milliseconds, and may take so many.
+    IsSlow(u32, u32),
+    /// The server says that it may write.
+    Writes,
+    /// The server says that it only reads.
+    Reads,
+    /// The server is a writer and reads as well, where writers do.
+    WriterReads,
+    /// The server says that it may write, and so does another, which is the writer.
+    NotTheWriter(ServerKey),
+    /// The server says that it may write, and so do others. Which of them is the writer is not
+    /// known, or the operator wants none then.
+    TooManyWriters,
+    /// The server has not said for too long, and another says that it may write.
+    Missed,
+    /// Elected: the writer of its cluster, or one of them.
+    IsWriter,
+    /// Elected are others; this one could write.
+    CouldWrite,
+    /// Reading is all it may do, in its own words.
+    OnlyReads(&'static str),
+    /// Nothing is all it may do, in its own words.
+    IsNoUse(&'static str),
+    /// Silence to the check of its cluster for too long, while others answer.
+    IsSilent,
+    /// Silence to the check of its cluster from the beginning, while others answer.
+    IsUnseen,
+    /// Transactions still to apply: so many, and so many are allowed.
+    IsBehind(u32, u32),
+    /// Milliseconds behind: so many, and so many are allowed.
+    IsLate(u32, u32),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "status {status}"),
+            Self::Missing(why) => write!(f, "does not answer: {why}"),
+            Self::Lags(is, may) => write!(f, "{is} s behind, more than {may}"),
+            Self::IsSlow(is, may) => write!(f, "a ping takes {is} ms, more than {may}"),
+            Self::Writes => f.write_str("read_only is 0"),
+            Self::Reads => f.write_str("read_only is 1"),
+            Self::WriterReads => f.write_str("the writer is also a reader"),
+            Self::NotTheWriter(writer) => write!(f, "read_only is 0, but {writer} is the writer"),
+            Self::TooManyWriters => {
+                f.write_str("others have read_only 0, too, and none is the writer")
+            }
+            Self::Missed => f.write_str("has not said read_only, and another has 0"),
+            Self::IsWriter => f.write_str("the writer"),
+            Self::CouldWrite => f.write_str("could write, and there are writers enough"),
+            Self::OnlyReads(why) | Self::IsNoUse(why) => f.write_str(why),
+            Self::IsSilent => f.write_str("does not answer the check of its cluster any more"),
+            Self::IsUnseen => f.write_str("has not answered the check of its cluster yet"),
+            Self::IsBehind(is, may) => {
+                write!(f, "{is} transactions still to apply, more than {may}")
+            }
+            Self::IsLate(is, may) => write!(f, "{is} ms behind, more than {may}"),
+        }
+    }
+}
+
+/// Policy by the variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// `mysql-monitor_writer_is_also_reader`.
+    pub writer_is_also_reader: bool,
+    /// `mysql-default_max_latency_ms`.
+    pub max_latency_ms: u32,
+    /// `mysql-monitor_groupreplication_max_transactions_behind_for_read_only`.
+    pub groups_behind: Behind,
+}
+
+/// Servers that get nothing new while they have too many transactions still to apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Behind {
+    /// Writers.
+    Writers,
+    /// Readers and backup writers.
+    #[default]
+    Readers,
+    /// Both of them.
+    All,
+}
+
+impl Policy {
+    /// As the variables say.
+    #[must_use]
+    pub fn of(variables: &Variables) -> Self {
+        let max_ms = variables.mysql_default_max_latency_ms;
+        let v_behind =
+            variables.mysql_monitor_groupreplication_max_transactions_behind_for_read_only;
+        Self {
+            writer_is_also_reader: variables.mysql_monitor_writer_is_also_reader,
+            max_latency_ms: u32::try_from(max_ms).unwrap_or(u32::MAX),
+            groups_behind: match v_behind {
+                0 => Behind::Writers,
+                1 => Behind::Readers,
+                _ => Behind::All,
+            },
+        }
+    }
+}
+
+/// Who serves where, and why.
+#[must_use]
+pub fn placed(declared: &Servers, observed: &Observed, policy: &Policy) -> Placed {
+    let mut placed = Placed::default();
+    for hostgroup in declared.iter() {
+        let own = hostgroup.servers.iter().map(|server| Place {
+            server: server.clone(),
+            serves: Serves::Yes,
+            why: None,
+        });
+        placed.hostgroups.insert(hostgroup.id, own.collect());
+    }
+    for topology in declared.topologies().iter().filter(|one| one.is_active()) {
+        let hostgroups = topology.hostgroups();
+        let mut members = Member::all(&placed, &hostgroups);
+        for found in members::found(topology, &members, declared, observed) {
+            let row = (topology.clone(), found.some_row());
+            placed.found.insert(found.key.clone(), row);
+            members.push(found);
+        }
+        let ways = kinds::of(topology.kind());
+        let assigned = ways.assign(topology, &members, declared, observed, policy);
+        for hostgroup in &hostgroups {
+            placed.hostgroups.insert(*hostgroup, Vec::new());
+        }
+        for place in assigned.places {
+            let hostgroup = placed.hostgroups.entry(place.server.hostgroup);
+            hostgroup.or_default().push(place);
+        }
+        let writer = assigned
+            .writer
+            .or_else(|| observed.writers.get(&hostgroups[0]).cloned());
+        if let Some(writer) = writer {
+            placed.writers.insert(hostgroups[0], writer);
+        }
+    }
+    let is_blind = observed.is_blind();
+    for place in placed.hostgroups.values_mut().flatten() {
+        let serves = serves(&place.server, observed, is_blind, policy);
+        if serves != Serves::Yes {
+            place.serves = serves;
+        }
+    }
+    placed.hostgroups.retain(|_, places| !places.is_empty());
+    placed
+}
+
+/// Whether a server takes work, wherever it is.
+fn serves(server: &Server, observed: &Observed, is_blind: bool, policy: &Policy) -> Serves {
+    let status = Why::Status(server.status);
+    match server.status {
+        Status::OfflineHard => return Serves::No(status),
+        Status::OfflineSoft => return Serves::Drains(status),
+        Status::Online | Status::Shunned => {}
+    }
+    let seen = observed.of(&ServerKey::of(server));
+    if let Reach::Missing(why) = &seen.reach
+        && !is_blind
+    {
+        return Serves::No(Why::Missing(why.clone()));
+    }
+    let max = server.max_replication_lag;
+    if let Lag::Seconds(behind) = seen.lag
+        && max > 0
+        && behind > max
+    {
+        return Serves::Drains(Why::Lags(behind, max));
+    }
+    let max = match server.max_latency_ms {
+        0 => policy.max_latency_ms,
+        own => own,
+    };
+    if let Some(took) = seen.ping_us.map(|us| us / 1000)
+        && max > 0
+        && took > max
+    {
+        return Serves::Drains(Why::IsSlow(took, max));
+    }
+    Serves::Yes
+}
