@@ -9,13 +9,13 @@ use wire::caps::{self, Caps};
 use wire::connect_attributes::ConnectAttributes;
 use wire::ed25519;
 use wire::frame::Algorithm;
-use wire::handshake::{AuthReply, ChangeUser, First, Login, SslRequest};
+use wire::handshake::{AuthReply, ChangeUser, First, Greeting, Login, SslRequest};
 use wire::packet;
 
 /// Bytes of a packet before we are in.
-const LOGIN_LEN_MAX: usize = 1 << 20;
+pub(crate) const LOGIN_LEN_MAX: usize = 1 << 20;
 
-/// What we know of a user's password.
+/// Knowledge that we have of a user's password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
     /// There is none.
@@ -24,6 +24,16 @@ pub enum Secret {
     Clear(String),
     /// SHA1(password), learnt from a client's native login: good for native logins elsewhere.
     NativeStage1([u8; 20]),
+    /// A server has let the client in by what it has said there: good for nothing else.
+    Relayed,
+}
+
+impl Secret {
+    /// Whether nobody but a server has seen a proof.
+    #[must_use]
+    pub const fn is_relayed(&self) -> bool {
+        matches!(self, Self::Relayed)
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -41,7 +51,7 @@ pub struct Account<'a> {
     pub secret: &'a Secret,
     /// Schema to begin in.
     pub database: Option<&'a str>,
-    /// What we would like; the server's offer limits it.
+    /// Capabilities that we would like; the server's offer limits them.
     pub caps: Caps,
     /// Collation of the connection.
     pub charset: u16,
@@ -53,8 +63,8 @@ pub struct Account<'a> {
     pub tls: Option<&'a Connector>,
     /// Name of the server, for TLS.
     pub host: &'a str,
-    /// It gets proofs of the password only, whatever it asks for: nobody has looked at its
-    /// certificate, and it has no need of more.
+    /// Whether the server gets proofs of the password only, whatever it asks for: nobody has looked
+    /// at its certificate, and it has no need of more.
     pub never_in_clear: bool,
 }
 
@@ -84,21 +94,24 @@ impl Compression {
 pub struct Hello {
     /// Its version.
     pub version: String,
+    /// The numbers at the beginning of its version, without the `5.5.5-` that MariaDB has had there.
+    pub numbers: [u32; 3],
+    mariadb: bool,
     /// Its id of the connection.
     pub thread_id: u32,
-    /// What both sides speak.
+    /// Capabilities that both sides have.
     pub caps: Caps,
-    /// What it has offered, whether or not we asked for it.
+    /// Capabilities that the server has offered, whether or not we asked for them.
     pub offered: Caps,
     /// SERVER_STATUS_* flags.
     pub status: u16,
     /// The id of the collation that it gives to sessions by itself; of one above 255 the low byte.
     pub collation: u8,
-    /// What let us in, to be said again by [`log_in_again`].
+    /// Proof that let us in, to be said again by [`log_in_again`].
     pub proof: Arc<Proof>,
 }
 
-/// What a login went by.
+/// Proof that a login went by.
 #[derive(Debug)]
 pub struct Proof {
     secret: Secret,
@@ -108,6 +121,22 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// Returns the proof of a client that has proven its password to the server itself.
+    pub(crate) fn relayed(plugin: Plugin, nonce: Nonce, charset: u16) -> Self {
+        Self {
+            secret: Secret::Relayed,
+            plugin,
+            nonce,
+            charset,
+        }
+    }
+
+    /// Whether [`log_in_again`] has something to say.
+    #[must_use]
+    pub const fn can_be_said_again(&self) -> bool {
+        !self.secret.is_relayed()
+    }
+
     /// Collation that the login asked for.
     #[must_use]
     pub fn charset(&self) -> u16 {
@@ -118,8 +147,8 @@ impl Proof {
 impl Hello {
     /// Whether it says that it is MariaDB.
     #[must_use]
-    pub fn is_mariadb(&self) -> bool {
-        self.version.to_ascii_lowercase().contains("mariadb")
+    pub const fn is_mariadb(&self) -> bool {
+        self.mariadb
     }
 }
 
@@ -128,7 +157,7 @@ impl Hello {
 pub enum Refused {
     /// The way to it, or its protocol.
     Net(NetError),
-    /// It said no.
+    /// Refusal that the server has sent.
     Server {
         /// Error number.
         code: u16,
@@ -137,9 +166,9 @@ pub enum Refused {
         /// Its words.
         message: String,
     },
-    /// It asks for a proof that we cannot give.
+    /// Request of the server for a proof that we cannot give.
     Impossible(String),
-    /// It has no TLS.
+    /// Lack of TLS at the server.
     NoTls,
 }
 
@@ -167,12 +196,56 @@ impl<E: Into<NetError>> From<E> for Refused {
 /// # Errors
 /// [`Refused`]; the connection is then of no use.
 pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refused> {
-    let packet = conn.packet(LOGIN_LEN_MAX).await?;
-    let greeting = match First::read(packet.payload())? {
-        First::Greeting(greeting) => greeting,
-        First::Refused(error) => return Err(said(&error)),
+    if account.secret.is_relayed() {
+        return Err(known_to_the_server());
+    }
+    let greeting = greeting(conn).await?;
+    let agreed = agree(conn, &greeting, account).await?;
+    let mut nonce = greeting.scramble;
+    // A server of ours or of the field may name a default that this account does not use: it will
+    // switch us. So it does where we cannot use it, while no proof at all would be the one of no
+    // password.
+    let plugin = Plugin::by_name(&greeting.auth_plugin)
+        .filter(|plugin| matches!(plugin, Plugin::MysqlNative | Plugin::CachingSha2))
+        .filter(|plugin| first_response(*plugin, account.secret, &nonce).is_some())
+        .unwrap_or(Plugin::MysqlNative);
+    let response = first_response(plugin, account.secret, &nonce).unwrap_or_default();
+    introduce_us(conn, account, agreed, plugin.name(), response).await?;
+    let (status, plugin) = converse(
+        conn,
+        account.secret,
+        agreed,
+        (plugin, account.never_in_clear),
+        &mut nonce,
+    )
+    .await?;
+    let proof = Proof {
+        secret: account.secret.clone(),
+        plugin,
+        nonce,
+        charset: account.charset,
     };
-    drop(packet);
+    Ok(let_in(conn, greeting, account, agreed, status, proof))
+}
+
+/// The first packet of a server.
+///
+/// # Errors
+/// It lets nobody in, or there is none.
+pub async fn greeting(conn: &mut Conn) -> Result<Greeting, Refused> {
+    let packet = conn.packet(LOGIN_LEN_MAX).await?;
+    match First::read(packet.payload())? {
+        First::Greeting(greeting) => Ok(greeting),
+        First::Refused(error) => Err(said(&error)),
+    }
+}
+
+/// Agrees on what both sides speak; TLS is begun if the account wants it.
+pub(crate) async fn agree(
+    conn: &mut Conn,
+    greeting: &Greeting,
+    account: &Account<'_>,
+) -> Result<Caps, Refused> {
     let mut wanted = account.caps
         | caps::PROTOCOL_41
         | caps::SECURE_CONNECTION
@@ -205,23 +278,25 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         conn.reply(&payload).await?;
         conn.connect_tls(connector, account.host).await?;
     }
-    let mut nonce = greeting.scramble;
-    // A server of ours or of the field may name a default that this account does not use: it will
-    // switch us. So it does where we cannot use it, while no proof at all would be the one of no
-    // password.
-    let plugin = Plugin::by_name(&greeting.auth_plugin)
-        .filter(|plugin| matches!(plugin, Plugin::MysqlNative | Plugin::CachingSha2))
-        .filter(|plugin| first_response(*plugin, account.secret, &nonce).is_some())
-        .unwrap_or(Plugin::MysqlNative);
-    let response = first_response(plugin, account.secret, &nonce);
+    Ok(agreed)
+}
+
+/// Says as whom to log in, with the first proof.
+pub(crate) async fn introduce_us(
+    conn: &mut Conn,
+    account: &Account<'_>,
+    agreed: Caps,
+    plugin: &str,
+    response: Vec<u8>,
+) -> Result<(), Refused> {
     let login = Login {
         caps: agreed,
         max_packet: 1 << 30,
         charset: account.charset,
         user: account.user.to_owned(),
-        auth_response: response.unwrap_or_default(),
+        auth_response: response,
         database: account.database.map(str::to_owned),
-        auth_plugin: Some(plugin.name().to_owned()),
+        auth_plugin: Some(plugin.to_owned()),
         attributes: account.attributes.clone(),
         zstd_level: account
             .compression
@@ -230,14 +305,18 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
     let mut payload = Vec::with_capacity(256);
     login.write(&mut payload);
     conn.reply(&payload).await?;
-    let (status, plugin) = converse(
-        conn,
-        account.secret,
-        agreed,
-        (plugin, account.never_in_clear),
-        &mut nonce,
-    )
-    .await?;
+    Ok(())
+}
+
+/// The server is convinced: compression begins, if it was agreed on.
+pub(crate) fn let_in(
+    conn: &mut Conn,
+    greeting: Greeting,
+    account: &Account<'_>,
+    agreed: Caps,
+    status: u16,
+    proof: Proof,
+) -> Hello {
     if let (Some(compression), Some(algorithm)) = (account.compression, Algorithm::agreed(agreed)) {
         let level = if algorithm == Algorithm::Zstd {
             i32::from(compression.zstd_level)
@@ -246,24 +325,26 @@ pub async fn login(conn: &mut Conn, account: &Account<'_>) -> Result<Hello, Refu
         };
         conn.compress_to_server(algorithm, level);
     }
-    let proof = Arc::new(Proof {
-        secret: account.secret.clone(),
-        plugin,
-        nonce,
-        charset: account.charset,
-    });
-    let collation = greeting.charset;
-    let (version, thread_id, offered) =
-        (greeting.server_version, greeting.thread_id, greeting.caps);
-    Ok(Hello {
+    let version = greeting.server_version;
+    Hello {
+        numbers: numbers(&version),
+        mariadb: version.to_ascii_lowercase().contains("mariadb"),
         version,
-        thread_id,
+        thread_id: greeting.thread_id,
         caps: agreed,
-        offered,
+        offered: greeting.caps,
         status,
-        collation,
-        proof,
-    })
+        collation: greeting.charset,
+        proof: Arc::new(proof),
+    }
+}
+
+fn numbers(version: &str) -> [u32; 3] {
+    let own = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut parts = own
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
 /// COM_CHANGE_USER to who we are already: the session is as after a login, in this schema. Returns
@@ -415,6 +496,7 @@ fn terminated(secret: &Secret) -> Result<Vec<u8>, Refused> {
         Secret::None => Vec::new(),
         Secret::Clear(password) => password.as_bytes().to_vec(),
         Secret::NativeStage1(_) => return Err(no_clear(Plugin::CachingSha2)),
+        Secret::Relayed => return Err(known_to_the_server()),
     };
     bytes.push(0);
     Ok(bytes)
@@ -427,13 +509,19 @@ fn no_clear(plugin: Plugin) -> Refused {
     ))
 }
 
+/// Nothing that was said for a client once can be said again.
+fn known_to_the_server() -> Refused {
+    let what = "only the server that has let this user in knows the password";
+    Refused::Impossible(what.to_owned())
+}
+
 fn asks_for_it() -> Refused {
     Refused::Impossible(
         "it asks for the password itself, and gets no more than a proof of it".to_owned(),
     )
 }
 
-fn said(error: &wire::ok::Err<'_>) -> Refused {
+pub(crate) fn said(error: &wire::ok::Err<'_>) -> Refused {
     Refused::Server {
         code: error.code,
         state: error.state,

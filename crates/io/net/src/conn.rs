@@ -42,7 +42,7 @@ pub struct Parted {
 }
 
 impl Parted {
-    /// It is this core's from now on.
+    /// Makes the connection this core's from now on.
     ///
     /// # Errors
     /// As [`rt::Rt::adopt`].
@@ -73,7 +73,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// What is in it.
+    /// Returns the bytes in the packet, without its header.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
@@ -108,6 +108,21 @@ impl Conn {
             received: 0,
             sent: 0,
         }
+    }
+
+    /// Over a socket of which these bytes have come already.
+    #[must_use]
+    pub fn with_rest(socket: Socket, rest: Vec<u8>) -> Self {
+        Self {
+            rest: (!rest.is_empty()).then(|| Chunk::from(rest)),
+            ..Self::new(socket)
+        }
+    }
+
+    /// Is it compressed?
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
     }
 
     /// The socket below.
@@ -154,7 +169,8 @@ impl Conn {
         self.packed = Some(Box::new(Packed::to_client(algorithm, level)));
     }
 
-    /// The same after our own login to a server.
+    /// Compresses from the next byte on, in both directions: our own login to a server is over. A
+    /// level that the algorithm has not becomes the nearest.
     pub(crate) fn compress_to_server(&mut self, algorithm: Algorithm, level: i32) {
         self.packed = Some(Box::new(Packed::to_server(algorithm, level)));
     }
@@ -211,6 +227,21 @@ impl Conn {
             received: self.received,
             sent: self.sent,
         })
+    }
+
+    /// Takes a connection without TLS and compression from this process, with bytes that have come
+    /// and were not taken.
+    ///
+    /// # Errors
+    /// As [`rt::Socket::hand_over_with_rest`].
+    pub async fn part_with_rest(&mut self) -> Result<(rt::Handed, Vec<u8>), NotHanded> {
+        if self.packed.is_some() || self.tls.is_some() {
+            return Err(NotHanded::Over);
+        }
+        let (handed, came) = self.socket.hand_over_with_rest().await?;
+        let mut rest = self.rest.take().map_or_else(Vec::new, |rest| rest.to_vec());
+        rest.extend(came);
+        Ok((handed, rest))
     }
 
     /// The bytes that came next, as they came. An empty chunk is the end.
@@ -371,7 +402,8 @@ impl Conn {
         self.send_as_is(bytes).await
     }
 
-    /// The same for commands, whole ones: with compression, each begins to count anew.
+    /// Sends whole commands to the other side, in order. Waits only while too much is unsent. With
+    /// compression, each begins to count anew.
     pub async fn send_commands(&mut self, bytes: impl Into<Chunk>) -> Result<(), NetError> {
         if self.packed.is_some() {
             return Box::pin(self.send_commands_packed(bytes.into())).await;
@@ -435,8 +467,8 @@ impl Conn {
         Ok(())
     }
 
-    /// The same without waiting: whoever has much to send asks the socket for
-    /// [`room`](Socket::room) in between.
+    /// Queues bytes for the other side, in order, without waiting: whoever has much to send asks
+    /// the socket for [`room`](Socket::room) in between.
     ///
     /// # Errors
     /// As [`Conn::send`].
@@ -606,7 +638,7 @@ impl Conn {
         self.send(framed).await
     }
 
-    /// What [`reply`](Self::reply) would send, for who sends it otherwise.
+    /// Returns what [`reply`](Self::reply) would send, for who sends it otherwise.
     #[must_use]
     pub fn frame(&mut self, payload: &[u8]) -> Vec<u8> {
         let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);

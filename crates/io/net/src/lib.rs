@@ -7,13 +7,18 @@ mod client;
 mod conn;
 mod error;
 mod packed;
+mod relay;
 mod server;
 pub mod tls;
 
-pub use client::{Account, Compression, Hello, Proof, Refused, Secret, log_in_again, login};
+pub use client::{
+    Account, Compression, Hello, Proof, Refused, Secret, greeting, log_in_again, login,
+};
 pub use conn::{Conn, Packet, Parted};
 pub use error::NetError;
+pub use relay::{RelayFailed, Unsaid, log_in_beside, log_in_for};
 pub use server::{
-    Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, welcome,
+    Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, introduce,
+    welcome,
 };
 pub use tls::Shown;

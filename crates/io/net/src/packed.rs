@@ -12,11 +12,11 @@ thread_local! {
     static CODECS: RefCell<Codecs> = RefCell::default();
 }
 
-/// What a compressed connection has beyond another.
+/// State that a compressed connection has beyond another.
 #[derive(Debug)]
 pub(crate) struct Packed {
     pub(crate) frames: Frames,
-    /// What came and was not looked at.
+    /// Bytes that came and were not looked at.
     unread: Chunk,
     answers: Option<Answers>,
 }
@@ -47,7 +47,7 @@ impl Packed {
         }
     }
 
-    /// What came; there must be nothing left of what came before.
+    /// Takes in bytes that came; there must be nothing left of those that came before.
     pub(crate) fn feed(&mut self, bytes: Chunk) {
         debug_assert!(self.unread.is_empty());
         self.unread = bytes;
@@ -76,8 +76,8 @@ impl Packed {
         self.unread.is_empty() && self.frames.is_between()
     }
 
-    /// What goes over the wire for these bytes, which are as they were; a client gets none before a
-    /// packet is whole.
+    /// Returns what goes over the wire for these bytes, which are as they were; a client gets none
+    /// before a packet is whole.
     pub(crate) fn pack(&mut self, plain: &mut [u8]) -> Vec<u8> {
         let mut out = Vec::new();
         CODECS.with_borrow_mut(|codecs| match &mut self.answers {

@@ -17,21 +17,21 @@ const LOGIN_LEN_MAX: usize = 128 << 10;
 /// Rounds of a hash between two turns of others: a tenth of a millisecond.
 const ROUNDS_AT_ONCE: u32 = 200;
 
-/// What we show at the door.
+/// Greeting and offers that we show at the door.
 #[derive(Debug, Clone)]
 pub struct Door {
     /// Version that we claim.
     pub server_version: String,
     /// Id of the session, as KILL wants it.
     pub thread_id: u32,
-    /// What we offer. `SSL` is added when `tls` is there.
+    /// Capabilities that we offer. `SSL` is added when `tls` is there.
     pub caps: caps::Caps,
     /// Collation of the greeting.
     pub charset: u8,
     /// Plugin that the greeting names.
     pub plugin: Plugin,
-    /// Twenty random bytes.
-    pub random: [u8; 20],
+    /// Nonce that the client proves its password with.
+    pub nonce: Nonce,
     /// Our certificate.
     pub tls: Option<Acceptor>,
 }
@@ -63,9 +63,9 @@ pub enum Found {
 /// A client that is in.
 #[derive(Debug)]
 pub struct Entered {
-    /// What it said of itself; `caps` are those of both.
+    /// Login as the client has said it; `caps` are those of both.
     pub login: Login,
-    /// What can be used to log in to servers as this user.
+    /// Secret that can be used to log in to servers as this user.
     pub secret: Secret,
     /// The nonce of this connection: COM_CHANGE_USER needs it again.
     pub nonce: Nonce,
@@ -73,13 +73,13 @@ pub struct Entered {
     pub vouch: Vec<u8>,
 }
 
-/// What there is of a client that has proven who it is.
+/// Secret and words that there are of a client that has proven who it is.
 #[derive(Debug)]
 pub struct Proven {
-    /// What can be used to log in to servers as this user.
+    /// Secret that can be used to log in to servers as this user.
     pub secret: Secret,
-    /// What the OK has to say of our certificate over TLS ([`auth::vouch`]); empty where there is
-    /// nothing to say it with.
+    /// Words of the OK on our certificate over TLS ([`auth::vouch`]); empty where there is nothing
+    /// to say them with.
     pub vouch: Vec<u8>,
 }
 
@@ -131,12 +131,44 @@ pub async fn welcome(
     header: Option<Heard<'_>>,
     find: impl Fn(&str) -> Found,
 ) -> Result<Entered, LoginFailed> {
-    let nonce = auth::nonce(door.random);
+    let mut login = introduce(conn, door, header).await?;
+    let response = std::mem::take(&mut login.auth_response);
+    let plugin = claimed(login.caps, login.auth_plugin.as_deref());
+    let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
+    // The nonce was one for the plugin that the greeting names: who uses another may wait for a
+    // nonce of its own.
+    let ask = switchable && response.is_empty() && plugin != Some(door.plugin);
+    let proof = Proof {
+        user: &login.user,
+        plugin,
+        response,
+        switchable,
+        ask,
+    };
+    let Proven { secret, vouch } = check(conn, door.tls.as_ref(), door.nonce, proof, &find).await?;
+    Ok(Entered {
+        login,
+        secret,
+        nonce: door.nonce,
+        vouch,
+    })
+}
+
+/// The greeting, TLS if the client wants it, and what it says of itself: its capabilities are those of
+/// both. Nobody has looked at its proof then.
+///
+/// # Errors
+/// As [`welcome`], save that nobody is denied.
+pub async fn introduce(
+    conn: &mut Conn,
+    door: &Door,
+    header: Option<Heard<'_>>,
+) -> Result<Login, LoginFailed> {
     let offered = door.caps | if door.tls.is_some() { caps::SSL } else { 0 };
     let greeting = Greeting {
         server_version: door.server_version.clone(),
         thread_id: door.thread_id,
-        scramble: nonce,
+        scramble: door.nonce,
         caps: offered,
         charset: door.charset,
         status: status::AUTOCOMMIT,
@@ -184,26 +216,7 @@ pub async fn welcome(
     let mut login = Login::read(packet.payload())?;
     drop(packet);
     login.caps &= offered;
-    let response = std::mem::take(&mut login.auth_response);
-    let plugin = claimed(login.caps, login.auth_plugin.as_deref());
-    let switchable = caps::has(login.caps, caps::PLUGIN_AUTH);
-    // The nonce was one for the plugin that the greeting names: who uses another may wait for a
-    // nonce of its own.
-    let ask = switchable && response.is_empty() && plugin != Some(door.plugin);
-    let proof = Proof {
-        user: &login.user,
-        plugin,
-        response,
-        switchable,
-        ask,
-    };
-    let Proven { secret, vouch } = check(conn, door.tls.as_ref(), nonce, proof, &find).await?;
-    Ok(Entered {
-        login,
-        secret,
-        nonce,
-        vouch,
-    })
+    Ok(login)
 }
 
 /// COM_CHANGE_USER: the client proves who it is once more, by the preferred plugin if it can. It is
@@ -539,7 +552,7 @@ mod tests {
             rt.spawn(async move {
                 let mut conn = Conn::new(heard);
                 let caps = caps::PROTOCOL_41 | caps::SECURE_CONNECTION | caps::PLUGIN_AUTH;
-                let (server_version, random) = ("8.0.0".to_owned(), [7; 20]);
+                let (server_version, nonce) = ("8.0.0".to_owned(), [7; 20]);
                 let plugin = Plugin::CachingSha2;
                 let door = Door {
                     server_version,
@@ -547,7 +560,7 @@ mod tests {
                     caps,
                     charset: 45,
                     plugin,
-                    random,
+                    nonce,
                     tls: None,
                 };
                 let denied = welcome(&mut conn, &door, None, |_| found.clone()).await;

@@ -158,7 +158,7 @@ impl Session {
         std::mem::take(&mut self.stream.get_mut().outgoing)
     }
 
-    /// What can be decrypted of what came; empty when more bytes are needed.
+    /// Returns what can be decrypted of what came; empty when more bytes are needed.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, NetError> {
         // What was sealed is longer than what is in it: no more than this can come out.
         let most = self.stream.ssl().pending() + self.stream.get_ref().waiting();
@@ -307,8 +307,9 @@ impl Acceptor {
         Self::build(certificate, key, &[]).map_err(|error| error.to_string())
     }
 
-    /// The same, and clients are asked for a certificate; [`crate::Shown`] says whether one of
-    /// these authorities (PEM) has signed it. Without authorities nobody is asked.
+    /// Makes an acceptor from PEM, as [`Self::new`], that asks clients for a certificate;
+    /// [`crate::Shown`] says whether one of these authorities (PEM) has signed it. Without
+    /// authorities nobody is asked.
     ///
     /// # Errors
     /// As [`Self::new`], or the authorities cannot be read.
@@ -356,6 +357,17 @@ impl Acceptor {
         })
     }
 
+    /// A new connection's side of TLS, for who brings the stream. Nobody is asked for a certificate:
+    /// a browser would have a person choose one.
+    ///
+    /// # Errors
+    /// OpenSSL has no memory.
+    pub fn ssl(&self) -> Result<Ssl, String> {
+        let mut ssl = Ssl::new(&self.context).map_err(|error| error.to_string())?;
+        ssl.set_verify(SslVerifyMode::NONE);
+        Ok(ssl)
+    }
+
     pub(crate) fn begin(&self) -> Result<Session, NetError> {
         let ssl = Ssl::new(&self.context).map_err(|error| NetError::Tls(error.to_string()))?;
         let stream = SslStream::new(ssl, Pipe::default())
@@ -400,7 +412,7 @@ pub(crate) fn seal(public_pem: &[u8], secret: &[u8]) -> Result<Vec<u8>, NetError
     seal().map_err(|error| NetError::Tls(format!("the server's public key: {error}")))
 }
 
-/// What the operator set for TLS towards a server: `mysql-ssl_p2s_*` or a row of
+/// Settings of the operator for TLS towards a server: `mysql-ssl_p2s_*` or a row of
 /// `mysql_servers_ssl_params`. Empty means unset.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[allow(

@@ -2,6 +2,7 @@
 //! handed over and is not sent, and who waits for it.
 
 use crate::chunk::Chunk;
+use crate::inherit::Registered;
 use crate::{Address, sys};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -54,9 +55,9 @@ pub(crate) struct State {
 
     pub(crate) finish: Finish,
 
-    /// It leaves this core: nothing more is received here.
+    /// Whether the connection leaves this core: nothing more is received here.
     pub(crate) parting: bool,
-    /// The same end in the same simulated world is somebody else's.
+    /// Whether the same end in the same simulated world is somebody else's.
     pub(crate) handed: bool,
 
     /// The `Socket` is gone; what is unsent has some time left.
@@ -99,7 +100,8 @@ pub(crate) enum Receiving {
     Starved,
 }
 
-/// What the kernel reads from or writes to until its completion comes. It is dropped no sooner.
+/// Memory that the kernel reads from or writes to until its completion comes. It is dropped no
+/// sooner.
 #[derive(Default)]
 pub(crate) enum Flying {
     #[default]
@@ -303,6 +305,8 @@ pub(crate) struct Listening {
     pub(crate) fd: Option<OwnedFd>, // None in the simulator
     pub(crate) local: Address,
     pub(crate) state: RefCell<Accepting>,
+    /// That it may be left to another process.
+    pub(crate) registered: RefCell<Option<Registered>>,
 }
 
 #[derive(Default)]
@@ -320,6 +324,7 @@ impl Listening {
     pub(crate) fn new(fd: Option<OwnedFd>, local: Address) -> Self {
         Self {
             place: Cell::new(NOWHERE),
+            registered: RefCell::new(fd.as_ref().and_then(|fd| Registered::of(&local, fd))),
             fd,
             local,
             state: RefCell::default(),

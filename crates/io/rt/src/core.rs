@@ -15,10 +15,13 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::IpAddr;
 use std::ops::{Add, Sub};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -28,7 +31,7 @@ const POLLS_PER_TURN: u32 = 256;
 /// So many receives that are ready at once (epoll), then the task must let others run.
 const READS_PER_POLL: u32 = 32;
 
-/// What a dropped socket gets for sending the rest.
+/// Time that a dropped socket gets for sending the rest.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 const TICK_NS: u64 = 1_000_000;
@@ -105,6 +108,7 @@ pub(crate) struct Core {
     pub(crate) names: Names,
     began_ns: u64,
     looked: Cell<u64>, // the clock when it was last looked at
+    beat: Arc<AtomicU64>,
     turns: Clockwork,
     vigil: Vigil,
     wheel: RefCell<Wheel>,
@@ -138,6 +142,7 @@ impl Core {
             began_ns,
             looked: Cell::new(began_ns),
             turns: Clockwork::starting(began_ns, sys::thread_cpu_ns()),
+            beat: Arc::new(AtomicU64::new(began_ns)),
             vigil: Vigil::new(watch),
             wheel: RefCell::new(Wheel::new()),
             random: RefCell::new(random),
@@ -225,7 +230,9 @@ impl Core {
             Wait::Until(_) | Wait::Forever if self.vigil.is_kept() => self.watch(wait),
             _ => self.io.turn(self, wait),
         }
-        self.turns.begin(self.look().0, sys::thread_cpu_ns);
+        let now_ns = self.look().0;
+        self.beat.store(now_ns, Ordering::Relaxed);
+        self.turns.begin(now_ns, sys::thread_cpu_ns);
         self.exec.collect_remote();
         self.fire_timers();
     }
@@ -416,8 +423,8 @@ impl Rt {
         self.resolve_within(host, port, Duration::MAX).await
     }
 
-    /// The same; whoever knows addresses from before waits no longer than `patience` for newer
-    /// ones.
+    /// Finds the addresses of a host, as [`resolve`](Self::resolve); whoever knows addresses from
+    /// before waits no longer than `patience` for newer ones.
     pub async fn resolve_within(
         &self,
         host: &str,
@@ -427,13 +434,24 @@ impl Rt {
         resolve::resolve(self, host, port, patience).await
     }
 
+    /// Addresses of a name by asking now, whatever is known. What [`Rt::resolve`] says stays as it
+    /// is.
+    pub async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        resolve::ask(self, host).await
+    }
+
+    /// Has [`Rt::resolve`] say these addresses of a name, without asking for so long.
+    pub fn learn_name(&self, host: &str, ips: &[IpAddr], fresh_for: Duration) {
+        resolve::learn(self, host, ips, fresh_for);
+    }
+
     /// The driver this core runs on; never `Auto`.
     pub fn driver(&self) -> Driver {
         self.0.io.driver()
     }
 
-    /// What the turns of this core have taken, those before the one that asks; with `reset` they
-    /// are counted anew.
+    /// Returns what the turns of this core have taken, those before the one that asks; with `reset`
+    /// they are counted anew.
     pub fn turns(&self, reset: bool) -> Turns {
         self.0.turns.told(reset)
     }
@@ -441,6 +459,17 @@ impl Rt {
     /// How many tasks of this core have panicked.
     pub fn panics(&self) -> u64 {
         self.0.panics()
+    }
+
+    /// When the last turn of this core began, in nanoseconds of [`crate::clock_ns`]; for a thread
+    /// that watches whether it still turns. A core without tasks turns only when it is woken.
+    pub fn beat(&self) -> Arc<AtomicU64> {
+        self.0.beat.clone()
+    }
+
+    /// Counts a panic that was caught inside of a task, and tells it to the hook.
+    pub fn panicked(&self, words: &str) {
+        self.0.report_panic(words);
     }
 
     /// Calls `hook` with the words of every panic of a task from now on.

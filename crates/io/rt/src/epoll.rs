@@ -8,6 +8,7 @@ use crate::chunk::{CHUNK_LEN, Chunk};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
 use crate::core::{Core, LINGER};
 use crate::handed::{Handed, Kind};
+use crate::inherit::have_left;
 use crate::io::Wait;
 use crate::sys::{self, Poller, RawAddress};
 use crate::{Address, ListenOptions, Listener, Socket};
@@ -106,8 +107,8 @@ impl Epoll {
         self.adopt(core, conn)
     }
 
-    /// What comes from now on is another core's to hear of: closing our descriptor would not end
-    /// it, since it has a copy.
+    /// Leaves a connection to another core, which hears of what comes from now on. Closing our
+    /// descriptor would not end our listening, since that core has a copy.
     pub(crate) fn let_go(&self, conn: &Conn) {
         self.poller.remove(conn.fd());
     }
@@ -299,7 +300,7 @@ impl Epoll {
         cx: &Context<'_>,
     ) -> Poll<io::Result<Handed>> {
         let mut state = listening.state.borrow_mut();
-        while state.readable {
+        while state.readable && !have_left() {
             match sys::accept(listening.fd()) {
                 Ok(fd) => return Poll::Ready(Ok(Handed(Kind::Fd(fd)))),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => state.readable = false,

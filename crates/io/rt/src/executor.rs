@@ -22,7 +22,7 @@ thread_local! {
     static HERE: Here = const { Here { core: Cell::new(0), ready: RefCell::new(VecDeque::new()) } };
 }
 
-/// What a thread knows of the core that runs on it.
+/// Knowledge that a thread has of the core that runs on it.
 struct Here {
     core: Cell<u64>, // 0: none
     ready: RefCell<VecDeque<Id>>,
@@ -35,7 +35,7 @@ struct Id {
     generation: u32,
 }
 
-/// What a waker points to.
+/// Target that a waker points to.
 struct Header {
     core: u64,
     id: Id,
@@ -87,7 +87,7 @@ impl Remote {
         }
     }
 
-    /// What wakes the core out of its sleep.
+    /// Returns the bell that wakes the core out of its sleep.
     pub(crate) fn bell(&self) -> Option<&EventFd> {
         self.bell.as_ref()
     }
@@ -121,7 +121,7 @@ pub(crate) struct Executor {
     closing: Cell<bool>,
 }
 
-/// What is next in the ready queue.
+/// Future that is next in the ready queue.
 pub(crate) enum Next {
     Main,
     Task(Ready),
@@ -287,7 +287,7 @@ impl Executor {
         self.live.set(self.live.get() - 1);
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(task)));
         match (polled, dropped) {
-            (Err(panic), _) | (_, Err(panic)) => Err(words(&*panic)),
+            (Err(panic), _) | (_, Err(panic)) => Err(panic_words(&*panic)),
             _ => Ok(()),
         }
     }
@@ -306,7 +306,7 @@ impl Executor {
         let mut panics = Vec::new();
         for task in tasks {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-                panics.push(words(&*panic));
+                panics.push(panic_words(&*panic));
             }
         }
         panics
@@ -329,7 +329,8 @@ impl Drop for Executor {
     }
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+/// Words of a panic that was caught.
+pub fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_string())

@@ -51,10 +51,25 @@ pub(crate) fn left() -> Vec<u32> {
 /// Why a connection was not handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotHanded {
-    /// It was not idle, or did not stay so: it is only to be dropped.
+    /// Connection that was not idle, or did not stay so: it is only to be dropped.
     Over,
     /// The process has no descriptor left for it: it is idle, and stays as it was.
     Stays,
+}
+
+impl Handed {
+    /// A connection that came from another process.
+    pub fn of(fd: OwnedFd) -> Self {
+        Self(Kind::Fd(fd))
+    }
+
+    /// Its descriptor, for another process; none in a simulated world.
+    pub fn into_fd(self) -> Option<OwnedFd> {
+        match self.0 {
+            Kind::Fd(fd) => Some(fd),
+            Kind::Sim(_) => None,
+        }
+    }
 }
 
 impl fmt::Debug for Handed {

@@ -112,6 +112,27 @@ impl Io {
         each!(self, d => d.poll_accept(listening, cx))
     }
 
+    /// As [`Listener::look_again`].
+    pub(crate) fn look_again(&self, listening: &Rc<Listening>) {
+        if let Self::Uring(d) = self {
+            // Of the others each is told of all.
+            d.look_again(listening);
+        }
+    }
+
+    /// As [`Listener::accept_last`].
+    pub(crate) fn poll_last(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Handed>> {
+        match self {
+            Self::Uring(d) => d.poll_last(listening, cx),
+            // They accept only when somebody asks.
+            Self::Epoll(_) | Self::Sim(_) => Poll::Ready(None),
+        }
+    }
+
     /// A connection that another core, or nobody yet, had.
     pub(crate) fn adopt(&self, core: &Rc<Core>, handed: Handed) -> io::Result<Socket> {
         match (self, handed.0) {

@@ -58,6 +58,7 @@
 //! | `uring/`, `epoll.rs`, [`sim`] | the drivers |
 //! | `sys.rs` | system calls, wrapped once |
 //! | `handed.rs` | a connection between two cores |
+//! | `inherit.rs` | listeners between two processes |
 //! | `recycled.rs` | futures on the heap whose memory is used again |
 //! | `mailbox.rs`, `local.rs`, `permits.rs`, `select.rs` | how tasks and cores meet |
 //! | `address.rs`, `resolve.rs`, `random.rs`, `driver.rs` | the rest |
@@ -116,6 +117,7 @@ mod driver;
 mod epoll;
 mod executor;
 mod handed;
+mod inherit;
 mod io;
 pub mod local;
 pub mod mailbox;
@@ -136,9 +138,13 @@ pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
 pub use core::{Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
+pub use executor::panic_words;
 pub use handed::{Handed, NotHanded};
+pub use inherit::{close_inherited, inherit, is_inherited, leave_listeners, listeners};
 pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
-pub use sys::is_short_of;
+pub use sys::{
+    SIGHUP, Signal, clock_ns, end_with_parent, is_short_of, keep_descriptors, signal, signal_group,
+};
 pub use turns::{LONG_US, Turns};

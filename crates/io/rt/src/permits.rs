@@ -1,15 +1,20 @@
 //! Limits over all cores: one counter per key (a server's `max_connections`, a user's), shared by
 //! every thread.
+//!
+//! A limit may hold over several processes. Each then has a share of it, which another thread moves.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// All counters of the process by name. Cloning shares them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Registry {
     all: Arc<Mutex<HashMap<String, Arc<Permits>>>>,
     lines: Arc<AtomicUsize>,
+    /// Share of counters that are made from now on.
+    first_share: Arc<AtomicU32>,
 }
 
 /// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a
@@ -18,17 +23,100 @@ const LINES: usize = 64;
 /// With so many counters, and each time that they are twice as many, those that nobody has are
 /// forgotten.
 const UNUSED_MAX: usize = 1024;
+/// Turns of so long may be taken at once.
+const BURST_NS: u64 = 100_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Nobody waits.
 const NOBODY: u64 = u64::MAX;
+/// Share of a process that has the whole limit,
+const WHOLE: u32 = u32::MAX;
+/// and of one that has the least part of whatever the limit is.
+const LEAST: u32 = u32::MAX - 1;
+/// The least part of a limit is one of so many.
+const LEAST_OF: u32 = 64;
+
+/// The part of a limit that a process of several has without being given it: a 64th, and one where
+/// that is less.
+#[must_use]
+pub const fn least_share(max: u32) -> u32 {
+    match max / LEAST_OF {
+        0 if max > 0 => 1,
+        share => share,
+    }
+}
+
+/// The part of a limit that is this process's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// All of it: there is no other process.
+    Whole,
+    /// [`least_share`] of it.
+    Least,
+    /// So many of it, at most.
+    Of(u32),
+}
+
+impl Share {
+    const fn code(self) -> u32 {
+        match self {
+            Self::Whole => WHOLE,
+            Self::Least => LEAST,
+            // Nobody is given more than that.
+            Self::Of(share) if share >= LEAST => LEAST - 1,
+            Self::Of(share) => share,
+        }
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Registry {
     /// A registry without counters.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            all: Arc::default(),
+            lines: Arc::default(),
+            first_share: Arc::new(AtomicU32::new(WHOLE)),
+        }
     }
 
     /// The counter of `key`, made at the first request. Takes a lock: ask once and keep the answer.
     pub fn get(&self, key: &str) -> Arc<Permits> {
+        self.known_or_made(key, false)
+    }
+
+    /// Counter of `key` whose limit may hold over several processes.
+    pub fn shared(&self, key: &str) -> Arc<Permits> {
+        self.known_or_made(key, true)
+    }
+
+    /// Says whether limits hold over several processes. In the first call that says so every shared
+    /// counter gets the least share, or what is taken if that is more; in the first that does not,
+    /// the whole.
+    pub fn hold_for_several(&self, several: bool) {
+        let share = if several { LEAST } else { WHOLE };
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.first_share.swap(share, Ordering::AcqRel) != share {
+            let shared = all.values().filter(|permits| permits.is_shared);
+            for permits in shared {
+                permits.kept.store(permits.taken(), Ordering::Release);
+                permits.share.store(share, Ordering::Release);
+            }
+        }
+    }
+
+    /// Calls this with each shared counter, under a lock.
+    pub fn each_shared(&self, mut hears: impl FnMut(&str, &Permits)) {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = all.iter().filter(|(_, permits)| permits.is_shared);
+        shared.for_each(|(key, permits)| hears(key, permits));
+    }
+
+    fn known_or_made(&self, key: &str, is_shared: bool) -> Arc<Permits> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all.get(key) {
             return found.clone();
@@ -36,7 +124,16 @@ impl Registry {
         if all.len() >= UNUSED_MAX && all.len().is_power_of_two() {
             all.retain(|_, known| Arc::strong_count(known) > 1 || known.taken() > 0);
         }
-        let made = Arc::new(Permits::default());
+        let share = if is_shared {
+            self.first_share.load(Ordering::Acquire)
+        } else {
+            WHOLE
+        };
+        let made = Arc::new(Permits {
+            share: AtomicU32::new(share),
+            is_shared,
+            ..Permits::default()
+        });
         all.insert(key.to_string(), made.clone());
         made
     }
@@ -49,22 +146,77 @@ impl Registry {
 
 /// One counter, alone on its cache line so that two servers never slow each other down.
 #[repr(align(128))]
-#[derive(Default)]
 pub struct Permits {
     taken: AtomicU32,
     wanted: AtomicU32,
+    /// The part of the limit that is this process's: its code.
+    share: AtomicU32,
+    /// The least share is so many at least: what was taken when there were others all at once.
+    kept: AtomicU32,
+    /// Times that somebody was refused by the share and not by the limit, since that was asked.
+    refused: AtomicU32,
+    /// Whether other processes may have a part of the limit.
+    is_shared: bool,
+    /// Of a limit of so many a second: when the next turn is, in nanoseconds of the clock that all
+    /// cores share,
+    next: AtomicU64,
+    /// and turns that were taken, since that was asked.
+    turns: AtomicU32,
     /// Since when the first of each core's line waits; made when somebody waits for the first time.
     lines: OnceLock<Box<[AtomicU64; LINES]>>,
 }
 
+impl Default for Permits {
+    fn default() -> Self {
+        Self {
+            taken: AtomicU32::new(0),
+            wanted: AtomicU32::new(0),
+            share: AtomicU32::new(WHOLE),
+            kept: AtomicU32::new(0),
+            refused: AtomicU32::new(0),
+            is_shared: false,
+            next: AtomicU64::new(0),
+            turns: AtomicU32::new(0),
+            lines: OnceLock::new(),
+        }
+    }
+}
+
 impl Permits {
-    /// Takes one permit unless `max` are taken already.
+    /// Takes one permit unless `max` are taken already, or as many as this process's share of that.
     pub fn try_take(&self, max: u32) -> bool {
-        self.taken
+        let share = self.of(max);
+        let taken = self
+            .taken
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| {
-                (n < max).then(|| n + 1)
+                (n < share).then(|| n + 1)
             })
-            .is_ok()
+            .is_ok();
+        if !taken && share < max {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// This process's part of `max`; `u32::MAX` is no limit, and has no parts.
+    pub fn of(&self, max: u32) -> u32 {
+        match self.share.load(Ordering::Relaxed) {
+            _ if max == u32::MAX => max,
+            LEAST => max.min(least_share(max).max(self.kept.load(Ordering::Relaxed))),
+            share => max.min(share),
+        }
+    }
+
+    /// Gives this process another part of the limit. More may be taken than that: they are given
+    /// back, and no others taken meanwhile.
+    pub fn set_share(&self, share: Share) {
+        self.kept.store(0, Ordering::Release);
+        self.share.store(share.code(), Ordering::Release);
+    }
+
+    /// How often somebody was refused by the share and not by the limit, since this was asked last.
+    pub fn refused(&self) -> u32 {
+        self.refused.swap(0, Ordering::Relaxed)
     }
 
     /// Gives one permit back. Giving more than was taken is a bug of the caller and leaves the
@@ -74,6 +226,41 @@ impl Permits {
             .taken
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| n.checked_sub(1));
         debug_assert!(before.is_ok(), "a permit was given back that nobody took");
+    }
+
+    /// How long it is until a turn, of `per_s` in a second, that were taken now. So many turns as come
+    /// up in a tenth of a second may be taken at once, and at least one.
+    pub fn until_turn(&self, now_ns: u64, per_s: u32) -> Duration {
+        let (step, burst) = self.pace(per_s);
+        let next = self.next.load(Ordering::Relaxed);
+        let after = next.max(now_ns).saturating_add(step);
+        Duration::from_nanos(after.saturating_sub(now_ns.saturating_add(burst)))
+    }
+
+    /// Takes a turn, however long it is until then.
+    pub fn take_turn(&self, now_ns: u64, per_s: u32) {
+        let (step, _) = self.pace(per_s);
+        let after = |next: u64| Some(next.max(now_ns).saturating_add(step));
+        let _always = self
+            .next
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, after);
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody is sent away, whom the whole limit may have let in.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Turns that were taken since this was asked last.
+    pub fn turns(&self) -> u32 {
+        self.turns.swap(0, Ordering::Relaxed)
+    }
+
+    /// Nanoseconds from one turn to the next, and in how many turns may be taken at once.
+    fn pace(&self, per_s: u32) -> (u64, u64) {
+        let step = SECOND_NS / u64::from(self.of(per_s).max(1));
+        (step, step.max(BURST_NS))
     }
 
     /// How many are taken now.
@@ -147,6 +334,69 @@ mod tests {
         b.give();
         assert_eq!(a.taken(), 1);
         assert_eq!(registry.get("db2:3306").taken(), 0);
+    }
+
+    #[test]
+    fn a_shared_limit_is_this_processs_part_of_it() {
+        let registry = Registry::new();
+        let (old, own) = (registry.shared("server"), registry.get("copies"));
+        assert_eq!(old.of(1000), 1000);
+        registry.hold_for_several(true);
+        let new = registry.shared("user");
+        assert_eq!([&old, &new, &own].map(|one| one.of(1000)), [15, 15, 1000]);
+        let parts = [0, 1, 63, 128, u32::MAX].map(|max| new.of(max));
+        assert_eq!(parts, [0, 1, 1, 2, u32::MAX]);
+        new.set_share(Share::Of(2));
+        assert!(new.try_take(3) && new.try_take(3) && !new.try_take(3));
+        assert_eq!((new.refused(), new.refused()), (1, 0));
+        // The limit itself is lower.
+        assert!(!new.try_take(1) && new.refused() == 0);
+        // What was said of one stays when all are told again.
+        registry.hold_for_several(true);
+        assert_eq!((new.of(1000), new.taken()), (2, 2));
+        new.set_share(Share::Of(1));
+        assert!(!new.try_take(3) && new.taken() == 2);
+        let mut known = Vec::new();
+        registry.each_shared(|key, permits| known.push((key.to_owned(), permits.taken())));
+        known.sort();
+        assert_eq!(known, [("server".to_owned(), 0), ("user".to_owned(), 2)]);
+        registry.hold_for_several(false);
+        assert_eq!([&old, &new].map(|one| one.of(1000)), [1000, 1000]);
+        // What works already keeps what it has, until it is told its share.
+        assert!((0..28).all(|_| new.try_take(1000)));
+        registry.hold_for_several(true);
+        assert_eq!([&old, &new].map(|one| one.of(1000)), [15, 30]);
+        assert!(new.of(20) == 20 && !new.try_take(1000));
+        new.set_share(Share::Least);
+        assert_eq!(new.of(1000), 15);
+    }
+
+    #[test]
+    fn turns_come_up_so_many_times_a_second_and_a_few_at_once() {
+        const MS: u64 = 1_000_000;
+        let ms = Duration::from_millis;
+        let turn = |permits: &Permits, at_ms: u64, per_s| {
+            let wait = permits.until_turn(at_ms * MS, per_s);
+            permits.take_turn(at_ms * MS, per_s);
+            wait
+        };
+        let permits = Permits::default();
+        let at = |at_ms| turn(&permits, at_ms, 100);
+        // A tenth of a second's turns at once, then one each hundredth.
+        assert!((0..10).all(|_| at(1000) == ms(0)));
+        assert_eq!([at(1000), at(1000), at(1005)], [ms(10), ms(20), ms(25)]);
+        assert_eq!((permits.turns(), permits.turns()), (13, 0));
+        // Silence saves nothing up beyond that.
+        assert!((0..10).all(|_| at(60_000) == ms(0)) && at(60_000) == ms(10));
+        let seldom = Permits::default();
+        assert_eq!(
+            [5000, 5000].map(|at| turn(&seldom, at, 1)),
+            [ms(0), ms(1000)]
+        );
+        // A share of it is slower.
+        let shared = Permits::default();
+        shared.set_share(Share::Of(10));
+        assert_eq!([0, 0].map(|at| turn(&shared, at, 1000)), [ms(0), ms(100)]);
     }
 
     #[test]

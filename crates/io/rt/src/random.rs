@@ -13,7 +13,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The same `seed` gives the same numbers.
+    /// Makes a generator that gives the same numbers for the same `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self::keyed([seed, !seed, seed.rotate_left(17), seed.rotate_left(41)])
     }

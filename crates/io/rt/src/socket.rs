@@ -53,9 +53,22 @@ impl Listener {
         self.core.io.adopt(&self.core, handed)
     }
 
-    /// The same, for whichever core [adopts](crate::Rt::adopt) it.
+    /// Accepts the next connection, as [`accept`](Self::accept), for whichever core
+    /// [adopts](crate::Rt::adopt) it.
     pub async fn accept_for_any(&self) -> io::Result<Handed> {
         poll_fn(|cx| self.core.io.poll_accept(&self.listening, cx)).await
+    }
+
+    /// Looks whether somebody waits whom the kernel has told only another process of, which has the
+    /// same listener.
+    pub fn look_again(&self) {
+        self.core.io.look_again(&self.listening);
+    }
+
+    /// The next of those that were accepted already, where another process accepts what comes from
+    /// now on ([`crate::leave_listeners`]); none behind the last. Cancel-safe.
+    pub async fn accept_last(&self) -> Option<Handed> {
+        poll_fn(|cx| self.core.io.poll_last(&self.listening, cx)).await
     }
 
     /// Where it listens; with the port that the kernel chose, if it was asked for port 0.
@@ -66,6 +79,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        self.listening.registered.take();
         self.listening.state.borrow_mut().dropped = true;
         self.core.io.unlisten(&self.listening);
     }
@@ -91,6 +105,11 @@ impl Socket {
     /// The executor on which it lives.
     pub fn rt(&self) -> Rt {
         Rt(self.core.clone())
+    }
+
+    /// The number of its descriptor, as tools of the system list it; -1 where there are none.
+    pub fn descriptor(&self) -> i32 {
+        self.conn.fd()
     }
 
     pub(crate) fn conn(&self) -> &Rc<Conn> {
@@ -193,6 +212,27 @@ impl Socket {
         if !self.is_idle() {
             return Err(NotHanded::Over);
         }
+        match self.hand_over_with_rest().await? {
+            (handed, rest) if rest.is_empty() => Ok(handed),
+            _ => Err(NotHanded::Over),
+        }
+    }
+
+    /// Whether nothing is unsent, and neither side has ended.
+    pub fn may_part(&self) -> bool {
+        let state = self.conn.state.borrow();
+        state.unsent == 0 && !state.is_over()
+    }
+
+    /// Takes a connection that [may part](Socket::may_part) from this core, with bytes that have
+    /// come, for another core to [adopt](crate::Rt::adopt).
+    ///
+    /// # Errors
+    /// As [`Socket::hand_over`].
+    pub async fn hand_over_with_rest(&self) -> Result<(Handed, Vec<u8>), NotHanded> {
+        if !self.may_part() {
+            return Err(NotHanded::Over);
+        }
         // First, since nothing has changed then.
         let duplicate = self.conn.duplicate().map_err(|_| NotHanded::Stays)?;
         self.conn.state.borrow_mut().parting = true;
@@ -206,13 +246,18 @@ impl Socket {
             Poll::Pending
         })
         .await;
-        let quiet = {
-            let state = self.conn.state.borrow();
-            state.inbox.is_empty() && state.unsent == 0 && !state.is_over()
+        let rest = {
+            let mut state = self.conn.state.borrow_mut();
+            if state.unsent > 0 || state.is_over() {
+                return Err(NotHanded::Over);
+            }
+            state.unread = 0;
+            let inbox = std::mem::take(&mut state.inbox);
+            inbox
+                .iter()
+                .flat_map(|chunk| chunk.iter().copied())
+                .collect()
         };
-        if !quiet {
-            return Err(NotHanded::Over);
-        }
         let handed = match duplicate {
             Some(fd) => Kind::Fd(fd),
             None => {
@@ -221,7 +266,7 @@ impl Socket {
                 Kind::Sim(Away::from(self.conn.place.get()))
             }
         };
-        Ok(Handed(handed))
+        Ok((Handed(handed), rest))
     }
 
     fn tell(&self, state: &mut State) {

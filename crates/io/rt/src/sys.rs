@@ -340,6 +340,9 @@ pub(crate) fn listener(
     options: ListenOptions,
     nonblocking: bool,
 ) -> io::Result<OwnedFd> {
+    if let Some(fd) = crate::inherit::take_inherited(at) {
+        return Ok(fd);
+    }
     if let Address::Unix(path) = at {
         // Nonblocking: a live listener whose backlog is full must not hold us up.
         let asks = stream_socket(at, true)?;
@@ -486,7 +489,69 @@ impl Poller {
     }
 }
 
-/// What this machine has no more of, if an error says so: it is about nobody else.
+/// Wish for the end of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// To end when it can: SIGTERM.
+    Terminate,
+    /// To end now: SIGKILL.
+    Kill,
+}
+
+/// The signal by which a process is asked to open its log anew.
+pub const SIGHUP: i32 = libc::SIGHUP;
+
+/// Sends a signal to a child, and to nobody else.
+pub fn signal(child: &std::process::Child, number: i32) {
+    let Some(id) = libc::pid_t::try_from(child.id()).ok().filter(|id| *id > 1) else {
+        return;
+    };
+    // SAFETY: as below, no memory is passed, and the child is borrowed.
+    unsafe { libc::kill(id, number) };
+}
+
+/// Has this process asked to end (SIGTERM) when whoever began it is gone.
+pub fn end_with_parent() {
+    // SAFETY: two numbers; no memory is passed. It cannot fail with a signal that there is.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+}
+
+/// Nanoseconds on the clock of [`crate::Rt::beat`].
+pub fn clock_ns() -> u64 {
+    monotonic_ns()
+}
+
+/// Sends a signal to the group that this child leads: it was begun with a group of its own
+/// (`process_group(0)`).
+pub fn signal_group(leader: &std::process::Child, signal: Signal) {
+    let number = match signal {
+        Signal::Terminate => libc::SIGTERM,
+        Signal::Kill => libc::SIGKILL,
+    };
+    // 0 would be our own group, and 1 everybody.
+    let Some(group) = libc::pid_t::try_from(leader.id()).ok().filter(|id| *id > 1) else {
+        return;
+    };
+    // SAFETY: no memory is passed. `leader` is borrowed, so nobody has waited for it meanwhile; had
+    // somebody before, its number might belong to another, which is no matter of memory.
+    unsafe { libc::kill(-group, number) };
+}
+
+/// Has every descriptor above standard error close when another program is executed: also those
+/// that whoever started us left open. An old kernel cannot; then it is an error.
+pub fn keep_descriptors() -> io::Result<()> {
+    const CLOEXEC: libc::c_uint = 1 << 2;
+    let (first, last): (libc::c_uint, _) = (3, libc::c_uint::MAX);
+    // SAFETY: three numbers; no memory is passed, and nothing is closed now.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, CLOEXEC) };
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Names what this machine has no more of, if an error says so: such an error is about nobody else.
 pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE => Some("file descriptors for this process (ulimit -n)"),

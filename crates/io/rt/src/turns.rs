@@ -15,7 +15,7 @@ pub const LONG_US: u64 = 5_000;
 /// of a turn is at most this much less than told.
 const ASKED_EVERY_NS: u64 = 1_000_000;
 
-/// What the turns of a core have taken since it began, or since they were counted anew.
+/// Number and times of a core's turns since it began, or since they were counted anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turns {
     /// How many.
@@ -65,7 +65,7 @@ impl Clockwork {
         }
     }
 
-    /// It ends.
+    /// Notes that a turn ends.
     pub(crate) fn end(&self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) {
         let took_ns = now_ns.saturating_sub(self.began_ns.get());
         self.busy_ns.set(self.busy_ns.get() + took_ns);
@@ -84,7 +84,7 @@ impl Clockwork {
         self.turns.set(turns);
     }
 
-    /// What was counted; with `reset` it begins anew.
+    /// Returns what was counted; with `reset` the count begins anew.
     pub(crate) fn told(&self, reset: bool) -> Turns {
         let turns = Turns {
             busy_us: self.busy_ns.get() / 1_000,

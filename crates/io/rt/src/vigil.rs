@@ -62,7 +62,7 @@ impl Vigil {
         }
     }
 
-    /// It has found nothing.
+    /// Notes that a look has found nothing.
     pub(crate) fn missed(&self) {
         let misses = (self.misses.get() + 1).min(MISSES_MAX);
         self.misses.set(misses);

@@ -35,7 +35,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use world::World;
 
-/// What goes wrong, and how often. Probabilities are from 0 to 1; all zero is a perfect network.
+/// Faults of the network, and how often they happen. Probabilities are from 0 to 1; all zero is a
+/// perfect network.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Faults {
     /// Bytes travel at least so long, one way.

@@ -16,6 +16,7 @@ use crate::conn::{
 };
 use crate::core::{Core, LINGER, Sleep};
 use crate::handed::{Handed, Kind as From};
+use crate::inherit::have_left;
 use crate::io::Wait;
 use crate::sys::{self, RawAddress};
 use crate::{Address, ListenOptions, Listener, Socket};
@@ -66,8 +67,7 @@ impl Gathered {
     }
 }
 
-/// What a completion is about; in the top byte of its user data. The rest is the place in the
-/// table.
+/// Subject of a completion, in the top byte of its user data. The rest is the place in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -252,7 +252,7 @@ impl Uring {
         self.quick_left.set(!self.quick.borrow().is_empty());
     }
 
-    /// What was handed over and has not complained has gone whole.
+    /// Settles sends that went quickly: what was handed over and has not complained has gone whole.
     fn settle_quick(&self) {
         if self.quick.borrow().is_empty() {
             return;
@@ -653,7 +653,8 @@ impl Uring {
     /// Starts the multishot accept, if it should run and does not.
     fn accept(&self, listening: &Listening) {
         let mut state = listening.state.borrow_mut();
-        if state.armed == Receiving::Off && !state.dropped && state.queue.len() < ACCEPTED_MAX {
+        let wants = !state.dropped && !have_left();
+        if state.armed == Receiving::Off && wants && state.queue.len() < ACCEPTED_MAX {
             state.armed = Receiving::Armed;
             let entry = opcode::AcceptMulti::new(types::Fd(listening.fd()))
                 .flags(libc::SOCK_CLOEXEC)
@@ -720,12 +721,43 @@ impl Uring {
         Poll::Pending
     }
 
+    /// The accept begins anew behind its cancellation, and sees who waits.
+    pub(crate) fn look_again(&self, listening: &Listening) {
+        let mut state = listening.state.borrow_mut();
+        if state.armed == Receiving::Armed {
+            state.armed = Receiving::Cancelling;
+            self.cancel(Kind::Accept, listening.place.get());
+        }
+    }
+
+    pub(crate) fn poll_last(
+        &self,
+        listening: &Rc<Listening>,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Handed>> {
+        let mut state = listening.state.borrow_mut();
+        if let Some(fd) = state.queue.pop_front() {
+            return Poll::Ready(Some(Handed(From::Fd(fd))));
+        }
+        if state.armed == Receiving::Armed {
+            state.armed = Receiving::Cancelling;
+            self.cancel(Kind::Accept, listening.place.get());
+        }
+        if state.armed != Receiving::Cancelling {
+            return Poll::Ready(None);
+        }
+        state.waker.register(cx);
+        Poll::Pending
+    }
+
     pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
         if listening.place.get() == NOWHERE {
             return;
         }
-        // At once, so that nobody connects while the cancellation is on its way.
-        sys::shutdown(listening.fd());
+        if !have_left() {
+            // At once, so that nobody connects while the cancellation is on its way.
+            sys::shutdown(listening.fd());
+        }
         let mut state = listening.state.borrow_mut();
         state.queue.clear();
         match state.armed {

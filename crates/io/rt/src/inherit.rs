@@ -1,0 +1,88 @@
+//! Listeners that one process leaves to the next: an upgrade refuses nobody, since the kernel's queue
+//! of connections stays while either process has it open.
+
+use crate::Address;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Listeners of this process, each by a descriptor of its own.
+static OPEN: Mutex<Vec<(u64, Address, OwnedFd)>> = Mutex::new(Vec::new());
+/// Listeners that another process has left to this one, and that nobody here has asked for yet.
+static INHERITED: Mutex<Vec<(Address, OwnedFd)>> = Mutex::new(Vec::new());
+/// Whether this process has left its listeners to another.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Entry of a listener among those that could be left. Dropped, it is none any more.
+pub(crate) struct Registered(u64);
+
+impl Registered {
+    pub(crate) fn of(at: &Address, fd: &OwnedFd) -> Option<Self> {
+        let own = fd.try_clone().ok()?;
+        let mut open = OPEN.lock().ok()?;
+        let number = open.last().map_or(0, |(number, ..)| number + 1);
+        open.push((number, at.clone(), own));
+        Some(Self(number))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Ok(mut open) = OPEN.lock() {
+            open.retain(|(number, ..)| *number != self.0);
+        }
+    }
+}
+
+/// Duplicates of all listeners of this process, with the addresses that they were asked for by.
+///
+/// # Errors
+/// The process has no descriptors left.
+pub fn listeners() -> io::Result<Vec<(Address, OwnedFd)>> {
+    let Ok(open) = OPEN.lock() else {
+        return Ok(Vec::new());
+    };
+    open.iter()
+        .map(|(_, at, fd)| Ok((at.clone(), fd.try_clone()?)))
+        .collect()
+}
+
+/// Has [`Rt::listen`](crate::Rt::listen) take these instead of opening its own, each once.
+pub fn inherit(listeners: Vec<(Address, OwnedFd)>) {
+    if let Ok(mut inherited) = INHERITED.lock() {
+        inherited.extend(listeners);
+    }
+}
+
+/// Whether one is left that was opened for this address.
+pub fn is_inherited(at: &Address) -> bool {
+    INHERITED
+        .lock()
+        .is_ok_and(|all| all.iter().any(|(of, _)| of == at))
+}
+
+/// Closes those that nobody has asked for; their addresses.
+pub fn close_inherited() -> Vec<Address> {
+    let left = INHERITED.lock().map(|mut all| std::mem::take(&mut *all));
+    left.unwrap_or_default()
+        .into_iter()
+        .map(|(at, _)| at)
+        .collect()
+}
+
+pub(crate) fn take_inherited(at: &Address) -> Option<OwnedFd> {
+    let mut all = INHERITED.lock().ok()?;
+    let place = all.iter().position(|(of, _)| of == at)?;
+    Some(all.remove(place).1)
+}
+
+/// Accepts nothing any more: another process does, with the same listeners. What this one has
+/// accepted already is its own.
+pub fn leave_listeners() {
+    LEFT.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn have_left() -> bool {
+    LEFT.load(Ordering::Relaxed)
+}
