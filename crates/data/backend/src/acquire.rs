@@ -2,11 +2,12 @@
 
 use crate::BackendFailed;
 use crate::backend::{Backend, Key};
+use crate::choice::in_turn;
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::lend::Why;
 use crate::pace::{Rate, Token};
-use crate::place::Place;
-use crate::pools::{Group, Pools, Want};
+use crate::place::{Place, WhyNot};
+use crate::pools::{Executes, Group, Pools, Want};
 use crate::room::Shares;
 use crate::sync::Need;
 use bridge::Counter;
@@ -21,7 +22,8 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// So much longer the first in another core's line must have waited than ours before we leave a
 /// server's room to it. Less would have connections closed here and opened there all the time.
 pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
-/// The same where the connection itself can go there: nothing is closed and opened.
+/// Time that the first in another core's line must have waited longer than ours, where the
+/// connection itself can go there: nothing is closed and opened.
 pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
 /// Who was refused by servers that are full, or has tried in vain often enough, tries again after
@@ -32,11 +34,25 @@ const ASK_FULL_AGAIN: Duration = Duration::from_millis(100);
 /// meanwhile.
 const LEAVES_WITHIN: Duration = Duration::from_millis(5);
 
-/// What a place in the line is good for.
+/// Connection, or room for one, that a place in the line is good for.
 enum Got {
     Idle(Box<Backend>),
     /// Room for a new connection, and what allows it where so many are allowed in a second.
     Room(Taken, Option<Token>),
+    /// Room for which a connection to another server was closed: a borrowed one would leave it empty.
+    Made(Taken, Option<Token>),
+    /// Room only if something is closed for it, and another core may have a connection to this
+    /// server.
+    Elsewhere(Rc<Place>),
+}
+
+/// Room that a server of a hostgroup has for a session that found no connection idle.
+enum Permitted {
+    Room(Taken),
+    /// As [`Got::Made`].
+    Made(Taken),
+    /// As [`Got::Elsewhere`].
+    Elsewhere(Rc<Place>),
 }
 
 /// A permit of a server, given back when dropped.
@@ -58,7 +74,7 @@ impl Taken {
             .expect("only keep() takes it, and consumes self")
     }
 
-    /// It belongs to a connection from now on.
+    /// Leaves the permit to a connection, to which it belongs from now on.
     pub(crate) fn keep(mut self) {
         if let Some(place) = self.0.take() {
             place.opening.set(place.opening.get().saturating_sub(1));
@@ -104,7 +120,7 @@ impl Pools {
         Some(backend)
     }
 
-    /// The same, to this server.
+    /// Returns an idle connection to this server, if there is one and nobody waits for it.
     pub(crate) fn at_once_to(
         &self,
         group: &Group,
@@ -205,12 +221,13 @@ impl Pools {
         let mut last = None;
         let (mut attempts, mut waited) = (0, false);
         let mut full = false;
+        let mut lends = true;
         loop {
             // A server that takes connections and says nothing, or is down again and again, has
             // room each time.
             let in_time = attempts == 0 && !waited || self.rt.now() - begun < limit;
             let got = if in_time {
-                self.my_turn(group, want, begun, limit).await
+                self.my_turn(group, want, begun, limit, lends).await
             } else {
                 None
             };
@@ -224,13 +241,23 @@ impl Pools {
                     last,
                 });
             };
-            let (room, token) = match got {
+            let (room, token, made) = match got {
                 Got::Idle(backend) => return Ok(backend),
-                Got::Room(room, token) => (room, token),
+                Got::Room(room, token) => (room, token, false),
+                Got::Made(room, token) => (room, token, true),
+                Got::Elsewhere(place) => {
+                    if let Some(backend) = Box::pin(self.borrow(&place, want)).await {
+                        return Ok(backend);
+                    }
+                    lends = false;
+                    continue;
+                }
             };
             if !want.new_connection
+                && !made
+                && lends
                 && self.others_have(room.place())
-                && let Some(backend) = Box::pin(self.borrow(group, want)).await
+                && let Some(backend) = Box::pin(self.borrow(room.place(), want)).await
             {
                 return Ok(backend);
             }
@@ -291,16 +318,23 @@ impl Pools {
         }
         group.told.set(Some(now));
         let places = group.places.borrow();
+        let all: Vec<_> = places.iter().map(|place| place.may_serve(now)).collect();
+        let none_may = all.iter().all(Result::is_err);
+        let is_off =
+            |may: &Result<(), WhyNot>| matches!(may, Err(WhyNot::Offline | WhyNot::NoWeight));
         let why = match (last, places.is_empty()) {
             (Some(last), _) => format!("the last attempt: {last}"),
             (None, true) => "it has no server in mysql_servers".to_owned(),
-            (None, false) if !places.iter().any(|place| place.keeps() && place.weight() > 0) => {
+            (None, false) if all.iter().all(is_off) => {
                 "none of its servers is ONLINE with a weight above 0".to_owned()
             }
-            (None, false) if places.iter().any(|place| place.one_of_too_many.get()) => {
+            (None, false) if none_may && all.contains(&Err(WhyNot::OneOfTooMany)) => {
                 "more of its servers are ONLINE than its max_num_online_servers allows, and which of them are right is not for the proxy to say".to_owned()
             }
-            (None, false) if !places.iter().any(|place| place.takes(now) && place.weight() > 0) => {
+            (None, false) if none_may && !all.contains(&Err(WhyNot::Shunned)) => {
+                "its servers are too far behind, or take too long to answer".to_owned()
+            }
+            (None, false) if none_may => {
                 "its servers are shunned after failures to connect".to_owned()
             }
             (None, false) if self.rate(group, want).is_some_and(|rate| rate.is_used_up()) => {
@@ -319,13 +353,14 @@ impl Pools {
     }
 
     /// Waits in line, if there is one, until there is something for this session; none when the
-    /// time is over.
+    /// time is over. `lends`: as [`Self::permitted`].
     async fn my_turn(
         &self,
         group: &Group,
         want: &Want<'_>,
         begun: Instant,
         limit: Duration,
+        lends: bool,
     ) -> Option<Got> {
         if group.queue.is_empty() {
             if let Some(backend) = self.take_shared(group, want, begun) {
@@ -336,7 +371,7 @@ impl Pools {
                 && group.lingering.is_due(begun, &self.key_of(group, want));
             if !one_could_leave
                 && !self.must_slow_down(group, want, begun)
-                && let Some(got) = self.look(group, want, begun)
+                && let Some(got) = self.look(group, want, begun, lends)
             {
                 return Some(got);
             }
@@ -369,18 +404,20 @@ impl Pools {
                     continue;
                 }
                 let slow = self.must_slow_down(group, want, begun);
-                if !slow && let Some(got) = self.look(group, want, begun) {
+                if !slow && let Some(got) = self.look(group, want, begun, lends) {
                     return Some(got);
                 }
-                // What a session of another user keeps only for its memory makes room as well.
-                if !slow && left_by.is_none() && group.lingering.press_any(self.rt.now()) {
-                    left_by = Some(self.rt.now() + LEAVES_WITHIN);
-                    continue;
-                }
-                left_by = None;
                 // The other cores shall know how long we wait; servers may have come or gone since
                 // the last look.
                 drop(told.take());
+                // What a session of another user keeps only for its memory makes room as well.
+                if !slow && left_by.is_none() && group.lingering.press_any(self.rt.now()) {
+                    left_by = Some(self.rt.now() + LEAVES_WITHIN);
+                    // Else what comes free there meanwhile goes to who came later.
+                    told = Some(self.tell_others(group, want, begun, &mut asked));
+                    continue;
+                }
+                left_by = None;
                 if slow || self.must_slow_down(group, want, begun) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
@@ -399,8 +436,7 @@ impl Pools {
                     continue;
                 }
                 group.lanes.ring();
-                told = Some(Told::tell(group, self.line, begun, self.rt.now()));
-                self.ask_now_and_then(want, Why::NoRoom, &mut asked);
+                told = Some(self.tell_others(group, want, begun, &mut asked));
             }
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
@@ -417,6 +453,19 @@ impl Pools {
             };
             let _called_or_time_to_look = self.rt.timeout(nap, turn.called()).await;
         }
+    }
+
+    /// Tells the other cores since when the first in line waits, and asks them for a connection.
+    fn tell_others(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        begun: Instant,
+        asked: &mut Option<Instant>,
+    ) -> Told {
+        let told = Told::tell(group, self.line, begun, self.rt.now());
+        self.ask_now_and_then(want, Why::NoRoom, asked);
+        told
     }
 
     /// Of connections that would serve. The servers of a hostgroup are alike in whether they are
@@ -452,7 +501,7 @@ impl Pools {
         }
     }
 
-    fn look(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Got> {
+    fn look(&self, group: &Group, want: &Want<'_>, since: Instant, lends: bool) -> Option<Got> {
         if let Some(backend) = self.take_shared(group, want, since) {
             return Some(Got::Idle(backend));
         }
@@ -460,10 +509,15 @@ impl Pools {
         if rate.as_ref().is_some_and(Rate::is_used_up) {
             return None;
         }
-        let room = self.permitted(group, want, since)?;
+        let (room, made) = match self.permitted(group, want, since, lends)? {
+            Permitted::Room(room) => (room, false),
+            Permitted::Made(room) => (room, true),
+            Permitted::Elsewhere(place) => return Some(Got::Elsewhere(place)),
+        };
         match rate.map(|rate| rate.take()) {
             // Another core may have been faster.
             Some(None) => None,
+            token if made => Some(Got::Made(room, token.flatten())),
             token => Some(Got::Room(room, token.flatten())),
         }
     }
@@ -498,14 +552,20 @@ impl Pools {
     }
 
     /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody
-    /// here is closed for it. One that said a moment ago that it takes no more is among the last
-    /// that are asked.
-    fn permitted(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Taken> {
+    /// here is closed for it, unless another core may lend one (`lends`) of a server that has its
+    /// share. One that said a moment ago that it takes no more is among the last that are asked.
+    fn permitted(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        since: Instant,
+        lends: bool,
+    ) -> Option<Permitted> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let (well, full) = places
+        let all: Vec<&Rc<Place>> = in_turn(&places, |place| place.serves_for(want, now)).collect();
+        let (well, full) = all
             .iter()
-            .filter(|p| p.takes(now) && p.weight() > 0)
             .partition::<Vec<&Rc<Place>>, _>(|place| !place.comes_last(want.user, now));
         // What another has to give up is for those that have too few.
         let shares = Shares::to_give(&places, now);
@@ -514,21 +574,35 @@ impl Pools {
             .partition(|place| shares.as_ref().is_some_and(|shares| shares.is_short(place)));
         for mut open in [short, well, full] {
             while !open.is_empty() {
-                let at = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
-                let place = open.swap_remove(at);
+                let place = open.remove(group.chooser.next(&open, now)?);
                 if self.gives_way(place, Some(since), GIVE_WAY) {
                     continue;
                 }
-                let max = place.server().max_connections;
+                let max = place.row_max();
                 if let Some(room) = Taken::of(place, max) {
-                    return Some(room);
+                    group.chooser.had(&all, place, now, || self.rt.random());
+                    return Some(Permitted::Room(room));
+                }
+                let is_short = shares.as_ref().is_some_and(|shares| shares.is_short(place));
+                // Where nothing is idle here that could go, a statement waits or shares instead.
+                if lends
+                    && !is_short
+                    && !want.new_connection
+                    && place.gives_room(&places, now).is_some()
+                    && self.others_have_one_of(place)
+                {
+                    return Some(Permitted::Elsewhere((*place).clone()));
                 }
                 // One goes that is for somebody with another user or schema: its room is worth more
                 // than itself.
-                if place.make_room(&places, now, &self.tally)
-                    && let Some(room) = Taken::of(place, max)
-                {
-                    return Some(room);
+                let has_room = place.make_room(&places, now, &self.tally);
+                if let Some(room) = has_room.then(|| Taken::of(place, max)).flatten() {
+                    group.chooser.had(&all, place, now, || self.rt.random());
+                    return Some(if is_short {
+                        Permitted::Made(room)
+                    } else {
+                        Permitted::Room(room)
+                    });
                 }
             }
         }
@@ -548,9 +622,8 @@ impl Pools {
     fn another_may_do(&self, group: &Group, want: &Want<'_>) -> bool {
         let now = self.rt.now();
         let places = group.places.borrow();
-        places.iter().any(|p| {
-            p.takes(now) && p.weight() > 0 && !p.is_full() && !p.said_to_be_full(want.user, now)
-        })
+        in_turn(&places, |place| place.serves_for(want, now))
+            .any(|place| !place.is_full() && !place.said_to_be_full(want.user, now))
     }
 
     /// An idle connection for this session: of the server that the weights choose, else of any; the
@@ -563,18 +636,22 @@ impl Pools {
     ) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let takes = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
+        let takes = |place: &Place| place.serves_for(want, now);
         if let [only] = places.as_slice() {
-            return if takes(&only) {
+            return if takes(only) {
                 self.take_from(only, want)
             } else {
                 None
             };
         }
-        let mut open: Vec<&Rc<Place>> = places.iter().filter(takes).collect();
-        let chosen = plan::pick_by(&open, |p| p.weight(), self.rt.random())?;
-        let place = open.swap_remove(chosen);
-        if let Some(backend) = self.take_from(place, want) {
+        let open: Vec<&Rc<Place>> = in_turn(&places, takes).collect();
+        let place = open[group.chooser.next(&open, now)?];
+        let took = |place: &Rc<Place>| {
+            let backend = self.take_from(place, want)?;
+            group.chooser.had(&open, place, now, || self.rt.random());
+            Some(backend)
+        };
+        if let Some(backend) = took(place) {
             return Some(backend);
         }
         // Rather a new connection to the chosen server than always the old ones to another, while
@@ -582,16 +659,15 @@ impl Pools {
         if opens && place.may_have_more(&places, want.user, now) {
             return None;
         }
-        open.into_iter()
-            .find_map(|place| self.take_from(place, want))
+        open.iter().find_map(|place| took(place))
     }
 
-    fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
+    pub(crate) fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
         let (caps, client) = (want.caps & OF_CLIENT, place.client_of(want));
         // All may be dead.
         loop {
             let mut idle = place.idle.borrow_mut();
-            let mut best: Option<usize> = None;
+            let (mut best, mut seen) = (None::<(Fit, usize)>, 0);
             for (at, backend) in idle.iter().enumerate().rev() {
                 if backend.key.caps != caps
                     || backend.key.client != client
@@ -599,16 +675,20 @@ impl Pools {
                 {
                     continue;
                 }
-                match fit(backend, want) {
-                    Fit::Exact => {
-                        best = Some(at);
-                        break;
-                    }
-                    Fit::Some if best.is_none() => best = Some(at),
-                    Fit::Some | Fit::No => {}
+                let fit = fit(backend, want);
+                if fit > best.map_or(Fit::No, |(fit, _)| fit) {
+                    best = Some((fit, at));
+                }
+                if fit == Fit::Exact {
+                    break;
+                }
+                seen += 1;
+                // Rather a statement prepared once more than a long look.
+                if seen > LOOKED_AT && best.is_some_and(|(fit, _)| fit == Fit::Unprepared) {
+                    break;
                 }
             }
-            let mut backend = idle.swap_remove(best?);
+            let mut backend = idle.swap_remove(best?.1);
             drop(idle);
             if backend.conn.is_idle() {
                 backend.in_use = true;
@@ -622,26 +702,44 @@ impl Pools {
     }
 }
 
+/// Connections that are looked at for one that has a statement prepared as well.
+const LOOKED_AT: usize = 16;
+
+/// How well a connection fits, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    Exact,
-    Some,
     No,
+    Some,
+    Unprepared,
+    Exact,
 }
 
 fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
+    let exact = || {
+        let prepared = |wants: Executes<'_>| backend.was_left_with(wants);
+        if want.executes.is_none_or(prepared) {
+            Fit::Exact
+        } else {
+            Fit::Unprepared
+        }
+    };
+    if backend.has_all(want.state, want.remembered, want.tracking) {
+        return exact();
+    }
     match backend.need(
         want.state,
         want.user_variables,
         want.remembered,
         want.tracking,
     ) {
-        Need::Nothing => Fit::Exact,
+        Need::Nothing => exact(),
         Need::Another => Fit::No,
         Need::Steps { .. } | Need::Reset => Fit::Some,
     }
 }
 
-/// What the other cores know of the first in our line. However its wait ends, that ends with it.
+/// Report to the other cores on the first in our line. However its wait ends, the report ends with
+/// it.
 struct Told(Vec<Arc<Permits>>, usize);
 
 impl Told {
@@ -650,11 +748,9 @@ impl Told {
         // nobody lacks. Where the hostgroup itself is full, any server of it makes some.
         let places = group.places.borrow();
         let makes_room =
-            |p: &&Rc<Place>| p.is_group_full() || p.is_full() && p.takes(now) && p.weight() > 0;
-        let permits: Vec<_> = places
-            .iter()
-            .filter(makes_room)
-            .map(|p| p.room.of_server.clone())
+            |place: &Place| place.is_group_full() || place.is_full() && place.serves(now);
+        let permits: Vec<_> = in_turn(&places, makes_room)
+            .map(|place| place.room.of_server.clone())
             .collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());

@@ -40,7 +40,7 @@ impl Unread {
     }
 }
 
-/// What a server remembers of its last statement.
+/// Warnings that a server remembers of its last statement.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// The answer to SHOW WARNINGS.
@@ -51,7 +51,7 @@ pub struct Shown {
     pub errors: u64,
 }
 
-/// What a server says to a question.
+/// Answer of a server to a question.
 pub(crate) enum Answer {
     Rows(Rows),
     Refused(u16),
@@ -65,7 +65,7 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn read_back(&mut self, state: &mut State) -> Result<(), BackendFailed> {
-        let mut unread = std::mem::take(&mut self.unread);
+        let mut unread = std::mem::take(&mut self.local.unread);
         self.holds.remove(Hold::Unread);
         if unread.session.remove(METADATA) {
             self.ask_whether_it_describes(state).await?;
@@ -75,7 +75,7 @@ impl Backend {
         }
         // Without their columns, nobody knows what values are. A server that knows of no such thing
         // describes, whatever its session has asked others for.
-        let bare = self.ways.describes_on_demand && self.state.leaves_out_definitions();
+        let bare = self.lasting.ways.describes_on_demand && self.state.leaves_out_definitions();
         let bare = if bare {
             self.state.variable(METADATA).map(str::to_owned)
         } else {
@@ -183,7 +183,7 @@ impl Backend {
             return Ok(());
         }
         if let Answer::Rows(_) = self.ask("SELECT 1 FROM (SELECT 1) nothing").await? {
-            (self.warnings_left, self.others_warnings) = (false, false);
+            (self.lasting.warnings_left, self.local.others_warnings) = (false, false);
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Backend {
         if let Some([charset, collated]) = rows.rows.first().map(Vec::as_slice)
             && let (Some(charset), Some(collated)) = (plain(charset), plain(collated))
         {
-            let mut known = self.place.made_of.borrow_mut();
+            let mut known = self.place.known.made_of.borrow_mut();
             known.retain(|(id, _)| *id != collation);
             known.push((
                 collation,
@@ -224,7 +224,7 @@ impl Backend {
         Ok(())
     }
 
-    /// What `LAST_INSERT_ID()` is there; `None` if the server does not say.
+    /// Asks for `LAST_INSERT_ID()` there; `None` if the server does not say.
     ///
     /// # Errors
     /// The connection broke.
@@ -237,13 +237,14 @@ impl Backend {
             .first()
             .and_then(|row| row.first())
             .and_then(|cell| cell.as_deref());
-        self.insert_id = cell.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        Ok(self.insert_id)
+        self.lasting.insert_id =
+            cell.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        Ok(self.lasting.insert_id)
     }
 
-    /// What `LAST_INSERT_ID()` is there, and the AUTO_INCREMENT column of a table, if it has one
-    /// that the user may see. Both names are ASCII letters, digits, `_`, `$` and `-`. `None` if the
-    /// server does not say.
+    /// Asks for `LAST_INSERT_ID()` there, and for the AUTO_INCREMENT column of a table, if it has
+    /// one that the user may see. Both names are ASCII letters, digits, `_`, `$` and `-`. `None` if
+    /// the server does not say.
     ///
     /// # Errors
     /// The connection broke.
@@ -266,8 +267,8 @@ impl Backend {
             let cell = cell.as_deref().map(without_zeros)?;
             String::from_utf8(cell).ok()
         };
-        self.insert_id = text(last).and_then(|digits| digits.parse().ok());
-        Ok(self.insert_id.map(|last| (last, text(column))))
+        self.lasting.insert_id = text(last).and_then(|digits| digits.parse().ok());
+        Ok(self.lasting.insert_id.map(|last| (last, text(column))))
     }
 
     /// Whether what stands in double quotes is a string there: ANSI_QUOTES is not in its
@@ -276,11 +277,11 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn ask_quotes(&mut self) -> Result<bool, BackendFailed> {
-        if !self.plain_quotes {
+        if !self.local.plain_quotes {
             let mode = self.ask_for_one("SELECT @@SESSION.sql_mode").await?;
-            self.plain_quotes = mode.is_some_and(|mode| !mode.contains("ANSI"));
+            self.local.plain_quotes = mode.is_some_and(|mode| !mode.contains("ANSI"));
         }
-        Ok(self.plain_quotes)
+        Ok(self.local.plain_quotes)
     }
 
     /// Whether there is something to ask with [`Backend::ask_locks`].
@@ -288,6 +289,7 @@ impl Backend {
     pub fn doubts_locks(&self) -> bool {
         self.holds.has(Hold::UserLock)
             && self
+                .local
                 .owned
                 .as_ref()
                 .is_some_and(|owned| owned.question_for_locks().is_some())
@@ -299,6 +301,7 @@ impl Backend {
     /// The connection broke.
     pub async fn ask_locks(&mut self) -> Result<(), BackendFailed> {
         let Some(question) = self
+            .local
             .owned
             .as_ref()
             .and_then(|owned| owned.question_for_locks())
@@ -315,14 +318,14 @@ impl Backend {
             }),
             Answer::Refused(_) | Answer::TooLong => None,
         };
-        if let Some(owned) = &mut self.owned {
+        if let Some(owned) = &mut self.local.owned {
             owned.learn_locks(&mut self.holds, answer.as_deref());
         }
         Ok(())
     }
 
-    /// What `FOUND_ROWS()` is there, which it is no more when it was asked; `None` if the server
-    /// does not say.
+    /// Asks for `FOUND_ROWS()` there, which the server no longer knows when it was asked; `None` if
+    /// the server does not say.
     ///
     /// # Errors
     /// The connection broke.
@@ -347,7 +350,7 @@ impl Backend {
         );
         let response = self.command(&payload, Expect::Query).await?;
         crate::backend::refusal(&response)?;
-        self.insert_id = Some(id);
+        self.lasting.insert_id = Some(id);
         Ok(())
     }
 
@@ -418,14 +421,14 @@ impl Backend {
         Ok(cell.and_then(|value| String::from_utf8(without_zeros(&value)).ok()))
     }
 
-    /// What SHOW WARNINGS shows there, and how many there are of all and of errors, which may be
-    /// more than it shows. `None` if it is too much, or the server does not say. With what the
+    /// Asks what SHOW WARNINGS shows there, and how many there are of all and of errors, which may
+    /// be more than it shows. `None` if it is too much, or the server does not say. With what the
     /// answer to SHOW WARNINGS says beside its rows.
     ///
     /// # Errors
     /// The connection broke.
     pub async fn ask_warnings(&mut self) -> Result<(Option<Shown>, Response), BackendFailed> {
-        let warned = self.warned;
+        let warned = self.lease.warned;
         let (answer, response) = self.ask_and_hear("SHOW WARNINGS").await?;
         let Answer::Rows(rows) = answer else {
             return Ok((None, response));
@@ -482,7 +485,7 @@ impl Backend {
 
     async fn ask_and_hear(&mut self, question: &str) -> Result<(Answer, Response), BackendFailed> {
         if !question.starts_with("SHOW WARNINGS") {
-            self.finder = None;
+            self.local.finder = None;
         }
         let limited = question.starts_with("SELECT ")
             && self.state.variable("sql_select_limit").is_some()
@@ -519,7 +522,7 @@ impl Backend {
         }
         if matches!(response.outcome(), Outcome::Err { .. }) {
             // No session's.
-            (self.warnings_left, self.others_warnings) = (true, true);
+            (self.lasting.warnings_left, self.local.others_warnings) = (true, true);
         }
         let answer = match response.outcome() {
             Outcome::Err { code, .. } => Answer::Refused(code),
@@ -553,7 +556,7 @@ fn system_name(name: &str) -> String {
     }
 }
 
-/// What sets a session variable to this value.
+/// Returns the literal that sets a session variable to this value.
 fn system_literal(shape: Shape, value: Option<&[u8]>) -> Option<String> {
     let Some(text) = value else {
         return Some("NULL".to_owned());
@@ -574,7 +577,7 @@ fn number(text: &[u8]) -> Option<String> {
     sql::literal::is_number(text).then(|| String::from_utf8_lossy(text).into_owned())
 }
 
-/// What sets a user variable to this value, of the same type.
+/// Returns the value that sets a user variable to this one, of the same type.
 fn user_value(
     shape: Shape,
     value: Option<&[u8]>,
@@ -635,7 +638,11 @@ mod tests {
             .map(|b| format!("{b:02X}"))
             .collect();
         let value = user_value(
-            Shape { kind, flags },
+            Shape {
+                kind,
+                flags,
+                ..Shape::UNTOLD
+            },
             value.map(str::as_bytes),
             hex.as_bytes(),
             b"utf8mb4_bin",
@@ -694,7 +701,7 @@ mod tests {
         let unset = user_value(
             Shape {
                 kind: Type::VAR_STRING,
-                flags: 0,
+                ..Shape::UNTOLD
             },
             None,
             b"",
@@ -705,8 +712,15 @@ mod tests {
 
     #[test]
     fn a_session_variable_is_a_number_or_a_plain_string() {
-        let literal =
-            |kind, value: &str| system_literal(Shape { kind, flags: 0 }, Some(value.as_bytes()));
+        let literal = |kind, value: &str| {
+            system_literal(
+                Shape {
+                    kind,
+                    ..Shape::UNTOLD
+                },
+                Some(value.as_bytes()),
+            )
+        };
         assert_eq!(literal(Type::LONGLONG, "10").as_deref(), Some("10"));
         assert_eq!(
             literal(Type::VAR_STRING, "ANSI,x").as_deref(),
@@ -717,7 +731,7 @@ mod tests {
             system_literal(
                 Shape {
                     kind: Type::VAR_STRING,
-                    flags: 0
+                    ..Shape::UNTOLD
                 },
                 None
             )

@@ -1,22 +1,23 @@
 //! One connection to a server, and what is known to be set on it.
 
-use crate::place::{OpenedAs, Place, bump};
+use crate::lease::{Lasting, Lease, Local, Unreported};
+use crate::place::{Place, bump};
+use crate::pools::Executes;
 use crate::prepared::{Bindings, Here};
 use crate::slots::Slots;
 use crate::sync::{self, Foreign, Need, Sees, Ways};
 use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
-use bridge::Counter;
+use bridge::{Counter, FreeConnectionRow};
 use net::{Conn, Hello, NetError};
 use rt::{Address, Chunk, Instant};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::Arc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF,
     SET_OPTION_MULTI_STATEMENTS_ON,
 };
 use wire::response::{Expect, Follow, Outcome, Response};
-use wire::{caps, packet};
+use wire::{caps, errors, packet};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
 const GLIMPSE_LEN_MAX: usize = 4096;
@@ -31,18 +32,6 @@ pub(crate) struct Key {
     pub(crate) client: Option<IpAddr>,
 }
 
-/// What a server has not told of a session's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unreported {
-    /// All that there was is told.
-    Nothing,
-    /// It will tell of a change that is none: MySQL does so after a PREPARE, EXECUTE or DEALLOCATE
-    /// that has failed.
-    Noise,
-    /// A statement has failed that may have changed something.
-    Change,
-}
-
 /// Whether a connection may be shared again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
@@ -52,8 +41,8 @@ pub enum Idle {
     Doubtful,
 }
 
-/// What a connection has in [`Backend::last_session`] after a statement of no session; a new one
-/// has 0.
+/// Number that a connection has in [`Backend::last_session`] after a statement of no session; a new
+/// one has 0.
 pub const NOBODY: u64 = u64::MAX;
 
 /// A connection to a server. Dropped, it is closed and its permit given back.
@@ -61,100 +50,38 @@ pub const NOBODY: u64 = u64::MAX;
 pub struct Backend {
     /// The connection.
     pub conn: Conn,
-    /// What the server said at login.
+    /// Greeting that the server sent at login.
     pub hello: Hello,
     /// Why it cannot be shared.
     pub holds: Holds,
-    /// Variables that were set there to what nobody has asked yet.
-    pub unread: crate::Unread,
-    /// What a session has made there by name; most make nothing.
-    pub(crate) owned: Option<Box<crate::Owned>>,
-    /// The beginning of the answer that is coming, for who has to look at it.
-    pub(crate) glimpse: Option<Vec<u8>>,
-    /// What `LAST_INSERT_ID()` is there, if that is known: what a server was last asked or told.
-    pub insert_id: Option<u64>,
-    /// Statements left before an insert's id is asked for, see
-    /// `mysql-auto_increment_delay_multiplex`.
-    pub insert_id_left: u64,
-    /// When it is asked for at the latest, see `mysql-auto_increment_delay_multiplex_timeout_ms`.
-    pub insert_id_until: Option<Instant>,
-    /// When the warnings of the last statement are asked for, see `mysql-handle_warnings_delay_ms`.
-    pub warnings_until: Option<Instant>,
-    /// When it is asked for FOUND_ROWS() if its client is silent until then. Where that is only for
-    /// SQL_CALC_FOUND_ROWS, it is kept.
-    pub found_rows_until: Option<Instant>,
-    /// How many warnings the last statement of the session said that it left; `None` after an
-    /// error, which does not say.
-    pub warned: Option<u16>,
-    /// Until when [`Hold::Delay`] lasts.
-    pub delayed_until: Option<Instant>,
     /// Whether its protocol state is known.
     pub idle: Idle,
-    /// The session that it served last. What the server remembers of a statement (warnings, ids,
-    /// row counts) is that session's.
-    pub last_session: u64,
-    /// The session whose writes may have taken numbers from sequences there last, since it was
-    /// reset; 0 for none.
-    pub drew: u64,
-    /// The server may still show warnings, of whichever statement.
-    pub warnings_left: bool,
-    /// They may be another session's: no statement of this one has ended them.
-    pub others_warnings: bool,
-    /// Number of the session's statement that was the last command there; none if one of ours came
-    /// after it.
-    pub undisturbed: Option<u32>,
-    /// Number of the statement of that session that FOUND_ROWS() is about there, if it is certain.
-    pub finder: Option<u32>,
     /// The server was told to end what was its last command, and may have been told too late: it
     /// hits what runs there next. Until another is answered there it goes to nobody else, whatever
     /// held it in the meantime.
     pub interrupted: bool,
     pub(crate) place: Rc<Place>,
-    pub(crate) opened_as: OpenedAs,
     pub(crate) key: Key,
     /// Who the server was told is at our end.
     pub(crate) told_client: Option<SocketAddr>,
     pub(crate) state: State,
-    pub(crate) ways: Ways,
-    /// What it began with, see `mysql-init_connect`; a reset undoes it.
+    /// Statements that the connection began with, see `mysql-init_connect`; a reset undoes them.
     pub(crate) init_connect: Option<Rc<str>>,
     pub(crate) prepared: Here,
     /// Statements that are prepared there in SQL, by names of ours.
     pub(crate) slots: Slots,
     /// Was a statement sent that is too large for the connection to be used for another session?
     pub(crate) retired: bool,
-    /// COM_STMT_CLOSE commands that are still to be sent.
-    pub(crate) closing: Vec<u8>,
-    /// It is in the schema that a statement of a session was prepared in that is in none itself.
-    pub(crate) strays: bool,
-    /// The server takes several statements in one text.
-    pub(crate) several: bool,
-    /// It has said that ANSI_QUOTES is not in its `sql_mode`, and nothing was set there since.
-    pub plain_quotes: bool,
-    /// When the statement that runs was sent, FOUND_ROWS() here was about its session's last.
-    pub knew_found_rows: bool,
-    /// Its transaction is here because the read/write split has led it here.
-    pub reads_by_split: bool,
-    /// How the server tells of every change in its session, if we have asked for that.
-    pub(crate) tracking: Option<Arc<crate::track::Told>>,
-    /// It may have user variables that nobody knows of: a trigger has set them, and its statement
-    /// has failed where the server does not tell.
-    pub strange_variables: bool,
-    /// Something is prepared here otherwise than its session has meant it.
-    pub(crate) meant_otherwise: bool,
-    /// What is known of the programs of users that have run there.
-    pub(crate) programs: crate::left::Programs,
-    /// What the server has still to tell: an error tells nothing of what its statement has changed.
-    pub unreported: Unreported,
-    pub(crate) opened: Instant,
-    pub(crate) since: Instant,
-    /// When it last answered a ping.
-    pub(crate) pinged: Instant,
-    pub(crate) queries: u64,
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,
     /// Its connection lives on, on another core, and its permit with it.
     pub(crate) lent: bool,
+    /// Properties that go with the connection from core to core.
+    pub lasting: Lasting,
+    /// Knowledge that this core has of the connection.
+    pub local: Local,
+    /// Properties that belong to the session that has the connection.
+    pub lease: Lease,
 }
 
 impl Drop for Backend {
@@ -188,9 +115,38 @@ impl Backend {
             .map_or_else(|| self.conn.socket().local(), Address::Tcp)
     }
 
+    /// A row of `stats_mysql_free_connections`, of a hostgroup that it is idle in.
+    pub(crate) fn free_row(&self, hostgroup: u32, now: Instant) -> FreeConnectionRow {
+        let ms = |since| u64::try_from((now - since).as_millis()).unwrap_or(u64::MAX);
+        let set = |name| {
+            let value = self.state.variable(name)?;
+            Some(value.trim_matches(['\'', '"']).to_owned())
+        };
+        let (bytes_received, bytes_sent) = self.conn.bytes();
+        FreeConnectionRow {
+            descriptor: self.conn.socket().descriptor(),
+            hostgroup,
+            host: self.place.host().clone(),
+            port: self.place.server().port,
+            user: self.key.user.as_ref().into(),
+            schema: self.state.schema.as_ref().into(),
+            init_connect: self.init_connect.as_deref().map(Into::into),
+            time_zone: set("time_zone"),
+            sql_mode: set("sql_mode"),
+            autocommit: self.state.autocommit,
+            idle_ms: ms(self.lasting.since),
+            age_ms: ms(self.lasting.opened),
+            bytes_received,
+            bytes_sent,
+            queries: self.lasting.queries,
+            server_thread_id: self.hello.thread_id,
+            server_version: self.hello.version.as_str().into(),
+        }
+    }
+
     /// The statement has ended for which it was left in a schema that its session is not in.
     pub fn strays_no_more(&mut self) {
-        self.strays = false;
+        self.lease.strays = false;
     }
 
     /// Whether a session's statement of this number was the last command there.
@@ -200,19 +156,19 @@ impl Backend {
         if crate::planted::NEVER_DISTURBED.get() {
             return true;
         }
-        self.last_session == session && self.undisturbed == Some(statement)
+        self.lasting.last_session == session && self.local.undisturbed == Some(statement)
     }
 
     /// A statement of this session runs there now.
     pub fn serves(&mut self, session: u64) {
-        if self.last_session != session {
-            self.finder = None;
-            self.others_warnings = self.warnings_left;
-            self.last_session = session;
+        if self.lasting.last_session != session {
+            self.local.finder = None;
+            self.local.others_warnings = self.lasting.warnings_left;
+            self.lasting.last_session = session;
         }
     }
 
-    /// What is set on it.
+    /// Returns the state that is set on the connection.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
@@ -222,10 +178,11 @@ impl Backend {
     /// began with: one that was set to its default is no more as it was.
     #[must_use]
     pub fn begins_otherwise(&self, name: &str) -> bool {
-        self.ways.begins_otherwise(name)
+        self.lasting.ways.begins_otherwise(name)
     }
 
-    /// What is set on it, to be corrected by what a statement of the session has just set.
+    /// Returns the state that is set on the connection, to be corrected by what a statement of the
+    /// session has just set.
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
@@ -233,7 +190,10 @@ impl Backend {
     /// When the next of those holds ends that end by themselves.
     #[must_use]
     pub fn ends_by_itself(&self) -> Option<Instant> {
-        let delay = self.delayed_until.filter(|_| self.holds.has(Hold::Delay));
+        let delay = self
+            .lease
+            .delayed_until
+            .filter(|_| self.holds.has(Hold::Delay));
         self.lingers_until().into_iter().chain(delay).min()
     }
 
@@ -253,7 +213,7 @@ impl Backend {
         } else {
             [Hold::Unread; 2]
         };
-        let found = if self.found_rows_until.is_some() {
+        let found = if self.lease.found_rows_until.is_some() {
             Hold::FoundRows
         } else {
             Hold::Unread
@@ -270,26 +230,26 @@ impl Backend {
             return None;
         }
         let ends = [
-            (Hold::InsertId, self.insert_id_until),
-            (Hold::Diagnostics, self.warnings_until),
-            (Hold::FoundRows, self.found_rows_until),
+            (Hold::InsertId, self.lease.insert_id_until),
+            (Hold::Diagnostics, self.lease.warnings_until),
+            (Hold::FoundRows, self.lease.found_rows_until),
         ];
         let mut remembered = None;
         for (_, until) in ends.iter().filter(|(hold, _)| self.holds.has(*hold)) {
             remembered = remembered.max(Some((*until)?));
         }
         if remembered.is_none() {
-            if self.unreported == Unreported::Nothing {
+            if self.local.unreported == Unreported::Nothing {
                 return left;
             }
-            remembered = self.warnings_until;
+            remembered = self.lease.warnings_until;
         }
         remembered.map(|until| left.map_or(until, |left| until.max(left)))
     }
 
     /// Ends the holds whose time is over.
     pub fn end_in_time(&mut self, now: Instant) {
-        if self.delayed_until.is_some_and(|until| until <= now) {
+        if self.lease.delayed_until.is_some_and(|until| until <= now) {
             self.holds.remove(Hold::Delay);
         }
     }
@@ -299,18 +259,9 @@ impl Backend {
     /// # Errors
     /// [`BackendFailed::BrokeBefore`] when the connection was seen closed before anything was sent.
     pub async fn send(&mut self, command: Chunk) -> Result<(), BackendFailed> {
-        if self.idle == Idle::Proven && !self.conn.is_idle() {
-            return Err(BackendFailed::BrokeBefore(NetError::Closed));
-        }
-        self.idle = Idle::Doubtful;
-        self.undisturbed = None;
-        self.queries += 1;
-        bump(&self.place.numbers.queries, 1);
-        bump(&self.place.numbers.sent, command.len() as u64);
-        self.tally
-            .add(Counter::QueriesBackendsBytesSent, command.len() as u64);
-        if !self.closing.is_empty() {
-            let closing = std::mem::take(&mut self.closing);
+        self.begins(command.len())?;
+        if !self.lasting.closing.is_empty() {
+            let closing = std::mem::take(&mut self.lasting.closing);
             self.conn
                 .send_commands(closing)
                 .await
@@ -320,6 +271,38 @@ impl Backend {
             .send_commands(command)
             .await
             .map_err(BackendFailed::BrokeAfter)
+    }
+
+    /// Sends a command, if it goes out as it is and nothing has to be waited for: takes it then.
+    /// Whether it has.
+    ///
+    /// # Errors
+    /// As [`Backend::send`].
+    pub fn queue(&mut self, command: &mut Vec<u8>) -> Result<bool, BackendFailed> {
+        let is_plain = self.lasting.closing.is_empty() && self.conn.compression().is_none();
+        if !is_plain || self.conn.socket().is_full() {
+            return Ok(false);
+        }
+        self.begins(command.len())?;
+        self.conn
+            .queue(std::mem::take(command))
+            .map_err(BackendFailed::BrokeAfter)?;
+        Ok(true)
+    }
+
+    /// A command of so many bytes is about to be sent.
+    fn begins(&mut self, len: usize) -> Result<(), BackendFailed> {
+        if self.idle == Idle::Proven && !self.conn.is_idle() {
+            return Err(BackendFailed::BrokeBefore(NetError::Closed));
+        }
+        self.idle = Idle::Doubtful;
+        self.local.undisturbed = None;
+        self.lasting.queries += 1;
+        bump(&self.place.numbers.queries, 1);
+        bump(&self.place.numbers.sent, len as u64);
+        self.tally
+            .add(Counter::QueriesBackendsBytesSent, len as u64);
+        Ok(())
     }
 
     /// Whoever has it keeps it as long as it is held; nobody else gets it.
@@ -336,7 +319,7 @@ impl Backend {
         if chunk.is_empty() {
             return Err(BackendFailed::BrokeAfter(NetError::Closed));
         }
-        if let Some(seen) = &mut self.glimpse
+        if let Some(seen) = &mut self.lease.glimpse
             && seen.len() < GLIMPSE_LEN_MAX
         {
             seen.extend_from_slice(&chunk);
@@ -347,9 +330,18 @@ impl Backend {
         Ok(chunk)
     }
 
-    /// Keeps the beginning of the next answer for [`Backend::learn_owned`].
+    /// Keeps the beginning of the next answer for [`Backend::learn_owned`] or
+    /// [`Backend::seen_answer`].
     pub fn look_at_answer(&mut self) {
-        self.glimpse = Some(Vec::new());
+        self.lease.glimpse = Some(Vec::new());
+    }
+
+    /// The whole answer, if it was looked at and is not too long.
+    pub fn seen_answer(&mut self) -> Option<Vec<u8>> {
+        self.lease
+            .glimpse
+            .take()
+            .filter(|seen| seen.len() < GLIMPSE_LEN_MAX)
     }
 
     /// A statement has ended that may have made or unmade something by name. `schema`: where its
@@ -363,10 +355,7 @@ impl Backend {
         ok: bool,
         executed: bool,
     ) {
-        let seen = self
-            .glimpse
-            .take()
-            .filter(|seen| seen.len() < GLIMPSE_LEN_MAX);
+        let seen = self.seen_answer();
         let number = seen
             .as_ref()
             .filter(|_| executed)
@@ -390,7 +379,7 @@ impl Backend {
             value: value.as_deref(),
             no_rows,
         };
-        let owned = self.owned.get_or_insert_default();
+        let owned = self.local.owned.get_or_insert_default();
         owned.learn(
             &mut self.holds,
             class,
@@ -431,10 +420,17 @@ impl Backend {
                 Follow::More => {}
                 Follow::Ended { used } => {
                     self.ended(used, chunk.len());
-                    if response.warnings() > 0 || matches!(response.outcome(), Outcome::Err { .. })
-                    {
+                    let refused = match response.outcome() {
+                        Outcome::Err { code, .. } => Some(code),
+                        _ => None,
+                    };
+                    if response.warnings() > 0 || refused.is_some() {
                         // No session's.
-                        (self.warnings_left, self.others_warnings) = (true, true);
+                        (self.lasting.warnings_left, self.local.others_warnings) = (true, true);
+                    }
+                    if refused == Some(errors::MUST_CHANGE_PASSWORD.number) {
+                        // It stays so when the user has a new password.
+                        self.retire();
                     }
                     self.has_told(&response);
                     return Ok(response);
@@ -443,7 +439,7 @@ impl Backend {
         }
     }
 
-    /// What it takes until a statement of a session may run here: `remembered` as in
+    /// Returns what it takes until a statement of a session may run here: `remembered` as in
     /// [`crate::Want`].
     pub(crate) fn need(
         &self,
@@ -452,7 +448,7 @@ impl Backend {
         remembered: Option<u64>,
         tracking: Tracking,
     ) -> Need {
-        if self.strays && want.schema.is_empty() && !self.state.schema.is_empty() {
+        if self.lease.strays && want.schema.is_empty() && !self.state.schema.is_empty() {
             return self.need_astray(want, sees, remembered, tracking);
         }
         // What is held is the session's own.
@@ -460,14 +456,15 @@ impl Backend {
         #[cfg(feature = "planted")]
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free
-            && remembered
-                .is_some_and(|session| self.last_session != 0 && self.last_session != session);
+            && remembered.is_some_and(|session| {
+                self.lasting.last_session != 0 && self.lasting.last_session != session
+            });
         // Also where the statement sees none: with a BEGIN, or an error, its session keeps the
         // connection, and what is kept is taken for its own.
         let foreign = Foreign {
             statement: foreign,
             variables: free,
-            strange: free && self.strange_variables,
+            strange: free && self.local.strange_variables,
         };
         let brings = self.brings_variables(want, sees);
         let tracking = self.tracking_for(want, tracking);
@@ -481,7 +478,7 @@ impl Backend {
         self.with_tracking(need, tracking)
     }
 
-    /// The same for a statement that means another schema, of a session that is in none.
+    /// Returns the need of a statement that means another schema, of a session that is in none.
     #[cold]
     fn need_astray(
         &self,
@@ -497,8 +494,8 @@ impl Backend {
         self.need(&want, sees, remembered, tracking)
     }
 
-    /// The same where the server has no words for the session's character set, but has said what it
-    /// makes of it.
+    /// Returns the need of a statement where the server has no words for the session's character
+    /// set, but has said what it makes of it.
     #[cold]
     fn need_as_made(
         &self,
@@ -510,7 +507,7 @@ impl Backend {
         let crate::Names::Collation(id) = want.names else {
             return Need::Another;
         };
-        let made = self.place.made_of.borrow();
+        let made = self.place.known.made_of.borrow();
         let Some((_, words)) = made.iter().find(|(of, _)| *of == id) else {
             return Need::Another;
         };
@@ -539,7 +536,18 @@ impl Backend {
         remembered: Option<u64>,
         tracking: Tracking,
     ) -> bool {
-        self.need(want, sees, remembered, tracking) == Need::Nothing
+        self.has_all(want, remembered, tracking)
+            || self.need(want, sees, remembered, tracking) == Need::Nothing
+    }
+
+    /// Whether [`Backend::need`] is [`Need::Nothing`] as most often: neither side has set a
+    /// variable, and nothing is asked for that another session may have left.
+    #[must_use]
+    pub fn has_all(&self, want: &State, remembered: Option<u64>, tracking: Tracking) -> bool {
+        (tracking == Tracking::Any || tracking == Tracking::On && self.tells_all())
+            && remembered.is_none()
+            && !self.local.strange_variables
+            && self.state.is_bare_and_like(want)
     }
 
     /// Whether [`Backend::sync`] would reset it.
@@ -630,7 +638,7 @@ impl Backend {
                         // A failure in the middle leaves who knows what: said as a state that
                         // equals nothing.
                         self.state.names = crate::Names::Unknown;
-                        self.plain_quotes = false;
+                        self.local.plain_quotes = false;
                         let response = self.command(&payload, Expect::Query).await?;
                         if let Err(refused) = refusal(&response) {
                             // The sets before it are done, and nobody keeps count of them: not for
@@ -648,7 +656,8 @@ impl Backend {
                     }
                     let says = |state: &State| state.variable(crate::left::TRANSACTIONS).is_some();
                     // What a session has said of it, or has taken back, is not ours any more.
-                    self.programs.told_of_transactions &= !says(&before) && !says(want);
+                    self.lasting.told_of_transactions &= !says(&before) && !says(want);
+                    self.gtids_are_said(&before, want);
                     let user = if brings_variables {
                         want.user.clone()
                     } else {
@@ -677,6 +686,14 @@ impl Backend {
                 }
             }
         }
+    }
+
+    /// Goes into a schema, be it the one that it is in.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server refuses; the connection broke.
+    pub async fn enter(&mut self, schema: &Rc<str>) -> Result<(), BackendFailed> {
+        self.init_db(schema).await
     }
 
     /// Changes the schema. Its name is UTF-8, and the server reads it in the character set of the
@@ -723,7 +740,7 @@ impl Backend {
     /// it must not.
     #[must_use]
     pub fn takes_several(&self) -> bool {
-        self.several
+        self.lasting.several
     }
 
     /// COM_SET_OPTION: several statements in one text, from now on or no longer.
@@ -741,8 +758,24 @@ impl Backend {
             .command(&[COM_SET_OPTION, low, high], Expect::Simple)
             .await?;
         refusal(&response)?;
-        self.several = on;
+        self.lasting.several = on;
         Ok(())
+    }
+
+    /// Sets the time that statements here are told, in millionths of a second since 1970, or has the
+    /// server tell its own again.
+    ///
+    /// # Errors
+    /// [`BackendFailed::Sync`] when the server refuses it.
+    pub async fn set_moment(&mut self, at_us: Option<u64>) -> Result<(), BackendFailed> {
+        let set = match at_us {
+            Some(us) => format!("SET timestamp = {}.{:06}", us / 1_000_000, us % 1_000_000),
+            None => "SET timestamp = DEFAULT".to_owned(),
+        };
+        let mut payload = Vec::with_capacity(set.len() + 1);
+        wire::command::write_query(&mut payload, set.as_bytes(), self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        refusal(&response)
     }
 
     /// More bytes of the client that belong to the command that was sent last.
@@ -766,6 +799,13 @@ impl Backend {
         self.prepared
             .at(statement.number, client, self.sticky(bindings))
             .is_some()
+    }
+
+    /// Whether a statement is prepared here as the client's execution before left it: on MySQL the
+    /// type of a parameter that nothing else says is taken from there.
+    pub(crate) fn was_left_with(&self, wants: Executes<'_>) -> bool {
+        self.prepared
+            .was_left_with(wants.statement.number, self.sticky(wants.bindings))
     }
 
     /// Those that matter: MariaDB reads each execution by its own types.
@@ -805,7 +845,7 @@ impl Backend {
         way: Way<'_>,
         max: u64,
     ) -> Result<u32, BackendFailed> {
-        if !self.unread.session.is_empty() {
+        if !self.local.unread.session.is_empty() {
             // What would be set back afterwards is not what nobody has asked for yet. Prepared as
             // things are now, it is this session's only.
             self.holds.add(Hold::UnknownState);
@@ -878,13 +918,13 @@ impl Backend {
             Way::Slot { .. } => self.slots.is_meant_otherwise(number),
             Way::Name { .. } => self.holds.add(Hold::UnknownState),
         }
-        self.meant_otherwise = true;
+        self.local.meant_otherwise = true;
         prepared
     }
 
     /// The session has given it back: nobody executes any more what was prepared for it alone.
     pub(crate) fn close_meant_otherwise(&mut self) {
-        if std::mem::take(&mut self.meant_otherwise) {
+        if std::mem::take(&mut self.local.meant_otherwise) {
             self.prepared
                 .take_meant_otherwise()
                 .into_iter()
@@ -910,7 +950,7 @@ impl Backend {
         }
         self.init_db(&statement.schema).await?;
         let prepared = self.prepare_here(statement, way, max).await;
-        self.strays = now.is_empty() && prepared.is_ok();
+        self.lease.strays = now.is_empty() && prepared.is_ok();
         if !now.is_empty() && matches!(prepared, Ok(_) | Err(BackendFailed::Sync { .. })) {
             // A refusal must not leave its session in a schema that it is not in.
             self.init_db(&now).await?;
@@ -943,6 +983,12 @@ impl Backend {
         Ok(prepared.id)
     }
 
+    /// A statement has failed there of which its client is told nothing.
+    pub fn has_failed_unseen(&mut self) {
+        (self.local.undisturbed, self.local.finder) = (None, None);
+        (self.lasting.warnings_left, self.local.others_warnings) = (true, true);
+    }
+
     /// Parameters that the server has found in the statement of this id. A text may have others
     /// there than elsewhere: executable comments are for some versions.
     #[must_use]
@@ -961,8 +1007,8 @@ impl Backend {
         self.know(statement, there, max, false);
     }
 
-    /// The same of what was prepared for whoever executes it next, beside the same statement as
-    /// others have executed it.
+    /// Learns what was prepared for whoever executes it next, beside the same statement as others
+    /// have executed it.
     pub(crate) fn learn_prepared_beside(
         &mut self,
         statement: &Rc<Prepared>,
@@ -982,7 +1028,7 @@ impl Backend {
     ) {
         self.tally.up(Counter::StmtServerActiveTotal);
         self.doubt_what_was_meant(statement);
-        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let max = usize::try_from(self.place.stmts_max(max)).unwrap_or(usize::MAX);
         for id in self
             .prepared
             .insert(statement, (there.id, there.params), max, beside)
@@ -991,10 +1037,10 @@ impl Backend {
         }
     }
 
-    /// What a statement is prepared under may not be known: then nobody else's statement is the
-    /// same.
+    /// Holds the connection where the state that a statement is prepared under may not be known:
+    /// then nobody else's statement is the same.
     pub(crate) fn doubt_what_was_meant(&mut self, statement: &Prepared) {
-        if !self.unread.session.is_empty() || self.doubts_variables_of(statement) {
+        if !self.local.unread.session.is_empty() || self.doubts_variables_of(statement) {
             self.holds.add(Hold::UnknownState);
         }
     }
@@ -1010,8 +1056,8 @@ impl Backend {
             Hold::UnknownState,
         ];
         let unknown = || {
-            !self.unread.user.is_empty()
-                || self.strange_variables
+            !self.local.unread.user.is_empty()
+                || self.local.strange_variables
                 || DOUBT.iter().any(|hold| self.holds.has(*hold))
         };
         statement.meant.sees() == Sees::Variables && unknown()
@@ -1023,8 +1069,8 @@ impl Backend {
         self.close_statement(id);
     }
 
-    /// The same for each id of this statement: what others have executed with other types is of no
-    /// more use.
+    /// Forgets each id of this statement: what others have executed with other types is of no more
+    /// use.
     pub fn forget_statement(&mut self, id: u32) {
         self.prepared
             .likewise(id)
@@ -1072,7 +1118,7 @@ impl Backend {
     fn close_statement(&mut self, id: u32) {
         self.tally.up(Counter::ComBackendStmtClose);
         self.tally.down(Counter::StmtServerActiveTotal);
-        packet::append_with(&mut self.closing, &mut 0, |payload| {
+        packet::append_with(&mut self.lasting.closing, &mut 0, |payload| {
             payload.push(COM_STMT_CLOSE);
             payload.extend_from_slice(&id.to_le_bytes());
         });

@@ -1,15 +1,15 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
-use crate::Unreported;
 use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key};
+use crate::lease::{Lasting, Lease, Local};
 use crate::passwords::{is_wrong_password, passwords};
-use crate::place::Place;
+use crate::place::{OpenedAs, Place};
 use crate::pools::{Pools, Want};
 use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::state::Collations;
-use crate::sync::{Begun, Ways};
+use crate::sync::Ways;
 use crate::{BackendFailed, Holds, Like, State};
 use bridge::Counter;
 use config::{Server, Snapshot, Variables};
@@ -19,10 +19,11 @@ use rt::{Address, Instant};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use wire::connect_attributes::ConnectAttributes;
 use wire::frame::Algorithm;
 use wire::{caps, errors};
 
-/// What every connection of ours speaks, if the server does.
+/// Capabilities that every connection of ours has, if the server does.
 const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::LONG_FLAG
     | caps::PROTOCOL_41
@@ -36,7 +37,7 @@ const ALWAYS: caps::Caps = caps::LONG_PASSWORD
     | caps::MARIADB_BULK
     | caps::MARIADB_EXTENDED_TYPES;
 
-/// What follows the client, because it changes what statements mean or answer.
+/// Capabilities that follow the client, because they change what statements mean or answer.
 pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     | caps::NO_SCHEMA
     | caps::LOCAL_FILES
@@ -48,7 +49,7 @@ pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
     // What it allows to set, a session without it would find set.
     | caps::OPTIONAL_METADATA;
 
-/// What a connection says of itself for a client that has said nothing.
+/// Attributes that a connection sends for a client that has sent none.
 pub(crate) const UNNAMED: &[(&str, &str)] =
     &[("_client_name", "millrace"), ("program_name", "millrace")];
 
@@ -92,6 +93,9 @@ impl Pools {
         want: &Want<'_>,
         key: Key,
     ) -> Result<Box<Backend>, Attempt> {
+        if want.secret.is_relayed() {
+            return Err(Attempt::Final(BackendFailed::Unproven));
+        }
         let place = &room.place().clone();
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server);
         let begun = self.rt.now();
@@ -114,99 +118,9 @@ impl Pools {
             Err(unknown) => Err(unknown),
         };
         match result {
-            Ok((conn, hello)) => {
-                let now = self.rt.now();
-                self.note_greeting(place, &hello);
-                place.lets_in(want);
-                place.begin_use();
-                self.tally.up(Counter::ServerConnectionsCreated);
-                self.tally.up(Counter::ServerConnectionsConnected);
-                let knows = Collations::of(&hello.version);
-                let mut state = State::new("", want.collation);
-                if want.collation > 255 && state.names.words_for(knows).is_some() {
-                    // The login could not say it, and the server knows it: a SET NAMES will.
-                    state.names = crate::Names::Unknown;
-                }
-                let is_its_own =
-                    state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
-                let ways = Ways {
-                    knows,
-                    begun: Begun::WITH_NOTHING,
-                    after_reset: None,
-                    set_by_login: want.caps & (caps::IGNORE_SPACE | caps::INTERACTIVE),
-                    describes_on_demand: caps::has(hello.caps, caps::OPTIONAL_METADATA),
-                    tells_all: false,
-                };
-                let mut holds = Holds::default();
-                holds.status(hello.status);
-                let told_client = key.client.and(want.client);
-                let mut backend = Box::new(Backend {
-                    conn,
-                    hello,
-                    holds,
-                    unread: crate::Unread::default(),
-                    owned: None,
-                    glimpse: None,
-                    insert_id: Some(0),
-                    warnings_left: false,
-                    others_warnings: false,
-                    undisturbed: None,
-                    finder: None,
-                    interrupted: false,
-                    insert_id_left: 0,
-                    insert_id_until: None,
-                    warnings_until: None,
-                    found_rows_until: None,
-                    warned: None,
-                    delayed_until: None,
-                    idle: Idle::Proven,
-                    last_session: 0,
-                    drew: 0,
-                    place: place.clone(),
-                    opened_as,
-                    key,
-                    told_client,
-                    state,
-                    ways,
-                    init_connect: None,
-                    prepared: Here::default(),
-                    slots: Slots::new(self.rt.random()),
-                    retired: false,
-                    closing: Vec::new(),
-                    strays: false,
-                    several: false,
-                    plain_quotes: false,
-                    reads_by_split: false,
-                    knew_found_rows: false,
-                    tracking: None,
-                    unreported: Unreported::Nothing,
-                    strange_variables: false,
-                    meant_otherwise: false,
-                    programs: crate::left::Programs::default(),
-                    opened: now,
-                    since: now,
-                    pinged: now,
-                    queries: 0,
-                    tally: self.tally.clone(),
-                    in_use: true,
-                    lent: false,
-                });
-                room.keep();
-                let left = limit.saturating_sub(now - begun);
-                let begins = self
-                    .begin_there(&mut backend, want, is_its_own, left, limit)
-                    .await;
-                if !matches!(begins, Err(Attempt::Again(_))) {
-                    // One that lets everybody in and says no more is not well.
-                    place.connected(now - begun);
-                }
-                if let Err(failed) = begins {
-                    drop(backend);
-                    self.has_failed_to_open(place, want, &failed);
-                    return Err(failed);
-                }
-                self.note_modes(&backend);
-                Ok(backend)
+            Ok(logged_in) => {
+                let as_told = (opened_as, begun);
+                self.takes_over(room, want, key, logged_in, as_told).await
             }
             Err(failed) => {
                 self.has_failed_to_open(place, want, &failed);
@@ -215,7 +129,76 @@ impl Pools {
         }
     }
 
-    /// What is asked and said on a connection before anything else, within the rest of the time
+    /// A server has let us in, in an attempt that has `begun` then: the connection is one of ours, once all
+    /// is said on it that is said before anything else.
+    pub(crate) async fn takes_over(
+        &self,
+        room: Taken,
+        want: &Want<'_>,
+        key: Key,
+        (conn, hello): (Conn, net::Hello),
+        (opened_as, begun): (OpenedAs, Instant),
+    ) -> Result<Box<Backend>, Attempt> {
+        let place = &room.place().clone();
+        let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server);
+        let now = self.rt.now();
+        self.note_greeting(place, &hello);
+        place.lets_in(want);
+        place.begin_use();
+        self.tally.up(Counter::ServerConnectionsCreated);
+        self.tally.up(Counter::ServerConnectionsConnected);
+        let knows = Collations::of(&hello.version);
+        let mut state = State::new("", want.collation);
+        if want.collation > 255 && state.names.words_for(knows).is_some() {
+            // The login could not say it, and the server knows it: a SET NAMES will.
+            state.names = crate::Names::Unknown;
+        }
+        let is_its_own =
+            state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
+        let ways = Ways::of_login(knows, want.caps, hello.caps);
+        let mut holds = Holds::default();
+        holds.status(hello.status);
+        let told_client = key.client.and(want.client);
+        let mut backend = Box::new(Backend {
+            conn,
+            hello,
+            holds,
+            idle: Idle::Proven,
+            interrupted: false,
+            place: place.clone(),
+            key,
+            told_client,
+            state,
+            init_connect: None,
+            prepared: Here::default(),
+            slots: Slots::new(self.rt.random()),
+            retired: false,
+            tally: self.tally.clone(),
+            in_use: true,
+            lent: false,
+            lasting: Lasting::new(opened_as, ways, now),
+            local: Local::default(),
+            lease: Lease::default(),
+        });
+        room.keep();
+        let left = limit.saturating_sub(now - begun);
+        let begins = self
+            .begin_there(&mut backend, want, is_its_own, left, limit)
+            .await;
+        if !matches!(begins, Err(Attempt::Again(_))) {
+            // One that lets everybody in and says no more is not well.
+            place.connected(now - begun, now);
+        }
+        if let Err(failed) = begins {
+            drop(backend);
+            self.has_failed_to_open(place, want, &failed);
+            return Err(failed);
+        }
+        self.note_modes(&backend);
+        Ok(backend)
+    }
+
+    /// Asks and says what comes before anything else on a connection, within the rest of the time
     /// (`left` of `limit`).
     async fn begin_there(
         &self,
@@ -236,6 +219,18 @@ impl Pools {
                 .and_then(|said| said.map_err(|failed| failed.to_string()));
             answer.map_err(|why| Attempt::Again(format!("asked for its character set: {why}")))?;
         }
+        if backend.place.collects_gtids.get() {
+            let left = until - self.rt.now();
+            let asked = self.rt.timeout(left, backend.ask_for_gtids()).await;
+            let failed = match asked {
+                Ok(Ok(())) => None,
+                Ok(Err(failed)) => Some(failed.to_string()),
+                Err(_) => Some("no answer".to_owned()),
+            };
+            if let Some(why) = failed {
+                return Err(Attempt::Again(format!("asked to tell GTIDs: {why}")));
+            }
+        }
         let Some(text) = init_connect(want.snapshot, want.hostgroup) else {
             return Ok(());
         };
@@ -247,11 +242,10 @@ impl Pools {
         };
         match self.rt.timeout(left, backend.begin(text.into())).await {
             Ok(Ok(())) => Ok(()),
-            // A server runs none for who has to give a new password first. Nobody else may have it.
+            // A server runs none for who has to give a new password first.
             Ok(Err(failed))
                 if failed.is_sandbox() && caps::has(want.caps, caps::EXPIRED_PASSWORDS) =>
             {
-                backend.retire();
                 Ok(())
             }
             Ok(Err(failed)) => Err(Attempt::Final(failed)),
@@ -265,11 +259,11 @@ impl Pools {
     }
 
     /// An attempt has failed: what that says of the server is remembered, and told.
-    fn has_failed_to_open(&self, place: &Place, want: &Want<'_>, failed: &Attempt) {
+    pub(crate) fn has_failed_to_open(&self, place: &Place, want: &Want<'_>, failed: &Attempt) {
         if let Attempt::Final(BackendFailed::Refused { code, message, .. }) = failed {
             place.refused();
             // Each client of this user would have it told again.
-            if place.may_tell(self.rt.now()) {
+            if place.known.may_tell(self.rt.now()) {
                 let (host, port) = (place.host(), place.server().port);
                 self.note(&format!(
                     "{host}:{port} does not let user '{}' in: error {code}: {message}",
@@ -281,7 +275,7 @@ impl Pools {
             place.said_full((!of_all).then_some(want.user), self.rt.now());
             place.refused();
             self.tally.up(Counter::ServerConnectionsAborted);
-            if place.may_tell(self.rt.now()) {
+            if place.known.may_tell(self.rt.now()) {
                 let (host, port) = (place.host(), place.server().port);
                 self.note(&format!(
                     "{host}:{port} takes no more connections of user '{}': {why}",
@@ -293,7 +287,7 @@ impl Pools {
             // As if all servers were full: nobody is let in anywhere before a connection is closed.
             place.said_full(None, self.rt.now());
             self.tally.up(Counter::ServerConnectionsAborted);
-            if place.may_tell(self.rt.now()) {
+            if place.known.may_tell(self.rt.now()) {
                 self.note(&format!(
                     "cannot connect to {}:{}: {why}",
                     place.host(),
@@ -304,7 +298,7 @@ impl Pools {
         if let Attempt::Again(why) | Attempt::Unreached(why) = failed {
             // Who comes back may be another version, or be configured otherwise.
             place.tracks.take();
-            place.made_of.take();
+            place.known.made_of.take();
             place.own_modes.take();
             place.failed(
                 self.rt.now(),
@@ -312,6 +306,7 @@ impl Pools {
                 Duration::from_secs(want.snapshot.variables.mysql_shun_recovery_time_sec),
             );
             self.tally.up(Counter::ServerConnectionsAborted);
+            self.have_looked_at(place.host(), place.server().port);
             self.note(&format!(
                 "cannot connect to {}:{}: {why}",
                 place.host(),
@@ -323,7 +318,7 @@ impl Pools {
     /// Where a server is. That nobody says so within the `limit` says nothing of the server: its
     /// connections go on, and it is shunned only where it has none, so that others are asked at
     /// once.
-    async fn addresses_of(
+    pub(crate) async fn addresses_of(
         &self,
         place: &Rc<Place>,
         limit: Duration,
@@ -333,7 +328,10 @@ impl Pools {
             .rt
             .resolve_within(&server.hostname, server.port, limit / 2);
         let why = match self.rt.timeout(limit, asked).await {
-            Ok(Ok(addresses)) => return Ok(addresses),
+            Ok(Ok(addresses)) => {
+                place.known.whereabouts.compare(&addresses);
+                return Ok(addresses);
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_late) => format!(
                 "no answer within {} ms (mysql-connect_timeout_server)",
@@ -434,7 +432,25 @@ impl Pools {
         place: &Rc<Place>,
         want: &Want<'_>,
     ) -> Result<(Conn, net::Hello), Attempt> {
+        let mut conn = self.reach(address, patience, place, want).await?;
+        let tls = self.connector(&place.server(), want)?;
+        let attributes = attributes_of(want);
         let server = place.server();
+        let account = account(want, secret, &attributes, &server, tls.as_ref());
+        match net::login(&mut conn, &account).await {
+            Ok(hello) => Ok((conn, hello)),
+            Err(refused) => Err(of_refusal(refused)),
+        }
+    }
+
+    /// A connection over which nobody has said anything, save for whom it is.
+    pub(crate) async fn reach(
+        &self,
+        address: &Address,
+        patience: Duration,
+        place: &Place,
+        want: &Want<'_>,
+    ) -> Result<Conn, Attempt> {
         let connected = self
             .rt
             .timeout(patience, self.rt.connect(address))
@@ -448,28 +464,6 @@ impl Pools {
             None => Attempt::Unreached(error.to_string()),
         })?;
         probe_when_silent(&socket, &want.snapshot.variables);
-        let tls = self.connector(&server, want)?;
-        let id = want.session.to_string();
-        let own = [("millrace_session_id", id.as_str())];
-        let attributes = want
-            .attributes
-            .with(if want.session == 0 { &[] } else { &own }, UNNAMED);
-        let account = Account {
-            user: want.user,
-            secret,
-            database: want.like.and_then(|like| like.database),
-            caps: want
-                .like
-                .map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
-            charset: at_login(want.collation),
-            attributes: &attributes,
-            compression: server
-                .compression
-                .then(|| compression(&want.snapshot.variables)),
-            tls: tls.as_ref(),
-            host: &server.hostname,
-            never_in_clear: false,
-        };
         let mut conn = Conn::new(socket);
         let version = place.proxy_protocol.get();
         if version > 0 {
@@ -483,45 +477,15 @@ impl Pools {
                 .await
                 .map_err(|error| Attempt::Again(error.to_string()))?;
         }
-        match net::login(&mut conn, &account).await {
-            Ok(hello) => Ok((conn, hello)),
-            Err(Refused::Server {
-                code,
-                state,
-                message,
-            }) => Err(match code {
-                // Full: the server (max_connections), or this account (max_user_connections,
-                // MAX_CONNECTIONS_PER_HOUR).
-                1040 | 1203 | 1226 => Attempt::Full {
-                    of_all: code == 1040,
-                    why: format!("error {code}: {message}"),
-                },
-                // Out of memory or threads, shutting down, blocked, or in offline_mode: another
-                // server may do.
-                1041 | 1053 | 1129 | 1135 | 3032 => {
-                    Attempt::Again(format!("error {code}: {message}"))
-                }
-                _ => Attempt::Final(BackendFailed::Refused {
-                    code,
-                    state,
-                    message,
-                }),
-            }),
-            // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet
-            // instead.
-            Err(Refused::Impossible(what)) => {
-                Err(refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what))
-            }
-            Err(refused @ Refused::NoTls) => Err(refused_by_us(
-                errors::SECURE_TRANSPORT_REQUIRED,
-                refused.to_string(),
-            )),
-            Err(Refused::Net(error)) => Err(Attempt::Again(error.to_string())),
-        }
+        Ok(conn)
     }
 
     /// TLS towards a server, by its row and the parameters that fit it best.
-    fn connector(&self, server: &Server, want: &Want<'_>) -> Result<Option<Connector>, Attempt> {
+    pub(crate) fn connector(
+        &self,
+        server: &Server,
+        want: &Want<'_>,
+    ) -> Result<Option<Connector>, Attempt> {
         if !server.use_ssl || server.port == 0 {
             return Ok(None);
         }
@@ -571,6 +535,73 @@ impl Pools {
     }
 }
 
+/// Who we say we are, and for whom.
+pub(crate) fn attributes_of(want: &Want<'_>) -> ConnectAttributes {
+    let id = want.session.to_string();
+    let own = [("millrace_session_id", id.as_str())];
+    let own = if want.session == 0 { &[][..] } else { &own };
+    want.attributes.with(own, UNNAMED)
+}
+
+/// As whom to log in, and how.
+pub(crate) fn account<'a>(
+    want: &Want<'a>,
+    secret: &'a Secret,
+    attributes: &'a ConnectAttributes,
+    server: &'a Server,
+    tls: Option<&'a Connector>,
+) -> Account<'a> {
+    Account {
+        user: want.user,
+        secret,
+        database: want.like.and_then(|like| like.database),
+        caps: want
+            .like
+            .map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
+        charset: at_login(want.collation),
+        attributes,
+        compression: server
+            .compression
+            .then(|| compression(&want.snapshot.variables)),
+        tls,
+        host: &server.hostname,
+        never_in_clear: false,
+    }
+}
+
+/// Whom a server's refusal is about: this login, all of them now, or the server.
+pub(crate) fn of_refusal(refused: Refused) -> Attempt {
+    match refused {
+        Refused::Server {
+            code,
+            state,
+            message,
+        } => match code {
+            // Full: the server (max_connections), or this account (max_user_connections,
+            // MAX_CONNECTIONS_PER_HOUR).
+            1040 | 1203 | 1226 => Attempt::Full {
+                of_all: code == 1040,
+                why: format!("error {code}: {message}"),
+            },
+            // Out of memory or threads, shutting down, blocked, or in offline_mode: another
+            // server may do.
+            1041 | 1053 | 1129 | 1135 | 3032 => Attempt::Again(format!("error {code}: {message}")),
+            _ => Attempt::Final(BackendFailed::Refused {
+                code,
+                state,
+                message,
+            }),
+        },
+        // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet
+        // instead.
+        Refused::Impossible(what) => refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what),
+        refused @ Refused::NoTls => {
+            refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, refused.to_string())
+        }
+        Refused::Net(error) => Attempt::Again(error.to_string()),
+    }
+}
+
 fn refused_by_us(code: errors::Code, message: String) -> Attempt {
     let state = code.state.as_bytes().try_into().unwrap_or(*b"HY000");
     Attempt::Final(BackendFailed::Refused {
@@ -596,7 +627,7 @@ fn compression(v: &Variables) -> Compression {
 impl Place {
     /// Nobody answers there.
     fn is_silent(&self, address: &Address, now: Instant) {
-        let mut silent = self.silent.borrow_mut();
+        let mut silent = self.known.silent.borrow_mut();
         silent.retain(|(known, _)| known != address);
         if silent.len() == SILENT_MAX {
             silent.remove(0);
@@ -606,7 +637,7 @@ impl Place {
 
     /// These addresses, but those behind the others that were silent within `recovery`.
     fn silent_last(&self, addresses: &[Address], now: Instant, recovery: Duration) -> Vec<Address> {
-        let mut silent = self.silent.borrow_mut();
+        let mut silent = self.known.silent.borrow_mut();
         silent.retain(|(_, since)| now - *since < recovery);
         let mut addresses = addresses.to_vec();
         addresses.sort_by_key(|address| silent.iter().any(|(known, _)| known == address));
@@ -675,7 +706,7 @@ mod tests {
                 });
             }
             let (attributes, state, snapshot) = (
-                wire::connect_attributes::ConnectAttributes::default(),
+                ConnectAttributes::default(),
                 State::new("", 45),
                 Snapshot::default(),
             );

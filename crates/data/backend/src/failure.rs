@@ -14,8 +14,13 @@ pub enum BackendFailed {
         hostgroup: u32,
         /// Milliseconds waited.
         waited_ms: u64,
-        /// What the last attempt said, for the log.
+        /// Words of the last attempt, for the log.
         last: Option<String>,
+    },
+    /// Nobody serves in the hostgroup (any more), and the statement may go elsewhere.
+    NobodyServes {
+        /// Where.
+        hostgroup: u32,
     },
     /// The server refused the login; nobody else would do better.
     Refused {
@@ -35,6 +40,16 @@ pub enum BackendFailed {
         /// Its words.
         message: String,
     },
+    /// The server, which was the writer of its topology, takes no writes any more. Nothing was done.
+    ReadOnly {
+        /// Error number of the server.
+        code: u16,
+        /// Its words.
+        message: String,
+    },
+    /// A server knows the user's password, and nobody else: no connection can be opened, and none is
+    /// idle that an earlier session has left.
+    Unproven,
     /// There is no way to bring the session's state there.
     Unfit,
     /// There is none on the connection that the session keeps: it would take away what it is kept
@@ -64,6 +79,20 @@ impl BackendFailed {
     pub fn is_sandbox(&self) -> bool {
         matches!(self, Self::Sync { code, .. } if *code == errors::MUST_CHANGE_PASSWORD.number)
     }
+
+    /// Whether the server has as many prepared statements as it may, and how many those are, as far
+    /// as it says so.
+    #[must_use]
+    pub fn crowd(&self) -> Option<Option<u32>> {
+        match self {
+            Self::Sync { code, message, .. } if *code == errors::TOO_MANY_STATEMENTS.number => {
+                // In whatever language: "… (current value: 16382)".
+                let numbers = message.split(|c: char| !c.is_ascii_digit());
+                Some(numbers.filter_map(|number| number.parse().ok()).next_back())
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for BackendFailed {
@@ -72,8 +101,14 @@ impl fmt::Display for BackendFailed {
             Self::Timeout { hostgroup, waited_ms, .. } => {
                 write!(f, "Max connect timeout reached while reaching hostgroup {hostgroup} after {waited_ms}ms")
             }
-            Self::Refused { message, .. } | Self::Sync { message, .. } => f.write_str(message),
+            Self::NobodyServes { hostgroup } => {
+                write!(f, "No server of hostgroup {hostgroup} takes work")
+            }
+            Self::Refused { message, .. } | Self::Sync { message, .. } | Self::ReadOnly { message, .. } => f.write_str(message),
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
+            Self::Unproven => f.write_str(
+                "Only a server knows this user's password: no connection of an earlier session is idle there, and none can be opened",
+            ),
             Self::Unfit => f.write_str("The state of the session cannot be brought onto the connection to the server"),
             Self::Kept => f.write_str(
                 "The state of the session cannot be brought onto the connection to the server that it keeps, for a transaction, a lock, a \
@@ -82,7 +117,9 @@ impl fmt::Display for BackendFailed {
             Self::ReadsOtherwise => f.write_str(
                 "The server reads quotes or backslashes of this statement otherwise than the proxy knew; say it again",
             ),
-            Self::CutOff => f.write_str("The server was taken out of service by the proxy's operator"),
+            Self::CutOff => f.write_str(
+                "The server was taken out of service: by the proxy's operator, or because it does not answer or has another role now",
+            ),
             Self::TooSlow { limit_ms } => {
                 write!(f, "Query execution was interrupted, query_timeout exceeded ({limit_ms}ms)")
             }
@@ -112,12 +149,12 @@ impl Failure for BackendFailed {
     fn to_client(&self) -> (u16, &'static str, String) {
         let words = self.to_string();
         match self {
-            Self::Timeout { .. } => (9001, "HY000", words),
-            Self::Refused { code, .. } | Self::Sync { code, .. } => {
+            Self::Timeout { .. } | Self::NobodyServes { .. } => (9001, "HY000", words),
+            Self::Refused { code, .. } | Self::Sync { code, .. } | Self::ReadOnly { code, .. } => {
                 (*code, errors::state_of(*code), words)
             }
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
-            Self::Kept => (1235, "42000", words),
+            Self::Kept | Self::Unproven => (1235, "42000", words),
             Self::ReadsOtherwise => (1105, "HY000", words),
             Self::CutOff => (1053, "08S01", words),
             Self::TooSlow { .. } => (1907, "70100", words),

@@ -62,11 +62,14 @@ pub enum Hold {
     ExpiredPassword,
     /// The server knows the client as a replica, by this connection.
     Replica,
+    /// The server keeps what is said there, for its session to see: profiles, or the trace of the
+    /// optimizer. Nothing of ours is said there that can wait.
+    Trace,
     /// The statement may have changed something that we do not model.
     UnknownState,
 }
 
-const ALL: [Hold; 24] = [
+const ALL: [Hold; 25] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -90,8 +93,45 @@ const ALL: [Hold; 24] = [
     Hold::Untold,
     Hold::ExpiredPassword,
     Hold::Replica,
+    Hold::Trace,
     Hold::UnknownState,
 ];
+
+impl Hold {
+    /// ProxySQL's flag in `stats_mysql_processlist.status_flags` for what keeps a connection; 0 for
+    /// what it has none for: a transaction, or a time that has to pass.
+    #[must_use]
+    pub const fn flag(self) -> u32 {
+        match self {
+            Self::Transaction
+            | Self::AutocommitOff
+            | Self::NextTransaction
+            | Self::InsertId
+            | Self::Delay => 0,
+            Self::UserVariable => 0x4,
+            Self::SqlPrepare => 0x8,
+            Self::TableLock => 0x10,
+            Self::TemporaryTable => 0x20,
+            Self::UserLock => 0x40,
+            Self::FoundRows => 0x200,
+            Self::Diagnostics => 0x1000,
+            // "Not to be shared", for whichever reason.
+            Self::Unread
+            | Self::Xa
+            | Self::Handler
+            | Self::Sequence
+            | Self::Cursor
+            | Self::NotAllowed
+            | Self::Procedure
+            | Self::Routine
+            | Self::Untold
+            | Self::ExpiredPassword
+            | Self::Replica
+            | Self::Trace
+            | Self::UnknownState => 0x80,
+        }
+    }
+}
 
 /// A set of reasons, and of the flags of the server's last answer how it reads texts there, whether
 /// its transaction only reads, and [`MANUAL`].
@@ -194,8 +234,8 @@ impl Holds {
         ALL.into_iter().filter(move |hold| self.has(*hold))
     }
 
-    /// What a statement leaves, seen from its text before it is sent. Conservative: it counts even
-    /// if the statement then fails.
+    /// Adds what a statement leaves, seen from its text before it is sent. Conservative: a
+    /// statement counts even if it then fails.
     pub fn before(&mut self, class: &Class<'_>) {
         let leaves = class.leaves;
         for (mark, hold) in [
@@ -231,7 +271,7 @@ impl Holds {
         }
     }
 
-    /// What the answer says.
+    /// Learns from a statement's answer.
     pub fn after(&mut self, class: &Class<'_>, answer: &Answered) {
         if answer.ok && class.leaves.intersects(Leaves::UNLOCK_TABLES) {
             self.remove(Hold::TableLock);
@@ -331,10 +371,10 @@ pub fn is_call(class: &Class<'_>) -> bool {
     class.command == sql::CommandCounter::Call && class.against == Some(sql::Against::Procedure)
 }
 
-/// What an answer told.
+/// Content of an answer, as far as holds depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
-    /// It was no error.
+    /// Whether the answer was no error.
     pub ok: bool,
     /// SERVER_STATUS_* flags; an error tells none.
     pub status: Option<u16>,
@@ -366,7 +406,7 @@ mod tests {
         }
     }
 
-    /// What holds after these statements, each answered OK with these flags.
+    /// Returns the holds after these statements, each answered OK with these flags.
     fn after(statements: &[(&str, u16)]) -> Vec<Hold> {
         let mut holds = Holds::default();
         for (text, flags) in statements {

@@ -4,6 +4,7 @@ use crate::connect::Attempt;
 use crate::meant::{self, Found, Ours};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
+use crate::{Idle, State};
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;
@@ -11,6 +12,7 @@ use rt::Address;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use wire::connect_attributes::ConnectAttributes;
 
 /// Connections that are open at once only to say KILL, per core. They are not counted among a
 /// server's `max_connections`, which may be reached just because of what is to be killed.
@@ -71,23 +73,16 @@ impl Pools {
     }
 
     async fn say_kill<'a>(&'a self, killing: &Killing, one: One<'a>) -> Result<(), ()> {
+        let (state, attributes) = (State::new("", 45), ConnectAttributes::default());
+        let who = (&*killing.user, &killing.secret);
         let want = Want {
             hostgroup: killing.place.server().hostgroup,
-            user: &killing.user,
-            secret: &killing.secret,
-            caps: 0,
-            collation: 45,
-            session: 0,
-            attributes: &wire::connect_attributes::ConnectAttributes::default(),
             client: killing.client,
-            state: &crate::State::new("", 45),
-            user_variables: crate::Sees::Nothing,
-            remembered: None,
-            tracking: crate::Tracking::Any,
-            snapshot: &killing.snapshot,
-            new_connection: true,
-            like: None,
+            ..Want::of_nobody(who, &killing.snapshot, &state, &attributes)
         };
+        if killing.secret.is_relayed() {
+            return self.say_it_on_another(killing).await;
+        }
         let (mut one, mut waits, mut gave) = (Some(one), None, false);
         let (mut conn, hello) = loop {
             let why = match self
@@ -114,7 +109,7 @@ impl Pools {
             if !gave {
                 gave = killing.place.give_up_idle(&killing.user, &self.tally);
             }
-            if !gave && killing.place.may_tell(self.rt.now()) {
+            if !gave && killing.place.known.may_tell(self.rt.now()) {
                 let (host, port, id) = (
                     killing.place.host(),
                     killing.place.server().port,
@@ -148,7 +143,41 @@ impl Pools {
         } else {
             found
         };
-        if found == Found::Another && killing.place.may_tell(self.rt.now()) {
+        self.may_be_said(killing, found)?;
+        let done = meant::say(&mut conn, &hello, &words(killing)).await?;
+        if done { Ok(()) } else { Err(()) }
+    }
+
+    /// On a connection of the user that is idle: only the server could open one more.
+    async fn say_it_on_another(&self, killing: &Killing) -> Result<(), ()> {
+        let mut backend = self.take_any_of(&killing.place, &killing.user).ok_or(())?;
+        backend.idle = Idle::Doubtful;
+        let end = backend.our_end();
+        let own = Ours {
+            thread_id: backend.hello.thread_id,
+            end: &end,
+        };
+        let meant = Ours {
+            thread_id: killing.thread_id,
+            end: &killing.our_end,
+        };
+        let hello = backend.hello.clone();
+        let said = async {
+            let found = meant::look_for(meant, &mut backend.conn, &hello, own).await?;
+            self.may_be_said(killing, found)?;
+            meant::say(&mut backend.conn, &hello, &words(killing)).await
+        };
+        let said = said.await;
+        if said.is_ok() {
+            backend.idle = Idle::Proven;
+        }
+        self.release(backend);
+        if said? { Ok(()) } else { Err(()) }
+    }
+
+    /// Only where the number is surely that connection's.
+    fn may_be_said(&self, killing: &Killing, found: Found) -> Result<(), ()> {
+        if found == Found::Another && killing.place.known.may_tell(self.rt.now()) {
             let (host, port, id) = (
                 killing.place.host(),
                 killing.place.server().port,
@@ -156,24 +185,24 @@ impl Pools {
             );
             self.note(&format!("KILL is not said to {host}:{port}: connection {id} is, or may be, no longer ours there"));
         }
-        if found != Found::It {
-            return Err(());
-        }
-        let what = if killing.statement_only {
-            "QUERY"
-        } else {
-            "CONNECTION"
-        };
-        let thread_id = killing.thread_id;
-        #[cfg(feature = "planted")]
-        let thread_id = if crate::planted::KILL_ANOTHER.get() {
-            thread_id - 1
-        } else {
-            thread_id
-        };
-        let done = meant::say(&mut conn, &hello, &format!("KILL {what} {thread_id}")).await?;
-        if done { Ok(()) } else { Err(()) }
+        if found == Found::It { Ok(()) } else { Err(()) }
     }
+}
+
+fn words(killing: &Killing) -> String {
+    let what = if killing.statement_only {
+        "QUERY"
+    } else {
+        "CONNECTION"
+    };
+    let thread_id = killing.thread_id;
+    #[cfg(feature = "planted")]
+    let thread_id = if crate::planted::KILL_ANOTHER.get() {
+        thread_id - 1
+    } else {
+        thread_id
+    };
+    format!("KILL {what} {thread_id}")
 }
 
 /// One of those that are being said, or wait; one less when it is dropped.

@@ -38,7 +38,7 @@ use wire::response::{Expect, Response};
 
 /// An answer in a lane is at most so long: it is gathered before its session gets it.
 pub const ANSWER_LEN_MAX: usize = 16 << 10;
-/// What is longer is followed so far, for those behind it; then the lane ends.
+/// Bytes up to which a longer answer is followed, for those behind it; then the lane ends.
 const DRAINED_LEN_MAX: usize = 256 << 10;
 /// Who is behind a statement that takes longer leaves the lane.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -78,14 +78,14 @@ const NEEDS_REPREPARE: u16 = 1615;
 const UNKNOWN_STATEMENT: u16 = 1243;
 const COM_STMT_PREPARE: u8 = 0x16;
 
-/// What a session gets.
+/// End of a session's statement in a lane, with its answer or without.
 #[derive(Debug)]
 pub enum Landed {
     /// All of it: one result, without warnings, and nothing has changed.
     Answer {
         /// As the server sent it.
         bytes: Vec<u8>,
-        /// What is known of it.
+        /// Response, as far as it is known.
         response: Box<Response>,
         /// From when it was the first of its lane.
         took: Duration,
@@ -98,7 +98,7 @@ pub enum Landed {
     },
 }
 
-/// What joins a lane.
+/// Statement that joins a lane.
 #[derive(Clone, Copy)]
 pub enum Request<'a> {
     /// A text with its attributes.
@@ -110,9 +110,9 @@ pub enum Request<'a> {
 /// One execution of a prepared statement.
 #[derive(Clone, Copy)]
 pub struct Execution<'a> {
-    /// What is executed.
+    /// Statement that is executed.
     pub statement: &'a Rc<Prepared>,
-    /// What its client has bound to it, with this.
+    /// Kinds of parameters that its client has bound to the statement, with this execution.
     pub bindings: &'a Bindings,
     /// Parameters that it has for its client.
     pub params: usize,
@@ -133,7 +133,7 @@ impl std::fmt::Debug for Request<'_> {
     }
 }
 
-/// What is in flight.
+/// Kind of a statement in flight.
 enum What {
     Text,
     /// Of what the server knows by this id.
@@ -145,7 +145,7 @@ enum What {
 /// A statement in flight, or behind those that are.
 struct Flying {
     what: What,
-    /// What is still to be sent: as many as may be are in flight.
+    /// Command that is still to be sent: as many statements as may be are in flight.
     unsent: Option<Vec<u8>>,
     joined: Instant,
     /// Whose it is; of what is prepared for the next time, nobody's.
@@ -171,7 +171,7 @@ pub struct Lane {
     client: Option<IpAddr>,
     state: State,
     ways: Ways,
-    /// What the server has prepared: the connection has it back at the end.
+    /// Statements that the server has prepared: the connection has them back at the end.
     prepared: RefCell<Here>,
     /// Statements that were to be prepared here, for whoever executes them next.
     learning: RefCell<Vec<u64>>,
@@ -190,7 +190,7 @@ pub struct Lane {
     left_behind: Cell<bool>,
     /// How the server is told to end what runs, once nobody waits for it.
     killing: RefCell<Option<Killing>>,
-    /// The same, of what is prepared for the next time.
+    /// Way to have the server end what is prepared for the next time, once nobody waits for it.
     learner: RefCell<Option<Killing>>,
     /// How it was opened.
     opened_as: OpenedAs,
@@ -215,12 +215,12 @@ pub(crate) struct Lanes {
     /// Statements that may be in flight on each: more while all goes well, fewer when somebody had
     /// to leave.
     depth: Cell<u32>,
-    /// What the configuration allows.
+    /// Statements in flight that the configuration allows on each lane.
     depth_max: Cell<u32>,
     pause_until: Cell<Option<Instant>>,
 }
 
-/// What a statement that would join may expect.
+/// Conditions that a statement finds that would join a lane.
 struct May {
     /// Statements in flight on each lane.
     depth: usize,
@@ -379,7 +379,7 @@ impl Joined {
         self.lane.thread_id
     }
 
-    /// What the server speaks there.
+    /// Returns the capabilities that the lane's server and we have agreed on.
     #[must_use]
     pub fn caps(&self) -> Caps {
         self.lane.caps
@@ -408,8 +408,7 @@ impl Lane {
             && *self.user == *want.user
             && self.own_caps == want.caps & crate::connect::OF_CLIENT
             && self.client == self.place.client_of(want)
-            && self.place.takes(now)
-            && self.place.weight() > 0
+            && self.place.serves(now)
             && self
                 .place
                 .is_alike(&self.opened_as, self.init_connect.as_deref())
@@ -433,8 +432,8 @@ impl Lane {
         Some(self.head_waits(now) + Duration::from_nanos((self.len() as u64).saturating_mul(pace)))
     }
 
-    /// What decides whether an execution finds its statement there: MariaDB reads each by its own
-    /// types.
+    /// Returns the bindings that decide whether an execution finds its statement there: MariaDB
+    /// reads each by its own types.
     fn sticky<'b>(&self, bindings: &'b Bindings) -> &'b Bindings {
         if self.is_mariadb {
             &Bindings::NONE
@@ -748,7 +747,8 @@ impl Pools {
     /// The server for a statement, by the weights.
     fn chosen(&self, group: &Group, now: Instant) -> Option<Rc<Place>> {
         let places = group.places.borrow();
-        let open = |place: &&Rc<Place>| place.takes(now) && place.weight() > 0;
+        // Nobody shares connections where only those serve that are there for when no other can.
+        let open = |place: &&Rc<Place>| place.serves(now) && !place.is_last();
         if let [only] = places.as_slice() {
             return Some(only).filter(open).cloned();
         }
@@ -763,8 +763,8 @@ impl Pools {
     }
 
     fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {
-        backend.last_session = NOBODY;
-        backend.warnings_left = true;
+        backend.lasting.last_session = NOBODY;
+        backend.lasting.warnings_left = true;
         let lane = Rc::new(Lane {
             place: backend.place.clone(),
             local: backend.conn.socket().local(),
@@ -776,7 +776,7 @@ impl Pools {
             own_caps: backend.key.caps,
             client: backend.key.client,
             state: backend.state.clone(),
-            ways: backend.ways,
+            ways: backend.lasting.ways,
             prepared: RefCell::new(std::mem::take(&mut backend.prepared)),
             learning: RefCell::default(),
             is_mariadb: backend.hello.is_mariadb(),
@@ -789,7 +789,7 @@ impl Pools {
             left_behind: Cell::new(false),
             killing: RefCell::default(),
             learner: RefCell::default(),
-            opened_as: backend.opened_as.clone(),
+            opened_as: backend.lasting.opened_as.clone(),
             init_connect: backend.init_connect.clone(),
             news: Bell::new(),
         });
@@ -817,10 +817,10 @@ fn answers_soon(before: usize, pace_ns: u64, head_waits: Duration) -> bool {
 
 fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
     backend.holds.is_empty()
-        && backend.unread.is_empty()
+        && backend.local.unread.is_empty()
         // Others join it that have none, and a view's function may read them.
         && backend.state.user_variables().next().is_none()
-        && !backend.several
+        && !backend.lasting.several
         && backend.conn.compression().is_none()
         && backend.need(want.state, want.user_variables, None, want.tracking) == Need::Nothing
 }
@@ -859,14 +859,7 @@ mod tests {
                     own_caps: 0,
                     client: None,
                     state: State::new("", 45),
-                    ways: Ways {
-                        knows: crate::state::Collations::Mysql,
-                        begun: sync::Begun::WITH_NOTHING,
-                        after_reset: None,
-                        set_by_login: 0,
-                        describes_on_demand: false,
-                        tells_all: false,
-                    },
+                    ways: Ways::of_login(crate::state::Collations::Mysql, 0, 0),
                     prepared: RefCell::default(),
                     learning: RefCell::default(),
                     is_mariadb: true,

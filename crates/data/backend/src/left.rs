@@ -55,12 +55,9 @@ const REFUSALS: [u16; 9] = [
 ];
 const NO_PERFORMANCE_SCHEMA: u16 = 1683;
 
-/// What is known of the programs of users that have run on a connection since it was opened or
-/// reset.
+/// Knowledge of the programs of users that have run on a connection since it was opened or reset.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    /// The server tells of transactions, because we have asked it to.
-    pub(crate) told_of_transactions: bool,
     /// A statement has begun a transaction that is open, as far as the server has told.
     pub(crate) begun: bool,
     /// One has run while the server was not to tell all that it can.
@@ -107,24 +104,24 @@ impl Backend {
     pub(crate) fn may_say_what_is_left(&self) -> bool {
         !self.hello.is_mariadb()
             && self.state.variable(TRANSACTIONS).is_none()
-            && !self.place.refusals.has(&self.key.user)
+            && !self.place.known.refusals.has(&self.key.user)
     }
 
     /// Whether what the server tells of transactions is told because we have asked for it, and not
     /// the session.
     #[must_use]
     pub fn is_told_of_transactions(&self) -> bool {
-        self.programs.told_of_transactions
+        self.lasting.told_of_transactions
     }
 
     /// The server has told this of the state of its transaction.
     pub fn has_begun(&mut self, state: &[u8]) {
-        self.programs.begun = state.starts_with(b"T");
+        self.local.programs.begun = state.starts_with(b"T");
     }
 
     /// A procedure or function of users is about to run.
     pub fn runs_programs(&mut self) {
-        self.programs.unheard |= !(self.tells_all() && self.programs.told_of_transactions);
+        self.local.programs.unheard |= !(self.tells_all() && self.lasting.told_of_transactions);
     }
 
     /// Whether all that a server tells was told of the programs that it is held for, and it can be
@@ -132,11 +129,11 @@ impl Backend {
     #[must_use]
     pub fn can_say_what_is_left(&self) -> bool {
         (self.holds.has(Hold::Procedure) || self.holds.has(Hold::Routine))
-            && self.programs.told_of_transactions
-            && !self.programs.unheard
-            && !self.strange_variables
+            && self.lasting.told_of_transactions
+            && !self.local.programs.unheard
+            && !self.local.strange_variables
             && !self.retired
-            && !self.strays
+            && !self.lease.strays
             && self.state.variable(ROLE).is_none()
             && self.may_say_what_is_left()
     }
@@ -144,15 +141,18 @@ impl Backend {
     /// A statement is over: it is asked at that time, if the client is silent until then.
     pub fn wait_for_silence(&mut self, now: Instant, silent: Duration) {
         if self.holds.has(Hold::Procedure) || self.holds.has(Hold::Routine) {
-            self.place.refusals.forget_old(now);
+            self.place.known.refusals.forget_old(now);
         }
-        self.programs.until = self.can_say_what_is_left().then(|| now + silent);
+        self.local.programs.until = self.can_say_what_is_left().then(|| now + silent);
     }
 
     /// When that is, if it is to be asked.
     #[must_use]
     pub fn says_what_is_left(&self) -> Option<Instant> {
-        self.programs.until.filter(|_| self.can_say_what_is_left())
+        self.local
+            .programs
+            .until
+            .filter(|_| self.can_say_what_is_left())
     }
 
     /// Asks what the programs have left that it is held for. Whether that is nothing but user
@@ -165,7 +165,7 @@ impl Backend {
         session: &State,
         now: Instant,
     ) -> Result<bool, BackendFailed> {
-        self.programs.until = None;
+        self.local.programs.until = None;
         // What the session has set elsewhere since is not to be overwritten.
         if !self.can_say_what_is_left() || !self.state.same_user_variables(session) {
             return Ok(false);
@@ -173,13 +173,13 @@ impl Backend {
         let names = match self.ask(QUESTION).await? {
             Answer::Rows(rows) => {
                 if said(&rows, 0, 0).as_deref() == Some(b"0") {
-                    self.place.refusals.add(&self.key.user, now);
+                    self.place.known.refusals.add(&self.key.user, now);
                 }
                 names(&rows)
             }
             Answer::Refused(code) => {
                 if REFUSALS.contains(&code) {
-                    self.place.refusals.add(&self.key.user, now);
+                    self.place.known.refusals.add(&self.key.user, now);
                 }
                 None
             }
@@ -192,8 +192,8 @@ impl Backend {
         } else {
             names
         };
-        self.unread.user.extend(names);
-        self.holds.put(Hold::Unread, !self.unread.is_empty());
+        self.local.unread.user.extend(names);
+        self.holds.put(Hold::Unread, !self.local.unread.is_empty());
         Ok(true)
     }
 }

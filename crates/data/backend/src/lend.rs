@@ -8,20 +8,20 @@
 use crate::Unreported;
 use crate::acquire::{LEND_WAY, LOOK_AGAIN};
 use crate::backend::{Backend, Idle, Key};
+use crate::choice::in_turn;
 use crate::connect::OF_CLIENT;
-use crate::place::{OpenedAs, Place};
+use crate::lease::{Lasting, Lease, Local};
+use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
 use crate::room::Room;
 use crate::slots::Slots;
 use crate::state::{UserValue, UserVariables, Variables};
-use crate::sync::Ways;
-use crate::track::Told;
 use crate::{Holds, Names, State};
 use bridge::Counter;
 use net::{Hello, Parted};
 use rt::local::Notify;
-use rt::{Instant, NotHanded};
+use rt::{Instant, NotHanded, Rt};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const FOR_A_COPY: Duration = LOOK_AGAIN.saturating_mul(2);
 /// Wishes of other cores that a hostgroup remembers.
 const WISHES_MAX: usize = 64;
 
-/// What one core's pools say to another's.
+/// Message from one core's pools to another's.
 #[derive(Debug)]
 pub enum Word {
     /// Somebody waits for an idle connection.
@@ -51,9 +51,22 @@ pub enum Word {
     NotLent(u64),
     /// A server has said what it can do.
     Met(Met),
+    /// A server has no room for another prepared statement: a number of whoever waits for it.
+    Crowded(Crowded, u64),
+    /// Answer to [`Word::Crowded`], with its number: what nobody needed there was closed.
+    Uncrowded(u64),
 }
 
-/// What a server's greeting has told, to whoever has not met it.
+/// A server that has as many prepared statements as it may.
+#[derive(Debug, Clone)]
+pub struct Crowded {
+    pub(crate) host: Arc<str>,
+    pub(crate) port: u16,
+    /// How many those are, as far as it says so.
+    pub(crate) allowed: Option<u32>,
+}
+
+/// Word of what a server's greeting has told, to whoever has not met it.
 #[derive(Debug, Clone)]
 pub struct Met {
     host: Arc<str>,
@@ -61,10 +74,12 @@ pub struct Met {
     bulk: bool,
 }
 
-/// What somebody waits for.
+/// Connection that somebody waits for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     hostgroup: u32,
+    /// Of this server, whose turn it is; of any if `None`.
+    at: Option<(Arc<str>, u16)>,
     pub(crate) user: Arc<str>,
     caps: Caps,
     /// Of the asking core; 0 when nobody waits for the answer itself.
@@ -75,7 +90,7 @@ pub struct Wanted {
 /// Why somebody asks the other cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// It would open one.
+    /// Wish for a connection in place of a new one: the asking core would open one.
     Spare,
     /// For a copy, of which no client may know.
     Copies,
@@ -96,32 +111,17 @@ pub struct Lent {
     hostgroup: u32,
     host: Arc<str>,
     port: u16,
-    opened_as: OpenedAs,
     hello: Hello,
     user: Box<str>,
     caps: Caps,
-    schema: Box<str>,
-    names: SentNames,
-    autocommit: bool,
-    variables: Option<Variables>,
-    user_variables: Vec<SentValue>,
-    ways: Ways,
+    /// Nothing holds it: modes are all that there is.
+    holds: Holds,
+    /// None once it has arrived.
+    state: Option<SentState>,
     init_connect: Option<Box<str>>,
-    closing: Vec<u8>,
-    several: bool,
     /// Number of the first slot: the names there are used again from it on.
     first_slot: u32,
-    modes: u16,
-    tracking: Option<Arc<Told>>,
-    told_of_transactions: bool,
-    last_session: u64,
-    drew: u64,
-    warnings_left: bool,
-    insert_id: Option<u64>,
-    opened: Instant,
-    since: Instant,
-    pinged: Instant,
-    queries: u64,
+    lasting: Lasting,
     number: u64,
 }
 
@@ -176,6 +176,69 @@ struct SentValue {
     null: bool,
 }
 
+/// [`State`] between threads.
+#[derive(Debug)]
+struct SentState {
+    schema: Box<str>,
+    names: SentNames,
+    autocommit: bool,
+    variables: Option<Variables>,
+    user: Vec<SentValue>,
+}
+
+impl From<&State> for SentState {
+    fn from(state: &State) -> Self {
+        let State {
+            schema,
+            names,
+            autocommit,
+            variables,
+            user: _,
+        } = state;
+        let sent = |(name, value): (&str, &UserValue)| SentValue {
+            name: name.into(),
+            literal: value.literal.clone(),
+            names: value.names.as_ref().map(SentNames::from),
+            null: value.null,
+        };
+        Self {
+            schema: (&**schema).into(),
+            names: SentNames::from(names),
+            autocommit: *autocommit,
+            variables: variables.as_deref().cloned(),
+            user: state.user_variables().map(sent).collect(),
+        }
+    }
+}
+
+impl From<SentState> for State {
+    fn from(sent: SentState) -> Self {
+        let SentState {
+            schema,
+            names,
+            autocommit,
+            variables,
+            user,
+        } = sent;
+        let value = |sent: SentValue| {
+            let value = UserValue {
+                literal: sent.literal,
+                names: sent.names.as_ref().map(Names::from),
+                null: sent.null,
+            };
+            (sent.name, value)
+        };
+        let user: UserVariables = user.into_iter().map(value).collect();
+        Self {
+            schema: (&*schema).into(),
+            names: Names::from(&names),
+            autocommit,
+            variables: variables.map(Rc::new),
+            user: (!user.is_empty()).then(|| Rc::new(user)),
+        }
+    }
+}
+
 /// The other cores, as the pools of this one reach them. By default there are none.
 #[derive(Default)]
 pub(crate) struct Neighbours {
@@ -196,7 +259,7 @@ impl Neighbours {
         self.others.borrow().len() + 1
     }
 
-    fn say(&self, to: u32, word: Word) -> Result<(), ()> {
+    pub(crate) fn say(&self, to: u32, word: Word) -> Result<(), ()> {
         self.speak
             .borrow()
             .as_ref()
@@ -204,10 +267,33 @@ impl Neighbours {
     }
 }
 
-struct Asked {
+/// Somebody who waits for answers.
+#[derive(Default)]
+pub(crate) struct Asked {
     number: u64,
     unanswered: Cell<usize>,
     bell: Notify,
+}
+
+impl Asked {
+    /// One more is to answer.
+    pub(crate) fn is_expected(&self) {
+        self.unanswered.set(self.unanswered.get() + 1);
+    }
+
+    /// One has.
+    pub(crate) fn answer(&self) {
+        self.unanswered.set(self.unanswered.get().saturating_sub(1));
+        self.bell.notify_one();
+    }
+
+    /// Returns when all have, or it takes too long.
+    pub(crate) async fn all_answered(&self, rt: &Rt, within: Duration) {
+        let until = rt.now() + within;
+        while self.unanswered.get() > 0 && rt.now() < until {
+            let _late = rt.timeout(until - rt.now(), self.bell.wait()).await;
+        }
+    }
 }
 
 /// A wish of another core.
@@ -217,7 +303,7 @@ struct Wish {
     at: Instant,
 }
 
-/// What other cores want of a hostgroup.
+/// Wishes that other cores have of a hostgroup.
 #[derive(Default)]
 pub(crate) struct Wishes(RefCell<Vec<Wish>>);
 
@@ -288,21 +374,14 @@ fn is_fit(backend: &Backend, wanted: &Wanted) -> bool {
     backend.key.caps == wanted.caps && *backend.key.user == *wanted.user && may_travel(backend)
 }
 
-/// What only this core can know does not travel; nor does a compressed stream, nor what was opened
-/// for the clients of one address.
+/// Whether a connection may go to another core. What only this core can know does not travel; nor
+/// does a compressed stream, nor what was opened for the clients of one address.
 fn may_travel(backend: &Backend) -> bool {
     backend.key.client.is_none()
-        && backend.owned.is_none()
-        && backend.unreported == Unreported::Nothing
-        && !backend.strange_variables
+        && backend.local.owned.is_none()
+        && backend.local.unreported == Unreported::Nothing
+        && !backend.local.strange_variables
         && backend.conn.compression().is_none()
-}
-
-impl Lent {
-    /// Nothing holds what is lent.
-    const fn holds(&self) -> Holds {
-        Holds::with_modes(self.modes, self.autocommit)
-    }
 }
 
 impl Pools {
@@ -313,12 +392,14 @@ impl Pools {
     }
 
     /// A core has said this.
-    pub fn hear(&self, from: u32, word: Word) {
+    pub fn hear(self: &Rc<Self>, from: u32, word: Word) {
         match word {
             Word::Wanted(wanted) => self.wanted(from, wanted),
             Word::Lent(lent) => self.arrived(*lent),
             Word::NotLent(number) => self.answered(number),
             Word::Met(met) => self.heard_of(&met.host, met.port, met.bulk),
+            Word::Crowded(crowded, number) => self.hear_of_crowd(from, crowded, number),
+            Word::Uncrowded(number) => self.answered(number),
         }
     }
 
@@ -341,48 +422,62 @@ impl Pools {
     /// and the line is called.
     pub(crate) fn ask_for(&self, want: &Want<'_>, why: Why) {
         if !want.new_connection {
-            self.ask(want, 0, why);
+            self.ask(want, None, 0, why);
         }
     }
 
     /// Asks all others for one that they do not need, in the same way.
     pub(crate) fn ask_to_spare(&self, want: &Want<'_>) {
-        self.ask(want, 0, Why::Copies);
+        self.ask(want, None, 0, Why::Copies);
+    }
+
+    /// Whether some other core may have a connection to the server, for which room was just taken.
+    pub(crate) fn others_have(&self, place: &Place) -> bool {
+        self.taken_elsewhere(place) > 1 && !self.neighbours.others.borrow().is_empty()
     }
 
     /// Whether some other core may have a connection to the server.
-    pub(crate) fn others_have(&self, place: &Place) -> bool {
-        let own = place.numbers.used.get() + place.idle.borrow().len() as u64;
-        // The room that was taken for a new one counts, too.
-        u64::from(place.taken()) > own + 1 && !self.neighbours.others.borrow().is_empty()
+    pub(crate) fn others_have_one_of(&self, place: &Place) -> bool {
+        self.taken_elsewhere(place) > 0 && !self.neighbours.others.borrow().is_empty()
     }
 
-    /// Asks all others, and waits a moment for what comes.
-    pub(crate) async fn borrow(&self, group: &Group, want: &Want<'_>) -> Option<Box<Backend>> {
-        let number = self.neighbours.last.get() + 1;
-        self.neighbours.last.set(number);
-        let asked = Rc::new(Asked {
-            number,
-            unanswered: Cell::new(0),
-            bell: Notify::new(),
-        });
-        self.neighbours.asked.borrow_mut().push(asked.clone());
-        let _until_it_ends = Asking {
-            pools: self,
-            number,
-        };
-        asked.unanswered.set(self.ask(want, number, Why::Spare));
+    /// Connections to the server that are none of this core's, be it that they are being opened.
+    fn taken_elsewhere(&self, place: &Place) -> u64 {
+        let own = place.numbers.used.get() + place.idle.borrow().len() as u64;
+        u64::from(place.taken()).saturating_sub(own)
+    }
+
+    /// Asks all others for a connection to this server, and waits a moment for what comes.
+    pub(crate) async fn borrow(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
+        let asking = self.begin_asking();
+        let asked = &asking.asked;
+        let at = (place.host().clone(), place.server().port);
+        asked
+            .unanswered
+            .set(self.ask(want, Some(at), asked.number, Why::Spare));
         let until = self.rt.now() + ANSWER;
         while asked.unanswered.get() > 0 && self.rt.now() < until {
             let _late = self
                 .rt
                 .timeout(until - self.rt.now(), asked.bell.wait())
                 .await;
-            if let Some(backend) = self.take_idle(group, want, true) {
+            if let Some(backend) = self.take_from(place, want) {
                 return Some(backend);
             }
         }
         None
+    }
+
+    /// Somebody is about to ask the other cores.
+    pub(crate) fn begin_asking(&self) -> Asking<'_> {
+        let number = self.neighbours.last.get() + 1;
+        self.neighbours.last.set(number);
+        let asked = Rc::new(Asked {
+            number,
+            ..Asked::default()
+        });
+        self.neighbours.asked.borrow_mut().push(asked.clone());
+        Asking { pools: self, asked }
     }
 
     /// As if a core that waits had asked.
@@ -392,6 +487,7 @@ impl Pools {
             1,
             Wanted {
                 hostgroup,
+                at: None,
                 user: "app".into(),
                 caps: 0,
                 number: 0,
@@ -401,7 +497,7 @@ impl Pools {
     }
 
     /// How many were asked.
-    fn ask(&self, want: &Want<'_>, number: u64, why: Why) -> usize {
+    fn ask(&self, want: &Want<'_>, at: Option<(Arc<str>, u16)>, number: u64, why: Why) -> usize {
         let speak = self.neighbours.speak.borrow();
         let Some(speak) = speak.as_ref() else {
             return 0;
@@ -412,13 +508,14 @@ impl Pools {
             .places
             .borrow()
             .iter()
-            .any(|place| place.takes(now) && place.weight() > 0)
+            .any(|place| place.serves(now))
         {
             // What would be lent could not be used here.
             return 0;
         }
         let wanted = Wanted {
             hostgroup: want.hostgroup,
+            at,
             user: want.user.into(),
             caps: want.caps & OF_CLIENT,
             number,
@@ -501,10 +598,14 @@ impl Pools {
     fn spare(&self, group: &Group, wanted: &Wanted) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        for place in places
-            .iter()
-            .filter(|place| place.takes(now) && place.weight() > 0)
-        {
+        let is_meant = |place: &Place| {
+            let at = wanted.at.as_ref();
+            let is_it = at.is_none_or(|(host, port)| {
+                **host == **place.host() && *port == place.server().port
+            });
+            is_it && place.serves(now)
+        };
+        for place in in_turn(&places, is_meant) {
             let mut idle = place.idle.borrow_mut();
             if let Some(at) = idle
                 .iter()
@@ -526,7 +627,7 @@ impl Pools {
             if full
                 && idle
                     .first()
-                    .is_some_and(|first| now - first.since >= idle_for)
+                    .is_some_and(|first| now - first.lasting.since >= idle_for)
             {
                 self.tally.up(Counter::MyhgmPoolDestroy);
                 drop(idle.remove(0));
@@ -605,7 +706,9 @@ impl Pools {
     fn arrived(&self, mut lent: Lent) {
         #[cfg(feature = "planted")]
         if crate::planted::FORGET_LENT.get() {
-            (lent.variables, lent.user_variables) = (None, Vec::new());
+            if let Some(state) = &mut lent.state {
+                (state.variables, state.user) = (None, Vec::new());
+            }
         }
         let group = self.group(lent.hostgroup);
         let number = lent.number;
@@ -619,89 +722,37 @@ impl Pools {
         let may_stay = |place: &Rc<Place>| {
             place.keeps()
                 && !place.is_over()
-                && place.is_alike(&lent.opened_as, lent.init_connect.as_deref())
+                && place.is_alike(&lent.lasting.opened_as, lent.init_connect.as_deref())
         };
         if let Some(place) = place.filter(may_stay)
+            && let Some(state) = lent.state.take()
             && let Some(conn) = lent.conn.take().and_then(|conn| conn.adopt(&self.rt).ok())
         {
             self.note_greeting(&place, &lent.hello);
-            let user: UserVariables = std::mem::take(&mut lent.user_variables)
-                .into_iter()
-                .map(|sent| {
-                    (
-                        sent.name,
-                        UserValue {
-                            literal: sent.literal,
-                            names: sent.names.as_ref().map(Names::from),
-                            null: sent.null,
-                        },
-                    )
-                })
-                .collect();
-            let state = State {
-                schema: (&*lent.schema).into(),
-                names: Names::from(&lent.names),
-                autocommit: lent.autocommit,
-                variables: lent.variables.take().map(Rc::new),
-                user: (!user.is_empty()).then(|| Rc::new(user)),
-            };
             let backend = Backend {
                 conn,
                 hello: lent.hello.clone(),
-                holds: lent.holds(),
-                unread: crate::Unread::default(),
-                owned: None,
-                glimpse: None,
-                insert_id: lent.insert_id,
-                warnings_left: lent.warnings_left,
-                others_warnings: lent.warnings_left,
-                undisturbed: None,
-                finder: None,
-                interrupted: false,
-                insert_id_left: 0,
-                insert_id_until: None,
-                warnings_until: None,
-                found_rows_until: None,
-                warned: None,
-                delayed_until: None,
+                holds: lent.holds,
                 idle: Idle::Proven,
-                last_session: lent.last_session,
-                drew: lent.drew,
+                interrupted: false,
                 place: place.clone(),
-                opened_as: lent.opened_as.clone(),
                 key: Key {
                     user: (&*lent.user).into(),
                     caps: lent.caps,
                     client: None,
                 },
                 told_client: None,
-                state,
-                ways: lent.ways,
+                state: state.into(),
                 init_connect: lent.init_connect.take().map(|text| (&*text).into()),
                 prepared: Here::default(),
                 slots: Slots::beginning_at(lent.first_slot),
-                closing: std::mem::take(&mut lent.closing),
-                strays: false,
-                several: lent.several,
-                plain_quotes: false,
-                reads_by_split: false,
-                knew_found_rows: false,
-                tracking: lent.tracking.take(),
-                unreported: Unreported::Nothing,
-                strange_variables: false,
-                meant_otherwise: false,
-                programs: crate::left::Programs {
-                    told_of_transactions: lent.told_of_transactions,
-                    ..Default::default()
-                },
                 retired: false,
-                opened: lent.opened,
-                since: lent.since,
-                pinged: lent.pinged,
-                queries: lent.queries,
                 tally: self.tally.clone(),
                 in_use: false,
                 lent: false,
+                local: Local::after(&lent.lasting),
+                lasting: lent.lasting.clone(),
+                lease: Lease::default(),
             };
             self.tally.up(Counter::ServerConnectionsConnected);
             // The permit is the new one's.
@@ -736,10 +787,7 @@ impl Pools {
             .find(|asked| asked.number == number)
             .cloned();
         if let Some(asked) = asked {
-            asked
-                .unanswered
-                .set(asked.unanswered.get().saturating_sub(1));
-            asked.bell.notify_one();
+            asked.answer();
         }
     }
 }
@@ -757,57 +805,44 @@ impl Lent {
             hostgroup: server.hostgroup,
             host: backend.place.host().clone(),
             port: server.port,
-            opened_as: backend.opened_as.clone(),
             hello: backend.hello.clone(),
             user: (&*backend.key.user).into(),
             caps: backend.key.caps,
-            schema: (&*backend.state.schema).into(),
-            names: SentNames::from(&backend.state.names),
-            autocommit: backend.state.autocommit,
-            variables: backend.state.variables.as_deref().cloned(),
-            user_variables: backend
-                .state
-                .user_variables()
-                .map(|(name, value)| SentValue {
-                    name: name.into(),
-                    literal: value.literal.clone(),
-                    names: value.names.as_ref().map(SentNames::from),
-                    null: value.null,
-                })
-                .collect(),
-            ways: backend.ways,
+            holds: Holds::with_modes(backend.holds.modes(), backend.state.autocommit),
+            state: Some(SentState::from(&backend.state)),
             init_connect: backend.init_connect.as_deref().map(Into::into),
-            closing: std::mem::take(&mut backend.closing),
-            several: backend.several,
             first_slot: backend.slots.first(),
-            modes: backend.holds.modes(),
-            tracking: backend.tracking.take(),
-            told_of_transactions: backend.programs.told_of_transactions,
-            last_session: backend.last_session,
-            drew: backend.drew,
-            warnings_left: backend.warnings_left,
-            insert_id: backend.insert_id,
-            opened: backend.opened,
-            since: backend.since,
-            pinged: backend.pinged,
-            queries: backend.queries,
+            lasting: backend.lasting.clone(),
             number,
         }
     }
 }
 
 /// Who asks is forgotten when it does not wait any more.
-struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     pools: &'a Pools,
-    number: u64,
+    pub(crate) asked: Rc<Asked>,
+}
+
+impl Asking<'_> {
+    /// Tells all other cores; each is to answer.
+    pub(crate) fn tell_all(&self, word: impl Fn(u64) -> Word) {
+        let neighbours = &self.pools.neighbours;
+        for core in neighbours.others.borrow().iter() {
+            if neighbours.say(*core, word(self.asked.number)).is_ok() {
+                self.asked.is_expected();
+            }
+        }
+    }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
+        let number = self.asked.number;
         self.pools
             .neighbours
             .asked
             .borrow_mut()
-            .retain(|asked| asked.number != self.number);
+            .retain(|asked| asked.number != number);
     }
 }

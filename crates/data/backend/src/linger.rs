@@ -18,10 +18,10 @@ const SILENT_MIN: Duration = Duration::from_millis(1);
 pub trait Lingers {
     /// Since when it has been silent, if it lingers.
     fn lingers_since(&self) -> Option<Instant>;
-    /// It is to leave.
+    /// Tells the session to leave.
     fn leave(&self);
-    /// It is on the list of those that linger in this hostgroup, or not any more; whether it was. A
-    /// session may linger in several.
+    /// Puts the session on the list of those that linger in this hostgroup, or takes it off;
+    /// returns whether it was on it. A session may linger in several.
     fn is_listed(&self, hostgroup: u32, now: bool) -> bool;
 }
 
@@ -32,7 +32,7 @@ struct Lingerer {
 }
 
 impl Lingerer {
-    /// It is on the list no more.
+    /// Takes the session off the list.
     fn is_struck_out(&self) {
         self.who.is_listed(self.place.server().hostgroup, false);
     }

@@ -32,7 +32,7 @@ pub(crate) struct Ours<'a> {
     pub(crate) end: &'a Address,
 }
 
-/// What is behind the number.
+/// Owner of the number that a connection has had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The connection that is meant, as far as can be seen.
@@ -78,7 +78,7 @@ pub(crate) async fn look_for(
     Ok(found)
 }
 
-/// What a list shows.
+/// Evidence that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// Not even who asks.
@@ -150,8 +150,8 @@ pub(crate) async fn say(conn: &mut Conn, hello: &Hello, text: &str) -> Result<bo
 mod tests {
     use super::*;
 
-    /// What is behind number 7 for connection `own`, whose end has port 41000; that of the one that
-    /// is meant has 40000.
+    /// Judges what is behind number 7 for connection `own`, whose end has port 41000; that of the
+    /// one that is meant has 40000.
     fn judged(own: u32, listed: &[(u32, &str)]) -> Seen {
         let (here, there): (Address, Address) = (
             "10.0.0.5:41000".parse().unwrap(),

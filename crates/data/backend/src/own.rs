@@ -47,7 +47,7 @@ struct Locks {
     doubtful: bool,
 }
 
-/// What was seen of a statement's answer that tells of locks.
+/// Glimpse of a statement's answer that tells of locks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LockAnswer<'a> {
     /// The only value of its only row, or the word NULL, if that was seen.
@@ -331,8 +331,8 @@ impl Locks {
 }
 
 impl Owned {
-    /// What the server is to be asked for, to know which locks are there: for each one that may be,
-    /// a column that says whether it is. `None` if there is nothing to ask, or it would not tell.
+    /// Returns the question that tells which locks are there: for each one that may be, a column
+    /// that says whether it is. `None` if there is nothing to ask, or the server would not tell.
     pub(crate) fn question_for_locks(&self) -> Option<String> {
         let names = self
             .locks
@@ -438,7 +438,7 @@ fn is_only_call(text: &[u8], function: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What holds after these statements, each answered OK with this value.
+    /// Returns the holds after these statements, each answered OK with this value.
     fn after(statements: &[(&str, Option<&str>)]) -> Vec<Hold> {
         let (mut owned, mut holds) = (Owned::default(), Holds::default());
         for (text, result) in statements {

@@ -8,6 +8,7 @@
 
 use crate::acquire::LOOK_AGAIN;
 use crate::backend::{Backend, Key};
+use crate::choice::working;
 use crate::lend::Why;
 use crate::pools::{Group, Pools, Want};
 use crate::queue::Turn;
@@ -146,7 +147,7 @@ impl Pools {
         }
     }
 
-    /// What is idle, of any server, unless somebody who came before is about to look.
+    /// Takes an idle connection, of any server, unless somebody who came before is about to look.
     fn take_offered(
         &self,
         group: &Group,
@@ -179,10 +180,7 @@ impl Pools {
     fn has_idle(&self, group: &Group, key: &Key) -> bool {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let mut open = places
-            .iter()
-            .filter(|place| place.takes(now) && place.weight() > 0);
-        open.any(|place| {
+        working(&places, now).any(|place| {
             place
                 .idle
                 .borrow()
@@ -396,7 +394,7 @@ mod tests {
                 Ok(())
             };
             pools.meet(vec![1], Box::new(speak));
-            pools.adopt(&slow);
+            pools.adopt(&slow, &testing::placed(&slow));
             pools.group(0).places.borrow_mut().push(place);
             let pools = Rc::new(pools);
             for user in ["one", "one", "other"] {
@@ -419,7 +417,8 @@ mod tests {
                     && group.paced.len() == 3
                     && group.queue.is_empty()
             );
-            pools.adopt(&of("1000"));
+            let fast = of("1000");
+            pools.adopt(&fast, &testing::placed(&fast));
             rt.sleep(Duration::from_millis(300)).await;
             // The server is in no row any more: they are in the other line.
             assert!(!group.queue.is_empty());

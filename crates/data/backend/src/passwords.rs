@@ -45,7 +45,7 @@ pub(crate) fn passwords(want: &Want<'_>) -> Vec<Secret> {
 /// Whether the hash is of this password.
 fn is_of(secret: &Secret, stage2: &[u8; 20]) -> bool {
     match secret {
-        Secret::None => false,
+        Secret::None | Secret::Relayed => false,
         Secret::Clear(password) => auth::native_stage2(password.as_bytes()) == *stage2,
         Secret::NativeStage1(stage1) => auth::native_stage2_of(stage1) == *stage2,
     }
@@ -60,12 +60,12 @@ pub(crate) fn is_wrong_password(code: u16) -> bool {
 impl Place {
     /// Whether the server knew only the second password of this user when it was last asked.
     pub(crate) fn knows_second(&self, user: &str) -> bool {
-        self.second_password.borrow().contains(user)
+        self.known.second_password.borrow().contains(user)
     }
 
     /// Remembers which of two passwords was right.
     pub(crate) fn has_known(&self, user: &str, second: bool) {
-        let mut users = self.second_password.borrow_mut();
+        let mut users = self.known.second_password.borrow_mut();
         match second {
             true if users.len() < REMEMBERED_MAX => {
                 users.insert(user.into());
@@ -96,23 +96,9 @@ mod tests {
             users: Arc::new(users),
             ..Snapshot::default()
         };
-        let want = Want {
-            session: 0,
-            attributes: &wire::connect_attributes::ConnectAttributes::default(),
-            hostgroup: 0,
-            user: "app",
-            secret: proven,
-            caps: 0,
-            collation: 45,
-            client: None,
-            state: &crate::State::new("", 45),
-            user_variables: crate::Sees::Nothing,
-            remembered: None,
-            tracking: crate::Tracking::Any,
-            snapshot: &snapshot,
-            new_connection: false,
-            like: None,
-        };
+        let state = crate::State::new("", 45);
+        let attributes = wire::connect_attributes::ConnectAttributes::default();
+        let want = Want::of_nobody(("app", proven), &snapshot, &state, &attributes);
         passwords(&want)
     }
 

@@ -23,10 +23,9 @@ impl Pools {
         };
         for _ in 0..AT_ONCE {
             let mut idle = place.idle.borrow_mut();
-            let Some(at) = idle
-                .iter()
-                .position(|backend| now - backend.since.max(backend.pinged) >= every)
-            else {
+            let Some(at) = idle.iter().position(|backend| {
+                now - backend.lasting.since.max(backend.lasting.pinged) >= every
+            }) else {
                 return;
             };
             let mut backend = idle.remove(at);
@@ -34,38 +33,48 @@ impl Pools {
             let (pools, group) = (self.clone(), group.clone());
             self.rt.spawn(async move {
                 pools.tally.up(Counter::MyhgmPoolGetPing);
-                let since = backend.since;
+                let since = backend.lasting.since;
                 let said = pools.rt.timeout(limit, backend.answers()).await;
-                backend.pinged = pools.rt.now();
+                backend.lasting.pinged = pools.rt.now();
                 let well = matches!(said, Ok(Ok(())))
                     && backend.idle == Idle::Proven
                     && backend.conn.is_idle();
                 if !well {
                     pools.unhealthy(&backend, "it does not answer a ping");
                     pools.tally.up(Counter::ServerConnectionsAborted);
-                } else if backend.place.keeps()
-                    // A LOAD may have lowered a limit since.
-                    && !backend.place.is_over()
-                    && backend.place.is_alike(&backend.opened_as, backend.init_connect.as_deref())
-                {
-                    backend.since = since;
-                    let place = backend.place.clone();
-                    let key = (!group.paced.is_empty()).then(|| backend.key.clone());
-                    place.idle.borrow_mut().push(backend);
-                    if let Some(key) = key {
-                        group.paced.offer(&key);
-                    }
+                } else {
+                    pools.rest(&group, backend, since);
                 }
                 group.queue.call();
             });
         }
     }
 
+    /// A connection that nobody had is idle again, as it has been since then, if it may still stay.
+    pub(crate) fn rest(&self, group: &Group, mut backend: Box<Backend>, since: Instant) {
+        let place = backend.place.clone();
+        let stays = backend.idle == Idle::Proven
+            && backend.conn.is_idle()
+            && place.keeps()
+            // A LOAD may have lowered a limit since.
+            && !place.is_over()
+            && place.is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref());
+        if !stays {
+            return;
+        }
+        backend.lasting.since = since;
+        let key = (!group.paced.is_empty()).then(|| backend.key.clone());
+        place.idle.borrow_mut().push(backend);
+        if let Some(key) = key {
+            group.paced.offer(&key);
+        }
+    }
+
     /// An idle connection is of no more use: the log says so, once a second for each server.
     pub(crate) fn unhealthy(&self, backend: &Backend, why: &str) {
         let place = &backend.place;
-        if self.log_unhealthy.get() && place.may_tell(self.rt.now()) {
-            let idle_ms = (self.rt.now() - backend.since).as_millis();
+        if self.log_unhealthy.get() && place.known.may_tell(self.rt.now()) {
+            let idle_ms = (self.rt.now() - backend.lasting.since).as_millis();
             let (host, port, id) = (place.host(), place.server().port, backend.hello.thread_id);
             self.note(&format!(
                 "connection {id} to {host}:{port} is closed after {idle_ms} ms without use: {why}"

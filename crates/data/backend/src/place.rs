@@ -2,85 +2,90 @@
 //! and its numbers.
 
 use crate::Backend;
+use crate::choice::Choice;
 use crate::room::{self, Room};
+use crate::server::Server;
 use bridge::{PoolRow, ServerState};
-use config::{Server, Status};
-use hashbrown::HashSet;
-use rt::{Address, Instant};
+use config::Server as Row;
+use rt::Instant;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// So long after an attempt to connect has failed nothing is taken from other servers for this one.
-const FAILED_LATELY: Duration = Duration::from_secs(10);
+use topology::{Serves, Why};
+use wire::track::Wish;
 
 /// A server of a hostgroup, on this core.
 pub struct Place {
-    row: RefCell<Arc<Server>>,
-    /// No longer in the configuration.
+    row: RefCell<Arc<Row>>,
+    /// The server, which may be in other hostgroups as well.
+    pub(crate) known: Rc<Server>,
+    pub(crate) choice: Choice,
+    /// Whether it serves here, as the operator and the checks say.
+    serves: RefCell<Serves>,
+    /// No longer in its hostgroup.
     gone: Cell<bool>,
+    /// Whether the server serves elsewhere in its topology, and ends what it has here.
+    moved: Cell<bool>,
     #[expect(
         clippy::vec_box,
         reason = "it goes in and out with every command; a pointer moves cheaper than all of it"
     )]
     pub(crate) idle: RefCell<Vec<Box<Backend>>>,
-    /// What its connections count in, over all cores.
+    /// Limits that the server's connections count in, over all cores.
     pub(crate) room: Room,
     /// Connections that its hostgroup may have, to all servers together.
     pub(crate) group_max: Cell<u32>,
     /// More servers of its hostgroup are ONLINE than its max_num_online_servers allows: none of
     /// them takes work.
     pub(crate) one_of_too_many: Cell<bool>,
-    pub(crate) full: room::Full,
     /// Connections that are being opened to it here.
     pub(crate) opening: Cell<u32>,
-    shunned_until: Cell<Option<Instant>>,
-    failures: Cell<u64>,
-    failures_since: Cell<Option<Instant>>,
-    /// When an operator was last told of a refusal.
-    told: Cell<Option<Instant>>,
     /// Version of the header of the PROXY protocol that the server wants; 0 for none.
     pub(crate) proxy_protocol: Cell<u8>,
-    /// What its connections begin with.
+    /// Statements that the server's connections begin with.
     init_connect: RefCell<Option<Rc<str>>>,
+    /// Whether its connections are asked to tell GTIDs.
+    pub(crate) collects_gtids: Cell<bool>,
+    /// All that a server tells but GTIDs, for clients of connections that were asked for them.
+    pub(crate) without_gtids: Arc<Wish>,
     /// Whether its connections are reset by COM_CHANGE_USER.
     pub(crate) resets_by_login: Cell<bool>,
     /// Who was let in last: for whom connections are opened ahead.
     pub(crate) last_in: RefCell<Option<Rc<crate::warm::LetIn>>>,
     /// Connections are being opened ahead.
     pub(crate) warming: Cell<bool>,
-    /// Addresses of its name where nobody answered lately, and when.
-    pub(crate) silent: RefCell<Vec<(Address, Instant)>>,
-    /// Users of whom only the second password was right here.
-    pub(crate) second_password: RefCell<HashSet<Box<str>>>,
+    /// When it did not let in a client that another server had let in.
+    pub(crate) refused_beside: Cell<Option<Instant>>,
     pub(crate) numbers: Numbers,
-    /// Whom it does not tell what procedures have left.
-    pub(crate) refusals: crate::left::Refusals,
-    /// What it tells of changes in sessions.
+    /// Session tracking of the server: what it tells of changes in sessions.
     pub(crate) tracks: RefCell<crate::track::Tracks>,
-    /// What it makes of collations in logins that it does not know, in the words of a SET.
-    pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
     /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its
     /// connections have had, and that any of them has had (an operator may change them, or its
     /// `init_connect`, and connections stay as they are); `None` before it has said.
     pub(crate) own_modes: Cell<Option<(u16, u16)>>,
-    /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it
-    /// has.
-    pub(crate) own_collation: Cell<u8>,
-    /// Whether it has MariaDB's COM_STMT_BULK_EXECUTE, as its last greeting said; `None` before it
-    /// has.
-    pub(crate) has_bulk: Cell<Option<bool>>,
-    /// The version that it has greeted with last.
-    pub(crate) version: RefCell<Option<Rc<str>>>,
-    host: Arc<str>,
 }
 
-/// What was configured when a connection was opened, as far as it cannot be changed afterwards.
+/// Why new work may not go to a server of a hostgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhyNot {
+    /// Its row says so, it is not in the hostgroup any more, or does not answer checks.
+    Offline,
+    /// Its weight is 0, and it is not there for when no other can serve.
+    NoWeight,
+    /// More servers are ONLINE than the hostgroup's max_num_online_servers allows.
+    OneOfTooMany,
+    /// Too far behind its source, or too slow to answer.
+    Behind,
+    /// Failures to connect, for which the server is left alone.
+    Shunned,
+}
+
+/// Configuration when a connection was opened, as far as it cannot be changed afterwards.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenedAs {
     /// The server's, with its TLS.
-    pub(crate) row: Arc<Server>,
+    pub(crate) row: Arc<Row>,
     /// Version of the header that told the server who the client is; 0 for none.
     pub(crate) proxy_protocol: u8,
 }
@@ -100,6 +105,7 @@ pub(crate) struct Numbers {
     pub(crate) ok: Cell<u64>,
     pub(crate) err: Cell<u64>,
     pub(crate) queries: Cell<u64>,
+    pub(crate) queries_gtid_sync: Cell<u64>,
     pub(crate) sent: Cell<u64>,
     pub(crate) received: Cell<u64>,
     pub(crate) latency_us: Cell<u64>,
@@ -110,62 +116,69 @@ pub(crate) fn bump(cell: &Cell<u64>, by: u64) {
 }
 
 impl Place {
-    pub(crate) fn new(row: Arc<Server>, room: Room) -> Rc<Self> {
-        let host = row.hostname.as_ref().into();
+    pub(crate) fn new(row: Arc<Row>, room: Room, known: Rc<Server>) -> Rc<Self> {
         Rc::new(Self {
             row: RefCell::new(row),
+            known,
+            choice: Choice::default(),
+            serves: RefCell::new(Serves::Yes),
             gone: Cell::new(false),
+            moved: Cell::new(false),
             idle: RefCell::default(),
             room,
             group_max: Cell::new(room::UNLIMITED),
             one_of_too_many: Cell::new(false),
-            full: room::Full::default(),
             opening: Cell::new(0),
-            shunned_until: Cell::new(None),
-            failures: Cell::new(0),
-            failures_since: Cell::new(None),
-            told: Cell::new(None),
             proxy_protocol: Cell::new(0),
             init_connect: RefCell::default(),
+            collects_gtids: Cell::new(false),
+            without_gtids: Arc::new(Wish::new("*", true, true).without_gtids()),
             resets_by_login: Cell::new(false),
             last_in: RefCell::default(),
             warming: Cell::new(false),
-            silent: RefCell::default(),
-            second_password: RefCell::default(),
+            refused_beside: Cell::default(),
             numbers: Numbers::default(),
-            refusals: crate::left::Refusals::default(),
             tracks: RefCell::default(),
-            made_of: RefCell::default(),
             own_modes: Cell::new(None),
-            own_collation: Cell::new(0),
-            has_bulk: Cell::new(None),
-            version: RefCell::default(),
-            host,
         })
     }
 
     /// Its row in `mysql_servers`.
     #[must_use]
-    pub fn server(&self) -> Arc<Server> {
+    pub fn server(&self) -> Arc<Row> {
         self.row.borrow().clone()
     }
 
     /// Its hostname, shared.
     #[must_use]
     pub fn host(&self) -> &Arc<str> {
-        &self.host
+        &self.known.host
     }
 
     pub(crate) fn weight(&self) -> u32 {
         self.row.borrow().weight
     }
 
-    pub(crate) fn update(&self, row: Arc<Server>) {
+    /// `max_connections` of its row.
+    pub(crate) fn row_max(&self) -> u32 {
+        self.row.borrow().max_connections
+    }
+
+    pub(crate) fn update(&self, placed: &topology::Place, now: Instant) {
+        let row = &placed.server;
         self.gone.set(false);
-        self.refusals.forget();
-        let takes = row.status == Status::Online && self.has_same_tls(&row);
-        *self.row.borrow_mut() = row;
-        if !takes {
+        let is_new = !Arc::ptr_eq(&*self.row.borrow(), row);
+        if is_new {
+            self.known.refusals.forget();
+        }
+        let same_tls = self.has_same_tls(row);
+        *self.row.borrow_mut() = row.clone();
+        let was = self.serves.replace(placed.serves.clone());
+        if matches!(was, Serves::No(Why::Missing(_))) && placed.serves == Serves::Yes {
+            // A check has just had an answer: who could not connect before may now.
+            self.known.is_well(now);
+        }
+        if !same_tls || !self.keeps() {
             self.idle.borrow_mut().clear();
         }
     }
@@ -173,6 +186,13 @@ impl Place {
     /// Another header, or none: no connection that was opened with the one before is for anybody.
     pub(crate) fn speaks(&self, proxy_protocol: u8) {
         if self.proxy_protocol.replace(proxy_protocol) != proxy_protocol {
+            self.idle.borrow_mut().clear();
+        }
+    }
+
+    /// Whether its connections tell GTIDs from now on: those that do not are for nobody who writes.
+    pub(crate) fn collects(&self, gtids: bool) {
+        if self.collects_gtids.replace(gtids) != gtids && gtids {
             self.idle.borrow_mut().clear();
         }
     }
@@ -202,7 +222,7 @@ impl Place {
         }
     }
 
-    fn has_same_tls(&self, row: &Arc<Server>) -> bool {
+    fn has_same_tls(&self, row: &Arc<Row>) -> bool {
         let now = self.row.borrow();
         Arc::ptr_eq(&now, row)
             || now.use_ssl == row.use_ssl
@@ -214,16 +234,45 @@ impl Place {
         self.gone.get()
     }
 
-    pub(crate) fn leave(&self) {
+    /// Out of the hostgroup. `moved`: it serves elsewhere in its topology, so that what runs here
+    /// may end, and a transaction that is open as well.
+    pub(crate) fn leave(&self, moved: bool) {
         self.gone.set(true);
+        self.moved.set(moved);
         self.idle.borrow_mut().clear();
     }
 
-    /// May new work go there?
-    pub(crate) fn takes(&self, now: Instant) -> bool {
-        self.keeps()
-            && !self.one_of_too_many.get()
-            && self.shunned_until.get().is_none_or(|until| now >= until)
+    /// Whether new work may go there, and why not. Nothing else says so.
+    pub(crate) fn may_serve(&self, now: Instant) -> Result<(), WhyNot> {
+        if !self.keeps() {
+            return Err(WhyNot::Offline);
+        }
+        if !self.has_weight() {
+            return Err(WhyNot::NoWeight);
+        }
+        if self.one_of_too_many.get() {
+            return Err(WhyNot::OneOfTooMany);
+        }
+        if self.is_behind() {
+            return Err(WhyNot::Behind);
+        }
+        if self.known.is_shunned(now) {
+            return Err(WhyNot::Shunned);
+        }
+        Ok(())
+    }
+
+    /// Whether the server lags, or takes long to answer.
+    fn is_behind(&self) -> bool {
+        matches!(
+            *self.serves.borrow(),
+            Serves::Drains(Why::Lags(..) | Why::IsSlow(..) | Why::IsBehind(..) | Why::IsLate(..))
+        )
+    }
+
+    /// Whether new work may go there.
+    pub(crate) fn serves(&self, now: Instant) -> bool {
+        self.may_serve(now).is_ok()
     }
 
     /// May an idle connection be kept for later?
@@ -232,26 +281,27 @@ impl Place {
         if crate::planted::WORK_OFFLINE.get() {
             return !self.gone.get();
         }
-        !self.gone.get() && self.row.borrow().status == Status::Online
+        let serves = *self.serves.borrow() == Serves::Yes || self.is_behind();
+        !self.gone.get() && serves
     }
 
-    /// OFFLINE_HARD, or not configured any more: running statements are to end too.
+    /// OFFLINE_HARD, not there, or taken out of this hostgroup: running statements are to end too.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         #[cfg(feature = "planted")]
         if crate::planted::STAY_THERE.get() {
             return false;
         }
-        self.gone.get() || self.row.borrow().status == Status::OfflineHard
+        let taken_out = self.gone.get() && !self.moved.get();
+        taken_out || matches!(*self.serves.borrow(), Serves::No(_))
     }
 
-    pub(crate) fn connected(&self, took: Duration) {
+    pub(crate) fn connected(&self, took: Duration, now: Instant) {
         bump(&self.numbers.ok, 1);
         self.numbers
             .latency_us
             .set(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        self.failures.set(0);
-        self.shunned_until.set(None);
+        self.known.is_well(now);
     }
 
     /// The server is well, and does not want this user.
@@ -259,45 +309,13 @@ impl Place {
         bump(&self.numbers.err, 1);
     }
 
-    /// Once a second.
-    pub(crate) fn may_tell(&self, now: Instant) -> bool {
-        let may = self
-            .told
-            .get()
-            .is_none_or(|told| now - told >= Duration::from_secs(1));
-        if may {
-            self.told.set(Some(now));
-        }
-        may
-    }
-
-    /// An attempt failed. So many failures within a second shun the server; all its idle
-    /// connections are dropped then.
+    /// An attempt to connect has failed. So many within a second shun the server; the idle
+    /// connections of one that is shunned are dropped.
     pub(crate) fn failed(&self, now: Instant, shun_on_failures: u64, recovery: Duration) {
         bump(&self.numbers.err, 1);
-        let fresh = self
-            .failures_since
-            .get()
-            .is_some_and(|since| now - since <= Duration::from_secs(1));
-        if !fresh {
-            self.failures_since.set(Some(now));
-            self.failures.set(0);
-        }
-        self.failures.set(self.failures.get() + 1);
-        if self.failures.get() >= shun_on_failures && shun_on_failures > 0 {
-            self.shunned_until.set(Some(now + recovery));
+        if self.known.has_not_answered(now, shun_on_failures, recovery) {
             self.idle.borrow_mut().clear();
         }
-    }
-
-    /// The last attempt to connect has failed, a moment ago. Nobody need try again where others can
-    /// serve.
-    pub(crate) fn has_failed(&self, now: Instant) -> bool {
-        self.failures.get() > 0
-            && self
-                .failures_since
-                .get()
-                .is_some_and(|since| now - since < FAILED_LATELY)
     }
 
     pub(crate) fn begin_use(&self) {
@@ -317,17 +335,20 @@ impl Place {
     pub(crate) fn report(&self, now: Instant, reset: bool) -> PoolRow {
         let row = self.row.borrow();
         let n = &self.numbers;
-        let shunned = self.shunned_until.get().is_some_and(|until| now < until);
-        let state = match row.status {
-            Status::Online if shunned => ServerState::Shunned,
-            Status::Online => ServerState::Online,
-            Status::Shunned => ServerState::Shunned,
-            Status::OfflineSoft => ServerState::OfflineSoft,
-            Status::OfflineHard => ServerState::OfflineHard,
+        let shunned = self.known.is_shunned(now);
+        let state = match &*self.serves.borrow() {
+            Serves::Yes if shunned => ServerState::Shunned,
+            Serves::Yes => ServerState::Online,
+            Serves::Drains(Why::Lags(..) | Why::IsBehind(..) | Why::IsLate(..)) => {
+                ServerState::ShunnedReplicationLag
+            }
+            Serves::Drains(Why::Status(_)) => ServerState::OfflineSoft,
+            Serves::No(Why::Status(_)) => ServerState::OfflineHard,
+            Serves::Drains(_) | Serves::No(_) => ServerState::Shunned,
         };
         let report = PoolRow {
             hostgroup: row.hostgroup,
-            host: self.host.clone(),
+            host: self.known.host.clone(),
             port: row.port,
             state,
             used: n.used.get(),
@@ -336,12 +357,20 @@ impl Place {
             err: n.err.get(),
             used_max: n.used_max.get(),
             queries: n.queries.get(),
+            queries_gtid_sync: n.queries_gtid_sync.get(),
             bytes_sent: n.sent.get(),
             bytes_received: n.received.get(),
             latency_us: n.latency_us.get(),
         };
         if reset {
-            for cell in [&n.ok, &n.err, &n.queries, &n.sent, &n.received] {
+            for cell in [
+                &n.ok,
+                &n.err,
+                &n.queries,
+                &n.queries_gtid_sync,
+                &n.sent,
+                &n.received,
+            ] {
                 cell.set(0);
             }
             n.used_max.set(n.used.get());

@@ -5,10 +5,10 @@ use crate::{Hold, Holds};
 use std::cell::Cell;
 
 thread_local! {
-    /// What holds a connection does not: it is given back in the middle of a transaction, with a
-    /// temporary table, with a lock.
+    /// A hold does not hold its connection: that is given back in the middle of a transaction, with
+    /// a temporary table, with a lock.
     pub static FORGET_HOLD: Cell<Option<Hold>> = const { Cell::new(None) };
-    /// What is remembered of another session's statement is told to this one.
+    /// Memories of another session's statement are told to this one.
     pub static TELL_OTHERS: Cell<bool> = const { Cell::new(false) };
     /// Every connection is taken for the one where the session's last statement ran.
     pub static NEVER_DISTURBED: Cell<bool> = const { Cell::new(false) };
@@ -16,11 +16,11 @@ thread_local! {
     pub static KILL_ANOTHER: Cell<bool> = const { Cell::new(false) };
     /// KILL is said whoever has the number by now.
     pub static KILL_ANYBODY: Cell<bool> = const { Cell::new(false) };
-    /// What is set on a connection does not travel with it to another core.
+    /// State that is set on a connection does not travel with it to another core.
     pub static FORGET_LENT: Cell<bool> = const { Cell::new(false) };
     /// A client is sent whatever comes as fast as it comes.
     pub static NO_PACE: Cell<bool> = const { Cell::new(false) };
-    /// What a client has SET is not brought onto the next connection.
+    /// Variables that a client has SET are not brought onto the next connection.
     pub static FORGET_SETS: Cell<bool> = const { Cell::new(false) };
     /// A connection with a role serves those who have said nothing of roles.
     pub static FORGET_ROLE: Cell<bool> = const { Cell::new(false) };
@@ -53,13 +53,13 @@ thread_local! {
     pub static STAY_THERE: Cell<bool> = const { Cell::new(false) };
     /// Nobody knows when a session has written.
     pub static FORGET_WRITES: Cell<bool> = const { Cell::new(false) };
-    /// What ends a READ ONLY transaction on a reader is said to the reader.
+    /// Statements that end a READ ONLY transaction on a reader are said to the reader.
     pub static BEGIN_THERE: Cell<bool> = const { Cell::new(false) };
-    /// What a statement writes ends the use of nothing.
+    /// Writes of a statement end the use of nothing.
     pub static FORGET_TABLES: Cell<bool> = const { Cell::new(false) };
     /// A connection on which a copy has left something is given to the next.
     pub static KEEP_COPIES: Cell<bool> = const { Cell::new(false) };
-    /// What means something on its own connection only is copied, too.
+    /// Statements that mean something on their own connection only are copied, too.
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
     /// A schema that a server does not have is passed over: what is said in it runs in the one
     /// before.
@@ -87,7 +87,7 @@ pub fn asks_again() -> bool {
     ASK_AGAIN.get()
 }
 
-/// What is to be forgotten of what holds a connection.
+/// Removes the hold that is to be forgotten, if there is one.
 pub(crate) fn forget(holds: &mut Holds) {
     if let Some(hold) = FORGET_HOLD.get() {
         holds.remove(hold);

@@ -1,22 +1,27 @@
 //! All servers of this core, and the connections that wait there for a session.
 
 use crate::Unreported;
-use crate::acquire::{GIVE_WAY, LEND_WAY};
+use crate::acquire::{GIVE_WAY, LEND_WAY, LOOK_AGAIN};
 use crate::backend::{Backend, Idle};
+use crate::choice::Chooser;
 use crate::lane::Lanes;
+use crate::lease::Lease;
 use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
 use crate::pace::pace_of;
 use crate::place::Place;
+use crate::prepared::{Bindings, Prepared};
 use crate::queue::Queue;
 use crate::room::{self, Room};
+use crate::server::Servers;
 use crate::{Like, Sees, State, Tally, Tracking};
-use bridge::{Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
-use config::{Server, Snapshot, Status};
+use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
+use config::{Balance, Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
 use net::tls::{Connector, Settings};
 use net::{Hello, Secret};
 use rt::Rt;
+use rt::local::Notify;
 use rt::permits::{Permits, Registry};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -24,9 +29,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use topology::{Placed, ServerKey, Serves};
 use wire::connect_attributes::ConnectAttributes;
 
-/// What a session needs.
+/// Connection that a session needs.
 #[derive(Debug)]
 pub struct Want<'a> {
     /// Where.
@@ -42,25 +48,71 @@ pub struct Want<'a> {
     /// Its id, 0 for none. A connection that is opened for it tells the server this and the
     /// attributes.
     pub session: u32,
-    /// What the client said of itself at login.
+    /// Attributes that the client sent at login.
     pub attributes: &'a ConnectAttributes,
     /// Its address, if it has one.
     pub client: Option<SocketAddr>,
-    /// What it has set.
+    /// State that the client has set.
     pub state: &'a State,
     /// Whether its user variables matter.
     pub user_variables: Sees,
     /// Whose statements a server shall remember, if the command asks for what it remembers: ids,
     /// warnings, counts of rows.
     pub remembered: Option<u64>,
-    /// What its command needs the server to tell.
+    /// Session tracking that the client's command needs of the server.
     pub tracking: Tracking,
     /// The configuration that its command runs under.
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
     pub new_connection: bool,
+    /// Transactions that a server must have executed to serve its command.
+    pub must_see: Option<&'a gtid::Set>,
     /// The connection shall be the client's own in all that a login says.
     pub like: Option<Like<'a>>,
+    /// Execution that is the client's command: a connection that has its statement as the client's
+    /// last execution left it is preferred.
+    pub executes: Option<Executes<'a>>,
+}
+
+impl<'a> Want<'a> {
+    /// Returns a want that no statement of a session has, on hostgroup 0; the rest is named where
+    /// it differs.
+    #[must_use]
+    pub const fn of_nobody(
+        (user, secret): (&'a str, &'a Secret),
+        snapshot: &'a Snapshot,
+        state: &'a State,
+        attributes: &'a ConnectAttributes,
+    ) -> Self {
+        Self {
+            hostgroup: 0,
+            user,
+            secret,
+            caps: 0,
+            collation: 45,
+            session: 0,
+            attributes,
+            client: None,
+            state,
+            user_variables: Sees::Nothing,
+            remembered: None,
+            tracking: Tracking::Any,
+            snapshot,
+            new_connection: true,
+            must_see: None,
+            like: None,
+            executes: None,
+        }
+    }
+}
+
+/// An execution of a prepared statement, for the choice of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Executes<'a> {
+    /// The statement.
+    pub statement: &'a Prepared,
+    /// Kinds of parameters that the client has bound to the statement so far.
+    pub bindings: &'a Bindings,
 }
 
 /// Hears what an operator should read.
@@ -73,6 +125,7 @@ pub struct Pools {
     pub(crate) groups: RefCell<BTreeMap<u32, Rc<Group>>>,
     pub(crate) connectors: RefCell<HashMap<Settings, Connector>>,
     pub(crate) registry: Registry,
+    servers: Servers,
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
     pub(crate) neighbours: Rc<Neighbours>,
@@ -87,8 +140,12 @@ pub struct Pools {
     pub(crate) kills: Cell<u32>,
     /// KILLs that wait until their server lets somebody in.
     pub(crate) kills_waiting: Cell<u32>,
+    /// Who hears that something is wrong with a server.
+    trouble: RefCell<Option<Trouble>>,
+    /// Rung when servers were placed anew.
+    adopted: Notify,
     note: Note,
-    /// What the configuration says, for the sweep.
+    /// Greatest age of a connection, from the configuration, for the sweep.
     pub(crate) max_age: Cell<Duration>,
     free_pct: Cell<u64>,
     own_modes: Cell<OwnModes>,
@@ -139,6 +196,9 @@ impl std::fmt::Debug for Pools {
     }
 }
 
+/// Hears of a server.
+type Trouble = Box<dyn Fn(ServerKey)>;
+
 /// A hostgroup of this core.
 #[derive(Default)]
 pub(crate) struct Group {
@@ -157,6 +217,7 @@ pub(crate) struct Group {
     pub(crate) asked_for_spare: Cell<Option<rt::Instant>>,
     /// When one came while copies waited.
     pub(crate) spare_came: Cell<Option<rt::Instant>>,
+    pub(crate) chooser: Chooser,
     pub(crate) lanes: Lanes,
     pub(crate) lingering: Lingering,
     /// Connections that other cores wait for.
@@ -166,6 +227,8 @@ pub(crate) struct Group {
     /// Idle connections kept, in percent of `max_connections`, where the hostgroup says otherwise
     /// than the variable.
     free_pct: Cell<Option<u32>>,
+    /// When somebody last found that nobody served.
+    idle_since: Cell<Option<rt::Instant>>,
     /// Whether connections are opened ahead until there are so many.
     pub(crate) warms: Cell<bool>,
 }
@@ -192,7 +255,10 @@ impl Pools {
             resets_max: Cell::new(50),
             kills: Cell::new(0),
             kills_waiting: Cell::new(0),
+            trouble: RefCell::default(),
+            adopted: Notify::new(),
             registry,
+            servers: Servers::default(),
             note: Box::new(note),
             max_age: Cell::new(Duration::ZERO),
             free_pct: Cell::new(10),
@@ -207,18 +273,30 @@ impl Pools {
         }
     }
 
-    /// Whether some server of the hostgroup takes new work now.
+    /// Whether some server of the hostgroup takes new work now, and one has at every look for so
+    /// many milliseconds.
     #[must_use]
-    pub fn takes(&self, hostgroup: u32) -> bool {
+    pub fn takes(&self, hostgroup: u32, for_ms: u64) -> bool {
         let now = self.rt.now();
-        let takes = |group: &Rc<Group>| {
-            group
-                .places
-                .borrow()
-                .iter()
-                .any(|place| place.takes(now) && place.weight() > 0)
+        let groups = self.groups.borrow();
+        let Some(group) = groups.get(&hostgroup) else {
+            return false;
         };
-        self.groups.borrow().get(&hostgroup).is_some_and(takes)
+        if !group.places.borrow().iter().any(|place| place.serves(now)) {
+            group.idle_since.set(Some(now));
+            return false;
+        }
+        let since = group.idle_since.get();
+        since.is_none_or(|since| now - since >= Duration::from_millis(for_ms))
+    }
+
+    /// Resolves when no server of the hostgroup takes new work that must see these.
+    pub async fn until_nobody_serves(&self, hostgroup: u32, must_see: Option<&gtid::Set>) {
+        let sees = || must_see.is_none_or(|wanted| self.sees(hostgroup, wanted));
+        while self.takes(hostgroup, 0) && sees() {
+            let _placed_anew_or_time_to_look =
+                self.rt.timeout(LOOK_AGAIN, self.are_placed_anew()).await;
+        }
     }
 
     pub(crate) fn note(&self, words: &str) {
@@ -231,9 +309,36 @@ impl Pools {
         self.connectors.borrow_mut().clear();
     }
 
+    /// Whom to tell that something is wrong with a server.
+    pub fn tell_of_trouble(&self, hears: impl Fn(ServerKey) + 'static) {
+        self.trouble.replace(Some(Box::new(hears)));
+    }
+
+    /// Something is wrong with the server of this host and port. Passed on at most ten times a
+    /// second.
+    pub fn have_looked_at(&self, host: &str, port: u16) {
+        if let Some(server) = self.servers.at(host, port)
+            && server.may_be_looked_at(self.rt.now())
+            && let Some(hears) = &*self.trouble.borrow()
+        {
+            let host = server.host.clone();
+            hears(ServerKey { host, port });
+        }
+    }
+
+    /// The server at an address, be it that it has no place yet.
+    pub(crate) fn server_at(&self, key: &ServerKey) -> Rc<crate::server::Server> {
+        self.servers.at_or_new(&key.host, key.port)
+    }
+
+    /// Resolves when servers are placed anew, by an operator or by what checks have seen.
+    pub async fn are_placed_anew(&self) {
+        self.adopted.wait().await;
+    }
+
     /// Work with these servers from now on. Connections to servers that left close when they are
     /// given back.
-    pub fn adopt(&self, snapshot: &Snapshot) {
+    pub fn adopt(&self, snapshot: &Snapshot, placed: &Placed) {
         self.renew();
         self.max_age.set(Duration::from_millis(
             snapshot.variables.mysql_connection_max_age_ms,
@@ -241,10 +346,15 @@ impl Pools {
         self.free_pct
             .set(snapshot.variables.mysql_free_connections_pct);
         self.adopt_pings(&snapshot.variables);
+        let now = self.rt.now();
         let mut groups = self.groups.borrow_mut();
+        for id in placed.hostgroups.keys() {
+            groups.entry(*id).or_default();
+        }
         for hostgroup in snapshot.servers.iter() {
             groups.entry(hostgroup.id).or_default();
         }
+        let sources = crate::gtids::Sources::of(snapshot);
         for (id, group) in groups.iter() {
             group.free_pct.set(
                 snapshot
@@ -252,35 +362,16 @@ impl Pools {
                     .hostgroup(*id)
                     .and_then(|h| h.attributes.free_connections_pct),
             );
+            let attributes = snapshot.servers.hostgroup(*id).map(|one| &one.attributes);
+            group
+                .chooser
+                .balance
+                .set(attributes.map_or(Balance::Weight, |one| one.balance));
             let mut places = group.places.borrow_mut();
-            let rows = snapshot
-                .servers
-                .hostgroup(*id)
-                .map_or(&[][..], |h| &h.servers);
-            // There may be thousands in one hostgroup, and sessions wait meanwhile.
-            let new: HashMap<(&str, u16), &Arc<Server>, foldhash::fast::RandomState> = rows
-                .iter()
-                .map(|row| ((&*row.hostname, row.port), row))
-                .collect();
-            for place in places.iter() {
-                let old = place.server();
-                match new.get(&(&*old.hostname, old.port)) {
-                    Some(row) => place.update(Arc::clone(row)),
-                    None => place.leave(),
-                }
-            }
-            places.retain(|place| !place.is_done());
-            let known: Vec<_> = places.iter().map(|place| place.server()).collect();
-            let known: HashSet<(&str, u16), foldhash::fast::RandomState> = known
-                .iter()
-                .map(|server| (&*server.hostname, server.port))
-                .collect();
-            for row in rows {
-                if !known.contains(&(&*row.hostname, row.port)) {
-                    let room = Room::of(&self.registry, row.hostgroup, &row.hostname, row.port);
-                    places.push(Place::new(row.clone(), room));
-                }
-            }
+            let among_others = places.iter().any(|place| place.served());
+            let here = placed.hostgroups.get(id).map_or(&[][..], Vec::as_slice);
+            let moved = |row: &Server| placed.has_moved(&snapshot.servers, row);
+            self.adopt_places(&mut places, here, moved);
             let header = snapshot
                 .servers
                 .hostgroup(*id)
@@ -290,9 +381,9 @@ impl Pools {
                 .hostgroup(*id)
                 .and_then(|h| h.attributes.max_connections);
             let begins = crate::init_connect(snapshot, *id);
-            let online = rows
+            let online = here
                 .iter()
-                .filter(|row| row.status == Status::Online)
+                .filter(|place| place.serves == Serves::Yes)
                 .count();
             let online_max = snapshot
                 .servers
@@ -300,11 +391,13 @@ impl Pools {
                 .map(|h| h.attributes.max_num_online_servers);
             let too_many = online_max.is_some_and(|max| online > max as usize);
             for place in places.iter() {
+                place.is_chosen_by(attributes, among_others, now);
                 place.group_max.set(max.unwrap_or(room::UNLIMITED));
                 place.one_of_too_many.set(too_many);
                 place.shrink();
                 place.speaks(header);
                 place.begins_with(begins);
+                place.collects(sources.has(*id));
                 place
                     .resets_by_login
                     .set(snapshot.variables.mysql_reset_connection_algorithm == 1);
@@ -319,8 +412,48 @@ impl Pools {
             group.queue.call();
         }
         drop(groups);
-        self.share_what_was_said();
+        self.servers.sweep();
         self.compare_servers();
+        self.adopted.notify_all();
+    }
+
+    /// The servers of a hostgroup. Connections of those that left close when they are given back.
+    /// `moved`: those that serve elsewhere in their topology now, and end what they have here.
+    fn adopt_places(
+        &self,
+        places: &mut Vec<Rc<Place>>,
+        here: &[topology::Place],
+        moved: impl Fn(&Server) -> bool,
+    ) {
+        let now = self.rt.now();
+        // There may be thousands in one hostgroup, and sessions wait meanwhile.
+        type ByAddress<'a, T> = HashMap<(&'a str, u16), T, foldhash::fast::RandomState>;
+        let new: ByAddress<'_, &topology::Place> = here
+            .iter()
+            .map(|one| ((&*one.server.hostname, one.server.port), one))
+            .collect();
+        for place in places.iter() {
+            let old = place.server();
+            match new.get(&(&*old.hostname, old.port)) {
+                Some(placed) => place.update(placed, now),
+                None => place.leave(moved(&old)),
+            }
+        }
+        places.retain(|place| !place.is_done());
+        let known: Vec<_> = places.iter().map(|place| place.server()).collect();
+        let known: HashSet<(&str, u16), foldhash::fast::RandomState> = known
+            .iter()
+            .map(|server| (&*server.hostname, server.port))
+            .collect();
+        for one in here {
+            let row = &one.server;
+            if !known.contains(&(&*row.hostname, row.port)) {
+                let room = Room::of(&self.registry, row.hostgroup, &row.hostname, row.port);
+                let place = Place::new(row.clone(), room, self.servers.of(row));
+                place.update(one, now);
+                places.push(place);
+            }
+        }
     }
 
     pub(crate) fn group(&self, hostgroup: u32) -> Rc<Group> {
@@ -337,34 +470,41 @@ impl Pools {
         self.release_shared(backend);
     }
 
-    /// The same. Whether somebody else may have it: it is idle here, on its way to another core, or
-    /// closed to leave its room to who waits.
+    /// Gives back a connection of which nobody knows what is on its way there: it is closed.
+    pub fn abandon(&self, mut backend: Box<Backend>) {
+        backend.idle = Idle::Doubtful;
+        self.release(backend);
+    }
+
+    /// Gives a connection back. Whether somebody else may have it: it is idle here, on its way to
+    /// another core, or closed to leave its room to who waits.
     pub(crate) fn release_shared(&self, mut backend: Box<Backend>) -> bool {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
-        backend.strays = false;
         backend.place.end_use();
         backend.close_meant_otherwise();
-        backend.since = self.rt.now();
+        backend.lease = Lease::default();
+        backend.lasting.since = self.rt.now();
         let place = backend.place.clone();
         let shareable = backend.idle == Idle::Proven
             && backend.holds.is_empty()
             && !backend.retired
             && !backend.interrupted
-            && backend.unreported == Unreported::Nothing
+            && backend.local.unreported == Unreported::Nothing
             && backend.conn.is_idle();
-        let young =
-            self.max_age.get().is_zero() || self.rt.now() - backend.opened < self.max_age.get();
+        let young = self.max_age.get().is_zero()
+            || self.rt.now() - backend.lasting.opened < self.max_age.get();
         let group = self.group(hostgroup);
         let paced = group.paced.first_since_for(&backend.key);
         let since = [group.queue.first_since(), paced]
             .into_iter()
             .flatten()
             .min();
+        let is_there = place.is_at(&backend.conn.socket().peer());
         // Others shall not have in clear what is to be encrypted since, nor what another client was
         // named for, nor what began otherwise.
-        let alike = place.is_alike(&backend.opened_as, backend.init_connect.as_deref());
-        let may_be_shared = shareable && young && alike && place.keeps();
+        let alike = place.is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref());
+        let may_be_shared = shareable && young && alike && is_there && place.keeps();
         let mut kept = may_be_shared.then_some(backend);
         if place.is_over() {
             // A LOAD has lowered a limit: it goes, whoever waits.
@@ -425,7 +565,7 @@ impl Pools {
         }
     }
 
-    async fn reset(&self, backend: &mut Backend) {
+    pub(crate) async fn reset(&self, backend: &mut Backend) {
         let reset = self
             .rt
             .timeout(Duration::from_secs(5), backend.reset())
@@ -442,9 +582,9 @@ impl Pools {
             self.release(backend);
             return;
         }
-        if !backend.holds.need_reset() && backend.unreported == Unreported::Nothing {
+        if !backend.holds.need_reset() && backend.local.unreported == Unreported::Nothing {
             if backend.holds.has(crate::Hold::InsertId) {
-                backend.insert_id = None;
+                backend.lasting.insert_id = None;
             }
             backend.holds.clear();
             self.release(backend);
@@ -452,14 +592,13 @@ impl Pools {
         }
         if self.resets.get() >= self.resets_max.get() {
             // So many were given up at once that closing it is sooner done.
-            backend.idle = Idle::Doubtful;
-            self.release(backend);
+            self.abandon(backend);
             return;
         }
         self.resets.set(self.resets.get() + 1);
         let pools = self.clone();
         let rolls_back =
-            backend.holds.end_with_transaction() && backend.unreported == Unreported::Nothing;
+            backend.holds.end_with_transaction() && backend.local.unreported == Unreported::Nothing;
         self.rt.spawn(async move {
             if rolls_back {
                 pools.roll_back(&mut backend).await;
@@ -504,9 +643,10 @@ impl Pools {
         self.all_have_bulk.get()
     }
 
-    /// What a server's greeting says of character sets, and whether it has MariaDB's bulk execute.
+    /// Notes what a server's greeting says of character sets, and whether it has MariaDB's bulk
+    /// execute.
     pub(crate) fn note_greeting(&self, place: &Place, hello: &Hello) {
-        let mut version = place.version.borrow_mut();
+        let mut version = place.known.version.borrow_mut();
         if version
             .as_ref()
             .is_some_and(|before| **before != *hello.version)
@@ -520,9 +660,9 @@ impl Pools {
             *version = Some(hello.version.as_str().into());
         }
         drop(version);
-        let other_collation = place.own_collation.replace(hello.collation) != hello.collation;
+        let other_collation = place.known.own_collation.replace(hello.collation) != hello.collation;
         let bulk = wire::bulk::is_known(hello.offered);
-        if place.has_bulk.get() != Some(bulk) {
+        if place.known.has_bulk.get() != Some(bulk) {
             let port = place.server().port;
             self.heard_of(place.host(), port, bulk);
             self.tell_of(place.host(), port, bulk);
@@ -531,41 +671,13 @@ impl Pools {
         }
     }
 
-    /// What somebody was told by a server, which may be in several hostgroups.
+    /// Notes what another core was told by a server.
     #[cold]
     pub(crate) fn heard_of(&self, host: &str, port: u16, bulk: bool) {
-        for group in self.groups.borrow().values() {
-            for place in group
-                .places
-                .borrow()
-                .iter()
-                .filter(|place| **place.host() == *host && place.server().port == port)
-            {
-                place.has_bulk.set(Some(bulk));
-            }
+        if let Some(server) = self.servers.at(host, port) {
+            server.has_bulk.set(Some(bulk));
         }
         self.compare_servers();
-    }
-
-    /// What servers have said that are in other hostgroups, too, holds for new rows of theirs.
-    fn share_what_was_said(&self) {
-        let groups = self.groups.borrow();
-        let places: Vec<_> = groups
-            .values()
-            .flat_map(|group| group.places.borrow().clone())
-            .collect();
-        let said = places.iter().filter_map(|place| {
-            Some((
-                (&**place.host(), place.server().port),
-                place.has_bulk.get()?,
-            ))
-        });
-        let said: HashMap<(&str, u16), bool, foldhash::fast::RandomState> = said.collect();
-        for place in &places {
-            place
-                .has_bulk
-                .set(said.get(&(&**place.host(), place.server().port)).copied());
-        }
     }
 
     #[cold]
@@ -580,14 +692,14 @@ impl Pools {
                 .filter(|place| !place.has_left())
             {
                 said.push(place.own_modes.get());
-                let collation = wire::charset::by_id(u16::from(place.own_collation.get()));
+                let collation = wire::charset::by_id(u16::from(place.known.own_collation.get()));
                 shifts |= collation.is_some_and(|collation| SHIFTING.contains(&collation.charset));
                 if let Some(own) = collation.and_then(|collation| sql::Blank::of(collation.charset))
                 {
                     blank = Some(blank.map_or(own, |others| others.or(own)));
                 }
-                if place.keeps() && place.weight() > 0 {
-                    bulk = Some(bulk.unwrap_or(true) && place.has_bulk.get() == Some(true));
+                if place.is_working() {
+                    bulk = Some(bulk.unwrap_or(true) && place.known.has_bulk.get() == Some(true));
                 }
             }
         }
@@ -628,7 +740,13 @@ impl Pools {
         let cores = self.neighbours.cores();
         for group in self.groups.borrow().values() {
             let mut places = group.places.borrow_mut();
+            if places.iter().any(|place| place.is_over()) {
+                // Other proxies of the fleet have got more of its limit.
+                group.lingering.press_of(|place| place.is_over());
+            }
             for place in places.iter() {
+                place.known.allowed.age(now);
+                place.shrink();
                 let keep_of_all = self.kept_free(group, place);
                 let keep = (keep_of_all as usize).div_ceil(cores).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since(), GIVE_WAY);
@@ -639,7 +757,7 @@ impl Pools {
                         self.unhealthy(b, "the server has closed it, or spoke unasked");
                         return false;
                     }
-                    max_age.is_zero() || now - b.opened < max_age
+                    max_age.is_zero() || now - b.lasting.opened < max_age
                 });
                 // One for each core that waits; where more are wanted, the next sweep closes more.
                 let asked_for = if wanted {
@@ -696,6 +814,22 @@ impl Pools {
             .collect()
     }
 
+    /// Rows of `stats_mysql_choice`.
+    #[must_use]
+    pub fn report_choices(&self) -> Vec<ChoiceRow> {
+        let now = self.rt.now();
+        let groups = self.groups.borrow();
+        let of = |group: &Rc<Group>| -> Vec<_> {
+            let (places, balance) = (group.places.borrow(), group.chooser.balance.get());
+            places
+                .iter()
+                .filter(|place| !place.has_left())
+                .map(|place| place.report_choice(balance, now))
+                .collect()
+        };
+        groups.values().flat_map(of).collect()
+    }
+
     /// Rows of `stats_mysql_free_connections`.
     #[must_use]
     pub fn free_connections(&self) -> Vec<FreeConnectionRow> {
@@ -704,17 +838,7 @@ impl Pools {
         for (id, group) in self.groups.borrow().iter() {
             for place in group.places.borrow().iter() {
                 for backend in place.idle.borrow().iter() {
-                    rows.push(FreeConnectionRow {
-                        hostgroup: *id,
-                        host: place.host().clone(),
-                        port: place.server().port,
-                        user: backend.key.user.as_ref().into(),
-                        schema: backend.state.schema.as_ref().into(),
-                        idle_ms: u64::try_from((now - backend.since).as_millis())
-                            .unwrap_or(u64::MAX),
-                        server_thread_id: backend.hello.thread_id,
-                        queries: backend.queries,
-                    });
+                    rows.push(backend.free_row(*id, now));
                 }
             }
         }

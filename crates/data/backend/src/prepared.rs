@@ -3,7 +3,8 @@
 
 use crate::state::{Meant, State};
 use hashbrown::HashTable;
-use std::cell::{Cell, RefCell};
+use sql::{Class, DigestOptions, Lexing};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::ops::Deref;
 use std::rc::Rc;
@@ -21,7 +22,7 @@ pub struct Prepared {
     pub(crate) meant: Meant,
     /// Text.
     pub sql: Box<[u8]>,
-    /// What servers prepare for it, if it asks for its session's own number.
+    /// Text that servers prepare for the statement, if it asks for its session's own number.
     own: Option<Box<[u8]>>,
     /// Parameters.
     pub params: Cell<u16>,
@@ -35,6 +36,21 @@ pub struct Prepared {
     used: Cell<u64>,
     /// No longer remembered: servers need not know it either.
     forgotten: Cell<bool>,
+    /// Class of the statement's text, as it was read first, by which lexing.
+    class: OnceCell<(Lexing, Class<'static>)>,
+    /// As it was digested last.
+    digest: RefCell<Option<Digested>>,
+}
+
+/// Longer digests are made anew each time.
+const DIGEST_LEN_MAX: usize = 4 << 10;
+
+/// A digest, and what it was made by.
+#[derive(Debug)]
+struct Digested {
+    by: DigestOptions,
+    hash: u64,
+    text: Box<[u8]>,
 }
 
 impl Prepared {
@@ -50,7 +66,48 @@ impl Prepared {
         self.sql.len() + self.own.as_deref().map_or(0, <[u8]>::len) + self.meant.bytes()
     }
 
-    /// What servers prepare in place of its text, if that asks for its session's own number.
+    /// Returns the class of the statement's text. The text is read again only where it is read
+    /// otherwise than the first time.
+    #[must_use]
+    pub fn class(&self, lexing: Lexing) -> Class<'_> {
+        if let Some((read, class)) = self.class.get()
+            && *read == lexing
+        {
+            return class.clone();
+        }
+        let class = lexing.class(&self.sql);
+        if class.use_db.is_none() {
+            let owned = Class {
+                use_db: None,
+                ..class.clone()
+            };
+            let _first = self.class.set((lexing, owned));
+        }
+        class
+    }
+
+    /// Writes its digest, and returns the hash, as [`sql::digest`].
+    pub fn digest(&self, options: &DigestOptions, digest: &mut Vec<u8>) -> u64 {
+        if let Some(known) = &*self.digest.borrow()
+            && known.by == *options
+        {
+            digest.clear();
+            digest.extend_from_slice(&known.text);
+            return known.hash;
+        }
+        let hash = sql::digest(&self.sql, options, digest);
+        if digest.len() <= DIGEST_LEN_MAX {
+            self.digest.replace(Some(Digested {
+                by: options.clone(),
+                hash,
+                text: digest.as_slice().into(),
+            }));
+        }
+        hash
+    }
+
+    /// Returns the text that servers prepare in place of the statement's own, if that asks for its
+    /// session's own number.
     #[must_use]
     pub fn own(&self) -> Option<&[u8]> {
         self.own.as_deref()
@@ -97,7 +154,7 @@ impl Drop for Interest {
     }
 }
 
-/// What a core remembers of statements at most, besides those that clients have.
+/// Limits of what a core remembers of statements, besides those that clients have.
 #[derive(Debug, Clone, Copy)]
 pub struct Remembered {
     /// `mysql-max_stmts_cache`.
@@ -126,11 +183,13 @@ struct Texts {
     bytes: usize,
 }
 
-/// What a statement takes besides its text.
+/// Bytes that a statement takes besides its text.
 const STATEMENT_BYTES: usize = size_of::<Prepared>() + 2 * size_of::<(u64, Rc<Prepared>)>() + 32;
 
 fn bytes_of(statement: &Prepared) -> usize {
-    STATEMENT_BYTES + statement.bytes()
+    // The digest is no longer than the text.
+    let digest = statement.sql.len().min(DIGEST_LEN_MAX);
+    STATEMENT_BYTES + statement.bytes() + digest
 }
 
 impl Statements {
@@ -146,8 +205,8 @@ impl Statements {
         self.intern_own(user, state, (sql, None), most)
     }
 
-    /// The same of a text with what servers prepare for it, which is one session's: it has its
-    /// number in it.
+    /// Returns the statement of a text with what servers prepare for it, which is one session's: it
+    /// has its number in it.
     pub fn intern_own(
         &self,
         user: &Rc<str>,
@@ -195,6 +254,8 @@ impl Statements {
             servers: Cell::new(0),
             used: Cell::new(now),
             forgotten: Cell::new(false),
+            class: OnceCell::new(),
+            digest: RefCell::new(None),
         });
         let bytes = bytes_of(&statement);
         let too_many =
@@ -242,6 +303,8 @@ impl Statements {
             servers: Cell::new(0),
             used: Cell::new(self.last.get()),
             forgotten: Cell::new(true),
+            class: OnceCell::new(),
+            digest: RefCell::new(None),
         })
     }
 
@@ -251,7 +314,7 @@ impl Statements {
         self.known.borrow().all.len()
     }
 
-    /// What those take that are remembered, in bytes, nearly.
+    /// Returns the bytes that all remembered statements take, nearly.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.known.borrow().bytes
@@ -348,7 +411,7 @@ impl Drop for Known {
     }
 }
 
-/// What a client has bound to a statement so far: the kinds of its parameters in each execution, in
+/// Bindings of a client to a statement so far: the kinds of its parameters in each execution, in
 /// order, of which only what they come to is kept. From 8.0.22 on MySQL reads a statement by the
 /// types of an execution, and goes on so for later ones whose types fit (`DOUBLE` fits integers, an
 /// integer fits strings): what an execution means depends on those before it, which must be nobody
@@ -386,7 +449,7 @@ impl Bindings {
         }
     }
 
-    /// The same kinds once more.
+    /// Returns the bindings after the same kinds once more.
     #[must_use]
     pub const fn again(self) -> Self {
         Self {
@@ -420,13 +483,14 @@ struct Entry {
     statement: Known,
     /// The server's id.
     id: u32,
-    /// What its executions there have bound, as [`Bindings`]; 0 before the first.
+    /// Kinds that executions of the statement there have bound, as [`Bindings`]; 0 before the
+    /// first.
     bound: u64,
     /// Parameters that it has there.
     params: u16,
     /// The client statement whose cursor is open here.
     cursor: Option<u32>,
-    /// It was prepared otherwise than its session has meant it.
+    /// Whether the statement was prepared otherwise than its session has meant it.
     otherwise: bool,
 }
 
@@ -479,6 +543,14 @@ impl Here {
             .or_else(|| self.0.iter().position(is_it))
     }
 
+    /// Whether a statement is here with what the client had bound up to its execution before.
+    pub(crate) fn was_left_with(&self, number: u64, by: &Bindings) -> bool {
+        self.0
+            .iter()
+            .rev()
+            .any(|entry| entry.statement.number == number && entry.bound == by.before)
+    }
+
     /// The server's id of such a statement; it becomes the latest used, and is executed so.
     pub(crate) fn id(&mut self, number: u64, client: u32, by: &Bindings) -> Option<u32> {
         let at = self.at(number, client, by)?;
@@ -488,14 +560,14 @@ impl Here {
         Some(entry.id)
     }
 
-    /// What was prepared by this id is executed so.
+    /// Notes that the statement of this id is executed with these bindings.
     pub(crate) fn bind(&mut self, id: u32, by: &Bindings) {
         if let Some(entry) = self.0.iter_mut().rfind(|entry| entry.id == id) {
             entry.bind(by);
         }
     }
 
-    /// What was prepared by this id was prepared otherwise than its session has meant it.
+    /// Notes that the statement of this id was prepared otherwise than its session has meant it.
     pub(crate) fn is_meant_otherwise(&mut self, id: u32) {
         for entry in self.0.iter_mut().filter(|entry| entry.id == id) {
             entry.otherwise = true;
@@ -527,8 +599,8 @@ impl Here {
         self.0.get(at).map(|entry| usize::from(entry.params))
     }
 
-    /// It was prepared; returns ids to close, so that at most `max` stay. What has a cursor stays.
-    /// `beside`: and the same statement as others have executed it.
+    /// Notes that a statement was prepared; returns ids to close, so that at most `max` stay. What
+    /// has a cursor stays. `beside`: and the same statement as others have executed it.
     pub(crate) fn insert(
         &mut self,
         statement: &Rc<Prepared>,
@@ -562,6 +634,15 @@ impl Here {
     /// The server's ids of all of them.
     pub(crate) fn ids(&self) -> Vec<u32> {
         self.0.iter().map(|entry| entry.id).collect()
+    }
+
+    /// The ids of those that can be prepared anew with nothing lost.
+    pub(crate) fn unneeded(&self) -> Vec<u32> {
+        self.0
+            .iter()
+            .filter(|entry| entry.cursor.is_none() && !entry.otherwise)
+            .map(|entry| entry.id)
+            .collect()
     }
 
     pub(crate) fn clear(&mut self) -> usize {

@@ -38,7 +38,7 @@ struct Ticket {
     /// Of the connections that would serve, where these may be offered; `None` where only a new one
     /// will do.
     kind: Option<(Key, Rc<Kind>)>,
-    /// It stands in `slow`, too.
+    /// Whether the ticket stands in `slow`, too.
     is_slow: bool,
     /// One of them may be idle, and this one has not looked yet.
     offered: Cell<bool>,
@@ -97,7 +97,8 @@ impl Queue {
         self.line.borrow().front().map(|ticket| ticket.since)
     }
 
-    /// The same of those who may open one as soon as others have opened fewer.
+    /// Returns since when the first waits of those who may open a connection as soon as others have
+    /// opened fewer.
     pub(crate) fn first_slow_since(&self) -> Option<Instant> {
         self.slow.borrow().front().map(|ticket| ticket.since)
     }
@@ -146,8 +147,8 @@ impl Queue {
         self.join_for(since, None, false)
     }
 
-    /// The same, for connections of this kind. `is_slow`: it may open one as soon as others have
-    /// opened fewer.
+    /// Joins the line as [`join`](Self::join) does, for connections of this kind. `is_slow`: who
+    /// joins may open a connection as soon as others have opened fewer.
     pub(crate) fn join_for(&self, since: Instant, key: Option<Key>, is_slow: bool) -> Turn<'_> {
         let kind = key.map(|key| {
             let kind = self

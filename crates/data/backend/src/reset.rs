@@ -5,7 +5,7 @@ use crate::backend::{Backend, Idle, refusal};
 use crate::connect::UNNAMED;
 use crate::sync::{self, Ways};
 use crate::track::INTERRUPTED;
-use crate::{BackendFailed, Hold, Holds, Unreported};
+use crate::{BackendFailed, Hold, Holds, Local};
 use bridge::Counter;
 use net::NetError;
 use std::rc::Rc;
@@ -27,6 +27,7 @@ impl Backend {
         // expired password would come into a sandbox, which nobody tells.
         let by_login = self.place.resets_by_login.get()
             && self.state.schema.is_ascii()
+            && self.hello.proof.can_be_said_again()
             && !caps::has(self.key.caps, caps::EXPIRED_PASSWORDS);
         self.reset_by(by_login)
             .await
@@ -54,10 +55,10 @@ impl Backend {
             return Err(BackendFailed::Unfit);
         }
         if self.holds.has(Hold::InsertId) {
-            self.insert_id = None;
+            self.lasting.insert_id = None;
         }
         self.holds.clear();
-        self.reads_by_split = false;
+        self.lease.reads_by_split = false;
         Ok(())
     }
 
@@ -105,26 +106,22 @@ impl Backend {
             &self.state,
             Ways {
                 after_reset: names,
-                ..self.ways
+                ..self.lasting.ways
             },
         );
         if takes_roles {
             self.state.unset(sync::ROLE);
         }
-        (self.last_session, self.drew) = (0, 0);
-        self.finder = None;
-        (self.plain_quotes, self.reads_by_split) = (false, false);
-        (self.warnings_left, self.others_warnings) = (false, false);
-        (self.tracking, self.unreported, self.strange_variables) =
-            (None, Unreported::Nothing, false);
-        self.programs = crate::left::Programs::default();
-        self.insert_id = Some(0);
         self.holds = Holds::default();
-        self.unread = crate::Unread::default();
-        self.owned = None;
+        self.local = Local::default();
+        self.lease.reads_by_split = false;
+        let lasting = &mut self.lasting;
+        (lasting.insert_id, lasting.warnings_left) = (Some(0), false);
+        (lasting.last_session, lasting.drew) = (0, 0);
+        (lasting.tracking, lasting.told_of_transactions) = (None, false);
         self.holds.status(status);
         // Whether a server resets this too differs.
-        if self.several {
+        if self.lasting.several {
             self.take_several(false).await?;
         }
         if self.hello.is_mariadb() {
@@ -143,11 +140,14 @@ impl Backend {
         if let Some(text) = self.init_connect.clone() {
             self.begin(text).await?;
         }
+        if std::mem::take(&mut self.lasting.ways.asked_for_gtids) {
+            self.ask_for_gtids().await?;
+        }
         Ok(())
     }
 
-    /// What nobody tells may have set a role, which no reset would take away: such a connection is
-    /// for nobody else.
+    /// Refuses a connection with a role: what nobody tells may have set one, which no reset would
+    /// take away. Such a connection is for nobody else.
     async fn refuse_a_role(&mut self) -> Result<(), BackendFailed> {
         let has_none = match self.ask("SELECT CURRENT_ROLE()").await? {
             Answer::Rows(rows) => rows
@@ -179,9 +179,9 @@ impl Backend {
         if !self.conn.is_idle() {
             return Err(BackendFailed::BrokeBefore(NetError::Closed));
         }
-        self.closing.clear();
+        self.lasting.closing.clear();
         self.idle = Idle::Doubtful;
-        self.undisturbed = None;
+        self.local.undisturbed = None;
         let attributes = ConnectAttributes::default().with(&[], UNNAMED);
         let schema = self.state.schema.clone();
         let status = match net::log_in_again(
@@ -207,7 +207,7 @@ impl Backend {
         Ok(status)
     }
 
-    /// What capabilities of a login set, a reset of MariaDB undoes.
+    /// Sets what capabilities of a login set and a reset of MariaDB undoes.
     async fn set_as_login_did(&mut self) -> Result<(), BackendFailed> {
         let sets = [
             (
@@ -245,7 +245,7 @@ impl Backend {
         let pieces: Vec<_> = sql::words::statements(text.as_bytes()).collect();
         for piece in pieces {
             let piece = &text.as_bytes()[piece];
-            self.ways.begun = self.ways.begun.and(piece);
+            self.lasting.ways.begun = self.lasting.ways.begun.and(piece);
             let mut payload = Vec::with_capacity(piece.len() + 1);
             wire::command::write_query(&mut payload, piece, self.hello.caps);
             let response = self.command(&payload, Expect::Query).await?;

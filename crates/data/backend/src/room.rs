@@ -1,8 +1,9 @@
 //! Room for one more connection to a server: two limits, over all cores together. A server has
 //! `max_connections` of its row; a hostgroup may have `max_connections` in its
-//! `hostgroup_settings`, for all of its servers together.
+//! `hostgroup_settings`, for all of its servers together. In a fleet this proxy has a share of each.
 
 use crate::Tally;
+use crate::choice::{in_turn, working};
 use crate::place::Place;
 use crate::pools::Group;
 use bridge::{Counter, HostgroupPoolRow};
@@ -44,8 +45,8 @@ impl Full {
     }
 }
 
-/// What one connection counts in: at its server, and in its hostgroup, whether or not that has a
-/// limit (it may get one).
+/// Counts that one connection is part of: at its server, and in its hostgroup, whether or not that
+/// has a limit (it may get one).
 #[derive(Clone)]
 pub(crate) struct Room {
     pub(crate) of_server: Arc<Permits>,
@@ -56,8 +57,8 @@ impl Room {
     /// Of a server in a hostgroup: one that is in two hostgroups counts in each by itself.
     pub(crate) fn of(registry: &Registry, hostgroup: u32, host: &str, port: u16) -> Self {
         Self {
-            of_server: registry.get(&format!("server {hostgroup} {host}:{port}")),
-            of_group: registry.get(&format!("hostgroup {hostgroup}")),
+            of_server: registry.shared(&format!("server {hostgroup} {host}:{port}")),
+            of_group: registry.shared(&format!("hostgroup {hostgroup}")),
         }
     }
 
@@ -83,9 +84,23 @@ impl Place {
         true
     }
 
-    /// It has said that it takes no more connections, of this user or (`None`) of anybody.
+    /// As [`Place::give_up_idle`], of whichever user.
+    pub(crate) fn give_up_oldest(&self, tally: &Tally) -> bool {
+        let mut idle = self.idle.borrow_mut();
+        if idle.is_empty() {
+            return false;
+        }
+        let closed = idle.remove(0);
+        drop(idle);
+        drop(closed);
+        tally.up(Counter::MyhgmPoolDestroy);
+        true
+    }
+
+    /// Notes that the server has said that it takes no more connections, of this user or (`None`)
+    /// of anybody.
     pub(crate) fn said_full(&self, user: Option<&str>, now: Instant) {
-        self.full.said(user, now);
+        self.known.full.said(user, now);
     }
 
     /// Whether it said so a moment ago.
@@ -96,12 +111,13 @@ impl Place {
     /// Whether others are asked first: it said so a moment ago, or could not be connected to, where
     /// an idle connection of another is closed to open one.
     pub(crate) fn comes_last(&self, user: &str, now: Instant) -> bool {
-        self.said_to_be_full(user, now) || self.group_max.get() != UNLIMITED && self.has_failed(now)
+        self.said_to_be_full(user, now)
+            || self.group_max.get() != UNLIMITED && self.known.has_failed(now)
     }
 
     /// Whether it said so within that time, which is no longer than a second.
     pub(crate) fn has_said_full(&self, user: &str, now: Instant, within: Duration) -> bool {
-        self.full.is_for(user, now, within)
+        self.known.full.is_for(user, now, within)
     }
 
     /// Room for a connection, unless the server has `max` or its hostgroup as many as it may.
@@ -123,22 +139,32 @@ impl Place {
 
     /// No other connection may be opened to it now.
     pub(crate) fn is_full(&self) -> bool {
-        self.taken() >= self.server().max_connections || self.is_group_full()
+        self.taken() >= self.server_max() || self.is_group_full()
     }
 
     pub(crate) fn is_group_full(&self) -> bool {
-        self.room.of_group.taken() >= self.group_max.get()
+        self.room.of_group.taken() >= self.group_max()
     }
 
-    /// There are more connections than there may be: a LOAD has lowered a limit.
+    /// As many as this proxy may have to it.
+    pub(crate) fn server_max(&self) -> u32 {
+        self.room.of_server.of(self.row_max())
+    }
+
+    /// As many as this proxy may have in its hostgroup.
+    fn group_max(&self) -> u32 {
+        self.room.of_group.of(self.group_max.get())
+    }
+
+    /// There are more connections than there may be: a LOAD has lowered a limit, or other proxies
+    /// have got more of it.
     pub(crate) fn is_over(&self) -> bool {
-        self.taken() > self.server().max_connections
-            || self.room.of_group.taken() > self.group_max.get()
+        self.taken() > self.server_max() || self.room.of_group.taken() > self.group_max()
     }
 
     /// Whether it is one of those that clients are sent to.
-    fn is_working(&self) -> bool {
-        self.keeps() && self.weight() > 0
+    pub(crate) fn is_working(&self) -> bool {
+        self.keeps() && self.has_weight()
     }
 
     /// Connections of this core.
@@ -148,7 +174,7 @@ impl Place {
 
     /// As many as may ever be open to it.
     pub(crate) fn connections_max(&self) -> u32 {
-        self.server().max_connections.min(self.group_max.get())
+        self.server_max().min(self.group_max())
     }
 
     /// Whether a connection to it may be opened for this user, if one of another server that has
@@ -179,8 +205,25 @@ impl Place {
         if !self.is_full() {
             return true;
         }
-        let oldest = |place: &Self| place.idle.borrow().first().map(|backend| backend.since);
-        let of = if self.taken() < self.server().max_connections {
+        let Some(of) = self.gives_room(all, now) else {
+            return false;
+        };
+        tally.up(Counter::MyhgmPoolDestroy);
+        let closed = of.idle.borrow_mut().remove(0);
+        drop(closed);
+        true
+    }
+
+    /// The server whose idle connection here is closed for one to this full one.
+    pub(crate) fn gives_room<'a>(&'a self, all: &'a [Rc<Self>], now: Instant) -> Option<&'a Self> {
+        let oldest = |place: &Self| {
+            place
+                .idle
+                .borrow()
+                .first()
+                .map(|backend| backend.lasting.since)
+        };
+        if self.taken() < self.server_max() {
             let shares = Shares::all(all, now);
             let idle = all
                 .iter()
@@ -189,19 +232,15 @@ impl Place {
                 .map(|(_, place)| place)
         } else {
             oldest(self).map(|_| self)
-        };
-        let Some(of) = of else { return false };
-        tally.up(Counter::MyhgmPoolDestroy);
-        let closed = of.idle.borrow_mut().remove(0);
-        drop(closed);
-        true
+        }
     }
 }
 
-/// What the servers of a full hostgroup should have of its connections, by their weights.
+/// Connections of a full hostgroup that its servers should have, by their weights.
 pub(crate) struct Shares {
     /// Of all servers that take work.
     weights: u64,
+    now: Instant,
 }
 
 impl Shares {
@@ -211,13 +250,16 @@ impl Shares {
     }
 
     fn all(all: &[Rc<Place>], now: Instant) -> Self {
-        let working = all.iter().filter(|place| place.takes(now));
         Self {
-            weights: working.map(|place| u64::from(place.weight())).sum(),
+            weights: working(all, now)
+                .map(|place| u64::from(place.share(now)))
+                .sum(),
+            now,
         }
     }
 
-    /// The same, where a server that has too many has one idle here.
+    /// Returns the shares of a full hostgroup, where a server that has too many connections has one
+    /// idle here.
     pub(crate) fn to_give(all: &[Rc<Place>], now: Instant) -> Option<Self> {
         let gives =
             |shares: &Self, place: &Place| !place.idle.borrow().is_empty() && shares.is_over(place);
@@ -226,20 +268,20 @@ impl Shares {
 
     /// Whether it has fewer than it should, and room of its own, and none is being opened to it.
     pub(crate) fn is_short(&self, place: &Place) -> bool {
-        place.taken() < place.server().max_connections
+        place.taken() < place.server_max()
             && place.opening.get() == 0
-            && (u64::from(place.taken()) + 1) * self.weights <= due(place)
+            && (u64::from(place.taken()) + 1) * self.weights <= self.due(place)
     }
 
     /// Whether it has more than its weight says, if all servers that take work have so much.
     pub(crate) fn is_over(&self, place: &Place) -> bool {
-        u64::from(place.taken()) * self.weights > due(place)
+        u64::from(place.taken()) * self.weights > self.due(place)
     }
-}
 
-/// The connections that are a server's by its weight, times all weights.
-fn due(place: &Place) -> u64 {
-    u64::from(place.group_max.get()) * u64::from(place.weight())
+    /// The connections that are a server's by its weight, times all weights.
+    fn due(&self, place: &Place) -> u64 {
+        u64::from(place.group_max.get()) * u64::from(place.share(self.now))
+    }
 }
 
 impl Group {
@@ -251,13 +293,13 @@ impl Group {
         if somebody_waits || places.iter().any(|place| place.room.of_server.wanted() > 0) {
             return false;
         }
-        let working = || places.iter().filter(|place| place.is_working());
+        let working = || in_turn(&places, Place::is_working);
         let idle: u64 = working()
             .map(|place| place.idle.borrow().len() as u64)
             .sum();
         let own: u64 = working().map(|place| place.own()).sum();
         let left: u64 = working()
-            .map(|place| u64::from(place.server().max_connections.saturating_sub(place.taken())))
+            .map(|place| u64::from(place.server_max().saturating_sub(place.taken())))
             .sum();
         let left_of_group = places.first().map_or(0, |place| {
             place
@@ -272,9 +314,7 @@ impl Group {
     /// Connections that may be open, to all servers that take work.
     fn most(&self) -> u64 {
         let places = self.places.borrow();
-        let of_servers = places
-            .iter()
-            .filter(|place| place.is_working())
+        let of_servers = in_turn(&places, Place::is_working)
             .map(|place| u64::from(place.connections_max()))
             .sum::<u64>();
         of_servers.min(
@@ -296,10 +336,7 @@ impl Group {
 
     /// Whether other cores have connections.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        self.places
-            .borrow()
-            .iter()
-            .filter(|place| place.is_working())
+        in_turn(&self.places.borrow(), Place::is_working)
             .any(|place| u64::from(place.taken()) > place.own())
     }
 

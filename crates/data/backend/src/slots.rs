@@ -64,6 +64,8 @@ pub(crate) struct Slots {
     /// can read, such as in a programme on the server.
     first: u32,
     all: Vec<Slot>,
+    /// The server has no room for more: the next statement takes the place of one that is there.
+    enough: bool,
 }
 
 impl Slots {
@@ -73,6 +75,7 @@ impl Slots {
         Self {
             first: (random as u32 >> 1).max(1),
             all: Vec::new(),
+            enough: false,
         }
     }
 
@@ -82,6 +85,7 @@ impl Slots {
         Self {
             first,
             all: Vec::new(),
+            enough: false,
         }
     }
 
@@ -124,7 +128,8 @@ impl Slots {
         }
     }
 
-    /// What is there was prepared otherwise than its session has meant it.
+    /// Notes that what is in the slot of this number was prepared otherwise than its session has
+    /// meant it.
     pub(crate) fn is_meant_otherwise(&mut self, number: u32) {
         if let Some(slot) = self.all.iter_mut().find(|slot| slot.number == number) {
             slot.prepared = As::Otherwise;
@@ -153,7 +158,7 @@ impl Slots {
             .or_else(|| self.all.iter().position(free))
         {
             Some(at) => at,
-            None if self.all.len() < max.max(1) => {
+            None if self.all.len() < max.max(1) && !(self.enough && self.len() > 0) => {
                 let number = self
                     .first
                     .saturating_add(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
@@ -168,8 +173,13 @@ impl Slots {
                 );
                 0
             }
-            None => 0,
+            None => self
+                .all
+                .iter()
+                .position(|slot| slot.statement.is_some())
+                .unwrap_or(0),
         };
+        self.enough = false;
         let was = self.all[at].statement.take().is_some();
         (self.all[at].number, was)
     }
@@ -192,6 +202,20 @@ impl Slots {
             .iter_mut()
             .find(|slot| slot.number == number)
             .is_some_and(|slot| slot.statement.take().is_some())
+    }
+
+    /// The server takes no more of them now.
+    pub(crate) fn are_enough(&mut self) {
+        self.enough = true;
+    }
+
+    /// Numbers of those with a statement.
+    pub(crate) fn filled(&self) -> Vec<u32> {
+        self.all
+            .iter()
+            .filter(|slot| slot.statement.is_some())
+            .map(|slot| slot.number)
+            .collect()
     }
 
     /// Slots with a statement.
@@ -255,6 +279,7 @@ impl Backend {
         statement: &Prepared,
         max: u64,
     ) -> Result<u32, BackendFailed> {
+        let max = self.place.stmts_max(max);
         let (slot, was) = self
             .slots
             .take(statement, usize::try_from(max).unwrap_or(usize::MAX));
@@ -314,7 +339,7 @@ impl Backend {
         self.holds.add(Hold::SqlPrepare);
         self.prepare_as_meant(statement, Way::Name { name, escapes }, 0)
             .await?;
-        self.owned.get_or_insert_default().add_statement(name);
+        self.local.owned.get_or_insert_default().add_statement(name);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// What the server gives to who says nothing of it.
+    /// Returns the character set that the server gives to who says nothing of it.
     #[must_use]
     pub fn of_the_server() -> Self {
         Self::Written("NAMES DEFAULT".into())
@@ -125,8 +125,8 @@ pub struct UserValue {
     /// The character set that it was written in, if its meaning depends on that: that of a string
     /// does.
     pub names: Option<Names>,
-    /// It is NULL, and of the type of that literal: set to NULL, a variable keeps the type that it
-    /// had (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>).
+    /// Whether the value is NULL, and of the type of `literal`: set to NULL, a variable keeps the
+    /// type that it had (<https://dev.mysql.com/doc/refman/9.4/en/user-variables.html>).
     pub null: bool,
 }
 
@@ -189,7 +189,7 @@ impl State {
         }
     }
 
-    /// What it takes in memory, nearly, shared or not.
+    /// Returns the bytes that the state takes in memory, nearly, shared or not.
     #[must_use]
     pub fn bytes(&self) -> usize {
         // Name and value in a map.
@@ -222,6 +222,17 @@ impl State {
             && self.same_variables(other)
     }
 
+    /// Whether it is like another, with no variable set in either.
+    pub(crate) fn is_bare_and_like(&self, other: &Self) -> bool {
+        let bare = |state: &Self| state.variables.is_none() && state.user.is_none();
+        let in_schema = || Rc::ptr_eq(&self.schema, &other.schema) || *self.schema == *other.schema;
+        bare(self)
+            && bare(other)
+            && self.autocommit == other.autocommit
+            && self.names == other.names
+            && in_schema()
+    }
+
     /// Character set, autocommit and variables become those of another state.
     pub fn set_like(&mut self, other: &Self) {
         self.names = other.names.clone();
@@ -229,7 +240,7 @@ impl State {
         self.variables = other.variables.clone();
     }
 
-    /// What is set but for the schema and user variables.
+    /// Returns what is set but for the schema and user variables.
     #[must_use]
     pub fn without_schema_and_user(&self) -> Self {
         Self {
@@ -237,6 +248,12 @@ impl State {
             user: None,
             ..self.clone()
         }
+    }
+
+    /// Whether the client has set any variable.
+    #[must_use]
+    pub fn has_variables(&self) -> bool {
+        self.variables.is_some()
     }
 
     /// All variables.
@@ -268,7 +285,8 @@ impl State {
         self.variables().any(|(name, _)| name.starts_with(TRACKS))
     }
 
-    /// What the client has set of that is of no interest.
+    /// Forgets what the client has set of what the server is to tell of changes: that is of no
+    /// interest.
     pub fn track_nothing(&mut self) {
         let names: Vec<String> = self
             .variables()
@@ -404,7 +422,7 @@ impl State {
     }
 }
 
-/// The same variables, compared cheaply when both come from one.
+/// Whether the variables are the same, compared cheaply when both come from one.
 pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool {
     match (a, b) {
         (None, None) => true,
@@ -413,7 +431,7 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
     }
 }
 
-/// What SET NAMES and SET CHARACTER SET also set.
+/// Variables that SET NAMES and SET CHARACTER SET also set.
 pub const CHARSET_VARIABLES: [&str; 4] = [
     "character_set_client",
     "character_set_results",
@@ -460,8 +478,8 @@ const READ_BY: [&str; 7] = [
     "time_zone",
 ];
 
-/// What decides how servers read the text of a statement: it stays with a statement that is
-/// prepared.
+/// Settings that decide how servers read the text of a statement: they stay with a statement that
+/// is prepared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meant {
     names: Names,
@@ -543,7 +561,7 @@ impl Meant {
         out.push(0);
     }
 
-    /// What it takes, in bytes, nearly.
+    /// Returns the bytes that the settings take, nearly.
     pub(crate) fn bytes(&self) -> usize {
         let variables = self
             .variables
@@ -624,7 +642,7 @@ fn typed(state: &State, name: &str) -> Option<UserValue> {
     ))
 }
 
-/// The same literal for all that are of one type.
+/// Returns one literal for all literals that are of this one's type.
 fn of_its_type(literal: &str) -> Cow<'_, str> {
     if let (Some(first), Some(last)) = (literal.find('\''), literal.rfind('\'')) {
         return format!("{}{}", &literal[..=first], &literal[last..]).into();

@@ -19,8 +19,9 @@ pub const ROLE: &str = "role of the session";
 /// `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
 pub(crate) const METADATA: &str = "resultset_metadata";
 
-/// What of its changes a server tells a session. Where it was told to tell all, they are what the
-/// session has asked for and not what is set there: it is told no more (see `track`).
+/// Variables that say what of its changes a server tells a session. Where it was told to tell all,
+/// they are what the session has asked for and not what is set there: it is told no more (see
+/// `track`).
 pub(crate) const TOLD: [&str; 3] = [
     "session_track_system_variables",
     "session_track_schema",
@@ -31,7 +32,7 @@ pub(crate) const TOLD: [&str; 3] = [
 /// with.
 pub const DEFAULT: &str = "DEFAULT";
 
-/// What must be done.
+/// Need of a statement: what must be done before it runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Nothing.
@@ -45,7 +46,7 @@ pub(crate) enum Need {
     },
     /// COM_RESET_CONNECTION, then ask again.
     Reset,
-    /// It cannot be done on this connection.
+    /// Another connection: what is needed cannot be done on this one.
     Another,
 }
 
@@ -158,12 +159,12 @@ impl Begun {
     }
 }
 
-/// What is true of one connection, whatever is set on it.
+/// Properties of one connection, whatever is set on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ways {
-    /// What can be said of character sets there.
+    /// Collations that are known there: what can be said of character sets.
     pub(crate) knows: Collations,
-    /// What init_connect has set: only a reset brings that back.
+    /// Settings that init_connect has made: only a reset brings them back.
     pub(crate) begun: Begun,
     /// The character set that a reset leaves, if that is known.
     pub(crate) after_reset: Option<u16>,
@@ -175,9 +176,25 @@ pub(crate) struct Ways {
     pub(crate) describes_on_demand: bool,
     /// Its server tells all, whatever the session has asked for, and goes on doing so.
     pub(crate) tells_all: bool,
+    /// Its server was asked to tell GTIDs, and does so for sessions that say nothing of it.
+    pub(crate) asked_for_gtids: bool,
 }
 
 impl Ways {
+    /// Of a connection on which nothing was said yet. `asked`: capabilities of its client; `agreed`:
+    /// those that its server has as well.
+    pub(crate) fn of_login(knows: Collations, asked: Caps, agreed: Caps) -> Self {
+        Self {
+            knows,
+            begun: Begun::WITH_NOTHING,
+            after_reset: None,
+            set_by_login: asked & (caps::IGNORE_SPACE | caps::INTERACTIVE),
+            describes_on_demand: caps::has(agreed, caps::OPTIONAL_METADATA),
+            tells_all: false,
+            asked_for_gtids: false,
+        }
+    }
+
     /// As [`begins_otherwise`], on this connection.
     pub(crate) fn begins_otherwise(self, name: &str) -> bool {
         begins_otherwise(name, self.begun.sets(name), self.set_by_login)
@@ -211,7 +228,7 @@ pub fn begins_otherwise(name: &str, begun: bool, login: Caps) -> bool {
     begun || login & by != 0
 }
 
-/// What there may be of somebody else.
+/// Remains of somebody else that there may be on a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Foreign {
     /// The server remembers a statement, and the session will ask for what it remembers.
@@ -222,7 +239,8 @@ pub(crate) struct Foreign {
     pub(crate) strange: bool,
 }
 
-/// What it takes, from any state. `user`: with the session's user variables.
+/// Returns what it takes to get from any state to the one that is wanted. `user`: with the
+/// session's user variables.
 pub(crate) fn whole_need(
     have: &State,
     want: &State,
@@ -247,7 +265,7 @@ pub(crate) fn whole_need(
     }
 }
 
-/// What it takes but for what [`whole_need`] adds.
+/// Returns what it takes to get from one state to another, but for what [`whole_need`] adds.
 fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     let schema = have.schema != want.schema;
     if schema && want.schema.is_empty() {
@@ -348,7 +366,7 @@ fn need(have: &State, want: &State, user: bool, ways: Ways) -> Need {
     }
 }
 
-/// What brings user variables about.
+/// Assignments and statements that bring user variables about.
 #[derive(Default)]
 struct UserSets {
     /// Whole statements for strings that were written in another character set than the session has
@@ -358,7 +376,7 @@ struct UserSets {
     own: Vec<String>,
 }
 
-/// What a statement may see of user variables.
+/// User variables that a statement may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// None.
@@ -414,7 +432,7 @@ fn user_variables(have: &State, want: &State) -> UserSets {
     sets
 }
 
-/// What a connection has after COM_RESET_CONNECTION.
+/// Returns the state that a connection has after COM_RESET_CONNECTION.
 pub(crate) fn reset(have: &State, ways: Ways) -> State {
     let mut state = State {
         names: ways.after_reset.map_or(Names::Unknown, Names::Collation),
@@ -437,6 +455,7 @@ mod tests {
         set_by_login: 0,
         describes_on_demand: false,
         tells_all: false,
+        asked_for_gtids: false,
     };
     #[test]
     fn what_init_connect_may_set_alone_has_no_other_name() {
@@ -853,7 +872,7 @@ mod tests {
         );
     }
 
-    /// What its session may name later, when it has kept the connection by then.
+    /// A session may name such variables later, when it has kept the connection by then.
     #[test]
     fn variables_of_others_are_taken_away_for_a_statement_that_sees_none() {
         let (mut have, want) = (State::new("a", 45), State::new("a", 45));

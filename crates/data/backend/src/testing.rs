@@ -1,7 +1,7 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
 use crate::room::Room;
-use crate::{Place, Pools, Sees, State, Tally, Tracking, Want};
+use crate::{Place, Pools, State, Tally, Want};
 use config::{Server, Snapshot, Status};
 use net::Secret;
 use rt::Rt;
@@ -26,49 +26,41 @@ pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, 
             Rc::new(Tally::default()),
             |_| (),
         );
-        let place = Place::new(
-            Arc::new(server("several")),
-            Room::of(&registry, 0, "several", 3306),
-        );
+        let row = server("several");
+        let room = Room::of(&registry, 0, "several", 3306);
+        let known = crate::server::Server::of(&row);
+        let place = Place::new(Arc::new(row), room, known);
         test(rt, pools, place)
     });
 }
 
 /// A place of hostgroup 0 to which nobody connects.
 pub(crate) fn place() -> Rc<Place> {
-    let registry = Registry::new();
-    Place::new(
-        Arc::new(server("nowhere")),
-        Room::of(&registry, 0, "nowhere", 3306),
-    )
+    place_of("nowhere", 1)
 }
 
-/// What somebody wants of hostgroup 0 who has not set anything.
+/// A place of hostgroup 0 with a name and a weight, to which nobody connects.
+pub(crate) fn place_of(hostname: &str, weight: u32) -> Rc<Place> {
+    let registry = Registry::new();
+    let row = Server {
+        weight,
+        ..server(hostname)
+    };
+    let room = Room::of(&registry, 0, hostname, 3306);
+    let known = crate::server::Server::of(&row);
+    Place::new(Arc::new(row), room, known)
+}
+
+/// Returns the want on hostgroup 0 of somebody who has not set anything.
 pub(crate) fn want<'a>(
     snapshot: &'a Snapshot,
     state: &'a State,
     attributes: &'a ConnectAttributes,
 ) -> Want<'a> {
-    Want {
-        hostgroup: 0,
-        user: "app",
-        secret: &Secret::None,
-        caps: 0,
-        collation: 45,
-        session: 0,
-        attributes,
-        client: None,
-        state,
-        user_variables: Sees::Nothing,
-        remembered: None,
-        tracking: Tracking::Any,
-        snapshot,
-        new_connection: true,
-        like: None,
-    }
+    Want::of_nobody(("app", &Secret::None), snapshot, state, attributes)
 }
 
-fn server(hostname: &str) -> Server {
+pub(crate) fn server(hostname: &str) -> Server {
     Server {
         hostgroup: 0,
         hostname: hostname.into(),
@@ -85,4 +77,10 @@ fn server(hostname: &str) -> Server {
         ssl: None,
         ssl_of_users: Box::default(),
     }
+}
+
+/// Who serves where nobody has looked.
+pub(crate) fn placed(snapshot: &Snapshot) -> topology::Placed {
+    let policy = topology::Policy::of(&snapshot.variables);
+    topology::placed(&snapshot.servers, &topology::Observed::default(), &policy)
 }

@@ -2,6 +2,7 @@
 
 use crate::BackendFailed;
 use crate::backend::{Backend, Idle, refusal};
+use crate::choice::working;
 use crate::place::bump;
 use crate::pools::{Pools, Want};
 use bridge::Counter;
@@ -13,10 +14,10 @@ use wire::response::Expect;
 const OWN: Caps =
     caps::SSL | caps::COMPRESS | caps::ZSTD | caps::CONNECT_WITH_DB | caps::CONNECT_ATTRS;
 
-/// What a client said when it logged in, for a server to hear the same.
+/// Login of a client, as it was said, for a server to hear the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Like<'a> {
-    /// What it and we agreed on.
+    /// Capabilities that the client and we agreed on.
     pub caps: Caps,
     /// The schema to begin in.
     pub database: Option<&'a str>,
@@ -60,10 +61,7 @@ impl Pools {
     pub fn is_full(&self, hostgroup: u32) -> bool {
         let (now, group) = (self.rt.now(), self.group(hostgroup));
         let places = group.places.borrow();
-        let mut open = places
-            .iter()
-            .filter(|place| place.takes(now) && place.weight() > 0)
-            .peekable();
+        let mut open = working(&places, now).peekable();
         open.peek().is_some() && open.all(|place| place.is_full() && place.idle.borrow().is_empty())
     }
 }
@@ -85,7 +83,7 @@ impl Backend {
 
     /// So many bytes of the client's were passed on, and among them so many commands began.
     pub fn carried_up(&mut self, bytes: usize, commands: u64) {
-        self.queries += commands;
+        self.lasting.queries += commands;
         bump(&self.place.numbers.queries, commands);
         bump(&self.place.numbers.sent, bytes as u64);
         self.tally

@@ -14,17 +14,17 @@ use wire::caps;
 use wire::response::{Expect, Response};
 use wire::track::Wish;
 
-/// What a statement needs of it.
+/// Session tracking that a statement needs of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracking {
-    /// It does not matter.
+    /// Tracking does not matter.
     Any,
-    /// It may run a program: the server shall tell.
+    /// Tracking of a statement that may run a program: the server shall tell.
     On,
-    /// It calls a procedure or function of users: the server shall tell all that it can, of
-    /// transactions, too.
+    /// Tracking of a statement that calls a procedure or function of users: the server shall tell
+    /// all that it can, of transactions, too.
     Calls,
-    /// It would see, or change, what we have asked for.
+    /// No tracking, for a statement that would see, or change, what we have asked for.
     Off,
 }
 
@@ -73,13 +73,13 @@ const TURN_OFF: &str = "SET session_track_system_variables=DEFAULT, session_trac
 /// Of transactions, by which statements the next one would be begun.
 const TELL_OF_TRANSACTIONS: &str = "session_track_transaction_info='CHARACTERISTICS'";
 
-/// What is known of a server's tracking.
+/// Knowledge of a server's tracking.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Tracks {
     /// Nobody has asked yet.
     #[default]
     Unknown,
-    /// It does not, or not for us.
+    /// No tracking by the server, or none for us.
     Not,
     As(Arc<Told>),
 }
@@ -91,26 +91,30 @@ pub(crate) struct Told {
     names: String,
     /// The statement that makes it tell all.
     turn_on: String,
-    /// What it tells sessions that have not asked for anything.
+    /// Changes that the server tells sessions that have not asked for anything.
     by_default: Arc<Wish>,
-    /// The same where of transactions it tells only us, without one that is open and with one;
-    /// `None` if it tells all sessions of them.
+    /// Changes that the server tells sessions that have not asked for anything, where it tells only
+    /// us of transactions: without one that is open, and with one. `None` if it tells all sessions
+    /// of transactions.
     without_transactions: Option<[Arc<Wish>; 2]>,
 }
 
 impl Backend {
-    /// What clients of this connection are told of all that the server tells: `None` for
-    /// everything.
-    #[must_use]
-    pub fn wish(&self) -> Option<Arc<Wish>> {
-        let told = self.tracking.as_ref()?;
+    /// Returns what clients of this connection are told of all that the server was made to tell of
+    /// their state: `None` for everything.
+    pub(crate) fn wish_of_tracking(&self) -> Option<Arc<Wish>> {
+        let told = self.lasting.tracking.as_ref()?;
         let said = TOLD.map(|name| self.state.variable(name).filter(|value| *value != DEFAULT));
         let ours = told
             .without_transactions
             .as_ref()
-            .filter(|_| self.programs.told_of_transactions);
+            .filter(|_| self.lasting.told_of_transactions);
         let by_default = ours.map_or(&told.by_default, |[without, with]| {
-            if self.programs.begun { with } else { without }
+            if self.local.programs.begun {
+                with
+            } else {
+                without
+            }
         });
         if said.iter().all(Option::is_none) {
             return Some(by_default.clone());
@@ -142,7 +146,7 @@ impl Backend {
             };
             told == "*" || wanted.split(',').map(str::trim).all(has)
         };
-        let enough = match (&self.tracking, &*self.place.tracks.borrow()) {
+        let enough = match (&self.lasting.tracking, &*self.place.tracks.borrow()) {
             (Some(told), _) | (None, Tracks::As(told)) => tells(&told.names),
             (None, Tracks::Unknown) => self.hello.is_mariadb() || tells(OF_MYSQL),
             (None, Tracks::Not) => true,
@@ -150,11 +154,11 @@ impl Backend {
         if enough { tracking } else { Tracking::Off }
     }
 
-    /// What is true of this connection while it is so.
+    /// Returns the ways of this connection while its tracking is so.
     pub(crate) fn ways_for(&self, tracking: Tracking) -> Ways {
         Ways {
             tells_all: self.tells_all() && tracking != Tracking::Off,
-            ..self.ways
+            ..self.lasting.ways
         }
     }
 
@@ -167,32 +171,32 @@ impl Backend {
     /// Whether the server tells of every change that it can.
     #[must_use]
     pub fn tells_all(&self) -> bool {
-        self.tracking.is_some()
+        self.lasting.tracking.is_some()
     }
 
     /// A statement has failed, and its server, if it tells, has this to tell with the next answer.
     pub fn has_failed(&mut self, unreported: Unreported) {
         if self.tells_all() {
-            self.unreported = self.unreported.max(unreported);
+            self.local.unreported = self.local.unreported.max(unreported);
         }
     }
 
     /// A command of ours was answered, and nobody reads what that tells. What a statement before
     /// has had to tell may be among it, and is told once.
     pub(crate) fn has_told(&mut self, response: &Response) {
-        if self.unreported == Unreported::Change && !response.session_track().is_empty() {
+        if self.local.unreported == Unreported::Change && !response.session_track().is_empty() {
             self.holds.add(Hold::UnknownState);
         }
     }
 
-    /// What a statement takes, with what its tracking takes.
+    /// Adds to the need of a statement what its tracking takes.
     pub(crate) fn with_tracking(&self, need: Need, tracking: Tracking) -> Need {
         let turn = match tracking {
-            Tracking::On => self.tracking.is_none() && self.may_track(),
+            Tracking::On => self.lasting.tracking.is_none() && self.may_track(),
             Tracking::Calls => {
-                (self.tracking.is_none() || self.lacks_transactions()) && self.may_track()
+                (self.lasting.tracking.is_none() || self.lacks_transactions()) && self.may_track()
             }
-            Tracking::Off => self.tracking.is_some(),
+            Tracking::Off => self.lasting.tracking.is_some(),
             Tracking::Any => false,
         };
         match need {
@@ -215,7 +219,7 @@ impl Backend {
             Tracks::As(told) => told.without_transactions.is_some(),
             Tracks::Unknown | Tracks::Not => false,
         };
-        !self.programs.told_of_transactions && self.may_say_what_is_left() && could()
+        !self.lasting.told_of_transactions && self.may_say_what_is_left() && could()
     }
 
     /// The statement of [`Backend::hear`].
@@ -233,9 +237,9 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn hear(&mut self) -> Result<Response, BackendFailed> {
-        self.unreported = Unreported::Nothing;
+        self.local.unreported = Unreported::Nothing;
         // What is said to hear the rest is what FOUND_ROWS() is about from now on.
-        self.finder = None;
+        self.local.finder = None;
         let mut payload = Vec::new();
         wire::command::write_query(&mut payload, self.hears_by(), self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;
@@ -251,20 +255,22 @@ impl Backend {
     /// The connection broke.
     pub(crate) async fn track(&mut self, tracking: Tracking) -> Result<(), BackendFailed> {
         match tracking {
-            Tracking::On | Tracking::Calls if self.tracking.is_none() && self.may_track() => {
+            Tracking::On | Tracking::Calls
+                if self.lasting.tracking.is_none() && self.may_track() =>
+            {
                 self.turn_on(tracking == Tracking::Calls).await
             }
             Tracking::Calls if self.lacks_transactions() => {
                 let told = self.ask(&format!("SET {TELL_OF_TRANSACTIONS}")).await?;
                 // Refused, it is as with those who do not tell of them.
-                self.programs.told_of_transactions = !matches!(told, Answer::Refused(_));
-                self.programs.begun = self.holds.has(Hold::Transaction);
+                self.lasting.told_of_transactions = !matches!(told, Answer::Refused(_));
+                self.local.programs.begun = self.holds.has(Hold::Transaction);
                 Ok(())
             }
-            Tracking::Off if self.tracking.is_some() => {
-                self.tracking = None;
+            Tracking::Off if self.lasting.tracking.is_some() => {
+                self.lasting.tracking = None;
                 TOLD.iter().for_each(|name| self.state.unset(name));
-                let ours = std::mem::take(&mut self.programs.told_of_transactions);
+                let ours = std::mem::take(&mut self.lasting.told_of_transactions);
                 let also = if ours {
                     format!(", {TRANSACTIONS}=DEFAULT")
                 } else {
@@ -323,14 +329,15 @@ impl Backend {
             // without.
             Answer::Refused(_) => {}
             _ => {
-                (self.tracking, self.programs.told_of_transactions) = (Some(told), transactions);
-                self.programs.begun = self.holds.has(Hold::Transaction);
+                (self.lasting.tracking, self.lasting.told_of_transactions) =
+                    (Some(told), transactions);
+                self.local.programs.begun = self.holds.has(Hold::Transaction);
             }
         }
         Ok(())
     }
 
-    /// What it tells a session that says nothing.
+    /// Asks what the server tells a session that says nothing.
     async fn ask_for_defaults(&mut self) -> Result<Option<Told>, BackendFailed> {
         // As this connection began, unless its session has said something of it by now.
         let scope = if TOLD.iter().any(|name| self.state.variable(name).is_some()) {

@@ -1,12 +1,12 @@
 //! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in
 //! last, until as many are open as `mysql-free_connections_pct` keeps. No client waits for that.
 
+use crate::State;
 use crate::acquire::Taken;
 use crate::backend::Key;
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
-use crate::{Sees, State, Tracking};
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;
@@ -28,7 +28,10 @@ impl Place {
         // What is the client's own in all that a login says is of no use to others. Who may come in
         // with an expired password may have come into a sandbox, which stays one after the password
         // is new; MySQL tells nothing of it.
-        if want.like.is_some() || caps::has(want.caps, caps::EXPIRED_PASSWORDS) {
+        if want.like.is_some()
+            || want.secret.is_relayed()
+            || caps::has(want.caps, caps::EXPIRED_PASSWORDS)
+        {
             return;
         }
         let mut last = self.last_in.borrow_mut();
@@ -77,10 +80,7 @@ impl Pools {
 
     /// Whether it is wanted, and the server takes work that any client may use.
     fn may_warm(&self, group: &Group, place: &Place) -> bool {
-        group.warms.get()
-            && place.takes(self.rt.now())
-            && place.weight() > 0
-            && place.proxy_protocol.get() == 0
+        group.warms.get() && place.serves(self.rt.now()) && place.proxy_protocol.get() == 0
     }
 
     async fn open_ahead(&self, group: &Group, place: &Rc<Place>, who: &LetIn, snapshot: &Snapshot) {
@@ -88,20 +88,9 @@ impl Pools {
         let attributes = ConnectAttributes::default();
         let want = Want {
             hostgroup: place.server().hostgroup,
-            user: &who.user,
-            secret: &who.secret,
             caps: who.caps,
             collation: who.collation,
-            session: 0,
-            attributes: &attributes,
-            client: None,
-            state: &state,
-            user_variables: Sees::Nothing,
-            remembered: None,
-            tracking: Tracking::Any,
-            snapshot,
-            new_connection: true,
-            like: None,
+            ..Want::of_nobody((&who.user, &who.secret), snapshot, &state, &attributes)
         };
         while self.may_warm(group, place) && !self.is_wanted_elsewhere(place) {
             let Some(room) = Taken::of(place, self.kept_free(group, place)) else {

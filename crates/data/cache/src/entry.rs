@@ -11,8 +11,8 @@ use wire::outline::{Count, Outline};
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use wire::{definition, ok, status};
 
-/// What a result's flags say of the result, or of session state that is in its key. The others are
-/// the session's.
+/// Flags of a result that tell of the result, or of session state that is in its key. The others
+/// are the session's.
 const OF_THE_RESULT: u16 =
     status::NO_GOOD_INDEX | status::NO_INDEX | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
 

@@ -4,7 +4,7 @@ use crate::entry::Made;
 use crate::store::Cache;
 use wire::caps::Caps;
 
-/// What the end of the response said.
+/// Numbers that the end of the response said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
     /// Its rows.
@@ -15,7 +15,7 @@ pub struct Said {
     pub warnings: u16,
 }
 
-/// What the client has been sent so far.
+/// Bytes that the client has been sent so far.
 #[derive(Debug)]
 pub struct Gathered {
     cache: Cache,
@@ -58,12 +58,13 @@ impl Gathered {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// It has ended well, as one result set; otherwise this is not called.
+    /// Notes that the response has ended well, as one result set; otherwise this is not called.
     pub const fn ended(&mut self, said: Said) {
         self.said = Some(said);
     }
 
-    /// What it said; `None` if it is not one whole result set.
+    /// Returns what the end of the response said; `None` if the response is not one whole result
+    /// set.
     #[must_use]
     pub const fn said(&self) -> Option<Said> {
         if self.lost { None } else { self.said }

@@ -54,11 +54,11 @@ const CLIENT: u8 = 4;
 pub enum Charset<'a> {
     /// Collation of the login.
     Collation(u16),
-    /// What follows SET, as written.
+    /// Words that follow SET, as written.
     Written(&'a str),
 }
 
-/// What an execution of a prepared statement has besides its text.
+/// Parts of a prepared statement's execution besides its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Binary<'a> {
     /// The schema in which it was prepared: its names were resolved there.
@@ -155,7 +155,7 @@ fn part(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// What a key says, for those who list the cache.
+/// Contents of a key, for those who list the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read<'a> {
     /// User.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SHARDS: usize = 32;
 /// A result may take this part of the cache at most: half of a shard.
 const RESULTS_MIN: u64 = 2 * SHARDS as u64;
-/// What is being gathered may take this part of it.
+/// Part of the cache that answers may take while they are gathered.
 const GATHERED_PART: u64 = 4;
 /// Bytes that an entry takes besides its key and its packets: entry, key, two counters, slots of
 /// the map at its usual load.
@@ -150,7 +150,7 @@ pub struct Asked {
     pub watched: bool,
 }
 
-/// What there is.
+/// Result of a look into the cache.
 #[derive(Debug)]
 pub enum Found {
     /// A result.
@@ -238,7 +238,7 @@ impl Cache {
         self.0.hasher.hash_one(key) as usize % cores.max(1)
     }
 
-    /// What there is for this key and may be had by who asks.
+    /// Returns what there is for this key and may be had by who asks.
     #[must_use]
     pub fn get(&self, key: &[u8], asked: &Asked) -> Found {
         let (shard, hash) = self.shard(key);
@@ -335,7 +335,7 @@ impl Cache {
             .map(move |shard| shard.set_capacity(bytes / SHARDS as u64))
     }
 
-    /// The same in one go, for tests.
+    /// Sets the capacity in one go, for tests.
     pub fn set_capacity_at_once(&self, bytes: u64) {
         self.set_capacity(bytes).for_each(drop);
     }

@@ -1,11 +1,9 @@
 //! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a
 //! connection of its own.
 
-use crate::answer::Complaint;
-use crate::relay::Failed;
 use crate::session::{Ended, Session};
+use crate::trouble::Failed;
 use backend::{BackendFailed, Idle, Unreported};
-use bridge::Failure;
 use net::NetError;
 
 /// A server that takes longer to answer a ping is taken to be gone.
@@ -17,7 +15,7 @@ impl Session {
     pub(crate) async fn ping_held(&mut self) -> Result<(), Ended> {
         // One that has something to tell yet tells it behind a statement only.
         let kept = self.held.take_all_that(|backend| {
-            backend.holds.carry_state() && backend.unreported == Unreported::Nothing
+            backend.holds.carry_state() && backend.local.unreported == Unreported::Nothing
         });
         let mut ended = Ok(());
         for (hostgroup, mut backend) in kept {
@@ -32,24 +30,12 @@ impl Session {
                         .then_some(())
                         .ok_or_else(over)
                 });
-                ended = well.map_err(|failed| match failed {
-                    Failed::Client => Ended::Gone,
-                    Failed::Backend(failure) => {
-                        let (code, state, words) = failure.to_client();
-                        Ended::Told(Complaint::with(code, state, words))
-                    }
-                    _ => Ended::Told(Complaint::with(
-                        1317,
-                        "70100",
-                        "Query execution was interrupted",
-                    )),
-                });
+                ended = well.map_err(Failed::ends);
             }
             if ended.is_ok() {
                 self.held.put(hostgroup, backend);
             } else {
-                backend.idle = Idle::Doubtful;
-                self.core.pools.release(backend);
+                self.core.pools.abandon(backend);
             }
         }
         ended

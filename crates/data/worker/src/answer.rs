@@ -1,7 +1,7 @@
 //! Answers that we give ourselves.
 
 use crate::core::Core;
-use bridge::Counter;
+use bridge::{Counter, Failure};
 use wire::caps::Caps;
 use wire::errors::Code;
 use wire::{errors, ok, packet, status};
@@ -29,6 +29,17 @@ impl Complaint {
             state: five,
             words: words.into(),
         }
+    }
+
+    /// Words of a failure.
+    pub(crate) fn of(failure: &impl Failure) -> Self {
+        let (code, sqlstate, words) = failure.to_client();
+        Self::with(code, sqlstate, words)
+    }
+
+    /// Error 1317, for a statement that somebody has ended.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(errors::QUERY_INTERRUPTED, "Query execution was interrupted")
     }
 
     /// Whether its number is one that client libraries say themselves. They do so when a connection
@@ -158,7 +169,7 @@ pub(crate) fn eof(caps: Caps, flags: u16) -> Vec<u8> {
     framed
 }
 
-/// What COM_STATISTICS is answered with, in a server's words: this core's own numbers.
+/// Returns the answer to COM_STATISTICS, in a server's words: this core's own numbers.
 pub(crate) fn in_a_line(core: &Core) -> String {
     let counts = core.tally.counts();
     let (questions, slow) = (

@@ -1,12 +1,12 @@
 //! The command that a server is sent for a statement.
 
 use crate::bulk::UNSUPPORTED;
-use crate::last_gtid::LastGtid;
+use crate::memory::last_gtid::LastGtid;
+use crate::memory::recall::asks_for_found_rows;
 use crate::preparing::Shown;
-use crate::recall::asks_for_found_rows;
-use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
+use crate::trouble::Failed;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use sql::{Leaves, Lexing, OwnNumber, Reads};
@@ -20,20 +20,20 @@ pub(crate) struct Asked {
     /// As bytes for the wire.
     pub(crate) command: Vec<u8>,
     pub(crate) expect: Expect,
-    /// What the client is to see in the answer to a COM_STMT_PREPARE.
+    /// The answer to a COM_STMT_PREPARE, as the client is to see it.
     pub(crate) shown: Option<Shown>,
     /// How the server knows the statement that is executed, if it was prepared.
     pub(crate) executed: Option<Executed>,
 }
 
-/// What a server knows of the statement that the session asks about.
+/// A server's knowledge of the statement that the session asks about.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Knows {
     /// ROW_COUNT() there is that of the session's last statement.
     pub(crate) row_count: bool,
     /// FOUND_ROWS() there is the session's.
     pub(crate) found_rows: bool,
-    /// It warns of FOUND_ROWS().
+    /// Whether the server warns of FOUND_ROWS().
     pub(crate) warns: bool,
     /// `@@last_gtid` is its to answer.
     pub(crate) last_gtid: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Knows {
     pub(crate) kept: bool,
 }
 
-/// What a text asks for that the session may know better than the server.
+/// Values that a text asks for and that the session may know better than the server.
 const TOLD: Reads = Reads::ROW_COUNT
     .with(Reads::FOUND_ROWS)
     .with(Reads::LAST_GTID)
@@ -106,14 +106,14 @@ impl Session {
             .filter(|_| !server.found_rows && class.reads.intersects(Reads::FOUND_ROWS))
             .map(u64::from);
         let gtid = (!server.last_gtid && class.reads.intersects(Reads::LAST_GTID))
-            .then(|| self.entry.last_gtid.borrow());
+            .then(|| self.remembered.last_gtid.borrow());
         let last_gtid = gtid.as_deref().and_then(LastGtid::known);
         // What is prepared for the one changes what the server knows of the other.
         let forgets =
             (found_rows.is_some() || last_gtid.is_some()) && matches!(job.what, What::Execute(_));
         let row_count = ((!server.row_count || forgets)
             && class.reads.intersects(Reads::ROW_COUNT))
-        .then(|| self.entry.row_count.get());
+        .then(|| self.remembered.row_count.get());
         let warns = server.warns && matches!(job.what, What::Query(_));
         (plain && is_text && (row_count.is_some() || found_rows.is_some() || last_gtid.is_some()))
             .then(|| {
@@ -136,12 +136,13 @@ impl Session {
     /// The schema that the names of a statement are read in.
     fn schema_of_text<'s>(&'s self, job: &Job<'s>) -> &'s str {
         match job.what {
-            What::Execute(execution) => &execution.prepared.schema,
+            What::Execute(execution) => &execution.prepared().schema,
             _ => &self.state.schema,
         }
     }
 
-    /// What CONNECTION_ID() is in this text, if that is the session's number and not the server's.
+    /// Returns the value of CONNECTION_ID() in this text, if that is the session's number and not
+    /// the server's.
     fn own_number(
         &self,
         sql: &[u8],
@@ -149,7 +150,7 @@ impl Session {
         reads: Reads,
         schema: &str,
     ) -> Option<OwnNumber> {
-        if !reads.intersects(Reads::CONNECTION_ID) || self.entry.numbered.get() {
+        if !reads.intersects(Reads::CONNECTION_ID) || self.remembered.numbered.get() {
             return None;
         }
         sql::own_number_from(sql, lexing, schema).map(|from| OwnNumber {
@@ -170,8 +171,8 @@ impl Session {
             .and_then(|own| sql::with_own_number(sql, lexing, own))
     }
 
-    /// The same, also with the session's number, and whether the server would say something that
-    /// nobody knows.
+    /// Returns the text of [`Self::with_counts`], also with the session's number. Fails where the
+    /// server would say something that nobody knows.
     fn counted(&self, job: &Job<'_>, server: Knows) -> Result<Option<Vec<u8>>, Failed> {
         if !job.class.reads.intersects(TOLD) {
             return Ok(None);
@@ -303,26 +304,22 @@ impl Session {
                     }));
                 }
                 let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+                let prepared = execution.prepared();
                 // It was prepared with the number that the session had before it gave itself
                 // another.
-                let with_another =
-                    || self.entry.numbered.get() && execution.prepared.own().is_some();
+                let with_another = || self.remembered.numbered.get() && prepared.own().is_some();
                 let text = self
                     .counted(job, server)?
-                    .or_else(|| with_another().then(|| execution.prepared.sql.to_vec()));
+                    .or_else(|| with_another().then(|| prepared.sql.to_vec()));
                 let id = match text {
                     None => {
-                        let work = backend.prepare(
-                            execution.prepared,
-                            execution.client,
-                            execution.bindings,
-                            max,
-                        );
+                        let work =
+                            backend.prepare(prepared, execution.client, execution.bindings, max);
                         work.await.map_err(Failed::Backend)?
                     }
                     Some(text) => {
                         // A statement of its own: the next execution has another number.
-                        let once = self.core.statements.once(execution.prepared, &text);
+                        let once = self.core.statements.once(prepared, &text);
                         let work =
                             backend.prepare(&once, execution.client, execution.bindings, max);
                         Box::pin(self.prepared_for(limit_ms, work, false)).await?

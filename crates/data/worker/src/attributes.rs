@@ -37,7 +37,7 @@ impl Session {
     }
 }
 
-/// What of them makes two questions different ones.
+/// Returns the bytes of attributes that make two questions different ones.
 pub(crate) fn for_key(attributes: &Attributes) -> &[u8] {
     if attributes
         .iter()

@@ -8,12 +8,12 @@ use crate::session::{Ended, Session};
 use crate::statement::What;
 use backend::Bindings;
 use bridge::{Counter, EventKind};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::bulk::Bulk;
 
-/// What servers say who cannot.
+/// Error of servers that cannot execute in bulk: its number and its words.
 pub(crate) const UNSUPPORTED: (u16, &str) = (
     1295,
     "This command is not supported in the prepared statement protocol yet",
@@ -91,9 +91,13 @@ impl Session {
         let asked = statement.asked().map(Box::from);
         let bound = Bound::bulk(payload);
         let lexing = self.lexing_as_prepared(statement.lexing(), &prepared);
-        let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
+        let (cursor, outline) = (
+            Cell::new(None),
+            Cell::new(self.outline_told(statement.outline)),
+        );
         let execution = Execution {
-            prepared: &prepared,
+            known: &prepared,
+            instead: OnceCell::new(),
             lexing,
             client,
             cursor,

@@ -9,7 +9,7 @@ use crate::fetching::{Flying, Waited};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Hold, Names};
-use bridge::Counter;
+use bridge::{Counter, Touched};
 use cache::{
     Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, TableNames, Writing,
 };
@@ -23,7 +23,7 @@ use wire::status;
 /// Longer statements, their parameters included, are not looked up.
 const KEY_LEN_MAX: usize = 64 << 10;
 
-/// What a session has going on with the cache.
+/// A session's dealings with the cache.
 #[derive(Default)]
 pub(crate) struct Cached {
     /// The answer that is on its way is to be kept.
@@ -31,7 +31,7 @@ pub(crate) struct Cached {
     writes: Writes,
 }
 
-/// What the running statement or the open transaction writes.
+/// Writes of the running statement or of the open transaction.
 #[derive(Default)]
 enum Writes {
     #[default]
@@ -82,6 +82,16 @@ impl Filling {
 }
 
 impl Cached {
+    /// Nothing is to be kept, and nothing was written that somebody has to hear of.
+    pub(crate) const fn has_nothing(&self) -> bool {
+        self.filling.is_none() && matches!(self.writes, Writes::Nothing)
+    }
+
+    /// Whether it fills nothing, and nobody takes note of what it writes.
+    pub(crate) const fn is_unwatched(&self) -> bool {
+        self.filling.is_none() && !matches!(self.writes, Writes::These(_))
+    }
+
     /// Ends what the session writes: its transaction has ended.
     pub(crate) fn forget(&mut self, core: &Core) {
         self.filling = None;
@@ -96,6 +106,21 @@ impl Core {
     pub(crate) fn has_written_unwatched(&self) {
         if self.epoch().snapshot.rules.watches_writes() {
             self.cache.tables().forget();
+        }
+    }
+
+    /// Others have changed these tables. It is as if a write of ours began and ended now: an answer
+    /// that is on its way was asked for before.
+    pub(crate) fn others_wrote(&self, touched: &Touched) {
+        if self.index > 0 {
+            return;
+        }
+        let mut writing = self.cache.tables().writing();
+        if touched.is_everything() {
+            writing.everything();
+        }
+        for (schema, name) in touched.names() {
+            writing.table(schema, name);
         }
     }
 
@@ -147,7 +172,7 @@ impl Session {
             What::Execute(execution) => {
                 !execution.is_bulk()
                     && !execution.opens_cursor()
-                    && execution.prepared.means_as_now(&self.state)
+                    && execution.prepared().means_as_now(&self.state)
             }
             What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => false,
         };
@@ -160,7 +185,7 @@ impl Session {
             && self.state.user_variables().next().is_none()
             && self.state.names != Names::Unknown
             && !job.plan.new_connection
-            && job.plan.legs.len() == 1
+            && job.plan.gather.is_none()
             // One of several is numbered by where it stands.
             && self.turn.is_first_and_last()
             && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed | Hold::Delay))
@@ -278,7 +303,7 @@ impl Session {
     }
 
     pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {
-        let complaint = Complaint::with(1317, "70100", "Query execution was interrupted");
+        let complaint = Complaint::interrupted();
         if self.entry.killed.get() {
             return Err(Ended::Told(complaint));
         }
@@ -309,6 +334,16 @@ impl Session {
         })
     }
 
+    /// A usual statement begins, where no rule asks for what is written. One may when it has ended.
+    pub(crate) fn note_unwatched(&mut self, job: &Job<'_>) {
+        if !job.class.plain_read
+            && matches!(self.cached.writes, Writes::Nothing)
+            && may_write_tables(job.class, job.sent())
+        {
+            self.cached.writes = Writes::Unwatched;
+        }
+    }
+
     /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is
     /// in a transaction.
     pub(crate) fn keep(&mut self, job: &Job<'_>) {
@@ -330,8 +365,8 @@ impl Session {
         }
     }
 
-    /// What the session writes may be done yet, or be at work still: its connection broke, or the
-    /// statement was ended from here.
+    /// Keeps the session's writing going for `LINGERS` more: it may be done yet, or be at work
+    /// still. Its connection broke, or the statement was ended from here.
     pub(crate) fn may_write_yet(&self) {
         if let Writes::These(writing) = &self.cached.writes {
             let writing = writing.clone();
@@ -387,7 +422,7 @@ impl Session {
             _ => None,
         };
         let binary = execution.map(|execution| Binary {
-            schema: &execution.prepared.schema,
+            schema: &execution.prepared().schema,
             params: execution.params(),
         });
         let charset = match &self.state.names {
@@ -430,6 +465,11 @@ impl Session {
         }
         let lexing = self.lexing_of(job.what);
         let schema = schema_meant(job, &self.state.schema).to_owned();
+        // Entries have the names that servers were asked with.
+        let parts = job.plan.gather.iter().flat_map(|gather| &gather.parts);
+        for part in parts {
+            note_names(self.writing(), job.class, &part.text, lexing, &schema);
+        }
         note_names(self.writing(), job.class, job.sent(), lexing, &schema);
     }
 }
@@ -514,10 +554,10 @@ fn tells_address(job: &Job<'_>) -> bool {
         .is_some_and(|group| group.attributes.proxy_protocol > 0)
 }
 
-/// It was kept for a statement whose rule allowed more rows: the server's answer is cut where it
-/// must be.
+/// Whether the entry was kept for a statement whose rule allowed more rows: the server's answer is
+/// cut where it must be.
 fn is_too_long(entry: &Entry, job: &Job<'_>) -> bool {
-    job.plan.rows_max.is_some_and(|max| entry.rows() > max)
+    job.plan.rows_max().is_some_and(|max| entry.rows() > max)
 }
 
 /// A comment before the first word changes nothing of the answer, and often has what is different

@@ -6,7 +6,7 @@ use config::{Certificate, User};
 use net::{Conn, Shown};
 use wire::errors;
 
-/// What a user is told that has not come as its row demands.
+/// Returns the complaint for a user that has not come as its row demands.
 pub(crate) fn unfit(core: &Core, user: &User, conn: &Conn) -> Option<Complaint> {
     let asked = user.certificate();
     let why = if (user.use_ssl || asked.is_some()) && !conn.is_tls() {
@@ -26,7 +26,7 @@ pub(crate) fn unfit(core: &Core, user: &User, conn: &Conn) -> Option<Complaint> 
     Some(Complaint::new(errors::ACCESS_DENIED, words))
 }
 
-/// What is wrong with a certificate, for the client and for the log.
+/// Tells what is wrong with a certificate, for the client and for the log.
 fn missing(asked: &Certificate, shown: Option<&Shown>) -> Option<(&'static str, String)> {
     let Some(shown) = shown else {
         return Some((

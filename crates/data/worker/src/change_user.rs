@@ -5,9 +5,9 @@ use crate::certificate::unfit;
 use crate::epoch::Epoch;
 use crate::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::{Ended, Session};
-use crate::through::Said;
+use crate::through::{Said, Through};
 use backend::{Like, Names, State};
-use bridge::Counter;
+use bridge::{Auditable, Counter};
 use net::{LoginFailed, Proven};
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,6 +23,21 @@ impl Session {
         asked.map_or(Ok(self.collation), |asked| {
             known_charset(&self.core, v, &self.entry.client, asked)
         })
+    }
+
+    /// The connection of a `fast_forward` user; of anybody else it is seen that the schema is there
+    /// which he names.
+    async fn opened_for(
+        &mut self,
+        epoch: &Epoch,
+        said: &Said<'_>,
+        named: Option<&str>,
+    ) -> Result<Option<Box<Through>>, answer::Complaint> {
+        if said.user.fast_forward {
+            return Box::pin(self.change_through(epoch, said)).await;
+        }
+        let known = self.core.has_schema(epoch, &self.entry, said, named);
+        Box::pin(known).await.map(|()| None)
     }
 
     pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
@@ -106,47 +121,41 @@ impl Session {
                     .await;
             }
         }
-        let mut through = None;
-        if user.fast_forward {
-            let database = change
-                .database
-                .as_deref()
-                .or(user.default_schema.as_deref());
-            let like = Like {
+        let named = change.database.as_deref();
+        let schema = named.or(user.default_schema.as_deref());
+        let said = Said {
+            user: &user,
+            secret: &secret,
+            collation,
+            attributes: &change.attributes,
+            like: Like {
                 caps: self.caps,
-                database,
-            };
-            let said = Said {
-                user: &user,
-                secret: &secret,
-                collation,
-                attributes: &change.attributes,
-                like,
-            };
-            let had_one = self.through.is_some();
-            match Box::pin(self.change_through(&epoch, &said)).await {
-                Ok(changed) => through = changed,
-                Err(complaint) => {
-                    let has_none = had_one && self.through.is_none();
-                    self.turned_away(&complaint).await?;
-                    // There is nothing left on which it could stay who it was.
-                    return if has_none { Err(Ended::Broken) } else { Ok(()) };
-                }
-            }
+                database: schema,
+            },
+        };
+        // Whoever it is from now on: what it held ends, as at a server, and before a connection is
+        // asked for, which may be the one that it holds.
+        self.let_go_of_locks().await;
+        self.let_go();
+        let had_one = self.through.is_some();
+        if !user.fast_forward {
+            self.leave_through();
         }
+        let through = match self.opened_for(&epoch, &said, named).await {
+            Ok(through) => through,
+            Err(complaint) => {
+                let has_none = had_one && self.through.is_none();
+                self.turned_away(&complaint).await?;
+                // There is nothing left on which it could stay who it was.
+                return if has_none { Err(Ended::Broken) } else { Ok(()) };
+            }
+        };
         if let Some(seat) = seat {
             self.seats[1] = seat;
         }
-        self.let_go_of_locks().await;
-        self.let_go();
         self.secret = secret;
         self.collation = collation;
         self.attributes = Rc::new(change.attributes);
-        let schema = change
-            .database
-            .as_deref()
-            .or(user.default_schema.as_deref())
-            .unwrap_or("");
         // MariaDB lets who stays himself keep his role, MySQL does not.
         let role = self
             .state
@@ -155,7 +164,7 @@ impl Session {
             .map(str::to_owned);
         #[cfg(feature = "planted")]
         let before = self.state.clone();
-        self.state = State::new(schema, self.collation);
+        self.state = State::new(schema.unwrap_or(""), self.collation);
         #[cfg(feature = "planted")]
         if backend::planted::KEEP_STATE.get() {
             self.state = before;
@@ -166,12 +175,7 @@ impl Session {
         self.forget_modes();
         self.next_flag_in = None;
         self.life = core.next_life();
-        self.entry.insert_id.take();
-        self.entry.last_gtid.take();
-        self.entry.drawn_at.set(0);
-        self.entry.numbered.set(false);
-        self.entry.row_count.set(0);
-        self.entry.warnings.take();
+        self.remembered.forget();
         core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
         core.user_came(&self.user_name);
@@ -183,6 +187,7 @@ impl Session {
         self.leave_through();
         self.through = through;
         self.show_who();
+        self.audit(Auditable::ChangeUserOk, None);
         let mut payload = Vec::new();
         let schema = wire::track::schema(&self.state.schema);
         let ok = wire::ok::Ok {
@@ -201,6 +206,7 @@ impl Session {
     /// MariaDB lets it stay who it was, without anything that it had set, so often; MySQL closes
     /// the connection. We do as the server that we claim to be.
     async fn turned_away(&mut self, complaint: &answer::Complaint) -> Result<(), Ended> {
+        self.audit(Auditable::ChangeUserErr, Some(&complaint.words));
         self.let_go_of_locks().await;
         self.forget_everything(Names::of_the_server());
         self.core.tally.up(Counter::GeneratedErrorPackets);

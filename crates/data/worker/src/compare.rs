@@ -18,7 +18,7 @@ pub(crate) struct Side {
     pub(crate) affected: u64,
     pub(crate) sum: RowSum,
     pub(crate) time_us: u64,
-    /// It had more rows than these, and nobody knows which: a rule limits them.
+    /// Rows that a rule allows, if the result had more: nobody knows which those were.
     pub(crate) more_than: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Pair {
         }
     }
 
-    /// What waits with it.
+    /// Returns how many bytes wait with this pair.
     pub(crate) fn bytes(&self) -> usize {
         self.text.len()
     }

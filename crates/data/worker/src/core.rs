@@ -1,18 +1,27 @@
 //! A core: listeners, sessions, pools, counters, and the messages of the control plane.
 
 use crate::asking::Asking;
+use crate::audit::{Auditor, Audits};
 use crate::compare::Verdicts;
+use crate::demoted;
 use crate::epoch::Epoch;
 use crate::events::{Hand, Outbox};
+use crate::gates::Gates;
 use crate::hosts::Hosts;
+use crate::in_turn::InTurn;
 use crate::lanes::Brief;
+use crate::lasting::{Once, lasting};
 use crate::mirror::Mirrors;
 use crate::peers::{self, FromPeer, Loads, Peer};
 use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
+use crate::script_host::Scripting;
 use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
-use backend::{Pools, Statements, Tally};
-use bridge::{Ask, CoreRow, Counter, HeldRow, ProcessRow, Report, ToCore, UserRow};
+use crate::traces::{TakeTraced, Tracer};
+use backend::{Hold, Pools, Statements, Tally};
+use bridge::{
+    Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Take, ToCore, UserRow,
+};
 use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
@@ -24,8 +33,31 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use topology::{Observed, Placed, Policy, ServerKey};
 
-/// What a core is started with.
+/// Cache and scripts' values that all cores keep together, behind locks that are held for one
+/// operation.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    cache: Cache,
+    scripts: script::Shared,
+}
+
+impl Kept {
+    /// Nothing yet. `seed`: chance, so that clients cannot choose keys that collide.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            cache: Cache::new(seed),
+            scripts: script::Shared::default(),
+        }
+    }
+}
+
+/// Time that PROXYSQL STOP waits for sessions that were told to end.
+const CLOSES_WITHIN: Duration = Duration::from_secs(2);
+
+/// Values and channels that a core is started with.
 pub struct Setup {
     /// Which of them it is, from 0.
     pub index: u32,
@@ -35,22 +67,32 @@ pub struct Setup {
     pub snapshot: Arc<Snapshot>,
     /// Limits over all cores; the same for all.
     pub registry: Registry,
-    /// Results over all cores; the same for all.
-    pub cache: Cache,
+    /// Results and values of scripts over all cores; the same for all.
+    pub kept: Kept,
     /// Where clients come in.
     pub listen: Vec<Address>,
+    /// Clients are let in from the start on; else after `ToCore::Accept(true)`.
+    pub open: bool,
     /// Our certificate; none if there is no TLS.
     pub acceptor: Option<Acceptor>,
     /// All cores but this one, by their index.
     pub peers: Vec<Option<Peer>>,
-    /// What they say.
+    /// Messages of the other cores.
     pub from_peers: mailbox::Receiver<FromPeer>,
-    /// What the control plane says, and now and then a peer.
+    /// Messages of the control plane, and now and then of a peer.
     pub mailbox: mailbox::Receiver<ToCore>,
     /// Hears what an operator should read.
-    pub note: Arc<dyn Fn(&str) + Send + Sync>,
+    pub note: Arc<dyn Lines>,
+    /// Has the monitor look at a server now.
+    pub look: Arc<dyn Fn(ServerKey) + Send + Sync>,
     /// Takes statements for the events log.
     pub events: Hand,
+    /// Takes what clients do for the audit log.
+    pub audit: Audits,
+    /// Takes statements that are traced.
+    pub traces: TakeTraced,
+    /// Place where the core says what it is at.
+    pub doing: Arc<Doing>,
     /// Called when the listeners are open.
     pub ready: bridge::Reply<()>,
 }
@@ -68,6 +110,8 @@ pub struct Core {
     pub(crate) cores: u32,
     pub(crate) peers: Vec<Option<Peer>>,
     pub(crate) loads: Loads,
+    /// State of the servers, as it was seen.
+    observed: RefCell<Arc<Observed>>,
     epoch: RefCell<Rc<Epoch>>,
     registry: Registry,
     pub(crate) pools: Rc<Pools>,
@@ -82,13 +126,19 @@ pub struct Core {
     pub(crate) errors: Errors,
     pub(crate) alarms: Alarms,
     pub(crate) outbox: Outbox,
+    pub(crate) tracer: Tracer,
+    pub(crate) auditor: Auditor,
     /// Clients that fail to log in.
     pub(crate) hosts: Hosts,
     /// When an operator was last told of a client that made no sense.
     told: Cell<Option<Instant>>,
     pub(crate) roster: Roster,
+    pub(crate) doing: Arc<Doing>,
     pub(crate) scratch: Scratch,
     pub(crate) mirrors: Mirrors,
+    pub(crate) in_turn: InTurn,
+    pub(crate) gates: Rc<Gates>,
+    pub(crate) scripting: Scripting,
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
     acceptor: RefCell<Option<Acceptor>>,
@@ -97,7 +147,17 @@ pub struct Core {
     last_session: Cell<u32>,
     last_life: Cell<u64>,
     accepting: Cell<bool>,
+    /// PROXYSQL STOP: nobody is served.
+    closed: Cell<bool>,
     draining: Cell<bool>,
+    /// When a process that has left its listeners is told of no client any more.
+    overlooked_until: Cell<Option<Instant>>,
+    /// Listeners that accept.
+    listening: Cell<usize>,
+    /// Another process accepts clients.
+    left_to_another: Cell<bool>,
+    /// Takes sessions that go there.
+    takes_sessions: RefCell<Option<Take>>,
     /// Rung when accepting stops or resumes.
     doors: Notify,
     /// Rung when a session has ended.
@@ -107,7 +167,7 @@ pub struct Core {
     pub(crate) asking_found_rows: Asking,
     /// Who asks for LASTVAL().
     pub(crate) asking_lastval: Asking,
-    note: Arc<dyn Fn(&str) + Send + Sync>,
+    note: Arc<dyn Lines>,
 }
 
 impl std::fmt::Debug for Core {
@@ -119,12 +179,24 @@ impl std::fmt::Debug for Core {
 /// A place among a limited number, given back when dropped.
 pub(crate) struct Seat(pub(crate) Option<Arc<Permits>>);
 
+impl Seat {
+    fn take(permits: Arc<Permits>, max: u32) -> Option<Self> {
+        permits.try_take(max).then(|| Self(Some(permits)))
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         if let Some(permits) = &self.0 {
             permits.give();
         }
     }
+}
+
+/// Who serves where, under a configuration, by what was seen.
+fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
+    let policy = Policy::of(&snapshot.variables);
+    topology::placed(&snapshot.servers, observed, &policy)
 }
 
 /// Runs a core until it is told to stop.
@@ -138,12 +210,15 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         rt.clone(),
         setup.registry.clone(),
         tally.clone(),
-        move |words| note(words),
+        move |words| note.line(words),
     ));
     let epoch = Rc::new(Epoch::new(&setup.snapshot));
-    pools.adopt(&epoch.snapshot);
+    let observed = Arc::<Observed>::default();
+    pools.adopt(&epoch.snapshot, &placed(&epoch.snapshot, &observed));
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
+    let look = setup.look;
+    pools.tell_of_trouble(move |server| look(server));
     // What clients write into tables as their CONNECTION_ID() should not be what another proxy's
     // clients write, or this one's did before it was started anew.
     let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
@@ -155,9 +230,10 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         peers: setup.peers,
         loads: Loads::new(&setup.registry, setup.index, setup.cores),
         epoch: RefCell::new(epoch),
+        observed: RefCell::new(observed),
         registry: setup.registry,
         pools,
-        cache: setup.cache,
+        cache: setup.kept.cache,
         flights: Flights::default(),
         statements: Statements::default(),
         tally,
@@ -168,19 +244,30 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         errors: Errors::default(),
         alarms: Alarms::default(),
         outbox: Outbox::new(setup.events),
+        auditor: Auditor::new(setup.audit),
+        tracer: Tracer::new(setup.traces),
         hosts: Hosts::default(),
         told: Cell::new(None),
         roster: Roster::default(),
+        doing: setup.doing,
         scratch: Scratch::default(),
         mirrors: Mirrors::default(),
+        in_turn: InTurn::default(),
+        gates: Rc::default(),
+        scripting: Scripting::with(setup.kept.scripts),
         verdicts: Verdicts::default(),
         default_schema: RefCell::new("".into()),
         acceptor: RefCell::new(setup.acceptor),
         last_session: Cell::new(first),
         last_life: Cell::new(0),
         began: rt.now(),
-        accepting: Cell::new(true),
+        accepting: Cell::new(setup.open),
+        closed: Cell::new(!setup.open),
         draining: Cell::new(false),
+        overlooked_until: Cell::new(None),
+        listening: Cell::new(0),
+        left_to_another: Cell::new(false),
+        takes_sessions: RefCell::default(),
         doors: Notify::new(),
         left: Notify::new(),
         users: RefCell::default(),
@@ -188,21 +275,76 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         asking_lastval: Asking::default(),
         note: setup.note,
     });
-    for address in setup.listen {
-        let listener = listen(&rt, &address)?;
-        rt.spawn(core.clone().welcome(address, Some(listener)));
-    }
-    rt.spawn(core.clone().hear_peers(setup.from_peers));
-    rt.spawn(core.clone().sweep());
-    if core.index == 0 {
-        // It is one for all cores.
-        rt.spawn(core.clone().sweep_cache());
-    }
+    begin_tasks(&core, setup.listen, setup.from_peers)?;
     core.fit_cache();
+    core.begin_timers(&core.epoch().snapshot.scripts);
     (setup.ready)(());
     core.obey(&setup.mailbox).await;
     Ok(())
 }
+
+/// Where the core accepts, unless it does not yet. A process that this one takes over from may have
+/// had more cores: the last one here accepts for those, too.
+fn listeners(
+    core: &Core,
+    addresses: Vec<Address>,
+) -> std::io::Result<Vec<(Address, Option<Listener>)>> {
+    let mut all = Vec::new();
+    let is_last = core.index + 1 == core.cores;
+    for address in addresses {
+        if !core.accepting.get() {
+            all.push((address, None));
+            continue;
+        }
+        if rt::is_inherited(&address) {
+            core.overlooked_until
+                .set(Some(core.rt.now() + LEAVES_WITHIN));
+        }
+        all.push((address.clone(), Some(listen(&core.rt, &address)?)));
+        while is_last && rt::is_inherited(&address) {
+            all.push((address.clone(), Some(listen(&core.rt, &address)?)));
+        }
+    }
+    Ok(all)
+}
+
+/// Begins the tasks that a core lives by.
+fn begin_tasks(
+    core: &Rc<Core>,
+    addresses: Vec<Address>,
+    from_peers: mailbox::Receiver<FromPeer>,
+) -> std::io::Result<()> {
+    for (address, listener) in listeners(core, addresses)? {
+        core.listening.set(core.listening.get() + 1);
+        let (host, first) = (core.clone(), Once::new(listener));
+        lasting(core, format!("accept on {address}"), move || {
+            host.clone()
+                .welcome(address.clone(), first.take().flatten())
+        });
+    }
+    let (host, from_peers) = (core.clone(), Rc::new(from_peers));
+    lasting(core, "hear the other cores".into(), move || {
+        host.clone().hear_peers(from_peers.clone())
+    });
+    let host = core.clone();
+    lasting(core, "sweep".into(), move || host.clone().sweep());
+    if core.index == 0 {
+        // It is one for all cores.
+        let host = core.clone();
+        lasting(core, "sweep the cache".into(), move || {
+            host.clone().sweep_cache()
+        });
+    }
+    Ok(())
+}
+
+/// How long a process that has left its listeners may be told of clients: its rings are in the
+/// kernel's line beside ours until it has cancelled them.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+/// So long such a client may wait.
+const OVERLOOKED_FOR: Duration = Duration::from_millis(50);
+/// How often a core that another process has taken over from looks whether it is deserted.
+const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 
 /// The lowest number of a session. None is one that a server may give to a connection, which it
 /// shows in its lists: a KILL of that would end a stranger. And all are below twice this: clients
@@ -242,15 +384,44 @@ impl Core {
         self.draining.get()
     }
 
+    /// Whether another process accepts clients, and sessions go there.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left_to_another.get()
+    }
+
+    /// Who takes sessions that go to another process, if one takes over.
+    pub(crate) fn takes_sessions(&self) -> Option<Take> {
+        self.takes_sessions.borrow().clone()
+    }
+
+    /// Nobody is served: whoever comes in is told to end.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
     /// An error that a server gave.
     pub(crate) fn count_error(&self, failed: &Failed<'_>) {
+        if demoted::is_meant(failed.errno, failed.message.as_bytes())
+            && self
+                .epoch()
+                .snapshot
+                .servers
+                .is_of_writers(failed.hostgroup)
+        {
+            self.pools.have_looked_at(failed.host, failed.port);
+        }
         if !self.errors.count(failed) {
             self.tally.up(Counter::ErrorsDropped);
         }
     }
 
     pub(crate) fn note(&self, words: &str) {
-        (self.note)(words);
+        self.note.line(words);
+    }
+
+    /// Text that a script appends to a file of its own.
+    pub(crate) fn append(&self, file: &str, text: &[u8]) {
+        self.note.append(file, text);
     }
 
     /// Of what anybody can bring about as often as he likes: once a second.
@@ -287,8 +458,8 @@ impl Core {
         }
     }
 
-    /// What tells a session, until it forgets all, from every other that there has been on any
-    /// core; neither 0 nor [`backend::NOBODY`].
+    /// Returns a number that tells a session, until it forgets all, from every other that there has
+    /// been on any core; neither 0 nor [`backend::NOBODY`].
     pub(crate) fn next_life(&self) -> u64 {
         let n = self.last_life.get();
         self.last_life.set(n + 1);
@@ -300,17 +471,18 @@ impl Core {
         all.div_ceil(u64::from(self.cores.max(1)))
     }
 
+    /// Counters of limits over all cores.
+    pub(crate) fn permits(&self) -> &Registry {
+        &self.registry
+    }
+
     pub(crate) fn seat(&self, max: u64) -> Option<Seat> {
-        self.take("clients", u32::try_from(max).unwrap_or(u32::MAX))
+        let clients = self.registry.get("clients");
+        Seat::take(clients, u32::try_from(max).unwrap_or(u32::MAX))
     }
 
     pub(crate) fn user_seat(&self, user: &str, max: u32) -> Option<Seat> {
-        self.take(&format!("user {user}"), max)
-    }
-
-    fn take(&self, key: &str, max: u32) -> Option<Seat> {
-        let permits = self.registry.get(key);
-        permits.try_take(max).then(|| Seat(Some(permits)))
+        Seat::take(self.registry.shared(&format!("user {user}")), max)
     }
 
     pub(crate) fn user_came(&self, user: &Rc<str>) {
@@ -346,6 +518,16 @@ impl Core {
             if self.draining.get() {
                 return;
             }
+            if self.left_to_another.get() {
+                // Another process accepts now; what has been accepted here already is served here.
+                if let Some(open) = &listener {
+                    while let Some(client) = open.accept_last().await {
+                        self.place(client);
+                    }
+                }
+                self.listening.set(self.listening.get() - 1);
+                return;
+            }
             if !self.accepting.get() {
                 listener = None;
                 self.doors.wait().await;
@@ -362,7 +544,19 @@ impl Core {
                     }
                 },
             };
-            match rt::select(open.accept_for_any(), self.doors.wait()).await {
+            let comes = rt::select(open.accept_for_any(), self.doors.wait());
+            let came = match self.looks_for_overlooked() {
+                false => comes.await,
+                true => match self.rt.timeout(OVERLOOKED_FOR, comes).await {
+                    Ok(came) => came,
+                    Err(_nobody) => {
+                        open.look_again();
+                        listener = Some(open);
+                        continue;
+                    }
+                },
+            };
+            match came {
                 Either::Left(Ok(client)) => {
                     self.tally.up(Counter::ClientConnectionsCreated);
                     self.place(client);
@@ -378,6 +572,13 @@ impl Core {
         }
     }
 
+    /// Whether a listener that another process has left may have a client that the kernel told only
+    /// that one of.
+    fn looks_for_overlooked(&self) -> bool {
+        let until = self.overlooked_until.get();
+        until.is_some_and(|until| self.rt.now() < until)
+    }
+
     async fn sweep(self: Rc<Self>) {
         loop {
             self.rt.sleep(Duration::from_millis(250)).await;
@@ -386,28 +587,50 @@ impl Core {
         }
     }
 
+    /// Works with who serves now, and ends what runs where nobody does any more.
+    fn adopt(&self, snapshot: &Snapshot) {
+        let placed = placed(snapshot, &self.observed.borrow());
+        self.pools.adopt(snapshot, &placed);
+        self.cut_off();
+    }
+
+    /// Works under another configuration from now on.
+    fn load(self: &Rc<Self>, snapshot: &Snapshot) {
+        let before = self.epoch();
+        let epoch = Rc::new(before.next(snapshot));
+        let same = Arc::ptr_eq(&before.snapshot.servers, &epoch.snapshot.servers)
+            && Arc::ptr_eq(&before.snapshot.variables, &epoch.snapshot.variables)
+            && backend::ask_for_the_same_gtids(&before.snapshot, &epoch.snapshot);
+        if same {
+            self.pools.renew();
+        } else {
+            self.adopt(&epoch.snapshot);
+        }
+        self.epoch.replace(epoch.clone());
+        self.watch_as(&before.snapshot.rules, &epoch.snapshot.rules);
+        self.fit_cache();
+        // What was counted under the configuration before is written under it.
+        self.outbox.hand_over();
+        if !Arc::ptr_eq(&before.snapshot.scripts, &epoch.snapshot.scripts) {
+            self.begin_timers(&epoch.snapshot.scripts);
+        }
+    }
+
     /// Does what the control plane says until it is told to stop; during a drain, too.
     async fn obey(self: &Rc<Self>, mailbox: &mailbox::Receiver<ToCore>) {
         while let Some(message) = mailbox.recv().await {
             match message {
                 ToCore::Load { snapshot, done } => {
-                    let before = self.epoch();
-                    let epoch = Rc::new(before.next(&snapshot));
-                    let same = Arc::ptr_eq(&before.snapshot.servers, &epoch.snapshot.servers)
-                        && Arc::ptr_eq(&before.snapshot.variables, &epoch.snapshot.variables);
-                    if same {
-                        self.pools.renew();
-                    } else {
-                        self.pools.adopt(&epoch.snapshot);
-                        self.cut_off();
-                    }
-                    self.epoch.replace(epoch.clone());
-                    self.watch_as(&before.snapshot.rules, &epoch.snapshot.rules);
-                    self.fit_cache();
-                    // What was counted under the configuration before is written under it.
-                    self.outbox.hand_over();
+                    self.load(&snapshot);
                     done(());
                 }
+                ToCore::Observe(observed) => {
+                    self.observed.replace(observed);
+                    self.adopt(&self.epoch().snapshot);
+                }
+                ToCore::Named(named) => self.pools.are_at(&named),
+                ToCore::Executed { server, what } => self.pools.executed(&server, &what),
+                ToCore::Touched(touched) => self.others_wrote(&touched),
                 ToCore::Ask {
                     what: Ask::QueryCache,
                     reply,
@@ -461,14 +684,21 @@ impl Core {
                 } => {
                     reply(self.roster.kill_user(&user, host.as_deref(), but, does));
                 }
+                ToCore::Gate {
+                    partition,
+                    closed_for,
+                    done,
+                } => self.gates.set(&self.rt, partition, closed_for, done),
                 ToCore::HandOverEvents { done } => {
                     self.outbox.hand_over();
                     done(());
                 }
                 ToCore::Accept(open) => {
                     self.accepting.set(open);
+                    self.closed.set(self.closed.get() && !open);
                     self.doors.notify_all();
                 }
+                ToCore::Close { done } => self.close(done),
                 ToCore::ReloadTls {
                     certificate,
                     key,
@@ -479,25 +709,82 @@ impl Core {
                     }
                     Err(error) => self.note(&format!("the certificate was not reloaded: {error}")),
                 },
-                ToCore::Drain { done } => {
-                    self.draining.set(true);
-                    let deadline_ms = self.epoch().snapshot.variables.mysql_shutdown_deadline_ms;
-                    if self.index == 0 {
-                        self.note(&format!("draining: sessions have {deadline_ms} ms to end; a second signal ends at once"));
-                    }
-                    self.doors.notify_all();
-                    self.roster.ring();
-                    let core = self.clone();
-                    self.rt.spawn(async move {
-                        let _gone_or_late = core
-                            .rt
-                            .timeout(Duration::from_millis(deadline_ms), core.drained())
-                            .await;
-                        done(());
-                    });
-                }
+                ToCore::Drain { done } => self.drain(done),
+                ToCore::Leave { take, done } => self.leave(take, done),
+                ToCore::Settle(moved) => self.settle(moved),
                 ToCore::Stop => return,
             }
+        }
+    }
+
+    /// Lets nobody in, and sessions end when they hold nothing. Answers when they are gone, or have
+    /// had their time.
+    fn drain(self: &Rc<Self>, done: bridge::Reply<()>) {
+        self.draining.set(true);
+        let deadline_ms = self.epoch().snapshot.variables.mysql_shutdown_deadline_ms;
+        if self.index == 0 {
+            self.note(&format!(
+                "draining: sessions have {deadline_ms} ms to end; a second signal ends at once"
+            ));
+        }
+        self.doors.notify_all();
+        self.roster.ring();
+        let core = self.clone();
+        self.rt.spawn(async move {
+            let _gone_or_late = core
+                .rt
+                .timeout(Duration::from_millis(deadline_ms), core.drained())
+                .await;
+            done(());
+        });
+    }
+
+    /// Lets sessions that can go to another process go, now and whenever one can. Answers when none
+    /// is left, or all have had their time.
+    fn leave(self: &Rc<Self>, take: Option<Take>, done: bridge::Reply<()>) {
+        self.left_to_another.set(true);
+        self.takes_sessions.replace(take);
+        self.doors.notify_all();
+        self.roster.ring();
+        let deadline_ms = self.epoch().snapshot.variables.mysql_upgrade_deadline_ms;
+        let core = self.clone();
+        self.rt.spawn(async move {
+            let time = Duration::from_millis(deadline_ms);
+            let _gone_or_late = core.rt.timeout(time, core.deserted()).await;
+            // Who is in the middle of something ends behind it.
+            core.draining.set(true);
+            core.roster.ring();
+            let _gone_or_late = core.rt.timeout(CLOSES_WITHIN, core.drained()).await;
+            done(());
+        });
+    }
+
+    /// Puts a session on the roster; one that came in while the others were told to end is told so.
+    pub(crate) fn enrol(&self, entry: Rc<Entry>) {
+        let id = entry.id;
+        self.roster.add(entry);
+        if self.closed.get() {
+            self.roster.kill(id, false, None);
+        }
+    }
+
+    /// Lets nobody in and ends every session. Answers when they are gone, or have had their time.
+    fn close(self: &Rc<Self>, done: bridge::Reply<()>) {
+        self.accepting.set(false);
+        self.closed.set(true);
+        self.doors.notify_all();
+        self.roster.kill_all();
+        let core = self.clone();
+        self.rt.spawn(async move {
+            let _gone_or_late = core.rt.timeout(CLOSES_WITHIN, core.drained()).await;
+            done(());
+        });
+    }
+
+    /// Resolves when nobody is here any more, and nobody is about to come in.
+    async fn deserted(&self) {
+        while self.listening.get() > 0 || self.clients_here() > 0 {
+            self.rt.sleep(LOOKS_AGAIN).await;
         }
     }
 
@@ -507,38 +794,44 @@ impl Core {
         }
     }
 
+    fn counts(&self) -> Counts {
+        let mut counts = self.tally.counts();
+        counts.set(Counter::TasksPanicked, self.rt.panics());
+        counts.set(Counter::StmtCached, self.statements.len() as u64);
+        let (by_clients, on_servers) = self.statements.in_use();
+        counts.set(Counter::StmtClientActiveUnique, by_clients);
+        counts.set(Counter::StmtServerActiveUnique, on_servers);
+        counts.set(Counter::DigestsBytes, self.digests.bytes());
+        let (written, lost) = self.outbox.written_and_lost();
+        counts.set(Counter::EventsLogged, written);
+        counts.set(Counter::EventsDropped, lost);
+        let (sent, dropped) = self.tracer.fates.numbers();
+        counts.set(Counter::TracesSent, sent);
+        counts.set(Counter::TracesDropped, dropped);
+        let (open, locked) = self.roster.open_and_locked(&self.epoch().snapshot);
+        counts.set(Counter::ActiveTransactions, open);
+        counts.set(Counter::ClientConnectionsLocked, locked);
+        if self.index == 0 {
+            let cache = self.cache.numbers();
+            counts.set(
+                Counter::QueryCacheMemoryBytes,
+                cache.bytes + cache.gathering,
+            );
+            counts.set(Counter::QueryCacheEntries, cache.entries);
+            counts.set(Counter::QueryCachePurged, cache.purged);
+        }
+        counts
+    }
+
     fn report(&self, what: Ask, reset: bool) -> Report {
         match what {
-            Ask::Global => {
-                let mut counts = self.tally.counts();
-                counts.set(Counter::TasksPanicked, self.rt.panics());
-                counts.set(Counter::StmtCached, self.statements.len() as u64);
-                let (by_clients, on_servers) = self.statements.in_use();
-                counts.set(Counter::StmtClientActiveUnique, by_clients);
-                counts.set(Counter::StmtServerActiveUnique, on_servers);
-                counts.set(Counter::DigestsBytes, self.digests.bytes());
-                let (written, lost) = self.outbox.written_and_lost();
-                counts.set(Counter::EventsLogged, written);
-                counts.set(Counter::EventsDropped, lost);
-                let (open, locked) = self.roster.open_and_locked(&self.epoch().snapshot);
-                counts.set(Counter::ActiveTransactions, open);
-                counts.set(Counter::ClientConnectionsLocked, locked);
-                if self.index == 0 {
-                    let cache = self.cache.numbers();
-                    counts.set(
-                        Counter::QueryCacheMemoryBytes,
-                        cache.bytes + cache.gathering,
-                    );
-                    counts.set(Counter::QueryCacheEntries, cache.entries);
-                    counts.set(Counter::QueryCachePurged, cache.purged);
-                }
-                Report::Global(counts)
-            }
+            Ask::Global => Report::Global(self.counts()),
             Ask::Pool => Report::Pool(self.pools.report(reset)),
             Ask::Processes => Report::Processes(self.processes()),
             // They are listed piece by piece.
             Ask::Digests => Report::Digests(Vec::new()),
             Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
+            Ask::Choice => Report::Choice(self.pools.report_choices()),
             Ask::HostgroupPool => Report::HostgroupPool(self.pools.report_groups()),
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),
@@ -557,6 +850,9 @@ impl Core {
             Ask::Prepared => Report::Prepared(Vec::new()),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
+            Ask::Hooks => Report::Hooks(self.scripting.hooks.rows(reset)),
+            Ask::Shards => Report::Shards(self.epoch().spreads(reset)),
+            Ask::ShardDdl => Report::ShardDdl(self.in_turn.rows(reset)),
             Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
             Ask::Core => Report::Cores(vec![self.row(reset)]),
             Ask::ClientHosts => {
@@ -605,6 +901,11 @@ impl Core {
                 None => (String::new(), 0),
             };
             let held = entry.holding.borrow();
+            let here = held
+                .iter()
+                .filter(|held| Some(held.hostgroup) == entry.hostgroup.get());
+            let flags = here.flat_map(|held| held.holds.iter()).map(Hold::flag);
+            let status_flags = flags.fold(0, |all, flag| all | flag);
             let held = held.iter().map(|held| HeldRow {
                 hostgroup: held.hostgroup,
                 host: held.place.host().clone(),
@@ -615,6 +916,7 @@ impl Core {
             });
             ProcessRow {
                 held: held.collect(),
+                status_flags,
                 core: self.index,
                 session: entry.id,
                 user: entry.user.borrow().to_string(),
@@ -642,7 +944,7 @@ impl Core {
     }
 }
 
-/// What the client of a session has said of itself.
+/// Returns what the client of a session has said of itself.
 fn attributes(entry: &Entry) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     entry

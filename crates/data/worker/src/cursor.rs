@@ -4,10 +4,11 @@ use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::learn::keeps_warnings;
 use crate::prepared::{ClientStatement, unknown};
-use crate::relay::{Ask, Failed, doubt_interrupted, relay};
+use crate::relay::{Ask, doubt_interrupted, relay};
 use crate::session::{Ended, Session};
+use crate::trouble::Trouble;
 use backend::{Answered, Backend, Hold, Idle, Unreported};
-use bridge::{Counter, Failure};
+use bridge::Counter;
 use rt::Chunk;
 use wire::command::COM_STMT_FETCH;
 use wire::response::{Expect, Outcome};
@@ -32,7 +33,7 @@ impl Cursor {
         Self {
             hostgroup: plan.hostgroup(),
             timeout_ms: plan.timeout_ms,
-            rows_max: plan.rows_max,
+            rows_max: plan.rows_max(),
             rows: 0,
         }
     }
@@ -73,21 +74,8 @@ impl Session {
             return Ok(());
         }
         // The rows that are left go with the connection.
-        backend.idle = Idle::Doubtful;
-        self.core.pools.release(backend);
-        match fetched {
-            Err((Failed::Backend(failure), false)) => {
-                let (code, sqlstate, words) = failure.to_client();
-                Err(Ended::Told(Complaint::with(code, sqlstate, words)))
-            }
-            Err((Failed::Killed, false)) => Err(Ended::Told(Complaint::with(
-                1317,
-                "70100",
-                "Query execution was interrupted",
-            ))),
-            Err((Failed::Client, _)) => Err(Ended::Gone),
-            Err(_) | Ok(()) => Err(Ended::Broken),
-        }
+        self.core.pools.abandon(backend);
+        Err(fetched.map_or_else(Trouble::ends, |()| Ended::Broken))
     }
 
     async fn fetch_from(
@@ -97,7 +85,7 @@ impl Session {
         backend: &mut Backend,
         id: u32,
         rows: u32,
-    ) -> Result<(), (Failed, bool)> {
+    ) -> Result<(), Trouble> {
         // A cursor that the server closed by itself has no id any more; the server says what it
         // thinks of 0.
         let known = backend.cursor(id).unwrap_or_default();
@@ -107,10 +95,7 @@ impl Session {
             payload.extend_from_slice(&known.to_le_bytes());
             payload.extend_from_slice(&rows.to_le_bytes());
         });
-        backend
-            .send(Chunk::from(command))
-            .await
-            .map_err(|failure| (Failed::Backend(failure), false))?;
+        backend.send(Chunk::from(command)).await?;
         let v = &epoch.snapshot.variables;
         let (mut limit_ms, per_second) = (
             v.mysql_default_query_timeout,
@@ -143,9 +128,9 @@ impl Session {
             used_tables: true,
         };
         backend.holds.after(&sql::class(FETCH), &answered);
-        backend.warned = (!failed).then(|| response.warnings());
+        backend.lease.warned = (!failed).then(|| response.warnings());
         if failed || response.warnings() > 0 {
-            (backend.warnings_left, backend.others_warnings) = (true, false);
+            (backend.lasting.warnings_left, backend.local.others_warnings) = (true, false);
         }
         if backend.holds.has(Hold::Diagnostics) {
             if keeps_warnings(&epoch.snapshot, hostgroup) {
@@ -154,7 +139,7 @@ impl Session {
                 backend.holds.remove(Hold::Diagnostics);
             }
         }
-        self.entry.row_count.set(-1);
+        self.remembered.row_count.set(-1);
         let ended = failed || flags.is_some_and(|flags| flags & status::LAST_ROW_SENT != 0);
         if ended {
             backend.cursor_ended(id);
@@ -186,14 +171,11 @@ impl Session {
 
     /// Keeps a connection that still holds something, gives back one that does not.
     fn put_back(&mut self, hostgroup: u32, mut backend: Box<Backend>) {
-        if backend.holds.is_empty() && backend.unreported != Unreported::Nothing {
+        if backend.holds.is_empty() && backend.local.unreported != Unreported::Nothing {
             // What a statement that failed has changed is still to be told.
             backend.holds.add(Hold::Unread);
         }
-        if backend.holds.is_empty() {
-            self.core.pools.release(backend);
-        } else {
-            self.held.put(hostgroup, backend);
-        }
+        self.held
+            .keep_or_release(hostgroup, backend, &self.core.pools);
     }
 }

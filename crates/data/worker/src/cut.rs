@@ -14,7 +14,7 @@ pub(crate) struct Cut {
     held: Vec<u8>, // <= HEADER_LEN
 }
 
-/// What the client is to get of a chunk.
+/// Part of a chunk that the client is to get.
 pub(crate) struct Passed {
     pub(crate) out: Chunk,
     /// The end of the response among what came.
@@ -92,7 +92,7 @@ struct Packets {
     left: usize,
     /// The packet was full: the next one continues it.
     full: bool,
-    /// What the next packet will be numbered.
+    /// Number of the next packet.
     next_seq: u8,
 }
 

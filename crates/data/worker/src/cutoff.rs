@@ -2,10 +2,8 @@
 
 use crate::answer::Complaint;
 use crate::core::Core;
-use crate::held::Held;
 use crate::session::Session;
-use backend::{BackendFailed, Hold, Place};
-use bridge::Failure;
+use backend::{BackendFailed, Place};
 use std::rc::Rc;
 
 impl Core {
@@ -40,25 +38,11 @@ impl Session {
     /// Closes what is held on servers that are cut off; whether something of the session went with
     /// it. Warnings and found rows are not: who asks for them is told.
     pub(crate) fn leave_cut_off(&mut self) -> bool {
-        let warned = self.held.holds().any(|hold| hold == Hold::Diagnostics);
-        let found_rows = self.held.holds().any(|hold| hold == Hold::FoundRows);
-        let lost = self.held.leave_cut_off(&self.core);
-        if warned && !self.held.holds().any(|hold| hold == Hold::Diagnostics) {
-            self.lose_warnings();
-        }
-        if found_rows && !self.held.holds().any(|hold| hold == Hold::FoundRows) {
-            self.keep_found_rows(None);
-        }
-        lost
-    }
-}
-
-impl Held {
-    fn leave_cut_off(&mut self, core: &Core) -> bool {
         let mut lost = false;
-        while let Some(backend) = self.take_cut_off() {
+        while let Some(backend) = self.held.take_cut_off() {
             lost |= backend.holds.carry_state();
-            core.pools.release(backend);
+            self.lose_memories(backend.holds);
+            self.core.pools.release(backend);
         }
         lost
     }
@@ -66,6 +50,5 @@ impl Held {
 
 /// For a client that has lost something, and waits for nothing just now.
 pub(crate) fn cut_off() -> Complaint {
-    let (code, sqlstate, words) = BackendFailed::CutOff.to_client();
-    Complaint::with(code, sqlstate, words)
+    Complaint::of(&BackendFailed::CutOff)
 }

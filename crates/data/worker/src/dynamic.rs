@@ -5,9 +5,9 @@
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
 use crate::preparing::{Preparing, quiet};
-use crate::relay::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
+use crate::trouble::Failed;
 use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
 use bridge::Counter;
 use sql::dynamic::{DISTURBED, Source, dynamic, goes_anywhere, literal, variables_given};
@@ -30,7 +30,8 @@ const UNTOLD: [Hold; 3] = [Hold::SqlPrepare, Hold::Procedure, Hold::UnknownState
 /// A statement that a session has named.
 struct NamedStatement {
     prepared: Interest,
-    /// What rules are asked with, where they have made something else of it when it was prepared.
+    /// Text that rules are asked with, where they have made something else of the statement when it
+    /// was prepared.
     asked: Option<Rc<[u8]>>,
     /// Whether a backslash escapes where it was written.
     escapes: bool,
@@ -40,7 +41,7 @@ struct NamedStatement {
 }
 
 impl NamedStatement {
-    /// What means the same with the parameters that its client knows.
+    /// Returns the statement that means the same with the parameters that its client knows.
     fn as_named(&self) -> &Rc<Prepared> {
         self.moved
             .as_ref()
@@ -85,7 +86,7 @@ impl NamedStatements {
     }
 }
 
-/// What a PREPARE in SQL says.
+/// Parts of a PREPARE in SQL.
 pub(crate) struct Naming {
     name: Box<str>,
     /// The whole statement.
@@ -112,8 +113,8 @@ pub(crate) struct Dynamic<'a> {
 }
 
 enum Does {
-    /// What the session has named. `using`: what follows the name, if it is not what the client has
-    /// said.
+    /// Execution of what the session has named. `using`: what follows the name, if it is not what
+    /// the client has said.
     Execute {
         prepared: Rc<Prepared>,
         lexing: Lexing,
@@ -127,7 +128,7 @@ enum Does {
 }
 
 impl Dynamic<'_> {
-    /// What is executed, if it was prepared.
+    /// Returns the statement that is executed, if it was prepared.
     pub(crate) const fn prepared(&self) -> Option<&Rc<Prepared>> {
         match &self.does {
             Does::Execute { prepared, .. } => Some(prepared),
@@ -198,7 +199,8 @@ impl Dynamic<'_> {
         }
     }
 
-    /// What a server gets. `own`: with the session's number in it, a text that is executed at once.
+    /// Returns the text that a server gets. `own`: with the session's number in it, a text that is
+    /// executed at once.
     pub(crate) fn text(
         &self,
         job: &Job<'_>,
@@ -270,7 +272,7 @@ impl Preparing {
         Ok(with(&text, &naming.name_at, slot_name(slot).as_bytes()))
     }
 
-    /// What came along with it.
+    /// Returns the attributes that came along with a PREPARE in SQL.
     pub(crate) fn attributes(&self) -> &Attributes {
         self.naming
             .as_ref()
@@ -278,7 +280,7 @@ impl Preparing {
     }
 }
 
-/// What follows the name, for a statement whose parameters are these arguments.
+/// Returns what follows the name, for a statement whose parameters are these arguments.
 fn in_their_places(text: &[u8], given: &[Range<usize>], params: &[u16]) -> Vec<u8> {
     let mut using = Vec::new();
     for at in params
@@ -459,8 +461,8 @@ impl Session {
         dynamic(text, self.lexing(), told || set())
     }
 
-    /// What is executed decides where, and what it leaves; its arguments may be asked for where
-    /// they are.
+    /// Returns the class of the statement that is executed, `inner`: it decides where, and what it
+    /// leaves. Its arguments, in `outer`, may be asked for where they are.
     pub(crate) fn class_of_inner<'i>(
         &self,
         inner: &'i [u8],
@@ -637,7 +639,7 @@ impl Session {
         self.held.holds().any(|hold| UNTOLD.contains(&hold))
     }
 
-    /// What is to be prepared or executed, if that is certain.
+    /// Returns the text that is to be prepared or executed, if that is certain.
     pub(crate) async fn text_of<'s>(
         &mut self,
         source: &'s Source<'_>,
@@ -783,31 +785,36 @@ impl Session {
         }
     }
 
-    /// Prepares these by their own names.
+    /// Prepares these by their own names. Those that are left are on that connection from then on: a
+    /// server that has not the schema of one, or no more what it reads, does not know it, and the
+    /// session still does.
     pub(crate) async fn give_names(
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,
-        given: &[Box<str>],
+        given: &mut Vec<Box<str>>,
     ) -> Result<(), Failed> {
         let Some(names) = &self.statements.names else {
             return Ok(());
         };
-        let of = |name| {
+        let of = |name: &str| {
             names
                 .0
                 .get(name)
                 .map(|named| (Rc::clone(named.as_named()), named.escapes))
         };
         let known: Vec<_> = given
-            .iter()
-            .filter_map(|name| Some((name, of(name)?)))
+            .drain(..)
+            .filter_map(|name| {
+                let known = of(&name)?;
+                Some((name, known))
+            })
             .collect();
         let work = async {
-            for (name, (statement, escapes)) in &known {
-                match backend.prepare_by_name(name, statement, *escapes).await {
-                    // What cannot be prepared any more cannot be executed.
-                    Ok(()) | Err(BackendFailed::Sync { .. }) => {}
+            for (name, (statement, escapes)) in known {
+                match backend.prepare_by_name(&name, &statement, escapes).await {
+                    Ok(()) => given.push(name),
+                    Err(failed @ BackendFailed::Sync { .. }) if failed.crowd().is_none() => {}
                     Err(failed) => return Err(failed),
                 }
             }

@@ -1,7 +1,13 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
-use crate::accepted::Accepted;
-use crate::generated::Generated;
+use crate::memory::accepted::Accepted;
+use crate::memory::generated::Generated;
+use crate::memory::values::Values;
+use crate::rates::Rates;
+use crate::schemas::Schemas;
+use crate::skeletons::Skeletons;
+use crate::usual::is_usual_configuration;
+use bridge::ShardRow;
 use config::Snapshot;
 use sql::DigestOptions;
 use std::cell::RefCell;
@@ -17,10 +23,18 @@ pub(crate) struct Epoch {
     pub(crate) digests_alike: bool,
     /// Whether statements must be digested: see [`Snapshot::needs_digests`].
     pub(crate) digests: bool,
+    /// Whether scripts are in force.
+    pub(crate) has_scripts: bool,
+    /// Names of scripts that see only what rules send to them.
+    pub(crate) scripts_of_rules: Vec<Arc<str>>,
     /// Whether statements share connections in flight in some hostgroup.
     pub(crate) pipelines: bool,
+    /// Whether nothing is asked for that each statement is looked at for.
+    pub(crate) usual: bool,
     /// Whether a statement is logged whose rules do not say; none is at all if `None`.
     pub(crate) logs: Option<bool>,
+    /// Which statements are traced, if any.
+    pub(crate) traces: Option<config::Traces>,
     /// Matches of each rule, by its position in the chain.
     hits: Rc<RefCell<Vec<u64>>>,
     /// Which rules match which digests, as far as statements have asked.
@@ -29,6 +43,14 @@ pub(crate) struct Epoch {
     pub(crate) accepted: RefCell<Accepted>,
     /// INSERTs whose id needs no question.
     pub(crate) generated: RefCell<Generated>,
+    /// Values of variables that servers have told under this configuration.
+    pub(crate) values: RefCell<Values>,
+    /// Statements that came before with other values.
+    pub(crate) skeletons: RefCell<Skeletons>,
+    /// Schemas that servers were seen to have.
+    pub(crate) schemas: Schemas,
+    /// Turns of statements, if some have a rate.
+    pub(crate) rates: Option<Rates>,
 }
 
 impl Epoch {
@@ -45,17 +67,36 @@ impl Epoch {
             .iter()
             .any(|hostgroup| hostgroup.attributes.pipelining > 1);
         let logs = snapshot.logs();
+        let traces = snapshot.traces();
+        let usual = is_usual_configuration(&snapshot);
+        let rates = snapshot.has_rates().then(Rates::default);
+        let has_scripts = !snapshot.scripts.active().is_empty();
+        let mut scripts_of_rules = Vec::new();
+        if has_scripts {
+            let chain = snapshot.rules.chain().iter();
+            scripts_of_rules.extend(chain.filter_map(|rule| rule.script.clone()));
+            scripts_of_rules.sort_unstable();
+            scripts_of_rules.dedup();
+        }
         Self {
             snapshot,
             digest,
             digests_alike,
             digests,
+            has_scripts,
+            scripts_of_rules,
             pipelines,
+            usual,
             logs,
+            traces,
             hits,
             memo: Rc::default(),
             accepted: RefCell::default(),
             generated: RefCell::default(),
+            values: RefCell::default(),
+            skeletons: RefCell::default(),
+            schemas: Schemas::default(),
+            rates,
         }
     }
 
@@ -63,6 +104,9 @@ impl Epoch {
     pub(crate) fn next(&self, snapshot: &Snapshot) -> Self {
         let next = Self::new(snapshot);
         if !Arc::ptr_eq(&self.snapshot.rules, &next.snapshot.rules) {
+            // Of rules it remembers nothing, and what was counted on the tables stays.
+            let spreads = std::mem::take(self.memo.borrow_mut().spreads());
+            *next.memo.borrow_mut().spreads() = spreads;
             return next;
         }
         // Shared: what runs by the one before is still counted.
@@ -93,6 +137,29 @@ impl Epoch {
                 }
             }
         }
+    }
+
+    /// Statements on sharded tables.
+    pub(crate) fn spreads(&self, reset: bool) -> Vec<ShardRow> {
+        let mut memo = self.memo.borrow_mut();
+        let rows = memo
+            .spreads()
+            .iter()
+            .map(|(schema, table, count)| ShardRow {
+                schema: schema.into(),
+                table: table.into(),
+                points: count.points,
+                some: count.some,
+                all: count.all,
+                refused: count.refused,
+                partitions: count.partitions,
+                partitions_max: count.partitions_max,
+            });
+        let rows = rows.collect();
+        if reset {
+            memo.spreads().clear();
+        }
+        rows
     }
 
     /// (rule_id, hits) of all active rules.

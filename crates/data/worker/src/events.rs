@@ -20,7 +20,7 @@ const NUMBERS_LEN_MAX: u64 = 128;
 /// Takes records to the log's thread, or gives them back if it cannot. It does not wait.
 pub type Hand = Arc<dyn Fn(Events) -> Result<(), Events> + Send + Sync>;
 
-/// What this core's statements are to the log.
+/// Records of this core's statements, gathered for the events log.
 pub(crate) struct Outbox {
     gathered: RefCell<Gathered>,
     flow: Arc<Flow>,
@@ -124,7 +124,7 @@ impl Outbox {
     }
 }
 
-/// What of a record is not the session's.
+/// Parts of a record that are not the session's.
 struct Done<'a> {
     kind: EventKind,
     statement_id: u32,

@@ -21,7 +21,7 @@ pub(crate) struct Flying {
     _at_home: Option<bridge::Flight>,
 }
 
-/// What somebody who waited for another's answer shall do.
+/// Next step of somebody who waited for another's answer.
 pub(crate) enum Waited {
     /// Ask a server; others may wait for it.
     Fetch(Flying),
@@ -108,8 +108,8 @@ impl Session {
         })
     }
 
-    /// What comes of it in this time, `None` if nothing does, while the client is there; or what it
-    /// was told when somebody ended it.
+    /// Returns what comes of `what` in this time, `None` if nothing does, while the client is
+    /// there. If somebody ended the statement, returns what the client was told.
     async fn while_there<T>(
         &mut self,
         at_most: Duration,

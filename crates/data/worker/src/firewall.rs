@@ -16,8 +16,8 @@ impl Session {
             && sql::injection(text, self.lexing()).is_some()
     }
 
-    /// What the firewall knows a statement by, for those who learn from digests. Nothing is held
-    /// against a statement because the server's mode is not known.
+    /// Returns the shape by which the firewall knows a statement, for those who learn from digests.
+    /// Nothing is held against a statement because the server's mode is not known.
     pub(crate) fn shape(&self, sent: &[u8], lexing: Lexing) -> Shape {
         let quotes = self.ansi_quotes();
         sql::shape(

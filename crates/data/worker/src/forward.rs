@@ -2,16 +2,21 @@
 
 use crate::answer::Complaint;
 use crate::asked::{Asked, Knows};
-use crate::insert_id;
+use crate::demoted::Waited;
 use crate::lanes;
+use crate::memory::drain::{Asking, Whom};
+use crate::memory::{lingers, locks};
 use crate::ready::sees;
-use crate::relay::{Ask, Failed, doubt_interrupted, relay};
+use crate::relay::{Ask, doubt_interrupted, relay};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, BackendFailed, Hold, Idle, Unreported, Want};
+use crate::traces::Mark;
+use crate::trouble::{Failed, Heard, Trouble};
+use crate::withheld::{Withhold, only_prepares, runs_others};
+use backend::{Backend, BackendFailed, Hold, Holds, Idle, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
-use rt::{Chunk, Either};
+use rt::{Chunk, Either, Instant};
 use sql::{CommandCounter, Leaves, Reads};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -22,68 +27,66 @@ use wire::response::Outcome;
 impl Session {
     pub(crate) async fn forward(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
         let v = &job.epoch.snapshot.variables;
-        let delay = job
-            .plan
-            .delay_ms
-            .map_or(v.mysql_default_query_delay, u64::from);
-        if delay > 0
-            && let ControlFlow::Break(told) =
-                self.wait_as_asked(Duration::from_millis(delay)).await?
-        {
-            return Ok(told);
-        }
-        if let ControlFlow::Break(told) = self.pipelined(job).await? {
-            return Ok(told);
+        if !job.usual {
+            if let ControlFlow::Break(told) = self.wait_as_asked(job).await? {
+                return Ok(told);
+            }
+            if let ControlFlow::Break(told) = self.pipelined(job).await? {
+                return Ok(told);
+            }
         }
         let mut tries = job
             .plan
             .retries
             .map_or(v.mysql_query_retries_on_failure, u64::from);
+        let mut demoted = None;
         loop {
             // One that is kept for the warnings of the statement before is asked for its rows as
             // well.
             let kept = |hold| self.held.has(job.plan.hostgroup(), hold);
             let knows = job.class.reads.intersects(Reads::FOUND_ROWS)
                 && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
-            let failed = match self.attempt(job).await {
+            let trouble = match self.attempt(job).await {
                 Ok(told) => return Ok(told),
-                Err(failed) => failed,
+                Err(trouble) => trouble,
             };
             let Trouble {
                 why,
-                answered,
-                whole,
+                heard,
                 state_lost,
-            } = failed;
+            } = trouble;
             let failure = match why {
                 Failed::Client => return Err(Ended::Gone),
                 // As below.
-                Failed::Killed if answered => return Err(Ended::Broken),
-                Failed::Killed if state_lost || self.entry.killed.get() => {
-                    return Err(Ended::Told(interrupted()));
-                }
-                Failed::Unsent if state_lost => return Err(Ended::Told(interrupted())),
+                Failed::Killed if heard != Heard::Nothing => return Err(Ended::Broken),
+                Failed::Killed if self.entry.killed.get() => return Err(why.ends()),
+                Failed::Killed | Failed::Unsent if state_lost => return Err(why.ends()),
                 Failed::Killed | Failed::Unsent => {
                     self.doubt_found_rows(job);
-                    self.refuse(&interrupted()).await?;
+                    self.refuse(&Complaint::interrupted()).await?;
                     return Ok(Told::default());
                 }
                 Failed::Cut => {
                     self.doubt_found_rows(job);
                     return Ok(Told {
-                        rows_sent: job.plan.rows_max.unwrap_or_default(),
+                        rows_sent: job.plan.rows_max().unwrap_or_default(),
                         ..Told::default()
                     });
                 }
                 Failed::Backend(failure) => failure,
                 Failed::Stale => unreachable!("attempt() deals with it"),
             };
-            if whole {
+            match Box::pin(self.goes_on(job, &failure, &mut demoted)).await? {
+                Waited::Again => continue,
+                Waited::Told(told) => return Ok(told),
+                Waited::InVain => {}
+            }
+            if heard == Heard::All {
                 // It is told when it asks for something again.
                 self.entry.rests(self.core.rt.now());
-                return Err(Ended::Told(complaint_of(&failure)));
+                return Err(Ended::Told(Complaint::of(&failure)));
             }
-            if answered {
+            if heard == Heard::Part {
                 // Half of it is with the client; only the end of the connection says that the rest
                 // is missing.
                 return Err(Ended::Broken);
@@ -101,40 +104,69 @@ impl Session {
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
             }
-            if matches!(failure, BackendFailed::Sync { .. }) {
+            if let BackendFailed::Sync { code, .. } = failure {
                 // What one server has accepted another refuses.
                 job.epoch.accepted.borrow_mut().forget();
+                self.core.doubt_schemas(code);
             } else {
                 self.doubt_found_rows(job);
             }
-            let complaint = complaint_of(&failure);
-            #[cfg(feature = "planted")]
-            if backend::planted::HANG_UP.get() {
-                return Err(Ended::Broken);
-            }
-            if state_lost {
-                // A transaction, a lock or a variable went with the connection: a client that went
-                // on would not know.
-                return Err(Ended::Told(complaint));
-            }
+            let complaint = self.says_or_ends(job, &failure, state_lost)?;
             self.refuse(&complaint).await?;
             return Ok(Told::default());
         }
     }
 
-    /// What a rule's `delay` or `mysql-default_query_delay` asks for. Who leaves or is told to end
-    /// does not wait.
-    async fn wait_as_asked(&mut self, delay: Duration) -> Result<ControlFlow<Told>, Ended> {
+    /// Words for a client whose session goes on behind a failure.
+    fn says_or_ends(
+        &self,
+        job: &Job<'_>,
+        failure: &BackendFailed,
+        state_lost: bool,
+    ) -> Result<Complaint, Ended> {
+        let (complaint, is_out) = self.tells_of(job, failure);
+        #[cfg(feature = "planted")]
+        if backend::planted::HANG_UP.get() {
+            return Err(Ended::Broken);
+        }
+        if state_lost || is_out {
+            // A transaction, a lock or a variable went with the connection: a client that went on
+            // would not know.
+            return Err(Ended::Told(complaint));
+        }
+        Ok(complaint)
+    }
+
+    /// Waits as long as a rule's `delay` or `mysql-default_query_delay` asks for.
+    pub(crate) async fn wait_as_asked(
+        &mut self,
+        job: &Job<'_>,
+    ) -> Result<ControlFlow<Told>, Ended> {
+        let usual = job.epoch.snapshot.variables.mysql_default_query_delay;
+        let delay = job.plan.delay_ms.map_or(usual, u64::from);
+        if delay == 0 || job.stays {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let rt = self.core.rt.clone();
+        let pause = rt.sleep(Duration::from_millis(delay));
+        self.pause_while_wanted(pause).await
+    }
+
+    /// Waits for this before the statement goes on. Who leaves or is told to end does not wait.
+    pub(crate) async fn pause_while_wanted(
+        &mut self,
+        pause: impl Future<Output = ()>,
+    ) -> Result<ControlFlow<Told>, Ended> {
         let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
-        match rt::select(self.core.rt.sleep(delay), gone).await {
+        match rt::select(pause, gone).await {
             Either::Left(()) => return Ok(ControlFlow::Continue(())),
             Either::Right(Either::Left(())) => return Err(Ended::Gone),
             Either::Right(Either::Right(())) if self.entry.killed.get() => {
-                return Err(Ended::Told(interrupted()));
+                return Err(Ended::Told(Complaint::interrupted()));
             }
             Either::Right(Either::Right(())) => {}
         }
-        self.refuse(&interrupted()).await?;
+        self.refuse(&Complaint::interrupted()).await?;
         Ok(ControlFlow::Break(Told::default()))
     }
 
@@ -155,136 +187,189 @@ impl Session {
             tracking: self.tracking(job),
             snapshot: &job.epoch.snapshot,
             new_connection: job.plan.new_connection,
+            must_see: self.must_see(job.plan),
             like: None,
+            executes: match job.what {
+                What::Execute(execution) => Some(execution.for_choice()),
+                _ => None,
+            },
         }
     }
 
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
-        self.read_back_elsewhere(hostgroup, job).await?;
-        if !self.held.is_empty() {
-            let asked = Box::pin(self.ask_id_elsewhere(job)).await;
-            asked.map_err(|(why, state_lost)| Trouble {
-                why,
-                answered: false,
-                whole: false,
-                state_lost,
-            })?;
+        if !job.usual {
+            if !self.held.is_empty() {
+                Box::pin(self.remember_elsewhere(job)).await?;
+            }
+            self.leave_cut_off_for(job)?;
         }
-        self.leave_cut_off_for(job)?;
         let mut backend = match self.held.take(hostgroup) {
             Some(backend) => backend,
             None => match self.core.pools.at_once(&self.want(job)) {
                 Some(backend) => backend,
-                None => self.wait_for_one(job).await?,
+                None => {
+                    let since = self.core.rt.now();
+                    let backend = self.wait_for_one(job).await?;
+                    self.mark(Mark::Waited(since));
+                    backend
+                }
             },
         };
         self.entry.works_on(hostgroup, &backend);
+        if !job.usual && self.must_see(job.plan).is_some() {
+            backend.place().is_seen_at();
+        }
         let kept = backend.holds;
-        let result = self.on(&mut backend, job).await;
+        let usual = job.usual && self.is_usual_there(&backend, job);
+        let result = match usual {
+            true => match self.ask_usual(&mut backend, job).await {
+                Err(Trouble {
+                    why: Failed::Stale, ..
+                }) => Box::pin(self.on(&mut backend, job, false)).await,
+                done => done,
+            },
+            false => self.on_with_room(&mut backend, job).await,
+        };
         match result {
+            Ok(told) if usual => {
+                if let ControlFlow::Continue(backend) = self.settle_usual(hostgroup, backend) {
+                    let settled = Box::pin(self.settle(job, hostgroup, backend)).await;
+                    settled.map_err(Trouble::behind)?;
+                }
+                Ok(told)
+            }
             Ok(told) => {
+                if job.class.leaves.intersects(Leaves::DATABASE) {
+                    self.core.forget_schemas();
+                }
                 let settled = self.settle(job, hostgroup, backend).await;
                 settled.map_err(Trouble::behind)?;
                 Ok(told)
             }
-            Err((why, answered)) => {
-                // A server that refuses to take a state is still there, and idle; so is one that
-                // was not told the statement yet.
-                let alive = backend.idle == Idle::Proven
-                    && matches!(
-                        why,
-                        Failed::Unsent
-                            | Failed::Backend(
-                                BackendFailed::Sync { .. }
-                                    | BackendFailed::Kept
-                                    | BackendFailed::ReadsOtherwise
-                            )
-                    );
-                if alive && !kept.is_empty() {
-                    // What would have run in another schema did not.
-                    backend.strays_no_more();
-                    // What held it may have been asked for by now.
-                    if backend.holds.is_empty() {
-                        self.core.pools.release(backend);
-                    } else {
-                        self.held.put(hostgroup, backend);
-                    }
-                    return Err(Trouble::before(why));
-                }
-                if !matches!(
-                    why,
-                    Failed::Unsent
-                        | Failed::Backend(
-                            BackendFailed::Sync { .. }
-                                | BackendFailed::Kept
-                                | BackendFailed::ReadsOtherwise
-                                | BackendFailed::Unfit
-                        )
-                ) {
-                    // Whatever came was not learnt, and a KILL may be on its way, even if the
-                    // answer had ended: it is nobody's any more.
-                    backend.idle = Idle::Doubtful;
-                    self.may_write_yet();
-                }
-                if kept.has(Hold::FoundRows) {
-                    self.keep_found_rows(None);
-                }
-                if matches!(&why, Failed::Backend(failed) if failed.is_sandbox()) {
-                    // It stays one when the user has a new password.
-                    backend.retire();
-                }
-                self.core.pools.release(backend);
-                if kept.has(Hold::Diagnostics) {
-                    self.lose_warnings();
-                }
-                Err(Trouble {
-                    why,
-                    answered,
-                    whole: false,
-                    state_lost: !alive && kept.carry_state(),
-                })
-            }
+            Err(trouble) => Err(self.part_in_trouble(hostgroup, backend, kept, trouble)),
         }
+    }
+
+    /// Parts with a connection on which a statement has failed, or keeps it. `kept`: what held it
+    /// before.
+    fn part_in_trouble(
+        &mut self,
+        hostgroup: u32,
+        mut backend: Box<Backend>,
+        kept: Holds,
+        trouble: Trouble,
+    ) -> Trouble {
+        let why = &trouble.why;
+        self.have_it_looked_at(&backend, why);
+        let alive = backend.idle == Idle::Proven && why.leaves_it_alive();
+        if alive && !kept.is_empty() {
+            // What would have run in another schema did not.
+            backend.strays_no_more();
+            // What held it may have been asked for by now.
+            self.held
+                .keep_or_release(hostgroup, backend, &self.core.pools);
+            return trouble;
+        }
+        if !why.leaves_it_alive() && !matches!(why, Failed::Backend(BackendFailed::Unfit)) {
+            // Whatever came was not learnt, and a KILL may be on its way, even if the answer had
+            // ended: it is nobody's any more.
+            backend.idle = Idle::Doubtful;
+            self.may_write_yet();
+        }
+        self.lose_memories(kept);
+        self.core.pools.release(backend);
+        trouble.losing(!alive && kept.carry_state())
+    }
+
+    /// A statement must find what was set, and the id of what was inserted, on connections that are
+    /// kept for other hostgroups.
+    async fn remember_elsewhere(&mut self, job: &Job<'_>) -> Result<(), Trouble> {
+        if !job.class.reads.intersects(Reads::WARNINGS) {
+            let whom = Whom::Command {
+                limit_ms: self.limit_ms(job),
+                answered: false,
+            };
+            let read = self.read_back_elsewhere(Some(job.plan.hostgroup()), whom);
+            read.await?;
+        }
+        self.ask_id_elsewhere(job).await
     }
 
     /// A connection that is not there at once.
     async fn wait_for_one(&mut self, job: &Job<'_>) -> Result<Box<Backend>, Trouble> {
         if !self.held.is_empty() {
             let spared = Box::pin(self.give_back_what_is_spare(job)).await;
-            spared.map_err(|(why, state_lost)| Trouble {
-                why,
-                answered: false,
-                whole: false,
-                state_lost,
-            })?;
+            spared?;
         }
         loop {
             let want = self.want(job);
             // Who leaves or is told to end leaves the line, too, and so does who loses a connection
             // that is kept.
             let gone = rt::select(self.client.socket().closed(), self.told_while_waiting());
-            match rt::select(Box::pin(self.core.pools.acquire(&want)), gone).await {
+            match rt::select(Box::pin(self.acquire(job, &want)), gone).await {
                 Either::Left(backend) => {
-                    return backend.map_err(|failure| Trouble::before(Failed::Backend(failure)));
+                    return backend.map_err(Trouble::from);
                 }
-                Either::Right(Either::Left(())) => return Err(Trouble::before(Failed::Client)),
+                Either::Right(Either::Left(())) => return Err(Failed::Client.into()),
                 Either::Right(Either::Right(())) => {}
             }
             if self.entry.killed.get() || self.entry.interrupted.get() {
-                return Err(Trouble::before(Failed::Killed));
+                return Err(Failed::Killed.into());
             }
             self.leave_cut_off_for(job)?;
         }
     }
 
+    /// A connection; or that nobody serves, if the statement may go elsewhere then.
+    async fn acquire(&self, job: &Job<'_>, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
+        let (pools, hostgroup) = (&self.core.pools, want.hostgroup);
+        if !job.may_go_elsewhere() {
+            return pools.acquire(want).await;
+        }
+        let nobody = pools.until_nobody_serves(hostgroup, want.must_see);
+        match rt::select(pools.acquire(want), nobody).await {
+            Either::Left(backend) => backend,
+            Either::Right(()) => Err(BackendFailed::NobodyServes { hostgroup }),
+        }
+    }
+
+    /// Whether the statement goes on in spite of this failure: elsewhere, or when there is a writer.
+    async fn goes_on(
+        &mut self,
+        job: &Job<'_>,
+        failure: &BackendFailed,
+        demoted: &mut Option<Instant>,
+    ) -> Result<Waited, Ended> {
+        match failure {
+            BackendFailed::NobodyServes { .. } => {
+                self.forward_elsewhere(job).await.map(Waited::Told)
+            }
+            BackendFailed::ReadOnly { .. } => self.wait_for_a_writer(job, demoted).await,
+            _ => Ok(Waited::InVain),
+        }
+    }
+
+    /// Where somebody serves; or where it was, for as long as it waits there.
+    async fn forward_elsewhere(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
+        let mut plan = job.plan.clone();
+        self.go_where_somebody_serves(job.epoch, job.class, &mut plan);
+        let job = Job {
+            plan: &plan,
+            stays: true,
+            usual: false,
+            ..*job
+        };
+        self.forward(&job).await
+    }
+
     /// Closes what is cut off. Nobody else knows warnings that went with it.
     fn leave_cut_off_for(&mut self, job: &Job<'_>) -> Result<(), Trouble> {
         if self.leave_cut_off() {
-            return Err(Trouble::cut_off());
+            return Err(Trouble::from(BackendFailed::CutOff).losing(true));
         }
         if self.asks_for_lost_warnings(job) {
-            return Err(Trouble::before(Failed::Backend(BackendFailed::CutOff)));
+            return Err(BackendFailed::CutOff.into());
         }
         Ok(())
     }
@@ -298,46 +383,67 @@ impl Session {
         }
     }
 
-    /// On this connection: state, command, answer, and what is to be learnt from it.
-    async fn on(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<Told, (Failed, bool)> {
+    /// On this connection; once more, if its server had no room for another prepared statement.
+    async fn on_with_room(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+    ) -> Result<Told, Trouble> {
+        match self.on(backend, job, true).await {
+            Err(trouble) if trouble.heard == Heard::Nothing => {
+                if Box::pin(self.make_room(backend, job, &trouble.why)).await? {
+                    Box::pin(self.on(backend, job, false)).await
+                } else {
+                    Err(trouble)
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// State, command, answer, and what is to be learnt from it. `first`: there may be another try.
+    async fn on(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        first: bool,
+    ) -> Result<Told, Trouble> {
         let limit_ms = self.limit_ms(job);
         let mut stale_allowed = match job.what {
             What::Execute(_) | What::Dynamic(_) => !runs_others(job.class),
             _ => false,
         };
-        let given = self.names_to_give(job);
-        let untold = backend.unreported == Unreported::Change;
+        let mut given = self.names_to_give(job);
+        let untold = backend.local.unreported == Unreported::Change;
         loop {
             // What a name is prepared under would be set over what nobody has asked for yet.
             let unread = !given.is_empty() && backend.holds.has(Hold::Unread);
             if unread || !self.is_ready(backend, job) {
                 Box::pin(self.make_ready(backend, job))
                     .await
-                    .map_err(|why| before_it(why, untold))?;
+                    .map_err(|why| Trouble::before_the_command(why, untold))?;
             }
             // A server that wants a new password first says so to the statement.
             if !given.is_empty() && !backend.holds.has(Hold::ExpiredPassword) {
-                if backend.unreported != Unreported::Nothing {
+                if backend.local.unreported != Unreported::Nothing {
                     // What we prepare would be told it, and what it tells of is asked for: it would
                     // be set over.
                     Box::pin(self.read_back(backend, limit_ms, false))
                         .await
-                        .map_err(|why| before_it(why, untold))?;
+                        .map_err(|why| Trouble::before_the_command(why, untold))?;
                 }
-                Box::pin(self.give_names(backend, job, &given))
+                Box::pin(self.give_names(backend, job, &mut given))
                     .await
-                    .map_err(|why| before_it(why, untold))?;
+                    .map_err(|why| Trouble::before_the_command(why, untold))?;
                 // They were prepared in the schemas and modes that they mean.
                 if !self.is_ready(backend, job) {
                     Box::pin(self.make_ready(backend, job))
                         .await
-                        .map_err(|why| before_it(why, untold))?;
+                        .map_err(|why| Trouble::before_the_command(why, untold))?;
                 }
             }
-            self.is_read_alike(backend, job)
-                .await
-                .map_err(|why| (why, false))?;
-            let alone = self.entry.counted.get()
+            self.is_read_alike(backend, job).await?;
+            let alone = !self.remembered.uncounted.get()
                 && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             let knows = Knows {
                 row_count: alone,
@@ -346,12 +452,9 @@ impl Session {
                 last_gtid: self.leaves_last_gtid(backend),
                 kept: backend.holds.has(Hold::NotAllowed),
             };
-            backend.knew_found_rows = knows.found_rows;
+            backend.lease.knew_found_rows = knows.found_rows;
             backend.serves(self.life);
-            let asked = self
-                .command_for(backend, job, knows)
-                .await
-                .map_err(|why| (why, false))?;
+            let asked = self.command_for(backend, job, knows).await?;
             let Asked {
                 command,
                 expect,
@@ -360,7 +463,7 @@ impl Session {
             } = asked;
             let held = backend.holds;
             // The answer tells of a statement before, too.
-            let tells_of_before = backend.unreported == Unreported::Change;
+            let tells_of_before = backend.local.unreported == Unreported::Change;
             backend.holds.before(job.class);
             self.hold_for_routines(backend, job, held);
             self.draw(backend, job);
@@ -375,17 +478,16 @@ impl Session {
             {
                 backend.look_at_answer();
             }
+            self.look_for_values(backend, job);
             if job.class.multi {
                 // Its parts are not looked at one by one.
                 backend.holds.add(Hold::UnknownState);
             }
-            let sent = last_seq(command.len());
+            let sent = packet::last_seq_of_framed(command.len());
             if command.len() as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
                 backend.retire();
             }
-            self.send(backend, Chunk::from(command), limit_ms)
-                .await
-                .map_err(|why| (why, false))?;
+            self.send(backend, Chunk::from(command), limit_ms).await?;
             // What fails halfway leaves nobody sure of what the client was told.
             let (outline, columns) = told_before(job.what);
             let ask = Ask {
@@ -393,8 +495,12 @@ impl Session {
                 sent,
                 shown,
                 limit_ms,
-                withhold_stale: executed.filter(|_| stale_allowed),
-                rows_max: job.plan.rows_max,
+                withhold: Withhold {
+                    stale: executed.filter(|_| stale_allowed),
+                    crowd: first && only_prepares(job),
+                    demoted: self.may_wait_for_a_writer(backend, job),
+                },
+                rows_max: job.plan.rows_max(),
                 rows_before: 0,
                 per_second: job
                     .epoch
@@ -434,7 +540,7 @@ impl Session {
                         }
                         _ => {}
                     }
-                    backend.undisturbed = Some(self.entry.statement.get());
+                    backend.local.undisturbed = Some(self.entry.statement.get());
                     let told = self.learn(backend, job, &reply, executed);
                     if let (What::Execute(execution), Some(executed), Outcome::Err { .. }) =
                         (job.what, executed, reply.response().outcome())
@@ -450,23 +556,13 @@ impl Session {
                     doubt_interrupted(backend);
                     return Ok(told);
                 }
-                Err((Failed::Stale, _)) => {
+                Err(Trouble {
+                    why: Failed::Stale, ..
+                }) => {
                     // The server has lost the statement, or cannot bring it up to date: prepared
                     // anew, once.
                     stale_allowed = false;
-                    if let What::Execute(execution) = job.what {
-                        execution.outline.set(outline);
-                    }
-                    // The client does not know of the error, and the server does: its counts are
-                    // that one's.
-                    (backend.undisturbed, backend.finder) = (None, None);
-                    (backend.warnings_left, backend.others_warnings) = (true, true);
-                    if matches!(job.what, What::Dynamic(_)) {
-                        backend.has_failed(Unreported::Noise);
-                    }
-                    if let Some(executed) = executed {
-                        executed.is_stale(backend);
-                    }
+                    self.is_stale(backend, job, executed, outline);
                 }
                 Err(failed) => return Err(failed),
             }
@@ -482,7 +578,9 @@ impl Session {
     ) -> Result<(), Failed> {
         let v = &job.epoch.snapshot.variables;
         let group = job.epoch.snapshot.servers.hostgroup(hostgroup);
-        let allowed = v.mysql_multiplexing && group.is_none_or(|group| group.attributes.multiplex);
+        let allowed = v.mysql_multiplexing
+            && !self.is_relayed()
+            && group.is_none_or(|group| group.attributes.multiplex);
         match job.plan.multiplex {
             Some(0) => backend.holds.add(Hold::NotAllowed),
             Some(1) if allowed => backend.holds.remove(Hold::NotAllowed),
@@ -495,28 +593,27 @@ impl Session {
             && backend
                 .holds
                 .are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
-            && backend.unreported == Unreported::Nothing
+            && backend.local.unreported == Unreported::Nothing
             && backend.doubts_locks()
         {
-            let asked =
-                Box::pin(self.prepared_for(self.limit_ms(job), backend.ask_locks(), true)).await;
+            let how = Asking::behind_a_statement(self.limit_ms(job));
+            let asked = Box::pin(self.ask_for(&mut backend, &[&locks::MEMORY], how)).await;
             if asked.is_err() {
                 self.core.pools.release(backend);
-                return asked;
+                return asked.map(drop);
             }
         }
-        backend.wait_for_silence(self.core.rt.now(), insert_id::SILENT);
+        backend.wait_for_silence(self.core.rt.now(), lingers::SILENT);
         self.count_down_insert_id(job, &mut backend);
-        if backend.unreported != Unreported::Nothing
+        if backend.local.unreported != Unreported::Nothing
             && backend.idle == Idle::Proven
             && backend.holds.is_empty()
         {
-            let noise = backend.unreported == Unreported::Noise;
+            let noise = backend.local.unreported == Unreported::Noise;
             let heard = Box::pin(self.hear(&mut backend, self.limit_ms(job), true)).await;
             if heard.is_err() {
                 // What it has changed is not known there.
-                backend.idle = Idle::Doubtful;
-                self.core.pools.release(backend);
+                self.core.pools.abandon(backend);
                 // Of what has not changed nothing is lost.
                 return heard.or_else(|why| {
                     if noise && matches!(why, Failed::Backend(_)) {
@@ -532,8 +629,7 @@ impl Session {
             let asked = Box::pin(self.ask_of_set(&mut backend, self.limit_ms(job))).await;
             if asked.is_err() {
                 // Nobody knows any more what was set there.
-                backend.idle = Idle::Doubtful;
-                self.core.pools.release(backend);
+                self.core.pools.abandon(backend);
                 return asked;
             }
         }
@@ -542,145 +638,25 @@ impl Session {
         }
         if v.mysql_connection_delay_multiplex_ms > 0 {
             backend.holds.add(Hold::Delay);
-            backend.delayed_until = Some(
+            backend.lease.delayed_until = Some(
                 self.core.rt.now() + Duration::from_millis(v.mysql_connection_delay_multiplex_ms),
             );
         }
         if backend.idle == Idle::Proven {
-            if backend.holds.is_empty() {
-                self.core.pools.release(backend);
-            } else {
-                self.held.put(hostgroup, backend);
-            }
+            let pools = &self.core.pools;
+            self.held.keep_or_release(hostgroup, backend, pools);
             return Ok(());
         }
         // The server has said something after its answer: it ends the connection, and what the
         // session has there goes with it.
         let kept = backend.holds;
-        if kept.has(Hold::FoundRows) {
-            self.keep_found_rows(None);
-        }
+        self.lose_memories(kept);
         self.core.pools.release(backend);
-        if kept.has(Hold::Diagnostics) {
-            self.lose_warnings();
-        }
         if kept.carry_state() {
             Err(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)))
         } else {
             Ok(())
         }
-    }
-
-    /// A statement that goes elsewhere must find what was set on connections that are held.
-    async fn read_back_elsewhere(&mut self, hostgroup: u32, job: &Job<'_>) -> Result<(), Trouble> {
-        if self.held.is_empty() || job.class.reads.intersects(Reads::WARNINGS) {
-            return Ok(());
-        }
-        for other in self.held.unread() {
-            if other == hostgroup {
-                continue;
-            }
-            let Some(mut backend) = self.held.take(other) else {
-                continue;
-            };
-            self.entry.works_on(other, &backend);
-            match Box::pin(self.read_back(&mut backend, self.limit_ms(job), false)).await {
-                Ok(()) if backend.holds.is_empty() => self.core.pools.release(backend),
-                Ok(()) => self.held.put(other, backend),
-                Err(Failed::Unsent) => {
-                    self.held.put(other, backend);
-                    return Err(Trouble::before(Failed::Unsent));
-                }
-                Err(why) => {
-                    backend.idle = Idle::Doubtful;
-                    self.core.pools.release(backend);
-                    return Err(Trouble {
-                        why,
-                        answered: false,
-                        whole: false,
-                        state_lost: true,
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether it runs statements of its own: when it fails, some of them may be done.
-fn runs_others(class: &sql::Class<'_>) -> bool {
-    class.multi
-        || class.command == CommandCounter::Call
-        || class
-            .leaves
-            .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
-}
-
-/// Number of the last packet of a command of so many bytes, its headers included.
-const fn last_seq(framed: usize) -> u8 {
-    (framed.saturating_sub(packet::HEADER_LEN) / (packet::MAX_PAYLOAD + packet::HEADER_LEN)) as u8
-}
-
-/// Why an attempt failed, and how far it had come.
-struct Trouble {
-    why: Failed,
-    /// The client has seen a part of the answer.
-    answered: bool,
-    /// It has all of it.
-    whole: bool,
-    /// The session's own state went with the connection.
-    state_lost: bool,
-}
-
-impl Trouble {
-    fn before(why: Failed) -> Self {
-        Self {
-            why,
-            answered: false,
-            whole: false,
-            state_lost: false,
-        }
-    }
-
-    /// The client has its answer, and something of its session is lost.
-    const fn behind(why: Failed) -> Self {
-        Self {
-            why,
-            answered: true,
-            whole: true,
-            state_lost: true,
-        }
-    }
-
-    /// With what the session had there.
-    const fn cut_off() -> Self {
-        Self {
-            why: Failed::Backend(BackendFailed::CutOff),
-            answered: false,
-            whole: false,
-            state_lost: true,
-        }
-    }
-}
-
-fn complaint_of(failure: &BackendFailed) -> Complaint {
-    let (code, sqlstate, words) = failure.to_client();
-    Complaint::with(code, sqlstate, words)
-}
-
-fn interrupted() -> Complaint {
-    Complaint::with(1317, "70100", "Query execution was interrupted")
-}
-
-/// What failed before a byte of the statement was sent, however much was said on the connection for
-/// it. `untold`: what a failed statement has changed was not asked for, and may be gone with the
-/// connection.
-fn before_it(why: Failed, untold: bool) -> (Failed, bool) {
-    match why {
-        Failed::Backend(BackendFailed::BrokeAfter(error)) if !untold => {
-            (Failed::Backend(BackendFailed::BrokeBefore(error)), false)
-        }
-        why => (why, false),
     }
 }
 
@@ -689,44 +665,5 @@ fn told_before(what: What<'_>) -> (Option<Outline>, Option<u16>) {
     match what {
         What::Execute(execution) => (execution.outline.take(), execution.known_columns()),
         _ => (None, None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_runs_other_statements_is_not_sent_again() {
-        let runs = |text: &str| runs_others(&sql::class(text.as_bytes()));
-        for text in [
-            "CALL p()",
-            "BEGIN NOT ATOMIC INSERT INTO t VALUES (1); EXECUTE s; END",
-            "EXECUTE IMMEDIATE 'CALL p()'",
-        ] {
-            assert!(runs(text), "{text}");
-        }
-        for text in [
-            "SELECT * FROM t WHERE a = ?",
-            "INSERT INTO t VALUES (?)",
-            "UPDATE t SET a = ?",
-        ] {
-            assert!(!runs(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_last_packet_of_a_framed_command_is_known() {
-        for len in [
-            1,
-            packet::MAX_PAYLOAD - 1,
-            packet::MAX_PAYLOAD,
-            packet::MAX_PAYLOAD + 1,
-            2 * packet::MAX_PAYLOAD,
-        ] {
-            let (mut framed, mut next) = (Vec::new(), 0);
-            packet::append(&mut framed, &mut next, &vec![0; len]);
-            assert_eq!(last_seq(framed.len()), next - 1, "{len}");
-        }
     }
 }

@@ -1,27 +1,30 @@
 //! From an accepted socket to a session: login, limits, and the first OK.
 
 use crate::answer::{self, Complaint};
+use crate::audit::Newcomer;
 use crate::certificate::unfit;
 use crate::core::{Core, Seat};
 use crate::epoch::Epoch;
 use crate::hosts::turned_away;
 use crate::packing;
+use crate::relayed::{self, LetIn, Refused};
 use crate::roster::Entry;
 use crate::session::Session;
 use crate::through::{self, Said, Through};
-use backend::Like;
-use bridge::Counter;
-use config::{Password, Variables, in_networks};
-use net::{Conn, Credential, Door, Found, Heard, LoginFailed, NetError};
+use backend::{Backend, Greeted, Like};
+use bridge::{Auditable, Counter};
+use config::{Password, User, Variables, in_networks};
+use net::{Conn, Credential, Door, Entered, Found, Heard, LoginFailed, NetError};
 use rt::{Address, Socket};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::auth::Plugin;
 use wire::frame::Algorithm;
 use wire::{caps, errors};
 
-/// What we offer to clients.
+/// Capabilities that we offer to clients.
 const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
     | caps::LONG_FLAG
@@ -57,7 +60,7 @@ fn claimed(epoch: &Epoch) -> [u32; 3] {
     [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
-/// What MySQL has of its own, and a MariaDB server does not offer.
+/// Returns the capabilities of MySQL's own, which a MariaDB server does not offer.
 fn of_mysql(epoch: &Epoch) -> caps::Caps {
     match epoch.claims_mariadb() {
         true => 0,
@@ -66,10 +69,10 @@ fn of_mysql(epoch: &Epoch) -> caps::Caps {
     }
 }
 
-/// What MariaDB has of its own: bulk execute, where all servers are known to have it; extended types
-/// of columns, which are left empty where a server has none; and that clients remember columns,
-/// which is between them and us. A greeting that has bits of MariaDB's
-/// own leaves out the one that stands for MySQL.
+/// Adds capabilities of MariaDB's own to those offered. Bulk execute is one, where all servers are
+/// known to have it. Extended types of columns are another, and are left empty where a server has
+/// none. The third is that clients remember columns, which is between them and us. A greeting that
+/// has bits of MariaDB's own leaves out the one that stands for MySQL.
 fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps {
     if !epoch.claims_mariadb() {
         return offered;
@@ -96,7 +99,7 @@ fn with_mariadbs(core: &Core, epoch: &Epoch, offered: caps::Caps) -> caps::Caps 
 /// its default no login works without; the rest have variables of their own, or are offered always.
 const MAY_BE_TAKEN_AWAY: caps::Caps = caps::FOUND_ROWS;
 
-/// What a login is checked against: the user's row; of a name that nobody has, somebody's.
+/// Returns what a login is checked against: the user's row; of a name that nobody has, somebody's.
 pub(crate) fn found(core: &Core, user: &str) -> Found {
     let users = &core.epoch().snapshot.users;
     if let Some(row) = users.frontend(user) {
@@ -138,6 +141,47 @@ fn local_of(socket: &Socket) -> (String, u16) {
     }
 }
 
+/// Returns the door with what the greeting of session `id` says.
+fn door(core: &Core, epoch: &Epoch, id: u32) -> Door {
+    let v = &epoch.snapshot.variables;
+    let mut random = [0; 20];
+    for piece in random.chunks_mut(8) {
+        piece.copy_from_slice(&core.rt.random().to_le_bytes()[..piece.len()]);
+    }
+    let deprecate = if v.mysql_enable_client_deprecate_eof {
+        caps::DEPRECATE_EOF
+    } else {
+        0
+    };
+    let files = if v.mysql_enable_load_data_local_infile {
+        caps::LOCAL_FILES
+    } else {
+        0
+    };
+    let collation = default_collation(v);
+    Door {
+        server_version: v.mysql_server_version.to_string(),
+        thread_id: id,
+        caps: with_mariadbs(
+            core,
+            epoch,
+            OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities)
+                | of_mysql(epoch)
+                | deprecate
+                | files
+                | packing::offered(v),
+        ),
+        charset: u8::try_from(collation).unwrap_or(33),
+        plugin: preferred_plugin(v),
+        nonce: wire::auth::nonce(random),
+        tls: if v.mysql_have_ssl {
+            core.acceptor()
+        } else {
+            None
+        },
+    }
+}
+
 /// The session of a client that is allowed in; `None` after it was told why not.
 pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let mut client = client_of(&socket);
@@ -169,42 +213,18 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         .await;
         return None;
     };
+    let greeted = match Box::pin(relayed::greeted(core, &epoch, &conn)).await {
+        Ok(greeted) => greeted,
+        Err(complaint) => {
+            core.tally.up(Counter::ClientConnectionsAborted);
+            refuse(core, conn, 0, &complaint).await;
+            return None;
+        }
+    };
     let id = core.next_session_id();
-    let mut random = [0; 20];
-    for piece in random.chunks_mut(8) {
-        piece.copy_from_slice(&core.rt.random().to_le_bytes()[..piece.len()]);
-    }
-    let deprecate = if v.mysql_enable_client_deprecate_eof {
-        caps::DEPRECATE_EOF
-    } else {
-        0
-    };
-    let files = if v.mysql_enable_load_data_local_infile {
-        caps::LOCAL_FILES
-    } else {
-        0
-    };
-    let collation = default_collation(v);
-    let door = Door {
-        server_version: v.mysql_server_version.to_string(),
-        thread_id: id,
-        caps: with_mariadbs(
-            core,
-            &epoch,
-            OFFERED & !(MAY_BE_TAKEN_AWAY & !v.mysql_server_capabilities)
-                | of_mysql(&epoch)
-                | deprecate
-                | files
-                | packing::offered(v),
-        ),
-        charset: u8::try_from(collation).unwrap_or(33),
-        plugin: preferred_plugin(v),
-        random,
-        tls: if v.mysql_have_ssl {
-            core.acceptor()
-        } else {
-            None
-        },
+    let door = match &greeted {
+        Some(greeted) => relayed::door(door(core, &epoch, id), &epoch, greeted.greeting()),
+        None => door(core, &epoch, id),
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
     let mut named = None;
@@ -216,46 +236,16 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             .is_some_and(|ip| core.turns_away(ip))
     };
     let hear: Option<Heard<'_>> = if trusted { Some(&mut hear) } else { None };
-    let login = net::welcome(&mut conn, &door, hear, |user| found(core, user));
+    let login = logs_in(core, &epoch, &mut conn, (&door, hear), greeted);
     let outcome = core.rt.timeout(limit, login).await;
     if let Some(at) = named {
         client = (at.ip().to_string(), at.port());
     }
     let address = named.map(|at| at.ip()).or(peer);
-    let mut entered = match outcome {
-        Ok(Ok(entered)) => entered,
-        Ok(Err(LoginFailed::Denied {
-            user,
-            with_password,
-        })) => {
-            core.tally.up(Counter::AccessDeniedWrongPassword);
-            core.tally.up(Counter::ClientConnectionsAborted);
-            core.login_failed(address);
-            let complaint = denied(&user, &client.0, with_password);
-            refuse_next(core, conn, &complaint).await;
-            return None;
-        }
-        Ok(Err(LoginFailed::TurnedAway)) => {
-            refuse_next(core, conn, &turned_away(&client.0)).await;
-            return None;
-        }
-        Ok(Err(LoginFailed::Net(error))) => {
-            core.tally.up(Counter::ClientConnectionsAborted);
-            // Who only looks whether somebody is here is none who tries.
-            core.login_failed(address.filter(|_| conn.bytes().0 > 0));
-            if let NetError::Malformed(what) = &error {
-                core.tally.up(Counter::UnexpectedFrontendPackets);
-                core.note_seldom(&format!(
-                    "a client of {} was turned away: {}",
-                    client.0, what.what
-                ));
-                refuse_next(
-                    core,
-                    conn,
-                    &Complaint::new(errors::HANDSHAKE, what.to_string()),
-                )
-                .await;
-            }
+    let (mut entered, at_server) = match outcome {
+        Ok(Ok(came)) => came,
+        Ok(Err(refused)) => {
+            is_not_in(core, conn, id, refused, (&client, &local), address).await;
             return None;
         }
         Err(_late) => {
@@ -264,32 +254,37 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             return None;
         }
     };
+    let named = (&*entered.login.user, entered.login.database.as_deref());
+    let who = Newcomer::new(core, id, named, (&client, &local), conn.is_tls());
     // It may have been loaded while the client thought about its password.
     let epoch = core.epoch();
     let v = &epoch.snapshot.variables;
-    let Some(user) = epoch.snapshot.users.frontend(&entered.login.user).cloned() else {
+    let (own, backend) = at_server.unzip();
+    let row = || epoch.snapshot.users.frontend(&entered.login.user).cloned();
+    let Some(user) = own.or_else(row) else {
         core.tally.up(Counter::AccessDeniedWrongPassword);
         core.tally.up(Counter::ClientConnectionsAborted);
-        refuse_next(core, conn, &denied(&entered.login.user, &client.0, true)).await;
+        let complaint = denied(&entered.login.user, &client.0, true);
+        refuse_newcomer(core, conn, who, &complaint).await;
         return None;
     };
     if let Some(complaint) = unfit(core, &user, &conn) {
         core.tally.up(Counter::ClientConnectionsAborted);
         core.login_failed(address);
-        refuse_next(core, conn, &complaint).await;
+        refuse_newcomer(core, conn, who, &complaint).await;
         return None;
     }
     let algorithm = Algorithm::agreed(entered.login.caps);
     if algorithm.is_none() && packing::is_required(v) {
         core.tally.up(Counter::ClientConnectionsAborted);
-        refuse_next(core, conn, &packing::missing()).await;
+        refuse_newcomer(core, conn, who, &packing::missing()).await;
         return None;
     }
     match known_charset(core, v, &client, entered.login.charset) {
         Ok(known) => entered.login.charset = known,
         Err(complaint) => {
             core.tally.up(Counter::ClientConnectionsAborted);
-            refuse_next(core, conn, &complaint).await;
+            refuse_newcomer(core, conn, who, &complaint).await;
             return None;
         }
     }
@@ -299,57 +294,50 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             "User '{}' has exceeded the 'max_user_connections' resource (current value: {})",
             user.username, user.max_connections
         );
-        refuse_next(core, conn, &Complaint::with(1226, "42000", words)).await;
+        refuse_newcomer(core, conn, who, &Complaint::with(1226, "42000", words)).await;
         return None;
     };
     core.login_succeeded(address);
     let entry = Rc::new(Entry::new(id, client, core.rt.now()));
-    core.roster.add(entry.clone());
-    let mut through = None;
-    if user.fast_forward {
-        let login = &entered.login;
-        let database = login.database.as_deref().or(user.default_schema.as_deref());
-        let like = Like {
+    core.enrol(entry.clone());
+    let login = &entered.login;
+    let named = login.database.as_deref();
+    let database = named.or(user.default_schema.as_deref());
+    let said = Said {
+        user: &user,
+        secret: &entered.secret,
+        collation: login.charset,
+        attributes: &login.attributes,
+        like: Like {
             caps: login.caps,
             database,
-        };
-        let said = Said {
-            user: &user,
-            secret: &entered.secret,
-            collation: login.charset,
-            attributes: &login.attributes,
-            like,
-        };
-        match Box::pin(through::open(
-            core,
-            &epoch,
-            &conn,
-            &entry,
-            &said,
-            entry.told_to_end(),
-        ))
-        .await
-        {
-            Ok(backend) => through = backend.map(Through::new),
-            Err(complaint) => {
-                core.session_ended(id);
-                core.tally.up(Counter::ClientConnectionsAborted);
-                refuse_next(core, conn, &complaint).await;
-                return None;
-            }
+        },
+    };
+    let opened = if user.fast_forward {
+        let told = entry.told_to_end();
+        Box::pin(through::open(core, &epoch, &conn, &entry, &said, told))
+            .await
+            .map(|backend| backend.map(Through::new))
+    } else if backend.is_some() {
+        Ok(None)
+    } else {
+        Box::pin(core.has_schema(&epoch, &entry, &said, named))
+            .await
+            .map(|()| None)
+    };
+    let through = match opened {
+        Ok(through) => through,
+        Err(complaint) => {
+            core.session_ended(id);
+            core.tally.up(Counter::ClientConnectionsAborted);
+            refuse_newcomer(core, conn, who, &complaint).await;
+            return None;
         }
-    }
+    };
     let mut payload = Vec::with_capacity(16);
     // Servers tell who comes in which schema that is, and so do we: C's library goes back there
     // when it connects anew.
-    let schema = wire::track::schema(
-        entered
-            .login
-            .database
-            .as_deref()
-            .or(user.default_schema.as_deref())
-            .unwrap_or(""),
-    );
+    let schema = wire::track::schema(database.unwrap_or(""));
     let first = wire::ok::Ok {
         affected: 0,
         insert_id: 0,
@@ -372,7 +360,86 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     let seats: [Seat; 2] = [seat, user_seat];
     let mut session = Session::new(core.clone(), conn, entered, user, entry, local, seats);
     session.through = through;
+    if let Some(backend) = backend {
+        session.keeps_login(backend);
+    }
+    session.audit(Auditable::ConnectOk, None);
     Some(session)
+}
+
+/// A client that is in: if a server has let it in, as whom, and on which connection.
+type In = (Entered, Option<(Arc<User>, Box<Backend>)>);
+
+/// The login, here or at the server that has greeted.
+async fn logs_in(
+    core: &Core,
+    epoch: &Epoch,
+    conn: &mut Conn,
+    (door, hear): (&Door, Option<Heard<'_>>),
+    greeted: Option<Greeted>,
+) -> Result<In, Refused> {
+    let Some(greeted) = greeted else {
+        let login = net::welcome(conn, door, hear, |user| found(core, user)).await;
+        return login.map(|entered| (entered, None)).map_err(Refused::Ours);
+    };
+    let entering = relayed::enter(core, epoch, conn, (door, hear), greeted);
+    let LetIn {
+        entered,
+        user,
+        backend,
+    } = Box::pin(entering).await?;
+    Ok((entered, Some((user, backend))))
+}
+
+/// Counts, and tells, why a client is not in. `address` is the one that it came from.
+async fn is_not_in(
+    core: &Core,
+    conn: Conn,
+    id: u32,
+    refused: Refused,
+    (client, local): (&(String, u16), &(String, u16)),
+    address: Option<IpAddr>,
+) {
+    let (user, complaint) = match refused {
+        Refused::Ours(LoginFailed::Denied {
+            user,
+            with_password,
+        }) => {
+            let complaint = denied(&user, &client.0, with_password);
+            (user, complaint)
+        }
+        Refused::There(complaint, user) => (user, complaint),
+        Refused::Ours(LoginFailed::TurnedAway) => {
+            return refuse_next(core, conn, &turned_away(&client.0)).await;
+        }
+        Refused::Ours(LoginFailed::Net(error)) => {
+            core.tally.up(Counter::ClientConnectionsAborted);
+            // Who only looks whether somebody is here is none who tries.
+            core.login_failed(address.filter(|_| conn.bytes().0 > 0));
+            if let NetError::Malformed(what) = &error {
+                turn_away(core, conn, &client.0, what).await;
+            }
+            return;
+        }
+    };
+    core.tally.up(Counter::ClientConnectionsAborted);
+    if complaint.code == errors::ACCESS_DENIED.number {
+        core.tally.up(Counter::AccessDeniedWrongPassword);
+        core.login_failed(address);
+    }
+    let who = Newcomer::new(core, id, (&user, None), (client, local), conn.is_tls());
+    refuse_newcomer(core, conn, who, &complaint).await;
+}
+
+/// Tells a client, and an operator, that what it says makes no sense.
+async fn turn_away(core: &Core, conn: Conn, client: &str, what: &wire::Malformed) {
+    core.tally.up(Counter::UnexpectedFrontendPackets);
+    core.note_seldom(&format!(
+        "a client of {client} was turned away: {}",
+        what.what
+    ));
+    let complaint = Complaint::new(errors::HANDSHAKE, what.to_string());
+    refuse_next(core, conn, &complaint).await;
 }
 
 /// The collation that a client gets for the one that it asks for, by
@@ -453,6 +520,12 @@ async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
     if let Ok(Ok(())) = told {
         conn.dismiss(&core.rt).await;
     }
+}
+
+/// As [`refuse_next`], and the audit log hears of it.
+async fn refuse_newcomer(core: &Core, conn: Conn, who: Newcomer, complaint: &Complaint) {
+    who.refuse(core, complaint);
+    refuse_next(core, conn, complaint).await;
 }
 
 /// As the next packet of the login's dialogue.

@@ -1,6 +1,7 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
-use backend::{Backend, Hold, Holds, Unreported};
+use crate::memory;
+use backend::{Backend, Hold, Holds, Idle, Pools, Unreported};
 use rt::Instant;
 use sql::{Class, Leaves, Reads};
 
@@ -36,7 +37,8 @@ pub(crate) fn may_lock(backend: &Backend) -> bool {
         Hold::UnknownState,
         Hold::Untold,
     ];
-    locks.iter().any(|hold| backend.holds.has(*hold)) || backend.unreported != Unreported::Nothing
+    locks.iter().any(|hold| backend.holds.has(*hold))
+        || backend.local.unreported != Unreported::Nothing
 }
 
 /// Connections kept by a session.
@@ -51,6 +53,15 @@ impl Held {
 
     pub(crate) fn put(&mut self, hostgroup: u32, backend: Box<Backend>) {
         self.0.push((hostgroup, backend));
+    }
+
+    /// Keeps a connection for as long as anything holds it, and gives back one that nothing does.
+    pub(crate) fn keep_or_release(&mut self, hostgroup: u32, backend: Box<Backend>, pools: &Pools) {
+        if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+            self.put(hostgroup, backend);
+        } else {
+            pools.release(backend);
+        }
     }
 
     /// One of a server that is cut off.
@@ -117,19 +128,20 @@ impl Held {
     /// One that is like this.
     pub(crate) fn take_that(
         &mut self,
-        is: impl Fn(&Backend) -> bool,
+        is: impl Fn(u32, &Backend) -> bool,
     ) -> Option<(u32, Box<Backend>)> {
-        let at = self.0.iter().position(|(_, backend)| is(backend))?;
+        let at = self
+            .0
+            .iter()
+            .position(|(hostgroup, backend)| is(*hostgroup, backend))?;
         Some(self.0.swap_remove(at))
     }
 
-    /// One that only what it remembers of a statement keeps, and for long enough, or `at_once`.
-    pub(crate) fn take_due(&mut self, now: Instant, at_once: bool) -> Option<(u32, Box<Backend>)> {
-        self.take_that(|backend| {
-            backend
-                .lingers_until()
-                .is_some_and(|until| at_once || until <= now)
-        })
+    /// Those of which this is true are kept for no time any more.
+    pub(crate) fn end_delays(&mut self, is: impl Fn(&Backend) -> bool) {
+        for (_, backend) in self.0.iter_mut().filter(|(_, backend)| is(backend)) {
+            backend.holds.remove(Hold::Delay);
+        }
     }
 
     /// The id of an insert there is over, and not known.
@@ -140,7 +152,7 @@ impl Held {
             .filter(|(_, backend)| backend.holds.has(Hold::InsertId))
         {
             backend.holds.remove(Hold::InsertId);
-            backend.insert_id = None;
+            backend.lasting.insert_id = None;
         }
     }
 
@@ -161,7 +173,7 @@ impl Held {
     /// Whether a statement has left warnings on a connection of ours.
     pub(crate) fn warns(&self, statement: u32) -> bool {
         self.0.iter().any(|(_, backend)| {
-            backend.holds.has(Hold::Diagnostics) && backend.undisturbed == Some(statement)
+            backend.holds.has(Hold::Diagnostics) && backend.local.undisturbed == Some(statement)
         })
     }
 
@@ -170,12 +182,14 @@ impl Held {
     pub(crate) fn end_warnings(&mut self, statement: u32) -> bool {
         let mut found = false;
         for (_, backend) in &mut self.0 {
-            if backend.holds.has(Hold::Diagnostics) && backend.undisturbed != Some(statement) {
+            if backend.holds.has(Hold::Diagnostics) && backend.local.undisturbed != Some(statement)
+            {
                 backend.holds.remove(Hold::Diagnostics);
                 // What the statement that failed has changed is still to be told.
                 backend.holds.put(
                     Hold::Unread,
-                    backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing,
+                    backend.holds.has(Hold::Unread)
+                        || backend.local.unreported != Unreported::Nothing,
                 );
                 found = true;
             }
@@ -202,26 +216,13 @@ impl Held {
             .any(|(h, backend)| *h == hostgroup && backend.holds.has(hold))
     }
 
-    /// The hostgroups whose connection has this hold.
-    /// Where something was set that is still to be asked for, or may have been.
-    pub(crate) fn unread(&self) -> Vec<u32> {
-        let unread = |backend: &Backend| {
-            backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing
-        };
-        self.0
-            .iter()
-            .filter(|(_, backend)| unread(backend))
-            .map(|(hostgroup, _)| *hostgroup)
-            .collect()
-    }
-
     /// Whether a transaction is open, and not only announced by SET TRANSACTION.
     pub(crate) fn is_in_transaction(&self) -> bool {
         self.holds()
             .any(|hold| matches!(hold, Hold::Transaction | Hold::Xa))
     }
 
-    /// What servers say in their flags of the transactions that are open.
+    /// Returns the flags by which servers tell of the transactions that are open.
     pub(crate) fn transaction_flags(&self) -> u16 {
         self.0.iter().fold(0, |flags, (_, backend)| {
             flags | backend.holds.transaction_flags()
@@ -262,31 +263,21 @@ impl Held {
 
     /// Where the statement finds what it asks the connection for.
     pub(crate) fn asked_for(&self, class: &Class<'_>) -> Option<u32> {
-        const VARIABLES: Reads = Reads::USER_VARIABLE.with(Reads::XPATH);
         if class.reads.is_empty() || self.0.is_empty() {
             return None;
         }
-        [
-            (Reads::WARNINGS, Hold::Diagnostics),
-            (Reads::LAST_INSERT_ID, Hold::InsertId),
-            (Reads::FOUND_ROWS, Hold::FoundRows),
-            (VARIABLES, Hold::UserVariable),
-            (VARIABLES, Hold::Procedure),
-            (VARIABLES, Hold::Untold),
-            (VARIABLES, Hold::Routine),
+        // What was made there by name is no memory, but found the same way.
+        let made = [
             (Reads::PREPARED, Hold::SqlPrepare),
             (Reads::HANDLER, Hold::Handler),
-            (Reads::SEQUENCE.with(Reads::CURRVAL), Hold::Sequence),
-        ]
-        .into_iter()
-        // What writes goes where writes go: the number of rows goes along.
-        .filter(|(_, hold)| *hold != Hold::FoundRows || !class.may_write())
-        .find_map(|(reads, hold)| {
-            if class.reads.intersects(reads) {
-                self.with(hold)
-            } else {
-                None
-            }
-        })
+        ];
+        let made = made
+            .into_iter()
+            .filter_map(|(reads, hold)| class.reads.intersects(reads).then_some(hold));
+        memory::asked_by(class.reads)
+            .chain(made)
+            // What writes goes where writes go: the number of rows goes along.
+            .filter(|hold| *hold != Hold::FoundRows || !class.may_write())
+            .find_map(|hold| self.with(hold))
     }
 }

@@ -160,7 +160,7 @@ impl Core {
     }
 }
 
-/// What a client is told that is turned away: a server's words.
+/// Returns the complaint, in a server's words, for a client that is turned away.
 pub(crate) fn turned_away(host: &str) -> Complaint {
     let words = format!(
         "Host '{host}' is blocked because of many connection errors; unblock with 'PROXYSQL FLUSH MYSQL CLIENT HOSTS'"

@@ -1,7 +1,7 @@
 //! LOAD DATA LOCAL INFILE: the client's file on its way to the server, as it comes.
 
-use crate::relay::Failed;
 use crate::session::Session;
+use crate::trouble::Failed;
 use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
 use net::NetError;

@@ -11,7 +11,7 @@ use sql::{Class, DigestOptions, Leaves};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What it holds.
+/// Text inside of a statement.
 enum Inside {
     Nothing,
     Text(Vec<u8>),
@@ -31,7 +31,7 @@ pub(crate) fn may_hold_others(epoch: &Epoch, class: &Class<'_>, what: What<'_>) 
 }
 
 impl Session {
-    /// What rules and firewall say of the text inside: an error that they have for it is the
+    /// Asks rules and firewall about the text inside: an error that they have for it is the
     /// statement's. `sent`: what a server would get. `prepared_in`: as [`What::prepared_in`].
     pub(crate) async fn look_inside(
         &mut self,
@@ -59,7 +59,10 @@ impl Session {
             digest,
             comment: None,
             prepared: None,
+            parameters: None,
+            prepares: false,
             guarded: Guarded::Text,
+            routed: plan::Routed::default(),
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {

@@ -36,7 +36,7 @@ pub(crate) fn asked<'a>(
 impl Session {
     /// Answers `PROXYSQL INTERNAL …`, which no server understands.
     pub(crate) async fn internal(&mut self, what: (&[u8], bool)) -> Result<(), Ended> {
-        self.entry.next_statement();
+        self.next_statement();
         let (word, is_last) = what;
         if !is_last || !word.eq_ignore_ascii_case(b"SESSION") {
             let words = "Unknown PROXYSQL INTERNAL command: there is PROXYSQL INTERNAL SESSION";
@@ -52,7 +52,7 @@ impl Session {
         writer.text_row([Some(json.as_bytes())]);
         writer.end(0);
         self.turn.sent = writer.last_seq();
-        self.entry.counts_by_itself(-1);
+        self.remembered.counts_by_itself(-1);
         self.core
             .tally
             .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);

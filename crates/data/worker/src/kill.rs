@@ -23,11 +23,17 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a server may take to end a statement after it was told to.
 pub(crate) const OBEYS: Duration = Duration::from_secs(10);
 
+/// Index of the core that a session of this number is on, of so many.
+#[must_use]
+pub fn core_of(session: u32, cores: u32) -> u32 {
+    session.wrapping_sub(SESSIONS_FROM) % cores.max(1)
+}
+
 impl Core {
     /// Ends a session of this user, or what it runs, on whichever core it is.
     async fn kill_anywhere(&self, session: u32, statement_only: bool, owner: &str) -> Killed {
         // Sessions are numbered so that the number says the core: see `next_session_id`.
-        let core = session.wrapping_sub(SESSIONS_FROM) % self.cores.max(1);
+        let core = core_of(session, self.cores);
         if core == self.index {
             return self.roster.kill(session, statement_only, Some(owner));
         }
@@ -145,8 +151,8 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
-    /// What comes of it, if that is certain: where a variable is set to NULL, or not at all, it is
-    /// 0, as servers read NULL.
+    /// Computes the number that a KILL names, if that is certain. Where a variable is set to NULL,
+    /// or not at all, the number is 0, as servers read NULL.
     async fn computed(&mut self, computed: &Computed) -> Result<Option<u64>, Ended> {
         if computed.names_variables() && !self.has_read_variables().await? {
             return Ok(None);
@@ -228,7 +234,7 @@ impl Session {
         if session == u64::from(self.entry.id) {
             let complaint = match (statement_only, epoch.claims_mariadb()) {
                 (false, true) => Complaint::with(1927, "70100", "Connection was killed"),
-                _ => Complaint::with(1317, "70100", "Query execution was interrupted"),
+                _ => Complaint::interrupted(),
             };
             return if statement_only {
                 self.refuse(&complaint).await
@@ -311,7 +317,8 @@ impl Session {
         self.interruption(backend)()
     }
 
-    /// The same, for who cannot look at the session when it is time.
+    /// Returns a function that does as [`Self::interrupt_on_server`], for who cannot look at the
+    /// session when it is time.
     pub(crate) fn interruption(
         &self,
         backend: &Backend,

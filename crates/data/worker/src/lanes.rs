@@ -3,7 +3,7 @@
 //! never been.
 
 use crate::answer::Complaint;
-use crate::finds::found_by;
+use crate::memory::finds::found_by;
 use crate::prepared::Execution as Executing;
 use crate::ready::sees;
 use crate::relay::{Flags, Follower};
@@ -13,7 +13,7 @@ use backend::{
     ANSWER_LEN_MAX, Backend, BackendFailed, Execution, Joined, Landed, Names, Request, Sees,
     Tracking, Want,
 };
-use bridge::{Counter, Failure};
+use bridge::Counter;
 use hashbrown::HashMap;
 use net::NetError;
 use rt::{Chunk, Either, Instant};
@@ -28,18 +28,18 @@ use wire::response::{Expect, Outcome, Recode, Response};
 const TEXT_LEN_MAX: usize = 4 << 10;
 /// So often a statement must have been answered quickly and briefly before it joins.
 const KNOWN: u32 = 4;
-/// What is quick, in microseconds, on the average.
+/// Time of a quick answer at most, in microseconds, on the average.
 const QUICK_US: u64 = 10_000;
-/// What is brief, in bytes.
+/// Length of a brief answer at most, in bytes.
 const BRIEF_LEN_MAX: u64 = ANSWER_LEN_MAX as u64 / 4;
 /// After one that was not as expected, a statement stays alone for so long.
 const ALONE: Duration = Duration::from_secs(10);
-/// What a statement takes on a connection of its own is looked at again after so long.
+/// Time after which it is looked at again what a statement takes on a connection of its own.
 const FRESH: Duration = Duration::from_secs(1);
 /// Digests that are remembered.
 const DIGESTS_MAX: usize = 4096;
 
-/// What is known of answers, by digest and hostgroup.
+/// Knowledge of answers, by digest and hostgroup.
 #[derive(Default)]
 pub(crate) struct Brief(RefCell<HashMap<(u64, u32), Habit, foldhash::fast::RandomState>>);
 
@@ -80,8 +80,8 @@ impl Brief {
         })
     }
 
-    /// What lanes tell counts more than what a busy server needs elsewhere, or statements would
-    /// leave them when they help most.
+    /// Learns from an answer. What lanes tell counts more than what a busy server needs elsewhere,
+    /// or statements would leave them when they help most.
     fn answered(&self, key: (u64, u32), took: Took, bytes: u64, now: Instant) {
         let mut all = self.0.borrow_mut();
         if all.len() >= DIGESTS_MAX && !all.contains_key(&key) {
@@ -174,7 +174,7 @@ impl Session {
     /// Statements that may be in flight on one connection to the hostgroup of this one; `None` if
     /// it does not join others.
     fn depth(&self, job: &Job<'_>) -> Option<u32> {
-        if !job.epoch.pipelines {
+        if !job.epoch.pipelines || job.plan.must_see().is_some() {
             return None;
         }
         let snapshot = &job.epoch.snapshot;
@@ -189,8 +189,8 @@ impl Session {
         (allowed && self.may_join(job)).then_some(attributes.pipelining)
     }
 
-    /// It only reads, its answer is the same on every connection with the session's settings, and
-    /// nothing of the session is anywhere.
+    /// Whether a statement may join a lane. Such a one only reads, its answer is the same on every
+    /// connection with the session's settings, and nothing of the session is anywhere.
     fn may_join(&self, job: &Job<'_>) -> bool {
         let (class, plan) = (job.class, job.plan);
         let text = job.sent();
@@ -205,9 +205,9 @@ impl Session {
             && self.state.autocommit
             && self.state.names != Names::Unknown
             && self.turn.is_first_and_last()
-            && plan.legs.len() == 1
+            && plan.gather.is_none()
             && !plan.new_connection
-            && plan.rows_max.is_none()
+            && plan.rows_max().is_none()
             && plan.mirror.as_ref().is_none_or(|mirror| !mirror.compare)
             && text.len() <= TEXT_LEN_MAX
             && sql::reads_alike(text)
@@ -221,7 +221,7 @@ impl Session {
         match what {
             What::Query(_) => true,
             What::Execute(execution) => {
-                let prepared = execution.prepared;
+                let prepared = execution.prepared();
                 !execution.is_bulk()
                     && !execution.opens_cursor()
                     && execution.long().next().is_none()
@@ -290,7 +290,7 @@ impl Session {
                     execution.write(out, id, &attributes, caps)
                 };
                 let request = Execution {
-                    statement: execution.prepared,
+                    statement: execution.prepared(),
                     bindings: execution.bindings,
                     params: execution.sent_params(),
                     write: &write,
@@ -396,11 +396,8 @@ impl Session {
                 joined.leave(killing);
                 return Err(Ended::Gone);
             }
-            Event::Told => Complaint::with(1317, "70100", "Query execution was interrupted"),
-            Event::Late => {
-                let (code, state, words) = BackendFailed::TooSlow { limit_ms }.to_client();
-                Complaint::with(code, state, words)
-            }
+            Event::Told => Complaint::interrupted(),
+            Event::Late => Complaint::of(&BackendFailed::TooSlow { limit_ms }),
         };
         // Others may wait for theirs on the connection: the server is told only when nobody does.
         let killing = self.killing_of(&joined);

@@ -2,6 +2,8 @@
 
 use crate::asked::Executed;
 use crate::cursor::Cursor;
+use crate::memory::tracked::OF_NAMES;
+use crate::memory::warnings::{is_simple, leaves_warnings};
 use crate::relay::Follower;
 use crate::session::Session;
 use crate::settings::{
@@ -9,8 +11,7 @@ use crate::settings::{
 };
 use crate::statement::{Job, Told, What};
 use crate::stats::Failed;
-use crate::tracked::OF_NAMES;
-use crate::warnings::{is_simple, leaves_warnings};
+use crate::traces::Mark;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
@@ -29,7 +30,8 @@ impl Session {
         executed: Option<Executed>,
     ) -> Told {
         let response = reply.response();
-        let before = job.class.sets.then(|| (self.state.clone(), self.reading));
+        let reading = self.reading;
+        let before = job.class.sets.then(|| (self.state.clone(), reading));
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
                 self.count_error(backend, code, message);
@@ -91,6 +93,7 @@ impl Session {
             self.entry.released.set(true);
         }
         self.doubt_last_gtid(backend, job);
+        self.learn_written(backend, job, response);
         self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
@@ -103,12 +106,10 @@ impl Session {
                 .leaves
                 .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
         {
-            if mentions_a_role(job.sent()) || mentions_texts(job.sent()) {
-                backend.retire();
-            }
+            doubt_reset(backend, job.sent());
             self.doubt_charset(job.sent());
         }
-        backend.plain_quotes &= !job
+        backend.local.plain_quotes &= !job
             .class
             .leaves
             .intersects(Leaves::SET | Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE);
@@ -127,30 +128,29 @@ impl Session {
         } else if error && may_run_programs(job.class) {
             backend.has_failed(Unreported::Change);
             // MariaDB does not tell of user variables later.
-            backend.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
-        } else if may_run_programs(job.class)
-            && backend.could_tell()
-            && !matches!(job.what, What::Prepare(_))
-        {
-            // Its server was not to be asked, and what its programs have changed nobody knows: it
-            // is reset before somebody else has it.
-            backend.strange_variables |= !backend.tells_all();
+            backend.local.strange_variables |= backend.hello.is_mariadb() || !backend.tells_all();
+        } else {
+            Self::learn_untold(backend, job);
         }
-        if job
-            .class
-            .leaves
-            .intersects(Leaves::SET | Leaves::USER_VARIABLE)
-            || job.class.command == CommandCounter::Call
+        let code = match response.outcome() {
+            Outcome::Err { code, .. } => Some(code),
+            _ => None,
+        };
+        // A server that wants a new password has done nothing of it, and the session's own values may
+        // not be there.
+        let is_refused = code == Some(errors::MUST_CHANGE_PASSWORD.number);
+        if !is_refused
+            && (job
+                .class
+                .leaves
+                .intersects(Leaves::SET | Leaves::USER_VARIABLE)
+                || job.class.command == CommandCounter::Call)
         {
             let outer: &[u8] = match job.what {
                 What::Dynamic(dynamic) if job.class.command == CommandCounter::Call => {
                     dynamic.outer
                 }
                 _ => &[],
-            };
-            let code = match response.outcome() {
-                Outcome::Err { code, .. } => Some(code),
-                _ => None,
             };
             self.learn_variables(
                 backend,
@@ -163,7 +163,7 @@ impl Session {
         if Owned::concerns(job.class, backend.holds) && !matches!(job.what, What::Prepare(_)) {
             // A prepared statement means what it meant in the schema that it was prepared in.
             let schema = match job.what {
-                What::Execute(execution) => Some(&*execution.prepared.schema),
+                What::Execute(execution) => Some(&*execution.prepared().schema),
                 What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &*prepared.schema),
                 _ => None,
             };
@@ -219,6 +219,9 @@ impl Session {
         if let Some(before) = before {
             self.note_set(backend, job, before, response);
         }
+        if job.class.reads == Reads::SESSION_VARIABLE {
+            self.learn_values(backend, job, response, reading);
+        }
         Told {
             rows_affected: if error { 0 } else { response.affected_rows() },
             rows_sent: response.rows(),
@@ -228,9 +231,20 @@ impl Session {
         }
     }
 
+    /// Programs may have run. Where the server was not to be asked, what they have changed nobody
+    /// knows: the connection is reset before somebody else has it.
+    pub(crate) fn learn_untold(backend: &mut Backend, job: &Job<'_>) {
+        if may_run_programs(job.class)
+            && backend.could_tell()
+            && !matches!(job.what, What::Prepare(_))
+        {
+            backend.local.strange_variables |= !backend.tells_all();
+        }
+    }
+
     /// Whose warnings the server shows from now on, and how many. `warned`: this connection was held
     /// for those of the statement before; `reads`: the statement asks for them.
-    fn learn_warnings_left(
+    pub(crate) fn learn_warnings_left(
         backend: &mut Backend,
         job: &Job<'_>,
         (warned, reads_warnings): (bool, bool),
@@ -238,9 +252,9 @@ impl Session {
         warnings: u16,
     ) {
         if error || warnings > 0 {
-            (backend.warnings_left, backend.others_warnings) = (true, false);
-        } else if backend.warnings_left && surely_ends_warnings(job) {
-            (backend.warnings_left, backend.others_warnings) = (false, false);
+            (backend.lasting.warnings_left, backend.local.others_warnings) = (true, false);
+        } else if backend.lasting.warnings_left && surely_ends_warnings(job) {
+            (backend.lasting.warnings_left, backend.local.others_warnings) = (false, false);
         }
         if !reads_warnings {
             if warned
@@ -250,7 +264,7 @@ impl Session {
             {
                 backend.holds.add(Hold::Diagnostics);
             } else {
-                backend.warned = (!error).then_some(warnings);
+                backend.lease.warned = (!error).then_some(warnings);
             }
         }
     }
@@ -285,9 +299,9 @@ impl Session {
         job.class.releases || by_type()
     }
 
-    /// What a statement has set, as far as its text tells. What only the server knows is asked
-    /// later, see `read_back`. `outer`: the statement with the arguments of a procedure, if they
-    /// are not in its text, which servers read by `lexing`; `error`: the code, if it failed.
+    /// Learns what a statement has set, as far as its text tells. What only the server knows is
+    /// asked later, see `read_back`. `outer`: the statement with the arguments of a procedure, if
+    /// they are not in its text, which servers read by `lexing`; `error`: the code, if it failed.
     fn learn_variables(
         &mut self,
         backend: &mut Backend,
@@ -330,13 +344,15 @@ impl Session {
                     sql::user_variables::mentioned(text, escapes).filter(|_| !lexing.hides(text));
                 match mentioned {
                     Some(names) if names.iter().all(|name| name.is_ascii()) => {
-                        backend.unread.user.extend(names)
+                        backend.local.unread.user.extend(names)
                     }
                     _ => backend.holds.add(Hold::UserVariable),
                 }
             }
         }
-        backend.holds.put(Hold::Unread, !backend.unread.is_empty());
+        backend
+            .holds
+            .put(Hold::Unread, !backend.local.unread.is_empty());
     }
 
     /// Whether all of it is plain: no expression that may have set a user variable on the side.
@@ -363,19 +379,25 @@ impl Session {
                     if error && settings.len() > 1 =>
                 {
                     match one.scope {
-                        Scope::User => backend.unread.user.insert(one.name.clone()),
-                        _ => backend.unread.session.insert(one.name.clone()),
+                        Scope::User => backend.local.unread.user.insert(one.name.clone()),
+                        _ => backend.local.unread.session.insert(one.name.clone()),
                     };
                 }
                 (_, Setting::Names { .. } | Setting::CharacterSet(_))
                     if error && settings.len() > 1 =>
                 {
-                    backend.unread.session.extend(OF_NAMES.map(str::to_owned));
+                    backend
+                        .local
+                        .unread
+                        .session
+                        .extend(OF_NAMES.map(str::to_owned));
                 }
                 (Meaning::Ask(name), _) if !error => {
-                    backend.unread.session.insert(name.to_owned());
+                    backend.local.unread.session.insert(name.to_owned());
                 }
-                (Meaning::AskUser(name), _) => drop(backend.unread.user.insert(name.to_owned())),
+                (Meaning::AskUser(name), _) => {
+                    backend.local.unread.user.insert(name.to_owned());
+                }
                 (Meaning::Keep(_), _) if error && settings.len() == 1 => {}
                 (
                     Meaning::Travels(_)
@@ -387,15 +409,9 @@ impl Session {
                 (Meaning::Keep(hold), _) => {
                     backend.holds.add(hold);
                     if matches!(setting, Setting::Variable(one) if one.name == THREAD) {
-                        self.entry.numbered.set(true);
+                        self.remembered.numbered.set(true);
                     }
-                    if matches!(setting, Setting::Role(_))
-                        || matches!(setting, Setting::Variable(one) if leaves_texts(&one.name))
-                    {
-                        // No reset takes it away, nor the texts of statements that SHOW PROFILES or
-                        // OPTIMIZER_TRACE shows.
-                        backend.retire();
-                    }
+                    outlast_resets(backend, setting);
                 }
                 (Meaning::Travels(change), _) => {
                     if matches!(setting, Setting::Names { .. } | Setting::CharacterSet(_)) {
@@ -404,12 +420,13 @@ impl Session {
                     if matches!(setting, Setting::CharacterSet(_)) {
                         // It sets the collation of the schema, as it is now.
                         backend
+                            .local
                             .unread
                             .session
                             .insert("collation_connection".to_owned());
                     }
                     if let Setting::Variable(one) = setting {
-                        backend.unread.session.remove(&one.name);
+                        backend.local.unread.session.remove(&one.name);
                     }
                     let begins_otherwise = |name: &&str| {
                         backend.begins_otherwise(name) || self.begins_otherwise(job, name)
@@ -440,7 +457,9 @@ impl Session {
         plain
     }
 
-    fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
+    pub(crate) fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
+        self.core.doubt_schemas(code);
+        self.mark(Mark::Failed(code));
         let server = backend.place().server();
         let tracks = self
             .core
@@ -535,6 +554,27 @@ fn changes_password(text: &[u8]) -> bool {
             first.is("ALTER") && second.is("USER") || first.is("SET") && second.is("PASSWORD")
         }
         _ => false,
+    }
+}
+
+/// Retires a backend that keeps what no reset takes away: a role, and the texts of statements that
+/// SHOW PROFILES or OPTIMIZER_TRACE shows.
+fn outlast_resets(backend: &mut Backend, setting: &Setting<'_>) {
+    if matches!(setting, Setting::Variable(one) if leaves_texts(&one.name)) {
+        backend.holds.add(Hold::Trace);
+        backend.retire();
+    } else if matches!(setting, Setting::Role(_)) {
+        backend.retire();
+    }
+}
+
+/// Retires a backend where a text that cannot be taken apart mentions what no reset takes away.
+fn doubt_reset(backend: &mut Backend, text: &[u8]) {
+    if mentions_texts(text) {
+        backend.holds.add(Hold::Trace);
+        backend.retire();
+    } else if mentions_a_role(text) {
+        backend.retire();
     }
 }
 

@@ -2,11 +2,12 @@
 //! split asks.
 
 use crate::epoch::Epoch;
+use crate::memory::drain::Asking;
 use crate::ready::REMEMBERED;
-use crate::relay::Failed;
 use crate::session::Session;
 use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared, Unreported};
+use crate::trouble::Failed;
+use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::{Read, Rewritten};
 use sql::{Blank, Class, Leaves, Lexing, Reads, Shift};
@@ -53,7 +54,7 @@ pub(crate) struct Reading(u16);
 impl Reading {
     /// An answer has told it.
     const TOLD: u16 = 1;
-    /// It is read in both ways.
+    /// Texts are read in both ways.
     const UNSURE: u16 = 2;
     /// A server has read a text otherwise than it was read here.
     const DOUBTS: u16 = 4;
@@ -63,6 +64,16 @@ impl Reading {
     /// Of the status flags those that tell of its `sql_mode`: [`MODES`].
     pub(crate) const fn flags(self) -> u16 {
         self.0 & MODES
+    }
+
+    /// As a number, for [`Reading::of_bits`].
+    pub(crate) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// As another process has said it.
+    pub(crate) const fn of_bits(bits: u16) -> Self {
+        Self(bits)
     }
 
     const fn set_flags(&mut self, flags: u16) {
@@ -83,9 +94,67 @@ const _: () = assert!(
     "a flag of servers is one of ours"
 );
 
+/// Meaning for a text of a collation that MySQL and MariaDB share, by its id.
+#[derive(Clone, Copy)]
+enum Plain {
+    /// Every byte is what it is in ASCII, or part of a character that looks like none.
+    Nothing,
+    Blank(Blank),
+    /// To be looked at.
+    No,
+}
+
+/// By id; of others nothing is known here.
+const PLAIN: [Plain; 248] = {
+    let mut all = [Plain::Nothing; 248];
+    let mut id = 0;
+    while id < 128 {
+        all[id] = if LATIN_BLANKS >> id & 1 == 1 {
+            Plain::Blank(Blank::Latin)
+        } else if DOS_BLANKS >> id & 1 == 1 {
+            Plain::Blank(Blank::Dos)
+        } else if DASHES >> id & 1 == 1 {
+            Plain::Blank(Blank::Dashes)
+        } else {
+            Plain::Nothing
+        };
+        id += 1;
+    }
+    all[0] = Plain::No;
+    let mut at = 0;
+    while at < SHIFTING_COLLATIONS.len() {
+        let id = SHIFTING_COLLATIONS[at] as usize;
+        if id < all.len() {
+            all[id] = Plain::No;
+        }
+        at += 1;
+    }
+    all
+};
+
 impl Session {
     /// How this session's statements are read.
     pub(crate) fn lexing(&self) -> Lexing {
+        if let Names::Collation(id) = self.state.names
+            && !self.reading.is(Reading::UNSURE | Reading::CHARSET)
+            && !self.state.has_variables()
+            && !self.held.iter().any(|(_, backend)| is_to_be_asked(backend))
+        {
+            match (PLAIN.get(usize::from(id)), self.escapes()) {
+                (Some(Plain::Nothing), true) => return Lexing::Escapes,
+                (Some(Plain::Nothing), false) => return Lexing::NoEscapes,
+                (Some(Plain::Blank(blank)), escapes) => {
+                    let blank = *blank;
+                    return Lexing::Blanks { blank, escapes };
+                }
+                _ => {}
+            }
+        }
+        self.lexing_of_any()
+    }
+
+    /// [`Session::lexing`] where more has to be looked at than a number.
+    fn lexing_of_any(&self) -> Lexing {
         match (self.shift(), self.is_unsure(), self.escapes()) {
             (shift, true, _) => Lexing::Unsure {
                 shifts: shift.is_some(),
@@ -209,7 +278,7 @@ impl Session {
         self.reading.put(Reading::UNSURE, unsure);
     }
 
-    /// What an answer says of them.
+    /// Learns what an answer says of the modes by which servers read texts.
     pub(crate) fn learn_modes(&mut self, flags: u16) {
         self.reading.set_flags(flags);
         self.reading.put(Reading::TOLD, true);
@@ -282,25 +351,15 @@ impl Session {
         backend: &mut Backend,
         job: &Job<'_>,
     ) -> Result<bool, Failed> {
-        if !backend.plain_quotes && job.class.reads.intersects(REMEMBERED | Reads::ROW_COUNT) {
+        if !backend.local.plain_quotes && job.class.reads.intersects(REMEMBERED | Reads::ROW_COUNT)
+        {
             // The answer would be about our question.
             return Ok(false);
         }
         let limit_ms = self.limit_ms(job);
-        if !backend.plain_quotes && backend.unreported != Unreported::Nothing {
-            // Our question would be told it.
-            self.hear(backend, limit_ms, false).await?;
-        }
-        if !backend.plain_quotes && backend.holds.has(Hold::FoundRows) {
-            // Our question would be what FOUND_ROWS() is about.
-            let found = self
-                .watched(
-                    limit_ms,
-                    backend.ask_found_rows(),
-                    self.entry.told_to_leave(),
-                )
-                .await?;
-            self.keep_found_rows(found);
+        if !backend.local.plain_quotes {
+            let how = Asking::before_a_statement(limit_ms);
+            self.ask_before_a_question(backend, how).await?;
         }
         self.prepared_for(limit_ms, backend.ask_quotes(), false)
             .await
@@ -320,7 +379,7 @@ impl Session {
             .map_or(unset, AnsiQuotes::Written)
     }
 
-    /// What a template of `mysql_query_rewrite` makes of a statement, and which one.
+    /// Returns what a template of `mysql_query_rewrite` makes of a statement, and which one.
     pub(crate) fn rewritten(&self, epoch: &Epoch, sql: &[u8]) -> Option<(i64, Rewritten)> {
         let rewrites = &epoch.snapshot.rewrites;
         if rewrites.is_empty() || self.user.fast_forward {
@@ -340,11 +399,15 @@ impl Session {
         rewrites.find(&self.user.username, schema, sql, read)
     }
 
-    pub(crate) fn split_facts<'a>(&'a self, class: &'a Class<'a>) -> SplitFacts<'a> {
+    pub(crate) fn split_facts<'a>(
+        &'a self,
+        class: &'a Class<'a>,
+        lexing: Lexing,
+    ) -> SplitFacts<'a> {
         let since = |at| u64::try_from((self.core.rt.now() - at).as_millis()).unwrap_or(u64::MAX);
         SplitFacts {
             class: Some(class),
-            lexing: self.lexing(),
+            lexing,
             ansi_quotes: self.ansi_quotes(),
             since_write_ms: self.wrote.map(since),
         }
@@ -353,7 +416,12 @@ impl Session {
 
 /// Whether the character set was set there to what nobody has asked yet.
 pub(crate) fn is_to_be_asked(backend: &Backend) -> bool {
-    backend.holds.has(Hold::Unread) && backend.unread.session.contains("character_set_client")
+    backend.holds.has(Hold::Unread)
+        && backend
+            .local
+            .unread
+            .session
+            .contains("character_set_client")
 }
 
 /// Whether a text names something that sets the character set in which it is read: a shifting one,
@@ -376,8 +444,8 @@ fn named_in(words: &str) -> &str {
     name.split_once(" COLLATE ").map_or(name, |(name, _)| name)
 }
 
-/// What the name of a character set means for its characters, as it was written. `by_itself`: what
-/// a server's own means. A number, or whatever else names one, is not known.
+/// Tells what the name of a character set, as it was written, means for its characters.
+/// `by_itself`: what a server's own means. A number, or whatever else names one, is not known.
 fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shift> {
     let is = |name: &str, other: &&str| name.eq_ignore_ascii_case(other);
     if is_default(written) {
@@ -451,6 +519,20 @@ mod tests {
             }
         }
         assert_eq!(SHIFTING.map(|(name, _)| name), backend::SHIFTING);
+    }
+
+    #[test]
+    fn what_is_known_by_the_number_is_what_is_found_by_the_name() {
+        for (id, plain) in PLAIN.iter().enumerate() {
+            let id = u16::try_from(id).unwrap();
+            let blank = blank_of_collation(id);
+            let shifts = id == 0 || SHIFTING_COLLATIONS.contains(&id);
+            match plain {
+                Plain::Nothing => assert!(blank.is_none() && !shifts, "{id}"),
+                Plain::Blank(of) => assert!(blank == Some(*of) && !shifts, "{id}"),
+                Plain::No => assert!(shifts, "{id}"),
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns
 //! how it went.
 
+use crate::alone;
 use crate::asked::Executed;
 use crate::cached::{may_write_tables, note_names, schema_meant};
 use crate::compare::{Pair, Side};
@@ -8,19 +9,18 @@ use crate::core::Core;
 use crate::epoch::Epoch;
 use crate::prepared::Kept;
 use crate::ready::limit_ms;
-use crate::relay::is_stale;
 use crate::session::Session;
-use crate::settings::{may_run_programs, sees_user_variables};
+use crate::settings::sees_user_variables;
 use crate::statement::{Job, What};
 use crate::stats::{Bounds, Failed, Seen};
-use crate::tracked::LAST_GTID;
-use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking, Want};
+use crate::withheld::is_stale;
+use backend::{Backend, BackendFailed, State, Want};
 use bridge::Counter;
 use cache::Writing;
 use config::{Rules, User};
 use net::{NetError, Secret};
 use rt::Chunk;
-use sql::{Class, CommandCounter, DigestOptions, Leaves, Lexing, Reads, Shape};
+use sql::{Class, DigestOptions, Lexing, Shape};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -30,37 +30,10 @@ use wire::attributes::Attributes;
 use wire::connect_attributes::ConnectAttributes;
 use wire::errors;
 use wire::packet;
-use wire::response::{Expect, Follow, Outcome, Response, Summed};
-use wire::track::Change;
+use wire::response::{Expect, Follow, Outcome, Summed};
 
 /// Bytes of statements that wait on a core; what would be more is dropped.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
-
-/// Only its own connection can do anything with it.
-const OWN: Leaves = Leaves::LOCK_TABLES
-    .with(Leaves::UNLOCK_TABLES)
-    .with(Leaves::FLUSH_READ_LOCK)
-    .with(Leaves::GET_LOCK)
-    .with(Leaves::RELEASE_LOCK)
-    .with(Leaves::SQL_PREPARE)
-    .with(Leaves::SQL_EXECUTE)
-    .with(Leaves::SQL_DEALLOCATE)
-    .with(Leaves::SAVEPOINT)
-    .with(Leaves::XA)
-    .with(Leaves::HANDLER)
-    .with(Leaves::TEMP_TABLE)
-    .with(Leaves::DROP_TEMP_TABLE)
-    .with(Leaves::SET);
-
-/// Elsewhere it would read, and perhaps write, something else.
-const BOUND: Reads = Reads::LAST_INSERT_ID
-    .with(Reads::FOUND_ROWS)
-    .with(Reads::ROW_COUNT)
-    .with(Reads::CONNECTION_ID)
-    .with(Reads::WARNINGS)
-    .with(Reads::USER_VARIABLE)
-    .with(Reads::PREPARED)
-    .with(Reads::HANDLER);
 
 /// The copies of a core.
 #[derive(Default)]
@@ -71,7 +44,7 @@ pub(crate) struct Mirrors {
     bytes: Cell<usize>,
 }
 
-/// What is sent.
+/// Content of a copy: a text or an execution.
 enum Payload {
     Text(Box<[u8]>, Attributes),
     Execution(Kept),
@@ -106,7 +79,7 @@ impl Session {
     pub(crate) fn copy_to_mirror(&self, job: &Job<'_>) -> Option<Rc<Pair>> {
         let mirror = job.plan.mirror.as_deref()?;
         let payload = match (job.what, &mirror.leg.statement) {
-            _ if !is_free(job.class) => None,
+            _ if !alone::is_free(job.class) => None,
             (What::Query(attributes), statement) => Some(Payload::Text(
                 statement.of(job.text).into(),
                 attributes.clone(),
@@ -169,64 +142,6 @@ impl Session {
         }
     }
 }
-
-/// The server tells what triggers and the like have changed, and when the schema is dropped that a
-/// connection is in.
-fn tracking(class: &Class<'_>) -> Tracking {
-    if may_run_programs(class) || class.ddl {
-        Tracking::On
-    } else {
-        Tracking::Any
-    }
-}
-
-/// Whether the server tells of a change in its session. It knows best in which schema that is.
-fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
-    let mut changed = false;
-    for change in response.changes() {
-        match change {
-            Change::Schema(name) => match std::str::from_utf8(name) {
-                Ok(name) => {
-                    changed |= *name != *backend.state().schema;
-                    backend.state_mut().schema = name.into();
-                }
-                Err(_) => backend.retire(),
-            },
-            // After each statement, where the operator has everything told, or after each write.
-            Change::Variable { name, .. } => {
-                changed |= ![&b"statement_id"[..], LAST_GTID]
-                    .iter()
-                    .any(|own| name.eq_ignore_ascii_case(own));
-            }
-            Change::State(on) => changed |= on,
-            _ => {}
-        }
-    }
-    changed
-}
-
-/// Whether it means the same on any connection.
-fn is_free(class: &Class<'_>) -> bool {
-    #[cfg(feature = "planted")]
-    if backend::planted::COPY_ALL.get() {
-        return true;
-    }
-    !class.leaves.intersects(OWN)
-        && !class.reads.intersects(BOUND)
-        && !matches!(
-            class.command,
-            CommandCounter::RollbackSavepoint | CommandCounter::ReleaseSavepoint
-        )
-        && class.use_db.is_none()
-        && !class.multi
-        && !(class.begins_transaction
-            || class.ends_transaction
-            || class.releases
-            || class.sets
-            || class.kills
-            || class.local_infile)
-}
-
 impl Mirrors {
     /// Runs it, lets it wait, or drops it.
     fn accept(core: &Rc<Core>, copy: Copy, max: u64, queue_max: u64) -> bool {
@@ -367,9 +282,11 @@ impl Copy {
             // session's, and nobody else's.
             user_variables: sees_user_variables(&class),
             remembered: None,
-            tracking: tracking(&class),
+            tracking: alone::tracking(&class),
             new_connection: false,
+            must_see: None,
             like: None,
+            executes: None,
         };
         let acquired = match core.pools.until_spare(&want).await {
             Ok(spare) => core
@@ -383,10 +300,7 @@ impl Copy {
             core.tally.up(Counter::MirrorFailed);
             return;
         };
-        // What the server remembers afterwards is no session's.
-        backend.last_session = backend::NOBODY;
-        backend.warnings_left = true;
-        backend.insert_id = None;
+        alone::takes(&mut backend);
         let limit_ms = limit_ms(self.timeout_ms, &epoch.snapshot.variables);
         let max = epoch.snapshot.variables.mysql_max_stmts_per_connection;
         let began = core.rt.now();
@@ -400,9 +314,6 @@ impl Copy {
         let time_us = u64::try_from((core.rt.now() - began).as_micros()).unwrap_or(u64::MAX);
         let Ok(Ok(summed)) = answer else {
             core.tally.up(Counter::MirrorFailed);
-            if matches!(&answer, Ok(Err(failed)) if failed.is_sandbox()) {
-                backend.retire();
-            }
             core.pools.release(backend);
             return;
         };
@@ -451,11 +362,7 @@ impl Copy {
         if backend::planted::KEEP_COPIES.get() {
             backend.holds = backend::Holds::default();
         }
-        if backend.holds.is_empty() {
-            core.pools.release(backend)
-        } else {
-            core.pools.give_up(backend)
-        }
+        alone::gives_back(core, backend);
     }
 
     /// The command there, and its response to the end.
@@ -465,18 +372,7 @@ impl Copy {
         class: &Class<'_>,
         max: u64,
     ) -> Result<Summed, BackendFailed> {
-        backend
-            .sync(
-                &self.state,
-                sees_user_variables(class),
-                None,
-                tracking(class),
-            )
-            .await?;
-        if backend.takes_several() {
-            // Whoever may send several has them copied one by one.
-            backend.take_several(false).await?;
-        }
+        alone::come_to(backend, &self.state, class).await?;
         let (mut command, mut executed) = (Vec::new(), None);
         let expect = match &self.payload {
             Payload::Text(text, attributes) => {
@@ -501,10 +397,7 @@ impl Copy {
                 Expect::Execute
             }
         };
-        backend.holds.before(class);
-        if class.leaves.intersects(Leaves::UNKNOWN_FUNCTION) {
-            backend.holds.add(Hold::Routine);
-        }
+        alone::before(backend, class);
         backend.send(Chunk::from(command)).await?;
         let mut summed = Summed::expect(expect, backend.hello.caps);
         loop {
@@ -524,25 +417,7 @@ impl Copy {
         {
             backend.forget_prepared(id);
         }
-        let status = response.is_status_known().then(|| response.status());
-        backend.holds.after(
-            class,
-            &Answered {
-                ok,
-                status,
-                warnings: response.warnings(),
-                insert_id: 0,
-                used_tables: true,
-            },
-        );
-        // What programs have set there is nobody's: a reset takes it away. An error tells of
-        // nothing.
-        if learn_schema(backend, response)
-            || response.is_session_track_lost()
-            || !ok && may_run_programs(class)
-        {
-            backend.holds.add(Hold::Untold);
-        }
+        alone::learn(backend, class, response);
         Ok(summed)
     }
 
@@ -590,40 +465,5 @@ impl Copy {
             core.tally.up(Counter::DigestsDropped);
         }
         core.scratch.give(text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_means_something_on_its_own_connection_only_is_left_out() {
-        for (text, free) in [
-            ("SELECT * FROM t WHERE a = 1", true),
-            ("INSERT INTO t VALUES (1)", true),
-            ("SELECT a FROM t FOR UPDATE", true),
-            ("CREATE TABLE t (a INT)", true),
-            ("CALL p()", true),
-            ("SELECT 1; SELECT 2", false),
-            ("BEGIN", false),
-            ("COMMIT", false),
-            ("USE other", false),
-            ("SET NAMES utf8mb4", false),
-            ("SAVEPOINT a", false),
-            ("ROLLBACK TO a", false),
-            ("ROLLBACK WORK TO SAVEPOINT a", false),
-            ("RELEASE SAVEPOINT a", false),
-            ("LOCK TABLES t READ", false),
-            ("CREATE TEMPORARY TABLE t (a INT)", false),
-            ("INSERT INTO t VALUES (LAST_INSERT_ID())", false),
-            ("SELECT FOUND_ROWS()", false),
-            ("SHOW WARNINGS", false),
-            ("SELECT @a", false),
-            ("EXECUTE s", false),
-            ("KILL 5", false),
-        ] {
-            assert_eq!(is_free(&sql::class(text.as_bytes())), free, "{text}");
-        }
     }
 }

@@ -6,13 +6,12 @@ use crate::epoch::Epoch;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, What};
 use backend::{Backend, Hold};
-use plan::By;
 use sql::{Class, Leaves};
 use wire::status;
 
-/// What ends a transaction before it begins.
+/// Locks that end a transaction before it begins.
 const LOCKS: Leaves = Leaves::LOCK_TABLES.with(Leaves::FLUSH_READ_LOCK);
-/// What outlives a transaction, on its connection.
+/// Temporary tables and locks that outlive a transaction, on its connection.
 const STAYS: Leaves = Leaves::TEMP_TABLE.with(Leaves::GET_LOCK);
 
 impl Session {
@@ -23,15 +22,16 @@ impl Session {
             return None;
         }
         let hostgroup = self.held.transaction()?;
-        let is_led = |(of, backend): (u32, &Backend)| of == hostgroup && backend.reads_by_split;
+        let is_led =
+            |(of, backend): (u32, &Backend)| of == hostgroup && backend.lease.reads_by_split;
         self.held.iter().any(is_led).then_some(hostgroup)
     }
 
     /// A transaction that is open on this connection is there because the split has led it there,
     /// or not.
     pub(crate) fn learn_who_led(backend: &mut Backend, job: &Job<'_>) {
-        let led = backend.reads_by_split || job.plan.why.by == By::Read;
-        backend.reads_by_split = led && backend.holds.has(Hold::Transaction);
+        let led = backend.lease.reads_by_split || job.plan.why.is_read();
+        backend.lease.reads_by_split = led && backend.holds.has(Hold::Transaction);
     }
 
     /// Whether a lock is asked for by itself, or who has it: it is taken where all others are, at

@@ -4,7 +4,8 @@ use rt::Instant;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What one client was sent, as time: until when that is paid for at the pace that it may have.
+/// Bytes that one client was sent, as time: until when they are paid for at the pace that the
+/// client may have.
 #[derive(Debug)]
 pub(crate) struct Pace(Cell<Instant>);
 

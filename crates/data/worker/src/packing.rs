@@ -33,7 +33,8 @@ fn list(v: &Variables) -> impl Iterator<Item = &str> {
     v.mysql_protocol_compression_algorithms.split(',')
 }
 
-/// What such a client is told; the number and the words are MySQL's.
+/// Returns the complaint for a client that is refused because it does not compress; the number and
+/// the words are MySQL's.
 pub(crate) fn missing() -> Complaint {
     Complaint::with(
         3922,

@@ -1,7 +1,8 @@
 //! What cores say to each other, and which of them a client goes to.
 
 use crate::core::{Core, Seat};
-use crate::session::live;
+use crate::script_home::Errand;
+use crate::session::{Comer, live};
 use backend::{Speak, Word};
 use bridge::{Counter, ToCore};
 use rt::Handed;
@@ -17,11 +18,19 @@ pub(crate) const PEERS_MAX: usize = 256;
 /// Another core, as this one reaches it.
 #[derive(Clone)]
 pub struct Peer {
-    /// What the control plane would say. What cores say to each other leaves room for it: see
-    /// [`PEERS_MAX`].
+    /// Mailbox for what the control plane would say. What cores say to each other leaves room for
+    /// it: see [`PEERS_MAX`].
     pub control: Sender<ToCore>,
-    /// What only cores say to each other.
+    /// Mailbox for what only cores say to each other.
     pub hand: Sender<FromPeer>,
+}
+
+impl Peer {
+    /// Has it do something, unless it has too much to do.
+    pub(crate) fn send_errand(&self, errand: Errand) -> Result<(), ()> {
+        let sent = self.hand.try_send(FromPeer(Said::Errand(errand)));
+        sent.map_err(drop)
+    }
 }
 
 impl std::fmt::Debug for Peer {
@@ -39,10 +48,14 @@ enum Said {
     /// A client that has just come, before a byte was said to it, and its place among the clients
     /// of the core that it goes to.
     Client(Handed, Seat),
-    /// What the pools of a core say, and its index.
+    /// Index of a core, and a word of its pools.
     Pools(u32, Word),
     /// A session of this user asks for LASTVAL().
     AsksLastval(Box<str>),
+    /// A schema may be gone.
+    ForgetSchemas,
+    /// Errand that a script of a session has here.
+    Errand(Errand),
 }
 
 impl std::fmt::Debug for Seat {
@@ -138,13 +151,24 @@ impl Core {
         }
     }
 
+    /// Clients of this core, with those that are on their way to it and those that log in.
+    pub(crate) fn clients_here(&self) -> u32 {
+        let own = self.loads.cores.get(self.index as usize);
+        own.map_or(0, |own| own.taken())
+    }
+
+    /// A place among the clients of this core.
+    pub(crate) fn loads_here(&self) -> Seat {
+        self.loads.seat(self.index as usize)
+    }
+
     fn serve(self: &Rc<Self>, client: Handed, seat: Seat) {
         match self.rt.adopt(client) {
             Ok(socket) => {
                 let core = self.clone();
                 self.rt.spawn(async move {
                     let _until_it_leaves = seat;
-                    live(core, socket).await;
+                    live(core, Comer::Client(socket)).await;
                 });
             }
             Err(error) => self.note(&format!("cannot take a client from another core: {error}")),
@@ -152,14 +176,25 @@ impl Core {
     }
 
     /// Does what the other cores say.
-    pub(crate) async fn hear_peers(self: Rc<Self>, mailbox: Receiver<FromPeer>) {
+    pub(crate) async fn hear_peers(self: Rc<Self>, mailbox: Rc<Receiver<FromPeer>>) {
         while let Some(FromPeer(said)) = mailbox.recv().await {
             match said {
-                Said::Client(..) if self.is_draining() => {}
+                Said::Client(..) if self.is_draining() || self.is_closed() => {}
                 Said::Client(client, seat) => self.serve(client, seat),
                 Said::Pools(from, word) => self.pools.hear(from, word),
+                Said::Errand(errand) => errand.run(&self),
+                Said::ForgetSchemas => self.epoch().schemas.forget(),
                 Said::AsksLastval(user) => _ = self.asking_lastval.hear(&Rc::from(user)),
             }
+        }
+    }
+
+    /// A schema may be gone, of which the others know as well. A core that is too busy to hear of it
+    /// lets clients in, and the servers refuse their statements.
+    pub(crate) fn forget_schemas(&self) {
+        self.epoch().schemas.forget();
+        for peer in self.peers.iter().flatten() {
+            _ = peer.hand.try_send(FromPeer(Said::ForgetSchemas));
         }
     }
 

@@ -8,11 +8,11 @@ use crate::epoch::Epoch;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
 use crate::statement::What;
-use backend::{Backend, BackendFailed, Bindings, Interest, Prepared};
+use backend::{Backend, BackendFailed, Bindings, Executes, Interest, Prepared, State};
 use bridge::{Counter, EventKind};
 use rt::Chunk;
 use sql::Lexing;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::Malformed;
@@ -22,9 +22,10 @@ use wire::command::{COM_STMT_BULK_EXECUTE, COM_STMT_SEND_LONG_DATA, Execute, LAS
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::moved::Moved;
 use wire::outline::{Count, Outline};
+use wire::types::Type;
 use wire::{packet, status};
 
-/// What a parameter that comes ahead counts for besides its bytes.
+/// Bytes that a parameter that comes ahead counts for besides its own.
 const PARAM_AHEAD: usize = 64;
 /// All texts of a client's statements, and all parameters that come ahead for them, may be so many
 /// times as long as one packet.
@@ -38,19 +39,20 @@ pub(crate) struct ClientStatement {
     /// Its parameters, as the server said to this client: under other modes the same text may have
     /// others.
     behind: u16,
-    /// What rules are asked with, where they have made something else of it when it was prepared.
+    /// Text that rules are asked with, where they have made something else of the statement when it
+    /// was prepared.
     asked: Option<Box<[u8]>>,
     /// Where the parameters of what was prepared come from, where a template has moved them.
     moved: Option<Rc<Moved>>,
     /// As last bound.
     types: Option<Box<Types>>,
-    /// What COM_STMT_SEND_LONG_DATA brought, by parameter.
+    /// Values that COM_STMT_SEND_LONG_DATA brought, by parameter.
     long: BTreeMap<u16, Vec<u8>>,
     /// Too much of it came: the next execution says so.
     overflow: bool,
     /// Its open cursor.
     pub(crate) cursor: Option<Box<Cursor>>,
-    /// What the client was told last of its columns, if it remembers that.
+    /// Outline of the statement's columns that the client was told last, if it remembers that.
     pub(crate) outline: Option<Outline>,
     /// Columns that the client knows of; 0 if it was told of none when it was prepared.
     pub(crate) columns: u16,
@@ -61,8 +63,8 @@ pub(crate) struct ClientStatement {
 struct Types {
     /// Two bytes a parameter.
     plain: Vec<u8>,
-    /// What they are to a server, in the order of what it has prepared; a NULL without a type is of
-    /// the kind of before.
+    /// Kinds of the types to a server, in the order of what it has prepared. A NULL without a type
+    /// is of the kind of before.
     kinds: Vec<u8>,
     bindings: Bindings,
 }
@@ -88,7 +90,8 @@ const fn kind(of: u8, flags: u8) -> u8 {
 const NULL: u8 = 6;
 
 impl Types {
-    /// What the client has bound, and binds now. `moved`: where the server's parameters come from.
+    /// Adds the types that the client binds now to those that it has bound. `moved`: where the
+    /// server's parameters come from.
     fn bind(known: &mut Option<Box<Self>>, plain: Vec<u8>, moved: Option<&Moved>) {
         let of = |at: usize| Some(kind(*plain.get(2 * at)?, *plain.get(2 * at + 1)?));
         let mut kinds: Vec<u8> = match moved {
@@ -127,6 +130,24 @@ impl Types {
 }
 
 impl ClientStatement {
+    /// Whether it is no more than a text that means what it would mean now, read so, in the state of
+    /// its session: nothing is open, and nothing came ahead.
+    pub(crate) fn is_plain(&self, lexing: Lexing, state: &State) -> bool {
+        self.lexing == lexing
+            && self.moved.is_none()
+            && self.long.is_empty()
+            && !self.overflow
+            && self.cursor.is_none()
+            && self.outline.is_none()
+            && self.prepared.own().is_none()
+            && self.prepared.means_as_now(state)
+    }
+
+    /// Its parameters on a server.
+    pub(crate) const fn behind(&self) -> u16 {
+        self.behind
+    }
+
     pub(crate) fn new(
         prepared: &Rc<Prepared>,
         lexing: Lexing,
@@ -162,7 +183,7 @@ impl ClientStatement {
         self.lexing
     }
 
-    /// What rules are asked with, if not with what was prepared.
+    /// Returns the text that rules are asked with, if not with what was prepared.
     pub(crate) fn asked(&self) -> Option<&[u8]> {
         self.asked.as_deref()
     }
@@ -202,7 +223,7 @@ impl ClientStatement {
         usize::from(seen_params(self.behind, self.moved.as_deref()))
     }
 
-    /// What came ahead, for the parameters of what was prepared.
+    /// Takes what came ahead, for the parameters of what was prepared.
     fn take_long(&mut self) -> BTreeMap<u16, Vec<u8>> {
         let long = std::mem::take(&mut self.long);
         match &self.moved {
@@ -225,7 +246,7 @@ pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
 pub(crate) struct ClientStatements {
     by_id: BTreeMap<u32, ClientStatement>,
     last: u32,
-    /// What is kept for those in `by_id`, as [`ClientStatement::kept`] counts it.
+    /// Bytes that are kept for the statements in `by_id`, as [`ClientStatement::kept`] counts them.
     kept: u32,
     /// Those that were prepared in SQL; most clients have none.
     pub(crate) names: Option<Box<NamedStatements>>,
@@ -234,6 +255,21 @@ pub(crate) struct ClientStatements {
 impl ClientStatements {
     pub(crate) fn len(&self) -> usize {
         self.by_id.len() + self.names.as_ref().map_or(0, |names| names.len())
+    }
+
+    /// All but those that were prepared in SQL.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &ClientStatement)> {
+        self.by_id.iter().map(|(id, statement)| (*id, statement))
+    }
+
+    /// Number of the last that was prepared.
+    pub(crate) const fn last_id(&self) -> u32 {
+        self.last
+    }
+
+    /// The next is behind this one.
+    pub(crate) const fn follows(&mut self, last: u32) {
+        self.last = last;
     }
 
     pub(crate) fn next_id(&mut self) -> u32 {
@@ -345,20 +381,22 @@ impl ClientStatements {
 
 /// A COM_STMT_EXECUTE that is complete, whichever connection it goes to.
 pub(crate) struct Execution<'a> {
-    pub(crate) prepared: &'a Rc<Prepared>,
+    pub(crate) known: &'a Rc<Prepared>,
+    /// Statement that is executed instead: the same on another partition of its table.
+    pub(crate) instead: OnceCell<Rc<Prepared>>,
     /// How servers read its text.
     pub(crate) lexing: Lexing,
     /// The client's id of it.
     pub(crate) client: u32,
     /// The one that it got.
     pub(crate) cursor: Cell<Option<Box<Cursor>>>,
-    /// What the client remembers of its columns.
+    /// Outline of the statement's columns, as the client remembers it.
     pub(crate) outline: Cell<Option<Outline>>,
     /// Columns that it knows of, or 0.
     pub(crate) columns: Cell<u16>,
     pub(crate) attributes: Attributes,
     pub(crate) bound: Bound,
-    /// What its client has bound, with this.
+    /// Types that the client has bound to the statement, with those of this execution.
     pub(crate) bindings: &'a Bindings,
 }
 
@@ -376,7 +414,7 @@ pub(crate) struct Bound {
     /// The payload for a server without query attributes, with room for the id.
     payload: Vec<u8>,
     params: usize,
-    /// What the client calls its parameters, if it has names for them.
+    /// Names that the client gives its parameters, if it has any for them.
     names: Option<Vec<u8>>,
     long: BTreeMap<u16, Vec<u8>>,
 }
@@ -410,6 +448,19 @@ impl Kept {
 }
 
 impl Execution<'_> {
+    /// Returns the statement that is executed.
+    pub(crate) fn prepared(&self) -> &Rc<Prepared> {
+        self.instead.get().unwrap_or(self.known)
+    }
+
+    /// By this a connection is preferred.
+    pub(crate) fn for_choice(&self) -> Executes<'_> {
+        Executes {
+            statement: self.prepared(),
+            bindings: self.bindings,
+        }
+    }
+
     /// Columns that the client knows of, if their number is to be watched.
     pub(crate) fn known_columns(&self) -> Option<u16> {
         Some(self.columns.get()).filter(|known| *known > 0)
@@ -439,23 +490,34 @@ impl Execution<'_> {
         if differs { status::METADATA_CHANGED } else { 0 }
     }
 
-    /// The same for later, without a cursor: nobody would fetch from it.
+    /// Returns the execution for later, without a cursor: nobody would fetch from it.
     pub(crate) fn keep(&self) -> Kept {
         let mut bound = self.bound.clone();
         if let Some(flags) = bound.payload.get_mut(5) {
             *flags &= !CURSOR_FLAGS;
         }
         Kept {
-            prepared: self.prepared.clone(),
+            prepared: self.prepared().clone(),
             bindings: self.bindings.alone(),
             attributes: self.attributes.clone(),
             bound,
         }
     }
 
-    /// It has many rows of parameters.
+    /// Whether the execution has many rows of parameters.
     pub(crate) fn is_bulk(&self) -> bool {
         self.bound.is_bulk()
+    }
+
+    /// Whether something goes ahead of it.
+    pub(crate) fn has_long(&self) -> bool {
+        !self.bound.long.is_empty()
+    }
+
+    /// Bytes of the command, nearly: what it has besides is short.
+    pub(crate) fn len(&self) -> usize {
+        const MORE: usize = 32;
+        self.bound.payload.len() + MORE
     }
 
     /// The client wants to fetch the rows piece by piece.
@@ -505,6 +567,15 @@ impl Execution<'_> {
                 .map(Vec::as_slice)
         };
         Parts::read(&execute, *params, 0)?.decode(*params, None, long)
+    }
+
+    /// Whether a parameter was bound as bytes, not as text.
+    pub(crate) fn is_binary(&self, at: usize) -> bool {
+        // Behind the command, the id, the flags and the count of iterations: which are NULL, a one, types.
+        let types = 10 + self.bound.params.div_ceil(8) + 1;
+        let blobs = Type::TINY_BLOB.0..=Type::BLOB.0;
+        let kind = self.bound.payload.get(types + 2 * at);
+        kind.is_some_and(|kind| blobs.contains(kind))
     }
 
     /// Parameters that came ahead, in order.
@@ -696,13 +767,17 @@ impl Session {
             long,
         };
         let lexing = self.lexing_as_prepared(statement.lexing, &prepared);
-        let (cursor, outline) = (Cell::new(None), Cell::new(statement.outline));
+        let (cursor, outline) = (
+            Cell::new(None),
+            Cell::new(self.outline_told(statement.outline)),
+        );
         let bindings = statement
             .types
             .as_ref()
             .map_or(&Bindings::NONE, |types| &types.bindings);
         let execution = Execution {
-            prepared: &prepared,
+            known: &prepared,
+            instead: OnceCell::new(),
             lexing,
             client: id,
             cursor,
@@ -712,7 +787,7 @@ impl Session {
             bound,
             bindings,
         };
-        let class = lexing.class(&prepared.sql);
+        let class = prepared.class(lexing);
         let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self
             .whole(epoch, asked, &class, "Execute", What::Execute(&execution))
@@ -749,13 +824,13 @@ impl Session {
     /// COM_STMT_RESET: long data is forgotten, a cursor closed.
     pub(crate) async fn reset_statement(&mut self, epoch: &Epoch, id: u32) -> Result<(), Ended> {
         let Some((found, mut statement)) = self.statements.take(id) else {
-            self.entry.counts_by_itself(-1);
+            self.remembered.counts_by_itself(-1);
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_reset")).await;
         };
         statement.forget_long();
         self.close_cursor(found, &mut statement);
         self.statements.add(found, statement);
-        self.entry.counts_by_itself(0);
+        self.remembered.counts_by_itself(0);
         let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
     }
@@ -773,7 +848,7 @@ mod tests {
         for id in 1..=30 {
             let prepared = texts.intern(
                 &"app".into(),
-                &backend::State::new("", 45),
+                &State::new("", 45),
                 b"SELECT ?",
                 backend::Remembered {
                     statements: 100,

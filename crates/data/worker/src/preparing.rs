@@ -11,6 +11,7 @@ use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
+use config::Variables;
 use sql::{Class, Leaves, Lexing, Reads};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -30,13 +31,13 @@ pub(crate) struct Preparing {
     moved: Option<Rc<Moved>>,
     /// By what name, for one that is prepared in SQL.
     pub(crate) naming: Option<Naming>,
-    /// What servers prepare; known when the rules have had their say.
+    /// Statement that servers prepare; known when the rules have had their say.
     statement: OnceCell<Rc<Prepared>>,
-    /// What the client was told of its columns, if it remembers that.
+    /// Outline of the statement's columns that the client was told, if it remembers that.
     pub(crate) outline: Cell<Option<Outline>>,
 }
 
-/// What the client is to see in the answer of a server.
+/// The answer of a server to a COM_STMT_PREPARE, as the client is to see it.
 pub(crate) struct Shown {
     id: u32,
     moved: Option<Rc<Moved>>,
@@ -178,18 +179,13 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What this text means now. Comments around it and behind its first word are for rules and
-    /// hints, which are asked with the client's text, and may be others each time.
+    /// Interns what this text means now. Comments around it and behind its first word are for rules
+    /// and hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {
         let sql = Some(bare(sql, self.lexing()))
             .filter(|bare| !bare.is_empty())
             .unwrap_or(Cow::Borrowed(sql));
-        let v = &epoch.snapshot.variables;
-        let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        let most = Remembered {
-            statements: clamped(v.mysql_max_stmts_cache),
-            bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
-        };
+        let most = most_remembered(&epoch.snapshot.variables);
         let own = self.with_own_number(&sql, self.lexing(), reads, &self.state.schema);
         self.core.statements.intern_own(
             &self.user_name,
@@ -246,7 +242,16 @@ impl Session {
     }
 }
 
-/// What servers prepare of a text.
+/// Statements that a core remembers, as the operator says.
+pub(crate) fn most_remembered(v: &Variables) -> Remembered {
+    let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    Remembered {
+        statements: clamped(v.mysql_max_stmts_cache),
+        bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
+    }
+}
+
+/// Returns the part of a text that servers prepare.
 pub(crate) fn bare(text: &[u8], lexing: Lexing) -> Cow<'_, [u8]> {
     sql::without_inner(without_comment(sql::without_tail_of_prepared(text, lexing)))
 }

@@ -1,16 +1,16 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on
 //! the side.
 
-use crate::answer::Complaint;
 use crate::asked::Knows;
 use crate::lexing::is_to_be_asked;
-use crate::relay::Failed;
-use crate::session::{Ended, Session};
-use crate::settings::sees_user_variables;
+use crate::memory::drain::Asking;
+use crate::memory::tracked::changes_by_itself;
+use crate::memory::{insert_id, recall};
+use crate::session::Session;
+use crate::settings::{mentions_texts, sees_user_variables};
 use crate::statement::{Job, What};
-use crate::tracked::changes_by_itself;
-use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, State, Unreported};
-use bridge::Failure;
+use crate::trouble::Failed;
+use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
 use config::{Snapshot, Variables};
 use rt::{Chunk, Either};
 use sql::words::Words;
@@ -20,7 +20,7 @@ use std::future::Future;
 use std::time::Duration;
 use wire::{caps, errors};
 
-/// What a server remembers of the statement before, and tells whoever asks on the same connection.
+/// Memories of the statement before, which a server tells whoever asks on the same connection.
 pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
 
 /// `multiplex` of a rule by which the operator vouches that the routines of a statement leave
@@ -28,20 +28,22 @@ pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_
 const LEAVES_NOTHING: u8 = 2;
 
 /// Sending waits while so much is unsent.
-const LARGE: usize = 64 << 10;
+pub(crate) const LARGE: usize = 64 << 10;
 
 /// Whether it executes a text that only the server knows, and that may ask for anything.
 pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
     matches!(job.what, What::Query(_)) && job.class.leaves.intersects(Leaves::SQL_EXECUTE)
 }
 
-/// What a statement may see of user variables.
+/// Tells what a statement may see of user variables.
 pub(crate) fn sees(job: &Job<'_>) -> Sees {
     match job.what {
         // To MySQL they have in the statement the types that they have now.
         What::Prepare(..) if job.class.reads.intersects(Reads::USER_VARIABLE) => Sees::Variables,
         What::Prepare(..) | What::Raw(..) => Sees::Nothing,
         What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
+        // From then on all that is said there is shown.
+        What::Query(_) if begins_a_trace(job) => Sees::Variables,
         // No view without FROM; and taking others' variables away would take the warnings away that
         // it asks for.
         _ if job.class.reads.intersects(Reads::WARNINGS)
@@ -56,9 +58,14 @@ pub(crate) fn sees(job: &Job<'_>) -> Sees {
     }
 }
 
-/// The same on this connection. Where the warnings are that a GET DIAGNOSTICS asks for, its
-/// variables are only set: to bring them there before would be a statement, and to MySQL the
-/// warnings would be over.
+/// Whether the server may keep for the session to see what is said on its connection from then on.
+pub(crate) fn begins_a_trace(job: &Job<'_>) -> bool {
+    job.class.sets && mentions_texts(job.sent())
+}
+
+/// Tells what a statement may see of user variables on this connection. Where the warnings are that
+/// a GET DIAGNOSTICS asks for, its variables are only set: to bring them there before would be a
+/// statement, and to MySQL the warnings would be over.
 fn sees_there(backend: &Backend, job: &Job<'_>) -> Sees {
     let only_sets =
         || matches!(job.what, What::Query(_) | What::Execute(_)) && only_sets_variables(job.sent());
@@ -150,7 +157,7 @@ impl Session {
 
     /// A server takes several statements only where the client asked for it, and where there may be
     /// several.
-    fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
+    pub(crate) fn several(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let allowed = caps::has(self.caps, caps::MULTI_STATEMENTS);
         if matches!(job.what, What::Query(_)) {
             allowed && (backend.takes_several() || job.sent().contains(&b';'))
@@ -163,7 +170,7 @@ impl Session {
     pub(crate) fn is_ready(&self, backend: &Backend, job: &Job<'_>) -> bool {
         let prepared = match job.what {
             What::Execute(execution) => {
-                backend.has_prepared(execution.prepared, execution.client, execution.bindings)
+                backend.has_prepared(execution.prepared(), execution.client, execution.bindings)
             }
             What::Dynamic(dynamic) => dynamic.is_there(backend, self.life),
             _ => true,
@@ -174,12 +181,12 @@ impl Session {
         }
         prepared
             && self.several(backend, job) == backend.takes_several()
-            && backend.is_ready(&self.wanted(backend, job), sees_there(backend, job), self.remembered(job), self.tracking(job))
+            && backend.is_ready(&self.wanted(backend, job), sees_there(backend, job), self.remembered(job), self.tracking_on(backend, job))
             && !self.lacks_insert_id(backend, job)
             // Its own changes would hide those that are still to be told.
-            && !(backend.unreported == Unreported::Change && changes_by_itself(job.class))
+            && !(backend.local.unreported == Unreported::Change && changes_by_itself(job.class))
             // Questions for it later would be what FOUND_ROWS() is about.
-            && !(backend.unreported != Unreported::Nothing && job.class.leaves.intersects(Leaves::FOUND_ROWS))
+            && !(backend.local.unreported != Unreported::Nothing && job.class.leaves.intersects(Leaves::FOUND_ROWS))
             && !self.has_old_warnings(backend, job)
             // What a statement is prepared under has to be known.
             && !(matches!(job.what, What::Prepare(_)) && backend.holds.has(Hold::Unread))
@@ -192,7 +199,7 @@ impl Session {
     fn has_old_warnings(&self, backend: &Backend, job: &Job<'_>) -> bool {
         job.class.reads.intersects(Reads::WARNINGS)
             && !backend.holds.has(Hold::Diagnostics)
-            && (backend.others_warnings
+            && (backend.local.others_warnings
                 || !backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1)))
     }
 
@@ -230,9 +237,9 @@ impl Session {
             && !Words::new(job.sent()).any(|token| token.is("DATABASE") || token.is("SCHEMA"))
     }
 
-    /// What routines of users may leave, unless the operator says that they only read, or that this
-    /// statement leaves nothing (`multiplex = 2`). `before`: what held the connection before this
-    /// statement.
+    /// Holds a connection for what routines of users may leave. Not where the operator says that
+    /// they only read, or that this statement leaves nothing (`multiplex = 2`). `before`: what held
+    /// the connection before this statement.
     pub(crate) fn hold_for_routines(&self, backend: &mut Backend, job: &Job<'_>, before: Holds) {
         let leaves = job.class.leaves;
         let may_leave_something =
@@ -299,29 +306,34 @@ impl Session {
         called.is_empty() || !called.iter().all(harmless)
     }
 
+    /// Asks for what would be lost with what is brought there.
+    async fn ask_before(&mut self, backend: &mut Backend, job: &Job<'_>) -> Result<(), Failed> {
+        let waits = backend.holds.has(Hold::Trace) && !is_to_be_asked(backend);
+        if !job.class.reads.intersects(Reads::WARNINGS) && !waits {
+            let how = Asking::before_a_statement(self.limit_ms(job));
+            if !job.class.reads.intersects(Reads::FOUND_ROWS) {
+                // What follows may have questions of ours.
+                self.ask_for(backend, &[&recall::MEMORY], how).await?;
+            }
+            // What is brought there, or what a statement is prepared in, would be set over it.
+            self.read_back(backend, how.limit_ms, false).await?;
+        }
+        Ok(())
+    }
+
     /// Brings the session's state and its prepared statement onto a connection.
     pub(crate) async fn make_ready(
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,
     ) -> Result<(), Failed> {
-        if !job.class.reads.intersects(Reads::WARNINGS) {
-            if backend.holds.has(Hold::FoundRows) && !job.class.reads.intersects(Reads::FOUND_ROWS)
-            {
-                // What follows may have questions of ours.
-                self.find_before(backend, self.limit_ms(job), false).await?;
-            }
-            if backend.holds.has(Hold::Unread) || backend.unreported != Unreported::Nothing {
-                // What is brought there, or what a statement is prepared in, would be set over it.
-                self.read_back(backend, self.limit_ms(job), false).await?;
-            }
-        }
+        self.ask_before(backend, job).await?;
         let sees = sees_there(backend, job);
         if backend.needs_reset(
             &self.wanted(backend, job),
             sees,
             self.remembered(job),
-            self.tracking(job),
+            self.tracking_on(backend, job),
         ) {
             self.remember_before_reset(backend, job).await?;
         }
@@ -339,8 +351,14 @@ impl Session {
                     message: message.to_owned(),
                 });
             }
-            let kept_from =
-                || backend.is_kept_from(&state, sees, self.remembered(job), self.tracking(job));
+            let kept_from = || {
+                backend.is_kept_from(
+                    &state,
+                    sees,
+                    self.remembered(job),
+                    self.tracking_on(backend, job),
+                )
+            };
             if matches!(job.what, What::Query(_))
                 && ends_what_is_held(job.class)
                 && ends_alike(backend.state(), &state)
@@ -350,7 +368,12 @@ impl Session {
                 return Ok(());
             }
             match backend
-                .sync(&state, sees, self.remembered(job), self.tracking(job))
+                .sync(
+                    &state,
+                    sees,
+                    self.remembered(job),
+                    self.tracking_on(backend, job),
+                )
                 .await
             {
                 Err(failed) if failed.is_sandbox() && matches!(job.what, What::Query(_)) => {
@@ -371,7 +394,12 @@ impl Session {
                         .filter(|own| !own.is_empty() && **own != self.state.schema);
                     state.to_mut().schema = own.unwrap_or_else(|| &backend.state().schema).clone();
                     backend
-                        .sync(&state, sees, self.remembered(job), self.tracking(job))
+                        .sync(
+                            &state,
+                            sees,
+                            self.remembered(job),
+                            self.tracking_on(backend, job),
+                        )
                         .await?;
                 }
                 synced => synced?,
@@ -384,7 +412,7 @@ impl Session {
             match job.what {
                 What::Execute(execution) => backend
                     .prepare(
-                        execution.prepared,
+                        execution.prepared(),
                         execution.client,
                         execution.bindings,
                         max,
@@ -399,7 +427,12 @@ impl Session {
             // What the statement was prepared in may have needed a reset, which has taken all that
             // was brought before.
             backend
-                .sync(&state, sees, self.remembered(job), self.tracking(job))
+                .sync(
+                    &state,
+                    sees,
+                    self.remembered(job),
+                    self.tracking_on(backend, job),
+                )
                 .await?;
             if several != backend.takes_several() {
                 backend.take_several(several).await?;
@@ -444,11 +477,9 @@ impl Session {
                 message,
             }));
         }
-        if backend.holds.has(Hold::InsertId) {
-            self.ask_insert_id(job.plan.hostgroup(), backend, self.limit_ms(job))
-                .await?;
-        }
-        Ok(())
+        let how = Asking::before_a_statement(self.limit_ms(job));
+        let asked = self.ask_for(backend, &[&insert_id::MEMORY], how).await;
+        asked.map(drop)
     }
 
     /// Sends a command. A server that does not read a large one is not waited for longer than for
@@ -466,111 +497,6 @@ impl Session {
             return Err(Failed::Unsent);
         }
         Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
-    }
-
-    /// Our questions would be what FOUND_ROWS() is about from then on: where SQL_CALC_FOUND_ROWS
-    /// has run, it is asked for before them. `answered`: as [`Session::read_back`].
-    pub(crate) async fn find_before(
-        &mut self,
-        backend: &mut Backend,
-        limit_ms: u64,
-        answered: bool,
-    ) -> Result<(), Failed> {
-        let (mariadb, mut found) = (backend.hello.is_mariadb(), None);
-        let untold = backend.unreported != Unreported::Nothing;
-        if untold {
-            // The answer would take it.
-            self.hear(backend, limit_ms, answered).await?;
-        }
-        if untold && !mariadb {
-            // MySQL has it changed by what we said to hear the rest.
-            backend.holds.remove(Hold::FoundRows);
-        } else {
-            found = self
-                .watched(
-                    limit_ms,
-                    backend.ask_found_rows(),
-                    self.entry.told_to_leave(),
-                )
-                .await?;
-        }
-        self.keep_found_rows(found);
-        Ok(())
-    }
-
-    /// [`Session::read_back`] for all connections that are held, before a command goes on.
-    pub(crate) async fn read_all_back(&mut self) -> Result<(), Ended> {
-        for hostgroup in self.held.unread() {
-            let Some(mut backend) = self.held.take(hostgroup) else {
-                continue;
-            };
-            self.entry.works_on(hostgroup, &backend);
-            let limit_ms = self
-                .core
-                .epoch()
-                .snapshot
-                .variables
-                .mysql_default_query_timeout;
-            // What has been ended by now is not sent, but answers of ours may come from what is
-            // asked here.
-            let interrupted = self.entry.interrupted.get();
-            let mut asked = Box::pin(self.read_back(&mut backend, limit_ms, interrupted)).await;
-            if matches!(asked, Err(Failed::Unsent)) {
-                asked = Box::pin(self.read_back(&mut backend, limit_ms, true)).await;
-            }
-            if let Err(why) = asked {
-                // Half of an answer may be on its way.
-                backend.idle = Idle::Doubtful;
-                self.core.pools.release(backend);
-                return Err(match why {
-                    Failed::Backend(failure) => {
-                        let (code, sqlstate, words) = failure.to_client();
-                        Ended::Told(Complaint::with(code, sqlstate, words))
-                    }
-                    Failed::Killed | Failed::Unsent => Ended::Told(Complaint::with(
-                        1317,
-                        "70100",
-                        "Query execution was interrupted",
-                    )),
-                    _ => Ended::Gone,
-                });
-            }
-            if backend.holds.is_empty() {
-                self.core.pools.release(backend);
-            } else {
-                self.held.put(hostgroup, backend);
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks for the values of what expressions have set on a connection, and first for what the
-    /// server has not told yet: any other question would take it. `answered`: the client has the
-    /// answer to its statement.
-    pub(crate) async fn read_back(
-        &mut self,
-        backend: &mut Backend,
-        limit_ms: u64,
-        answered: bool,
-    ) -> Result<(), Failed> {
-        if backend.holds.has(Hold::FoundRows)
-            && !(backend.unreported == Unreported::Nothing && backend.unread.is_empty())
-        {
-            Box::pin(self.find_before(backend, limit_ms, answered)).await?;
-        }
-        if backend.unreported != Unreported::Nothing {
-            Box::pin(self.hear(backend, limit_ms, answered)).await?;
-        }
-        if backend.unread.is_empty() {
-            backend.holds.remove(Hold::Unread);
-            return Ok(());
-        }
-        let mut state = self.state.clone();
-        let done = self
-            .prepared_for(limit_ms, backend.read_back(&mut state), answered)
-            .await;
-        self.state = state;
-        done
     }
 
     /// Work of ours on a connection before the statement is sent, or after it was `answered`. A

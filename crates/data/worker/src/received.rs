@@ -34,7 +34,7 @@ fn is_any_sign(token: &sql::words::Token<'_>) -> bool {
 }
 
 impl Session {
-    /// It has come.
+    /// Counts a statement that has come.
     pub(crate) fn note_received(&self, class: &Class<'_>, text: &[u8], what: What<'_>) {
         let counter = match class.command {
             CommandCounter::Commit => Counter::ComCommit,

@@ -1,7 +1,6 @@
 //! A response on its way from the server to the client, as it arrives.
 
 use crate::answer::{Complaint, Turn};
-use crate::asked::Executed;
 use crate::compare::Side;
 use crate::cut::Cut;
 use crate::infile::upload;
@@ -9,49 +8,33 @@ use crate::kill::OBEYS;
 use crate::preparing::Shown;
 use crate::session::Session;
 use crate::stop::{Event, Stop};
+use crate::traces::Mark;
+use crate::trouble::{Failed, Trouble};
+use crate::withheld::Withhold;
 use backend::{Backend, BackendFailed, Idle};
-use bridge::{Counter, Failure};
+use bridge::Counter;
 use net::NetError;
-use rt::{Chunk, Either};
+use rt::{Chunk, Either, Instant};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::caps::{self, Caps};
+use wire::errors;
 use wire::outline::{Count, Outline};
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
 use wire::track::Wish;
 
-/// Why a response did not reach the client.
-#[derive(Debug)]
-pub(crate) enum Failed {
-    /// The client is gone.
-    Client,
-    /// Somebody ended the session or the statement.
-    Killed,
-    /// Somebody ended the statement before anything of it was sent; the connection is as it was.
-    Unsent,
-    /// The server.
-    Backend(BackendFailed),
-    /// The client has its rows, an error that says that there are more, and that is all: nothing
-    /// keeps the connection with the rest.
-    Cut,
-    /// The server knows the statement no more, or its tables have changed too much since it was
-    /// prepared. The client was told nothing.
-    Stale,
-}
-
-/// What is relayed, and how.
+/// Response to be relayed, and how that is done.
 pub(crate) struct Ask {
     pub(crate) expect: Expect,
     /// Number of the command's last packet.
     pub(crate) sent: u8,
-    /// What the client of a COM_STMT_PREPARE is to see.
+    /// Answer to a COM_STMT_PREPARE, as the client is to see it.
     pub(crate) shown: Option<Shown>,
     /// Milliseconds that it may take; waiting for the client counts too.
     pub(crate) limit_ms: u64,
-    /// An answer that only says that the server's statement must be prepared anew is not relayed,
-    /// but [`Failed::Stale`].
-    pub(crate) withhold_stale: Option<Executed>,
+    /// Errors that the client is not to read yet.
+    pub(crate) withhold: Withhold,
     /// A result with more rows ends with an error after so many.
     pub(crate) rows_max: Option<u64>,
     /// So many of these the client has had already: it fetches them piece by piece.
@@ -60,9 +43,9 @@ pub(crate) struct Ask {
     pub(crate) per_second: u64,
     /// The result will be compared with another.
     pub(crate) compare: bool,
-    /// It is a CALL.
+    /// Whether the statement is a CALL.
     pub(crate) call: bool,
-    /// What the client remembers of the columns of what is executed.
+    /// Outline of the columns of what is executed, as the client remembers it.
     pub(crate) outline: Option<Outline>,
     /// Columns of what is executed, as the client knows them; none if their number is not watched.
     pub(crate) columns: Option<u16>,
@@ -76,7 +59,7 @@ impl Ask {
             sent: 0,
             shown: None,
             limit_ms: u64::MAX,
-            withhold_stale: None,
+            withhold: Withhold::NOTHING,
             rows_max: None,
             rows_before: 0,
             per_second: 0,
@@ -123,11 +106,6 @@ impl Ask {
 fn flags_on(session: &Session, backend: &Backend) -> u16 {
     backend.holds.flags() | session.held.transaction_flags()
 }
-
-/// "Prepared statement needs to be re-prepared".
-const NEEDS_REPREPARE: u16 = 1615;
-/// "Unknown prepared statement handler (17) given to mysqld_stmt_execute".
-const UNKNOWN_STATEMENT: u16 = 1243;
 
 /// [`Follower::new`] or [`Follower::anew`].
 type MakeFollower = fn(Expect, (Caps, Caps), Option<Arc<Wish>>, Turn, u8, Flags) -> Follower;
@@ -226,7 +204,8 @@ impl Follower {
         }
     }
 
-    /// What the client remembers of the columns of what was executed, if it was `before`.
+    /// Returns the outline of the executed statement's columns that the client remembers now, if it
+    /// was `before`.
     pub(crate) fn outline(&self, before: Option<Outline>) -> Option<Outline> {
         let recoded = if let Self::Other(recode) = self {
             recode.told()
@@ -304,17 +283,29 @@ impl Follower {
     }
 }
 
-/// Relays one response. The flag of an error says whether the client has seen a part of it.
+/// Hands over what is known of a result that was cut, to be compared.
+fn compare_cut(session: &Session, summed: &Summed, begun: Instant, rows_max: u64) {
+    let side = Side {
+        error: None,
+        affected: 0,
+        sum: summed.sum(),
+        time_us: micros(session.core.rt.now() - begun),
+        more_than: Some(rows_max),
+    };
+    session.core.verdicts.relayed(session.entry.id, side);
+}
+
+/// Relays one response.
 pub(crate) async fn relay(
     session: &mut Session,
     backend: &mut Backend,
     ask: &Ask,
-) -> Result<Follower, (Failed, bool)> {
+) -> Result<Follower, Trouble> {
     let Ask {
         expect,
         ref shown,
         limit_ms,
-        withhold_stale,
+        withhold,
         rows_max,
         rows_before,
         per_second,
@@ -339,6 +330,8 @@ pub(crate) async fn relay(
         filling.gathered.restart();
     }
     let begun = session.core.rt.now();
+    let mut asked = backend.place().is_timed().then_some(begun);
+    session.mark(Mark::Asked);
     let mut stop = Stop::after(Duration::from_millis(limit_ms), begun);
     let mut summed = compare.then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
     let mut cut = rows_max.map(|most| Cut::after(most.saturating_sub(rows_before)));
@@ -357,31 +350,34 @@ pub(crate) async fn relay(
             .await
         {
             Ok(Either::Left(Ok(chunk))) => Ok(chunk),
-            Ok(Either::Left(Err(failure))) => return Err((Failed::Backend(failure), answered)),
+            Ok(Either::Left(Err(failure))) => return Err(Trouble::halfway(failure, answered)),
             Ok(Either::Right(event)) => Err(event),
             Err(_late) => Err(Event::Late),
         };
         let chunk = match event {
             Ok(chunk) => chunk,
             Err(event) => match stop.happened(event, session, backend) {
-                Some(failed) => return Err((failed, answered)),
+                Some(failed) => return Err(Trouble::halfway(failed, answered)),
                 None => continue,
             },
         };
+        session.mark(Mark::Answered);
+        if let Some(asked) = asked.take() {
+            let now = session.core.rt.now();
+            backend.place().has_answered(now - asked, &chunk, now);
+        }
         if per_second > 0 {
             // Before it is looked at: an answer that has ended waits for nobody, and is learnt.
             let owed = session.entry.pace.owed(session.core.rt.now());
             Box::pin(stop.pause(session, backend, owed))
                 .await
-                .map_err(|failed| (failed, answered))?;
+                .map_err(|failed| Trouble::halfway(failed, answered))?;
         }
         ask.compare_columns(&mut columns, &mut follower, &chunk, (session, backend));
         let came = chunk.len();
         let broke = |malformed: wire::Malformed| {
-            (
-                Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))),
-                answered,
-            )
+            let broke = BackendFailed::BrokeAfter(NetError::Malformed(malformed));
+            Trouble::halfway(broke, answered)
         };
         if let Some(summed) = &mut summed {
             summed.follow(&chunk).map_err(broke)?;
@@ -404,15 +400,7 @@ pub(crate) async fn relay(
                         session.core.tally.up(Counter::RowsLimited);
                         session.core.tally.up(Counter::GeneratedErrorPackets);
                         if let Some(summed) = summed.take() {
-                            let time_us = micros(session.core.rt.now() - begun);
-                            let side = Side {
-                                error: None,
-                                affected: 0,
-                                sum: summed.sum(),
-                                time_us,
-                                more_than: Some(cut.rows_max()),
-                            };
-                            session.core.verdicts.relayed(session.entry.id, side);
+                            compare_cut(session, &summed, begun, cut.rows_max());
                         }
                         let complaint = too_many(rows_before + cut.rows_max());
                         let mut told = passed.out.into_vec();
@@ -424,16 +412,12 @@ pub(crate) async fn relay(
         };
         if let Some(used) = end {
             backend.ended(used, came);
-            #[cfg(feature = "planted")]
-            let withhold_stale = withhold_stale.filter(|_| !backend::planted::TELL_STALE.get());
-            if !answered
-                && withhold_stale.is_some_and(|executed| is_stale(follower.response(), executed))
-            {
+            if !answered && let Some(failed) = withhold.from(follower.response()) {
                 if let Some(outcome) = stop.interrupting() {
                     // What runs here next is not what was to be ended.
                     settle_interruption(session, backend, outcome).await?;
                 }
-                return Err((Failed::Stale, false));
+                return Err(failed.into());
             }
         }
         let out = match stop.late_ms() {
@@ -466,14 +450,11 @@ pub(crate) async fn relay(
                     .entry
                     .pace
                     .spend(session.core.rt.now(), out.len(), per_second);
-                session
-                    .client
-                    .queue(out)
-                    .map_err(|_| (Failed::Client, true))?;
+                session.pass(out).map_err(|_| Failed::Client)?;
                 if session.client.socket().is_full() {
                     Box::pin(stop.room(session, backend))
                         .await
-                        .map_err(|failed| (failed, true))?;
+                        .map_err(|failed| Trouble::halfway(failed, true))?;
                 }
             }
         }
@@ -481,16 +462,15 @@ pub(crate) async fn relay(
             if let Outcome::LocalInfile(_) = follower.response().outcome() {
                 if is_cut {
                     // Nobody asks the client for a file any more, and the server waits for one.
-                    return Err((
-                        Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)),
-                        true,
-                    ));
+                    let broke = BackendFailed::BrokeAfter(NetError::Closed);
+                    return Err(Trouble::halfway(broke, true));
                 }
+                session.pass_collected().map_err(|_| Failed::Client)?;
                 let left = stop.left(session.core.rt.now());
                 let before = stop.interrupting().cloned();
                 let numbers = (follower.expected(), follower.last_seq().wrapping_add(1));
                 let uploaded = Box::pin(upload(session, backend, numbers, left, before)).await;
-                if let Some(outcome) = uploaded.map_err(|failed| (failed, true))?
+                if let Some(outcome) = uploaded.map_err(|failed| Trouble::halfway(failed, true))?
                     && stop.interrupting().is_none()
                 {
                     stop.interrupts(outcome, session.core.rt.now());
@@ -503,7 +483,7 @@ pub(crate) async fn relay(
         if is_cut && backend.holds.is_empty() {
             session.core.tally.up(Counter::KilledBackendConnections);
             session.turn.failed = true;
-            return Err((Failed::Cut, true));
+            return Err(Trouble::halfway(Failed::Cut, true));
         }
     }
     if let Some(summed) = summed {
@@ -537,12 +517,7 @@ pub(crate) async fn relay(
     session.turn.failed = is_cut || matches!(follower.response().outcome(), Outcome::Err { .. });
     if let (Some(mut all), Some(shown)) = (gathered, shown) {
         if follower.response().prepared().is_some() {
-            let broke = |malformed| {
-                (
-                    Failed::Backend(BackendFailed::BrokeAfter(NetError::Malformed(malformed))),
-                    false,
-                )
-            };
+            let broke = |malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed));
             shown
                 .write(&mut all, session.caps, flags_on(session, backend))
                 .map_err(broke)?;
@@ -552,10 +527,7 @@ pub(crate) async fn relay(
             .core
             .tally
             .add(Counter::QueriesFrontendsBytesSent, all.len() as u64);
-        session
-            .client
-            .queue(all)
-            .map_err(|_| (Failed::Client, true))?;
+        session.pass(all).map_err(|_| Failed::Client)?;
     }
     if let Some(filling) = &mut session.cached.filling {
         filling.ended(follower.response());
@@ -569,7 +541,7 @@ async fn settle_interruption(
     session: &Session,
     backend: &mut Backend,
     outcome: &Cell<Option<bool>>,
-) -> Result<(), (Failed, bool)> {
+) -> Result<(), Trouble> {
     let entry = session.entry.clone();
     let over = async {
         while outcome.get().is_none() {
@@ -581,7 +553,7 @@ async fn settle_interruption(
         // What keeps it may begin with this statement, or end.
         Some(_) => backend.interrupted = true,
         None if backend.holds.is_empty() => backend.idle = Idle::Doubtful,
-        None => return Err((Failed::Killed, true)),
+        None => return Err(Trouble::halfway(Failed::Killed, true)),
     }
     Ok(())
 }
@@ -594,24 +566,15 @@ pub(crate) fn doubt_interrupted(backend: &mut Backend) {
     }
 }
 
-/// "Query execution was interrupted".
-const INTERRUPTED: u16 = 1317;
-
 fn was_interrupted(response: &Response) -> bool {
-    matches!(
-        response.outcome(),
-        Outcome::Err {
-            code: INTERRUPTED,
-            ..
-        }
-    )
+    let interrupted = errors::QUERY_INTERRUPTED.number;
+    matches!(response.outcome(), Outcome::Err { code, .. } if code == interrupted)
 }
 
 /// The error for a statement that was over its time, as packet of this number.
 fn late(limit_ms: u64, seq: u8) -> Chunk {
-    let (code, state, words) = BackendFailed::TooSlow { limit_ms }.to_client();
     let mut told = Vec::new();
-    Complaint::with(code, state, words).append(&mut told, seq);
+    Complaint::of(&BackendFailed::TooSlow { limit_ms }).append(&mut told, seq);
     Chunk::from(told)
 }
 
@@ -620,7 +583,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 /// The number that servers have for a SELECT that would examine too many rows.
-fn too_many(rows_max: u64) -> Complaint {
+pub(crate) fn too_many(rows_max: u64) -> Complaint {
     Complaint::with(
         1104,
         "42000",
@@ -628,68 +591,4 @@ fn too_many(rows_max: u64) -> Complaint {
             "The result has more than {rows_max} rows, which a rule of the proxy does not allow"
         ),
     )
-}
-
-/// Whether the answer says no more than that the statement must be prepared anew. What an EXECUTE
-/// inside of it says names another statement.
-pub(crate) fn is_stale(response: &Response, executed: Executed) -> bool {
-    let Outcome::Err { code, message, .. } = response.outcome() else {
-        return false;
-    };
-    let named = executed.in_words();
-    let stale = match code {
-        // Of many rows, some may be done.
-        NEEDS_REPREPARE => !matches!(executed, Executed::Bulk(_)),
-        UNKNOWN_STATEMENT => message
-            .windows(named.len())
-            .any(|part| part == named.as_bytes()),
-        _ => false,
-    };
-    stale && response.results() == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_said_of_the_statement_itself_makes_it_stale() {
-        let stale_as = |executed, code: u16, words: &str| {
-            let mut bytes = Vec::new();
-            let error = wire::ok::Err {
-                code,
-                state: *b"HY000",
-                message: words.as_bytes(),
-            };
-            wire::packet::append_with(&mut bytes, &mut 1, |out| error.write(out));
-            let mut response = Response::expect(Expect::Execute, caps::PROTOCOL_41).to_packet(0);
-            response.follow(&bytes).unwrap();
-            is_stale(&response, executed)
-        };
-        let stale = |code, words| stale_as(Executed::Id(17), code, words);
-        assert!(stale_as(
-            Executed::Bulk(17),
-            1243,
-            "Unknown prepared statement handler (17) given to mysqld_stmt_bulk_execute"
-        ));
-        assert!(!stale_as(
-            Executed::Bulk(17),
-            1615,
-            "Prepared statement needs to be re-prepared"
-        ));
-        assert!(stale(1615, "Prepared statement needs to be re-prepared"));
-        assert!(stale(
-            1243,
-            "Unknown prepared statement handler (17) given to mysqld_stmt_execute"
-        ));
-        assert!(!stale(
-            1243,
-            "Unknown prepared statement handler (nosuch) given to EXECUTE"
-        ));
-        assert!(!stale(
-            1243,
-            "Unknown prepared statement handler (117) given to mysqld_stmt_execute"
-        ));
-        assert!(!stale(1064, "(17)"));
-    }
 }

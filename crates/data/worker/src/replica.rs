@@ -3,19 +3,20 @@
 
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
-use crate::relay::{Ask, Failed, doubt_interrupted, relay};
+use crate::relay::{Ask, doubt_interrupted, relay};
 use crate::session::{Ended, Session, killed};
 use crate::through::{Said, Through, open};
+use crate::trouble::{Failed, Heard};
 use backend::{Backend, BackendFailed, Hold, Idle, Like, Tracking};
-use bridge::{Counter, Failure};
+use bridge::Counter;
 use rt::Chunk;
 use std::ops::ControlFlow;
 use wire::command::{COM_BINLOG_DUMP, COM_QUIT};
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::{Malformed, caps, command, packet};
 
-/// What a replica says of each transaction that it has, while it follows a semi-synchronous log: no
-/// command, but it looks like one.
+/// Byte by which a replica acknowledges each transaction that it has, while it follows a
+/// semi-synchronous log: no command, but it looks like one.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/semisync__replica_8h.html>
 const ACKNOWLEDGED: u8 = 0xEF;
 
@@ -47,7 +48,7 @@ pub(crate) enum Came {
     More,
     /// The server does not let it be followed: the session goes on.
     Refused,
-    /// It is refused, and something follows that belongs to nothing.
+    /// Refusal with something behind it that belongs to nothing.
     Ended,
 }
 
@@ -121,13 +122,12 @@ impl Session {
                 self.keep_or_give_back(backend);
                 Ok(())
             }
-            Err((why, answered)) => {
-                backend.idle = Idle::Doubtful;
-                self.core.pools.release(backend);
-                if answered {
+            Err(trouble) => {
+                self.core.pools.abandon(backend);
+                if trouble.heard != Heard::Nothing {
                     return Err(Ended::Broken);
                 }
-                self.end_or_refuse(why, kept.carry_state()).await
+                self.end_or_refuse(trouble.why, kept.carry_state()).await
             }
         }
     }
@@ -156,12 +156,9 @@ impl Session {
     }
 
     fn keep_or_give_back(&mut self, backend: Box<Backend>) {
-        if backend.idle == Idle::Proven && !backend.holds.is_empty() {
-            let hostgroup = backend.place().server().hostgroup;
-            self.held.put(hostgroup, backend);
-        } else {
-            self.core.pools.release(backend);
-        }
+        let hostgroup = backend.place().server().hostgroup;
+        self.held
+            .keep_or_release(hostgroup, backend, &self.core.pools);
     }
 
     /// Sends the command on a connection that looks like the client's and has what the session has
@@ -171,7 +168,7 @@ impl Session {
         epoch: &Epoch,
         payload: &[u8],
     ) -> Result<ControlFlow<(), Box<Backend>>, Ended> {
-        self.entry.next_statement();
+        self.next_statement();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(
             payload.first().map_or("", |byte| command::name(*byte)),
@@ -219,8 +216,7 @@ impl Session {
         if alive {
             self.keep_or_give_back(backend);
         } else {
-            backend.idle = Idle::Doubtful;
-            self.core.pools.release(backend);
+            self.core.pools.abandon(backend);
         }
         self.end_or_refuse(why, !alive && kept.carry_state())
             .await?;
@@ -282,10 +278,7 @@ impl Session {
     async fn end_or_refuse(&mut self, why: Failed, lost: bool) -> Result<(), Ended> {
         let complaint = match why {
             Failed::Client => return Err(Ended::Gone),
-            Failed::Backend(failure) => {
-                let (code, sqlstate, words) = failure.to_client();
-                Complaint::with(code, sqlstate, words)
-            }
+            Failed::Backend(failure) => Complaint::of(&failure),
             _ => return Err(Ended::Told(killed())),
         };
         if lost {
@@ -300,8 +293,8 @@ impl Session {
 mod tests {
     use super::*;
 
-    /// What becomes of these bytes, cut so that no more than so many come at once; `More` is left
-    /// out.
+    /// Returns what becomes of these bytes, cut so that no more than so many come at once; `More`
+    /// is left out.
     fn came(bytes: &[u8], cut: usize) -> Vec<Came> {
         let mut log = Log::new(caps::PROTOCOL_41 | caps::DEPRECATE_EOF);
         bytes

@@ -1,6 +1,5 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
-use crate::answer::Complaint;
 use crate::held::{Held, draws};
 use crate::pace::Pace;
 use backend::{Backend, Hold, Lingers};
@@ -29,14 +28,14 @@ pub(crate) struct Holding {
     pub(crate) since: Instant,
 }
 
-/// What others may see of a session.
+/// Facts of a session that others may see.
 pub(crate) struct Entry {
     pub(crate) id: u32,
     pub(crate) user: RefCell<Rc<str>>,
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) client: (String, u16),
     pub(crate) attributes: RefCell<Rc<ConnectAttributes>>,
-    /// The same, unless it came by a Unix socket.
+    /// Address of the client, unless it came by a Unix socket.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) command: Cell<&'static str>,
     pub(crate) hostgroup: Cell<Option<u32>>,
@@ -46,26 +45,8 @@ pub(crate) struct Entry {
     pub(crate) since: Cell<Instant>,
     /// When its open transaction was first seen.
     pub(crate) transaction_since: Cell<Option<Instant>>,
-    /// What the statement before has left to be asked for.
-    pub(crate) recall: Cell<crate::recall::Recall>,
-    /// What SHOW WARNINGS shows, where no connection is kept that knows.
-    pub(crate) warnings: RefCell<crate::warnings::OfSession>,
-    /// What the proxy itself has said is wrong with the statement at work.
-    pub(crate) refused: Cell<Option<Box<Complaint>>>,
-    /// It asks for warnings in ways that only a server can answer.
+    /// Whether the session asks for warnings in ways that only a server can answer.
     pub(crate) asks_servers_for_warnings: Cell<bool>,
-    /// What LAST_INSERT_ID() is.
-    pub(crate) insert_id: RefCell<crate::insert_id::OfSession>,
-    /// What `@@last_gtid` is.
-    pub(crate) last_gtid: RefCell<crate::last_gtid::LastGtid>,
-    /// On how many connections its writes may have taken numbers from sequences.
-    pub(crate) drawn_at: Cell<u32>,
-    /// It has set `pseudo_thread_id`, which CONNECTION_ID() is from then on.
-    pub(crate) numbered: Cell<bool>,
-    /// What ROW_COUNT() is.
-    pub(crate) row_count: Cell<i64>,
-    /// It is of the last statement; preparing one changes nothing.
-    pub(crate) counted: Cell<bool>,
     /// Number of the statement that is at work, or was last.
     pub(crate) statement: Cell<u32>,
     /// The connections that it held when its last command ended.
@@ -75,14 +56,14 @@ pub(crate) struct Entry {
     info_len: Cell<u8>, // <= INFO_MAX
     /// End: the session, or only what it runs.
     pub(crate) killed: Cell<bool>,
-    /// It was another client who ended it, and no operator.
+    /// Whether another client ended the session, and no operator.
     pub(crate) by_client: Cell<bool>,
     pub(crate) interrupted: Cell<bool>,
     /// The server of the running statement is cut off.
     pub(crate) cut: Cell<bool>,
-    /// It is silent, and somebody needs what it keeps for the id of an insert.
+    /// Whether the session is silent, and somebody needs what it keeps for the id of an insert.
     pub(crate) leaves: Cell<bool>,
-    /// It keeps a connection in its silence only for what that remembers.
+    /// Whether the session keeps a connection in its silence only for what that remembers.
     pub(crate) lingers: Cell<bool>,
     /// Hostgroups in which it is on the list of those that may be told to leave such a connection.
     listed: RefCell<Vec<u32>>,
@@ -94,17 +75,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What the proxy has answered by itself has left this `ROW_COUNT()`, and nothing else: no
-    /// server knows it.
-    pub(crate) fn counts_by_itself(&self, row_count: i64) {
-        self.row_count.set(row_count);
-        self.counted.set(false);
-    }
-
     /// Another statement has come.
     pub(crate) fn next_statement(&self) {
         self.statement.set(self.statement.get().wrapping_add(1));
-        self.refused.take();
     }
 
     pub(crate) fn new(id: u32, client: (String, u16), now: Instant) -> Self {
@@ -125,16 +98,7 @@ impl Entry {
             served: Cell::new(0),
             since: Cell::new(now),
             transaction_since: Cell::new(None),
-            recall: Cell::default(),
-            warnings: RefCell::default(),
-            refused: Cell::default(),
             asks_servers_for_warnings: Cell::new(false),
-            insert_id: RefCell::default(),
-            last_gtid: RefCell::default(),
-            drawn_at: Cell::new(0),
-            numbered: Cell::new(false),
-            row_count: Cell::new(0),
-            counted: Cell::new(true),
             statement: Cell::new(0),
             holding: RefCell::default(),
             info: Cell::new([0; INFO_MAX]),
@@ -179,7 +143,7 @@ impl Entry {
         self.uses(hostgroup, backend.place(), &backend.conn.socket().local());
     }
 
-    /// The same, of one that others use as well.
+    /// Notes the connection that the session uses, where others use it as well.
     pub(crate) fn uses(&self, hostgroup: u32, place: &Rc<backend::Place>, local: &rt::Address) {
         self.hostgroup.set(Some(hostgroup));
         self.server.replace(Some((place.clone(), local.clone())));
@@ -192,7 +156,7 @@ impl Entry {
         self.served.get() == self.statement.get()
     }
 
-    /// It has ended.
+    /// Notes that the session's command has ended.
     pub(crate) fn rests(&self, now: Instant) {
         self.command.set("Sleep");
         self.since.set(now);
@@ -235,7 +199,7 @@ impl Entry {
         max_ms.checked_sub(open_ms).filter(|left| *left > 0)
     }
 
-    /// It is to end, or what it runs is.
+    /// Tells the session to end, or to end what it runs.
     fn is_told_by(&self, client: bool, does: Kills) {
         match does {
             Kills::Session => {
@@ -262,9 +226,10 @@ impl Entry {
         }
     }
 
-    /// What may stop a question of ours: of KILL QUERY nobody hears where the statement is
-    /// `answered`, for which that came too late. Else the question has a moment to be answered, so
-    /// that the statement is ended and not the connection with all that it is held for.
+    /// Resolves when something may stop a question of ours. Of KILL QUERY nobody hears where the
+    /// statement is `answered`, for which that came too late. Else the question has a moment to be
+    /// answered, so that the statement is ended and not the connection with all that it is held
+    /// for.
     pub(crate) async fn told_while_asking(&self, rt: &Rt, answered: bool) {
         if !answered {
             self.told(false).await;
@@ -358,7 +323,14 @@ impl Roster {
         Killed::Done
     }
 
-    /// The same for all of a user that come from this address, or from anywhere, but one. How many
+    /// Tells all to end.
+    pub(crate) fn kill_all(&self) {
+        for entry in self.all() {
+            entry.is_told_by(false, Kills::Session);
+        }
+    }
+
+    /// As [`Roster::kill`], of all of a user that come from this address, or from anywhere, but one. How many
     /// there are.
     pub(crate) fn kill_user(&self, user: &str, host: Option<&str>, but: u32, does: Kills) -> u64 {
         let is_his = |entry: &&Rc<Entry>| {

@@ -1,6 +1,5 @@
 //! One client's life, top to bottom. Read this file first.
 
-use crate::accepted::Sent;
 use crate::answer::{self, Complaint, Turn};
 use crate::cached::Cached;
 use crate::core::{Core, Seat};
@@ -9,12 +8,16 @@ use crate::epoch::Epoch;
 use crate::greet;
 use crate::held::Held;
 use crate::lexing::Reading;
+use crate::memory::Remembered;
+use crate::memory::accepted::Sent;
 use crate::prepared::ClientStatements;
-use crate::relay::Failed;
 use crate::roster::Entry;
+use crate::scripts::Chain;
 use crate::through::{Through, silent};
+use crate::traces::Mark;
+use crate::trouble::Failed;
 use backend::{Names, State};
-use bridge::{Counter, Failure};
+use bridge::{Auditable, Counter};
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
 use rt::{Either, Instant, Rt, Socket};
@@ -45,25 +48,28 @@ pub(crate) struct Session {
     pub(crate) nonce: wire::auth::Nonce,
     /// Collation of the login.
     pub(crate) collation: u16,
-    /// What the client has said of itself.
+    /// Attributes that the client has told of itself.
     pub(crate) attributes: Rc<ConnectAttributes>,
-    /// What the client has set.
+    /// State that the client has set.
     pub(crate) state: State,
     /// How servers read its texts.
     pub(crate) reading: Reading,
-    /// What the servers remember of statements (ids, warnings) is this life's: another begins when
-    /// all is forgotten.
+    /// Number of the session's life, to which belongs what servers remember of statements (ids,
+    /// warnings). Another life begins when all is forgotten.
     pub(crate) life: u64,
     /// Connections that cannot be shared just now.
     pub(crate) held: Held,
+    pub(crate) remembered: Remembered,
     pub(crate) statements: ClientStatements,
-    /// What it fills of the cache, and the tables whose results it ends.
+    /// Entries of the cache that the session fills, and the tables whose results it ends.
     pub(crate) cached: Cached,
     pub(crate) turn: Turn,
     /// A SET that a server has accepted, until all that it has set is known.
     pub(crate) sent: Option<Box<Sent>>,
     /// Where its bytes go as they come, if they do.
     pub(crate) through: Option<Box<Through>>,
+    /// Scripts in its way.
+    pub(crate) scripts: Option<Box<Chain>>,
     /// `next_query_flagIN` of the last statement's rule.
     pub(crate) next_flag_in: Option<u32>,
     /// When it may have written last.
@@ -83,11 +89,13 @@ pub(crate) enum Ended {
     ByClient,
     /// The connection is gone.
     Gone,
-    /// It was told to: by an operator, a timeout, or the end of the proxy. The words are for the
+    /// Order to end: by an operator, a timeout, or the end of the proxy. The words are for the
     /// client.
     Told(Complaint),
     /// The rest of an answer is missing, or what the client said made no sense.
     Broken,
+    /// Another process goes on with it.
+    Elsewhere,
 }
 
 impl From<NetError> for Ended {
@@ -96,10 +104,28 @@ impl From<NetError> for Ended {
     }
 }
 
+/// Whoever comes to a core.
+pub(crate) enum Comer {
+    /// A client that has not said anything yet.
+    Client(Socket),
+    /// A session of the process before.
+    Session(Box<Session>),
+}
+
+impl Comer {
+    /// Its session, if it is let in.
+    async fn enters(self, core: &Rc<Core>) -> Option<Session> {
+        match self {
+            Self::Client(socket) => greet::enter(core, socket).await,
+            Self::Session(session) => Some(*session),
+        }
+    }
+}
+
 /// From accept to close.
-pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
+pub(crate) async fn live(core: Rc<Core>, comer: Comer) {
     // Who is it?
-    let Some(mut session) = Box::pin(greet::enter(&core, socket)).await else {
+    let Some(mut session) = Box::pin(comer.enters(&core)).await else {
         return;
     };
     core.tally.up(Counter::ClientConnectionsConnected);
@@ -123,7 +149,7 @@ pub(crate) async fn live(core: Rc<Core>, socket: Socket) {
         let epoch = core.epoch();
         core.tally.up(Counter::ClientConnectionsNonIdle);
         // On the heap only while it lasts: an idle session has no room for it.
-        let obeyed = rt::recycled(|| session.obey(&epoch, &packet)).await;
+        let obeyed = rt::recycled(|| session.take(&epoch, packet.payload())).await;
         core.tally.down(Counter::ClientConnectionsNonIdle);
         // A command that ends the session has not ended itself: what is said last is its answer.
         if let Err(ended) = obeyed {
@@ -159,6 +185,9 @@ impl Session {
         let mut until = self.core.rt.now() + self.patience()?;
         let mut came = self.client.bytes().0;
         loop {
+            if self.core.is_left() && Box::pin(self.goes_elsewhere()).await {
+                return Err(Ended::Elsewhere);
+            }
             let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
             let next = self.core.rt.timeout(
                 nap,
@@ -306,27 +335,28 @@ impl Session {
         self.refuse(&complaint).await
     }
 
+    /// One command, by way of the scripts if there are any.
+    async fn take(&mut self, epoch: &Epoch, came: &[u8]) -> Result<(), Ended> {
+        match self.meets_scripts(epoch) {
+            false => self.obey(epoch, came).await,
+            true => Box::pin(self.converse(epoch, came)).await,
+        }
+    }
+
     /// One command. What needs a server goes through `statement.rs`; the rest is answered here.
-    async fn obey(&mut self, epoch: &Epoch, came: &Packet) -> Result<(), Ended> {
-        self.core.tally.add(
-            Counter::QueriesFrontendsBytesRecv,
-            came.payload().len() as u64 + 4,
-        );
-        self.turn = Turn::after(came.payload().len());
-        self.entry.comes(
-            came.payload()
-                .first()
-                .map_or("Unknown", |byte| command::name(*byte)),
-        );
-        let command = match Command::read(came.payload(), self.caps) {
+    pub(crate) async fn obey(&mut self, epoch: &Epoch, came: &[u8]) -> Result<(), Ended> {
+        self.core
+            .tally
+            .add(Counter::QueriesFrontendsBytesRecv, came.len() as u64 + 4);
+        self.turn = Turn::after(came.len());
+        self.entry
+            .comes(came.first().map_or("Unknown", |byte| command::name(*byte)));
+        let command = match Command::read(came, self.caps) {
             Ok(command) => command,
             Err(malformed) => {
                 self.core.tally.up(Counter::UnexpectedFrontendPackets);
                 if epoch.claims_mariadb()
-                    && came
-                        .payload()
-                        .first()
-                        .is_some_and(|code| !command::has_answer(*code))
+                    && came.first().is_some_and(|code| !command::has_answer(*code))
                 {
                     // What has no answer there has none when it is too short either.
                     return Ok(());
@@ -361,10 +391,10 @@ impl Session {
             Command::Fetch { id, rows } => self.fetch(epoch, id, rows).await,
             Command::Reset(id) => self.reset_statement(epoch, id).await,
             Command::InitDb(schema) => self.init_db(epoch, schema).await,
-            Command::FieldList { .. } => self.field_list(epoch, came.payload()).await,
+            Command::FieldList { .. } => self.field_list(epoch, came).await,
             Command::Ping => {
-                self.entry.row_count.set(0);
-                self.entry.next_statement();
+                self.remembered.row_count.set(0);
+                self.next_statement();
                 if self.held.holds().next().is_some() {
                     Box::pin(self.ping_held()).await?;
                 }
@@ -377,7 +407,7 @@ impl Session {
                 self.hand_over(line).await
             }
             Command::SetOption(option) => {
-                self.entry.counts_by_itself(-1);
+                self.remembered.counts_by_itself(-1);
                 self.caps = match option {
                     command::SET_OPTION_MULTI_STATEMENTS_ON => self.caps | caps::MULTI_STATEMENTS,
                     command::SET_OPTION_MULTI_STATEMENTS_OFF => self.caps & !caps::MULTI_STATEMENTS,
@@ -400,31 +430,26 @@ impl Session {
                 } else {
                     Names::of_the_server()
                 };
-                Box::pin(self.let_go_of_locks()).await;
-                self.forget_everything(names);
+                Box::pin(self.starts_over(names)).await;
                 self.hand_over(answer::ok(1, self.caps, self.flags(), ""))
                     .await
+            }
+            Command::ChangeUser(_) if self.is_relayed() => {
+                self.refuse(&Self::may_not_change()).await
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => {
                 Box::pin(self.kill(epoch, u64::from(session), false)).await
             }
-            Command::RegisterSlave(_) => {
-                Box::pin(self.register_replica(epoch, came.payload())).await
-            }
+            Command::RegisterSlave(_) => Box::pin(self.register_replica(epoch, came)).await,
             Command::BinlogDump(_) | Command::BinlogDumpGtid(_) => {
-                Box::pin(self.follow_log(epoch, came.payload())).await
+                Box::pin(self.follow_log(epoch, came)).await
             }
-            Command::Unknown(command::COM_PROCESS_INFO) => {
-                self.process_info(epoch, came.payload()).await
-            }
+            Command::Unknown(command::COM_PROCESS_INFO) => self.process_info(epoch, came).await,
             Command::Quit => Err(Ended::ByClient),
             other if !other.is_answered() => Ok(()),
             _ => {
-                let name = came
-                    .payload()
-                    .first()
-                    .map_or("", |byte| command::name(*byte));
+                let name = came.first().map_or("", |byte| command::name(*byte));
                 self.refuse(&Complaint::new(
                     errors::UNKNOWN_COMMAND,
                     format!("{name} is not supported by this proxy"),
@@ -452,13 +477,21 @@ impl Session {
         self.reading.flags() & wire::status::NO_BACKSLASH_ESCAPES == 0
     }
 
+    /// Notes what happens to the statement, for its trace.
+    pub(crate) fn mark(&self, mark: Mark) {
+        self.core.tracer.mark(self.entry.id, &self.core.rt, mark);
+    }
+
     /// Tells the client what is wrong, as the whole answer to its command.
     pub(crate) async fn refuse(&mut self, complaint: &Complaint) -> Result<(), Ended> {
         self.core.tally.up(Counter::GeneratedErrorPackets);
         let seq = self.turn.next();
         (self.turn.sent, self.turn.failed) = (seq, true);
-        self.entry.row_count.set(-1);
-        self.entry.refused.set(Some(Box::new(complaint.clone())));
+        self.mark(Mark::Failed(complaint.code));
+        self.remembered.row_count.set(-1);
+        self.remembered
+            .refused
+            .set(Some(Box::new(complaint.clone())));
         let told = self.told(seq, complaint);
         self.hand_over(told).await
     }
@@ -485,6 +518,12 @@ impl Session {
             .await
     }
 
+    /// Another statement has come.
+    pub(crate) fn next_statement(&self) {
+        self.entry.next_statement();
+        self.remembered.refused.take();
+    }
+
     /// As after a login, except for the character set: COM_RESET_CONNECTION.
     pub(crate) fn forget_everything(&mut self, names: Names) {
         let schema = self.state.schema.clone();
@@ -499,18 +538,16 @@ impl Session {
         self.forget_modes();
         self.next_flag_in = None;
         self.life = self.core.next_life();
-        self.entry.insert_id.take();
-        self.entry.last_gtid.take();
-        self.entry.drawn_at.set(0);
-        self.entry.numbered.set(false);
-        self.entry.row_count.set(0);
-        self.entry.warnings.take();
+        self.remembered.forget();
     }
 
-    /// What others may wait for is free on the servers when this returns, as it is when a server
-    /// answers COM_RESET_CONNECTION or COM_CHANGE_USER.
+    /// Frees what others may wait for. When this returns, that is free on the servers, as it is
+    /// when a server answers COM_RESET_CONNECTION or COM_CHANGE_USER.
     pub(crate) async fn let_go_of_locks(&mut self) {
-        while let Some((_, backend)) = self.held.take_that(crate::held::may_lock) {
+        while let Some((_, backend)) = self
+            .held
+            .take_that(|_, backend| crate::held::may_lock(backend))
+        {
             self.core.pools.clean(backend).await;
         }
     }
@@ -534,13 +571,9 @@ impl Session {
         let left = self.leave_remembered(self.core.rt.now()).await;
         self.entry.shows_held(&self.held, self.core.rt.now());
         match left {
-            Err(Failed::Client) => Err(Ended::Gone),
-            Err(Failed::Backend(failure)) => {
-                // What the session has set went with the connection: a client that went on would
-                // not know.
-                let (code, sqlstate, words) = failure.to_client();
-                Err(Ended::Told(Complaint::with(code, sqlstate, words)))
-            }
+            // What the session has set went with the connection: a client that went on would not
+            // know.
+            Err(why @ (Failed::Client | Failed::Backend(_))) => Err(why.ends()),
             // Who told it to end is asked next.
             _ => Ok(()),
         }
@@ -554,7 +587,11 @@ impl Session {
     }
 
     async fn leave(mut self, ended: Ended) {
+        if matches!(ended, Ended::Elsewhere) && self.leave_for_another().await {
+            return;
+        }
         self.let_go();
+        self.leave_scripts();
         self.leave_through();
         let ended = match ended {
             // As servers do: whoever is ended by another's KILL hears no word of it, idle or not.
@@ -573,6 +610,14 @@ impl Session {
         };
         let by_us = matches!(ended, Ended::Told(_) | Ended::Broken);
         let by_client = matches!(ended, Ended::ByClient);
+        if by_client {
+            self.audit(Auditable::Quit, None);
+        }
+        let why = match &ended {
+            Ended::Told(complaint) => Some(&*complaint.words),
+            _ => None,
+        };
+        self.audit(Auditable::Close, why);
         match ended {
             Ended::ByClient => {}
             Ended::Told(complaint) => {
@@ -588,7 +633,9 @@ impl Session {
                 let told = self.client.send(told);
                 let _late = self.core.rt.timeout(Duration::from_secs(1), told).await;
             }
-            Ended::Gone | Ended::Broken => self.core.tally.up(Counter::ClientConnectionsAborted),
+            Ended::Gone | Ended::Broken | Ended::Elsewhere => {
+                self.core.tally.up(Counter::ClientConnectionsAborted)
+            }
         }
         if by_client {
             let core = self.core.clone();
@@ -640,11 +687,13 @@ impl Session {
             reading: Reading::default(),
             life,
             held: Held::default(),
+            remembered: Remembered::default(),
             statements: ClientStatements::default(),
             cached: Cached::default(),
             turn: Turn::after(0),
             sent: None,
             through: None,
+            scripts: None,
             next_flag_in: None,
             wrote: None,
             refused_changes: 0,
@@ -690,9 +739,8 @@ async fn read_to_its_end(
 }
 
 pub(crate) fn killed() -> Complaint {
-    Complaint::with(
-        1317,
-        "70100",
+    Complaint::new(
+        errors::QUERY_INTERRUPTED,
         "The session was ended by the proxy's operator",
     )
 }
@@ -713,6 +761,7 @@ impl Drop for Leaving {
         self.entry.holding.take();
         self.core.tally.down(Counter::ClientConnectionsConnected);
         self.core.session_ended(self.entry.id);
+        self.core.tracer.forget(self.entry.id);
     }
 }
 
@@ -721,7 +770,7 @@ mod tests {
     use super::*;
     use rt::sim::{Faults, Limits};
 
-    /// What a client reads that has said goodbye and then does nothing for so long.
+    /// Returns how much a client reads that has said goodbye and then does nothing for so long.
     fn read_after(pause: Duration) -> usize {
         const ANSWER: usize = 1 << 20;
         let limits = Limits {
@@ -769,6 +818,7 @@ mod tests {
     /// Ten thousand clients that only wait should cost little memory.
     #[test]
     fn a_session_is_small() {
-        assert!(size_of_future(live) <= 736, "{}", size_of_future(live));
+        let size = size_of_future(live) + size_of::<Entry>();
+        assert!(size <= 1312, "{size}");
     }
 }

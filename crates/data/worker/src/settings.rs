@@ -6,15 +6,15 @@ use sql::{Class, CommandCounter, Leaves, Reads};
 
 type Change<'a> = Box<dyn Fn(&mut State) -> bool + 'a>;
 
-/// What a part of a SET means for the session.
+/// Meaning of a part of a SET for the session.
 pub(crate) enum Meaning<'a> {
-    /// It concerns the server.
+    /// Setting that concerns the server.
     Nothing,
     /// On or off, if its words are certain; the flags of the answer tell it anyway.
     Autocommit(Option<bool>),
-    /// It stays on the connection, by this name.
+    /// Setting that stays on the connection, by this name.
     Keep(Hold),
-    /// It travels. False if there is no room for it: then it stays on the connection.
+    /// Setting that travels. False if there is no room for it: then it stays on the connection.
     Travels(Change<'a>),
     /// The value of this session variable is the server's to tell.
     Ask(&'a str),
@@ -50,7 +50,7 @@ pub(crate) const BOUND: [&str; 17] = [
     "character_set_collations",
 ];
 
-/// What `CONNECTION_ID()` is.
+/// Variable whose value `CONNECTION_ID()` is.
 pub(crate) const THREAD: &str = "pseudo_thread_id";
 
 /// The server keeps the texts of the session's statements; no reset makes it forget them.
@@ -149,7 +149,7 @@ pub(crate) fn meaning<'a>(setting: &'a Setting<'a>, before: &State) -> Meaning<'
     }
 }
 
-/// What follows SET ROLE, if it means the same wherever it is said.
+/// Returns what follows SET ROLE, if it means the same wherever it is said.
 fn role(words: &[u8]) -> Option<&str> {
     let certain = words.len() <= ROLE_LEN_MAX
         && words.is_ascii()
@@ -189,9 +189,9 @@ pub(crate) fn sets_flags<'a>(setting: &'a Setting<'_>) -> Option<&'a str> {
     .then_some(&one.name)
 }
 
-/// What flags are after one more SET, in words that mean the same wherever they are said: those
-/// that the session has named, and the server's own of all others. `None` where what was there
-/// before is not written so.
+/// Returns flags after one more SET, in words that mean the same wherever they are said. These are
+/// the flags that the session has named, and the server's own of all others. `None` where what was
+/// there before is not written so.
 fn flags_after(before: Option<&str>, literal: &str) -> Option<String> {
     let items = |literal: &str| -> Option<Vec<String>> {
         let inner = literal.strip_prefix('\'')?.strip_suffix('\'')?;

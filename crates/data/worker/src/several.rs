@@ -5,7 +5,7 @@ use crate::dynamic::DYNAMIC;
 use crate::epoch::Epoch;
 use crate::internal;
 use crate::session::{Ended, Session, killed};
-use crate::statement::What;
+use crate::statement::{Text, What};
 use std::ops::Range;
 use wire::attributes::Attributes;
 use wire::caps;
@@ -82,14 +82,30 @@ impl Session {
     ) -> Result<(), Ended> {
         let rewritten = self.rewritten(epoch, sql);
         let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
-        let class = self.lexing().class(sql);
-        if let Some(what) = internal::asked(sql, &class, self.lexing()) {
+        let lexing = self.lexing();
+        let known = epoch
+            .skeletons
+            .borrow_mut()
+            .find(sql, lexing, &epoch.digest);
+        let read;
+        let text = if let Some(known) = &known {
+            Text {
+                sql,
+                class: &known.class,
+                digest: Some((known.digest.0, &known.digest.1)),
+            }
+        } else {
+            read = lexing.class(sql);
+            Text::of(sql, &read)
+        };
+        let class = text.class;
+        if let Some(what) = internal::asked(sql, class, lexing) {
             return Box::pin(self.internal(what)).await;
         }
         if class.leaves.intersects(DYNAMIC) && !class.multi {
-            return Box::pin(self.dynamic(epoch, sql, class, attributes)).await;
+            return Box::pin(self.dynamic(epoch, sql, class.clone(), attributes)).await;
         }
-        self.whole(epoch, sql, &class, "Query", What::Query(attributes))
+        self.whole_of(epoch, text, "Query", What::Query(attributes))
             .await
     }
 }

@@ -1,15 +1,21 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
 use crate::answer::Complaint;
+use crate::changing;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
+use crate::gathering::gathers;
+use crate::in_turn;
 use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, bare, quiet};
+use crate::rates::{Next, Turn};
 use crate::session::{Ended, Session};
 use crate::stats::{Bounds, Seen};
-use bridge::Counter;
-use plan::{Answer, Guarded, Plan, SessionFacts, SplitFacts};
+use crate::written_keys;
+use bridge::{Auditable, Counter, Traced};
+use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
+use sql::bound::Bound;
 use sql::{Class, Lexing};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -17,10 +23,29 @@ use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::response::Expect;
 
-/// What is to be done, all decided.
+/// A text as it came, and what was read in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a> {
+    pub(crate) sql: &'a [u8],
+    pub(crate) class: &'a Class<'a>,
+    /// Hash of its digest, and that one's text, if they are known.
+    pub(crate) digest: Option<(u64, &'a [u8])>,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) const fn of(sql: &'a [u8], class: &'a Class<'a>) -> Self {
+        Self {
+            sql,
+            class,
+            digest: None,
+        }
+    }
+}
+
+/// Plan to be carried out, all decided.
 pub(crate) struct Job<'a> {
     pub(crate) epoch: &'a Epoch,
-    /// What rules are asked with: what the client sent, or what a template has made of it.
+    /// Text that rules are asked with: what the client sent, or what a template has made of it.
     pub(crate) text: &'a [u8],
     /// Of what a server gets.
     pub(crate) class: &'a Class<'a>,
@@ -28,9 +53,24 @@ pub(crate) struct Job<'a> {
     /// Hash of its digest.
     pub(crate) digest: Option<u64>,
     pub(crate) what: What<'a>,
+    /// Whether the statement waits where it is, even if nobody serves there.
+    pub(crate) stays: bool,
+    /// No stage has anything to do for it: [`Session::is_usual`].
+    pub(crate) usual: bool,
 }
 
 impl<'a> Job<'a> {
+    /// Whether it has somewhere to go when nobody serves where it waits.
+    pub(crate) fn may_go_elsewhere(&self) -> bool {
+        let servers = &self.epoch.snapshot.servers;
+        let falls_back = || {
+            let hostgroup = servers.hostgroup(self.plan.hostgroup());
+            hostgroup.is_some_and(|hostgroup| hostgroup.attributes.fallback.is_some())
+        };
+        let is_led = self.plan.why.is_read() || self.plan.must_see().is_some();
+        !self.stays && (is_led || servers.falls_back() && falls_back())
+    }
+
     /// The text that a server gets.
     pub(crate) fn sent(&self) -> &'a [u8] {
         self.what.sent(self.plan, self.text)
@@ -42,7 +82,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What is sent to the server.
+/// Command that is sent to the server.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
     /// COM_QUERY with the text of the plan, and what the client has sent along.
@@ -65,12 +105,41 @@ impl<'a> What<'a> {
     pub(crate) fn sent(self, plan: &'a Plan, text: &'a [u8]) -> &'a [u8] {
         match self {
             What::Query(_) | What::Prepare(_) => plan.remade().unwrap_or(text),
-            What::Execute(execution) => &execution.prepared.sql,
+            What::Execute(execution) => &execution.prepared().sql,
             What::Dynamic(dynamic) => match dynamic.prepared() {
                 Some(prepared) => &prepared.sql,
                 None => plan.remade().unwrap_or(text),
             },
             What::Raw(..) | What::Refused(_) => text,
+        }
+    }
+
+    /// Query attributes that the client has sent along.
+    fn attributes(self) -> Option<&'a Attributes> {
+        match self {
+            What::Query(attributes) => Some(attributes),
+            What::Dynamic(dynamic) => Some(dynamic.attributes),
+            What::Execute(execution) => Some(&execution.attributes),
+            What::Raw(..) | What::Prepare(_) | What::Refused(_) => None,
+        }
+    }
+
+    /// The text that servers have already, or get whatever rules make of it.
+    fn sent_anyway(self, text: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            What::Execute(execution) => Some(&execution.prepared().sql),
+            What::Dynamic(dynamic) => dynamic.sent_anyway(text),
+            What::Raw(..) => Some(text),
+            What::Query(_) | What::Prepare(_) | What::Refused(_) => None,
+        }
+    }
+
+    /// The part that the firewall looks at.
+    const fn guarded(self) -> Guarded {
+        match self {
+            _ if self.is_init_db() => Guarded::Schema,
+            What::Raw(..) => Guarded::Nothing,
+            _ => Guarded::Text,
         }
     }
 
@@ -83,20 +152,20 @@ impl<'a> What<'a> {
     /// wherever its session is now. `None` for what was not prepared.
     pub(crate) fn prepared_in(self) -> Option<&'a Rc<str>> {
         match self {
-            What::Execute(execution) => Some(&execution.prepared.schema),
+            What::Execute(execution) => Some(&execution.prepared().schema),
             What::Dynamic(dynamic) => dynamic.prepared().map(|prepared| &prepared.schema),
             What::Query(_) | What::Raw(..) | What::Prepare(_) | What::Refused(_) => None,
         }
     }
 }
 
-/// What came of it.
+/// Numbers of a statement that was carried out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Told {
     pub(crate) rows_affected: u64,
     pub(crate) rows_sent: u64,
     pub(crate) insert_id: u64,
-    /// What ROW_COUNT() is after it, if it did not fail.
+    /// Value of ROW_COUNT() after the statement, if it did not fail.
     pub(crate) row_count: i64,
     /// No server was asked.
     pub(crate) from_cache: bool,
@@ -106,6 +175,44 @@ pub(crate) struct Told {
 pub(crate) struct Digested {
     hash: u64,
     text: Vec<u8>,
+}
+
+/// Returns the statement that a plan is decided for.
+fn asked<'a>(
+    read: Text<'a>,
+    what: What<'a>,
+    lexing: Lexing,
+    digest: Option<plan::Digest<'a>>,
+    parameters: Option<&'a [Bound]>,
+) -> plan::Statement<'a> {
+    let text = read.sql;
+    let comment =
+        sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, lexing));
+    plan::Statement {
+        text,
+        digest,
+        comment: comment.flatten().map(|at| &text[at]),
+        prepared: what.sent_anyway(text),
+        parameters,
+        prepares: matches!(what, What::Prepare(preparing) if preparing.naming.is_none()),
+        guarded: what.guarded(),
+        routed: plan::Routed::default(),
+    }
+}
+
+/// Writes the digest of a text, unless it is known; its hash.
+fn write_digest(epoch: &Epoch, text: Text<'_>, what: What<'_>, digest: &mut Vec<u8>) -> u64 {
+    match (what, text.digest) {
+        (_, Some((hash, known))) => {
+            digest.clear();
+            digest.extend_from_slice(known);
+            hash
+        }
+        (What::Execute(execution), None) if std::ptr::eq(text.sql, &*execution.prepared().sql) => {
+            execution.prepared().digest(&epoch.digest, digest)
+        }
+        _ => sql::digest(text.sql, &epoch.digest, digest),
+    }
 }
 
 impl Session {
@@ -158,17 +265,42 @@ impl Session {
     }
 
     /// Decide, do, count. The class is that of what would be sent if no rule changed it.
-    pub(crate) async fn whole(
+    pub(crate) fn whole<'t>(
+        &'t mut self,
+        epoch: &'t Epoch,
+        text: &'t [u8],
+        class: &'t Class<'t>,
+        name: &'static str,
+        what: What<'t>,
+    ) -> impl Future<Output = Result<(), Ended>> {
+        self.whole_of(epoch, Text::of(text, class), name, what)
+    }
+
+    /// [`Session::whole`], of a text of which more may be known.
+    pub(crate) async fn whole_of(
         &mut self,
-        epoch: &Epoch,
-        text: &[u8],
-        class: &Class<'_>,
+        epoch_before: &Epoch,
+        read: Text<'_>,
         name: &'static str,
         what: What<'_>,
     ) -> Result<(), Ended> {
+        let Text {
+            sql: text, class, ..
+        } = read;
         let began = self.core.rt.now();
+        let fresh;
+        let epoch = match self.core.gates.are_open() {
+            true => epoch_before,
+            false => match Box::pin(self.wait_at_gates(epoch_before, read, what)).await? {
+                ControlFlow::Break(()) => return Ok(()),
+                ControlFlow::Continue(epoch) => {
+                    fresh = epoch;
+                    fresh.as_deref().unwrap_or(epoch_before)
+                }
+            },
+        };
         self.forget_flag(epoch);
-        self.entry.next_statement();
+        self.next_statement();
         self.core.tally.up(Counter::Questions);
         self.entry.begins(name, text, began);
         self.note_received(class, text, what);
@@ -177,32 +309,23 @@ impl Session {
         let mut buffer = self.core.scratch.take();
         let digest = epoch
             .digests
-            .then(|| sql::digest(text, &epoch.digest, &mut buffer));
+            .then(|| write_digest(epoch, read, what, &mut buffer));
+        let doing = &self.core.doing;
+        doing.begins(self.entry.id, digest.unwrap_or_default());
         let lexing = self.lexing_of(what);
-        let comment =
-            sql::words::may_have_comment(text).then(|| sql::words::first_comment(text, lexing));
-        let comment = comment.flatten().map(|at| &text[at]);
-        let prepared = match what {
-            What::Execute(execution) => Some(&*execution.prepared.sql),
-            What::Dynamic(dynamic) => dynamic.sent_anyway(text),
-            What::Raw(..) => Some(text),
-            What::Query(_) | What::Prepare(_) | What::Refused(_) => None,
-        };
-        let guarded = match what {
-            _ if what.is_init_db() => Guarded::Schema,
-            What::Raw(..) => Guarded::Nothing,
-            _ => Guarded::Text,
-        };
-        let digest_of = digest.map(|hash| plan::Digest {
-            hash,
-            text: &buffer,
-        });
+        let parameters = written_keys::values(epoch, what);
         let statement = plan::Statement {
-            text,
-            digest: digest_of,
-            comment,
-            prepared,
-            guarded,
+            routed: self.routed(),
+            ..asked(
+                read,
+                what,
+                lexing,
+                digest.map(|hash| plan::Digest {
+                    hash,
+                    text: &buffer,
+                }),
+                parameters.as_deref(),
+            )
         };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         // What is refused ends nothing.
@@ -213,9 +336,8 @@ impl Session {
             }
             plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         }
-        if plan.why.by == plan::By::Read && !self.core.pools.takes(plan.hostgroup()) {
-            plan.read_from_the_writer(self.user.default_hostgroup);
-        }
+        let _under_way = self.core.gates.enter(&plan);
+        self.go_where_somebody_serves(epoch, class, &mut plan);
         let digested = digest.map(|hash| Digested { hash, text: buffer });
         epoch.count(&plan);
         let given_up = u64::from(plan.gave_up) + epoch.memo.borrow_mut().take_gave_up();
@@ -238,6 +360,7 @@ impl Session {
 
         // Rules have made another statement of it: what follows is about that one.
         self.follow(&mut plan);
+        self.go_to_its_partition(epoch, what, &plan);
         let remade = plan.remade().map(|text| {
             Box::new(match what {
                 What::Prepare(_) => quiet(self.lexing().class(text)),
@@ -259,44 +382,136 @@ impl Session {
             plan: &plan,
             digest,
             what,
+            stays: false,
+            usual: self.is_usual(epoch, class, what, &plan),
         };
         let told = match self.stages(&job).await {
             Ok(told) => told,
             Err(ended) => {
                 // Nobody reads an answer any more, but a server may have done it.
-                self.log_if_wanted(&job, job.digest, began, Told::default());
+                self.breaks_off(&job, digested.as_ref(), began);
                 return Err(ended);
             }
         };
+        self.remember_it(&job, told, autocommit);
+        self.count(&job, digested, began, told);
+        Ok(())
+    }
+
+    /// Notes what a statement that was done leaves for those behind it. `autocommit`: as it was
+    /// before.
+    fn remember_it(&mut self, job: &Job<'_>, told: Told, autocommit: bool) {
         // What is prepared leaves ROW_COUNT() as it was, unless it fails.
         let counts = self.turn.failed
-            || !matches!(what, What::Prepare(preparing) if preparing.naming.is_none());
-        self.entry.counted.set(counts);
+            || !matches!(job.what, What::Prepare(preparing) if preparing.naming.is_none());
+        self.remembered.uncounted.set(!counts);
         if counts {
-            self.entry
+            self.remembered
                 .row_count
                 .set(if self.turn.failed { -1 } else { told.row_count });
         }
-        self.settle_past(&job);
-        if (class.ends_transaction || class.begins_transaction) && !self.turn.failed {
+        self.settle_past(job);
+        if job.class.use_db.is_some() && !self.turn.failed {
+            self.audit(Auditable::InitDb, None);
+        }
+        if (job.class.ends_transaction || job.class.begins_transaction) && !self.turn.failed {
             // One that is open now has begun with it, or begins with the next.
             self.entry.transaction_since.set(None);
         }
         // What it commits by the way was written before.
-        if class.may_write() || !autocommit && self.state.autocommit {
+        if job.class.may_write() || !autocommit && self.state.autocommit {
             self.wrote = Some(self.core.rt.now());
         }
         #[cfg(feature = "planted")]
         if backend::planted::FORGET_WRITES.get() {
             self.wrote = None;
         }
+    }
 
-        self.count(&job, digested, began, told);
-        Ok(())
+    /// Has a statement wait while a gate on its way is closed; the configuration that it runs under
+    /// then. A transaction that is open there does not wait: the gate's partition waits for it.
+    async fn wait_at_gates(
+        &mut self,
+        epoch: &Epoch,
+        read: Text<'_>,
+        what: What<'_>,
+    ) -> Result<ControlFlow<(), Option<Rc<Epoch>>>, Ended> {
+        let mut fresh: Option<Rc<Epoch>> = None;
+        loop {
+            let now = fresh.as_deref().unwrap_or(epoch);
+            let (lexing, parameters) = (self.lexing_of(what), written_keys::values(now, what));
+            let mut buffer = Vec::new();
+            let digest = now
+                .digests
+                .then(|| write_digest(now, read, what, &mut buffer));
+            let digest = digest.map(|hash| plan::Digest {
+                hash,
+                text: &buffer,
+            });
+            let statement = plan::Statement {
+                routed: self.routed(),
+                ..asked(read, what, lexing, digest, parameters.as_deref())
+            };
+            let plan = self.decide(now, read.class, (what.prepared_in(), lexing), &statement);
+            let is_in_transaction = self.held.transaction() == Some(plan.hostgroup());
+            let gates = self.core.gates.clone();
+            let until = gates.in_the_way(&plan);
+            let Some(until) = until.filter(|_| plan.answer.is_none() && !is_in_transaction) else {
+                return Ok(ControlFlow::Continue(fresh));
+            };
+            let rt = self.core.rt.clone();
+            if self
+                .pause_while_wanted(gates.wait(&rt, until))
+                .await?
+                .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            gates.open_those_over(rt.now());
+            fresh = Some(self.core.epoch());
+        }
+    }
+
+    /// Where nobody serves, it goes elsewhere. Most statements have no elsewhere.
+    #[inline]
+    pub(crate) fn go_where_somebody_serves(
+        &self,
+        epoch: &Epoch,
+        class: &Class<'_>,
+        plan: &mut Plan,
+    ) {
+        let servers = &epoch.snapshot.servers;
+        if plan.why.is_read() || plan.is_causal() || servers.falls_back() {
+            plan.settle(servers, self.user.default_hostgroup, class, self);
+            if plan.why.by == plan::By::Fallback {
+                self.core.tally.up(Counter::StatementsFellBack);
+            }
+            if self.must_see(plan).is_some() {
+                self.core.tally.up(Counter::GtidConsistentQueries);
+            }
+        }
     }
 
     /// The stages, in order. A stage that has answered breaks; one that has not lets it through.
     async fn stages(&mut self, job: &Job<'_>) -> Result<Told, Ended> {
+        if let Some(wish) = &job.epoch.traces
+            && !job.what.is_init_db()
+        {
+            let said = (job.text, job.what.attributes());
+            let (tracer, rt) = (&self.core.tracer, &self.core.rt);
+            tracer.begins(self.entry.id, rt, wish, said, job.plan.trace);
+        }
+        if job.usual {
+            if job.epoch.rates.is_some()
+                && let ControlFlow::Break(told) = Box::pin(self.wait_for_turn(job)).await?
+            {
+                return Ok(told);
+            }
+            self.note_unwatched(job);
+            let told = self.forward(job).await?;
+            self.keep(job);
+            return Ok(told);
+        }
         if let ControlFlow::Break(told) = self.refuse_or_say(job).await? {
             return Ok(told);
         }
@@ -321,12 +536,27 @@ impl Session {
         if let ControlFlow::Break(told) = self.absorb(job).await? {
             return Ok(told);
         }
+        if let ControlFlow::Break(told) = self.recall_values(job).await? {
+            return Ok(told);
+        }
         if let ControlFlow::Break(told) = self.cached(job).await? {
             self.recall_read(job, told.rows_sent, self.turn.failed);
             return Ok(told);
         }
+        if job.epoch.rates.is_some()
+            && let ControlFlow::Break(told) = Box::pin(self.wait_for_turn(job)).await?
+        {
+            return Ok(told);
+        }
         let pair = self.copy_to_mirror(job);
-        let told = self.forward(job).await;
+        let told = match &job.plan.gather {
+            None => self.forward(job).await,
+            Some(gather) => match &gather.recipe {
+                Some(recipe) => Box::pin(self.gather(job, (gather, recipe))).await,
+                None if gather.in_turn => Box::pin(in_turn::run(self, job, gather)).await,
+                None => Box::pin(changing::change(self, job, gather)).await,
+            },
+        };
         if job.plan.mirror.is_some()
             && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
         {
@@ -340,7 +570,34 @@ impl Session {
         Ok(told)
     }
 
-    /// What no rule in force sets is of rules that are gone: nothing would ever lead away from it.
+    /// Waits until what has a rate may be sent. A transaction does not wait, since others wait for
+    /// it: its statements count, and those behind it wait longer.
+    async fn wait_for_turn(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let Some(rates) = &job.epoch.rates else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let (core, user) = (self.core.clone(), self.user.clone());
+        let at_once = !self.held.is_empty();
+        let mut turn = Turn::of(rates, (&user, job), core.permits(), core.rt.now());
+        loop {
+            let (pause, goes) = match turn.next(core.rt.now(), at_once) {
+                Next::Goes(pause) if pause.is_zero() => return Ok(ControlFlow::Continue(())),
+                Next::Goes(pause) => (pause, true),
+                Next::Waits(pause) => (pause, false),
+                Next::Refused(complaint) => {
+                    self.refuse(&complaint).await?;
+                    return Ok(ControlFlow::Break(Told::default()));
+                }
+            };
+            let slept = self.pause_while_wanted(core.rt.sleep(pause)).await?;
+            if goes || slept.is_break() {
+                return Ok(slept);
+            }
+        }
+    }
+
+    /// Forgets a flag that no rule in force sets. Such a flag is of rules that are gone: nothing
+    /// would ever lead away from it.
     fn forget_flag(&mut self, epoch: &Epoch) {
         if self
             .next_flag_in
@@ -388,15 +645,13 @@ impl Session {
             } else {
                 self.held.transaction().or(implicit)
             },
+            begun: self.held.transaction().is_some(),
             locked: user_lock
                 .or_else(|| self.held.asked_for(class))
                 .or_else(|| self.held.lock(default_hostgroup, lock_on_set)),
             next_flag_in: self.next_flag_in,
             autocommit: self.state.autocommit,
-            split: SplitFacts {
-                lexing,
-                ..self.split_facts(class)
-            },
+            split: self.split_facts(class, lexing),
         };
         let plan = || {
             let random = self.core.rt.random();
@@ -419,8 +674,8 @@ impl Session {
         plan
     }
 
-    /// What rules have made of a statement may be bound to a connection as the statement before was
-    /// not.
+    /// Sends a remade statement to the connection that it is bound to. The statement of which rules
+    /// made it may not have been bound.
     fn follow(&self, plan: &mut Plan) {
         if !self.held.is_empty()
             && let Some(hostgroup) = plan
@@ -445,13 +700,20 @@ impl Session {
         }
     }
 
-    /// What a rule answers by itself, or the firewall refuses.
+    /// Sends what a rule answers by itself, or the firewall's refusal.
     async fn refuse_or_say(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
         match &job.plan.answer {
             Some(Answer::Say(words)) => match job.what {
                 What::Prepare(preparing) => self.pretend_to_prepare(job, preparing).await?,
                 _ => self.say(words).await?,
             },
+            Some(Answer::NotSupported(words)) => {
+                self.refuse(&Complaint::new(
+                    wire::errors::NOT_SUPPORTED_YET,
+                    words.to_string(),
+                ))
+                .await?;
+            }
             Some(Answer::Refuse(words)) => {
                 self.refuse(&Complaint::new(
                     wire::errors::NOT_ALLOWED,
@@ -469,6 +731,11 @@ impl Session {
                 let words = "Unsupported 'LOAD DATA LOCAL INFILE' command";
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
+            None if !gathers(job) => {
+                let words = "HSCALE-1000: several partitions are read or changed by statements without variables only, of one row of values; write the values out";
+                let complaint = Complaint::new(wire::errors::NOT_SUPPORTED_YET, words);
+                self.refuse(&complaint).await?;
+            }
             None => match job.what {
                 What::Refused(complaint) => self.refuse(complaint).await?,
                 _ => return Ok(ControlFlow::Continue(())),
@@ -477,7 +744,51 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
+    /// Its session ends in the middle of it.
+    fn breaks_off(&self, job: &Job<'_>, digested: Option<&Digested>, began: Instant) {
+        self.log_if_wanted(job, job.digest, began, Told::default());
+        self.ends_trace(job, digested, began, None);
+    }
+
+    /// Its trace is whole. `told`: none if its session has ended in the middle.
+    fn ends_trace(
+        &self,
+        job: &Job<'_>,
+        digested: Option<&Digested>,
+        began: Instant,
+        told: Option<Told>,
+    ) {
+        let facts = || {
+            let asked = self.entry.server.borrow();
+            let asked = asked.as_ref().filter(|_| self.entry.asks_a_server());
+            let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
+            let is_well = told.is_some() && !self.turn.failed;
+            let told = told.unwrap_or_default();
+            let text =
+                digested.map(|digested| String::from_utf8_lossy(&digested.text).into_owned());
+            Traced {
+                command: job.class.command.name(),
+                session: u64::from(self.entry.id),
+                user: self.user_name.to_string(),
+                schema: schema.to_string(),
+                client: self.entry.client.0.to_string(),
+                server: asked.map(|(place, _)| (place.host().to_string(), place.server().port)),
+                hostgroup: job.plan.hostgroup(),
+                digest: digested.map_or(0, |digested| digested.hash),
+                text: text.unwrap_or_default(),
+                rows_sent: told.rows_sent,
+                cached: told.from_cache,
+                error: (!is_well).then_some(0),
+                ..Traced::default()
+            }
+        };
+        let slow = job.epoch.traces.as_ref().and_then(|wish| wish.slow);
+        let (tracer, rt) = (&self.core.tracer, &self.core.rt);
+        tracer.ends(self.entry.id, rt, (began, slow), facts);
+    }
+
     fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {
+        self.ends_trace(job, digested.as_ref(), began, Some(told));
         let Job {
             epoch, plan, class, ..
         } = *job;

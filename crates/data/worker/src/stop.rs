@@ -2,8 +2,8 @@
 //! taken away, its time is over.
 
 use crate::kill::OBEYS;
-use crate::relay::Failed;
 use crate::session::{Ended, Session};
+use crate::trouble::Failed;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use net::NetError;
@@ -12,18 +12,19 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What is looked out for while a response is relayed.
+/// Events that are looked out for while a response is relayed.
 pub(crate) struct Stop {
     begun: Instant,
     /// From then on.
     limit: Duration,
     /// The server was told to end the statement; what became of that.
     interrupting: Option<Rc<Cell<Option<bool>>>>,
-    /// It was told so because the time was over: so many milliseconds.
+    /// Milliseconds that the statement might take, if the server was told to end it because they
+    /// were over.
     late_ms: Option<u64>,
 }
 
-/// What has happened.
+/// Event while a response is relayed.
 pub(crate) enum Event {
     /// The client has left.
     Gone,
@@ -51,7 +52,7 @@ impl Stop {
         self.interrupting = Some(outcome);
     }
 
-    /// What is left of its time.
+    /// Returns what is left of the statement's time.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.limit.saturating_sub(now - self.begun)
     }
@@ -205,7 +206,7 @@ impl Session {
         if per_second > 0 {
             return Box::pin(self.hand_over_slowly(out, per_second)).await;
         }
-        self.client.queue(out)?;
+        self.pass(out)?;
         if self.client.socket().is_full() {
             Box::pin(self.read_or_killed()).await
         } else {
@@ -216,7 +217,7 @@ impl Session {
     async fn hand_over_slowly(&mut self, out: Vec<u8>, per_second: u64) -> Result<(), Ended> {
         let entry = self.entry.clone();
         for piece in out.chunks(rt::CHUNK_LEN) {
-            self.client.queue(piece)?;
+            self.pass(piece)?;
             let nap = entry
                 .pace
                 .spend(self.core.rt.now(), piece.len(), per_second);

@@ -9,8 +9,8 @@ use crate::epoch::Epoch;
 use crate::replica::{Came, Log};
 use crate::roster::Entry;
 use crate::session::{Ended, Session, killed};
-use backend::{Backend, BackendFailed, Idle, Like, Sees, State, Tracking, Want};
-use bridge::{Counter, Failure};
+use backend::{Backend, Idle, Like, State, Want};
+use bridge::Counter;
 use config::User;
 use net::{Conn, NetError, Secret};
 use rt::{Chunk, Either};
@@ -39,8 +39,8 @@ pub(crate) struct Through {
     last: u8,
     /// The client wants to become somebody else; if that is refused, it may go on here.
     waits: bool,
-    /// It has said so before an answer was there: what comes next is not to that, nor to what we
-    /// ask.
+    /// Whether the client asked to become somebody else before an answer was there. What comes next
+    /// is not to that wish, nor to what we ask.
     is_due: bool,
     /// Of whoever is here for a log alone.
     log: Option<Box<Log>>,
@@ -69,13 +69,12 @@ impl Through {
         })
     }
 
-    fn close(mut self, core: &Core) {
+    fn close(self, core: &Core) {
         #[cfg(feature = "planted")]
         if backend::planted::KEEP_THROUGH.get() {
             return std::mem::forget(self);
         }
-        self.backend.idle = Idle::Doubtful;
-        core.pools.release(self.backend);
+        core.pools.abandon(self.backend);
     }
 }
 
@@ -96,7 +95,7 @@ const fn follows_log(command: u8) -> bool {
     matches!(command, COM_BINLOG_DUMP | COM_BINLOG_DUMP_GTID)
 }
 
-/// What a login of the client's said, as far as a server has to hear it.
+/// Words of a client's login, as far as a server has to hear them.
 pub(crate) struct Said<'a> {
     pub(crate) user: &'a User,
     pub(crate) secret: &'a Secret,
@@ -122,40 +121,38 @@ pub(crate) async fn open(
     let want = want(epoch, entry, said, &state);
     let gone = rt::select(client.socket().closed(), told);
     match rt::select(core.pools.open_like(&want), gone).await {
-        Either::Left(opened) => opened.map_err(|failure| complaint(&failure)),
+        Either::Left(opened) => opened.map_err(|failure| Complaint::of(&failure)),
         Either::Right(_) => Err(killed()),
     }
 }
 
-fn complaint(failure: &BackendFailed) -> Complaint {
-    let (code, sqlstate, words) = failure.to_client();
-    Complaint::with(code, sqlstate, words)
-}
-
-fn want<'a>(epoch: &'a Epoch, entry: &Entry, said: &Said<'a>, state: &'a State) -> Want<'a> {
+/// Returns what a connection for one client alone is opened with.
+pub(crate) fn want<'a>(
+    epoch: &'a Epoch,
+    entry: &Entry,
+    said: &Said<'a>,
+    state: &'a State,
+) -> Want<'a> {
     Want {
         hostgroup: said.user.default_hostgroup,
-        user: &said.user.username,
-        secret: said.secret,
         caps: said.like.caps,
         collation: said.collation,
         session: entry.id,
         client: entry.address,
-        attributes: said.attributes,
-        state,
-        user_variables: Sees::Nothing,
-        remembered: None,
-        snapshot: &epoch.snapshot,
-        new_connection: true,
-        tracking: Tracking::Any,
         like: Some(Like {
             database: said.like.database.filter(|name| !name.is_empty()),
             ..said.like
         }),
+        ..Want::of_nobody(
+            (&said.user.username, said.secret),
+            &epoch.snapshot,
+            state,
+            said.attributes,
+        )
     }
 }
 
-/// What has moved, or happened.
+/// Bytes that have moved, or something that has happened.
 enum Event {
     /// From the client.
     Up(Result<Chunk, NetError>),
@@ -260,8 +257,8 @@ impl Session {
         Ok(opened.map(Through::new))
     }
 
-    /// It stays who it was, on the connection that it had, with nothing of what it had set: as on a
-    /// MariaDB that refuses a change of user.
+    /// Lets the session stay who it was, on the connection that it had, with nothing of what it had
+    /// set. A MariaDB that refuses a change of user does so.
     pub(crate) async fn stay_through(&mut self) -> Result<(), Ended> {
         let Some(mut through) = self.through.take() else {
             return Ok(());

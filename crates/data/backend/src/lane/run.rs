@@ -65,7 +65,7 @@ impl Run {
             if !out.is_empty() {
                 let n = lane.outgoing_n.take();
                 bump(&lane.place.numbers.queries, n - 1);
-                backend.queries += n - 1;
+                backend.lasting.queries += n - 1;
                 // A server that does not read must not keep everybody here waiting.
                 if !matches!(
                     self.pools
@@ -83,12 +83,13 @@ impl Run {
             }
             let now = self.pools.rt.now();
             let max_age = self.pools.max_age.get();
-            let is_old = !max_age.is_zero() && now - backend.opened >= max_age;
+            let is_old = !max_age.is_zero() && now - backend.lasting.opened >= max_age;
             if is_old
                 || !lane
                     .place
-                    .is_alike(&backend.opened_as, backend.init_connect.as_deref())
+                    .is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref())
                 || lane.place.weight() == 0
+                || !lane.place.is_at(&lane.peer)
             {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);
@@ -109,7 +110,7 @@ impl Run {
             if head.is_none()
                 && (lane.closed.get()
                     || self.is_wanted(&backend.key, now)
-                    || !lane.place.takes(now))
+                    || !lane.place.serves(now))
             {
                 return true;
             }

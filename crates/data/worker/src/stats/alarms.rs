@@ -57,12 +57,12 @@ struct Kept {
     logged_s: u64,
 }
 
-/// What came of an alarm.
+/// Result of raising an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raised {
-    /// It has a row.
+    /// Whether the alarm has a row.
     pub(crate) kept: bool,
-    /// It is to be told in the log.
+    /// Whether the alarm is to be told in the log.
     pub(crate) told: bool,
 }
 

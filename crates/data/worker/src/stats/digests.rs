@@ -17,7 +17,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) client_address: &'a str,
     pub(crate) digest: u64,
     pub(crate) text: &'a [u8],
-    /// What the firewall knows it by, if somebody has looked.
+    /// Shape by which the firewall knows the statement, if somebody has looked.
     pub(crate) shape: Option<Shape>,
     /// Statements of other shapes may have this digest.
     pub(crate) alike: bool,
@@ -51,7 +51,7 @@ struct Row {
     latency: Latency,
 }
 
-/// What a core keeps of digests at most.
+/// Upper bounds on the digests that a core keeps.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     /// `mysql-query_digests_max_entries`.
@@ -84,16 +84,17 @@ struct Table {
     numbers: HashTable<(u64, u32)>,
     /// How often it has begun anew.
     begun: u64,
-    /// What the rows take, as [`Seen::bytes`] reckons it.
+    /// Bytes that the rows take, as [`Seen::bytes`] reckons them.
     bytes: u64,
 }
 
-/// What a row takes without its texts: itself, its place in the index, and what an allocator adds
-/// to two texts.
+/// Bytes that a row takes without its texts: itself, its place in the index, and what an allocator
+/// adds to two texts.
 const ROW_BYTES: usize = size_of::<Row>() + 2 * size_of::<(u64, u32)>() + 32;
 
 impl Seen<'_> {
-    /// What a row for it takes; names of users and schemas are shared.
+    /// Returns the bytes that a row for this statement takes; names of users and schemas are
+    /// shared.
     fn bytes(&self) -> u64 {
         (ROW_BYTES + self.text.len() + self.client_address.len()) as u64
     }
@@ -119,14 +120,14 @@ pub(crate) struct Listing {
 }
 
 enum Source {
-    /// What is still counted, unless it has begun anew meanwhile.
+    /// Rows that are still counted, unless the table has begun anew meanwhile.
     Table { begun: u64 },
-    /// What the table had when it began anew.
+    /// Rows that the table had when it began anew.
     Taken(std::iter::Flatten<std::vec::IntoIter<Vec<Row>>>),
 }
 
 impl Listing {
-    /// What was gathered.
+    /// Returns the rows that were gathered.
     pub(crate) fn into_rows(self) -> Vec<DigestRow> {
         self.rows
     }
@@ -271,7 +272,7 @@ impl Digests {
         }
     }
 
-    /// What they take, in bytes, nearly.
+    /// Returns the bytes that the digests take, nearly.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.borrow().bytes
     }

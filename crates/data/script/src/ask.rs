@@ -1,0 +1,162 @@
+//! What a hook waits for, and what it is told: the only things for which a script stops in its
+//! middle.
+
+use crate::outcome::Outcome;
+use mlua::{Error, FromLua, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
+use wire::rows::Shape;
+use wire::types::Type;
+
+/// A question of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Wait for so many microseconds.
+    Sleep(u64),
+    /// Connection to be opened.
+    Connect(Connect),
+    /// Statement to be executed on one of the hook's connections.
+    Execute {
+        /// That connection.
+        connection: u32,
+        /// Statement.
+        sql: Vec<u8>,
+    },
+    /// Statement to be executed where those of the session's user go, on a connection that nobody
+    /// has had before and that is nobody's afterwards.
+    Query(Vec<u8>),
+}
+
+/// A connection that a hook wants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connect {
+    /// Schema, or empty.
+    pub schema: String,
+    /// User; none for the session's.
+    pub user: Option<String>,
+    /// Password, or what stands in for the session's.
+    pub password: Vec<u8>,
+    /// Host; none for the session's first server.
+    pub host: Option<String>,
+    /// Port, if one was said.
+    pub port: Option<u16>,
+}
+
+/// An answer to a hook.
+#[derive(Debug)]
+pub enum Reply {
+    /// Time has passed.
+    Slept,
+    /// Number of its connection.
+    Connected(u32),
+    /// Why it does not get what it wanted.
+    Refused(String),
+    /// So many rows were changed, and the first id that was made.
+    Changed(u64, u64),
+    /// A result.
+    Rows(Outcome),
+}
+
+impl Ask {
+    /// Reads what a hook has yielded.
+    pub(crate) fn of(lua: &Lua, mut said: MultiValue) -> Result<Self, Error> {
+        let kind = String::from_lua(said.pop_front().unwrap_or(Value::Nil), lua)?;
+        let mut next = || said.pop_front().unwrap_or(Value::Nil);
+        Ok(match &*kind {
+            "sleep" => Self::Sleep(f64::from_lua(next(), lua)? as u64),
+            "connect" => Self::Connect(Connect {
+                schema: text(lua, next())?.unwrap_or_default(),
+                user: text(lua, next())?,
+                password: bytes(lua, next())?.unwrap_or_default(),
+                host: text(lua, next())?,
+                port: Option::<u16>::from_lua(next(), lua)?,
+            }),
+            "execute" => Self::Execute {
+                connection: u32::from_lua(next(), lua)?,
+                sql: bytes(lua, next())?.unwrap_or_default(),
+            },
+            "query" => Self::Query(bytes(lua, next())?.unwrap_or_default()),
+            other => return Err(Error::runtime(format!("nobody waits for '{other}'"))),
+        })
+    }
+}
+
+fn bytes(lua: &Lua, value: Value) -> Result<Option<Vec<u8>>, Error> {
+    let text = Option::<LuaString>::from_lua(value, lua)?;
+    Ok(text.map(|text| text.as_bytes().to_vec()))
+}
+
+fn text(lua: &Lua, value: Value) -> Result<Option<String>, Error> {
+    let bytes = bytes(lua, value)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+impl Reply {
+    /// Values that the hook goes on with: whether it got it, and what.
+    pub(crate) fn told(&self, lua: &Lua) -> Result<MultiValue, Error> {
+        match self {
+            Self::Slept => true.into_lua_multi(lua),
+            Self::Connected(id) => (true, *id).into_lua_multi(lua),
+            Self::Refused(words) => (false, &**words).into_lua_multi(lua),
+            Self::Changed(affected, id) => (true, *affected as f64, *id as f64).into_lua_multi(lua),
+            Self::Rows(outcome) => (true, rows(lua, outcome)?).into_lua_multi(lua),
+        }
+    }
+}
+
+/// A result: names and types of columns, and rows with nothing for NULL.
+fn rows(lua: &Lua, outcome: &Outcome) -> Result<Table, Error> {
+    let read = outcome.rows();
+    let names = (0..read.shapes.len()).map(|at| lua.create_string(outcome.names(at)[0]));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    let lengths = read.definitions.iter().map(|one| length(one));
+    let types = read.shapes.iter().zip(lengths);
+    let types = types.map(|(shape, length)| format!("{}({length})", type_name(shape)));
+    let list = lua.create_table_with_capacity(read.rows.len(), 0)?;
+    for (at, row) in read.rows.iter().enumerate() {
+        let one = lua.create_table_with_capacity(row.len(), 0)?;
+        for (at, value) in row.iter().enumerate() {
+            if let Some(value) = value {
+                one.raw_set(at + 1, lua.create_string(value)?)?;
+            }
+        }
+        list.raw_set(at + 1, one)?;
+    }
+    let table = lua.create_table()?;
+    table.set("names", names)?;
+    table.set("types", types.collect::<Vec<_>>())?;
+    let kinds = read.shapes.iter().map(|shape| crate::api::kind(shape.kind));
+    table.set("kinds", kinds.collect::<Vec<_>>())?;
+    table.set("rows", list)?;
+    Ok(table)
+}
+
+/// Length of a column, as its definition has it: twelve bytes end one, and the length is behind the
+/// collation.
+fn length(definition: &[u8]) -> u32 {
+    let at = definition.len().checked_sub(10);
+    let four = at.and_then(|at| definition.get(at..at + 4)?.try_into().ok());
+    four.map_or(0, u32::from_le_bytes)
+}
+
+/// Type of a column in LuaSQL's words.
+fn type_name(shape: &Shape) -> &'static str {
+    match shape.kind {
+        Type::VAR_STRING | Type::STRING => "string",
+        Type::TINY
+        | Type::SHORT
+        | Type::LONG
+        | Type::INT24
+        | Type::LONGLONG
+        | Type::FLOAT
+        | Type::DOUBLE
+        | Type::DECIMAL
+        | Type::YEAR => "number",
+        Type(249..=252) => "binary",
+        Type::DATE | Type(14) => "date",
+        Type::DATETIME => "datetime",
+        Type::TIME => "time",
+        Type::TIMESTAMP => "timestamp",
+        Type(247 | 248) => "set",
+        Type::NULL => "null",
+        _ => "undefined",
+    }
+}

@@ -1,0 +1,36 @@
+//! Lua between a client and its server: scripts as MySQL Proxy had them, and those of `require("millrace")`.
+//!
+//! A core has one [`Vm`]. Each client has a [`Scripted`] for each script that serves it: an
+//! environment of its own, in which the script's main chunk has run. Whoever lives the session asks
+//! [`Scripted::read_query`] for each command, sends what is queued, and hands each answer to
+//! [`Scripted::read_query_result`]. Nothing here waits, reads a clock or touches a disk.
+//!
+//! docs/features/scripts.md
+#![forbid(unsafe_code)]
+
+mod api;
+mod ask;
+mod bench;
+pub mod cli;
+mod constants;
+mod meaning;
+mod modules;
+mod outcome;
+mod patterns;
+mod proto;
+mod response;
+mod shared;
+mod text;
+mod tokens;
+mod vm;
+
+pub use ask::{Ask, Connect, Reply};
+pub use meaning::{Reading, charset};
+pub use outcome::{Counts, Outcome};
+pub use proto::version;
+pub use response::{Bad, Response};
+pub use shared::{Keep, Kept, Shared};
+pub use text::{Level, hooks_that_never_run, is_of_today, may_have_timers};
+pub use vm::{
+    Call, Code, Decision, Failed, Host, Item, Limits, Route, Scripted, Server, Verdict, Vm, check,
+};

@@ -1,0 +1,52 @@
+//! Modules that scripts require and that are built in: Lua's own text, or functions of ours.
+
+use crate::{proto, tokens};
+use mlua::{Lua, Table};
+
+/// Modules written in Lua. Each is run once a VM, with the `proxy` table of whoever asks.
+const WRITTEN: &[(&str, &str)] = &[
+    ("proxy.commands", include_str!("modules/commands.lua")),
+    ("proxy.parser", include_str!("modules/parser.lua")),
+    ("proxy.balance", include_str!("modules/balance.lua")),
+    ("proxy.auto-config", include_str!("modules/auto_config.lua")),
+    ("log4lua", include_str!("modules/log4lua.lua")),
+    ("luasql.mysql", include_str!("modules/luasql.lua")),
+    ("others", include_str!("modules/others.lua")),
+    ("today", include_str!("today.lua")),
+];
+
+/// Names that scripts require and that are not to be had, with the reason.
+const REFUSED: &[(&str, &str)] = &[
+    ("lpeg", "grammars of lpeg are not built in"),
+    ("re", "grammars of lpeg are not built in"),
+    ("socket", "a script opens no connections of its own"),
+    ("ffi", "it reaches memory"),
+    ("debug", "it reaches other scripts"),
+    ("io", "a script does not reach files"),
+];
+
+/// Text of a module, and the name that its messages have.
+pub(crate) fn written(name: &str) -> Option<&'static str> {
+    let found = WRITTEN.iter().find(|(of, _)| *of == name);
+    found.map(|(_, text)| *text)
+}
+
+/// Why a name is not to be had.
+pub(crate) fn refused(name: &str) -> &'static str {
+    let found = REFUSED.iter().find(|(of, _)| *of == name);
+    found.map_or(
+        "it is neither built in nor a file beside the script",
+        |(_, why)| *why,
+    )
+}
+
+/// Modules that are functions of ours, by name.
+pub(crate) fn native(lua: &Lua) -> Result<Table, mlua::Error> {
+    let all = lua.create_table()?;
+    let tokenizer = tokens::table(lua)?;
+    all.set("mysql.tokenizer", &tokenizer)?;
+    all.set("proxy.tokenizer", tokenizer)?;
+    all.set("mysql.proto", proto::table(lua)?)?;
+    all.set("mysql.password", proto::passwords(lua)?)?;
+    Ok(all)
+}

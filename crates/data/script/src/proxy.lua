@@ -1,0 +1,537 @@
+-- MySQL Proxy's `proxy` table, over a few functions of the VM: what scripts read and write at every
+-- statement stays in Lua, where a compiled trace does not end.
+local native = ...
+local setmetatable, rawget, rawset, type, tostring, error, newproxy, getmetatable, insert, pairs =
+    setmetatable, rawget, rawset, type, tostring, error, newproxy, getmetatable, table.insert, pairs
+
+-- Lua 5.1 as scripts know it.
+string.gfind = string.gmatch
+math.mod = math.fmod
+table.setn = function() end
+
+-- Compiled code could be anything: only text is loaded.
+local raw_loadstring, next = loadstring, next
+function _G.loadstring(text, name)
+  if type(text) == "string" and text:byte() == 27 then return nil, "compiled code is not loaded" end
+  return raw_loadstring(text, name)
+end
+function _G.load(chunk, name)
+  if type(chunk) ~= "function" then return loadstring(chunk, name) end
+  local pieces = {}
+  for piece in chunk do
+    if piece == "" then break end
+    pieces[#pieces + 1] = piece
+  end
+  return loadstring(table.concat(pieces), name)
+end
+string.dump = nil
+
+-- A hook whose time is over does not go on because its script has caught the error.
+local function checked(ok, ...)
+  if not ok and native.is_over() then error("the hook has run for too long", 0) end
+  return ok, ...
+end
+
+local raw_pcall, raw_xpcall, raw_resume = pcall, xpcall, coroutine.resume
+local raw_yield, create, status = coroutine.yield, coroutine.create, coroutine.status
+function _G.pcall(...) return checked(raw_pcall(...)) end
+function _G.xpcall(...) return checked(raw_xpcall(...)) end
+
+-- What is waited for inside of a script's own coroutines passes through them.
+local WAIT = {}
+
+local function through(co, ok, mark, ...)
+  if ok and mark == WAIT then return through(co, raw_resume(co, raw_yield(WAIT, ...))) end
+  return checked(ok, mark, ...)
+end
+
+function coroutine.resume(co, ...) return through(co, raw_resume(co, ...)) end
+
+local function or_raise(ok, ...)
+  if not ok then error((...), 0) end
+  return ...
+end
+
+function coroutine.wrap(of)
+  local co = create(of)
+  return function(...) return or_raise(coroutine.resume(co, ...)) end
+end
+
+local constants = native.constants
+
+local function weak() return setmetatable({}, { __mode = "k" }) end
+
+local modules = native.modules
+constants.tokenizer = modules["mysql.tokenizer"]
+constants.tokenize = constants.tokenizer.tokenize
+
+-- The session whose hook runs.
+local current
+
+-- Waits for this, and returns what came of it.
+local function wait(...)
+  if not (current and current.thread) then
+    error("this hook cannot wait: only read_query, read_query_result, read_auth and the main chunk can", 3)
+  end
+  return raw_yield(WAIT, ...)
+end
+
+-- `proxy` outside of a session's environment, in modules: that of the session that calls them.
+local everywhere = setmetatable({}, {
+  __index = function(_, key)
+    if current then return current.proxy[key] end
+    return constants[key]
+  end,
+  __newindex = function(_, key, value)
+    if current then current.proxy[key] = value else constants[key] = value end
+  end,
+})
+_G.proxy = everywhere
+
+-- A module runs once for all sessions of its script on this core.
+local SHORT = {
+  ["mysql.tokenizer"] = "tokenizer", ["mysql.proto"] = "proto", ["mysql.password"] = "password",
+  glib2 = "glib2", lfs = "lfs", posix = "posix", chassis = "chassis",
+}
+local FIELD = {
+  ["proxy.commands"] = "commands", ["proxy.parser"] = "parser", ["proxy.balance"] = "balance",
+}
+
+local function run_written(name)
+  local chunk = raw_loadstring(native.written(name), "=" .. name)
+  return chunk(everywhere, native, function() return current end, wait)
+end
+
+-- The API of today, made below.
+local today
+
+local function built_in(loaded, name)
+  if name == "millrace" then return today end
+  if modules[name] then return modules[name] end
+  if SHORT[name] then
+    loaded["=others"] = loaded["=others"] or run_written("others")
+    return loaded["=others"][name]()
+  end
+  local part = name:match("^optivo%.common%.log4lua%.(.+)$") or name:match("^log4lua%.(.+)$")
+  if name == "luasql" then name = "luasql.mysql" end
+  if name == "optivo.common.utils" then part = "utils" end
+  if part then
+    loaded["=log4lua"] = loaded["=log4lua"] or run_written("log4lua")
+    return loaded["=log4lua"][part]
+  end
+  if native.written(name) then return run_written(name) end
+end
+
+local LOADING = {}
+
+local function load_module(library, name)
+  local loaded = library.loaded
+  loaded[name] = LOADING
+  local module = built_in(loaded, name)
+  if module then
+    if SHORT[name] then _G[SHORT[name]] = module end
+    if FIELD[name] then constants[FIELD[name]] = module end
+  else
+    local code = library.files[name]
+    if not code then
+      loaded[name] = nil
+      return nil, "module '" .. name .. "' is not available to this script: " .. native.refused(name)
+    end
+    local chunk, words = raw_loadstring(code.text, "@" .. code.chunk)
+    if not chunk then loaded[name] = nil error(words, 0) end
+    current.is_in_module = true
+    local ok, given = raw_pcall(chunk, name)
+    current.is_in_module = false
+    if not ok then error(given, 0) end
+    module = given ~= nil and given or loaded[name]
+    if module == LOADING then module = true end
+  end
+  loaded[name] = module
+  return module
+end
+
+function _G.require(name)
+  if type(name) ~= "string" then error("require wants the name of a module", 2) end
+  local library = current.library
+  local module = library.loaded[name]
+  if module == LOADING then error("module '" .. name .. "' requires itself", 2) end
+  if module ~= nil then return module end
+  local ok, made, words = pcall(load_module, library, name)
+  if not ok then
+    library.loaded[name] = nil
+    error(made, 0)
+  end
+  if made == nil then error(words, 2) end
+  return made
+end
+
+-- What modules of Lua 5.1 call first.
+local function of_name(name)
+  local of, last = _G, name
+  for part, rest in name:gmatch("([^.]+)%.([^.]+)") do
+    if of[part] == nil then of[part] = {} end
+    of, last = of[part], rest
+  end
+  return of, last
+end
+
+function _G.module(name, ...)
+  local loaded = current.library.loaded
+  local of, last = of_name(name)
+  local made = type(loaded[name]) == "table" and loaded[name] ~= LOADING and loaded[name] or of[last]
+  if type(made) ~= "table" then made = {} end
+  of[last], loaded[name] = made, made
+  made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)[^.]*$") or ""
+  setfenv(2, made)
+  for _, wants in ipairs({ ... }) do wants(made) end
+end
+
+_G.package = setmetatable({
+  path = "./?.lua", cpath = "", config = "/\n;\n?\n!\n-", preload = {},
+  seeall = function(module)
+    local meta = getmetatable(module) or {}
+    meta.__index = _G
+    setmetatable(module, meta)
+  end,
+}, {
+  __index = function(_, key)
+    if key == "loaded" then return current.library.loaded end
+  end,
+})
+
+-- proxy.queries: `#` must work, and Lua 5.1 asks only userdata for it.
+local lists = weak()
+local Queries = {}
+
+local function item(id, packet, options)
+  if type(id) ~= "number" then error("bad argument #1 to 'append' (number expected, got " .. type(id) .. ")", 3) end
+  if type(packet) ~= "string" then error("bad argument #2 to 'append' (string expected, got " .. type(packet) .. ")", 3) end
+  if options ~= nil and type(options) ~= "table" then
+    error("bad argument #3 to 'append' (table expected, got " .. type(options) .. ")", 3)
+  end
+  local needed = options and options.resultset_is_needed
+  if needed ~= nil and type(needed) ~= "boolean" then
+    error("resultset_is_needed must be a boolean, it is a " .. type(needed), 3)
+  end
+  return { id = id, packet = packet, needed = needed or false }
+end
+
+function Queries.append(self, id, packet, options)
+  local list = lists[self]
+  list[#list + 1] = item(id, packet, options)
+end
+
+function Queries.prepend(self, id, packet, options) insert(lists[self], 1, item(id, packet, options)) end
+
+function Queries.reset(self) lists[self] = {} end
+
+function Queries.len(self) return #lists[self] end
+
+local queries = newproxy(true)
+do
+  local meta = getmetatable(queries)
+  meta.__index = Queries
+  meta.__len = Queries.len
+  meta.__newindex = function() error("proxy.queries is not writable", 2) end
+  meta.__metatable = false
+end
+
+-- Addresses, as proxy.connection and proxy.backends have them.
+local function address(name, host, port)
+  return { name = name, address = host, port = port, type = port and 2 or 1 }
+end
+
+-- proxy.backends, alias proxy.global.backends: asked for when they are looked at.
+local function pool()
+  local users = setmetatable({}, { __index = function() return { cur_idle_connections = 1 } end })
+  return { max_idle_connections = 0, min_idle_connections = 0, users = users }
+end
+
+local pools = {}
+local Backend = {}
+
+function Backend.__newindex(_, key) error("proxy.global.backends[...]." .. tostring(key) .. " is not writable", 2) end
+
+local backends = newproxy(true)
+do
+  local meta = getmetatable(backends)
+  meta.__len = function() return native.backends() end
+  meta.__index = function(_, at)
+    if type(at) ~= "number" then return nil end
+    local host, port, is_reader, is_up = native.backend(at)
+    if not host then return nil end
+    local name = port and host .. ":" .. port or host
+    pools[at] = pools[at] or pool()
+    local facts = {
+      address = name,
+      dst = address(name, host, port),
+      type = is_reader and 2 or 1,
+      state = is_up and 1 or 2,
+      connected_clients = 0,
+      pool = pools[at],
+    }
+    return setmetatable({}, { __index = facts, __newindex = Backend.__newindex })
+  end
+  meta.__newindex = function() error("proxy.global.backends is not writable", 2) end
+  meta.__metatable = false
+end
+
+-- proxy.global of a script: one for all of its sessions on this core.
+local globals = {}
+
+local function global_of(name)
+  local global = globals[name]
+  if not global then
+    global = { config = {}, backends = backends }
+    globals[name] = global
+  end
+  return global
+end
+
+-- proxy.connection.
+local Socket = {
+  default_db = function() return (native.client("schema")) end,
+  username = function() return (native.client("user")) end,
+  thread_id = function() return (native.client("thread")) end,
+  mysqld_version = function() return (native.client("version")) end,
+  scrambled_password = function() return (native.client("stand_in")) end,
+}
+
+local function socket()
+  return setmetatable({}, {
+    __index = function(_, key)
+      local read = Socket[key]
+      if read then return read() end
+      if key == "src" or key == "dst" or key == "address" then
+        local host, port = native.client(key == "dst" and "dst" or "src")
+        local name = port and host .. ":" .. port or host
+        return key == "address" and name or address(name, host, port)
+      end
+    end,
+    __newindex = function(_, key) error("proxy.connection." .. tostring(key) .. " is not writable", 2) end,
+  })
+end
+
+local function connection(session)
+  local client, server = socket(), socket()
+  return setmetatable({}, {
+    __index = function(_, key)
+      if key == "client" then return client end
+      if key == "server" then return server end
+      if key == "backend_ndx" then return 1 end
+      if key == "default_db" or key == "thread_id" or key == "mysqld_version" then return client[key] end
+    end,
+    __newindex = function(_, key, value)
+      if key == "connection_close" then
+        if type(value) ~= "boolean" then error("proxy.connection.connection_close must be a boolean", 2) end
+        session.closes = value
+        return
+      end
+      error("proxy.connection." .. tostring(key) .. " is not writable", 2)
+    end,
+  })
+end
+
+-- The result of a queued query. It is there until its hook has returned.
+local function resultset(session, number)
+  local function is_there()
+    if native.serial() ~= number then error(".resultset is gone: its hook has returned", 3) end
+  end
+  local function is_collected(name)
+    is_there()
+    if not native.is_collected() then
+      error(".resultset." .. name .. " isn't available if 'resultset_is_needed ~= true'", 3)
+    end
+  end
+  local counts = native.counts()
+  return setmetatable({}, {
+    __index = function(_, key)
+      local count = counts[key]
+      if count ~= nil then return count end
+      if key == "fields" then
+        is_collected(key)
+        if counts.has_rows then return native.fields() end
+        return session.level >= 8 and {} or nil
+      elseif key == "rows" then
+        is_collected(key)
+        if not counts.has_rows then return nil end
+        local at = 0
+        return function()
+          is_there()
+          at = at + 1
+          return native.row(at)
+        end
+      elseif key == "raw" then
+        is_collected(key)
+        return native.first()
+      end
+    end,
+  })
+end
+
+local Session = {}
+
+-- A session of a script, whose main chunk runs in an environment of its own.
+function Session.new(name, chunk, level, library)
+  local session = {
+    name = name, level = level, closes = false, library = library, chunk = chunk, unused = {},
+    on = {}, prepared = {},
+  }
+  session.queries = newproxy(queries)
+  lists[session.queries] = {}
+  local kept = {
+    queries = session.queries,
+    response = {},
+    connection = connection(session),
+    global = global_of(name),
+    backends = backends,
+  }
+  session.proxy = setmetatable(kept, { __index = constants })
+  session.env = setmetatable({ proxy = session.proxy }, { __index = _G })
+  return session
+end
+
+-- Makes it the script's own session, which has its timers and no client.
+function Session.own(session) session.timers = {} end
+
+-- Runs the main chunk in the session's environment.
+function Session.main(session)
+  current = session
+  setfenv(session.chunk, session.env)
+  session.is_beginning = true
+  session.chunk()
+  session.is_beginning = false
+  local env = session.env
+  if Session.is_of_today(session) and (env.read_query or env.read_query_result) then
+    error("a script has read_query and read_query_result, or m.on.statement and m.on.result; this one has both", 0)
+  end
+  return true
+end
+
+-- Whether it has hooks of the API of today.
+function Session.is_of_today(session) return next(session.on) ~= nil end
+
+-- What has come of a hook that was begun or went on: whether it waits, and for what; or its results.
+local function went(session, ok, mark, ...)
+  if not ok then
+    session.thread = nil
+    error(mark, 0)
+  end
+  if mark == WAIT then return true, ... end
+  if status(session.thread) ~= "dead" then error("attempt to yield from a hook", 0) end
+  session.thread = nil
+  return false, mark, ...
+end
+
+-- Begins a hook of a script that may wait: in a coroutine.
+function Session.begin(session, name, ...)
+  current = session
+  for at, id in pairs(session.unused) do
+    native.close(id)
+    session.unused[at] = nil
+  end
+  local is_there = name == "main" or name == "every" or session.env[name] ~= nil or session.on[name:sub(4)]
+  if not is_there then return false, Session[name](session, ...) end
+  session.thread = create(Session[name])
+  return went(session, raw_resume(session.thread, session, ...))
+end
+
+-- Goes on with a hook that has waited.
+function Session.resume(session, ...)
+  current = session
+  return went(session, raw_resume(session.thread, ...))
+end
+
+-- Hooks return first whether the script has them.
+
+-- The client's command. Returns what the script has decided, and how many queries it has queued.
+function Session.read_query(session, packet)
+  current = session
+  lists[session.queries] = {}
+  rawset(session.proxy, "response", {})
+  local env = session.env
+  if not env.read_query then return false, 0, 0 end
+  local decision = env.read_query(packet)
+  if type(decision) ~= "number" then decision = 0 end
+  return true, decision, #lists[session.queries]
+end
+
+-- The next query of the queue: its id, its packet, and whether its result is needed.
+function Session.next(session)
+  local one = table.remove(lists[session.queries], 1)
+  if one then
+    local route = one.route or one
+    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl
+  end
+end
+
+function Session.forget(session) lists[session.queries] = {} end
+
+-- The answer to one. Returns what the script has decided.
+function Session.read_query_result(session, id, packet, query_us, response_us)
+  local env = session.env
+  if not env.read_query_result then return false, 0 end
+  current = session
+  local inj = { id = id, type = id, query = packet, query_time = query_us, response_time = response_us }
+  inj.resultset = resultset(session, native.serial())
+  local decision = env.read_query_result(inj)
+  if type(decision) ~= "number" then decision = 0 end
+  return true, decision
+end
+
+-- The login, which is over by now. Returns what the script has decided.
+function Session.read_auth(session)
+  local env = session.env
+  if not env.read_auth then return false, 0 end
+  current = session
+  local client = session.proxy.connection.client
+  local auth = { username = client.username, password = client.scrambled_password, default_db = client.default_db }
+  local decision = env.read_auth(auth)
+  return true, type(decision) == "number" and decision or 0
+end
+
+-- The answer to it.
+function Session.read_auth_result(session, packet)
+  local env = session.env
+  if not env.read_auth_result then return false, 0 end
+  current = session
+  local decision = env.read_auth_result({ packet = packet })
+  return true, type(decision) == "number" and decision or 0
+end
+
+function Session.has_result_hook(session)
+  local pending = session.pending
+  if pending then return pending.collected end
+  return session.env.read_query_result ~= nil
+end
+
+function Session.disconnect_client(session)
+  local env = session.env
+  current, session.thread = session, nil
+  if env.disconnect_client == nil then return false end
+  env.disconnect_client()
+  return true
+end
+
+function Session.response(session) return rawget(session.proxy, "response") end
+
+function Session.closes(session) return session.closes end
+
+local function enter(session) current = session end
+
+-- Names of globals, and of the fields of `proxy`.
+function Session.names()
+  local globals, fields = {}, {}
+  for name in pairs(_G) do globals[#globals + 1] = name end
+  for _, name in pairs(SHORT) do globals[#globals + 1] = name end
+  globals[#globals + 1] = "luasql"
+  for name in pairs(constants) do fields[#fields + 1] = name end
+  for _, name in pairs(FIELD) do fields[#fields + 1] = name end
+  for _, name in ipairs({ "queries", "response", "connection", "global", "backends" }) do fields[#fields + 1] = name end
+  return globals, fields
+end
+
+today = raw_loadstring(native.written("today"), "=millrace")(
+  native, Session, lists, enter, function() return current end, wait)
+
+return Session

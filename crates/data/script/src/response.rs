@@ -1,0 +1,416 @@
+//! `proxy.response`: what a script made up as an answer.
+
+use crate::outcome::Outcome;
+use mlua::{Table, Value};
+use wire::caps::Caps;
+use wire::resultset::{Column, UTF8MB4, Writer};
+use wire::rows::Shape;
+use wire::types::Type;
+use wire::{ok, packet};
+
+/// Columns at most, as servers have it.
+const COLUMNS_MAX: usize = 4096;
+/// Type numbers of `proxy.MYSQLD_PACKET_*`, those of 0.6 beside them.
+const OK: i64 = 0;
+const ERR: [i64; 2] = [255, -1];
+const RAW: [i64; 2] = [250, -6];
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Response {
+    /// An OK.
+    Ok {
+        /// Affected rows.
+        affected: u64,
+        /// `LAST_INSERT_ID()`.
+        insert_id: u64,
+    },
+    /// A result.
+    Rows {
+        /// Columns, from left to right.
+        fields: Vec<Field>,
+        /// Rows of so many values; `None` is NULL.
+        rows: Vec<Vec<Option<Vec<u8>>>>,
+    },
+    /// An error.
+    Err {
+        /// Error number.
+        code: u16,
+        /// SQLSTATE.
+        state: [u8; 5],
+        /// Words.
+        message: Vec<u8>,
+    },
+    /// Payloads of packets, as the script has written them.
+    Raw(Vec<Vec<u8>>),
+}
+
+/// A column of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    name: Vec<u8>,
+    kind: u8,
+    /// The definition of the server's column that it stands for.
+    kept: Option<Vec<u8>>,
+}
+
+/// Why `proxy.response` cannot be sent, in the script author's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bad(pub String);
+
+impl From<mlua::Error> for Bad {
+    fn from(error: mlua::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Response {
+    /// Reads `proxy.response`. `source`: the server's answer that it takes the place of.
+    pub(crate) fn of(value: &Value, source: Option<&Outcome>) -> Result<Self, Bad> {
+        let Value::Table(table) = value else {
+            return Err(Bad("proxy.response is no table".into()));
+        };
+        if let (Value::Table(mapped), Some(source)) = (table.get("mapped")?, source) {
+            return Self::mapped(&mapped, source);
+        }
+        match number(&table.get("type")?) {
+            Some(OK) => match table.get("resultset")? {
+                Value::Nil => Ok(Self::Ok {
+                    affected: counted(table, "affected_rows")?,
+                    insert_id: counted(table, "insert_id")?,
+                }),
+                Value::Table(result) => Self::of_result(&result, source),
+                _ => Err(Bad("proxy.response.resultset is no table".into())),
+            },
+            Some(kind) if ERR.contains(&kind) => Self::of_error(table),
+            Some(kind) if RAW.contains(&kind) => {
+                let Value::Table(packets) = table.get("packets")? else {
+                    return Err(Bad("proxy.response.packets is no table".into()));
+                };
+                let packets = packets.sequence_values::<mlua::LuaString>();
+                let packets = packets
+                    .map(|one| Ok(one?.as_bytes().to_vec()))
+                    .collect::<Result<Vec<_>, mlua::Error>>()?;
+                match packets.is_empty() {
+                    true => Err(Bad("proxy.response.packets is empty".into())),
+                    false => Ok(Self::Raw(packets)),
+                }
+            }
+            _ => Err(Bad(
+                "proxy.response.type is none of proxy.MYSQLD_PACKET_OK, _ERR, _RAW".into(),
+            )),
+        }
+    }
+
+    /// The rows of an answer with some of their columns changed, or left out.
+    fn mapped(table: &Table, source: &Outcome) -> Result<Self, Bad> {
+        let (columns, changed): (Vec<usize>, Table) = (table.get("columns")?, table.get("rows")?);
+        let read = source.rows();
+        let mut rows = Vec::with_capacity(read.rows.len());
+        for (row, new) in read.rows.iter().zip(changed.sequence_values::<Value>()) {
+            let Value::Table(new) = new? else {
+                continue;
+            };
+            let mut row = row.clone();
+            for (at, column) in columns.iter().enumerate() {
+                let value = column.checked_sub(1).and_then(|column| row.get_mut(column));
+                if let Some(value) = value {
+                    *value = text(&new.raw_get(at + 1)?);
+                }
+            }
+            rows.push(row);
+        }
+        let fields = read.definitions.iter().zip(&read.shapes).enumerate();
+        let mut fields: Vec<_> = fields
+            .map(|(at, (definition, shape))| Field {
+                name: source.names(at)[0].to_vec(),
+                kind: shape.kind.0,
+                kept: Some(definition.clone()),
+            })
+            .collect();
+        for column in columns {
+            let at = column.saturating_sub(1);
+            if let Some(field) = fields.get_mut(at) {
+                let fits = |row: &Vec<Option<Vec<u8>>>| {
+                    row[at]
+                        .as_deref()
+                        .is_none_or(|value| Type(field.kind).reads(value))
+                };
+                if !rows.iter().all(fits) {
+                    (field.kind, field.kept) = (Type::VAR_STRING.0, None);
+                }
+            }
+        }
+        Ok(Self::Rows { fields, rows })
+    }
+
+    fn of_error(table: &Table) -> Result<Self, Bad> {
+        let message = match table.get("errmsg")? {
+            Value::String(words) => words.as_bytes().to_vec(),
+            _ => {
+                return Ok(Self::Err {
+                    code: 1105,
+                    state: *b"07000",
+                    message: b"(lua) proxy.response.errmsg is nil".to_vec(),
+                });
+            }
+        };
+        // `errno` is what scripts write by mistake.
+        let code = match table.get("errcode")? {
+            Value::Nil => table.get("errno")?,
+            code => code,
+        };
+        let code = number(&code).and_then(|code| u16::try_from(code).ok());
+        let mut state = *b"07000";
+        let said = match table.get("sqlstate")? {
+            Value::String(said) => said.as_bytes().to_vec(),
+            Value::Integer(said) => said.to_string().into_bytes(),
+            Value::Number(said) => said.to_string().into_bytes(),
+            _ => Vec::new(),
+        };
+        if said.len() == state.len() {
+            state.copy_from_slice(&said);
+        }
+        Ok(Self::Err {
+            code: code.unwrap_or(1105),
+            state,
+            message,
+        })
+    }
+
+    fn of_result(result: &Table, source: Option<&Outcome>) -> Result<Self, Bad> {
+        let Value::Table(said) = result.get("fields")? else {
+            return Err(Bad("proxy.response.resultset.fields is no table".into()));
+        };
+        let mut fields = Vec::new();
+        for one in said.sequence_values::<Value>() {
+            let Value::Table(one) = one? else {
+                return Err(Bad(
+                    "an element of proxy.response.resultset.fields is no table".into(),
+                ));
+            };
+            if fields.len() == COLUMNS_MAX {
+                return Err(Bad(format!(
+                    "proxy.response.resultset has more than {COLUMNS_MAX} fields"
+                )));
+            }
+            let name = match one.get("name")? {
+                Value::Nil => b"no-field-name".to_vec(),
+                name => text(&name).unwrap_or_default(),
+            };
+            let kind = number(&one.get("type")?).and_then(|kind| u8::try_from(kind).ok());
+            let at = fields.len();
+            let kept = source.and_then(|source| kept(source, at, &name, kind));
+            let kind = kind.unwrap_or(Type::STRING.0);
+            fields.push(Field { name, kind, kept });
+        }
+        if fields.is_empty() {
+            return Err(Bad("proxy.response.resultset.fields is empty".into()));
+        }
+        let mut rows = Vec::new();
+        if let Value::Table(said) = result.get("rows")? {
+            for row in said.sequence_values::<Value>() {
+                let Value::Table(row) = row? else {
+                    return Err(Bad(
+                        "an element of proxy.response.resultset.rows is no table".into(),
+                    ));
+                };
+                let values = (1..=fields.len()).map(|at| Ok(text(&row.get(at)?)));
+                rows.push(values.collect::<Result<Vec<_>, mlua::Error>>()?);
+            }
+        }
+        for (at, field) in fields.iter_mut().enumerate() {
+            let is_number = |row: &Vec<Option<Vec<u8>>>| row[at].as_deref().is_none_or(is_number);
+            if field.is_numeric() && !rows.iter().all(is_number) {
+                (field.kind, field.kept) = (Type::VAR_STRING.0, None);
+            }
+        }
+        Ok(Self::Rows { fields, rows })
+    }
+
+    /// Whether it tells the client of an error.
+    #[must_use]
+    pub const fn is_error(&self) -> bool {
+        matches!(self, Self::Err { .. })
+    }
+
+    /// Writes it as the answer to a command whose last packet had number `command_seq`; the number
+    /// of its own last packet. Status and warnings are what it ends with. `is_binary`: for the client of a COM_STMT_EXECUTE.
+    pub fn write(
+        &self,
+        out: &mut Vec<u8>,
+        command_seq: u8,
+        (caps, status, warnings): (Caps, u16, u16),
+        is_binary: bool,
+    ) -> u8 {
+        let mut writer = Writer::new(out, command_seq, caps, status).warned(warnings);
+        match self {
+            Self::Ok {
+                affected,
+                insert_id,
+            } => writer.ok(&ok::Ok {
+                affected: *affected,
+                insert_id: *insert_id,
+                warnings,
+                ..ok::Ok::default()
+            }),
+            Self::Err {
+                code,
+                state,
+                message,
+            } => writer.err(&ok::Err {
+                code: *code,
+                state: *state,
+                message,
+            }),
+            Self::Rows { fields, rows } if is_binary => {
+                write_executed(&mut writer, fields, rows);
+                writer.end(warnings);
+            }
+            Self::Rows { fields, rows } => {
+                let definitions: Vec<_> = fields.iter().map(Field::definition).collect();
+                writer.columns_as_said(definitions.iter().map(Vec::as_slice));
+                for row in rows {
+                    writer.text_row(row.iter().map(Option::as_deref));
+                }
+                writer.end(warnings);
+            }
+            Self::Raw(packets) => {
+                let mut seq = command_seq.wrapping_add(1);
+                for payload in packets {
+                    packet::append(out, &mut seq, &completed(payload, caps, status));
+                }
+                return seq.wrapping_sub(1);
+            }
+        }
+        writer.last_seq()
+    }
+}
+
+/// Rows of the binary protocol, whose values are of their columns' types. A column with a value that
+/// is not goes as text.
+fn write_executed(writer: &mut Writer<'_>, fields: &[Field], rows: &[Vec<Option<Vec<u8>>>]) {
+    let definition = |(at, field): (usize, &Field)| {
+        let fits = |row: &Vec<Option<Vec<u8>>>| {
+            let value = row.get(at).and_then(Option::as_deref);
+            value.is_none_or(|value| Type(field.kind).reads(value))
+        };
+        match rows.iter().all(fits) {
+            true => field.definition(),
+            false => Field {
+                kind: Type::VAR_STRING.0,
+                kept: None,
+                name: field.name.clone(),
+            }
+            .definition(),
+        }
+    };
+    let definitions: Vec<_> = fields.iter().enumerate().map(definition).collect();
+    let shapes = definitions.iter().map(|one| Shape::of(one));
+    let shapes: Vec<_> = shapes.map(|shape| shape.unwrap_or(Shape::UNTOLD)).collect();
+    writer.columns_as_said(definitions.iter().map(Vec::as_slice));
+    for row in rows {
+        // Each value was looked at above.
+        let _written = writer.binary_row_of_text(&shapes, row.iter().map(Option::as_deref));
+    }
+}
+
+impl Field {
+    fn is_numeric(&self) -> bool {
+        let numbers = [
+            Type::DECIMAL,
+            Type::TINY,
+            Type::SHORT,
+            Type::LONG,
+            Type::FLOAT,
+            Type::DOUBLE,
+            Type::LONGLONG,
+            Type::INT24,
+            Type::YEAR,
+            Type::NEWDECIMAL,
+        ];
+        numbers.contains(&Type(self.kind))
+    }
+
+    fn definition(&self) -> Vec<u8> {
+        if let Some(kept) = &self.kept {
+            return kept.clone();
+        }
+        let mut out = Vec::new();
+        let column = Column {
+            charset: UTF8MB4,
+            length: if self.is_numeric() { 21 } else { 1024 },
+            kind: Type(self.kind),
+            ..Column::text(String::from_utf8_lossy(&self.name))
+        };
+        column.write(&mut out, 0);
+        out
+    }
+}
+
+/// The definition of the server's column that this stands for: of the same name at the same place,
+/// else the only one of that name, and of the same type, unless the script has said none.
+fn kept(source: &Outcome, at: usize, name: &[u8], kind: Option<u8>) -> Option<Vec<u8>> {
+    let rows = source.rows();
+    let is_named = |column: &usize| source.names(*column)[0] == name;
+    let column = Some(at)
+        .filter(|at| *at < rows.definitions.len() && is_named(at))
+        .or_else(|| {
+            let mut all = (0..rows.definitions.len()).filter(is_named);
+            all.next().filter(|_| all.next().is_none())
+        })?;
+    let of = rows.shapes.get(column)?.kind;
+    kind.is_none_or(|kind| kind == of.0 || kind == Type::STRING.0)
+        .then(|| rows.definitions[column].clone())
+}
+
+fn is_number(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// An OK of before 4.1, as scripts write it by hand, with what a client of today expects behind.
+fn completed(payload: &[u8], caps: Caps, status: u16) -> Vec<u8> {
+    let mut whole = payload.to_vec();
+    let is_short = payload.first() == Some(&0) && (3..7).contains(&payload.len());
+    if is_short && wire::caps::has(caps, wire::caps::PROTOCOL_41) {
+        whole.truncate(3);
+        whole.extend_from_slice(&status.to_le_bytes());
+        whole.extend_from_slice(&[0, 0]);
+    }
+    whole
+}
+
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(number) => Some(*number),
+        Value::Number(number) => Some(*number as i64),
+        Value::String(digits) => digits.to_str().ok()?.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn counted(table: &Table, name: &str) -> Result<u64, mlua::Error> {
+    let said = number(&table.get(name)?);
+    Ok(said.and_then(|said| u64::try_from(said).ok()).unwrap_or(0))
+}
+
+/// A value of a row; NULL for what is neither text nor a number.
+fn text(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Integer(number) => Some(number.to_string().into_bytes()),
+        Value::Number(number) => Some(shown(*number).into_bytes()),
+        _ => None,
+    }
+}
+
+/// A number as Lua's `tostring` has it: fourteen digits.
+fn shown(number: f64) -> String {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        return format!("{number:.0}");
+    }
+    let digits = 14_i32 - 1 - number.abs().log10().floor() as i32;
+    let text = format!("{number:.*}", usize::try_from(digits).unwrap_or(0));
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}

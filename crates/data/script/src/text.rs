@@ -1,0 +1,92 @@
+//! A script's text, as far as it tells something before it runs.
+
+/// Level of MySQL Proxy's interface that a script was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// 0.6, and the trunk of 2008: every queued query's result is there, and an OK has no fields.
+    V06,
+    /// 0.7 and 0.8: a result is there if `resultset_is_needed` says so, and an OK has an empty list
+    /// of fields.
+    V08,
+}
+
+impl Level {
+    /// Decides by what the text mentions.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        if mentions(text, "resultset_is_needed") {
+            Self::V08
+        } else {
+            Self::V06
+        }
+    }
+}
+
+/// Hooks that a script defines and that run before anybody knows whom it serves: they are never
+/// called for scripts that are found by the user.
+#[must_use]
+pub fn hooks_that_never_run(text: &str) -> Vec<&'static str> {
+    ["connect_server", "read_handshake"]
+        .into_iter()
+        .filter(|hook| {
+            mentions(text, &format!("function {hook}")) || mentions(text, &format!("{hook} ="))
+        })
+        .collect()
+}
+
+/// Whether a script may wait in its middle: its hooks run in coroutines then, which cost more.
+pub(crate) fn may_wait(text: &str) -> bool {
+    let of_today = ["\"millrace\"", "'millrace'"]
+        .iter()
+        .any(|word| text.contains(word));
+    let asks = [".query", ":query"].iter().any(|word| text.contains(word));
+    of_today && asks || ["luasql", "usleep"].iter().any(|word| text.contains(word))
+}
+
+/// Whether a script has hooks of `require("millrace")`.
+#[must_use]
+pub fn is_of_today(text: &str) -> bool {
+    text.contains("millrace") && text.contains(".on.")
+}
+
+/// Whether a script may have timers.
+#[must_use]
+pub fn may_have_timers(text: &str) -> bool {
+    text.contains("millrace") && text.contains(".every")
+}
+
+/// Whether the text says this outside of comments of a line.
+fn mentions(text: &str, word: &str) -> bool {
+    let begins = |code: &str, at: usize| {
+        let before = code[..at].chars().next_back();
+        let behind = code[at + word.len()..].chars().next();
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        !before.is_some_and(is_part) && !behind.is_some_and(is_part)
+    };
+    text.lines().any(|line| {
+        let code = line.split_once("--").map_or(line, |(code, _)| code);
+        code.match_indices(word).any(|(at, _)| begins(code, at))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_goes_by_what_is_mentioned_outside_of_comments() {
+        let queue = "proxy.queries:append(1, packet, {resultset_is_needed = true})";
+        assert_eq!(Level::of(queue), Level::V08);
+        assert_eq!(Level::of(&format!("-- {queue}")), Level::V06);
+        assert_eq!(Level::of("resultset_is_needed_too = 1"), Level::V06);
+    }
+
+    #[test]
+    fn hooks_of_the_login_are_found() {
+        let text = "function read_handshake()\nend\n-- function read_auth()\nlocal function read_query() end\nconnect_server = nil";
+        assert_eq!(
+            hooks_that_never_run(text),
+            ["connect_server", "read_handshake"]
+        );
+    }
+}

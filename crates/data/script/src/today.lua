@@ -1,0 +1,639 @@
+-- `require("millrace")`: the script API of today, over the hooks of a session.
+local native, Session, lists, enter, session_of, wait = ...
+-- All of this is short and calls functions of the VM, where a trace ends: compiled anew for each
+-- statement it would cost ten times as much (`examples/cost.rs`). Scripts themselves are compiled.
+jit.off(true, true)
+local setmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select =
+    setmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select
+
+local VERSION = 1
+local QUERY, PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET, RESET_CONNECTION, BULK =
+    0x03, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1f, 0xfa
+-- Flags of an execution that ask for a cursor.
+local CURSORS = 8
+
+-- Raises, and names the script's line; of a hook that has returned what a call made, its first line.
+local function blame(words, ...)
+  local path, line = native.caller()
+  local hook = session_of() and session_of().hook
+  local at = path and path .. ":" .. line or hook and native.where(hook) or "millrace"
+  error(at .. ": " .. words:format(...), 0)
+end
+
+-- Checks what a script says.
+local function want(ok, words, ...)
+  if not ok then blame(words, ...) end
+end
+
+local function is_whole(value, least, most)
+  return type(value) == "number" and value >= least and value <= most and value % 1 == 0
+end
+
+-- A table that cannot be written, and has nothing but these fields.
+local function fixed(name, fields)
+  return setmetatable({}, {
+    __index = function(_, key)
+      local value = fields[key]
+      if value == nil then blame("%s has no \'%s\'", name, tostring(key)) end
+      return value
+    end,
+    __newindex = function(_, key) blame("%s.%s is not writable", name, tostring(key)) end,
+    __metatable = false,
+  })
+end
+
+local M = { version = VERSION }
+
+-- Answers of hooks.
+
+local Answer = { __metatable = false }
+
+local function answer(kind, fields)
+  fields.kind = kind
+  return setmetatable(fields, Answer)
+end
+
+local function is_answer(value) return type(value) == "table" and rawget(value, "kind") ~= nil end
+
+local PASS = answer("pass", {})
+
+function M.pass() return PASS end
+
+local ROUTE = { hostgroup = 4294967295, cache_ttl = 4294967295 }
+
+local function route(options, of)
+  want(type(options) == "table", "%s wants a table such as { hostgroup = 20, cache_ttl = 5000 }", of)
+  for name, value in pairs(options) do
+    local most = ROUTE[name]
+    want(most, "%s has no '%s': there are hostgroup and cache_ttl", of, tostring(name))
+    want(is_whole(value, 0, most), "%s: %s must be a whole number from 0 to %d", of, name, most)
+  end
+  return { hostgroup = options.hostgroup, cache_ttl = options.cache_ttl }
+end
+
+function M.route(options) return answer("route", { route = route(options, "m.route") }) end
+
+function M.rewrite(text, options)
+  -- Of `m.rewrite(s.text:gsub("a", "b"))` the second is a count.
+  if type(options) == "number" then options = nil end
+  want(type(text) == "string", "m.rewrite wants a text, it got a %s", type(text))
+  want(text ~= "", "m.rewrite wants a text, it got an empty one")
+  return answer("rewrite", { text = text, route = options and route(options, "m.rewrite") })
+end
+
+function M.error(code, state, words)
+  want(is_whole(code, 1, 65535), "m.error wants the number of an error first, such as 1105")
+  want(type(state) == "string" and state:find("^[0-9A-Z][0-9A-Z][0-9A-Z][0-9A-Z][0-9A-Z]$"),
+    "m.error wants a SQLSTATE second, such as \"HY000\"")
+  want(type(words) == "string", "m.error wants words third, it got a %s", type(words))
+  return answer("error", { response = { type = 255, errcode = code, sqlstate = state, errmsg = words } })
+end
+
+-- Types of columns that a script makes up.
+local TYPES = {
+  string = 253, integer = 8, double = 5, decimal = 246, date = 10, time = 11, datetime = 12, timestamp = 7,
+  blob = 252, json = 245,
+}
+
+-- A value as a row has it.
+local function cell(value, where)
+  local kind = type(value)
+  if kind == "boolean" then return value and 1 or 0 end
+  if kind == "table" and rawget(value, "digits") then return value.digits end
+  want(kind == "nil" or kind == "string" or kind == "number",
+    "%s must be a text, a number, true, false or nil; it is a %s", where, kind)
+  return value
+end
+
+local function fields_of(columns)
+  local fields = {}
+  for at, column in ipairs(columns) do
+    local of = type(column) == "table" and column or { name = column }
+    want(type(of.name) == "string", "m.result: column %d wants a name", at)
+    local kind = of.type or "string"
+    want(TYPES[kind], "m.result: column %d has the type '%s', which there is not", at, tostring(kind))
+    fields[at] = { name = of.name, type = TYPES[kind] }
+  end
+  want(#fields > 0, "m.result wants columns, such as { \"id\", \"name\" }")
+  return fields
+end
+
+-- A result, or an OK with affected_rows and insert_id.
+function M.result(result)
+  want(type(result) == "table", "m.result wants a table such as { columns = { \"id\" }, rows = { { 1 } } }")
+  if result.columns == nil then
+    want(result.rows == nil, "m.result has rows without columns")
+    for _, name in ipairs({ "affected_rows", "insert_id" }) do
+      local value = result[name]
+      want(value == nil or is_whole(value, 0, 2 ^ 53), "m.result: %s must be a whole number", name)
+    end
+    local ok = { type = 0, affected_rows = result.affected_rows, insert_id = result.insert_id }
+    return answer("result", { response = ok })
+  end
+  want(type(result.columns) == "table", "m.result: columns must be a table")
+  local fields, rows = fields_of(result.columns), {}
+  want(type(result.rows or rows) == "table", "m.result: rows must be a table")
+  for at, row in ipairs(result.rows or {}) do
+    want(type(row) == "table", "m.result: row %d must be a table", at)
+    local values = {}
+    for column = 1, #fields do
+      local value = row[column]
+      if value == nil and type(fields[column].name) == "string" then value = row[fields[column].name] end
+      values[column] = cell(value, "m.result: a value of row " .. at)
+    end
+    rows[at] = values
+  end
+  return answer("result", { response = { type = 0, resultset = { fields = fields, rows = rows } } })
+end
+
+-- Rows: values by their place and by their column's name.
+
+local function typed(text, kind)
+  if text == nil or kind == "" then return text end
+  local number = tonumber(text)
+  -- More digits than `tostring` shows stay a text.
+  if kind == "f" or number and number > -1e14 and number < 1e14 then return number end
+  return text
+end
+
+local function row_of(names, of)
+  local places, more = {}, {}
+  for at, name in pairs(names) do
+    if places[name] then
+      more[name] = more[name] or {}
+      more[name][#more[name] + 1] = at
+    else
+      places[name] = at
+    end
+  end
+  local function place(key)
+    local at = places[key]
+    if not at then blame("%s has no column '%s'", of, tostring(key)) end
+    return at
+  end
+  return {
+    __index = function(row, key)
+      if type(key) == "number" then return nil end
+      return rawget(row, place(key))
+    end,
+    __newindex = function(row, key, value)
+      if type(key) == "number" then return rawset(row, key, value) end
+      rawset(row, place(key), value)
+      -- Several columns may have one name, and what is hidden in one shows in none.
+      for _, at in ipairs(more[key] or {}) do rawset(row, at, value) end
+    end,
+  }
+end
+
+-- Statements of a script's own.
+
+local function query(text, ...)
+  want(type(text) == "string", "query wants a text, it got a %s", type(text))
+  want(session_of().thread, "a query waits for a server, which only hooks and the top of a script can")
+  local filled, words = native.fill(text, { n = select("#", ...), ... })
+  want(filled, "query: %s", words)
+  local ok, what, id = wait("query", filled)
+  if not ok then return nil, what end
+  if type(what) == "number" then return { affected_rows = what, insert_id = id } end
+  local meta, kinds, rows = row_of(what.names, "the result"), what.kinds, what.rows
+  for at = 1, #rows do
+    local row = rows[at]
+    for column = 1, #kinds do row[column] = typed(row[column], kinds[column]) end
+    setmetatable(row, meta)
+  end
+  rows.columns = what.names
+  return rows
+end
+
+M.query = query
+
+-- Digits of a number that Lua has no room for.
+function M.number(digits)
+  digits = tostring(digits)
+  want(digits:find("^%-?%d+$") or digits:find("^%-?%d+%.%d+$"), "m.number wants digits, it got '%s'", digits)
+  return setmetatable({ digits = digits }, { __tostring = function() return digits end })
+end
+
+-- Statements of clients.
+
+local DATA = {}
+
+local function meaning(d)
+  d.kind, d.digest, d.digest_text, d.tables = native.meaning(d.text)
+end
+
+local function client()
+  local host, port = native.client("src")
+  return port and host .. ":" .. port or host
+end
+
+local READS = {
+  kind = meaning, digest = meaning, digest_text = meaning, tables = meaning,
+  user = function(d) d.user = native.client("user") end,
+  schema = function(d) d.schema = native.client("schema") end,
+  session = function(d) d.session = native.client("thread") end,
+  client = function(d) d.client = client() end,
+  parameters = function(d)
+    local known = d.known
+    if known and not known.long and d.code == EXECUTE then
+      d.parameters = native.parameters(d.packet, known.params, known.types)
+    end
+  end,
+}
+local KNOWN = { text = true, prepared = true }
+
+local Statement = { __metatable = false }
+
+local Methods = { query = function(_, text, ...) return query(text, ...) end }
+
+function Statement.__index(s, key)
+  local d = rawget(s, DATA)
+  local value = d[key]
+  if KNOWN[key] then return value end
+  local read = READS[key]
+  if read then
+    if value == nil then read(d) end
+    return d[key]
+  end
+  return Methods[key] or blame("a statement has no '%s'", tostring(key))
+end
+
+function Statement.__newindex(_, key)
+  blame("s.%s is not writable: return m.rewrite, m.route, m.error or m.result", tostring(key))
+end
+
+local function id_of(packet, at)
+  local a, b, c, d = packet:byte(at, at + 3)
+  if d then return a + b * 0x100 + c * 0x10000 + d * 0x1000000 end
+end
+
+-- What a command is to the hook, or nothing.
+local READ = {
+  [QUERY] = function(_, packet) return { text = packet:sub(2), prepared = false } end,
+  [PREPARE] = function(session, packet)
+    session.last_prepared = nil
+    return { text = packet:sub(2), prepared = "prepare" }
+  end,
+  [CLOSE] = function(session, packet) session.prepared[id_of(packet, 2) or 0] = nil end,
+  [LONG_DATA] = function(session, packet)
+    local known = session.prepared[id_of(packet, 2) or 0]
+    if known then known.long = true end
+  end,
+  [RESET] = function(session, packet)
+    local known = session.prepared[id_of(packet, 2) or 0]
+    if known then known.long = nil end
+  end,
+  [RESET_CONNECTION] = function(session) session.prepared, session.last_prepared = {}, nil end,
+}
+
+local function executed(session, packet)
+  local id = id_of(packet, 2) or 0
+  if id == 0xffffffff then id = session.last_prepared or 0 end
+  local known = session.prepared[id]
+  if not known then return nil end
+  if packet:byte() == EXECUTE then known.types = native.types(packet, known.params) or known.types end
+  return { text = known.text, prepared = "execute", known = known }
+end
+READ[EXECUTE], READ[BULK] = executed, executed
+
+local function told(hook, name, words, ...)
+  error(native.where(hook) .. ": " .. name .. " " .. words:format(...), 0)
+end
+
+local function shown(value)
+  if is_answer(value) then return "what m." .. value.kind .. " has made" end
+  return "a " .. type(value)
+end
+
+-- What is prepared for a statement that the script answers itself.
+local function stand_in(text)
+  local places = native.places(text)
+  return places == 0 and "DO 0" or "DO " .. ("?, "):rep(places - 1) .. "?"
+end
+
+-- The packet that goes on.
+local function packet_of(hook, d, said)
+  local known = d.known
+  if d.prepared ~= "execute" then
+    d.sent = said.kind == "result" and stand_in(d.text) or said.text or d.text
+    return said.kind == "pass" and d.packet or string.char(d.code) .. d.sent
+  end
+  if said.kind == "rewrite" and said.text ~= known.sent then
+    told(hook, "on.statement", "has rewritten a statement when it was executed: a prepared statement is rewritten when it is prepared, and the same way each time")
+  end
+  if known.stands_in then
+    told(hook, "on.statement", "answered this statement when it was prepared, and lets it pass when it is executed")
+  end
+  return d.packet
+end
+
+-- With a script that reads the rows, all of them come with the answer.
+local function without_cursor(packet)
+  local flags = packet:byte(6)
+  if not flags or flags % CURSORS == 0 then return packet end
+  return packet:sub(1, 5) .. string.char(flags - flags % CURSORS) .. packet:sub(7)
+end
+
+local HOOKS = { statement = true, result = true }
+
+-- The client's command. Returns whether the script has looked at it, what it has decided, and how
+-- many commands run instead.
+Session["on.statement"] = function(session, packet)
+  enter(session)
+  lists[session.queries], session.pending = {}, nil
+  local hooks, read = session.on, READ[packet:byte()]
+  local d = read and read(session, packet)
+  if not d then return false, 0, 0 end
+  d.packet, d.code = packet, packet:byte()
+  local s, hook, said = setmetatable({ [DATA] = d }, Statement), hooks.statement, PASS
+  if hook then
+    session.hook = hook
+    said = hook(s)
+    if said == nil then said = PASS end
+    if not is_answer(said) or said.kind == "rows" then
+      told(hook, "on.statement", "must return nothing, or what m.pass, m.rewrite, m.route, m.error or m.result makes; it returned %s", shown(said))
+    end
+  end
+  local kind = said.kind
+  local is_prepared_later = kind == "result" and d.prepared == "prepare"
+  if (kind == "error" or kind == "result") and not is_prepared_later then
+    if d.code == BULK and kind == "result" then told(hook, "on.statement", "cannot answer an execution with many rows by m.result") end
+    rawset(session.proxy, "response", said.response)
+    return true, 2, 0
+  end
+  local on = packet_of(hook, d, said)
+  local collected = d.prepared == "prepare" or hooks.result ~= nil and d.code ~= BULK
+  if hooks.result and d.code == EXECUTE then on = without_cursor(on) end
+  if not collected and on == packet and not said.route then return hook ~= nil, 0, 0 end
+  d.stands_in = is_prepared_later
+  session.pending = { s = s, d = d, collected = collected }
+  lists[session.queries] = { { id = 0, packet = on, needed = collected, route = said.route } }
+  return hook ~= nil, 1, 1
+end
+
+-- Answers of servers.
+
+local Result = { __metatable = false }
+
+local function there(r)
+  local d = rawget(r, DATA)
+  if native.serial() ~= d.serial then blame("the result is gone: its hook has returned") end
+  return d
+end
+
+local function failure()
+  local first = native.first()
+  if not first or first:byte() ~= 255 then return { code = 0, state = "HY000", message = "" } end
+  local low, high = first:byte(2, 3)
+  local state, words = first:match("^#(.....)(.*)$", 4)
+  return { code = low + high * 256, state = state or "HY000", message = words or first:sub(4) }
+end
+
+local RESULT = {
+  fields = function(d) return d.counts.has_rows and native.fields() or {} end,
+  columns = function(d)
+    local names = {}
+    if d.counts.has_rows then
+      for at, field in ipairs(native.fields()) do names[at] = field.name end
+    end
+    return names
+  end,
+  has_rows = function(d) return d.counts.has_rows end,
+  row_count = function(d) return d.counts.has_rows and d.counts.row_count or 0 end,
+  affected_rows = function(d) return d.counts.affected_rows or 0 end,
+  insert_id = function(d) return d.counts.insert_id or 0 end,
+  warnings = function(d) return d.counts.warning_count end,
+  error = function(d) return d.counts.query_status == 255 and failure() or nil end,
+}
+
+-- The columns that a script asks for: their places, how they are read, and what a row is.
+local function chosen(r, columns)
+  local d = there(r)
+  want(not native.is_several(), "the answer has several results, and a script reads one")
+  want(not native.is_bare(), "the client has asked for results without names of columns")
+  if not d.names then d.names, d.kinds = r.columns, native.kinds() end
+  local places, names = {}, {}
+  if columns == nil then
+    for at, name in ipairs(d.names) do places[at], names[at] = at, name end
+    return places, row_of(names, "the result"), d.kinds
+  end
+  want(type(columns) == "table", "columns must be a table of names")
+  for _, name in ipairs(columns) do
+    local found = false
+    for at, known in ipairs(d.names) do
+      if at == name or known:lower() == tostring(name):lower() then
+        found, places[#places + 1], names[at] = true, at, at == name and known or name
+      end
+    end
+    want(found or columns.optional, "the result has no column '%s'", tostring(name))
+  end
+  return places, row_of(names, "map was told of other columns: the row"), d.kinds
+end
+
+local function read_row(at, places, meta, kinds)
+  local cells = native.cells(at, places)
+  if not cells then return nil end
+  for index = 1, #places do
+    local place = places[index]
+    cells[place] = typed(cells[place], kinds[place])
+  end
+  return setmetatable(cells, meta)
+end
+
+local Reads = {}
+
+function Reads.rows(r, columns)
+  there(r)
+  if not r.has_rows then return function() end end
+  local places, meta, kinds = chosen(r, columns)
+  local at = 0
+  return function()
+    there(r)
+    at = at + 1
+    return read_row(at, places, meta, kinds)
+  end
+end
+
+-- Each row as a function returns it. A row for which it returns false is left out.
+function Reads.map(r, of, columns)
+  there(r)
+  want(type(of) == "function", "map wants a function first, it got a %s", type(of))
+  if not r.has_rows then return PASS end
+  local places, meta, kinds = chosen(r, columns)
+  if #places == 0 then return PASS end
+  local where, rows = native.where(of), {}
+  for at = 1, r.row_count do
+    local row = read_row(at, places, meta, kinds)
+    local made = of(row)
+    if made == nil then made = row end
+    if made == false then
+      rows[at] = false
+    else
+      if type(made) ~= "table" then error(where .. ": the function of map must return a row, or false; it returned a " .. type(made), 0) end
+      local values = {}
+      for index = 1, #places do
+        local place = places[index]
+        values[index] = cell(made[place], "a value of a row")
+      end
+      rows[at] = values
+    end
+  end
+  return answer("rows", { response = { type = 0, mapped = { columns = places, rows = rows } } })
+end
+
+function Result.__index(r, key)
+  local method = Reads[key]
+  if method then return method end
+  local read = RESULT[key]
+  if not read then blame("a result has no '%s'", tostring(key)) end
+  return read(there(r))
+end
+
+function Result.__newindex(_, key) blame("r.%s is not writable: return r:map, m.result or m.error", tostring(key)) end
+
+local function remember(session, d)
+  local first = native.first()
+  local id = first and first:byte() == 0 and id_of(first, 2)
+  if not id then return end
+  local low, high = first:byte(8, 9)
+  session.prepared[id] = {
+    text = d.text, sent = d.sent, stands_in = d.stands_in, params = low and high and low + high * 256 or 0,
+  }
+  session.last_prepared = id
+end
+
+-- The answer to a command. Returns whether the script has looked at it, and what it has decided.
+Session["on.result"] = function(session)
+  local pending, hook = session.pending, session.on.result
+  session.pending = nil
+  if not pending or not pending.collected then return false, 0 end
+  enter(session)
+  if pending.d.prepared == "prepare" then
+    remember(session, pending.d)
+    return false, 0
+  end
+  if pending.d.known then pending.d.known.long = nil end
+  if not hook then return false, 0 end
+  local r = setmetatable({ [DATA] = { serial = native.serial(), counts = native.counts() } }, Result)
+  session.hook = hook
+  local said = hook(pending.s, r)
+  if said == nil or said == PASS or said == r then return true, 0 end
+  local response = is_answer(said) and said.response
+  if not response then
+    told(hook, "on.result", "must return nothing, the result, or what r:map, m.error or m.result makes; it returned %s", shown(said))
+  end
+  rawset(session.proxy, "response", response)
+  return true, 2
+end
+
+-- Hooks are each session's own: its script's main chunk has set them.
+
+M.on = setmetatable({}, {
+  __index = function(_, key)
+    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement and m.on.result", tostring(key))
+    return session_of().on[key]
+  end,
+  __newindex = function(_, key, hook)
+    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement and m.on.result", tostring(key))
+    want(type(hook) == "function", "m.on.%s must be a function, it is a %s", tostring(key), type(hook))
+    local session = session_of()
+    want(session.is_beginning, "m.on.%s is set at the top of a script, not in a hook", key)
+    want(not session.is_in_module, "m.on.%s is set in the script itself: a module runs once for all sessions", key)
+    session.on[key] = hook
+  end,
+  __metatable = false,
+})
+
+-- Values for all cores.
+
+local function ttl(ms, of)
+  want(ms == nil or type(ms) == "number" and ms > 0, "%s: how long it lasts must be milliseconds", of)
+  return ms
+end
+
+local function key(value, of)
+  want(type(value) == "string", "%s wants a key first, a text", of)
+  return value
+end
+
+M.shared = fixed("m.shared", {
+  get = function(name)
+    local value = native.shared("get", key(name, "m.shared.get"))
+    return value
+  end,
+  set = function(name, value, ms)
+    local kind = type(value)
+    want(kind == "nil" or kind == "string" or kind == "number" or kind == "boolean",
+      "m.shared.set keeps texts, numbers, true and false; it got a %s", kind)
+    return native.shared("set", key(name, "m.shared.set"), value, ttl(ms, "m.shared.set"))
+  end,
+  add = function(name, by, ms)
+    by = by == nil and 1 or by
+    want(type(by) == "number", "m.shared.add wants a number second, it got a %s", type(by))
+    return native.shared("add", key(name, "m.shared.add"), by, ttl(ms, "m.shared.add"))
+  end,
+})
+
+function M.setting(name, default)
+  want(type(name) == "string", "m.setting wants a name, it got a %s", type(name))
+  local value = native.setting(name)
+  if value == nil then return default end
+  return value
+end
+
+-- Timers are the script's own, not a session's: they run where it has its home.
+
+local TIMERS_MAX = 100
+
+function M.every(ms, of)
+  local session = session_of()
+  want(is_whole(ms, 10, 86400000), "m.every wants milliseconds first, from 10 to 86400000")
+  want(type(of) == "function", "m.every wants a function second, it got a %s", type(of))
+  want(session.is_beginning and not session.is_in_module, "m.every is called at the top of a script, not in a hook nor in a module")
+  local timers = session.timers
+  if not timers then return end
+  want(#timers < TIMERS_MAX, "a script has %d timers at most", TIMERS_MAX)
+  timers[#timers + 1] = { ms = ms, of = of }
+end
+
+-- Milliseconds of each timer of the script.
+function Session.periods(session)
+  local periods = {}
+  for at, timer in ipairs(session.timers or {}) do periods[at] = timer.ms end
+  return periods
+end
+
+function Session.every(session, at)
+  enter(session)
+  local of = session.timers[at].of
+  session.hook = of
+  of()
+  return true
+end
+
+local LEVELS = { error = true, warning = true, info = true, debug = true }
+
+function M.log(level, words)
+  want(LEVELS[level], "m.log wants error, warning, info or debug first, it got '%s'", tostring(level))
+  native.log("[" .. level .. "] " .. tostring(words))
+end
+
+-- Names of fields, for who looks a script through.
+local function names(...)
+  local all = {}
+  for _, fields in ipairs({ ... }) do
+    for name in pairs(fields) do all[#all + 1] = name end
+  end
+  return all
+end
+
+local SHARED = { get = true, set = true, add = true }
+
+function Session.known()
+  return {
+    millrace = names(M), ["millrace.on"] = names(HOOKS), ["millrace.shared"] = names(SHARED),
+    s = names(READS, KNOWN, Methods), r = names(RESULT, Reads),
+  }
+end
+
+return fixed("millrace", M)

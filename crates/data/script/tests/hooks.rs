@@ -1,0 +1,396 @@
+//! Hooks of scripts, before a session that is made up.
+
+mod session;
+
+use script::{Counts, Decision, Failed, Item, Outcome, Response, Verdict};
+use session::{Script, World, begin, query, vm, world};
+use wire::caps::{self, Caps};
+use wire::resultset::{Column, Writer};
+
+const CAPS: Caps = caps::PROTOCOL_41 | caps::DEPRECATE_EOF;
+
+fn all(script: &Script) -> Vec<Item> {
+    std::iter::from_fn(|| script.next().expect("there is memory")).collect()
+}
+
+/// Two columns and two rows, with a NULL.
+fn result() -> Outcome {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, 0, CAPS, 2);
+    writer.columns(&[
+        Column::integer("id").of("shop", "users"),
+        Column::text("name"),
+    ]);
+    writer.text_row([Some(&b"1"[..]), Some(b"ann")]);
+    writer.text_row([Some(&b"2"[..]), None]);
+    writer.end(0);
+    let counts = Counts {
+        has_rows: true,
+        rows: 2,
+        bytes: out.len() as u64,
+        status: 2,
+        ..Counts::default()
+    };
+    Outcome::new(Some(out), CAPS, false, counts)
+}
+
+fn ok() -> Outcome {
+    let mut out = Vec::new();
+    Writer::new(&mut out, 0, CAPS, 3).ok(&wire::ok::Ok::default());
+    let counts = Counts {
+        affected: 4,
+        insert_id: 9,
+        status: 3,
+        ..Counts::default()
+    };
+    Outcome::new(Some(out), CAPS, false, counts)
+}
+
+fn written(response: &Response, is_binary: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    response.write(&mut out, 0, (CAPS, 2, 0), is_binary);
+    out
+}
+
+/// Queues the client's query and shows the hook this answer.
+fn judged(script: &Script, outcome: Outcome) -> Result<Verdict, Failed> {
+    assert_eq!(script.read_query(&query("SELECT 1")), Ok(Decision::Queue));
+    let items = all(script);
+    script.read_query_result(&items[0], outcome)
+}
+
+#[test]
+fn a_script_without_hooks_lets_everything_through() {
+    let World { script, .. } = world("local x = 1");
+    assert_eq!(script.read_query(&query("SELECT 1")), Ok(Decision::Forward));
+    assert_eq!(script.disconnect_client(), Ok(()));
+}
+
+#[test]
+fn queries_are_rewritten_and_put_before_and_behind() {
+    let World { script, .. } = world(
+        "function read_query(packet)
+           if packet:byte() ~= proxy.COM_QUERY then return end
+           proxy.queries:append(2, (packet:gsub('one', 'two')))
+           proxy.queries:prepend(1, string.char(proxy.COM_QUERY) .. 'SET @a = 1', { resultset_is_needed = true })
+           proxy.queries:append(3, string.char(proxy.COM_INIT_DB) .. 'x')
+           if #proxy.queries ~= 3 or proxy.queries:len() ~= 3 then error('length') end
+           return proxy.PROXY_SEND_QUERY
+         end
+         function read_query_result(inj) end",
+    );
+    assert_eq!(script.read_query(&query("SELECT one")), Ok(Decision::Queue));
+    let items = all(&script);
+    let packets: Vec<_> = items.iter().map(|item| item.packet.clone()).collect();
+    assert_eq!(
+        packets,
+        [query("SET @a = 1"), query("SELECT two"), b"\x02x".to_vec()]
+    );
+    let collected: Vec<_> = items.iter().map(|item| item.is_collected).collect();
+    assert_eq!(collected, [true, false, false]);
+    // What is queued for one command is not there at the next.
+    assert_eq!(script.read_query(b"\x0e"), Ok(Decision::Forward));
+    assert_eq!(script.next(), Ok(None));
+}
+
+#[test]
+fn an_answer_is_made_up_in_every_form() {
+    let answer = |body: &str| {
+        let World { script, .. } = world(&format!(
+            "function read_query(packet) proxy.response = {body} return proxy.PROXY_SEND_RESULT end"
+        ));
+        script.read_query(&query("x"))
+    };
+    let Ok(Decision::Answer(rows)) = answer(
+        "{ type = proxy.MYSQLD_PACKET_OK, resultset = { fields = { { name = 'a', type = proxy.MYSQL_TYPE_LONG }, {} },
+           rows = { { 1, 'x' }, { nil, 2.5 }, { 'no number' } } } }",
+    ) else {
+        panic!("no answer")
+    };
+    let read = wire::rows::read(&written(&rows, false), CAPS).unwrap();
+    let some = |text: &str| Some(text.as_bytes().to_vec());
+    assert_eq!(
+        read.rows,
+        [
+            vec![some("1"), some("x")],
+            vec![None, some("2.5")],
+            vec![some("no number"), None]
+        ]
+    );
+    assert_eq!(
+        read.shapes[0].kind,
+        wire::types::Type::VAR_STRING,
+        "not all are numbers"
+    );
+    assert!(!written(&rows, true).is_empty());
+    assert_eq!(
+        answer("{ type = proxy.MYSQLD_PACKET_OK, affected_rows = 3 }"),
+        Ok(Decision::Answer(Response::Ok {
+            affected: 3,
+            insert_id: 0
+        }))
+    );
+    assert_eq!(
+        answer("{ type = proxy.MYSQLD_PACKET_ERR, errmsg = 'no', errno = 1064, sqlstate = 42000 }"),
+        Ok(Decision::Answer(Response::Err {
+            code: 1064,
+            state: *b"42000",
+            message: b"no".to_vec()
+        }))
+    );
+    let Ok(Decision::Answer(raw)) = answer("{ type = -6, packets = { '\\000\\001\\000' } }") else {
+        panic!("no answer")
+    };
+    // An OK of before 4.1 gets a status.
+    assert_eq!(written(&raw, false), b"\x07\0\0\x01\0\x01\0\x02\0\0\0");
+    for (body, words) in [
+        ("1", "(read_query) proxy.response is no table"),
+        (
+            "{}",
+            "(read_query) proxy.response.type is none of proxy.MYSQLD_PACKET_OK, _ERR, _RAW",
+        ),
+        (
+            "{ type = 250 }",
+            "(read_query) proxy.response.packets is no table",
+        ),
+        (
+            "{ type = 0, resultset = { fields = { 1 } } }",
+            "(read_query) an element of proxy.response.resultset.fields is no table",
+        ),
+        (
+            "{ type = 0, resultset = { fields = {} } }",
+            "(read_query) proxy.response.resultset.fields is empty",
+        ),
+    ] {
+        assert_eq!(answer(body), Err(Failed(words.into())), "{body}");
+    }
+}
+
+/// A94, A98: what a script copies has the columns of the original.
+#[test]
+fn a_copied_result_keeps_its_columns() {
+    let World { script, .. } = world(
+        "function read_query(packet) proxy.queries:append(1, packet) return proxy.PROXY_SEND_QUERY end
+         function read_query_result(inj)
+           local res = inj.resultset
+           if not res.fields then return end
+           local fields, rows = {}, {}
+           for i = 1, #res.fields do fields[i] = { type = res.fields[i].type, name = res.fields[i].name } end
+           for row in res.rows do rows[#rows + 1] = row end
+           proxy.response = { type = proxy.MYSQLD_PACKET_OK, resultset = { fields = fields, rows = rows } }
+           return proxy.PROXY_SEND_RESULT
+         end",
+    );
+    let wanted = result().packets;
+    let Ok(Verdict::Instead(copy)) = judged(&script, result()) else {
+        panic!("no copy")
+    };
+    assert_eq!(Some(written(&copy, false)), wanted);
+    // An OK has no fields at this level.
+    assert_eq!(judged(&script, ok()), Ok(Verdict::PassOn));
+}
+
+#[test]
+fn a_hook_sees_all_of_an_answer() {
+    let World { host, script } = world(
+        "function read_query(packet) proxy.queries:append(5, packet, { resultset_is_needed = true }) return proxy.PROXY_SEND_QUERY end
+         function read_query_result(inj)
+           local r = inj.resultset
+           print(inj.id, inj.type, inj.query, r.row_count, r.affected_rows, r.insert_id, r.query_status, r.flags.in_trans, r.flags.auto_commit)
+           if r.rows then for row in r.rows do print(row[1], row[2]) end end
+           print(#r.fields, r.fields[1] and r.fields[1].org_table, r.raw:byte())
+           kept = kept or r
+           if kept ~= r then print(pcall(function() return kept.raw end)) end
+           return proxy.PROXY_IGNORE_RESULT
+         end",
+    );
+    assert_eq!(judged(&script, result()), Ok(Verdict::Ignore));
+    assert_eq!(judged(&script, ok()), Ok(Verdict::Ignore));
+    let lines = host.lines.borrow();
+    assert_eq!(
+        lines[..6],
+        [
+            "5\t5\t\u{3}SELECT 1\t2\tnil\tnil\t0\tfalse\ttrue",
+            "1\tann",
+            "2\tnil",
+            "2\tusers\t2",
+            "5\t5\t\u{3}SELECT 1\t0\t4\t9\t0\ttrue\ttrue",
+            "0\tnil\t0",
+        ]
+    );
+    assert!(
+        lines[6].starts_with("false\t")
+            && lines[6].ends_with(".resultset is gone: its hook has returned"),
+        "{}",
+        lines[6]
+    );
+    drop(lines);
+    let gone = Outcome::new(None, CAPS, false, Counts::default());
+    let failed = judged(&script, gone).unwrap_err();
+    assert_eq!(
+        failed.0,
+        "(read_query_result) t.lua:5: .resultset.rows isn't available if 'resultset_is_needed ~= true'"
+    );
+}
+
+/// A96: where the servers are.
+#[test]
+fn servers_and_the_client_are_there_to_look_at() {
+    let World { host, script } = world(
+        "function read_query()
+           print(#proxy.backends, string.match(proxy.backends[1].address, '(.*):(.*)'))
+           local two = proxy.global.backends[2]
+           print(two.dst.name, two.type == proxy.BACKEND_TYPE_RO, two.state == proxy.BACKEND_STATE_UP, two.pool.users.x.cur_idle_connections)
+           print(proxy.backends[3], proxy.backends[0], proxy.nosuch)
+           local c = proxy.connection.client
+           print(c.default_db, c.username, c.thread_id, c.mysqld_version, c.src.name, c.dst.port, proxy.connection.thread_id)
+           print(pcall(function() proxy.backends[1].address = 1 end))
+           print(pcall(function() proxy.connection.nosuch = 1 end))
+           proxy.connection.connection_close = true
+         end",
+    );
+    assert_eq!(script.read_query(b"\x0e"), Ok(Decision::Forward));
+    assert!(script.closes());
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "2\t10.0.0.1\t3306",
+            "::1:3306\ttrue\ttrue\t1",
+            "nil\tnil\tnil",
+            "shop\tapp\t7\t50114\t10.0.0.9:50000\tnil\t7",
+            "false\tt.lua:8: proxy.global.backends[...].address is not writable",
+            "false\tt.lua:9: proxy.connection.nosuch is not writable",
+        ]
+    );
+}
+
+#[test]
+fn globals_are_a_sessions_and_proxy_global_is_everybodys() {
+    let vm = vm();
+    let text = "own = (own or 0) + 1
+                proxy.global.all = (proxy.global.all or 0) + 1
+                function read_query() print(own, proxy.global.all) end";
+    let (one, other) = (begin(&vm, text).unwrap(), begin(&vm, text).unwrap());
+    for world in [&one, &other] {
+        assert_eq!(world.script.read_query(b"\x0e"), Ok(Decision::Forward));
+        assert_eq!(*world.host.lines.borrow(), ["1\t2"]);
+    }
+}
+
+#[test]
+fn a_script_that_misbehaves_is_ended_and_named() {
+    for (text, words) in [
+        (
+            "function read_query() local t = nil; return t.x end",
+            "(read_query) t.lua:1: attempt to index local 't' (a nil value)",
+        ),
+        (
+            "function read_query() while true do end end",
+            "the hook has run for too long",
+        ),
+        (
+            "function read_query() for i = 1, 1e12 do local x = i * 2 end end",
+            "the hook has run for too long",
+        ),
+        (
+            "function read_query() while true do pcall(function() while true do end end) end end",
+            "the hook has run for too long",
+        ),
+        (
+            "function read_query() coroutine.wrap(function() while true do end end)() end",
+            "the hook has run for too long",
+        ),
+        (
+            "function read_query() local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end end",
+            "not enough memory",
+        ),
+        (
+            "function read_query() coroutine.yield() end",
+            "attempt to yield",
+        ),
+        ("function read_query() error({}) end", "(read_query)"),
+        (
+            "function read_query() io.open('/etc/passwd') end",
+            "attempt to index global 'io'",
+        ),
+        (
+            "function read_query() require('ffi') end",
+            "module 'ffi' is not available to this script",
+        ),
+        (
+            "function read_query() debug.sethook() end",
+            "attempt to index global 'debug'",
+        ),
+        (
+            "function read_query() os.execute('true') end",
+            "attempt to call field 'execute'",
+        ),
+        (
+            "function read_query() assert(loadstring('\\27LJ')) end",
+            "compiled code is not loaded",
+        ),
+        (
+            "function read_query() string.dump(print) end",
+            "attempt to call field 'dump'",
+        ),
+    ] {
+        let World { script, .. } = world(text);
+        let failed = script.read_query(&query("x")).unwrap_err();
+        assert!(failed.0.contains(words), "{text}: {failed}");
+        // The next one is none the worse for it.
+        assert_eq!(script.next(), Ok(None));
+    }
+    for (text, words) in [
+        ("function read_query(", "(load) t.lua:1: "),
+        ("error('at load')", "(load) t.lua:1: at load"),
+        ("while true do end", "the hook has run for too long"),
+    ] {
+        let failed = begin(&vm(), text).err().unwrap();
+        assert!(failed.0.contains(words), "{text}: {failed}");
+    }
+}
+
+/// A101: the tokenizer is there under all of its names.
+#[test]
+fn statements_are_cut_into_tokens() {
+    let World { host, script } = world(
+        "local tk = require('mysql.tokenizer')
+         function read_query(packet)
+           local tokens = proxy.tokenize(packet:sub(2))
+           for i, t in ipairs(tokens) do print(i, t.token_name, t.text) end
+           print(#tokenizer.tokenize('a b'), tk == require('proxy.tokenizer'), tk.first_stmt_token(tokens).text)
+           print(tk.normalize(tokens))
+           print(tk.tokens_to_query(tokens, 2, 4), table.concat(tk.bare_tokens(tokens, true), '|'))
+           tokens[1].token_id = 999
+           print(pcall(tk.normalize, tokens))
+         end",
+    );
+    let sql = "/* c */ SELECT a, 'x' FROM t";
+    assert_eq!(script.read_query(&query(sql)), Ok(Decision::Forward));
+    let lines = host.lines.borrow();
+    assert_eq!(
+        lines[..7],
+        [
+            "1\tTK_COMMENT\t c ",
+            "2\tTK_SQL_SELECT\tSELECT",
+            "3\tTK_LITERAL\ta",
+            "4\tTK_COMMA\t,",
+            "5\tTK_STRING\tx",
+            "6\tTK_SQL_FROM\tFROM",
+            "7\tTK_LITERAL\tt",
+        ]
+    );
+    assert_eq!(
+        lines[7..10],
+        [
+            "2\ttrue\tSELECT",
+            "SELECT `a` , ? FROM `t` ",
+            "SELECT a , \tSELECT|a|,|\"x\"|FROM|t",
+        ]
+    );
+    assert!(
+        lines[10].contains("there is no token with number 999"),
+        "{}",
+        lines[10]
+    );
+}

@@ -1,0 +1,147 @@
+//! Log4LUA: levels, categories, patterns and appenders.
+
+mod session;
+
+use lua::required::Module;
+use script::Decision;
+use session::{World, begin_with, query, vm};
+
+/// A100: the configuration of the document that this project grew from.
+const CONFIG: &str = r#"local logger = require("optivo.common.log4lua.logger")
+local console = require("optivo.common.log4lua.appenders.console")
+local file = require("optivo.common.log4lua.appenders.file")
+local smtp = require("optivo.common.log4lua.appenders.smtp")
+
+local config = {}
+
+-- Create a default smtp appender sending message of level WARN or higher.
+local defaultSmtp = smtp.new(
+    {
+        headers = {
+            from = "myserver@mydomain.com",
+            to = "admin@mydomain.com",
+            subject = "%LEVEL: %MESSAGE"
+        },
+        body = "Hi, an error occurred at %FILE:%LINE.\n\nLevel: %LEVEL\nMessage: %MESSAGE\n"
+    },
+    "mail.mydomain.com",
+   logger.WARN
+)
+
+-- ROOT category must be configured.
+-- For the root category we use console and smtp appender
+config["ROOT"] = logger.Logger.new({console.new(), defaultSmtp}, "ROOT", logger.INFO)
+
+-- Category "core" uses rotating file appender and the default message pattern
+config["core"] = logger.Logger.new(file.new("core-%s.log", "%Y-%m-%d"), "core", logger.INFO)
+
+-- The config table must be returned.
+return config
+"#;
+
+fn config(name: &str, text: &str) -> Module {
+    Module {
+        name: format!("file:{name}").into(),
+        chunk: "log4lua.conf.lua".into(),
+        text: text.into(),
+    }
+}
+
+fn run(text: &str, modules: &[Module]) -> World {
+    let world = begin_with(&vm(), &text.into(), modules).expect("a script that runs");
+    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    world
+}
+
+/// A100: the lines of the document, with its configuration.
+#[test]
+fn categories_levels_and_appenders_are_those_of_the_configuration() {
+    let text = "local logger = require('optivo.common.log4lua.logger')
+        local LOG = logger.getLogger('mycode')
+        local LOG_CORE = logger.getLogger('core.moduleA')
+        function read_query()
+          LOG:info('My first log message')
+          LOG:debug('not this one')
+          LOG:warn({name = 'Paul', age = '22'})
+          LOG_CORE:fatal('System error')
+          print(LOG == logger.getLogger(nil), LOG_CORE == logger.getLogger('corex'), LOG:isLevel('DEBUG'))
+        end";
+    let world = run(text, &[config("LOG4LUA_CONFIG_FILE", CONFIG)]);
+    assert_eq!(
+        *world.host.lines.borrow(),
+        [
+            "[Thu Jan 10 21:20:00 2008] [INFO] My first log message at t.lua:5(function 'read_query')",
+            "[Thu Jan 10 21:20:00 2008] [WARN] age = 22",
+            "name = Paul at t.lua:7(function 'read_query')",
+            "Log4LUA: no mail is sent by this proxy; the first message that is left out: age = 22\nname = Paul",
+            "true\ttrue\tfalse",
+        ]
+    );
+    assert_eq!(
+        *world.host.files.borrow(),
+        [(
+            "core-2008-01-10.log".to_owned(),
+            "[Thu Jan 10 21:20:00 2008] [FATAL] System error at t.lua:8(function 'read_query')\n"
+                .to_owned()
+        )]
+    );
+}
+
+#[test]
+fn patterns_tables_and_own_appenders() {
+    let text = "local logger = require('log4lua.logger')
+        local function own(log, level, message, exception)
+          print(log:formatMessage('%LEVEL|%CATEGORY|%MESSAGE|%ERROR|%SESSION|%PATH|100%%NOTHING', level, message, exception))
+        end
+        local log = logger.new(own, 'mine', logger.DEBUG)
+        function read_query()
+          log:error('50%MESSAGE', 'broken')
+          log:debug({ 1, { deep = { deeper = true } }, f = print })
+          log:log('OFF', 'never')
+          log:setLevel('OFF')
+          log:fatal('neither')
+          print(pcall(log.log, log, 'LOUD', 'x'))
+          print(pcall(logger.new, 5, 'x'), (pcall(logger.new, own)))
+          print(pcall(logger.loadConfig, 'nosuch.lua'))
+        end";
+    let world = run(text, &[]);
+    let lines = world.host.lines.borrow();
+    assert_eq!(
+        lines[..2],
+        [
+            "ERROR|mine|50%MESSAGE|broken|7|t.lua|100%%NOTHING",
+            "DEBUG|mine|1 = 1\n2 = {\n  deep = {\n    deeper = true\n  }\n}\nf = [function]||7|t.lua|100%%NOTHING",
+        ]
+    );
+    for (line, words) in lines[2..].iter().zip([
+        "Unknown log level 'LOUD'.",
+        "false",
+        "Log4LUA configuration 'nosuch.lua' cannot be used: there is no such file",
+    ]) {
+        assert!(
+            line.starts_with("false\t") && line.contains(words),
+            "{line}"
+        );
+    }
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_leaves_the_default_and_says_why() {
+    let text = "local logger = require('log4lua.logger') function read_query() logger.getLogger('a'):info('here') end";
+    for (broken, words) in [
+        ("return {}", "it has no category ROOT"),
+        ("return 5", "it returns no table"),
+        ("error('no')", "log4lua.conf.lua:1: no"),
+        ("x =", "log4lua.conf.lua:1: "),
+    ] {
+        let world = run(text, &[config("LOG4LUA_CONFIG_FILE", broken)]);
+        let lines = world.host.lines.borrow();
+        assert!(
+            lines[0].contains("Log4LUA configuration cannot be used: "),
+            "{lines:?}"
+        );
+        assert!(lines[0].contains(words), "{lines:?}");
+        assert!(lines[1].contains("[INFO] here at t.lua:1"), "{lines:?}");
+    }
+}

@@ -1,0 +1,227 @@
+//! A session that is made up, and its world.
+#![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
+
+use lua::required::Module;
+use script::{
+    Ask, Call, Code, Decision, Failed, Host, Item, Level, Limits, Outcome, Reply, Response,
+    Scripted, Server, Verdict, Vm,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+#[derive(Default)]
+pub(crate) struct Session {
+    time_us: Cell<u64>,
+    pub(crate) lines: RefCell<Vec<String>>,
+    pub(crate) files: RefCell<Vec<(String, String)>>,
+    pub(crate) asked: RefCell<Vec<Ask>>,
+    pub(crate) replies: RefCell<VecDeque<Reply>>,
+    pub(crate) closed: RefCell<Vec<u32>>,
+    pub(crate) calls: RefCell<Vec<String>>,
+    pub(crate) shared: script::Shared,
+}
+
+impl Host for Session {
+    /// Time passes when somebody looks.
+    fn now_us(&self) -> u64 {
+        self.time_us.set(self.time_us.get() + 100);
+        self.time_us.get()
+    }
+
+    fn wall_us(&self) -> u64 {
+        1_200_000_000_000_005
+    }
+
+    fn log(&self, line: &str) {
+        self.lines.borrow_mut().push(line.to_owned());
+    }
+
+    fn append(&self, file: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.files.borrow_mut().push((file.to_owned(), text));
+    }
+
+    fn ran(&self, call: Call<'_>) {
+        let said = format!("{} {} {:?}", call.hook, call.waits, call.error);
+        self.calls.borrow_mut().push(said);
+    }
+
+    /// Answers at the second look.
+    fn ask<'a>(&'a self, ask: Ask) -> Pin<Box<dyn Future<Output = Reply> + 'a>> {
+        self.asked.borrow_mut().push(ask);
+        Box::pin(async {
+            let mut was_looked_at = false;
+            std::future::poll_fn(|_| match std::mem::replace(&mut was_looked_at, true) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+            let reply = self.replies.borrow_mut().pop_front();
+            reply.unwrap_or_else(|| Reply::Refused("nobody answers".into()))
+        })
+    }
+
+    fn close(&self, connection: u32) {
+        self.closed.borrow_mut().push(connection);
+    }
+
+    fn stand_in(&self) -> Vec<u8> {
+        b"stand-in".to_vec()
+    }
+
+    fn servers(&self) -> Vec<Server> {
+        let server = |host: &str, is_reader| Server {
+            host: host.into(),
+            port: 3306,
+            is_reader,
+            is_up: true,
+        };
+        vec![server("10.0.0.1", false), server("::1", true)]
+    }
+
+    fn user(&self) -> String {
+        "app".into()
+    }
+
+    fn schema(&self) -> String {
+        "shop".into()
+    }
+
+    fn thread(&self) -> u32 {
+        7
+    }
+
+    fn version(&self) -> u32 {
+        50114
+    }
+
+    fn reading(&self) -> script::Reading {
+        script::Reading::default()
+    }
+
+    fn caps(&self) -> wire::caps::Caps {
+        wire::caps::PROTOCOL_41
+    }
+
+    fn charset(&self) -> Option<&'static str> {
+        Some("utf8mb4")
+    }
+
+    fn setting(&self, name: &str) -> Option<script::Kept> {
+        (name == "limit").then_some(script::Kept::Number(3.0))
+    }
+
+    fn shared(
+        &self,
+        key: &[u8],
+        what: script::Keep,
+        ttl_us: Option<u64>,
+    ) -> Result<Option<script::Kept>, String> {
+        let times = (self.time_us.get(), ttl_us);
+        self.shared.keep(("test", key), what, times)
+    }
+
+    fn ends(&self) -> [(String, u16); 2] {
+        [("10.0.0.9".into(), 50000), ("/run/m.sock".into(), 0)]
+    }
+}
+
+pub(crate) fn vm() -> Rc<Vm> {
+    let limits = Limits {
+        memory_max: 64 << 20,
+    };
+    Rc::new(Vm::new(limits).expect("there is memory"))
+}
+
+pub(crate) struct World {
+    pub(crate) host: Rc<Session>,
+    pub(crate) script: Script,
+}
+
+/// A script whose hooks are waited for.
+pub(crate) struct Script(pub(crate) Scripted);
+
+impl Script {
+    pub(crate) fn read_query(&self, packet: &[u8]) -> Result<Decision, Failed> {
+        done(self.0.read_query(packet))
+    }
+
+    pub(crate) fn read_query_result(
+        &self,
+        item: &Item,
+        outcome: Outcome,
+    ) -> Result<Verdict, Failed> {
+        done(self.0.read_query_result(item, outcome))
+    }
+
+    pub(crate) fn has_logged_in(&self) -> Result<Option<Response>, Failed> {
+        done(self.0.has_logged_in(b"\0\0\0\x02\0\0\0"))
+    }
+
+    pub(crate) fn next(&self) -> Result<Option<Item>, Failed> {
+        self.0.next()
+    }
+
+    pub(crate) fn disconnect_client(&self) -> Result<(), Failed> {
+        self.0.disconnect_client()
+    }
+
+    pub(crate) fn closes(&self) -> bool {
+        self.0.closes()
+    }
+}
+
+/// Looks at a future until it is done.
+pub(crate) fn done<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(done) = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return done;
+        }
+    }
+}
+
+pub(crate) fn begin(vm: &Rc<Vm>, text: &str) -> Result<World, Failed> {
+    begin_with(vm, &text.into(), &[])
+}
+
+/// A session of a script with files beside it. One text is one script.
+pub(crate) fn begin_with(
+    vm: &Rc<Vm>,
+    text: &Arc<str>,
+    modules: &[Module],
+) -> Result<World, Failed> {
+    begin_before(vm, text, modules, Rc::new(Session::default()))
+}
+
+/// A session before a host that is given.
+pub(crate) fn begin_before(
+    vm: &Rc<Vm>,
+    text: &Arc<str>,
+    modules: &[Module],
+    host: Rc<Session>,
+) -> Result<World, Failed> {
+    let code = Code {
+        chunk: "t.lua",
+        text,
+        modules,
+    };
+    let script = vm.session("test", code, Level::of(text), host.clone(), 10);
+    let script = Script(done(script)?);
+    Ok(World { host, script })
+}
+
+pub(crate) fn world(text: &str) -> World {
+    begin(&vm(), text).expect("a script that runs")
+}
+
+pub(crate) fn query(text: &str) -> Vec<u8> {
+    [b"\x03", text.as_bytes()].concat()
+}

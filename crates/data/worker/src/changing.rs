@@ -1,0 +1,698 @@
+//! Changes of several partitions: all make them, or none. Each hostgroup has a branch of one XA
+//! transaction. When all are prepared the outcome is written down, and only then does one commit.
+//!
+//! docs/decisions/0038-all-partitions-or-none.md
+
+use crate::alone;
+use crate::answer::Complaint;
+use crate::gathering::{Asking, Stopped, not_supported};
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Backend, BackendFailed, State};
+use bridge::{Counter, Failure, Retry};
+use net::NetError;
+use plan::{Gather, Part};
+use rt::{Chunk, Rt};
+use shards::xa::{Branch, Decisions, Outcome, transaction};
+use sql::words::Words;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::attributes::Attributes;
+use wire::caps::Caps;
+use wire::ok;
+use wire::packet;
+use wire::response::{self, Expect, Follow, Response};
+
+/// So long a server has for each step from the first PREPARE on.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+/// Pause before the outcome is asked for again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Bytes of an answer of which the words are read.
+const ANSWER_LEN_MAX: usize = 4 << 10;
+/// Words before the INTO of an INSERT, and it.
+const WORDS_BEFORE_INTO: usize = 4;
+/// There is an outcome already: a duplicate key.
+const IS_DECIDED: u16 = 1062;
+/// The server knows no such branch: somebody else has ended it.
+const IS_ENDED: u16 = 1397;
+
+/// One hostgroup's part in a change.
+struct Share {
+    branch: Branch,
+    backend: Box<Backend>,
+    /// Whether the backend has not answered yet what it was asked.
+    is_busy: bool,
+}
+
+/// A partition's answer to a change, or that of all together.
+#[derive(Default)]
+pub(crate) struct Made {
+    affected: u64,
+    insert_id: u64,
+    warnings: u16,
+    /// Numbers of the words of an OK, as `Records: 3`.
+    words: Vec<(String, u64)>,
+}
+
+/// Knowledge of a change's outcome.
+enum Known {
+    Is(Outcome),
+    /// Nothing was written, and this is why.
+    Failed(String),
+    /// A server that knows does not answer.
+    Unknown,
+}
+
+/// A server's whole answer.
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    /// Its beginning.
+    bytes: Vec<u8>,
+}
+
+/// A change that is being made.
+struct Change<'s, 'j> {
+    session: &'s Session,
+    job: &'s Job<'j>,
+    asking: &'s Asking<'j>,
+    /// In the order of their hostgroups, in which all changes go: two never wait for each other.
+    shares: Vec<Share>,
+    /// The table of outcomes, and a connection to its server; none for a change at one hostgroup.
+    scribe: Option<(Decisions, Box<Backend>)>,
+}
+
+/// Makes a change at all of its partitions, or at none.
+pub(crate) async fn change(
+    session: &mut Session,
+    job: &Job<'_>,
+    gather: &Gather,
+) -> Result<Told, Ended> {
+    if let ControlFlow::Break(told) = session.wait_as_asked(job).await? {
+        return Ok(told);
+    }
+    session.core.tally.up(Counter::PartitionChanges);
+    let mut tries = session.tries(job);
+    let asking = session.asking(job, true);
+    loop {
+        let mut change = Change {
+            session,
+            job,
+            asking: &asking,
+            shares: Vec::new(),
+            scribe: None,
+        };
+        let made = match Box::pin(change.make(gather)).await {
+            Ok(sum) => Ok(sum),
+            Err(stopped) => {
+                Box::pin(change.undo(false)).await;
+                Err((stopped, true))
+            }
+        };
+        let ended = match made {
+            Ok(sum) => Box::pin(change.end())
+                .await
+                .map(|()| sum)
+                .map_err(|stopped| (stopped, false)),
+            Err(stopped) => Err(stopped),
+        };
+        let complaint = match ended {
+            Ok(sum) => {
+                for part in &gather.parts {
+                    session.has_written_at(part.hostgroup);
+                }
+                return answer(session, &sum).await;
+            }
+            Err((Stopped::Gone, _)) => return Err(Ended::Gone),
+            Err((Stopped::Told, _)) if session.entry.killed.get() => {
+                return Err(Ended::Told(Complaint::interrupted()));
+            }
+            Err((Stopped::Told, _)) => Complaint::interrupted(),
+            // Nothing has stayed of it.
+            Err((Stopped::Failed(failed), true)) if failed.retry() != Retry::Never && tries > 0 => {
+                tries -= 1;
+                session.core.tally.up(Counter::StatementsRetried);
+                continue;
+            }
+            Err((Stopped::Failed(failed), _)) => Complaint::of(&failed),
+            Err((Stopped::Said(complaint), _)) => complaint,
+        };
+        session.may_write_yet();
+        session.refuse(&complaint).await?;
+        return Ok(Told {
+            row_count: -1,
+            ..Told::default()
+        });
+    }
+}
+
+/// Tells the client, as one server would.
+pub(crate) async fn answer(session: &mut Session, sum: &Made) -> Result<Told, Ended> {
+    let flags = session.flags() | session.turn.flags();
+    let words: Vec<_> = sum
+        .words
+        .iter()
+        .map(|(name, number)| format!("{name}: {number}"))
+        .collect();
+    let mut bytes = Vec::new();
+    let mut writer = session.writer(&mut bytes, session.turn.sent, flags);
+    writer.ok(&ok::Ok {
+        affected: sum.affected,
+        insert_id: sum.insert_id,
+        warnings: sum.warnings,
+        info: words.join("  ").as_bytes(),
+        ..ok::Ok::default()
+    });
+    session.turn.sent = writer.last_seq();
+    session.turn.failed = false;
+    session.hand_over(bytes).await?;
+    Ok(Told {
+        rows_affected: sum.affected,
+        insert_id: sum.insert_id,
+        row_count: i64::try_from(sum.affected).unwrap_or(i64::MAX),
+        ..Told::default()
+    })
+}
+
+impl Change<'_, '_> {
+    /// Has every partition make its part, in a transaction that is open at the end.
+    async fn make(&mut self, gather: &Gather) -> Result<Made, Stopped> {
+        let rt = &self.session.core.rt;
+        let name = transaction(rt.wall_us(), [rt.random(), rt.random()]);
+        let hostgroups: BTreeSet<u32> = gather.parts.iter().map(|part| part.hostgroup).collect();
+        let is_alone = hostgroups.len() == 1;
+        for hostgroup in hostgroups {
+            let state = &self.asking.state;
+            let mut backend = self.connection(hostgroup, state).await?;
+            if self.shares.is_empty() {
+                self.session.entry.works_on(hostgroup, &backend);
+            }
+            alone::takes(&mut backend);
+            self.shares.push(Share {
+                branch: Branch {
+                    transaction: name.clone(),
+                    hostgroup,
+                },
+                backend,
+                is_busy: false,
+            });
+        }
+        if !is_alone {
+            self.scribe = Some(self.scribe().await?);
+        }
+        for at in 0..self.shares.len() {
+            self.begin(at, is_alone).await?;
+        }
+        let mut sum = Made::default();
+        for at in 0..self.shares.len() {
+            let hostgroup = self.shares[at].branch.hostgroup;
+            let own = gather
+                .parts
+                .iter()
+                .filter(|part| part.hostgroup == hostgroup);
+            for part in own {
+                let made = self.part(at, part).await?;
+                // Copies of one table have the same rows.
+                if !gather.copies || at == 0 {
+                    sum.add(&made);
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    async fn connection(&self, hostgroup: u32, state: &State) -> Result<Box<Backend>, Stopped> {
+        let asking = (self.asking, state);
+        self.session
+            .connection_for(self.job, asking, hostgroup)
+            .await
+    }
+
+    /// A connection to the table of outcomes, which is nobody's schema.
+    async fn scribe(&self) -> Result<(Decisions, Box<Backend>), Stopped> {
+        let variables = &self.job.epoch.snapshot.variables;
+        let decisions = variables.decisions().ok_or_else(|| {
+            let words = "HSCALE-1000: no table is named in which the outcome would be written; set mysql-sharding_decisions to schema.table";
+            Stopped::Said(not_supported(words))
+        })?;
+        let state = State::new("", self.session.collation);
+        let mut backend = self.connection(decisions.hostgroup, &state).await?;
+        alone::takes(&mut backend);
+        let class = sql::class(b"INSERT INTO t VALUES (1)");
+        alone::come_to(&mut backend, &state, &class).await?;
+        alone::before(&mut backend, &class);
+        Ok((decisions, backend))
+    }
+
+    async fn begin(&mut self, at: usize, is_alone: bool) -> Result<(), Stopped> {
+        let share = &mut self.shares[at];
+        let (asking, branch) = (self.asking, &share.branch);
+        let begin = match is_alone {
+            true => "START TRANSACTION".to_owned(),
+            false => format!("XA START {branch}"),
+        };
+        share.is_busy = true;
+        let begun = async {
+            alone::come_to(&mut share.backend, &asking.state, &asking.class).await?;
+            if asking.moment_us.is_some() {
+                share.backend.set_moment(asking.moment_us).await?;
+            }
+            alone::before(&mut share.backend, &asking.class);
+            say(&mut share.backend, begin.as_bytes(), None).await
+        };
+        let begun = self.session.unless_stopped(asking, Box::pin(begun)).await?;
+        let begun = begun?;
+        share.is_busy = false;
+        refusal(&begun).map_or(Ok(()), |(_, complaint)| Err(Stopped::Said(complaint)))
+    }
+
+    /// Has one partition make its part.
+    async fn part(&mut self, at: usize, part: &Part) -> Result<Made, Stopped> {
+        let (asking, share) = (self.asking, &mut self.shares[at]);
+        let attributes = match self.job.what {
+            What::Query(attributes) => Some(attributes),
+            What::Execute(execution) => Some(&execution.attributes),
+            _ => None,
+        };
+        let inserts = matches!(
+            asking.class.command,
+            sql::CommandCounter::Insert | sql::CommandCounter::Replace
+        );
+        share.is_busy = true;
+        let made = async {
+            if inserts {
+                share.backend.tell_insert_id(0).await?;
+            }
+            let made = say(&mut share.backend, &part.text, attributes).await?;
+            let generated = match made.response.insert_id() {
+                0 => None,
+                _ if inserts => share.backend.ask_insert_id().await?,
+                _ => None,
+            };
+            Ok::<_, BackendFailed>((made, generated.unwrap_or(0)))
+        };
+        let made = self.session.unless_stopped(asking, Box::pin(made)).await?;
+        let (made, generated) = made?;
+        share.is_busy = false;
+        alone::learn(&mut share.backend, &asking.class, &made.response);
+        if let Some((code, complaint)) = refusal(&made) {
+            if let response::Outcome::Err { message, .. } = made.response.outcome() {
+                self.session.count_error(&share.backend, code, message);
+            }
+            return Err(Stopped::Said(complaint));
+        }
+        let words = match made.response.columns() > 0 {
+            true => {
+                Some("it answers with rows, and several partitions make it; change one at a time")
+            }
+            false if generated > 0 => Some(
+                "the table numbers its rows by itself (AUTO_INCREMENT), and each partition would give the same numbers; give the column its value",
+            ),
+            false => None,
+        };
+        if let Some(words) = words {
+            let words = format!("HSCALE-1000: {words}");
+            return Err(Stopped::Said(not_supported(words)));
+        }
+        let mut made = Made::of(&made, share.backend.hello.caps);
+        if inserts && made.words.is_empty() {
+            made.words = made.of_one_row(&part.text);
+        }
+        Ok(made)
+    }
+
+    /// Ends the transaction: committed at all partitions, or at none.
+    async fn end(&mut self) -> Result<(), Stopped> {
+        if self.scribe.is_none() {
+            return self.commit_alone().await;
+        }
+        if let Err(stopped) = self.prepare().await {
+            self.undo(true).await;
+            return Err(stopped);
+        }
+        match self.decide().await {
+            Known::Is(Outcome::Commit) => {
+                self.commit().await;
+                Ok(())
+            }
+            Known::Is(Outcome::Abort) => {
+                self.undo(true).await;
+                let words = "HSCALE-1000: the change took too long, and was rolled back; try again";
+                Err(Stopped::Said(Complaint::with(1205, "HY000", words)))
+            }
+            Known::Failed(words) => {
+                self.undo(true).await;
+                let words = format!(
+                    "HSCALE-1000: the change was rolled back, as its outcome cannot be written: {words}"
+                );
+                Err(Stopped::Said(Complaint::with(1180, "HY000", words)))
+            }
+            Known::Unknown => {
+                let name = self.name();
+                let words = format!(
+                    "HSCALE-1000: the outcome of {name} is not known: the server of mysql-sharding_decisions does not answer; all partitions will have the change, or none"
+                );
+                self.session.core.note(&words);
+                for share in self.shares.drain(..) {
+                    self.session.core.pools.abandon(share.backend);
+                }
+                Err(Stopped::Said(Complaint::with(1180, "HY000", words)))
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        let first = self.shares.first();
+        first.map_or_else(String::new, |share| share.branch.transaction.clone())
+    }
+
+    /// Commits what has one hostgroup.
+    async fn commit_alone(&mut self) -> Result<(), Stopped> {
+        let Some(mut share) = self.shares.pop() else {
+            return Ok(());
+        };
+        let said = self.within(say(&mut share.backend, b"COMMIT", None)).await;
+        match said {
+            Ok(said) => match refusal(&said) {
+                None => {
+                    self.part_from(share, &said.response).await;
+                    Ok(())
+                }
+                Some((_, complaint)) => {
+                    self.session.core.pools.abandon(share.backend);
+                    Err(Stopped::Said(complaint))
+                }
+            },
+            Err(failed) => {
+                self.session.core.pools.abandon(share.backend);
+                Err(Stopped::Failed(failed))
+            }
+        }
+    }
+
+    async fn within<T>(
+        &self,
+        said: impl Future<Output = Result<T, BackendFailed>>,
+    ) -> Result<T, BackendFailed> {
+        within(&self.session.core.rt, said).await
+    }
+
+    /// Has every branch survive whatever happens to its server or to us.
+    async fn prepare(&mut self) -> Result<(), Stopped> {
+        for at in 0..self.shares.len() {
+            for verb in ["END", "PREPARE"] {
+                let share = &mut self.shares[at];
+                let text = format!("XA {verb} {}", share.branch);
+                share.is_busy = true;
+                let rt = &self.session.core.rt;
+                let said = within(rt, say(&mut share.backend, text.as_bytes(), None)).await?;
+                share.is_busy = false;
+                if let Some((_, complaint)) = refusal(&said) {
+                    return Err(Stopped::Said(complaint));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the outcome down. Where nobody knows whether that was done, an abort is written
+    /// instead: the first that is there counts.
+    async fn decide(&mut self) -> Known {
+        let name = self.name();
+        let Some((decisions, mut backend)) = self.scribe.take() else {
+            return Known::Failed("there is no table for it".into());
+        };
+        let record = decisions.record(&name, Outcome::Commit);
+        let said = self
+            .within(say(&mut backend, record.as_bytes(), None))
+            .await;
+        let known = match said {
+            Ok(said) => match refusal(&said) {
+                None => Known::Is(Outcome::Commit),
+                Some((IS_DECIDED, _)) => Known::Is(Outcome::Abort),
+                Some((_, complaint)) => Known::Failed(complaint.words),
+            },
+            Err(_nobody_knows) => {
+                self.session.core.pools.abandon(backend);
+                return self.look_up(&decisions, &name).await;
+            }
+        };
+        self.scribe = Some((decisions, backend));
+        known
+    }
+
+    /// Finds the outcome, or makes it an abort.
+    async fn look_up(&self, decisions: &Decisions, name: &str) -> Known {
+        let rt = &self.session.core.rt;
+        let until = rt.now() + SETTLES_WITHIN;
+        while rt.now() < until {
+            let found = Box::pin(self.look_up_once(decisions, name));
+            let found = rt.timeout(until - rt.now(), found).await;
+            if let Ok(Ok(Some(outcome))) = found {
+                return Known::Is(outcome);
+            }
+            rt.sleep(AGAIN).await;
+        }
+        Known::Unknown
+    }
+
+    async fn look_up_once(
+        &self,
+        decisions: &Decisions,
+        name: &str,
+    ) -> Result<Option<Outcome>, Stopped> {
+        let (_, mut backend) = self.scribe().await?;
+        let record = decisions.record(name, Outcome::Abort);
+        let said = say(&mut backend, record.as_bytes(), None).await?;
+        let found = match refusal(&said) {
+            None => Some(Outcome::Abort),
+            Some((IS_DECIDED, _)) => {
+                let question = decisions.question(name);
+                let said = say(&mut backend, question.as_bytes(), None).await?;
+                let rows = wire::rows::read(&said.bytes, backend.hello.caps);
+                let rows = rows.map_or_else(|_| Vec::new(), |read| read.rows);
+                let word = rows.first().and_then(|row| row.first()?.as_deref());
+                word.and_then(Outcome::of)
+            }
+            Some(_) => None,
+        };
+        self.session.core.pools.give_up(backend);
+        Ok(found)
+    }
+
+    /// Commits all branches. One whose server does not answer is committed by whoever looks for what
+    /// is in doubt.
+    async fn commit(&mut self) {
+        let (name, mut is_left) = (self.name(), false);
+        for mut share in std::mem::take(&mut self.shares) {
+            let text = Outcome::Commit.of_branch(&share.branch);
+            let said = self
+                .within(say(&mut share.backend, text.as_bytes(), None))
+                .await;
+            match said {
+                Ok(said) if refusal(&said).is_none_or(|(code, _)| code == IS_ENDED) => {
+                    self.part_from(share, &said.response).await;
+                }
+                _ => {
+                    is_left = true;
+                    let branch = &share.branch;
+                    self.session.core.note(&format!(
+                        "{} is decided, and hostgroup {} has not said that it has committed; that is done when it answers",
+                        branch.transaction, branch.hostgroup
+                    ));
+                    self.session.core.pools.abandon(share.backend);
+                }
+            }
+        }
+        if !is_left {
+            self.forget(name);
+        }
+    }
+
+    /// Forgets the outcome that all have carried out. Nobody waits for that.
+    fn forget(&mut self, name: String) {
+        let Some((decisions, mut backend)) = self.scribe.take() else {
+            return;
+        };
+        let core = self.session.core.clone();
+        let task = core.clone();
+        core.rt.spawn(async move {
+            let text = decisions.forget(&name);
+            let said = Box::pin(say(&mut backend, text.as_bytes(), None));
+            match task.rt.timeout(SETTLES_WITHIN, said).await {
+                Ok(Ok(_)) => alone::gives_back(&task, backend),
+                _ => task.pools.abandon(backend),
+            }
+        });
+    }
+
+    /// Rolls all back, as far as servers answer. A branch that stays prepared is rolled back by
+    /// whoever looks for what is in doubt: no outcome is written.
+    async fn undo(&mut self, may_be_prepared: bool) {
+        if let Some((_, backend)) = self.scribe.take() {
+            alone::gives_back(&self.session.core, backend);
+        }
+        let is_alone = self.shares.len() == 1 && !may_be_prepared;
+        for mut share in std::mem::take(&mut self.shares) {
+            if share.is_busy {
+                self.session.end_on_server(&share.backend);
+                self.session.core.pools.abandon(share.backend);
+                continue;
+            }
+            let roll_back = Outcome::Abort.of_branch(&share.branch);
+            let undone = self.within(async {
+                if !is_alone {
+                    // What is ended or prepared says no.
+                    let end = format!("XA END {}", share.branch);
+                    say(&mut share.backend, end.as_bytes(), None).await?;
+                    let said = say(&mut share.backend, roll_back.as_bytes(), None).await?;
+                    if refusal(&said).is_none() {
+                        return Ok(said);
+                    }
+                }
+                say(&mut share.backend, b"ROLLBACK", None).await
+            });
+            match undone.await {
+                Ok(said) if refusal(&said).is_none() => self.part_from(share, &said.response).await,
+                _ => self.session.core.pools.abandon(share.backend),
+            }
+        }
+    }
+
+    /// Gives a connection back whose transaction has ended.
+    async fn part_from(&self, mut share: Share, ended: &Response) {
+        let core = &self.session.core;
+        alone::learn(&mut share.backend, &sql::class(b"COMMIT"), ended);
+        let is_set = match self.asking.moment_us {
+            Some(_) => self.within(share.backend.set_moment(None)).await.is_ok(),
+            None => true,
+        };
+        match is_set {
+            true => alone::gives_back(core, share.backend),
+            false => core.pools.abandon(share.backend),
+        }
+    }
+}
+
+impl Made {
+    pub(crate) fn of(answer: &Answer, caps: Caps) -> Self {
+        let (response, payload) = (&answer.response, packet::join(&answer.bytes));
+        let ok = payload
+            .as_ref()
+            .and_then(|(payload, _, _)| ok::Ok::read(payload, caps).ok());
+        Self {
+            affected: response.affected_rows(),
+            insert_id: response.insert_id(),
+            warnings: response.warnings(),
+            words: ok.map_or_else(Vec::new, |ok| numbers(ok.info)),
+        }
+    }
+
+    /// Words that servers leave out where an INSERT has one row only, and that it has here as a part
+    /// of more.
+    fn of_one_row(&self, text: &[u8]) -> Vec<(String, u64)> {
+        let ignores = || {
+            Words::new(text)
+                .take(WORDS_BEFORE_INTO)
+                .any(|word| word.is("IGNORE"))
+        };
+        let duplicates = match self.affected {
+            0 => u64::from(ignores()),
+            affected => affected - 1,
+        };
+        let numbers = [1, duplicates, self.warnings.into()];
+        let names = ["Records", "Duplicates", "Warnings"].map(str::to_owned);
+        names.into_iter().zip(numbers).collect()
+    }
+
+    pub(crate) fn add(&mut self, part: &Self) {
+        self.affected = self.affected.saturating_add(part.affected);
+        self.warnings = self.warnings.saturating_add(part.warnings);
+        if part.insert_id != 0 {
+            self.insert_id = part.insert_id;
+        }
+        for (name, number) in &part.words {
+            match self.words.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum = sum.saturating_add(*number),
+                None => self.words.push((name.clone(), *number)),
+            }
+        }
+    }
+}
+
+/// The numbers of `Records: 3  Duplicates: 0  Warnings: 0`.
+fn numbers(info: &[u8]) -> Vec<(String, u64)> {
+    let info = String::from_utf8_lossy(info);
+    let pairs = info.split("  ").filter_map(|word| word.split_once(": "));
+    pairs
+        .filter_map(|(name, number)| Some((name.to_owned(), number.trim().parse().ok()?)))
+        .collect()
+}
+
+/// Waits for a server, as long as it may take to settle.
+async fn within<T>(
+    rt: &Rt,
+    said: impl Future<Output = Result<T, BackendFailed>>,
+) -> Result<T, BackendFailed> {
+    let limit_ms = SETTLES_WITHIN.as_millis() as u64;
+    let said = rt.timeout(SETTLES_WITHIN, Box::pin(said)).await;
+    said.unwrap_or(Err(BackendFailed::TooSlow { limit_ms }))
+}
+
+/// Says a statement, and hears all of the answer.
+pub(crate) async fn say(
+    backend: &mut Backend,
+    text: &[u8],
+    attributes: Option<&Attributes>,
+) -> Result<Answer, BackendFailed> {
+    let (mut command, caps) = (Vec::with_capacity(text.len() + 16), backend.hello.caps);
+    let (mut next, none) = (0, Attributes::default());
+    packet::append_with(&mut command, &mut next, |out| {
+        wire::attributes::write_query(out, text, attributes.unwrap_or(&none), caps);
+    });
+    backend.send(Chunk::from(command)).await?;
+    let mut response = Response::expect(Expect::Query, caps).to_packet(next.wrapping_sub(1));
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = backend.recv().await?;
+        if bytes.len() < ANSWER_LEN_MAX {
+            bytes.extend_from_slice(&chunk);
+        }
+        let followed = response.follow(&chunk);
+        let followed =
+            followed.map_err(|wrong| BackendFailed::BrokeAfter(NetError::Malformed(wrong)))?;
+        if let Follow::Ended { used } = followed {
+            backend.ended(used, chunk.len());
+            return Ok(Answer { response, bytes });
+        }
+    }
+}
+
+/// Returns the error with which the server refuses, and its number.
+pub(crate) fn refusal(answer: &Answer) -> Option<(u16, Complaint)> {
+    match answer.response.outcome() {
+        response::Outcome::Err {
+            code,
+            state,
+            message,
+        } => {
+            let state = String::from_utf8_lossy(&state);
+            let words = String::from_utf8_lossy(message);
+            Some((code, Complaint::with(code, &state, words)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_the_words_of_an_ok_are_read() {
+        let wanted = [("Rows matched".to_owned(), 2), ("Changed".to_owned(), 1)];
+        assert_eq!(numbers(b"Rows matched: 2  Changed: 1"), wanted);
+        assert_eq!(numbers(b""), []);
+        assert_eq!(numbers(b"what: is this"), []);
+    }
+}

@@ -1,0 +1,394 @@
+//! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given
+//! back, and a connection is told where a statement reads it, so that an insert binds nobody to its
+//! connection.
+
+use crate::memory::drain::Whom;
+use crate::memory::generated::Asks;
+use crate::memory::lingers::lingers_until;
+use crate::memory::{After, Asking, Memory, nothing_lost};
+use crate::ready::{begins_a_trace, executes_unread};
+use crate::session::Session;
+use crate::statement::{Job, What};
+use crate::trouble::{Failed, Trouble};
+use backend::{Backend, Hold};
+use sql::{Class, CommandCounter, Leaves, Reads};
+
+pub(crate) static MEMORY: Memory = Memory {
+    holds: &[Hold::InsertId],
+    reads: Reads::LAST_INSERT_ID,
+    fragile: false,
+    is_there: |_, backend| backend.holds.has(Hold::InsertId),
+    ask: |session, backend, how| Box::pin(session.ask_insert_id(backend, how)),
+    // The answers of its connection have said what it is.
+    lose: nothing_lost,
+};
+
+/// Of the answers since a connection was last asked, so many ids are kept.
+const SAID_MAX: usize = 16;
+
+/// Value of `LAST_INSERT_ID()` for a session. Most sessions never insert, and have no room for it.
+pub(crate) type OfSession = Option<Box<InsertId>>;
+
+/// Value of `LAST_INSERT_ID()` for a session that has inserted.
+#[derive(Debug, Default)]
+pub(crate) struct InsertId {
+    /// As far as it is certain.
+    value: u64,
+    /// The hostgroup whose connection knows better. An answer has the id of its row, too, if the
+    /// client chose it, and then `LAST_INSERT_ID()` stays as it was.
+    from: Option<u32>,
+    /// Ids that the answers of the hostgroup in `from` have said.
+    said: Vec<u64>,
+    /// Question about the table of the last INSERT, to be asked when that costs nothing else.
+    pub(crate) asks: Option<Box<Asks>>,
+}
+
+/// Takes over the value of `LAST_INSERT_ID()` that another process knows.
+pub(crate) fn of(value: u64) -> OfSession {
+    (value > 0).then(|| {
+        Box::new(InsertId {
+            value,
+            ..InsertId::default()
+        })
+    })
+}
+
+impl InsertId {
+    /// From now on the connection of this hostgroup knows better. Whether another did, or none.
+    fn begin(&mut self, hostgroup: u32) -> bool {
+        let new = self.from != Some(hostgroup);
+        if new {
+            self.said.clear();
+            self.from = Some(hostgroup);
+        }
+        new
+    }
+
+    /// An answer there has this id, or none. Whether another connection knew better before, or
+    /// none.
+    fn say_from(&mut self, hostgroup: u32, id: u64) -> bool {
+        let elsewhere = self.begin(hostgroup);
+        if self.said.len() == SAID_MAX {
+            self.said.remove(0);
+        }
+        self.said.extend((id != 0).then_some(id));
+        elsewhere
+    }
+
+    /// The connection of a hostgroup has been asked. `before`: what it was there before the session
+    /// came, if that is known.
+    pub(crate) fn hear(&mut self, hostgroup: u32, before: Option<u64>, now: u64) {
+        if self.from == Some(hostgroup) {
+            // Made by the session, rather than left by another one.
+            if before.is_some_and(|before| before != now) || self.said.contains(&now) {
+                self.value = now;
+            }
+            self.from = None;
+            self.said.clear();
+        }
+    }
+
+    /// Returns the value of `LAST_INSERT_ID()` as far as the session knows it. `kept`: whether the
+    /// session still has the connection of a hostgroup that knows better. One that broke, or whose
+    /// server was taken away, has said the value in its answers.
+    fn now(&self, kept: impl Fn(u32) -> bool) -> u64 {
+        match self.from {
+            Some(hostgroup) if !kept(hostgroup) => self.said.last().copied().unwrap_or(self.value),
+            _ => self.value,
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn lose(&mut self, hostgroup: u32) {
+        if self.from == Some(hostgroup) {
+            self.value = self.said.pop().unwrap_or(self.value);
+            self.from = None;
+            self.said.clear();
+        }
+    }
+}
+
+/// May it change what `LAST_INSERT_ID()` is without saying so in its answer? `ok`: the answer is an
+/// OK, neither rows nor an error: MariaDB's `INSERT … RETURNING` has no id in its answer, and an
+/// insert that fails may have made some before.
+fn changes_unsaid(class: &Class<'_>, ok: bool) -> bool {
+    class.leaves.intersects(Leaves::LAST_INSERT_ID)
+        || class.command == CommandCounter::Call
+        || class.inserts && !ok
+}
+
+/// Whether the session's id must be where a statement runs. Functions and procedures of users may
+/// read it, too; and of what changes it unsaid, nobody could say whether it did.
+fn reads(job: &Job<'_>) -> bool {
+    let class = job.class;
+    let reads = class.reads.intersects(Reads::LAST_INSERT_ID)
+        || class.leaves.intersects(Leaves::LAST_INSERT_ID)
+        || class.leaves.intersects(Leaves::UNKNOWN_FUNCTION)
+        || class.command == CommandCounter::Call
+        || begins_a_trace(job);
+    reads && !matches!(job.what, What::Prepare(..))
+}
+
+impl Session {
+    /// A statement has ended whose answer has this id. `ok`: and is an OK.
+    pub(crate) fn learn_insert_id(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        id: u64,
+        ok: bool,
+    ) {
+        if matches!(job.what, What::Prepare(_)) {
+            return;
+        }
+        let unsaid = changes_unsaid(job.class, ok);
+        if id == 0 && !unsaid {
+            if job.class.ddl {
+                job.epoch.generated.borrow_mut().forget();
+            }
+            return;
+        }
+        let statements = job
+            .epoch
+            .snapshot
+            .variables
+            .mysql_auto_increment_delay_multiplex;
+        if statements == 0 && !unsaid {
+            // Nobody here needs more than the answer says.
+            **self
+                .remembered
+                .insert_id
+                .borrow_mut()
+                .get_or_insert_default() = InsertId {
+                value: id,
+                ..InsertId::default()
+            };
+            backend.lasting.insert_id = None;
+            backend.holds.remove(Hold::InsertId);
+            return;
+        }
+        if !unsaid && self.is_generated(job, backend, id) {
+            return self.insert_id_is(backend, id);
+        }
+        let hostgroup = job.plan.hostgroup();
+        let elsewhere = {
+            let mut known = self.remembered.insert_id.borrow_mut();
+            let known = known.get_or_insert_default();
+            known.say_from(hostgroup, id)
+        };
+        if elsewhere {
+            // That of an insert elsewhere is over.
+            self.held.forget_inserts();
+            self.let_go_of_free();
+        }
+        backend.holds.add(Hold::InsertId);
+        backend.lease.insert_id_left = statements;
+    }
+
+    /// This is `LAST_INSERT_ID()` for certain, and no connection is needed for it.
+    fn insert_id_is(&mut self, backend: &mut Backend, id: u64) {
+        **self
+            .remembered
+            .insert_id
+            .borrow_mut()
+            .get_or_insert_default() = InsertId {
+            value: id,
+            ..InsertId::default()
+        };
+        backend.lasting.insert_id = Some(id);
+        backend.holds.remove(Hold::InsertId);
+        // That of an insert elsewhere is over.
+        self.held.forget_inserts();
+        self.let_go_of_free();
+    }
+
+    /// `LAST_INSERT_ID()`, if no connection knows better.
+    pub(crate) fn certain_insert_id(&self) -> Option<u64> {
+        match self.remembered.insert_id.borrow().as_ref() {
+            None => Some(0),
+            Some(known) => known.from.is_none().then_some(known.value),
+        }
+    }
+
+    /// A statement on the connection of an insert is over: one less until the time begins that
+    /// its client may be silent. Nobody is asked for the id before that, or before somebody needs
+    /// the connection.
+    pub(crate) fn count_down_insert_id(&self, job: &Job<'_>, backend: &mut Backend) {
+        if !backend.holds.has(Hold::InsertId) {
+            return;
+        }
+        if backend.lease.insert_id_left > 0 {
+            backend.lease.insert_id_left -= 1;
+            backend.lease.insert_id_until = lingers_until(&job.epoch.snapshot, self.core.rt.now());
+            return;
+        }
+        if backend.lease.insert_id_until.is_some() {
+            return;
+        }
+        // No time ends it, so the statements do.
+        // Warnings are asked for before, in the client's next silence.
+        let programs = if backend.says_what_is_left().is_some() {
+            [Hold::Procedure, Hold::Routine]
+        } else {
+            [Hold::Unread; 2]
+        };
+        let found = if backend.lease.found_rows_until.is_some() {
+            Hold::FoundRows
+        } else {
+            Hold::Unread
+        };
+        let waits = backend.holds.are_only(&[
+            Hold::InsertId,
+            Hold::Diagnostics,
+            Hold::Unread,
+            found,
+            programs[0],
+            programs[1],
+        ]);
+        backend.lease.insert_id_until = waits.then(|| self.core.rt.now());
+    }
+
+    async fn ask_insert_id(&mut self, backend: &mut Backend, how: Asking) -> Result<After, Failed> {
+        backend.holds.remove(Hold::InsertId);
+        let hostgroup = backend.place().server().hostgroup;
+        let before = backend.lasting.insert_id;
+        let mut known = self.remembered.insert_id.take().unwrap_or_default();
+        let asked = self.ask_id(backend, known.asks.take(), how.limit_ms).await;
+        match &asked {
+            Ok(Some(now)) => known.hear(hostgroup, before, *now),
+            Ok(None) | Err(_) => known.lose(hostgroup),
+        }
+        self.remembered.insert_id.replace(Some(known));
+        asked.map(|_| After::Told)
+    }
+
+    /// Whether a statement must find the session's id where something else may be.
+    pub(crate) fn lacks_insert_id(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        let own = backend.holds.has(Hold::InsertId);
+        // The question would be shown.
+        let stays = own && backend.holds.has(Hold::Trace);
+        let other = || {
+            self.insert_id_elsewhere(job).is_some()
+                || !stays && backend.lasting.insert_id != Some(self.known_insert_id())
+        };
+        // What only the server knows may read it, too; there it is right after the session's own
+        // insert.
+        reads(job) && (own && !stays || other()) || executes_unread(job) && !own && other()
+    }
+
+    /// The hostgroup of another connection of the session's that knows better: where a transaction
+    /// leads a statement away from an insert, both are kept.
+    fn insert_id_elsewhere(&self, job: &Job<'_>) -> Option<u32> {
+        let from = self
+            .remembered
+            .insert_id
+            .borrow()
+            .as_ref()
+            .and_then(|known| known.from)?;
+        (from != job.plan.hostgroup() && self.held.has(from, Hold::InsertId)).then_some(from)
+    }
+
+    /// Asks there, before the statement has a connection. An INSERT, too: if it fails, nobody could
+    /// say whose id counts.
+    pub(crate) async fn ask_id_elsewhere(&mut self, job: &Job<'_>) -> Result<(), Trouble> {
+        let is_here = || self.held.has(job.plan.hostgroup(), Hold::InsertId);
+        if !reads(job) && !job.class.inserts && (!executes_unread(job) || is_here()) {
+            return Ok(());
+        }
+        let Some(hostgroup) = self.insert_id_elsewhere(job) else {
+            return Ok(());
+        };
+        let is_meant = |_: &Self, at: u32, backend: &Backend| {
+            at == hostgroup && backend.holds.has(Hold::InsertId)
+        };
+        let whom = Whom::Need {
+            limit_ms: self.limit_ms(job),
+        };
+        self.drain(is_meant, &[&MEMORY], whom).await
+    }
+
+    pub(crate) fn known_insert_id(&self) -> u64 {
+        let known = self.remembered.insert_id.borrow();
+        known.as_ref().map_or(0, |known| {
+            known.now(|hostgroup| self.held.has(hostgroup, Hold::InsertId))
+        })
+    }
+
+    /// Sees to it.
+    pub(crate) async fn bring_insert_id(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+    ) -> Result<(), Failed> {
+        let limit_ms = self.limit_ms(job);
+        let how = Asking::before_a_statement(limit_ms);
+        self.ask_for(backend, &[&MEMORY], how).await?;
+        let value = self.known_insert_id();
+        if backend.lasting.insert_id == Some(value) {
+            return Ok(());
+        }
+        self.prepared_for(limit_ms, backend.tell_insert_id(value), false)
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value is 3 so far; hostgroup 0 has said `said`, had `before` and has `now`.
+    fn heard(said: &[u64], before: Option<u64>, now: u64) -> u64 {
+        let mut id = InsertId {
+            value: 3,
+            from: Some(0),
+            said: said.to_vec(),
+            asks: None,
+        };
+        id.hear(1, None, 99);
+        assert_eq!(id.value, 3, "of another hostgroup");
+        id.hear(0, before, now);
+        assert!(id.from.is_none() && id.said.is_empty());
+        id.value
+    }
+
+    #[test]
+    fn an_id_that_a_client_chose_is_no_last_insert_id() {
+        assert_eq!(heard(&[5], Some(4), 5), 5, "made by the server");
+        assert_eq!(
+            heard(&[1000], Some(4), 4),
+            3,
+            "chosen by the client: what is there is another session's"
+        );
+        assert_eq!(heard(&[5, 1000], Some(4), 5), 5, "made, then chosen");
+        assert_eq!(
+            heard(&[4], Some(4), 4),
+            4,
+            "made in one table as in another before"
+        );
+        assert_eq!(
+            heard(&[], Some(3), 77),
+            77,
+            "LAST_INSERT_ID(77), and no word of it"
+        );
+        assert_eq!(heard(&[5], None, 5), 5);
+        assert_eq!(
+            heard(&[1000], None, 4),
+            3,
+            "nobody knows what was there, but it is not ours"
+        );
+    }
+
+    #[test]
+    fn of_a_connection_that_is_gone_what_it_said_last_counts() {
+        let mut id = InsertId {
+            value: 3,
+            from: Some(0),
+            said: vec![5, 6],
+            asks: None,
+        };
+        id.lose(1);
+        assert_eq!(id.value, 3);
+        id.lose(0);
+        assert_eq!(id.value, 6);
+    }
+}

@@ -1,0 +1,188 @@
+//! What servers remember of a session's past, and how the session keeps it while its connections
+//! change: one [`TABLE`], a file for each row of it, and one way to ask ([`drain`]). A new memory
+//! is a file and a row.
+
+pub(crate) mod accepted;
+pub(crate) mod by_state;
+pub(crate) mod drain;
+pub(crate) mod finds;
+pub(crate) mod generated;
+pub(crate) mod insert_id;
+pub(crate) mod last_gtid;
+pub(crate) mod left;
+pub(crate) mod lingers;
+pub(crate) mod locks;
+pub(crate) mod recall;
+mod sequences;
+pub(crate) mod tracked;
+pub(crate) mod values;
+pub(crate) mod variables;
+pub(crate) mod warnings;
+mod written;
+
+pub(crate) use drain::Asking;
+
+use crate::answer::Complaint;
+use crate::session::{Ended, Session};
+use crate::statement::Told;
+use crate::trouble::Failed;
+use backend::{Backend, Hold, Holds};
+use bridge::Counter;
+use sql::Reads;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
+use std::pin::Pin;
+
+/// All that is remembered, in the order in which a connection is asked for it: a question of ours
+/// ends what is [`fragile`](Memory::fragile), so that comes first.
+pub(crate) static TABLE: [&Memory; 8] = [
+    &warnings::MEMORY,
+    &recall::MEMORY,
+    &tracked::MEMORY,
+    &insert_id::MEMORY,
+    &locks::MEMORY,
+    &variables::MEMORY,
+    &left::MEMORY,
+    &sequences::MEMORY,
+];
+
+/// Something that a server remembers of a session.
+pub(crate) struct Memory {
+    /// Holds that keep a connection for the memory, if the connection is not to be asked yet.
+    holds: &'static [Hold],
+    /// Statements that read this find it where it is held.
+    reads: Reads,
+    /// The next statement ends it, a question of ours as well.
+    fragile: bool,
+    /// Whether a connection can be asked for it.
+    is_there: fn(&Session, &Backend) -> bool,
+    /// Asks for it, so that the session has it.
+    ask: for<'a> fn(&'a mut Session, &'a mut Backend, Asking) -> Asked<'a>,
+    /// The connection is gone that knew.
+    lose: fn(&Session),
+}
+
+/// Asking of a connection, and how that leaves it.
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<After, Failed>> + 'a>>;
+
+/// How a connection is left that was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The session has what was asked for.
+    Told,
+    /// Memory that cannot be told elsewhere, and that a further question would end.
+    Stays,
+    /// The session needs nothing more of what is there, and nobody else may have it as it is.
+    Nobodys,
+}
+
+/// For a memory that no question brings: it ends with its connection.
+fn never_there(_: &Session, _: &Backend) -> bool {
+    false
+}
+
+fn never_asked<'a>(_: &'a mut Session, _: &'a mut Backend, _: Asking) -> Asked<'a> {
+    Box::pin(std::future::ready(Ok(After::Stays)))
+}
+
+/// For what is lost without a word: who needs it finds its connection gone.
+fn nothing_lost(_: &Session) {}
+
+impl Session {
+    /// A connection is gone that was kept for these: who asks for what it knew, and no other
+    /// does, is told.
+    pub(crate) fn lose_memories(&self, kept: Holds) {
+        for memory in TABLE {
+            let is_lost =
+                |hold: &Hold| kept.has(*hold) && !self.held.holds().any(|one| one == *hold);
+            if memory.holds.iter().any(is_lost) {
+                (memory.lose)(self);
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Gives the client rows that no server was asked for, `seq` being the number of their last
+    /// packet.
+    async fn say_rows(
+        &mut self,
+        out: Vec<u8>,
+        seq: u8,
+        rows: u64,
+    ) -> Result<ControlFlow<Told>, Ended> {
+        self.turn.sent = seq;
+        self.core
+            .tally
+            .add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.hand_over(out).await?;
+        Ok(ControlFlow::Break(Told {
+            rows_sent: rows,
+            row_count: -1,
+            ..Told::default()
+        }))
+    }
+}
+
+/// The holds of memories that a statement with these reads asks for.
+pub(crate) fn asked_by(reads: Reads) -> impl Iterator<Item = Hold> {
+    let asked = TABLE
+        .iter()
+        .filter(move |memory| reads.intersects(memory.reads));
+    asked.flat_map(|memory| memory.holds.iter().copied())
+}
+
+/// Knowledge of the session itself of what servers would remember of its past. The default is that
+/// of a session that has just begun.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    /// Value of FOUND_ROWS().
+    pub(crate) found_rows: Cell<recall::Recall>,
+    /// Whether the server that has found rows last is a MariaDB; `None` if none has.
+    pub(crate) of_mariadb: Cell<Option<bool>>,
+    /// Warnings that SHOW WARNINGS shows, where no connection is kept that knows.
+    pub(crate) warnings: RefCell<warnings::OfSession>,
+    /// Complaint of the proxy itself about the statement at work.
+    pub(crate) refused: Cell<Option<Box<Complaint>>>,
+    /// Value of LAST_INSERT_ID().
+    pub(crate) insert_id: RefCell<insert_id::OfSession>,
+    /// Value of `@@last_gtid`.
+    pub(crate) last_gtid: RefCell<last_gtid::LastGtid>,
+    /// Writes of the session, as GTIDs.
+    pub(crate) written: written::Written,
+    /// On how many connections its writes may have taken numbers from sequences.
+    pub(crate) drawn_at: Cell<u32>,
+    /// Whether the session has set `pseudo_thread_id`, which CONNECTION_ID() is from then on.
+    pub(crate) numbered: Cell<bool>,
+    /// Value of ROW_COUNT().
+    pub(crate) row_count: Cell<i64>,
+    /// No server knows that ROW_COUNT(): it is of what the proxy has answered, or of the statement
+    /// before one that was prepared.
+    pub(crate) uncounted: Cell<bool>,
+}
+
+impl Remembered {
+    /// COM_RESET_CONNECTION and COM_CHANGE_USER make a server forget all but FOUND_ROWS().
+    pub(crate) fn forget(&mut self) {
+        *self = Self {
+            found_rows: self.found_rows.take().into(),
+            of_mariadb: self.of_mariadb.take().into(),
+            ..Self::default()
+        };
+    }
+
+    /// Whether the last statement was no complaint of the proxy's own.
+    pub(crate) fn has_refused_nothing(&self) -> bool {
+        let refused = self.refused.take();
+        let nothing = refused.is_none();
+        self.refused.set(refused);
+        nothing
+    }
+
+    /// Notes that an answer of the proxy's own has left this `ROW_COUNT()`, and nothing else: no
+    /// server knows it.
+    pub(crate) fn counts_by_itself(&self, row_count: i64) {
+        self.row_count.set(row_count);
+        self.uncounted.set(true);
+    }
+}

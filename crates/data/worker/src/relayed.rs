@@ -1,0 +1,234 @@
+//! Sessions of users whom only a server knows: while there are no users of our own, a client gets a
+//! server's greeting, and proves to that server who it is. Its session keeps the connection.
+//!
+//! docs/decisions/0042-a-login-is-relayed.md
+
+use crate::answer::Complaint;
+use crate::core::Core;
+use crate::epoch::Epoch;
+use crate::session::Session;
+use crate::statement::Job;
+use backend::{Backend, BackendFailed, Greeted, Hold, Names, NotLetIn, State, Want};
+use config::{Password, Snapshot, User};
+use net::{Conn, Door, Entered, Heard, LoginFailed, NetError, Secret};
+use rt::Address;
+use std::rc::Rc;
+use std::sync::Arc;
+use wire::auth::Plugin;
+use wire::caps;
+use wire::handshake::Greeting;
+
+/// Capabilities that a server has of its own vendor: a client of the other is not offered them.
+const OF_A_VENDOR: caps::Caps = caps::QUERY_ATTRIBUTES
+    | caps::OPTIONAL_METADATA
+    | caps::MARIADB_BULK
+    | caps::MARIADB_CACHE_METADATA
+    | caps::MARIADB_EXTENDED_TYPES;
+
+/// A client that a server has let in.
+pub(crate) struct LetIn {
+    pub(crate) entered: Entered,
+    pub(crate) user: Arc<User>,
+    pub(crate) backend: Box<Backend>,
+}
+
+/// Why it is not in.
+pub(crate) enum Refused {
+    /// As of any login.
+    Ours(LoginFailed),
+    /// A server's word; with the name of who wanted in.
+    There(Complaint, String),
+}
+
+/// The server that greets a client; none if logins are checked here.
+///
+/// # Errors
+/// What the client is to be told instead of a greeting.
+pub(crate) async fn greeted(
+    core: &Core,
+    epoch: &Epoch,
+    conn: &Conn,
+) -> Result<Option<Greeted>, Complaint> {
+    let v = &epoch.snapshot.variables;
+    if !(v.mysql_relay_logins && epoch.snapshot.users.is_empty()) {
+        return Ok(None);
+    }
+    let peer = match conn.socket().peer() {
+        Address::Tcp(at) => Some(at),
+        Address::Unix(_) => None,
+    };
+    let greeted = core
+        .pools
+        .greeted(hostgroup(epoch), peer, &epoch.snapshot)
+        .await;
+    greeted.map(Some).map_err(told)
+}
+
+fn hostgroup(epoch: &Epoch) -> u32 {
+    let hostgroup = epoch.snapshot.variables.mysql_relay_logins_hostgroup;
+    u32::try_from(hostgroup).unwrap_or(u32::MAX)
+}
+
+/// The other hostgroup to whose servers such a user has proven himself.
+pub(crate) fn beside(snapshot: &Snapshot, secret: &Secret) -> Option<u32> {
+    let v = &snapshot.variables;
+    let beside = v.mysql_relay_logins_beside_hostgroup;
+    let is_another = secret.is_relayed() && beside != v.mysql_relay_logins_hostgroup;
+    u32::try_from(beside).ok().filter(|_| is_another)
+}
+
+/// A server's words as they are.
+fn told(failure: BackendFailed) -> Complaint {
+    match failure {
+        BackendFailed::Refused {
+            code,
+            state,
+            message,
+        } => Complaint {
+            code,
+            state,
+            words: message,
+        },
+        other => Complaint::of(&other),
+    }
+}
+
+/// Our door, with what a server says of itself and of the proof that it wants.
+pub(crate) fn door(door: Door, epoch: &Epoch, greeting: &Greeting) -> Door {
+    let is_mariadb = greeting.server_version.contains("MariaDB");
+    let offered = match is_mariadb == epoch.claims_mariadb() {
+        true => door.caps,
+        false => door.caps & !OF_A_VENDOR | caps::LONG_PASSWORD,
+    };
+    Door {
+        server_version: greeting.server_version.clone(),
+        charset: greeting.charset,
+        plugin: Plugin::by_name(&greeting.auth_plugin).unwrap_or(Plugin::MysqlNative),
+        nonce: greeting.scramble,
+        caps: offered,
+        ..door
+    }
+}
+
+/// The login, at the server that has greeted.
+pub(crate) async fn enter(
+    core: &Core,
+    epoch: &Epoch,
+    conn: &mut Conn,
+    (door, header): (&Door, Option<Heard<'_>>),
+    greeted: Greeted,
+) -> Result<LetIn, Refused> {
+    let login = net::introduce(conn, door, header).await;
+    let mut login = login.map_err(Refused::Ours)?;
+    let gone = |error| Refused::Ours(LoginFailed::Net(error));
+    let state = State::new("", login.charset);
+    let client = match conn.socket().peer() {
+        Address::Tcp(at) => Some(at),
+        Address::Unix(_) => None,
+    };
+    let want = Want {
+        hostgroup: hostgroup(epoch),
+        caps: login.caps,
+        collation: login.charset,
+        session: door.thread_id,
+        client,
+        ..Want::of_nobody(
+            (&login.user, &Secret::Relayed),
+            &epoch.snapshot,
+            &state,
+            &login.attributes,
+        )
+    };
+    let said = (&login, door.tls.as_ref());
+    let opened = core.pools.log_in_for(greeted, conn, said, &want).await;
+    let (backend, mut unsaid) = opened.map_err(|why| match why {
+        NotLetIn::ByClient(error) => gone(error),
+        NotLetIn::Refused(failure) => Refused::There(told(failure), login.user.clone()),
+    })?;
+    let own = want.hostgroup;
+    if let Some(beside) = beside(&epoch.snapshot, &Secret::Relayed) {
+        let want = Want {
+            hostgroup: beside,
+            ..want
+        };
+        let asked = core.pools.log_in_beside(conn, &mut unsaid, &want);
+        asked.await.map_err(gone)?;
+    }
+    unsaid.tell(conn).await.map_err(gone)?;
+    login.auth_response = Vec::new();
+    Ok(LetIn {
+        user: Arc::new(user(&login.user, own)),
+        entered: Entered {
+            login,
+            secret: Secret::Relayed,
+            nonce: door.nonce,
+            vouch: Vec::new(),
+        },
+        backend,
+    })
+}
+
+/// Somebody of whom no row says anything.
+fn user(name: &str, hostgroup: u32) -> User {
+    User {
+        username: name.into(),
+        password: Password::Empty,
+        use_ssl: false,
+        default_hostgroup: hostgroup,
+        default_schema: None,
+        schema_locked: false,
+        transaction_persistent: true,
+        fast_forward: false,
+        // As of a row that says nothing of it.
+        max_connections: 10_000,
+        attributes: None,
+        comment: None,
+    }
+}
+
+impl Session {
+    /// Whether only a server knows the password of its user.
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.secret.is_relayed()
+    }
+
+    /// Keeps the connection of its login: nobody could open another.
+    pub(crate) fn keeps_login(&mut self, mut backend: Box<Backend>) {
+        backend.holds.add(Hold::NotAllowed);
+        let hostgroup = backend.place().server().hostgroup;
+        self.held.put(hostgroup, backend);
+        self.entry.shows_held(&self.held, self.core.rt.now());
+    }
+
+    /// Returns what the client hears of a failure, and whether its session is over. Where the
+    /// connection of its login is gone, it has to log in anew.
+    pub(crate) fn tells_of(&self, job: &Job<'_>, failure: &BackendFailed) -> (Complaint, bool) {
+        let is_out = matches!(failure, BackendFailed::Unproven)
+            && job.plan.hostgroup() == self.user.default_hostgroup;
+        let lost = BackendFailed::BrokeBefore(NetError::Closed);
+        (Complaint::of(if is_out { &lost } else { failure }), is_out)
+    }
+
+    /// COM_RESET_CONNECTION. The connections of a login that was relayed stay its own.
+    pub(crate) async fn starts_over(&mut self, names: Names) {
+        let core: Rc<Core> = self.core.clone();
+        let mut own = Vec::new();
+        if self.is_relayed() {
+            let held: Vec<_> = self.held.drain().collect();
+            for backend in held {
+                own.extend(core.pools.start_over(backend).await);
+            }
+        }
+        self.let_go_of_locks().await;
+        self.forget_everything(names);
+        own.into_iter()
+            .for_each(|backend| self.keeps_login(backend));
+    }
+
+    /// The answer to COM_CHANGE_USER of whom only a server knows.
+    pub(crate) fn may_not_change() -> Complaint {
+        let words =
+            "COM_CHANGE_USER: this user has logged in at a server, through the proxy; connect anew";
+        Complaint::with(1235, "42000", words)
+    }
+}

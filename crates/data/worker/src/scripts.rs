@@ -1,0 +1,560 @@
+//! Scripts between a client and the session: each command is shown to the scripts that serve the
+//! user, one behind the other, and becomes the queries that they make of it.
+//!
+//! docs/features/scripts.md
+
+use crate::answer::{Complaint, Turn};
+use crate::collect::Collected;
+use crate::epoch::Epoch;
+use crate::script_home::{self, Runs, Visitor};
+use crate::script_sql::Owner;
+use crate::session::{Ended, Session};
+use bridge::Counter;
+use config::{OnError, Script};
+use net::Secret;
+use plan::Routed;
+use rt::Either;
+use script::{Counts, Decision, Failed, Item, Outcome, Response, Route, Verdict};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use wire::caps;
+use wire::command::{self, COM_QUERY, COM_QUIT, COM_STMT_EXECUTE, Command, has_answer};
+use wire::response::Expect;
+
+/// Attributes of a client that sends none along: no parameter, one set of them.
+const NO_ATTRIBUTES: &[u8] = &[0, 1];
+
+/// Scripts in the way of one client.
+pub(crate) struct Chain {
+    all: Vec<Rc<One>>,
+    /// Who reads answers before the client does.
+    pub(crate) collects: Option<Collected>,
+    /// Where the statement goes that runs now, if a script says so.
+    route: Routed,
+    /// Attributes that the client has sent along with its COM_QUERY. Scripts do not see them.
+    attributes: Vec<u8>,
+}
+
+/// A script of a chain. None where its main chunk has failed.
+struct One {
+    script: Arc<Script>,
+    runs: Option<Runs>,
+}
+
+impl Session {
+    /// Whether a script may stand in this session's way.
+    #[inline]
+    pub(crate) fn meets_scripts(&self, epoch: &Epoch) -> bool {
+        self.scripts.is_some() || epoch.has_scripts && self.is_served(epoch)
+    }
+
+    /// Whether some script serves this user.
+    fn is_served(&self, epoch: &Epoch) -> bool {
+        let mut scripts = epoch.snapshot.scripts.active().iter();
+        scripts.any(|script| script.serves(&self.user.username))
+    }
+
+    /// One command, by way of the scripts.
+    pub(crate) async fn converse(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
+        if self.scripts.is_none() {
+            Box::pin(self.meet_scripts(epoch)).await?;
+        }
+        let who = self.user_name.clone();
+        let bare = self.without_attributes(payload);
+        let said = self
+            .shown_to(epoch, 0, bare.as_deref().unwrap_or(payload))
+            .await;
+        if self.user_name != who {
+            // It has become somebody else, whose scripts are others; these know the one before.
+            self.leave_scripts();
+        }
+        let closes = |one: &Rc<One>| one.runs.as_ref().is_some_and(Runs::closes);
+        let closed = self
+            .scripts
+            .as_ref()
+            .is_some_and(|chain| chain.all.iter().any(closes));
+        if payload.first() == Some(&COM_QUIT) || closed {
+            return said.and(Err(Ended::ByClient));
+        }
+        said
+    }
+
+    /// Where scripts send the statement that runs now.
+    #[inline]
+    pub(crate) fn routed(&self) -> Routed {
+        let chain = self.scripts.as_ref();
+        chain.map_or_else(Routed::default, |chain| chain.route)
+    }
+
+    /// A COM_QUERY as scripts see it, without what the client has sent along; that is kept. None
+    /// where it is as it came.
+    fn without_attributes(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+        let chain = self.scripts.as_mut()?;
+        chain.attributes.clear();
+        if !caps::has(self.caps, caps::QUERY_ATTRIBUTES) {
+            return None;
+        }
+        // One that makes no sense is refused when it is obeyed.
+        let Ok(Command::Query(query)) = Command::read(payload, self.caps) else {
+            return None;
+        };
+        chain.attributes.extend_from_slice(query.attributes);
+        Some([&[COM_QUERY], query.sql].concat())
+    }
+
+    /// A COM_QUERY with what the client has sent along, as the session reads it. None where it is as
+    /// it was.
+    fn with_attributes(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        let chain = self.scripts.as_ref()?;
+        let sql = payload.strip_prefix(&[COM_QUERY])?;
+        if !caps::has(self.caps, caps::QUERY_ATTRIBUTES) {
+            return None;
+        }
+        let block = match chain.attributes.is_empty() {
+            true => NO_ATTRIBUTES,
+            false => &*chain.attributes,
+        };
+        Some([&[COM_QUERY], block, sql].concat())
+    }
+
+    /// Runs the main chunks of the scripts that serve this user.
+    async fn meet_scripts(&mut self, epoch: &Epoch) -> Result<(), Ended> {
+        let snapshot = &epoch.snapshot;
+        let owner = self.owner();
+        let mut chain = Chain {
+            all: Vec::new(),
+            collects: None,
+            route: Routed::default(),
+            attributes: Vec::new(),
+        };
+        let user = &*self.user.username;
+        for script in snapshot.scripts.active() {
+            if !script.serves(user) {
+                continue;
+            }
+            let (visitor, entry) = (self.visitor(&owner), self.entry.clone());
+            let made = script_home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
+            let made = made.await;
+            let runs = match made {
+                Ok((runs, None)) => Some(runs),
+                Ok((
+                    _,
+                    Some(Response::Err {
+                        code,
+                        state,
+                        message,
+                    }),
+                )) => {
+                    let state = String::from_utf8_lossy(&state);
+                    let words = String::from_utf8_lossy(&message);
+                    return Err(Ended::Told(Complaint::with(code, &state, words)));
+                }
+                Ok((runs, Some(_))) => {
+                    let late = "(read_auth) what it answers is left out: the client is in already";
+                    self.tell_of_script(script, &Failed(late.into()));
+                    Some(runs)
+                }
+                Err(failed) => {
+                    self.tell_of_script(script, &failed);
+                    if script.on_error != OnError::Forward {
+                        return Err(Ended::Told(failed_script(script)));
+                    }
+                    None
+                }
+            };
+            let script = script.clone();
+            chain.all.push(Rc::new(One { script, runs }));
+        }
+        self.scripts = Some(Box::new(chain));
+        Ok(())
+    }
+
+    /// Whose connections the scripts have.
+    fn owner(&self) -> Owner {
+        let stand_in = match self.secret {
+            Secret::None => Vec::new(),
+            _ => {
+                let random = [(); 3].map(|()| self.core.rt.random().to_le_bytes());
+                let first = random.as_flattened().first_chunk();
+                first.map_or_else(Vec::new, |bytes| wire::auth::nonce(*bytes).to_vec())
+            }
+        };
+        Owner {
+            user: self.user.clone(),
+            secret: self.secret.clone(),
+            caps: self.caps,
+            collation: self.collation,
+            attributes: (*self.attributes).clone(),
+            stand_in,
+            local: self.local.clone(),
+        }
+    }
+
+    /// This session, as a script sees it.
+    fn visitor(&self, owner: &Owner) -> Visitor {
+        let mut welcome = Vec::new();
+        wire::ok::Ok {
+            status: self.flags(),
+            ..wire::ok::Ok::default()
+        }
+        .write(&mut welcome, self.caps);
+        Visitor {
+            id: self.entry.id,
+            client: match self.entry.address {
+                Some(address) => (address.ip().to_string(), address.port()),
+                None => (self.entry.client.0.clone(), 0),
+            },
+            schema: self.state.schema.to_string(),
+            owner: owner.clone(),
+            welcome,
+        }
+    }
+
+    fn tell_of_script(&self, script: &Script, failed: &Failed) {
+        self.core.tally.up(Counter::ScriptErrors);
+        let (name, id) = (&script.name, self.entry.id);
+        self.core
+            .note_seldom(&format!("script '{name}', session {id}: {failed}"));
+    }
+
+    /// A command on its way to the script at this place of the chain; behind the last one it is
+    /// obeyed.
+    async fn shown_to(&mut self, epoch: &Epoch, at: usize, payload: &[u8]) -> Result<(), Ended> {
+        let chain = self.scripts.as_ref();
+        let Some(one) = chain.and_then(|chain| chain.all.get(at)).cloned() else {
+            let whole = self.with_attributes(payload);
+            return Box::pin(self.obey(epoch, whole.as_deref().unwrap_or(payload))).await;
+        };
+        let is_shown =
+            |one: &One| one.runs.is_some() && self.rules_show(epoch, &one.script, payload);
+        let Some(runs) = one.runs.as_ref().filter(|_| is_shown(&one)) else {
+            return Box::pin(self.shown_to(epoch, at + 1, payload)).await;
+        };
+        runs.is_in(&self.state.schema, self.lexing());
+        self.core.tally.up(Counter::ScriptCalls);
+        // A script may wait for a server, and its client may leave meanwhile.
+        let decides = pin!(runs.read_query(payload));
+        let decided = match rt::select(decides, self.client.socket().closed()).await {
+            Either::Left(decided) => decided,
+            Either::Right(()) => return Err(Ended::Gone),
+        };
+        match decided {
+            Ok(Decision::Forward) => Box::pin(self.shown_to(epoch, at + 1, payload)).await,
+            Ok(Decision::Answer(response)) => {
+                let end = (self.flags(), 0);
+                self.answer_from_script(&response, payload, end).await?;
+                Box::pin(self.run_queue(epoch, at, &one, payload, true)).await
+            }
+            Ok(Decision::Queue) => Box::pin(self.run_queue(epoch, at, &one, payload, false)).await,
+            Err(failed) => {
+                self.tell_of_script(&one.script, &failed);
+                runs.forget();
+                match one.script.on_error {
+                    OnError::Forward => Box::pin(self.shown_to(epoch, at + 1, payload)).await,
+                    OnError::Error if has_answer(payload.first().copied().unwrap_or(0)) => {
+                        self.turn = Turn::after(payload.len());
+                        self.refuse(&failed_script(&one.script)).await
+                    }
+                    OnError::Error => Ok(()),
+                    OnError::Disconnect => Err(Ended::Told(failed_script(&one.script))),
+                }
+            }
+        }
+    }
+
+    /// Whether a script sees a command: all of them, or those that a rule sends to it. Of what was
+    /// prepared a script of today sees the executions if it has seen it then.
+    fn rules_show(&self, epoch: &Epoch, script: &Script, payload: &[u8]) -> bool {
+        let is_it = |name: &Arc<str>| **name == *script.name;
+        if !epoch.scripts_of_rules.iter().any(is_it) {
+            return true;
+        }
+        let (code, rest) = payload
+            .split_first()
+            .map_or((0, payload), |(code, rest)| (*code, rest));
+        let text = match code {
+            COM_QUERY | command::COM_STMT_PREPARE => rest,
+            COM_QUIT => return false,
+            _ if script::is_of_today(&script.text) => return true,
+            COM_STMT_EXECUTE => {
+                let id = rest.first_chunk().map_or(0, |id| u32::from_le_bytes(*id));
+                let mut all = self.statements.iter();
+                match all.find(|(of, _)| *of == id) {
+                    Some((_, found)) => found.asked().unwrap_or(&found.prepared().sql),
+                    None => return false,
+                }
+            }
+            _ => return false,
+        };
+        let lexing = self.lexing();
+        let class = lexing.class(text);
+        let mut shown = Vec::new();
+        let digest = epoch
+            .digests
+            .then(|| sql::digest(text, &epoch.digest, &mut shown));
+        let digest = digest.map(|hash| plan::Digest { hash, text: &shown });
+        let statement = plan::Statement {
+            text,
+            digest,
+            comment: None,
+            prepared: None,
+            parameters: None,
+            prepares: false,
+            guarded: plan::Guarded::Text,
+            routed: Routed::default(),
+        };
+        let plan = self.decide(epoch, &class, (None, lexing), &statement);
+        let chain = epoch.snapshot.rules.chain();
+        let hits = plan.why.hits().iter();
+        let mut rules = hits.filter_map(|at| chain.get(*at as usize));
+        rules.any(|rule| rule.script.as_ref().is_some_and(is_it))
+    }
+
+    /// Runs what a script has queued, and what it queues meanwhile. One answer goes on; `answered`:
+    /// one has gone.
+    async fn run_queue(
+        &mut self,
+        epoch: &Epoch,
+        at: usize,
+        one: &One,
+        payload: &[u8],
+        mut answered: bool,
+    ) -> Result<(), Ended> {
+        let Some(runs) = &one.runs else { return Ok(()) };
+        let has_answers = has_answer(payload.first().copied().unwrap_or(0));
+        loop {
+            let item = match runs.next().await {
+                Ok(Some(item)) => item,
+                Ok(None) => break,
+                Err(failed) => {
+                    self.tell_of_script(&one.script, &failed);
+                    break;
+                }
+            };
+            let goes_by = !item.is_collected && !answered;
+            let began = self.core.rt.now();
+            let expect = expected(&item.packet);
+            let collected = match goes_by {
+                true => Collected::by_the_way(expect, self.caps),
+                false => Collected::up_to(one.script.result_len_max, expect, self.caps),
+            };
+            let outer = self.collect(Some(collected), goes_by);
+            let before = self.send_to(item.route);
+            let ran = Box::pin(self.shown_to(epoch, at + 1, &item.packet)).await;
+            if let (Some(before), Some(chain)) = (before, &mut self.scripts) {
+                chain.route = before;
+            }
+            let Some(mut collected) = self.collect(None, false) else {
+                return ran;
+            };
+            self.collect(outer.or_else(|| collected.take_behind()), false);
+            if let Err(ended) = ran {
+                // What was said last is for the client.
+                if let Some(said) = collected.whole().filter(|_| !answered) {
+                    let _client_may_have_gone = self.pass(said);
+                }
+                return Err(ended);
+            }
+            if !has_answer(item.packet.first().copied().unwrap_or(0)) {
+                continue;
+            }
+            answered |= goes_by;
+            let took =
+                |to: rt::Instant| u64::try_from((to - began).as_micros()).unwrap_or(u64::MAX);
+            let now = self.core.rt.now();
+            let times = (took(collected.first().unwrap_or(now)), took(now));
+            let is_new = self
+                .judge(one, (&item, collected), times, answered && !goes_by)
+                .await;
+            match is_new {
+                Ok(is_new) => answered |= is_new,
+                Err(ended) => return Err(ended),
+            }
+        }
+        if answered || !has_answers {
+            return Ok(());
+        }
+        self.turn = Turn::after(payload.len());
+        let complaint = Complaint::with(1105, "07000", "(lua) no result for this query");
+        self.refuse(&complaint).await
+    }
+
+    /// Shows a script an answer, and hands on what it makes of it; whether that went to the client.
+    async fn judge(
+        &mut self,
+        one: &One,
+        (item, collected): (&Item, Collected),
+        (query_us, response_us): (u64, u64),
+        answered: bool,
+    ) -> Result<bool, Ended> {
+        let Some(runs) = &one.runs else {
+            return Ok(false);
+        };
+        let went_by = collected.goes_by();
+        let counts = counts_of(&collected);
+        let code = item.packet.first().copied().unwrap_or(0);
+        let Some(packets) = collected.whole() else {
+            let words = format!(
+                "A result for the script '{}' has more bytes than its result_mb_max allows",
+                one.script.name
+            );
+            runs.forget();
+            if answered {
+                return Ok(false);
+            }
+            self.turn = Turn::after(0);
+            self.refuse(&Complaint::with(1105, "07000", words)).await?;
+            return Ok(true);
+        };
+        let shown = item.is_collected.then(|| packets.clone());
+        let mut outcome = Outcome::new(shown, self.caps, code == COM_STMT_EXECUTE, counts);
+        (outcome.query_us, outcome.response_us) = (query_us, response_us);
+        self.core.tally.up(Counter::ScriptCalls);
+        let judges = pin!(runs.read_query_result(item, outcome));
+        let judged = match rt::select(judges, self.client.socket().closed()).await {
+            Either::Left(judged) => judged,
+            Either::Right(()) => return Err(Ended::Gone),
+        };
+        let verdict = match judged {
+            Ok(verdict) => verdict,
+            Err(failed) => {
+                self.tell_of_script(&one.script, &failed);
+                runs.forget();
+                match one.script.on_error {
+                    OnError::Disconnect => return Err(Ended::Told(failed_script(&one.script))),
+                    OnError::Error if !went_by && !answered && has_answer(code) => {
+                        self.turn = Turn::after(0);
+                        self.refuse(&failed_script(&one.script)).await?;
+                        return Ok(true);
+                    }
+                    _ => Verdict::PassOn,
+                }
+            }
+        };
+        let late = |what: &str| {
+            Failed(format!(
+                "(read_query_result) {what}: the client has an answer already"
+            ))
+        };
+        match verdict {
+            Verdict::PassOn if went_by || answered => Ok(false),
+            Verdict::PassOn => {
+                self.hand_over(packets).await?;
+                Ok(true)
+            }
+            Verdict::Instead(response) if !went_by && !answered => {
+                let end = (counts.status, counts.warnings);
+                self.answer_from_script(&response, &item.packet, end)
+                    .await?;
+                Ok(true)
+            }
+            Verdict::Instead(_) => {
+                self.tell_of_script(&one.script, &late("the result that it made is dropped"));
+                Ok(false)
+            }
+            Verdict::Ignore => {
+                if went_by {
+                    self.tell_of_script(&one.script, &late("the result cannot be ignored"));
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Sends what runs next where a script says; where it went before.
+    fn send_to(&mut self, route: Route) -> Option<Routed> {
+        let chain = self.scripts.as_mut()?;
+        let before = chain.route;
+        chain.route = Routed {
+            hostgroup: route.hostgroup.or(before.hostgroup),
+            cache_ttl_ms: route.cache_ttl_ms.or(before.cache_ttl_ms),
+        };
+        Some(before)
+    }
+
+    /// Gives the client what a script has made up as the answer to this command. `end`: the status
+    /// and the warnings that it ends with.
+    async fn answer_from_script(
+        &mut self,
+        response: &Response,
+        payload: &[u8],
+        end: (u16, u16),
+    ) -> Result<(), Ended> {
+        let code = payload.first().copied().unwrap_or(0);
+        if !has_answer(code) {
+            return Ok(());
+        }
+        self.turn = Turn::after(payload.len());
+        let mut out = Vec::new();
+        let form = (self.caps, end.0, end.1);
+        let is_binary = code == COM_STMT_EXECUTE;
+        self.turn.sent = response.write(&mut out, self.turn.sent, form, is_binary);
+        self.turn.failed = response.is_error();
+        self.hand_over(out).await
+    }
+
+    /// Begins to collect answers so, and returns who has collected them. `goes_by`: what is
+    /// collected goes to that one as well.
+    fn collect(&mut self, new: Option<Collected>, goes_by: bool) -> Option<Collected> {
+        let chain = self.scripts.as_mut()?;
+        let outer = chain.collects.take();
+        chain.collects = new;
+        if !goes_by {
+            return outer;
+        }
+        if let (Some(new), Some(outer)) = (&mut chain.collects, outer) {
+            new.in_front_of(outer);
+        }
+        None
+    }
+
+    /// Tells the scripts that their client has gone.
+    pub(crate) fn leave_scripts(&mut self) {
+        let Some(chain) = self.scripts.take() else {
+            return;
+        };
+        for one in &chain.all {
+            if let Some(Err(failed)) = one.runs.as_ref().map(Runs::disconnect_client) {
+                self.tell_of_script(&one.script, &failed);
+            }
+        }
+    }
+}
+
+/// An answer to whom a script's failure is told.
+fn failed_script(script: &Script) -> Complaint {
+    let words = format!(
+        "The script '{}' has failed. Check the proxy's log",
+        script.name
+    );
+    Complaint::with(1105, "07000", words)
+}
+
+fn counts_of(collected: &Collected) -> Counts {
+    let response = collected.response();
+    Counts {
+        failed: matches!(response.outcome(), wire::response::Outcome::Err { .. }),
+        has_rows: response.columns() > 0,
+        rows: response.rows(),
+        bytes: collected.bytes(),
+        status: response.status(),
+        warnings: response.warnings(),
+        affected: response.affected_rows(),
+        insert_id: response.insert_id(),
+    }
+}
+
+/// How the answer to a command is read.
+fn expected(packet: &[u8]) -> Expect {
+    use wire::command as c;
+    match packet.first().copied() {
+        Some(0x03 | c::COM_PROCESS_INFO) => Expect::Query,
+        Some(c::COM_STMT_PREPARE) => Expect::Prepare,
+        Some(COM_STMT_EXECUTE | c::COM_STMT_BULK_EXECUTE) => Expect::Execute,
+        Some(c::COM_STMT_FETCH) => Expect::Fetch,
+        Some(0x04) => Expect::FieldList,
+        Some(0x09) => Expect::Line,
+        _ => Expect::Simple,
+    }
+}
