@@ -1,0 +1,357 @@
+//! The monitor: a thread that asks every server whether it is there, whether it may write and how
+//! far it is behind, and tells the cores what it has seen. It decides nothing: who serves where
+//! follows by [`topology::placed`].
+//!
+//! docs/features/monitoring.md
+#![forbid(unsafe_code)]
+
+mod doubt;
+mod feeds;
+mod history;
+mod names;
+mod watch;
+mod writers;
+
+use bridge::{CheckRow, ToCore, ToMonitor};
+use config::{Server, Servers, Snapshot, Status, Topology, Variables};
+pub use doubt::writer_of;
+use feeds::Readers;
+use history::History;
+use names::Names;
+use rt::{Rt, mailbox};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use topology::{Observed, Placed, Policy, ServerKey, Serves};
+use watch::Watch;
+pub use watch::who_asks;
+
+/// Settings and neighbours that the monitor needs.
+pub struct Setup {
+    /// Snapshot that is in force at the start.
+    pub snapshot: Arc<Snapshot>,
+    /// Servers are not checked, whatever `mysql-monitor_enabled` says: `--no-monitor`.
+    pub off: bool,
+    /// Letters that tell the monitor something, or ask it.
+    pub letters: mailbox::Receiver<ToMonitor>,
+    /// Tells all cores something; whether all could be told.
+    pub tell: Tell,
+    /// The data directory, which keeps who is the writer of each topology for the next start.
+    pub datadir: PathBuf,
+    /// Hears what an operator should read.
+    pub note: Box<dyn Fn(&str)>,
+    /// Microseconds since 1970.
+    pub clock: Box<dyn Fn() -> u64>,
+}
+
+/// Tells all cores what this makes, each its own; whether all could be told.
+pub type Tell = Box<dyn Fn(&dyn Fn() -> ToCore) -> bool>;
+
+/// Servers by the hostgroup whose writer they are.
+pub type Writers = BTreeMap<u32, ServerKey>;
+
+/// A core whose mailbox is full is told again after this.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// A server that no row names: the topology whose servers know it, and a row that is made up.
+pub(crate) type Found = (Arc<Topology>, Arc<Server>);
+
+pub(crate) struct Monitor {
+    rt: Rt,
+    snapshot: RefCell<Arc<Snapshot>>,
+    watched: RefCell<BTreeMap<ServerKey, Rc<Watch>>>,
+    observed: RefCell<Arc<Observed>>,
+    found: RefCell<BTreeMap<ServerKey, Found>>,
+    history: RefCell<History>,
+    readers: Readers,
+    names: Names,
+    /// Hostgroups of writers in which nobody serves.
+    lacking: RefCell<BTreeSet<u32>>,
+    off: bool,
+    /// The checks count, by `mysql-monitor_enabled`.
+    counts: Cell<bool>,
+    tell_cores: Tell,
+    writers: writers::File,
+    note: Box<dyn Fn(&str)>,
+    clock: Box<dyn Fn() -> u64>,
+}
+
+/// Runs until nobody can tell it anything any more.
+pub async fn run(rt: Rt, setup: Setup) {
+    let monitor = Rc::new(Monitor {
+        rt,
+        snapshot: RefCell::new(setup.snapshot.clone()),
+        watched: RefCell::default(),
+        observed: RefCell::default(),
+        found: RefCell::default(),
+        history: RefCell::default(),
+        readers: Readers::default(),
+        names: Names::default(),
+        lacking: RefCell::default(),
+        off: setup.off,
+        counts: Cell::new(true),
+        tell_cores: setup.tell,
+        writers: writers::File::of(&setup.datadir),
+        note: setup.note,
+        clock: setup.clock,
+    });
+    monitor.recall_writers();
+    monitor.load(setup.snapshot);
+    monitor.rt.spawn(doubt::settle(monitor.clone()));
+    while let Some(letter) = setup.letters.recv().await {
+        match letter {
+            ToMonitor::Load(snapshot) => monitor.load(snapshot),
+            ToMonitor::Checks { of, reply } => reply(monitor.history.borrow().rows(of)),
+            ToMonitor::Seen(reply) => reply(monitor.observed.borrow().clone()),
+            ToMonitor::Counts(reply) => reply(monitor.history.borrow().counts()),
+            ToMonitor::Gtids(reply) => reply(monitor.readers.rows()),
+            ToMonitor::Logs(reply) => reply(monitor.readers.logs()),
+            ToMonitor::Look(server) => monitor.look(&server),
+        }
+    }
+}
+
+/// As it would be with `mysql-monitor_enabled` off.
+fn without_checks(snapshot: &Snapshot) -> Arc<Snapshot> {
+    let variables = Variables {
+        mysql_monitor_enabled: false,
+        ..Variables::clone(&snapshot.variables)
+    };
+    Arc::new(Snapshot {
+        variables: Arc::new(variables),
+        ..snapshot.clone()
+    })
+}
+
+impl Monitor {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.borrow().clone()
+    }
+
+    /// Watches the servers of a configuration: those that are new, and no more those that are gone.
+    fn load(self: &Rc<Self>, snapshot: Arc<Snapshot>) {
+        let snapshot = if self.off {
+            without_checks(&snapshot)
+        } else {
+            snapshot
+        };
+        self.counts.set(snapshot.variables.mysql_monitor_enabled);
+        self.snapshot.replace(snapshot);
+        self.watch();
+        self.follow_readers();
+        let watched = self.watched.borrow();
+        watched.values().for_each(|watch| watch.look_again());
+        drop(watched);
+        // What was not worth telling under the rows of before may be under these.
+        self.see();
+        self.rt.spawn(self.clone().publish());
+    }
+
+    /// Follows the readers and logs that rows and hostgroups name.
+    fn follow_readers(self: &Rc<Self>) {
+        let wanted = feeds::wanted(&self.snapshot().servers);
+        self.readers.follow(self, &wanted);
+    }
+
+    /// A server that no row names.
+    pub(crate) fn found(&self, key: &ServerKey) -> Option<Found> {
+        self.found.borrow().get(key).cloned()
+    }
+
+    /// Watches all servers that rows name or that others know, and no more those that are gone.
+    fn watch(self: &Rc<Self>) {
+        let snapshot = self.snapshot();
+        let rows = snapshot.servers.iter().flat_map(|one| &one.servers);
+        let wanted = rows.filter(|row| row.status != Status::OfflineHard);
+        let mut wanted: BTreeSet<ServerKey> = wanted.map(|row| ServerKey::of(row)).collect();
+        wanted.extend(self.found.borrow().keys().cloned());
+        let names = wanted
+            .iter()
+            .filter(|key| names::is_name(&key.host, key.port));
+        let names = names.map(|key| key.host.clone()).collect();
+        self.names.follow(self, &names);
+        let mut watched = self.watched.borrow_mut();
+        watched.retain(|key, watch| {
+            let stays = wanted.contains(key);
+            if !stays {
+                watch.stop();
+            }
+            stays
+        });
+        for key in wanted {
+            watched.entry(key).or_insert_with_key(|key| {
+                let watch = Rc::new(Watch::new(key.clone()));
+                self.rt.spawn(watch.clone().run(self.clone()));
+                watch
+            });
+        }
+    }
+
+    /// Looks at a server now, and at those with which it has a topology: one of them may be what it
+    /// was.
+    fn look(&self, key: &ServerKey) {
+        self.names.look_now(&key.host);
+        let snapshot = self.snapshot();
+        let has = |hostgroups: &[u32], wanted: &ServerKey| {
+            let all = snapshot.servers.iter();
+            let mut rows = all
+                .filter(|one| hostgroups.contains(&one.id))
+                .flat_map(|one| &one.servers);
+            rows.any(|row| ServerKey::of(row) == *wanted)
+        };
+        let topologies = snapshot.servers.topologies().iter();
+        let own: Vec<_> = topologies
+            .map(|topology| topology.hostgroups())
+            .filter(|hostgroups| has(hostgroups, key))
+            .collect();
+        for (other, watch) in &*self.watched.borrow() {
+            if other == key || own.iter().any(|hostgroups| has(hostgroups, other)) {
+                watch.look_now();
+            }
+        }
+    }
+
+    /// The servers of a name are elsewhere: they are asked there.
+    pub(crate) fn has_moved(&self, host: &str) {
+        for (key, watch) in &*self.watched.borrow() {
+            if *key.host == *host {
+                watch.has_moved();
+            }
+        }
+    }
+
+    /// Tells the cores what was seen, if that changes anything for them.
+    pub(crate) fn tell(self: &Rc<Self>) {
+        if self.see() {
+            self.rt.spawn(self.clone().publish());
+        }
+    }
+
+    /// Gathers what all watches see; whether that changes who serves.
+    fn see(self: &Rc<Self>) -> bool {
+        let snapshot = self.snapshot();
+        let before = self.observed.borrow().clone();
+        let mut now = Observed {
+            generation: before.generation + 1,
+            writers: before.writers.clone(),
+            ..Observed::default()
+        };
+        if self.counts.get() {
+            let watched = self.watched.borrow();
+            let seen = |(key, watch): (&ServerKey, &Rc<Watch>)| (key.clone(), watch.seen());
+            now.servers = watched.iter().map(seen).collect();
+        }
+        let policy = Policy::of(&snapshot.variables);
+        let placed = |observed| topology::placed(&snapshot.servers, observed, &policy);
+        let (was, is) = (placed(&before), placed(&now));
+        now.writers = is.writers.clone();
+        if before.writers != now.writers {
+            self.remember(&now.writers);
+        }
+        self.see_who_lacks_a_writer(&snapshot.servers, &is);
+        for (hostgroup, writer) in &now.writers {
+            let before = before.writers.get(hostgroup);
+            if before != Some(writer) {
+                let before = before.map_or_else(String::new, |one| format!(", no more {one}"));
+                self.note(&format!(
+                    "{writer} is the writer of hostgroup {hostgroup}{before}"
+                ));
+            }
+        }
+        let changes = was.hostgroups != is.hostgroups || before.writers != now.writers;
+        self.observed.replace(Arc::new(now));
+        let found = self.found.replace(is.found);
+        self.tell_found(&found);
+        if found.keys().ne(self.found.borrow().keys()) {
+            self.watch();
+        }
+        changes
+    }
+
+    /// Who was the writer of each topology before the start.
+    fn recall_writers(&self) {
+        match self.writers.read() {
+            Ok(writers) => {
+                self.observed.replace(Arc::new(Observed {
+                    writers,
+                    ..Observed::default()
+                }));
+            }
+            Err(error) => self.note(&format!("nobody knows who the writers were: {error}")),
+        }
+    }
+
+    fn remember(&self, writers: &Writers) {
+        if let Err(error) = self.writers.write(writers) {
+            self.note(&format!(
+                "who writes is not kept for the next start: {error}"
+            ));
+        }
+    }
+
+    /// Where nobody may write, all servers of the topology are looked at until somebody may.
+    fn see_who_lacks_a_writer(&self, declared: &Servers, placed: &Placed) {
+        let serve = |hostgroup: &u32| {
+            let places = placed.hostgroups.get(hostgroup).into_iter().flatten();
+            places.filter(|place| place.serves == Serves::Yes).count()
+        };
+        let mut lacking = BTreeSet::new();
+        for topology in declared.topologies().iter().filter(|one| one.is_active()) {
+            let (writers, hostgroups) = (topology.writers(), topology.hostgroups());
+            if serve(&writers) > 0 {
+                continue;
+            }
+            lacking.insert(writers);
+            if !self.lacking.borrow().contains(&writers) {
+                let all = hostgroups.iter().filter_map(|id| placed.hostgroups.get(id));
+                let keys = all.flatten().map(|place| ServerKey::of(&place.server));
+                let watched = self.watched.borrow();
+                let all = keys.filter_map(|key| watched.get(&key).cloned());
+                all.for_each(|watch| watch.look_now());
+            }
+        }
+        self.lacking.replace(lacking);
+    }
+
+    /// Whether nobody gets the writes of this hostgroup.
+    pub(crate) fn lacks_a_writer(&self, hostgroup: u32) -> bool {
+        self.lacking.borrow().contains(&hostgroup)
+    }
+
+    /// Tells an operator who has come and gone that no row names.
+    fn tell_found(&self, before: &BTreeMap<ServerKey, Found>) {
+        let now = self.found.borrow();
+        for key in now.keys().filter(|key| !before.contains_key(*key)) {
+            self.note(&format!(
+                "{key}, which no row names, is in a cluster of these servers"
+            ));
+        }
+        for key in before.keys().filter(|key| !now.contains_key(*key)) {
+            self.note(&format!("{key}, which no row names, is gone"));
+        }
+    }
+
+    /// Tells the cores until all know what is newest; what is older is never said behind it.
+    async fn publish(self: Rc<Self>) {
+        loop {
+            let newest = self.observed.borrow().clone();
+            if (self.tell_cores)(&|| ToCore::Observe(newest.clone())) {
+                return;
+            }
+            self.rt.sleep(AGAIN).await;
+        }
+    }
+
+    /// Keeps what a check has found.
+    pub(crate) fn record(&self, check: bridge::Check, row: CheckRow) {
+        let keep_us = self.snapshot().variables.mysql_monitor_history * 1000;
+        self.history.borrow_mut().add(check, row, keep_us);
+    }
+
+    pub(crate) fn note(&self, words: &str) {
+        (self.note)(&format!("monitor: {words}"));
+    }
+}
