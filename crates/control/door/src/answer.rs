@@ -1,14 +1,16 @@
 //! What stands behind a door: somebody who knows the passwords, and one who answers for each
 //! client.
 
-use crate::Out;
+use crate::{Out, split};
+use config::{Password, Snapshot};
+use net::Credential;
 use net::tls::Acceptor;
 use rt::Address;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use wire::caps::Caps;
-use wire::errors::Code;
+use wire::errors::{self, Code};
 use wire::execute::Value;
 use wire::resultset::Column;
 
@@ -20,9 +22,14 @@ pub trait Host: 'static {
     /// As the greeting says it.
     fn server_version(&self) -> String;
 
-    /// What stands before the words of a refused login.
+    /// Returns what stands before the words of a refused login.
     fn prefix(&self) -> &'static str {
         ""
+    }
+
+    /// Whether clients may be asked for files ([`Out::file`]).
+    fn takes_files(&self) -> bool {
+        false
     }
 
     /// The certificate for clients that want TLS; without one they are not offered it.
@@ -37,15 +44,46 @@ pub trait Host: 'static {
     fn session(self: &Rc<Self>, who: Who) -> Result<Self::Session, Refused>;
 }
 
-/// What a login needs.
-#[derive(Clone, PartialEq, Eq)]
+/// A server behind a door, while it serves.
+pub trait Behind: Send + Sync {
+    /// This is in force from now on.
+    fn load(&self, snapshot: &Snapshot);
+
+    /// Clients that come from now on see this certificate.
+    fn offer(&self, acceptor: &Acceptor);
+}
+
+/// Conditions of a login.
+#[derive(Debug, Clone)]
 pub enum Entry {
-    /// This password; an empty one asks for no proof.
-    Password(String),
+    /// Any of these proves it.
+    User(Vec<Credential>),
     /// There is no such user. The client cannot tell this from a wrong password.
     Nobody,
     /// Not from there, or not now.
     Refuse(Refused),
+}
+
+impl Entry {
+    /// A user of any of these passwords.
+    pub fn of<'p>(passwords: impl Iterator<Item = &'p Password>) -> Self {
+        let credential = |password: &Password| match password {
+            Password::Empty => Credential::Empty,
+            Password::Clear(password) => Credential::Clear(password.to_string()),
+            Password::Native(stage2) => Credential::Native(*stage2),
+            other => Credential::CachingSha2(other.text()),
+        };
+        Self::User(passwords.map(credential).collect())
+    }
+
+    /// A user of this password; an empty one asks for no proof.
+    #[must_use]
+    pub fn password(password: String) -> Self {
+        Self::User(vec![match password.is_empty() {
+            true => Credential::Empty,
+            false => Credential::Clear(password),
+        }])
+    }
 }
 
 /// Who came in.
@@ -59,7 +97,7 @@ pub struct Who {
     pub schema: Option<String>,
     /// Where he comes from.
     pub peer: Address,
-    /// What client and door agreed on.
+    /// Capabilities that client and door agreed on.
     pub caps: Caps,
 }
 
@@ -68,13 +106,21 @@ pub trait Answer: 'static {
     /// Flags of the next OK: see [`wire::status`].
     fn status(&self) -> u16;
 
+    /// The statements of a text that may hold several.
+    fn statements<'s>(&self, sql: &'s [u8]) -> Vec<&'s [u8]> {
+        match str::from_utf8(sql) {
+            Ok(text) => split::statements(text).map(str::as_bytes).collect(),
+            Err(_) => vec![sql],
+        }
+    }
+
     /// One statement in text. Exactly one answer goes to `out`; an error says that the client is
     /// gone.
-    fn query(&mut self, sql: &str, out: &mut Out<'_>) -> impl Future<Output = io::Result<()>>;
+    fn query(&mut self, sql: &[u8], out: &mut Out<'_>) -> impl Future<Output = io::Result<()>>;
 
     /// How many parameters a statement has, and which columns it will answer as far as that is
     /// known.
-    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Prepared, Refused>>;
+    fn prepare(&mut self, sql: &[u8]) -> impl Future<Output = Result<Prepared, Refused>>;
 
     /// Bytes of one command of this client, at most; [`crate::Limits`] may allow less.
     fn command_bytes_max(&self) -> usize {
@@ -90,7 +136,7 @@ pub trait Answer: 'static {
     /// One statement with the values of its parameters.
     fn execute(
         &mut self,
-        sql: &str,
+        sql: &[u8],
         values: &[Value<'_>],
         out: &mut Out<'_>,
     ) -> impl Future<Output = io::Result<()>>;
@@ -104,11 +150,25 @@ pub trait Answer: 'static {
     /// COM_RESET_CONNECTION: the session as after login.
     fn reset(&mut self);
 
+    /// COM_PROCESS_KILL.
+    ///
+    /// # Errors
+    /// There is no such client, or it is not his to end.
+    fn kill(&mut self, _id: u32) -> Result<(), Refused> {
+        let words = "This port does not know the command 'COM_PROCESS_KILL'";
+        Err(Refused::new(errors::UNKNOWN_COMMAND, words))
+    }
+
+    /// Resolves when the session is to end while it waits for a command.
+    fn ended(&mut self) -> impl Future<Output = ()> {
+        std::future::pending()
+    }
+
     /// The line of COM_STATISTICS.
     fn statistics(&self) -> String;
 }
 
-/// What is known of a statement before it runs.
+/// Facts of a statement that are known before it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// How many `?` it has.
@@ -142,6 +202,15 @@ impl Refused {
             message: message.into(),
         }
     }
+}
+
+/// A statement as text, for who reads no other.
+///
+/// # Errors
+/// It is none.
+pub fn text(sql: &[u8]) -> Result<&str, Refused> {
+    let not_utf8 = |_| Refused::new(errors::PARSE, "The statement is not valid UTF-8");
+    str::from_utf8(sql).map_err(not_utf8)
 }
 
 impl std::fmt::Display for Refused {

@@ -13,6 +13,13 @@ pub type Schemas<'s> = &'s [(&'s str, &'s str)];
 /// One that asks for others (partitions, routines, …) is answered by nothing: there are none.
 #[must_use]
 pub fn replace(sql: &str, schemas: Schemas<'_>) -> Option<String> {
+    replace_by(sql, |name| table(name, schemas))
+}
+
+/// Replaces the tables of `information_schema` as [`replace`] does, each by what `table` gives for
+/// its name.
+#[must_use]
+pub fn replace_by(sql: &str, table: impl Fn(&str) -> Option<String>) -> Option<String> {
     const PREFIX: &str = "information_schema.";
     const EMPTY: &str = "SELECT NULL AS Data WHERE 0";
     // Letters keep their places: only ASCII changes, and what is quoted or a comment is blank.
@@ -30,7 +37,7 @@ pub fn replace(sql: &str, schemas: Schemas<'_>) -> Option<String> {
         let len = lower[name_at..]
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(lower.len() - name_at);
-        let Some(table) = table(&lower[name_at..name_at + len], schemas) else {
+        let Some(table) = table(&lower[name_at..name_at + len]) else {
             return Some(EMPTY.into());
         };
         out += &sql[rest..at];

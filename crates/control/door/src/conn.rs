@@ -10,7 +10,7 @@ use wire::packet;
 /// Why no packet could be read.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// It announces more than is allowed.
+    /// Packet that announces more than is allowed.
     TooLarge,
     /// The client is gone, breaks the protocol, or is out of time.
     Gone,
@@ -57,7 +57,7 @@ impl Conn {
         self.net.socket().peer()
     }
 
-    /// What was too large is read to its end, and dropped; the answer is next.
+    /// Reads what was too large to its end, and drops it; the answer is next.
     pub(crate) async fn skip(&mut self) -> Result<(), Broken> {
         self.seq = self
             .net
@@ -73,6 +73,15 @@ impl Conn {
         let packet = self.net.packet(max).await?;
         self.seq = packet.seq.wrapping_add(1);
         Ok(packet.payload().to_vec())
+    }
+
+    /// Resolves when the client is gone.
+    pub(crate) async fn closed(&self) {
+        self.net.socket().closed().await;
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.net.is_tls()
     }
 
     /// The client has asked for TLS.

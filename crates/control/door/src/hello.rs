@@ -6,7 +6,7 @@
 pub struct Asked {
     /// Name without scope, in small letters.
     pub name: String,
-    /// What the column is called.
+    /// Name of the column.
     pub label: String,
 }
 

@@ -8,7 +8,9 @@
 mod answer;
 pub mod catalog;
 mod conn;
+pub mod dialect;
 pub mod hello;
+pub mod listen;
 mod login;
 mod open;
 mod out;
@@ -16,6 +18,6 @@ mod session;
 pub mod split;
 mod statements;
 
-pub use answer::{Answer, Entry, Host, Prepared, Refused, Who};
+pub use answer::{Answer, Behind, Entry, Host, Prepared, Refused, Who, text};
 pub use open::{Door, Limits};
 pub use out::{Done, Out};

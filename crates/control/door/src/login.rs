@@ -2,17 +2,19 @@
 
 use crate::conn::{Broken, Conn};
 use crate::{Entry, Host, Refused};
+use net::Credential;
 use rt::Rt;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps::{self, Caps};
+use wire::crypt;
 use wire::errors;
 use wire::handshake::{AuthSwitch, Greeting, Login, is_ssl_request, write_auth_more};
 use wire::ok;
 use wire::resultset::UTF8MB4;
 use wire::status;
 
-/// What a door offers, besides TLS where there is a certificate. No compression, no session
-/// tracking.
+/// Capabilities that a door offers, besides TLS where there is a certificate. No compression, no
+/// session tracking.
 pub(crate) const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
     | caps::LONG_FLAG
@@ -49,11 +51,17 @@ pub(crate) async fn greet<H: Host>(
 ) -> Result<Outcome, Broken> {
     let nonce = fresh(rt);
     let acceptor = host.acceptor();
+    let files = if host.takes_files() {
+        caps::LOCAL_FILES
+    } else {
+        0
+    };
+    let offered = OFFERED | files;
     let greeting = Greeting {
         server_version: host.server_version(),
         thread_id: id,
         scramble: nonce,
-        caps: OFFERED | if acceptor.is_some() { caps::SSL } else { 0 },
+        caps: offered | if acceptor.is_some() { caps::SSL } else { 0 },
         charset: UTF8MB4 as u8,
         status: status::AUTOCOMMIT,
         auth_plugin: Plugin::MysqlNative.name().into(),
@@ -81,7 +89,7 @@ pub(crate) async fn greet<H: Host>(
             .await;
         }
     };
-    login.caps &= OFFERED;
+    login.caps &= offered;
     let plugin = login.auth_plugin.clone();
     if prove(
         host,
@@ -111,8 +119,8 @@ pub(crate) async fn prove<H: Host>(
     rt: &Rt,
 ) -> Result<bool, Broken> {
     let peer = conn.peer();
-    let password = match host.entry(user, &peer) {
-        Entry::Password(password) => Some(password),
+    let known_as = match host.entry(user, &peer) {
+        Entry::User(credentials) => Some(credentials),
         Entry::Nobody => None,
         Entry::Refuse(refused) => {
             refuse(conn, &refused).await?;
@@ -120,20 +128,29 @@ pub(crate) async fn prove<H: Host>(
         }
     };
     // Nobody has a password that nobody knows: the exchange looks the same.
-    let wanted = password
-        .clone()
-        .unwrap_or_else(|| format!("{:x}{:x}", rt.random(), rt.random()));
+    let is_known = known_as.is_some();
+    let unknown = || Credential::Clear(format!("{:x}{:x}", rt.random(), rt.random()));
+    let wanted = known_as.unwrap_or_else(|| vec![unknown()]);
+    let is_open = wanted.iter().any(|one| matches!(one, Credential::Empty));
+    // Of that hash only the password itself can be compared.
+    let is_hashed = |one: &Credential| matches!(one, Credential::CachingSha2(_));
+    let in_clear = wanted.iter().any(is_hashed) && conn.is_tls();
     let known = Plugin::by_name(plugin.unwrap_or(Plugin::MysqlNative.name()));
     let mut given = response.to_vec();
-    let mut right = known.is_some_and(|plugin| is_right(plugin, &wanted, &nonce, &given));
+    let mut right = known.is_some_and(|plugin| {
+        wanted
+            .iter()
+            .any(|one| is_right(plugin, one, &nonce, &given))
+    });
     let mut used = known.unwrap_or(Plugin::MysqlNative);
-    if !right && !wanted.is_empty() && (known.is_none() || given.len() != proof_len(used)) {
+    if !right && !is_open && (in_clear || known.is_none() || given.len() != proof_len(used)) {
         // Its proof was for another plugin or another nonce: ask again, with a plugin that both
         // know.
-        used = if known == Some(Plugin::CachingSha2) {
-            Plugin::CachingSha2
-        } else {
-            Plugin::MysqlNative
+        let only_native = |one: &Credential| matches!(one, Credential::Native(_));
+        used = match known {
+            _ if in_clear => Plugin::CachingSha2,
+            Some(Plugin::CachingSha2) if !wanted.iter().all(only_native) => Plugin::CachingSha2,
+            _ => Plugin::MysqlNative,
         };
         let nonce = fresh(rt);
         let switch = AuthSwitch {
@@ -142,9 +159,14 @@ pub(crate) async fn prove<H: Host>(
         };
         conn.send(|out| switch.write(out)).await?;
         given = conn.payload(LOGIN_BYTES_MAX).await?;
-        right = is_right(used, &wanted, &nonce, &given);
+        if in_clear {
+            conn.send(|out| write_auth_more(out, &[auth::FULL])).await?;
+            given = conn.payload(LOGIN_BYTES_MAX).await?;
+            used = Plugin::ClearPassword;
+        }
+        right = wanted.iter().any(|one| is_right(used, one, &nonce, &given));
     }
-    if !right || password.is_none() {
+    if !right || !is_known {
         let host_name = peer
             .ip()
             .map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
@@ -156,7 +178,7 @@ pub(crate) async fn prove<H: Host>(
         refuse(conn, &Refused::new(errors::ACCESS_DENIED, words)).await?;
         return Ok(false);
     }
-    if used == Plugin::CachingSha2 && !wanted.is_empty() {
+    if used == Plugin::CachingSha2 && !is_open {
         conn.send(|out| write_auth_more(out, &[auth::FAST_OK]))
             .await?;
     }
@@ -171,20 +193,26 @@ fn proof_len(plugin: Plugin) -> usize {
     }
 }
 
-fn is_right(plugin: Plugin, password: &str, nonce: &Nonce, given: &[u8]) -> bool {
-    if password.is_empty() {
+fn is_right(plugin: Plugin, wanted: &Credential, nonce: &Nonce, given: &[u8]) -> bool {
+    match (plugin, wanted) {
         // Some clients send a single zero for "none".
-        return matches!(given, [] | [0]);
-    }
-    match plugin {
-        Plugin::MysqlNative => {
+        (_, Credential::Empty) => matches!(given, [] | [0]),
+        (Plugin::MysqlNative, Credential::Clear(password)) => {
             auth::native_verify(&auth::native_stage2(password.as_bytes()), nonce, given).is_some()
         }
-        Plugin::CachingSha2 => {
+        (Plugin::MysqlNative, Credential::Native(stage2)) => {
+            auth::native_verify(stage2, nonce, given).is_some()
+        }
+        (Plugin::CachingSha2, Credential::Clear(password)) => {
             auth::sha2_verify(&auth::sha2_stage2(password.as_bytes()), nonce, given)
         }
-        // The password itself is not asked for on a port without TLS.
-        Plugin::ClearPassword | Plugin::Sha256 | Plugin::Ed25519 => false,
+        // It was asked for over TLS alone.
+        (Plugin::ClearPassword, Credential::Clear(password)) => {
+            auth::clear_password(given).is_some_and(|said| auth::same(said, password.as_bytes()))
+        }
+        (Plugin::ClearPassword, Credential::CachingSha2(stored)) => auth::clear_password(given)
+            .is_some_and(|password| crypt::verify(stored.as_bytes(), password)),
+        _ => false,
     }
 }
 

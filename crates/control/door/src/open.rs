@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use wire::{errors, ok, packet};
 
-/// What a client may ask of a door.
+/// Limits of what a client may ask of a door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Clients at once.
@@ -40,16 +40,24 @@ pub struct Door<H: Host> {
     pub(crate) limits: Limits,
     inside: Cell<usize>,
     last_id: Cell<u32>,
+    /// From one number of a client to the next.
+    step: u32,
 }
 
 impl<H: Host> Door<H> {
     /// A door that leads to `host`.
     pub fn new(host: Rc<H>, limits: Limits) -> Rc<Self> {
+        Self::numbered(host, limits, 0, 1)
+    }
+
+    /// One of several doors, whose clients have no number twice: this is the `nth` of so many.
+    pub fn numbered(host: Rc<H>, limits: Limits, nth: u32, of: u32) -> Rc<Self> {
         Rc::new(Self {
             host,
             limits,
             inside: Cell::new(0),
-            last_id: Cell::new(0),
+            last_id: Cell::new(nth),
+            step: of,
         })
     }
 
@@ -85,7 +93,9 @@ impl<H: Host> Door<H> {
             });
             return;
         }
-        self.last_id.set(self.last_id.get().wrapping_add(1).max(1));
+        let next = self.last_id.get().checked_add(self.step);
+        self.last_id
+            .set(next.unwrap_or_else(|| self.last_id.get() % self.step + self.step));
         let id = self.last_id.get();
         let inside = Inside::of(self);
         rt.spawn(async move {

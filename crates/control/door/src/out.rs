@@ -4,16 +4,21 @@
 use crate::conn::Conn;
 use crate::{Prepared, Refused};
 use std::io;
-use wire::caps::Caps;
+use wire::caps::{self, Caps};
 use wire::execute::Value;
 use wire::ok;
 use wire::resultset::{Column, Writer};
 use wire::status;
 
-/// What is written is sent when it is longer than this.
+/// Length in bytes from which on what is written is sent.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// What a statement without rows did.
+/// Begins the packet that asks for a file.
+const FILE_HEADER: u8 = 0xFB;
+/// Bytes of a piece of a file, at most.
+const PIECE_BYTES_MAX: usize = 64 << 20;
+
+/// Effect of a statement without rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     /// Rows changed.
@@ -22,6 +27,8 @@ pub struct Done {
     pub insert_id: u64,
     /// Words for a person.
     pub info: String,
+    /// Number of warnings that SHOW WARNINGS has.
+    pub warnings: u16,
 }
 
 /// Takes one answer.
@@ -57,6 +64,38 @@ impl<'c> Out<'c> {
         self.failed
     }
 
+    /// Whether values go as those of a prepared statement.
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        self.binary
+    }
+
+    /// Asks the client for a file, which comes in pieces ([`Out::piece`]); false if it gives none.
+    pub async fn file(&mut self, name: &str) -> io::Result<bool> {
+        if !caps::has(self.caps, caps::LOCAL_FILES) {
+            return Ok(false);
+        }
+        self.conn
+            .send(|out| {
+                out.push(FILE_HEADER);
+                out.extend_from_slice(name.as_bytes());
+            })
+            .await?;
+        Ok(true)
+    }
+
+    /// The next piece of the file; none at its end, which must be reached before the answer.
+    pub async fn piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let piece = self.conn.payload(PIECE_BYTES_MAX).await;
+        let piece = piece.map_err(|_| io::Error::from(io::ErrorKind::ConnectionAborted))?;
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+
+    /// Resolves when the client is gone, whatever it waits for.
+    pub async fn gone(&self) {
+        self.conn.closed().await;
+    }
+
     fn write(&mut self, status: u16, write: impl FnOnce(&mut Writer<'_>, &[Column])) {
         let status = if self.more {
             status | status::MORE_RESULTS
@@ -86,6 +125,7 @@ impl<'c> Out<'c> {
             affected: done.affected,
             insert_id: done.insert_id,
             info: done.info.as_bytes(),
+            warnings: done.warnings,
             ..ok::Ok::default()
         };
         self.write(status, |w, _| w.ok(&ok));
@@ -124,13 +164,26 @@ impl<'c> Out<'c> {
         });
     }
 
+    /// One row of texts, for a client that has not asked for values ([`Out::is_binary`]).
+    pub fn texts<'t>(&mut self, cells: impl Iterator<Item = Option<&'t [u8]>>) {
+        self.write(0, |w, _| w.text_row(cells));
+    }
+
+    /// Whether [`Out::room`] has something to send.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.buf.len() >= BATCH_BYTES
+    }
+
     /// Sends what is written if that is much, and waits while the client does not read.
     pub async fn room(&mut self) -> io::Result<()> {
-        if self.buf.len() < BATCH_BYTES {
-            Ok(())
-        } else {
-            self.send().await
+        if !self.is_long() {
+            return Ok(());
         }
+        // The next batch will be as long: it does not have to grow to that.
+        let next = Vec::with_capacity(BATCH_BYTES + BATCH_BYTES / 4);
+        let batch = std::mem::replace(&mut self.buf, next);
+        self.conn.send_framed(batch).await
     }
 
     /// The rows are complete.

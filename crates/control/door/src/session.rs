@@ -3,7 +3,7 @@
 use crate::conn::{Broken, Conn};
 use crate::login::{self, OFFERED, Outcome};
 use crate::statements::{Bounds, Statements};
-use crate::{Answer, Done, Door, Host, Out, Refused, Who, split};
+use crate::{Answer, Done, Door, Host, Out, Refused, Who};
 use rt::{Rt, Socket};
 use std::rc::Rc;
 use std::time::Duration;
@@ -53,7 +53,11 @@ pub(crate) async fn live<H: Host>(
             .limits
             .packet_bytes_max
             .min(session.answer.command_bytes_max());
-        let payload = match conn.payload(max).await {
+        let next = rt::select(session.answer.ended(), conn.payload(max));
+        let rt::Either::Right(next) = next.await else {
+            return Ok(());
+        };
+        let payload = match next {
             Ok(payload) => payload,
             Err(Broken::TooLarge) => {
                 conn.skip().await?;
@@ -162,8 +166,11 @@ impl<H: Host> Session<H> {
                 let outcome = self.statements.reset(id);
                 self.done(outcome, out).await?;
             }
+            Command::ProcessKill(id) => {
+                let outcome = self.answer.kill(id);
+                self.done(outcome, out).await?;
+            }
             Command::Fetch { .. }
-            | Command::ProcessKill(_)
             | Command::Debug
             | Command::BulkExecute { .. }
             | Command::BinlogDump(_)
@@ -190,15 +197,11 @@ impl<H: Host> Session<H> {
     }
 
     async fn query(&mut self, sql: &[u8], mut out: Out<'_>) -> Result<(), Broken> {
-        let Ok(sql) = std::str::from_utf8(sql) else {
-            out.err(&not_utf8()).await?;
-            return Ok(());
-        };
         if !caps::has(self.caps, caps::MULTI_STATEMENTS) {
             self.answer.query(sql, &mut out).await?;
             return Ok(());
         }
-        let mut statements = split::statements(sql).peekable();
+        let mut statements = self.answer.statements(sql).into_iter().peekable();
         if statements.peek().is_none() {
             self.answer.query(sql, &mut out).await?;
         }
@@ -221,10 +224,6 @@ impl<H: Host> Session<H> {
     }
 
     async fn prepare(&mut self, sql: &[u8], mut out: Out<'_>) -> Result<(), Broken> {
-        let Ok(sql) = std::str::from_utf8(sql) else {
-            out.err(&not_utf8()).await?;
-            return Ok(());
-        };
         let kept = match self.answer.prepare(sql).await {
             Ok(prepared) => self
                 .statements
@@ -287,7 +286,7 @@ impl<H: Host> Session<H> {
             user: change.user,
             schema: change.database,
             peer: conn.peer(),
-            caps: self.caps & (OFFERED | caps::MULTI_STATEMENTS),
+            caps: self.caps & (OFFERED | caps::MULTI_STATEMENTS | caps::LOCAL_FILES),
         };
         let Some(answer) = begin(&self.door, who, conn).await? else {
             return Ok(false);
@@ -296,8 +295,4 @@ impl<H: Host> Session<H> {
         self.statements = Statements::default();
         Ok(true)
     }
-}
-
-fn not_utf8() -> Refused {
-    Refused::new(errors::PARSE, "The statement is not valid UTF-8")
 }

@@ -35,7 +35,7 @@ pub(crate) fn bare(sql: &str) -> String {
     out
 }
 
-/// What a token is, as far as it matters here.
+/// Kind of a token, as far as it matters here.
 enum Token<'a> {
     Blank,
     Semicolon,

@@ -24,16 +24,16 @@ pub(crate) struct Bounds {
     pub(crate) bytes: usize,
 }
 
-/// What a parameter that came in pieces takes besides its bytes: it may have none.
+/// Bytes that a parameter that came in pieces takes besides its own: it may have none.
 const PER_PARAM: usize = 64;
 
 pub(crate) struct Statement {
-    pub(crate) sql: String,
+    pub(crate) sql: Vec<u8>,
     params: u16,
     /// Types of the parameters, as they came with an earlier execution.
     types: Option<Vec<u8>>,
-    /// What COM_STMT_SEND_LONG_DATA brought; an answer of its own it has not, so what is wrong with
-    /// it is told later.
+    /// Bytes that COM_STMT_SEND_LONG_DATA brought; an answer of its own it has not, so what is
+    /// wrong with it is told later.
     long: HashMap<u16, Vec<u8>>,
     long_bytes: usize,
     too_long: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Statement {
 
 impl Statements {
     /// Keeps one with so many parameters; its number.
-    pub(crate) fn keep(&mut self, sql: &str, params: u16, max: Bounds) -> Result<u32, Refused> {
+    pub(crate) fn keep(&mut self, sql: &[u8], params: u16, max: Bounds) -> Result<u32, Refused> {
         if self.by_id.len() >= max.statements {
             return Err(Refused::new(
                 errors::UNKNOWN_ERROR,
@@ -192,11 +192,11 @@ mod tests {
             bytes: 1000,
         };
         let mut statements = Statements::default();
-        let first = statements.keep(&"x".repeat(300), 1, max).unwrap();
-        let second = statements.keep(&"x".repeat(300), 1, max).unwrap();
+        let first = statements.keep(&[b'x'; 300], 1, max).unwrap();
+        let second = statements.keep(&[b'x'; 300], 1, max).unwrap();
         assert!(
             statements
-                .keep(&"x".repeat(500), 0, max)
+                .keep(&[b'x'; 500], 0, max)
                 .unwrap_err()
                 .message
                 .ends_with("close some")
@@ -216,7 +216,7 @@ mod tests {
         statements.close(second);
         statements.close(first);
         assert_eq!(statements.held, 0);
-        statements.keep(&"x".repeat(1000), 0, max).unwrap();
+        statements.keep(&[b'x'; 1000], 0, max).unwrap();
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             bytes: 1000,
         };
         let mut statements = Statements::default();
-        let id = statements.keep("", 100, max).unwrap();
+        let id = statements.keep(b"", 100, max).unwrap();
         (0..100).for_each(|param| statements.keep_long(id, param, &[], max));
         assert!(statements.held <= 1000 && statements.by_id[&id].too_long);
     }

@@ -5,12 +5,13 @@ mod client;
 
 use client::{Client, Got};
 use door::{Answer, Done, Door, Entry, Host, Limits, Out, Prepared, Refused, Who};
+use net::Credential;
 use net::tls::{Acceptor, Connector, SelfSigned, Settings};
 use rt::{Address, Driver, ListenOptions, Rt};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::auth::Plugin;
+use wire::auth::{Plugin, native_stage2};
 use wire::caps;
 use wire::errors;
 use wire::execute::Value;
@@ -40,8 +41,9 @@ impl Host for Parrot {
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
         match user {
-            "poll" => Entry::Password("secret".into()),
-            "open" => Entry::Password(String::new()),
+            "poll" => Entry::password("secret".into()),
+            "open" => Entry::password(String::new()),
+            "hashed" => Entry::User(vec![Credential::Native(native_stage2(b"secret"))]),
             "far" => Entry::Refuse(Refused::new(errors::TOO_MANY_CONNECTIONS, "not from there")),
             _ => Entry::Nobody,
         }
@@ -60,8 +62,8 @@ impl Answer for Repeats {
         status::AUTOCOMMIT
     }
 
-    async fn query(&mut self, sql: &str, out: &mut Out<'_>) -> io::Result<()> {
-        match sql {
+    async fn query(&mut self, sql: &[u8], out: &mut Out<'_>) -> io::Result<()> {
+        match door::text(sql).unwrap() {
             "fail" => out.err(&Refused::new(errors::PARSE, "no")).await,
             "short" => {
                 self.is_short = true;
@@ -73,6 +75,7 @@ impl Answer for Repeats {
                         affected: 3,
                         insert_id: 4,
                         info: "words".into(),
+                        warnings: 0,
                     },
                     self.status(),
                 )
@@ -101,8 +104,8 @@ impl Answer for Repeats {
         if self.is_short { 100 } else { usize::MAX }
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
-        let params = sql.matches('?').count() as u16;
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared, Refused> {
+        let params = door::text(sql)?.matches('?').count() as u16;
         Ok(Prepared {
             params,
             columns: vec![Column::text("said")],
@@ -111,7 +114,7 @@ impl Answer for Repeats {
 
     async fn execute(
         &mut self,
-        _: &str,
+        _: &[u8],
         values: &[Value<'_>],
         out: &mut Out<'_>,
     ) -> io::Result<()> {
@@ -175,6 +178,8 @@ fn clients_of_both_plugins_come_in_with_the_right_password_only() {
                 ("nobody", "secret", false),
                 ("nobody", "", false),
                 ("open", "", true),
+                ("hashed", "secret", true),
+                ("hashed", "wrong", false),
             ] {
                 let outcome = Client::login(&rt, &at, user, password, plugin, 0)
                     .await

@@ -1,41 +1,10 @@
-//! What MySQL's clients say and SQLite does not understand: a text becomes one value, or is left to
-//! SQLite.
+//! What MySQL's clients say and SQLite does not understand, besides what no such server does: a text
+//! becomes one value, or is left to SQLite.
 
-use sql::set::{self, Scope, Setting, Value};
+pub(crate) use door::dialect::{Said, name, unquote};
 
-/// What a statement asks of the session.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
-    /// Nothing: blanks and comments.
-    Blank,
-    /// OK, and nothing is done.
-    Accept,
-    /// `SET`: names and values, as they were written.
-    Set(Vec<(String, String)>),
-    /// BEGIN, START TRANSACTION.
-    Begin,
-    /// COMMIT.
-    Commit,
-    /// ROLLBACK of the whole.
-    Rollback,
-    /// USE.
-    Use(String),
-    /// `SELECT @@x, …`.
-    Variables(Vec<door::hello::Asked>),
-    /// `SHOW VARIABLES LIKE …`: the pattern.
-    ShowVariables(Option<String>),
-    /// `SELECT SLEEP(n)`.
-    Sleep(f64),
-    /// It may not be done here.
-    Refuse(&'static str),
-    /// An answer without rows, of these columns.
-    Empty(&'static [&'static str]),
-    /// SQL for SQLite.
-    Sql(String),
-}
+use door::dialect as common;
 
-/// Nothing that is understood by its words has so many; a text of 64 MiB may.
-const WORDS_MAX: usize = 1000;
 /// PRAGMAs that tell something and change nothing, whatever their argument. ALTER TABLE looks
 /// through the rows with the last.
 pub(crate) const HARMLESS: &[&str] = &[
@@ -51,26 +20,19 @@ pub(crate) const HARMLESS: &[&str] = &[
 
 /// Understands a statement.
 pub(crate) fn parse(text: &str) -> Said {
-    let text = text.trim().trim_end_matches(';').trim_end();
-    let bare = without_comments(text);
-    let words: Vec<&str> = bare.split_whitespace().take(WORDS_MAX).collect();
-    let [first, ..] = words[..] else {
-        // `/*!40101 SET … */` is how dumps say what only MySQL should do.
-        return if text.starts_with("/*!") {
-            Said::Accept
-        } else {
-            Said::Blank
-        };
+    let text = match common::parse(text) {
+        Said::Sql(text) => text,
+        said => return said,
     };
+    let text = text.as_str();
+    let bare = common::without_comments(text);
+    let words = common::words(&bare);
     let upper: Vec<String> = words.iter().map(|word| word.to_ascii_uppercase()).collect();
     let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
-    match (first.to_ascii_uppercase().as_str(), &upper[..]) {
-        ("SET", _) => set_statement(text),
-        ("BEGIN", [_] | [_, "WORK"]) | ("START", [_, "TRANSACTION", ..]) => Said::Begin,
-        ("COMMIT", _) => Said::Commit,
-        ("ROLLBACK", [_] | [_, "WORK"] | [_, "AND", ..]) => Said::Rollback,
-        ("USE", [_, _]) => Said::Use(name(words[1]).to_owned()),
-        ("LOCK" | "UNLOCK", [_, "TABLE" | "TABLES", ..]) | ("FLUSH", _) => Said::Accept,
+    let [first, ..] = upper[..] else {
+        return Said::Blank;
+    };
+    match (first, &upper[..]) {
         ("ATTACH" | "DETACH", _) => {
             Said::Refuse("other files than the server's own cannot be used")
         }
@@ -90,22 +52,12 @@ pub(crate) fn parse(text: &str) -> Said {
 }
 
 fn select(text: &str) -> Said {
-    if let Some(asked) = door::hello::variables_asked(text) {
-        return Said::Variables(asked);
-    }
     let short = if text.len() <= 4096 { text } else { "" };
     let compact: String = short
         .chars()
         .filter(|c| !c.is_whitespace())
         .collect::<String>()
         .to_ascii_uppercase();
-    let seconds = compact
-        .strip_prefix("SELECTSLEEP(")
-        .and_then(|rest| rest.strip_suffix(')'))
-        .and_then(|number| number.parse().ok());
-    if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0) {
-        return Said::Sleep(seconds);
-    }
     match compact.as_str() {
         "SELECTCURRENT_USER" | "SELECTCURRENT_USER()" => {
             return Said::Sql("SELECT user() AS 'CURRENT_USER()'".into());
@@ -127,47 +79,6 @@ fn select(text: &str) -> Said {
         }
     }
     Said::Sql(text.to_owned())
-}
-
-fn set_statement(text: &str) -> Said {
-    let Ok(settings) = set::parse(text.as_bytes()) else {
-        return Said::Refuse("this SET is not understood");
-    };
-    let mut values = Vec::new();
-    let written = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
-        let text = text.trim();
-        let inside = text
-            .strip_prefix(['\'', '"'])
-            .and_then(|text| text.strip_suffix(['\'', '"']));
-        inside.unwrap_or(text).to_owned()
-    };
-    for setting in settings {
-        match setting {
-            Setting::Variable(assignment) => match (assignment.scope, assignment.value) {
-                (Scope::User, _) => {
-                    return Said::Refuse("user variables are not known to this server");
-                }
-                (Scope::Global | Scope::Persist | Scope::PersistOnly, _) | (_, Value::Default) => {}
-                (_, Value::Literal(value) | Value::Expression(value)) => {
-                    values.push((assignment.name, written(value)))
-                }
-            },
-            Setting::Names { charset, .. } | Setting::CharacterSet(charset) => {
-                let charset = charset.unwrap_or_else(|| "utf8mb4".into());
-                for name in [
-                    "character_set_client",
-                    "character_set_connection",
-                    "character_set_results",
-                ] {
-                    values.push((name.into(), charset.clone()));
-                }
-            }
-            Setting::Transaction { .. } => {}
-            _ => return Said::Refuse("this SET is not known to this server"),
-        }
-    }
-    Said::Set(values)
 }
 
 fn pragma(words: &[&str], text: &str) -> Said {
@@ -208,48 +119,11 @@ fn show(words: &[&str], upper: &[&str]) -> Said {
         }
         [_, "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[3]),
         [_, "FULL", "COLUMNS" | "FIELDS", "FROM" | "IN", _, ..] => columns_of(words[4]),
-        [_, "VARIABLES", rest @ ..] | [_, "SESSION" | "GLOBAL", "VARIABLES", rest @ ..] => {
-            let pattern = match rest {
-                ["LIKE", ..] => words.last().map(|pattern| unquote(pattern)),
-                ["WHERE", ..] => words
-                    .last()
-                    .map(|pattern| unquote(pattern.rsplit('=').next().unwrap_or_default())),
-                _ => None,
-            };
-            Said::ShowVariables(pattern)
-        }
         [_, "TABLE", "STATUS", rest @ ..] => table_status(rest, words),
-        [_, "STATUS", ..] | [_, "SESSION" | "GLOBAL", "STATUS", ..] => {
-            Said::Empty(&["Variable_name", "Value"])
-        }
-        [_, "WARNINGS" | "ERRORS", ..] => Said::Empty(&["Level", "Code", "Message"]),
         [_, "COUNT(*)", "WARNINGS" | "ERRORS"] => sql("SELECT 0 AS '@@session.warning_count'"),
         [_, "ENGINES"] => sql(
             "SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'SQLite inside of Millrace' AS Comment, 'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints",
         ),
-        [_, "COLLATION", ..] => Said::Empty(&[
-            "Collation",
-            "Charset",
-            "Id",
-            "Default",
-            "Compiled",
-            "Sortlen",
-        ]),
-        [_, "CHARSET", ..] | [_, "CHARACTER", "SET", ..] => {
-            Said::Empty(&["Charset", "Description", "Default collation", "Maxlen"])
-        }
-        [_, "PROCESSLIST"] | [_, "FULL", "PROCESSLIST"] => Said::Empty(&[
-            "Id", "User", "Host", "db", "Command", "Time", "State", "Info",
-        ]),
-        [_, "INDEX" | "INDEXES" | "KEYS", ..] => Said::Empty(&[
-            "Table",
-            "Non_unique",
-            "Key_name",
-            "Seq_in_index",
-            "Column_name",
-        ]),
-        [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..]
-        | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
         _ => Said::Refuse("this SHOW is not known to this server"),
     }
 }
@@ -303,15 +177,6 @@ fn columns_of(table: &str) -> Said {
     ))
 }
 
-/// A name without its quotes.
-pub(crate) fn name(text: &str) -> &str {
-    text.trim_matches(['`', '"'])
-}
-
-fn unquote(text: &str) -> String {
-    text.trim_matches(['\'', '"']).to_owned()
-}
-
 /// As a literal of SQLite.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -326,22 +191,6 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
     )
 }
 
-/// The text without comments in front and behind; those in between do not hide the first words.
-fn without_comments(text: &str) -> String {
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start();
-        let end = if rest.starts_with("/*") {
-            rest.find("*/").map(|at| at + 2)
-        } else if rest.starts_with("-- ") || rest.starts_with('#') {
-            rest.find('\n').map(|at| at + 1)
-        } else {
-            return rest.to_owned();
-        };
-        rest = end.map_or("", |end| &rest[end..]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,7 +198,7 @@ mod tests {
     #[test]
     fn what_clients_say_at_their_start_is_understood() {
         assert_eq!(
-            parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin").set_names(),
+            names_set(parse("SET NAMES utf8mb4 COLLATE utf8mb4_bin")),
             [
                 "character_set_client",
                 "character_set_connection",
@@ -489,12 +338,10 @@ mod tests {
         assert!(matches!(parse("PRAGMA table_info(t)"), Said::Sql(_)));
     }
 
-    impl Said {
-        fn set_names(&self) -> Vec<&str> {
-            match self {
-                Self::Set(values) => values.iter().map(|(name, _)| name.as_str()).collect(),
-                other => panic!("{other:?}"),
-            }
+    fn names_set(said: Said) -> Vec<String> {
+        match said {
+            Said::Set(values) => values.into_iter().map(|(name, _)| name).collect(),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -5,14 +5,14 @@ use rusqlite::Error;
 use rusqlite::ffi;
 use wire::errors::Code;
 
-/// What the session has to do about an error.
+/// Remedy of the session for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// Tell the client.
     Tell,
     /// Somebody else writes: wait and try again.
     Wait,
-    /// What the transaction has read is out of date: roll it back and tell the client.
+    /// Roll back the transaction, which has read what is out of date, and tell the client.
     RollBack,
 }
 

@@ -5,7 +5,8 @@ use rusqlite::functions::FunctionFlags;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the functions tell of the session. SQLite wants what they hold to be fit for other threads.
+/// Facts of the session that the functions tell. SQLite wants what they hold to be fit for other
+/// threads.
 #[derive(Debug)]
 pub(crate) struct Told {
     schema: Mutex<String>,

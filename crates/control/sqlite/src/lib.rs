@@ -12,7 +12,8 @@ mod functions;
 mod rows;
 mod session;
 
-use door::{Door, Entry, Host, Limits, Refused, Who};
+use config::Snapshot;
+use door::{Behind, Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
 use rt::{Address, Listener, Rt};
 use session::Session;
@@ -32,38 +33,32 @@ pub struct Server {
     tls: Tls,
 }
 
-/// Tells the password of a user; `None` if there is nobody of this name, or nothing to compare
-/// with.
-type Knows = dyn Fn(&str) -> Option<String> + Send + Sync;
-
 /// Who may come in: others can, while it serves.
-#[derive(Clone)]
-pub struct Users(Arc<Mutex<Arc<Knows>>>);
+#[derive(Debug, Clone, Default)]
+pub struct Users(Arc<Mutex<Arc<config::Users>>>);
 
 impl Users {
-    /// Those of whom it knows the password.
-    pub fn new(knows: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(knows))))
+    /// These.
+    #[must_use]
+    pub fn new(users: Arc<config::Users>) -> Self {
+        Self(Arc::new(Mutex::new(users)))
     }
 
     /// From now on others.
-    pub fn replace(&self, knows: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(knows);
+    pub fn replace(&self, users: Arc<config::Users>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = users;
     }
 
-    fn password(&self, name: &str) -> Option<String> {
-        let knows = self
+    fn entry(&self, name: &str) -> Entry {
+        let users = self
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        knows(name)
-    }
-}
-
-impl std::fmt::Debug for Users {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Users")
+        match users.frontend(name) {
+            Some(user) => Entry::of(user.passwords()),
+            None => Entry::Nobody,
+        }
     }
 }
 
@@ -82,6 +77,38 @@ impl Tls {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+/// Parts of the embedded server that can be replaced while it serves.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    /// The certificate.
+    pub tls: Tls,
+    /// The users.
+    pub users: Users,
+}
+
+impl Embedded {
+    /// As this configuration has it.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
+        let tls = Tls::default();
+        tls.offer(acceptor);
+        Self {
+            tls,
+            users: Users::new(snapshot.users.clone()),
+        }
+    }
+}
+
+impl Behind for Embedded {
+    fn load(&self, snapshot: &Snapshot) {
+        self.users.replace(snapshot.users.clone());
+    }
+
+    fn offer(&self, acceptor: &Acceptor) {
+        self.tls.offer(acceptor.clone());
     }
 }
 
@@ -114,7 +141,7 @@ impl Server {
     /// in that thread.
     pub async fn serve(self, rt: Rt, listeners: Vec<Listener>) {
         let door = Door::new(
-            Rc::new(Embedded {
+            Rc::new(Port {
                 server: self,
                 rt: rt.clone(),
             }),
@@ -127,12 +154,12 @@ impl Server {
     }
 }
 
-struct Embedded {
+struct Port {
     server: Server,
     rt: Rt,
 }
 
-impl Host for Embedded {
+impl Host for Port {
     type Session = Session;
 
     fn server_version(&self) -> String {
@@ -144,10 +171,7 @@ impl Host for Embedded {
     }
 
     fn entry(&self, user: &str, _: &Address) -> Entry {
-        self.server
-            .users
-            .password(user)
-            .map_or(Entry::Nobody, Entry::Password)
+        self.server.users.entry(user)
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {

@@ -9,7 +9,7 @@ use wire::types::Type;
 /// So many rows are looked at before the types of the columns are told.
 pub(crate) const LOOKED_AT: usize = 100;
 
-/// What was seen of a column.
+/// Types of values that were seen in a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     integer: bool,

@@ -5,9 +5,11 @@
 mod client;
 
 use client::{Client, Got};
+use config::UserRow;
 use rt::{Address, Driver, ListenOptions, Rt};
 use sqlite::{Server, Users};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::auth::Plugin;
 use wire::status::{AUTOCOMMIT, IN_TRANS, NO_BACKSLASH_ESCAPES};
@@ -21,6 +23,15 @@ impl Drop for Directory {
     }
 }
 
+fn one(name: &str, password: &str) -> Arc<config::Users> {
+    let row = UserRow {
+        username: name.into(),
+        password: Some(password.into()),
+        ..UserRow::default()
+    };
+    Arc::new(config::Users::build([row], &config::Variables::default()).unwrap())
+}
+
 fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Rt, Address) -> F) {
     let directory = Directory(
         std::env::temp_dir().join(format!("millrace-sqlite-{name}-{}", std::process::id())),
@@ -28,7 +39,7 @@ fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Rt, Address) -> F)
     std::fs::create_dir_all(&directory.0).unwrap();
     let server = Server::new(
         &directory.0,
-        Users::new(|name| (name == "demo").then(|| "demo".to_owned())),
+        Users::new(one("demo", "demo")),
         "8.0.11-millrace",
     );
     server.prepare("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT UNIQUE, b REAL, c BLOB, d INT NOT NULL DEFAULT 0)").unwrap();
@@ -49,7 +60,7 @@ fn who_may_come_in_can_change_while_it_serves() {
         std::env::temp_dir().join(format!("millrace-sqlite-users-{}", std::process::id())),
     );
     std::fs::create_dir_all(&directory.0).unwrap();
-    let users = Users::new(|name| (name == "old").then(|| "1".to_owned()));
+    let users = Users::new(one("old", "1"));
     let server = Server::new(&directory.0, users.clone(), "8.0.11-millrace");
     let main = |rt: Rt| async move {
         let listener = rt
@@ -63,7 +74,7 @@ fn who_may_come_in_can_change_while_it_serves() {
                 .is_ok()
         };
         assert!(comes_in("old", "1").await && !comes_in("new", "2").await);
-        users.replace(|name| (name == "new").then(|| "2".to_owned()));
+        users.replace(one("new", "2"));
         assert!(!comes_in("old", "1").await && comes_in("new", "2").await);
     };
     rt::run(Driver::Epoll, main).unwrap();

@@ -1,0 +1,153 @@
+//! ClickHouse behind the MySQL protocol: what a client of MySQL says is asked of a ClickHouse over HTTP,
+//! and its blocks come back as rows, one block in memory at a time.
+//!
+//! A client is a session with a connection of its own to ClickHouse. What MySQL's clients ask at their
+//! start and of a catalogue is answered or put into ClickHouse's words (`dialect.rs`); everything else
+//! is ClickHouse's own language.
+#![forbid(unsafe_code)]
+
+mod cells;
+mod dialect;
+mod errors;
+mod literals;
+mod load;
+mod native;
+mod query;
+mod roster;
+mod session;
+mod types;
+mod zone;
+
+pub use native::fuzz_native;
+
+use config::{ClickhouseUsers, Snapshot, Variables};
+use door::{Behind, Door, Entry, Host, Limits, Refused, Who};
+use net::tls::Acceptor;
+use roster::Roster;
+use rt::{Address, Listener, Rt};
+use session::Session;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Configuration that is in force.
+#[derive(Debug, Clone)]
+pub(crate) struct Force {
+    pub(crate) variables: Arc<Variables>,
+    pub(crate) users: Arc<ClickhouseUsers>,
+    acceptor: Acceptor,
+}
+
+/// The server, for as many threads as serve it.
+#[derive(Debug, Clone)]
+pub struct Server {
+    force: Arc<Mutex<Arc<Force>>>,
+    pub(crate) roster: Arc<Roster>,
+}
+
+impl Server {
+    /// Under this configuration, with this certificate.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
+        let force = Force {
+            variables: snapshot.variables.clone(),
+            users: snapshot.clickhouse.clone(),
+            acceptor,
+        };
+        Self {
+            force: Arc::new(Mutex::new(Arc::new(force))),
+            roster: Arc::default(),
+        }
+    }
+
+    fn put(&self, force: Force) {
+        *self.force.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(force);
+    }
+
+    pub(crate) fn force(&self) -> Arc<Force> {
+        self.force
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Serves until it is dropped, as the `nth` of so many threads.
+    pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, nth: u32, of: u32) {
+        let host = Rc::new(Port {
+            server: self,
+            rt: rt.clone(),
+        });
+        let door = Door::numbered(host, Limits::default(), nth, of);
+        for listener in listeners {
+            rt.spawn(door.clone().serve(rt.clone(), listener));
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Behind for Server {
+    /// Statements that run end under the old one.
+    fn load(&self, snapshot: &Snapshot) {
+        let force = Force {
+            variables: snapshot.variables.clone(),
+            users: snapshot.clickhouse.clone(),
+            ..Force::clone(&self.force())
+        };
+        self.put(force);
+    }
+
+    fn offer(&self, acceptor: &Acceptor) {
+        let force = Force {
+            acceptor: acceptor.clone(),
+            ..Force::clone(&self.force())
+        };
+        self.put(force);
+    }
+}
+
+impl Force {
+    /// Whether this is the account that only looks whether the server is there.
+    pub(crate) fn is_monitor(&self, user: &str) -> bool {
+        self.users.named(user).is_none() && user == &*self.variables.mysql_monitor_username
+    }
+}
+
+/// The port, on one thread.
+pub(crate) struct Port {
+    pub(crate) server: Server,
+    pub(crate) rt: Rt,
+}
+
+impl Host for Port {
+    type Session = Session;
+
+    fn server_version(&self) -> String {
+        self.server
+            .force()
+            .variables
+            .mysql_server_version
+            .to_string()
+    }
+
+    fn acceptor(&self) -> Option<Acceptor> {
+        Some(self.server.force().acceptor.clone())
+    }
+
+    fn takes_files(&self) -> bool {
+        true
+    }
+
+    fn entry(&self, user: &str, _: &Address) -> Entry {
+        let force = self.server.force();
+        if let Some(known) = force.users.named(user) {
+            return Entry::of(std::iter::once(&known.password));
+        }
+        if force.is_monitor(user) {
+            return Entry::password(force.variables.mysql_monitor_password.to_string());
+        }
+        Entry::Nobody
+    }
+
+    fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {
+        Session::begin(self.clone(), who)
+    }
+}

@@ -1,0 +1,963 @@
+//! One client: what MySQL's protocol shows of a session, and its statements on their way to ClickHouse.
+
+use crate::dialect::{self, Told};
+use crate::errors;
+use crate::load::{self, Load};
+use crate::native::{Data, Head, Reading, Stop as Broken};
+use crate::query::{Asker, Running};
+use crate::roster::{Seat, Stop, Turn};
+use crate::types::{self, Type};
+use crate::zone::{self, Zones};
+use crate::{Force, Port, cells, literals};
+use door::dialect as common;
+use door::dialect::Said;
+use door::{Answer, Done, Out, Prepared, Refused, Who};
+use http::{Http, Place};
+use rt::{Either, select};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::pin::pin;
+use std::rc::Rc;
+use wire::errors::{
+    Code, EMPTY_QUERY, NOT_ALLOWED, UNKNOWN_SYSTEM_VARIABLE, WRONG_VALUE_FOR_VARIABLE,
+};
+use wire::execute::Value;
+use wire::resultset::Column;
+use wire::status;
+
+/// A format whose first lines are names and types.
+const NAMED: &str = "TabSeparatedWithNamesAndTypes";
+/// Bytes of a block, at most: a client's thread has as many in memory.
+const BLOCK_BYTES_MAX: usize = 256 << 20;
+/// A statement is looked at by its first bytes: an INSERT may be long.
+const LOOKED_AT: usize = 64 << 10;
+/// Databases that MySQL has and ClickHouse need not: they stand for `clickhouse-database`.
+const MYSQLS_OWN: &[&str] = &[
+    "",
+    "information_schema",
+    "mysql",
+    "performance_schema",
+    "sys",
+];
+/// Variables of MySQL that sessions set and that change nothing here, besides those with a usual value.
+const TAKEN: &[&str] = &[
+    "big_tables",
+    "group_concat_max_len",
+    "innodb_lock_wait_timeout",
+    "innodb_strict_mode",
+    "lc_messages",
+    "lc_time_names",
+    "lock_wait_timeout",
+    "long_query_time",
+    "max_heap_table_size",
+    "max_join_size",
+    "max_sort_length",
+    "optimizer_search_depth",
+    "optimizer_switch",
+    "session_track_gtids",
+    "session_track_schema",
+    "session_track_state_change",
+    "session_track_system_variables",
+    "sort_buffer_size",
+    "sql_big_selects",
+    "sql_log_bin",
+    "sql_notes",
+    "sql_quote_show_create",
+    "sql_warnings",
+    "timestamp",
+    "tmp_table_size",
+    "collation_results",
+];
+/// Warning of a ROLLBACK that undoes nothing: ER_WARNING_NOT_COMPLETE_ROLLBACK.
+const NOT_UNDONE: (&str, &str) = (
+    "1196",
+    "Some non-transactional changed tables couldn't be rolled back",
+);
+const INTERRUPTED: Code = Code {
+    number: 1317,
+    state: "70100",
+};
+
+/// One client.
+pub(crate) struct Session {
+    port: Rc<Port>,
+    seat: Seat,
+    user: String,
+    id: u32,
+    is_monitor: bool,
+    database: String,
+    variables: BTreeMap<String, String>,
+    /// Of ClickHouse.
+    settings: BTreeMap<String, String>,
+    http: Option<Http>,
+    autocommit: bool,
+    in_transaction: bool,
+    /// Something was written since it began.
+    wrote: bool,
+    /// For SHOW WARNINGS.
+    warned: bool,
+    /// Of ClickHouse itself, once it was asked.
+    zone: RefCell<Option<String>>,
+}
+
+/// How a question ended.
+enum Ended {
+    /// Its answer is sent.
+    Answered,
+    /// The client is to be told.
+    Refused(Refused),
+}
+
+impl Session {
+    pub(crate) fn begin(port: Rc<Port>, who: Who) -> Result<Self, Refused> {
+        let force = port.server.force();
+        let is_monitor = force.is_monitor(&who.user);
+        let max = force
+            .users
+            .named(&who.user)
+            .map_or(100, |user| user.max_connections);
+        let seat = port.server.roster.enter(who.id, &who.user, max)?;
+        Ok(Self {
+            port,
+            seat,
+            id: who.id,
+            is_monitor,
+            user: who.user,
+            database: who.schema.unwrap_or_default(),
+            variables: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            http: None,
+            autocommit: true,
+            in_transaction: false,
+            wrote: false,
+            warned: false,
+            zone: RefCell::default(),
+        })
+    }
+
+    async fn done(&self, out: &mut Out<'_>) -> io::Result<()> {
+        out.ok(&Done::default(), self.status()).await
+    }
+
+    async fn say(&mut self, sql: &[u8], out: &mut Out<'_>) -> io::Result<()> {
+        let text = String::from_utf8_lossy(&sql[..sql.len().min(LOOKED_AT)]).into_owned();
+        let said = common::parse(&text);
+        let asks_for_warnings = matches!(said, Said::Empty(["Level", ..]));
+        self.warned &= asks_for_warnings || matches!(said, Said::Variables(_));
+        match said {
+            Said::Blank => out.err(&Refused::new(EMPTY_QUERY, "Query was empty")).await,
+            Said::Accept => self.done(out).await,
+            Said::Refuse(why) => out.err(&Refused::new(NOT_ALLOWED, why)).await,
+            Said::Set(values) => {
+                for (name, value) in values {
+                    if let Err(refused) = self.set(name, value).await {
+                        return out.err(&refused).await;
+                    }
+                }
+                self.done(out).await
+            }
+            Said::Begin => {
+                (self.in_transaction, self.wrote) = (true, false);
+                self.done(out).await
+            }
+            Said::Commit => {
+                (self.in_transaction, self.wrote) = (false, false);
+                self.done(out).await
+            }
+            Said::Rollback => self.roll_back(out).await,
+            Said::Use(name) => match self.use_schema(&name) {
+                Ok(()) => self.done(out).await,
+                Err(refused) => out.err(&refused).await,
+            },
+            Said::Variables(asked) => {
+                let columns = asked.iter().map(|asked| Column::text(&asked.label));
+                let row = asked.iter().map(|asked| self.variable(&asked.name));
+                let (columns, row) = (columns.collect(), row.collect());
+                out.rows(columns, &[row], self.status()).await
+            }
+            Said::ShowVariables(pattern) => {
+                let found = common::show_variables(pattern.as_deref(), |name| self.variable(name));
+                let columns = ["Variable_name", "Value"].map(Column::text).to_vec();
+                out.rows(columns, &found, self.status()).await
+            }
+            Said::Empty(names) => {
+                let (number, words) = NOT_UNDONE;
+                let warning = [["Warning", number, words]
+                    .map(|text| Some(text.to_owned()))
+                    .to_vec()];
+                let rows = if asks_for_warnings && self.warned {
+                    &warning[..]
+                } else {
+                    &[]
+                };
+                let columns = names.iter().map(|name| Column::text(*name)).collect();
+                out.rows(columns, rows, self.status()).await
+            }
+            Said::Sleep(_) | Said::Sql(_) => self.sql(sql, &text, out).await,
+        }
+    }
+
+    /// There is nothing that ClickHouse would undo.
+    async fn roll_back(&mut self, out: &mut Out<'_>) -> io::Result<()> {
+        let is_late = std::mem::take(&mut self.wrote);
+        self.in_transaction = false;
+        self.warned = is_late;
+        let done = Done {
+            warnings: u16::from(is_late),
+            ..Done::default()
+        };
+        out.ok(&done, self.status()).await
+    }
+
+    async fn set(&mut self, name: String, value: String) -> Result<(), Refused> {
+        match name.as_str() {
+            "autocommit" => {
+                self.autocommit =
+                    matches!(value.to_ascii_lowercase().as_str(), "1" | "on" | "true");
+                return Ok(());
+            }
+            "time_zone" if !value.eq_ignore_ascii_case("SYSTEM") && !zone::is_known(&value) => {
+                let code = Code {
+                    number: 1298,
+                    state: "HY000",
+                };
+                return Err(Refused::new(
+                    code,
+                    format!("Unknown or incorrect time zone: '{value}'"),
+                ));
+            }
+            "max_execution_time" | "max_statement_time" => {
+                if value.parse::<f64>().is_err() {
+                    let words = format!("Variable '{name}' can't be set to the value of '{value}'");
+                    return Err(Refused::new(WRONG_VALUE_FOR_VARIABLE, words));
+                }
+                self.variables.insert(name, value);
+                return Ok(());
+            }
+            _ => {}
+        }
+        if door::hello::usual(&name).is_some() || TAKEN.contains(&name.as_str()) {
+            self.variables.insert(name, value);
+            return Ok(());
+        }
+        let unknown = || {
+            Refused::new(
+                UNKNOWN_SYSTEM_VARIABLE,
+                format!("Unknown system variable '{name}'"),
+            )
+        };
+        if self.is_monitor {
+            return Err(unknown());
+        }
+        let force = self.port.server.force();
+        let asker = self.asker(&force);
+        let sql = format!(
+            "SELECT count() FROM system.settings WHERE name = {}",
+            literals::text(&name)
+        );
+        let found = asker.little(&self.port.rt, "TabSeparated", &sql).await?;
+        if found != [["1"]] {
+            return Err(unknown());
+        }
+        self.settings.insert(name, value);
+        Ok(())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let force = self.port.server.force();
+        let v = &force.variables;
+        Some(match name {
+            "autocommit" => u8::from(self.autocommit).to_string(),
+            "version" => v.mysql_server_version.to_string(),
+            "version_comment" => "ClickHouse behind Millrace".into(),
+            "read_only"
+            | "super_read_only"
+            | "innodb_read_only"
+            | "transaction_read_only"
+            | "tx_read_only" => u8::from(v.clickhouse_read_only).to_string(),
+            "hostname" => "millrace".into(),
+            "pseudo_thread_id" => self.id.to_string(),
+            "warning_count" => u8::from(self.warned).to_string(),
+            other => {
+                let own = self
+                    .variables
+                    .get(other)
+                    .or_else(|| self.settings.get(other));
+                own.cloned()
+                    .or_else(|| door::hello::usual(other).map(str::to_owned))?
+            }
+        })
+    }
+
+    /// The database that counts.
+    fn database(&self, force: &Force) -> String {
+        if !MYSQLS_OWN.contains(&self.database.as_str()) {
+            return self.database.clone();
+        }
+        let own = force
+            .users
+            .named(&self.user)
+            .map_or("", |user| &user.settings.database);
+        if own.is_empty() {
+            force.variables.clickhouse_database.to_string()
+        } else {
+            own.to_owned()
+        }
+    }
+
+    fn asker(&self, force: &Force) -> Asker {
+        let v = &force.variables;
+        let user = force.users.named(&self.user);
+        let text = |text: &str| text.to_owned();
+        let mut settings = vec![(
+            text("max_block_size"),
+            v.clickhouse_max_block_rows.to_string(),
+        )];
+        let mut limit = |name: &str, value: i64| {
+            if value > 0 {
+                settings.push((text(name), value.to_string()));
+            }
+        };
+        if let Some(user) = user {
+            limit("max_execution_time", (user.settings.max_ms + 999) / 1000);
+            limit("max_result_rows", user.settings.max_rows);
+            settings.extend(user.wanted.iter().cloned());
+        }
+        let seconds = |name: &str, unit: f64| {
+            let value: f64 = self.variables.get(name)?.parse().ok()?;
+            (value > 0.0).then(|| ((value / unit).ceil() as u64).to_string())
+        };
+        let wanted =
+            seconds("max_execution_time", 1000.0).or_else(|| seconds("max_statement_time", 1.0));
+        settings.extend(wanted.map(|wanted| (text("max_execution_time"), wanted)));
+        settings.extend(
+            self.settings
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        if v.clickhouse_read_only {
+            settings.push((text("readonly"), text("2")));
+        }
+        let own = user.filter(|user| !user.settings.clickhouse_user.is_empty());
+        Asker {
+            place: Place {
+                host: v.clickhouse_hostname.to_string(),
+                port: v.clickhouse_http_port as u16,
+                tls: v.clickhouse_tls.then(|| v.clickhouse_tls_ca.to_string()),
+            },
+            user: own.map_or_else(
+                || v.clickhouse_user.to_string(),
+                |user| user.settings.clickhouse_user.clone(),
+            ),
+            password: own.map_or_else(
+                || v.clickhouse_password.to_string(),
+                |user| user.settings.clickhouse_password.clone(),
+            ),
+            database: self.database(force),
+            settings,
+        }
+    }
+
+    async fn sql(&mut self, sql: &[u8], text: &str, out: &mut Out<'_>) -> io::Result<()> {
+        if self.is_monitor {
+            let words = "The account of the monitor may ping and read variables, no more";
+            return out.err(&Refused::new(NOT_ALLOWED, words)).await;
+        }
+        let force = self.port.server.force();
+        match load::parse(text) {
+            None => {}
+            Some(Err(why)) => return out.err(&Refused::new(NOT_ALLOWED, why)).await,
+            Some(Ok(load)) => return self.load(&force, &load, out).await,
+        }
+        let told = dialect::told(text, &self.database(&force));
+        let sql = match &told {
+            Some(Told::Kill(id, is_query)) => {
+                let stop = if *is_query {
+                    Stop::Query
+                } else {
+                    Stop::Session
+                };
+                return match self.port.server.roster.kill(&self.user, *id, stop) {
+                    Ok(()) => self.done(out).await,
+                    Err(refused) => out.err(&refused).await,
+                };
+            }
+            Some(Told::Sql(sql)) => sql.as_bytes(),
+            None => sql.trim_ascii_end(),
+        };
+        let max = force
+            .users
+            .named(&self.user)
+            .map_or(0, |user| user.settings.max_queries);
+        let turn = self
+            .port
+            .server
+            .roster
+            .turn(&self.user, u64::try_from(max).unwrap_or_default());
+        let ended = match turn {
+            Ok(turn) => self.ask(&force, sql, turn, out).await?,
+            Err(refused) => Ended::Refused(refused),
+        };
+        match ended {
+            Ended::Answered => Ok(()),
+            Ended::Refused(refused) => out.err(&refused).await,
+        }
+    }
+
+    /// A file of the client as one INSERT. It is read to its end, whatever becomes of it.
+    async fn load(&mut self, force: &Force, load: &Load, out: &mut Out<'_>) -> io::Result<()> {
+        if !out.file(&load.file).await? {
+            let words = "The used command is not allowed: the client gives no files";
+            return out.err(&Refused::new(NOT_ALLOWED, words)).await;
+        }
+        self.wrote = true;
+        let mut asker = self.asker(force);
+        let delimiter = load.delimiter.map(String::from);
+        asker
+            .settings
+            .extend(delimiter.map(|sign| ("format_csv_delimiter".to_owned(), sign)));
+        let mut running = Running::new(&self.port.rt, &asker);
+        let mut http = match Http::open(&self.port.rt, &asker.place).await {
+            Ok(mut http) => match asker.begin(&mut http, &running.id, &load.insert).await {
+                Ok(()) => Ok(http),
+                Err(lost) => Err(lost),
+            },
+            Err(lost) => Err(lost),
+        };
+        let (mut lines, mut sent) = (0, Ok(()));
+        while let Some(piece) = out.piece().await? {
+            let mut piece = &piece[..];
+            while lines < load.skipped && !piece.is_empty() {
+                let end = piece.iter().position(|byte| *byte == b'\n');
+                lines += u64::from(end.is_some());
+                piece = end.map_or(&[][..], |end| &piece[end + 1..]);
+            }
+            lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+            if let (Ok(http), true) = (&mut http, sent.is_ok() && !piece.is_empty()) {
+                sent = http.piece(piece).await;
+            }
+        }
+        let ended = match http {
+            Err(lost) => Err(errors::unreachable(&lost.0)),
+            Ok(mut http) => {
+                if sent.is_ok() {
+                    sent = http.piece(&[]).await;
+                }
+                match asker.answer(&mut http, sent).await {
+                    Ok(Ok(answer)) => Ok(answer),
+                    Ok(Err(refused)) => Err(refused),
+                    Err(lost) => Err(errors::lost(&lost.0)),
+                }
+            }
+        };
+        running.is_over();
+        match ended {
+            Ok(answer) => {
+                let told = answer.header("x-clickhouse-summary").and_then(written);
+                let done = Done {
+                    affected: told.unwrap_or_else(|| lines.saturating_sub(load.skipped)),
+                    ..Done::default()
+                };
+                out.ok(&done, self.status()).await
+            }
+            Err(refused) => out.err(&refused).await,
+        }
+    }
+
+    /// A connection, and whether it may have been closed while it was idle.
+    async fn connection(&mut self, asker: &Asker) -> Result<(Http, bool), Refused> {
+        if let Some(http) = self.http.take().filter(|http| http.is_free(&asker.place)) {
+            return Ok((http, true));
+        }
+        let open = Http::open(&self.port.rt, &asker.place).await;
+        open.map(|http| (http, false))
+            .map_err(|lost| errors::unreachable(&lost.0))
+    }
+
+    /// Asks ClickHouse, and sends what it answers. Whoever goes away, or says KILL, ends it there.
+    async fn ask(
+        &mut self,
+        force: &Force,
+        sql: &[u8],
+        _turn: Turn,
+        out: &mut Out<'_>,
+    ) -> io::Result<Ended> {
+        let asker = self.asker(force);
+        let reads = is_read(sql);
+        self.wrote |= !reads;
+        // What was told while nothing ran is none of this statement's.
+        while self
+            .seat
+            .told
+            .try_recv()
+            .is_some_and(|stop| stop == Stop::Query)
+        {}
+        let mut running = Running::new(&self.port.rt, &asker);
+        let (mut http, is_old) = match self.connection(&asker).await {
+            Ok(found) => found,
+            Err(refused) => {
+                running.is_over();
+                return Ok(Ended::Refused(refused));
+            }
+        };
+        let mut asked = watched(
+            &self.seat,
+            out,
+            asker.ask(&mut http, &running.id, "Native", sql),
+        )
+        .await?;
+        if is_old && reads && matches!(asked, Ok(Err(_))) {
+            // It was closed just when we asked.
+            http = match Http::open(&self.port.rt, &asker.place).await {
+                Ok(http) => http,
+                Err(lost) => return Ok(Ended::Refused(errors::unreachable(&lost.0))),
+            };
+            asked = watched(
+                &self.seat,
+                out,
+                asker.ask(&mut http, &running.id, "Native", sql),
+            )
+            .await?;
+        }
+        let answer = match asked {
+            Err(interrupted) => return Ok(Ended::Refused(interrupted)),
+            Ok(Err(lost)) => return Ok(Ended::Refused(errors::lost(&lost.0))),
+            Ok(Ok(Err(refused))) => {
+                running.is_over();
+                self.http = Some(http);
+                return Ok(Ended::Refused(refused));
+            }
+            Ok(Ok(Ok(answer))) => answer,
+        };
+        let ended = self.relay(&asker, sql, &mut http, out).await?;
+        match ended {
+            Relayed::Rows => {
+                running.is_over();
+                self.http = Some(http);
+                out.end(self.status()).await?;
+                Ok(Ended::Answered)
+            }
+            Relayed::Nothing => {
+                running.is_over();
+                self.http = Some(http);
+                if reads {
+                    return self.without_rows(&asker, sql, out).await;
+                }
+                let told = answer.header("x-clickhouse-summary").and_then(written);
+                let done = Done {
+                    affected: told.unwrap_or_else(|| inserted(sql)),
+                    ..Done::default()
+                };
+                out.ok(&done, self.status()).await?;
+                Ok(Ended::Answered)
+            }
+            Relayed::Failed(refused) => Ok(Ended::Refused(refused)),
+        }
+    }
+
+    /// Sends blocks as rows, until the end of the answer is proven.
+    async fn relay(
+        &mut self,
+        asker: &Asker,
+        sql: &[u8],
+        http: &mut Http,
+        out: &mut Out<'_>,
+    ) -> io::Result<Relayed> {
+        let (mut bytes, mut head, mut zones) =
+            (Vec::new(), None::<(Head, Vec<Column>)>, Zones::utc());
+        let mut reading = Reading::default();
+        loop {
+            let more = match watched(&self.seat, out, http.body(&mut bytes)).await? {
+                Err(interrupted) => return Ok(Relayed::Failed(interrupted)),
+                Ok(Err(lost)) => return Ok(Relayed::Failed(errors::lost(&lost.0))),
+                Ok(Ok(more)) => more,
+            };
+            if !more {
+                return Ok(match (bytes.is_empty(), head) {
+                    (false, _) => Relayed::Failed(broken(&bytes)),
+                    (true, Some(_)) => Relayed::Rows,
+                    (true, None) => Relayed::Nothing,
+                });
+            }
+            loop {
+                match reading.go_on(head.as_ref().map(|(head, _)| head), &bytes) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(Broken::Unknown(words)) => {
+                        return Ok(Relayed::Failed(Refused::new(NOT_ALLOWED, words)));
+                    }
+                    Err(_) => {
+                        // What it says may come in pieces; there is not much of it.
+                        while matches!(http.body(&mut bytes).await, Ok(true))
+                            && bytes.len() < BLOCK_BYTES_MAX
+                        {}
+                        return Ok(Relayed::Failed(broken(&bytes)));
+                    }
+                }
+                let Ok((data, rows, used)) = reading.block(&bytes) else {
+                    return Ok(Relayed::Failed(broken(&bytes)));
+                };
+                if head.is_none() {
+                    let known = self.zoned(asker, sql, reading.head());
+                    let (found, known) = match watched(&self.seat, out, known).await? {
+                        Ok(Ok(known)) => known,
+                        Ok(Err(refused)) | Err(refused) => return Ok(Relayed::Failed(refused)),
+                    };
+                    zones = known;
+                    let columns = found.names.iter().zip(&found.types).zip(&data);
+                    let columns: Vec<_> = columns
+                        .map(|((name, of), data)| of.column(name, cells::is_text(of, data, rows)))
+                        .collect();
+                    out.columns(columns.clone(), self.status());
+                    head = Some((found, columns));
+                }
+                if let Some((head, columns)) = &head
+                    && !send(&self.seat, head, columns, &data, rows, &zones, out).await?
+                {
+                    return Ok(Relayed::Failed(interrupted()));
+                }
+                drop(data);
+                bytes.drain(..used);
+                reading = Reading::default();
+                if bytes.is_empty() {
+                    break;
+                }
+            }
+            if bytes.len() > BLOCK_BYTES_MAX {
+                let words = format!(
+                    "a block has more than {BLOCK_BYTES_MAX} bytes: make clickhouse-max_block_rows smaller"
+                );
+                return Ok(Relayed::Failed(Refused::new(NOT_ALLOWED, words)));
+            }
+        }
+    }
+
+    /// Columns with the time zones that they have, and these.
+    async fn zoned(
+        &self,
+        asker: &Asker,
+        sql: &[u8],
+        mut head: Head,
+    ) -> Result<(Head, Zones), Refused> {
+        self.find_zones(asker, sql, &mut head).await?;
+        let zones = self.zones(asker, &head.types).await?;
+        Ok((head, zones))
+    }
+
+    /// The time zones of columns: of a session that has one, its own for those that name none.
+    async fn zones(&self, asker: &Asker, types: &[Type]) -> Result<Zones, Refused> {
+        let mut named = Vec::new();
+        types.iter().for_each(|of| of.zones(&mut named));
+        let wanted = self
+            .variables
+            .get("time_zone")
+            .filter(|zone| !zone.eq_ignore_ascii_case("SYSTEM"));
+        let known = self.zone.borrow().clone();
+        let usual = match (wanted, known) {
+            (Some(zone), _) => zone.clone(),
+            (None, Some(zone)) => zone,
+            (None, None) if named.contains(&None) => {
+                let found = asker
+                    .little(&self.port.rt, "TabSeparated", "SELECT timezone()")
+                    .await?;
+                let zone = found
+                    .first()
+                    .and_then(|row| row.first())
+                    .cloned()
+                    .unwrap_or_default();
+                self.zone.borrow_mut().insert(zone).clone()
+            }
+            (None, None) => "UTC".to_owned(),
+        };
+        let mut zones = Zones::of(&usual);
+        named.iter().flatten().for_each(|name| zones.learn(name));
+        Ok(zones)
+    }
+
+    /// Asks what the columns of a statement are, by names and types, where ClickHouse says so: in
+    /// another format than Native.
+    async fn columns_of(&self, asker: &Asker, sql: &[u8]) -> Result<Vec<(String, Type)>, Refused> {
+        let rows = match self.little_of(asker, sql).await {
+            Ok(rows) => rows,
+            Err(_) => {
+                let text = String::from_utf8_lossy(sql);
+                asker.little(&self.port.rt, NAMED, &text).await?
+            }
+        };
+        named(&rows)
+    }
+
+    /// Asks what the columns of a statement are, in brackets, so that little is done for it. That
+    /// fails where two columns have one name, and where it is no SELECT.
+    async fn little_of(&self, asker: &Asker, sql: &[u8]) -> Result<Vec<Vec<String>>, Refused> {
+        let sql = format!("SELECT * FROM ({}\n) LIMIT 0", String::from_utf8_lossy(sql));
+        asker.little(&self.port.rt, NAMED, &sql).await
+    }
+
+    /// Asks what the columns of a prepared statement will be, as far as it can be said while its
+    /// parameters are NULL. Clients that bind results do so before they execute.
+    async fn columns_ahead(&self, sql: &[u8], params: u16) -> Vec<Column> {
+        let text = String::from_utf8_lossy(&sql[..sql.len().min(LOOKED_AT)]).into_owned();
+        let is_asked = matches!(common::parse(&text), Said::Sql(_)) && !self.is_monitor;
+        let force = self.port.server.force();
+        let told = dialect::told(&text, &self.database(&force));
+        if !is_asked || told.is_some() || !is_read(sql) {
+            return Vec::new();
+        }
+        let bound = literals::bound(sql, &vec![Value::Null; usize::from(params)]);
+        let found = self
+            .little_of(&self.asker(&force), bound.trim_ascii_end())
+            .await;
+        let columns = found.and_then(|rows| named(&rows)).unwrap_or_default();
+        let column = |(name, of): (String, Type)| match of.bare() {
+            // A parameter may be anything yet.
+            Type::Nothing => Column::text(name),
+            _ => of.column(&name, true),
+        };
+        columns.into_iter().map(column).collect()
+    }
+
+    /// ClickHouse says nothing of columns where there are no rows.
+    async fn without_rows(
+        &mut self,
+        asker: &Asker,
+        sql: &[u8],
+        out: &mut Out<'_>,
+    ) -> io::Result<Ended> {
+        let found = match watched(&self.seat, out, self.columns_of(asker, sql)).await? {
+            Ok(Ok(found)) => found,
+            Ok(Err(refused)) | Err(refused) => return Ok(Ended::Refused(refused)),
+        };
+        if found.is_empty() {
+            self.done(out).await?;
+            return Ok(Ended::Answered);
+        }
+        let columns = found.iter().map(|(name, of)| of.column(name, true));
+        out.columns(columns.collect(), self.status());
+        out.end(self.status()).await?;
+        Ok(Ended::Answered)
+    }
+
+    /// In Native a moment loses its time zone: ClickHouse takes us for one of its oldest clients.
+    async fn find_zones(&self, asker: &Asker, sql: &[u8], head: &mut Head) -> Result<(), Refused> {
+        if !is_read(sql) || !head.types.contains(&Type::DateTime(None)) {
+            return Ok(());
+        }
+        let found = self.columns_of(asker, sql).await?;
+        for (of, (_, better)) in head.types.iter_mut().zip(found) {
+            if matches!((&*of, &better), (Type::DateTime(None), Type::DateTime(_))) {
+                *of = better;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a format that names columns and types has said of them.
+fn named(rows: &[Vec<String>]) -> Result<Vec<(String, Type)>, Refused> {
+    let [names, said, ..] = rows else {
+        return Ok(Vec::new());
+    };
+    let column = |(name, said): (&String, &String)| match types::parse(said) {
+        Ok(of) => Ok((name.clone(), of)),
+        Err(words) => Err(Refused::new(NOT_ALLOWED, words)),
+    };
+    names.iter().zip(said).map(column).collect()
+}
+
+fn interrupted() -> Refused {
+    Refused::new(INTERRUPTED, "Query execution was interrupted")
+}
+
+/// How blocks ended.
+enum Relayed {
+    Rows,
+    /// There was none.
+    Nothing,
+    Failed(Refused),
+}
+
+/// Waits for `what`, unless the client goes away (an error) or somebody says KILL.
+async fn watched<T>(
+    seat: &Seat,
+    out: &Out<'_>,
+    what: impl Future<Output = T>,
+) -> io::Result<Result<T, Refused>> {
+    let ends = select(seat.told.recv(), out.gone());
+    match select(what, ends).await {
+        Either::Left(came) => Ok(Ok(came)),
+        Either::Right(Either::Left(Some(Stop::Query))) => Ok(Err(interrupted())),
+        Either::Right(_) => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+/// Sends rows; false if somebody has said KILL QUERY meanwhile.
+async fn send(
+    seat: &Seat,
+    head: &Head,
+    columns: &[Column],
+    data: &[Data<'_>],
+    rows: usize,
+    zones: &Zones,
+    out: &mut Out<'_>,
+) -> io::Result<bool> {
+    let (mut texts, mut cells) = (Vec::new(), Vec::with_capacity(data.len()));
+    let is_binary = out.is_binary();
+    for row in 0..rows {
+        texts.clear();
+        cells.clear();
+        for ((of, data), column) in head.types.iter().zip(data).zip(columns) {
+            let own = is_binary
+                .then(|| cells::value(column.kind, of, data, row, zones))
+                .flatten();
+            let from = texts.len();
+            cells.push(match own {
+                Some(value) => Err(value),
+                None if cells::text(of, data, row, zones, &mut texts) => Ok(from..texts.len()),
+                None => Err(Value::Null),
+            });
+        }
+        if is_binary {
+            let value = |cell: &Result<Range<usize>, Value<'static>>| match cell {
+                Ok(span) => Value::Bytes(&texts[span.clone()]),
+                Err(value) => *value,
+            };
+            out.row(&cells.iter().map(value).collect::<Vec<_>>());
+        } else {
+            let text = |cell: &Result<Range<usize>, _>| Some(&texts[cell.as_ref().ok()?.clone()]);
+            out.texts(cells.iter().map(text));
+        }
+        if out.is_long() && !room(seat, out).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Waits while the client does not read: KILL ends its session meanwhile, KILL QUERY the statement
+/// when it has read.
+async fn room(seat: &Seat, out: &mut Out<'_>) -> io::Result<bool> {
+    let mut goes_on = true;
+    let mut room = pin!(out.room());
+    loop {
+        match select(room.as_mut(), seat.told.recv()).await {
+            Either::Left(read) => return read.map(|()| goes_on),
+            Either::Right(Some(Stop::Query)) => goes_on = false,
+            Either::Right(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+/// Makes an error of bytes that are no block: ClickHouse's words, or nobody knows what.
+fn broken(bytes: &[u8]) -> Refused {
+    match errors::read(bytes) {
+        Some((number, words)) => errors::refused(number, &words),
+        None => errors::lost("its answer ends within a block, or is in another format than Native"),
+    }
+}
+
+/// The first word of a statement says whether it answers rows and writes nothing.
+fn is_read(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&sql[..sql.len().min(LOOKED_AT)]).into_owned();
+    let bare = common::without_comments(&text);
+    let word: String = bare
+        .trim_start_matches('(')
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
+    let reads = [
+        "SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN", "CHECK",
+    ];
+    reads.contains(&word.to_ascii_uppercase().as_str())
+}
+
+/// Rows that an INSERT wrote, as far as its text tells.
+fn inserted(sql: &[u8]) -> u64 {
+    let is_insert = sql
+        .trim_ascii_start()
+        .get(..6)
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"INSERT"));
+    if is_insert { literals::rows(sql) } else { 0 }
+}
+
+/// `{"written_rows":"2", …}`.
+fn written(summary: &str) -> Option<u64> {
+    let (_, rest) = summary.split_once("\"written_rows\":\"")?;
+    rest.split_once('"')?.0.parse().ok()
+}
+
+impl Answer for Session {
+    fn status(&self) -> u16 {
+        let mut flags = 0;
+        if self.autocommit {
+            flags |= status::AUTOCOMMIT;
+        }
+        if self.in_transaction {
+            flags |= status::IN_TRANS;
+        }
+        flags
+    }
+
+    fn statements<'s>(&self, sql: &'s [u8]) -> Vec<&'s [u8]> {
+        literals::statements(sql)
+    }
+
+    async fn query(&mut self, sql: &[u8], out: &mut Out<'_>) -> io::Result<()> {
+        self.say(sql, out).await
+    }
+
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared, Refused> {
+        let too_many = |_| {
+            let code = Code {
+                number: 1390,
+                state: "HY000",
+            };
+            Refused::new(code, "Prepared statement contains too many placeholders")
+        };
+        let params = u16::try_from(literals::params(sql)).map_err(too_many)?;
+        Ok(Prepared {
+            params,
+            columns: self.columns_ahead(sql, params).await,
+        })
+    }
+
+    async fn execute(
+        &mut self,
+        sql: &[u8],
+        values: &[Value<'_>],
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
+        self.say(&literals::bound(sql, values), out).await
+    }
+
+    fn use_schema(&mut self, schema: &str) -> Result<(), Refused> {
+        schema.clone_into(&mut self.database);
+        Ok(())
+    }
+
+    fn fields(&mut self, table: &str) -> Result<Vec<Column>, Refused> {
+        let words = format!("COM_FIELD_LIST is not answered here: ask SHOW COLUMNS FROM {table}");
+        Err(Refused::new(NOT_ALLOWED, words))
+    }
+
+    fn reset(&mut self) {
+        self.variables.clear();
+        self.settings.clear();
+        self.autocommit = true;
+        (self.in_transaction, self.wrote, self.warned) = (false, false, false);
+    }
+
+    fn kill(&mut self, id: u32) -> Result<(), Refused> {
+        self.port.server.roster.kill(&self.user, id, Stop::Session)
+    }
+
+    async fn ended(&mut self) {
+        while self.seat.told.recv().await != Some(Stop::Session) {}
+    }
+
+    fn statistics(&self) -> String {
+        "Uptime: 0  Threads: 1".into()
+    }
+}
