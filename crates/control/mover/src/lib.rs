@@ -1,0 +1,280 @@
+//! Partitions of sharded tables that move to another server while traffic flows. [`run`] brings one
+//! from wherever its [`Record`] says that it is to its end.
+//!
+//! `record.rs` is what survives the process; `table.rs` has the texts of SQL; `check.rs` says what is
+//! missing; `work.rs` copies, catches up and compares; `feed.rs` has what the log tells meanwhile;
+//! `cut.rs` is the moment at which the partition is elsewhere.
+//!
+//! docs/features/moves.md, docs/decisions/0041-a-move-reads-changed-rows-again.md
+#![forbid(unsafe_code)]
+
+mod check;
+mod cut;
+mod feed;
+mod record;
+mod source;
+mod table;
+mod work;
+
+pub use record::{Record, State};
+
+use line::{Failed, Line, Who};
+use rt::Rt;
+use std::time::Duration;
+
+/// Time after which what failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A server, and as whom it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its host, or the path of its socket.
+    pub host: Box<str>,
+    /// Its port.
+    pub port: u16,
+    /// As whom.
+    pub who: Who,
+}
+
+/// How fast a move goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Rows a second that are copied; 0 for no limit.
+    pub rows_per_second: u64,
+    /// Rows that are copied or compared at once.
+    pub rows_at_once: u64,
+    /// Time for which statements are held, at most.
+    pub cut_over: Duration,
+}
+
+/// Rows are copied anew so often; then it is given up.
+const COPIES_MAX: u64 = 5;
+
+/// The proxy, as a move needs it.
+pub trait World {
+    /// The server that gets the writes of a hostgroup.
+    ///
+    /// # Errors
+    /// There is none.
+    fn writer(&self, hostgroup: u32) -> impl Future<Output = Result<Place, String>>;
+
+    /// How fast it goes from now on.
+    fn pace(&self) -> Pace;
+
+    /// Keeps what has become of a move. When it returns, it is there for good.
+    ///
+    /// # Errors
+    /// The record of the move cannot be kept.
+    fn keep(&self, record: &Record) -> Result<(), String>;
+
+    /// How long changes of the source have been waiting: for whoever looks.
+    fn lags(&self, id: u64, lag: Duration);
+
+    /// Whether an operator has cancelled it.
+    fn is_cancelled(&self, id: u64) -> bool;
+
+    /// Whether another process goes on with it.
+    fn is_stopped(&self) -> bool;
+
+    /// Has statements for the partition wait, those that do not go on with a transaction; answers when
+    /// all that began before are over.
+    ///
+    /// # Errors
+    /// They are not over in time. They may be held all the same, until [`World::release`].
+    fn hold(&self, record: &Record, within: Duration) -> impl Future<Output = Result<(), String>>;
+
+    /// Lets them go on.
+    fn release(&self, record: &Record) -> impl Future<Output = ()>;
+
+    /// Changes the map: the partition is at the target from now on, also after a start.
+    ///
+    /// # Errors
+    /// The map cannot be changed, and is as it was.
+    fn put_in_force(&self, record: &Record) -> impl Future<Output = Result<(), String>>;
+
+    /// Seconds since 1970.
+    fn now_s(&self) -> u64;
+
+    /// Tells an operator.
+    fn note(&self, words: &str);
+}
+
+/// Why a move does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Trouble that may be over soon.
+    Again(String),
+    /// Trouble that makes what was copied useless: it is copied anew.
+    Anew(String),
+    /// Trouble that makes the move impossible.
+    Over(String),
+    /// An operator has said so.
+    Cancelled,
+    /// Another process goes on with it.
+    Stopped,
+}
+
+impl Trouble {
+    fn words(self) -> String {
+        match self {
+            Self::Again(words) | Self::Anew(words) | Self::Over(words) => words,
+            Self::Cancelled => "it is cancelled".to_owned(),
+            Self::Stopped => "another process goes on with it".to_owned(),
+        }
+    }
+}
+
+impl From<Failed> for Trouble {
+    fn from(failed: Failed) -> Self {
+        Self::Again(failed.to_string())
+    }
+}
+
+/// Brings a move to its end, whatever is lost and comes back meanwhile.
+pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
+    while !record.state.is_over() && !world.is_stopped() {
+        let went = match record.ending {
+            Some(ending) => undo(rt, world, &mut record, ending).await,
+            None => work::go_on(rt, world, &mut record).await,
+        };
+        let Err(trouble) = went else {
+            continue;
+        };
+        let words = match trouble {
+            Trouble::Again(words) => words,
+            Trouble::Anew(words) => {
+                record.begin_anew();
+                if record.copies > COPIES_MAX {
+                    record.ending = Some(State::Failed);
+                }
+                words
+            }
+            Trouble::Over(words) => {
+                record.ending = Some(State::Failed);
+                words
+            }
+            Trouble::Stopped => return,
+            Trouble::Cancelled => {
+                record.ending = Some(State::Cancelled);
+                String::new()
+            }
+        };
+        if !words.is_empty() && record.last_error != words {
+            world.note(&format!("{}: {words}", record.shown()));
+        }
+        record.last_error = words;
+        keep(world, &mut record);
+        if record.ending.is_none() || !record.last_error.is_empty() {
+            rt.sleep(AGAIN).await;
+        }
+    }
+}
+
+/// Removes what a move has made at its target.
+async fn undo<W: World>(
+    rt: &Rt,
+    world: &W,
+    record: &mut Record,
+    ending: State,
+) -> Result<(), Trouble> {
+    // Behind the cut the rows are there, and nowhere else.
+    if record.made && record.fence.is_none() {
+        let place = world.writer(record.to).await.map_err(Trouble::Again)?;
+        let mut line = open(rt, &place).await?;
+        let name = table::quoted(&record.database, &record.physical);
+        line.ask(&format!("DROP TABLE IF EXISTS {name}")).await?;
+        record.made = false;
+    }
+    record.state = ending;
+    keep(world, record);
+    world.note(&format!("{}: {}", record.shown(), ending.name()));
+    Ok(())
+}
+
+/// Looks whether a move can be begun.
+///
+/// # Errors
+/// All that is missing.
+pub async fn look<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<(), String> {
+    let here = world.writer(record.from).await?;
+    let there = world.writer(record.to).await?;
+    let looks = async {
+        let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
+        check::check(record, (&mut source, &mut target), (&here, &there)).await?;
+        source::table(&mut source, &record.database, &record.physical).await?;
+        match source::is_there(&mut target, &record.database, &record.physical).await? {
+            false => Ok(()),
+            true => Err(Trouble::Over(format!(
+                "the target has a table {}.{} already",
+                record.database, record.physical
+            ))),
+        }
+    };
+    looks.await.map_err(|trouble: Trouble| trouble.words())
+}
+
+/// The schema in which the source has the table, where the map does not say.
+///
+/// # Errors
+/// There is none, or there are several.
+pub async fn schema_of<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<String, String> {
+    let here = world.writer(record.from).await?;
+    let words = |failed: Failed| failed.to_string();
+    let mut line = open(rt, &here).await.map_err(words)?;
+    let sql = format!(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = {}",
+        table::string(&record.physical)
+    );
+    let rows = line.ask(&sql).await.map_err(words)?;
+    let found: Vec<String> = rows.iter().map(|row| source::text(row, 0)).collect();
+    match found.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(format!("the source has no table {}", record.physical)),
+        several => Err(format!(
+            "the source has a table {} in {}, and the map does not say which is meant: set physical_schema of the partition",
+            record.physical,
+            several.join(" and ")
+        )),
+    }
+}
+
+/// Drops the table that a move has left behind under another name.
+///
+/// # Errors
+/// The table is not dropped.
+pub async fn drop_old<W: World>(rt: &Rt, world: &W, record: &mut Record) -> Result<(), String> {
+    let Some(old) = record.fence.clone() else {
+        return Err(format!("{} has left no table", record.shown()));
+    };
+    let place = world.writer(record.from).await?;
+    let words = |failed: Failed| failed.to_string();
+    let mut line = open(rt, &place).await.map_err(words)?;
+    let name = table::quoted(&record.database, &old);
+    line.ask(&format!("DROP TABLE IF EXISTS {name}"))
+        .await
+        .map_err(words)?;
+    record.fence = None;
+    record.changed_at = world.now_s();
+    world.keep(record)
+}
+
+pub(crate) fn keep<W: World>(world: &W, record: &mut Record) {
+    record.changed_at = world.now_s();
+    if let Err(words) = world.keep(record) {
+        world.note(&format!("{} is not kept: {words}", record.shown()));
+    }
+}
+
+/// A connection on which texts come as they are, and times in UTC.
+pub(crate) async fn open(rt: &Rt, place: &Place) -> Result<Line, Failed> {
+    let mut line = Line::open(rt, &place.host, place.port, &place.who).await?;
+    for sql in [
+        "SET NAMES utf8mb4",
+        "SET character_set_results = NULL, time_zone = '+00:00', foreign_key_checks = 0, \
+         sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    ] {
+        line.ask(sql).await?;
+    }
+    Ok(line)
+}

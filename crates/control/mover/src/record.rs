@@ -1,0 +1,181 @@
+//! The record of a move, which survives the process.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a move is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Rows go to the target.
+    Copying,
+    /// Changes that were made meanwhile follow the rows.
+    CatchingUp,
+    /// Both sides are compared.
+    Verifying,
+    /// The partition is about to be elsewhere.
+    CuttingOver,
+    /// The partition is elsewhere.
+    Done,
+    /// An operator has ended it, and nothing is left at the target.
+    Cancelled,
+    /// The move could not be done, and nothing is left at the target.
+    Failed,
+}
+
+impl State {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::CatchingUp => "catching_up",
+            Self::Verifying => "verifying",
+            Self::CuttingOver => "cutting_over",
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether nothing more comes of it.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled | Self::Failed)
+    }
+}
+
+/// A move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number.
+    pub id: u64,
+    /// The table's schema in the map, or empty.
+    pub schema: String,
+    /// The table, as applications know it.
+    pub table: String,
+    /// The partition.
+    pub partition: String,
+    /// Hostgroup that has it.
+    pub from: u32,
+    /// Hostgroup that gets it.
+    pub to: u32,
+    /// Schema of its table on both servers.
+    pub database: String,
+    /// Its table there.
+    pub physical: String,
+    /// How far it is.
+    pub state: State,
+    /// State that the move ends in, once nothing is left of it.
+    pub ending: Option<State>,
+    /// The table at the target is ours, or about to be made.
+    pub made: bool,
+    /// The definition of the table when it began.
+    pub definition: String,
+    /// All changes after this place of the source's log may be missing at the target.
+    pub position: Option<String>,
+    /// Rows up to this key were copied: values as SQL has them.
+    pub copied_to: Option<Vec<String>>,
+    /// All were.
+    pub copied: bool,
+    /// How often rows were copied from the first one on.
+    pub copies: u64,
+    /// The name that the old table gets, once it is about to.
+    pub fence: Option<String>,
+    /// Rows that were copied.
+    pub rows_copied: u64,
+    /// Rows that were read again since somebody had changed them.
+    pub rows_applied: u64,
+    /// How often it could not be cut over in time.
+    pub tries: u64,
+    /// Words of what went wrong last; empty once it goes on.
+    pub last_error: String,
+    /// Unix seconds of its beginning.
+    pub started_at: u64,
+    /// Unix seconds of what is told here.
+    pub changed_at: u64,
+}
+
+/// Servers allow names of 64 characters; so many are the table's in a new name of it.
+const NAME_KEPT: usize = 44;
+
+impl Record {
+    /// A move that has not begun. `at`: unix seconds.
+    #[must_use]
+    pub fn new(id: u64, (schema, table, partition): (&str, &str, &str), at: u64) -> Self {
+        Self {
+            id,
+            schema: schema.into(),
+            table: table.into(),
+            partition: partition.into(),
+            from: 0,
+            to: 0,
+            database: String::new(),
+            physical: String::new(),
+            state: State::Copying,
+            ending: None,
+            made: false,
+            definition: String::new(),
+            position: None,
+            copied_to: None,
+            copied: false,
+            copies: 0,
+            fence: None,
+            rows_copied: 0,
+            rows_applied: 0,
+            tries: 0,
+            last_error: String::new(),
+            started_at: at,
+            changed_at: at,
+        }
+    }
+
+    /// The table as the map shows it.
+    #[must_use]
+    pub fn table_shown(&self) -> String {
+        match self.schema.as_str() {
+            "" => self.table.clone(),
+            schema => format!("{schema}.{}", self.table),
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        format!(
+            "move {} of {}.{} from hostgroup {} to {}",
+            self.id,
+            self.table_shown(),
+            self.partition,
+            self.from,
+            self.to
+        )
+    }
+
+    /// The name of the old table after the cut.
+    pub(crate) fn old_name(&self) -> String {
+        let kept: String = self.physical.chars().take(NAME_KEPT).collect();
+        format!("{kept}_old_{}", self.started_at)
+    }
+
+    /// Nothing of what was copied counts.
+    pub(crate) fn begin_anew(&mut self) {
+        self.state = State::Copying;
+        (self.position, self.copied_to, self.copied) = (None, None, false);
+        self.rows_copied = 0;
+        self.copies += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_name_is_one_that_servers_allow() {
+        let mut record = Record::new(7, ("", "t", "p"), 1_800_000_000);
+        record.physical = "ü".repeat(64);
+        let name = record.old_name();
+        assert!(name.ends_with("_old_1800000000"), "{name}");
+        assert!(name.chars().count() <= 64, "{name}");
+    }
+}

@@ -1,0 +1,466 @@
+//! Copying, catching up, comparing. Each chunk is read by itself: whatever changes meanwhile is told
+//! by the log, and read again.
+
+use crate::check::{check, is_mariadb};
+use crate::cut;
+use crate::feed::Feed;
+use crate::record::{Record, State};
+use crate::source::{self, is_there, one, text};
+use crate::table::{Cells, Key, Table, quoted};
+use crate::{Place, Trouble, World, keep, open};
+use binlog::Watch;
+use line::{Failed, Line};
+use reader::{Server, follow_table};
+use rt::{Either, Instant, Rt};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// Rows that are read again at once.
+const AGAIN_AT_ONCE: usize = 500;
+/// A statement that writes rows has about so many bytes.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// Time between two times that what has become of a move is kept.
+const KEPT: Duration = Duration::from_secs(1);
+/// With nothing to do, it is looked so often.
+const LOOK: Duration = Duration::from_millis(100);
+/// The log may take so long to come to where the server is.
+const COMES_WITHIN: Duration = Duration::from_secs(60);
+/// ER_MASTER_FATAL_ERROR_READING_BINLOG: what is asked for is not in the log any more.
+const LOG_IS_GONE: &str = "1236";
+
+/// A place of the source's log, by both of its names.
+pub(crate) struct Mark {
+    pub(crate) place: binlog::Place,
+    gtids: String,
+}
+
+/// A move at work.
+pub(crate) struct Work<'w, W> {
+    pub(crate) rt: &'w Rt,
+    pub(crate) world: &'w W,
+    pub(crate) record: &'w mut Record,
+    pub(crate) table: &'w Table,
+    pub(crate) feed: &'w Feed,
+    pub(crate) source: Line,
+    pub(crate) target: Line,
+    /// Where the source is.
+    pub(crate) place: Place,
+    kept_at: Instant,
+    /// Both were even the last time.
+    even_at: Cell<Instant>,
+}
+
+/// Goes on with a move from where it is to its end.
+pub(crate) async fn go_on<W: World>(
+    rt: &Rt,
+    world: &W,
+    record: &mut Record,
+) -> Result<(), Trouble> {
+    if record.fence.is_some() {
+        return cut::settle(rt, world, record).await;
+    }
+    if world.is_cancelled(record.id) {
+        return Err(Trouble::Cancelled);
+    }
+    let here = world.writer(record.from).await.map_err(Trouble::Again)?;
+    let there = world.writer(record.to).await.map_err(Trouble::Again)?;
+    let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
+    check(record, (&mut source, &mut target), (&here, &there)).await?;
+    let table = source::table(&mut source, &record.database, &record.physical).await?;
+    prepare(world, record, &table, (&mut source, &mut target)).await?;
+    let Some(from) = record.position.clone() else {
+        return Err(Trouble::Again("nobody knows where its log is".to_owned()));
+    };
+    let unsigned = table.columns.iter().map(|column| column.unsigned);
+    let watch = Watch::new(
+        record.database.as_bytes(),
+        record.physical.as_bytes(),
+        unsigned.collect(),
+    );
+    let server = Server {
+        host: here.host.clone(),
+        port: here.port,
+        who: here.who.clone(),
+        may_be_mariadb: true,
+    };
+    let feed = Feed::default();
+    let tell = |changed| feed.hear(&table, changed);
+    let follows = follow_table(rt, &server, &from, watch, || feed.has_room(), tell);
+    let works = Work {
+        rt,
+        world,
+        record,
+        table: &table,
+        feed: &feed,
+        source,
+        target,
+        place: here,
+        kept_at: rt.now(),
+        even_at: Cell::new(rt.now()),
+    };
+    match rt::select(std::pin::pin!(follows), std::pin::pin!(works.complete())).await {
+        Either::Left(why) if why.contains(LOG_IS_GONE) => Err(Trouble::Anew(format!(
+            "what has changed is not in the source's log any more, and rows are copied anew: {why}"
+        ))),
+        Either::Left(why) => Err(Trouble::Again(format!("the source's log: {why}"))),
+        Either::Right(ended) => ended,
+    }
+}
+
+/// Makes the table at the target, once, and notes where the source's log is.
+async fn prepare<W: World>(
+    world: &W,
+    record: &mut Record,
+    table: &Table,
+    (source, target): (&mut Line, &mut Line),
+) -> Result<(), Trouble> {
+    let (schema, name) = (record.database.clone(), record.physical.clone());
+    let definition = source::definition(source, &schema, &name).await?;
+    if !record.made {
+        if is_there(target, &schema, &name).await? {
+            return Err(Trouble::Over(format!(
+                "the target has a table {schema}.{name} already"
+            )));
+        }
+        record.definition.clone_from(&definition);
+        record.made = true;
+        keep(world, record);
+    }
+    if record.definition != definition {
+        return Err(Trouble::Over(format!(
+            "the definition of {schema}.{name} has changed meanwhile"
+        )));
+    }
+    if !is_there(target, &schema, &name).await? {
+        let of_schema = crate::table::name(&schema);
+        target
+            .ask(&format!("CREATE DATABASE IF NOT EXISTS {of_schema}"))
+            .await?;
+        target.ask(&format!("USE {of_schema}")).await?;
+        target.ask(&definition).await?;
+        record.begin_anew();
+    }
+    // Servers differ in what they make of a text.
+    if source::table(target, &schema, &name).await? != *table {
+        return Err(Trouble::Over(format!(
+            "the target makes another table of the definition of {schema}.{name}"
+        )));
+    }
+    if record.position.is_none() {
+        // Of changes of rows that were copied before, nobody would hear any more.
+        let of_it = quoted(&schema, &name);
+        target.ask(&format!("TRUNCATE TABLE {of_it}")).await?;
+        record.position = Some(executed(source).await?);
+        keep(world, record);
+    }
+    Ok(())
+}
+
+/// All that a server has executed, in its own words.
+async fn executed(line: &mut Line) -> Result<String, Trouble> {
+    let sql = match is_mariadb(line) {
+        true => "SELECT @@GLOBAL.gtid_binlog_pos",
+        false => "SELECT REPLACE(@@GLOBAL.gtid_executed, '\\n', '')",
+    };
+    one(line, sql).await
+}
+
+/// Where a server's log is now.
+pub(crate) async fn mark(line: &mut Line) -> Result<Mark, Trouble> {
+    let gtids = executed(line).await?;
+    let sql = match is_mariadb(line) {
+        true => "SHOW MASTER STATUS",
+        false => "SHOW BINARY LOG STATUS",
+    };
+    let rows = line.ask(sql).await?;
+    let row = rows.first();
+    let file = row.map(|row| text(row, 0)).unwrap_or_default();
+    let end = row.and_then(|row| text(row, 1).parse().ok());
+    let end = end.ok_or_else(|| Trouble::Again("the source says no place of its log".into()))?;
+    Ok(Mark {
+        place: binlog::Place::new(&file, end),
+        gtids,
+    })
+}
+
+impl<W: World> Work<'_, W> {
+    async fn complete(mut self) -> Result<(), Trouble> {
+        self.record.last_error.clear();
+        self.copy().await?;
+        loop {
+            self.enter(State::CatchingUp);
+            self.be_even().await?;
+            self.enter(State::Verifying);
+            self.verify().await?;
+            self.enter(State::CatchingUp);
+            if self.cut_over().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tries until it is cut over; whether it is. After many tries it is compared again.
+    async fn cut_over(&mut self) -> Result<bool, Trouble> {
+        const TRIES: u32 = 20;
+        for tries in 1..=TRIES {
+            self.be_even().await?;
+            match cut::cut(self).await {
+                Ok(()) => return Ok(true),
+                Err(Trouble::Again(words)) => {
+                    self.record.tries += 1;
+                    self.record.last_error = words;
+                    self.enter(State::CatchingUp);
+                }
+                Err(other) => return Err(other),
+            }
+            let until = self.rt.now() + Duration::from_millis(250) * tries;
+            while self.rt.now() < until {
+                self.be_even().await?;
+                self.rt.sleep(LOOK).await;
+            }
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn enter(&mut self, state: State) {
+        self.record.state = state;
+        self.keep();
+    }
+
+    pub(crate) fn keep(&mut self) {
+        self.kept_at = self.rt.now();
+        keep(self.world, self.record);
+    }
+
+    fn is_wanted(&self) -> Result<(), Trouble> {
+        match (
+            self.world.is_cancelled(self.record.id),
+            self.world.is_stopped(),
+        ) {
+            (_, true) => Err(Trouble::Stopped),
+            (true, false) => Err(Trouble::Cancelled),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// Between two steps: whether it shall go on, and what is told.
+    async fn between(&mut self) -> Result<(), Trouble> {
+        self.is_wanted()?;
+        if let Some(words) = self.feed.broken.take() {
+            return Err(Trouble::Over(words));
+        }
+        if self.feed.said.take() {
+            self.was_said().await?;
+        }
+        if self.feed.is_even() {
+            self.even_at.set(self.rt.now());
+        }
+        let lag = self.rt.now() - self.even_at.get();
+        self.world.lags(self.record.id, lag);
+        if self.rt.now() >= self.kept_at + KEPT {
+            self.keep();
+        }
+        Ok(())
+    }
+
+    /// A statement has named the table, or may have.
+    async fn was_said(&mut self) -> Result<(), Trouble> {
+        let (schema, name) = (&self.record.database, &self.record.physical);
+        let definition = source::definition(&mut self.source, schema, name).await?;
+        if definition != self.record.definition {
+            return Err(Trouble::Over(format!(
+                "the definition of {schema}.{name} has changed meanwhile"
+            )));
+        }
+        Err(Trouble::Anew(format!(
+            "a statement of the source's log may have changed all of {schema}.{name}, and rows are copied anew"
+        )))
+    }
+
+    async fn copy(&mut self) -> Result<(), Trouble> {
+        while !self.record.copied {
+            let began = self.rt.now();
+            self.between().await?;
+            self.apply_some().await?;
+            let pace = self.world.pace();
+            let sql = self
+                .table
+                .chunk(self.record.copied_to.as_ref(), pace.rows_at_once);
+            let rows = self.source.ask(&sql).await?;
+            write(&mut self.target, self.table, &rows).await?;
+            let count = rows.len() as u64;
+            self.record.rows_copied += count;
+            match rows.last().filter(|_| count == pace.rows_at_once) {
+                Some(last) => {
+                    self.record.copied_to = Some(self.table.key_of(last).map_err(Trouble::Over)?);
+                }
+                None => self.record.copied = true,
+            }
+            if let Some(nanos) = (count * 1_000_000_000).checked_div(pace.rows_per_second) {
+                self.wait_until(began + Duration::from_nanos(nanos)).await?;
+            }
+        }
+        self.keep();
+        Ok(())
+    }
+
+    /// Waits, and does meanwhile what comes.
+    async fn wait_until(&mut self, until: Instant) -> Result<(), Trouble> {
+        while self.rt.now() < until {
+            self.between().await?;
+            let left = until - self.rt.now();
+            self.rt.sleep(left.min(LOOK)).await;
+        }
+        Ok(())
+    }
+
+    /// Reads some of what has changed again.
+    async fn apply_some(&mut self) -> Result<(), Trouble> {
+        let keys = self.feed.take(AGAIN_AT_ONCE);
+        let applied = self.apply(&keys).await;
+        if applied.is_err() {
+            self.feed.give_back(keys);
+        }
+        applied
+    }
+
+    async fn apply(&mut self, keys: &[Key]) -> Result<(), Trouble> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.record.rows_applied += keys.len() as u64;
+        apply(&mut self.source, &mut self.target, self.table, keys).await
+    }
+
+    /// Until the target has all that the source has now; what changes meanwhile waits.
+    pub(crate) async fn be_even(&mut self) -> Result<(), Trouble> {
+        let mark = mark(&mut self.source).await?;
+        while !self.feed.is_past(&mark.place) {
+            self.between().await?;
+            match self.feed.is_even() {
+                true => self.listen(LOOK).await,
+                false => self.apply_some().await?,
+            }
+        }
+        let keys = self.feed.take(usize::MAX);
+        for (at, some) in keys.chunks(AGAIN_AT_ONCE).enumerate() {
+            let applied = match self.between().await {
+                Ok(()) => self.apply(some).await,
+                Err(trouble) => Err(trouble),
+            };
+            if applied.is_err() {
+                self.feed.give_back(keys[at * AGAIN_AT_ONCE..].to_vec());
+                return applied;
+            }
+        }
+        self.record.position = Some(mark.gtids);
+        self.even_at.set(self.rt.now());
+        Ok(())
+    }
+
+    /// Until something is told.
+    async fn listen(&self, within: Duration) {
+        let _late = self.rt.timeout(within, self.feed.bell.heard()).await;
+    }
+
+    /// Waits until all before this place was told.
+    pub(crate) async fn come_to(&self, mark: &Mark, within: Duration) -> Result<(), Trouble> {
+        let until = self.rt.now() + within;
+        while !self.feed.is_past(&mark.place) {
+            if self.rt.now() >= until {
+                return Err(Trouble::Again("its log does not come in time".to_owned()));
+            }
+            self.listen(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Compares all rows with a snapshot of the source. What changes meanwhile waits.
+    async fn verify(&mut self) -> Result<(), Trouble> {
+        let mut snapshot = open(self.rt, &self.place).await?;
+        // A MySQL wants one for queries in others, though all names have their own.
+        let uses = format!("USE {}", crate::table::name(&self.record.database));
+        snapshot.ask(&uses).await?;
+        self.target.ask(&uses).await?;
+        snapshot
+            .ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            .await?;
+        // All that the snapshot has is before this.
+        let mark = mark(&mut self.source).await?;
+        self.come_to(&mark, COMES_WITHIN).await?;
+        // Some of it is perhaps not in the snapshot: that is read again afterwards.
+        for keys in self.feed.all().chunks(AGAIN_AT_ONCE) {
+            apply(&mut snapshot, &mut self.target, self.table, keys).await?;
+        }
+        let mut after: Option<Key> = None;
+        loop {
+            self.is_wanted()?;
+            let rows_at_once = self.world.pace().rows_at_once;
+            let end = self.table.end_of_chunk(after.as_ref(), rows_at_once);
+            let end = snapshot.ask(&end).await?;
+            let upto = end.first().map(|row| self.table.key_of(row));
+            let upto = upto.transpose().map_err(Trouble::Over)?;
+            let sql = self.table.checksum(after.as_ref(), upto.as_ref());
+            let (here, there) = (snapshot.ask(&sql).await?, self.target.ask(&sql).await?);
+            if here != there {
+                return Err(differs(after.as_ref(), (&here, &there)));
+            }
+            if upto.is_none() {
+                return Ok(());
+            }
+            after = upto;
+        }
+    }
+}
+
+fn differs(after: Option<&Key>, (here, there): (&[Cells], &[Cells])) -> Trouble {
+    let count = |rows: &[Cells]| rows.first().map(|row| text(row, 0)).unwrap_or_default();
+    Trouble::Anew(format!(
+        "rows behind the key ({}) differ, {} at the source and {} at the target; they are copied anew",
+        after.map(|key| key.join(", ")).unwrap_or_default(),
+        count(here),
+        count(there)
+    ))
+}
+
+/// Brings the rows of these keys to the target as they are on a line of the source; those that are gone
+/// go there, too.
+pub(crate) async fn apply(
+    source: &mut Line,
+    target: &mut Line,
+    table: &Table,
+    keys: &[Key],
+) -> Result<(), Trouble> {
+    let rows = source.ask(&table.with_keys(keys)).await?;
+    target.ask("START TRANSACTION").await?;
+    target.ask(&table.delete(keys)).await?;
+    write(target, table, &rows).await?;
+    target.ask("COMMIT").await?;
+    Ok(())
+}
+
+/// Writes rows, in statements that are not too long.
+async fn write(target: &mut Line, table: &Table, rows: &[Cells]) -> Result<(), Trouble> {
+    let head = table.replace();
+    let mut sql = head.clone();
+    for row in rows {
+        let values = table.values(row).map_err(Trouble::Over)?;
+        if sql.len() > head.len() {
+            if sql.len() + values.len() > WRITTEN_AT_ONCE {
+                said(target.ask(&sql).await)?;
+                sql.truncate(head.len());
+            } else {
+                sql.push_str(", ");
+            }
+        }
+        sql.push_str(&values);
+    }
+    if sql.len() > head.len() {
+        said(target.ask(&sql).await)?;
+    }
+    Ok(())
+}
+
+fn said<T>(answer: Result<T, Failed>) -> Result<T, Trouble> {
+    answer.map_err(|failed| Trouble::Again(format!("the target: {failed}")))
+}
