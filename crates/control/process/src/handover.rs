@@ -1,0 +1,379 @@
+//! An upgrade: a newer process takes over from the one that serves, over a socket in the data
+//! directory. Listeners go first, sessions follow when they are idle.
+//!
+//! docs/features/upgrade.md
+
+use crate::folder::{self, Owned};
+use bridge::{MOVED_FORMAT, Moved, Take};
+use rt::{Address, Driver};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, Permissions};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Name of the socket in the data directory.
+const SOCKET: &str = "millrace_upgrade.sock";
+/// Time that the process that takes over has until it serves.
+const SERVES_WITHIN: Duration = Duration::from_secs(10);
+/// Time for each step before.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// Time in which all of a process that serves have begun to listen.
+const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of a word at most: a session may have as many statements, as JSON.
+const WORD_MAX: usize = 64 << 20;
+
+/// Word that one of the two processes says to the other. Each comes with one descriptor or none.
+#[derive(Debug, Serialize, Deserialize)]
+enum Word {
+    /// Of the newer one: who it is, and which format of sessions it understands.
+    TakesOver { version: String, sessions: u32 },
+    /// Of the older one: how it talks to the kernel, and whether sessions will follow.
+    Welcome { driver: String, sessions: bool },
+    /// With the lock of the data directory.
+    Lock,
+    /// With a listener.
+    Listener { at: String },
+    /// Nothing more until the newer one serves.
+    All,
+    /// Clients are served by the newer one.
+    Serves,
+    /// With the connection of a client.
+    Session {
+        number: u32,
+        facts: String,
+        rest: Vec<u8>,
+    },
+    /// Why it cannot be.
+    Refused { why: String },
+}
+
+/// Everything that the older process has left.
+pub struct Heritage {
+    /// The data directory.
+    pub owned: Owned,
+    /// How listeners were opened for the kernel.
+    pub driver: Driver,
+    listeners: Vec<(Address, OwnedFd)>,
+    stream: UnixStream,
+}
+
+/// Actions of the older process for the newer one.
+pub(crate) struct Leaves {
+    /// Has what is in force kept, and accepts no change; or (`false`) does so again.
+    pub(crate) begins: Box<dyn Fn(bool) -> Result<(), String> + Send>,
+    /// The newer one serves: where sessions go that it takes, if it takes any.
+    pub(crate) left: Box<dyn Fn(Successor) + Send>,
+    /// Hears what an operator should read.
+    pub(crate) note: Box<dyn Fn(&str) + Send>,
+}
+
+/// The process that has taken over, as the one that leaves reaches it.
+pub struct Successor {
+    to: Sender<Option<Moved>>,
+    takes_sessions: bool,
+}
+
+impl Successor {
+    /// Takes sessions; none if it understands none of ours.
+    pub fn take(&self) -> Option<Take> {
+        let to = self.to.clone();
+        let take = move |moved| {
+            to.send(Some(moved)).map_err(|unsent| match unsent.0 {
+                Some(moved) => moved,
+                None => unreachable!("a session was sent"),
+            })
+        };
+        self.takes_sessions.then(|| Arc::new(take) as Take)
+    }
+
+    /// Nothing more is sent: the thread of [`offer`] ends behind the last.
+    pub fn is_all(&self) {
+        drop(self.to.send(None));
+    }
+}
+
+/// Waits for a process that takes over, on a thread of its own, which ends when one has.
+///
+/// # Errors
+/// There can be no socket in the data directory, or no thread.
+pub(crate) fn offer(
+    datadir: &Path,
+    owned: &Owned,
+    driver: Driver,
+    leaves: Leaves,
+) -> io::Result<JoinHandle<()>> {
+    let path = datadir.join(SOCKET);
+    // The directory is ours: whoever made it is gone.
+    let _none = fs::remove_file(&path);
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    let lock = owned.duplicate()?;
+    thread::Builder::new()
+        .name("upgrade".into())
+        .spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { continue };
+                match leave(&stream, &lock, driver, &leaves) {
+                    Ok(None) => {}
+                    Ok(Some(sessions)) => {
+                        drop(listener);
+                        return send_all(&stream, &sessions, &leaves);
+                    }
+                    Err(words) => {
+                        drop(say(&stream, &Word::Refused { why: words.clone() }, None));
+                        (leaves.note)(&format!("nobody has taken over: {words}"));
+                        drop((leaves.begins)(false));
+                    }
+                }
+            }
+        })
+}
+
+/// Leaves all to who asks. Sessions that are to follow; none if nobody asked.
+fn leave(
+    stream: &UnixStream,
+    lock: &OwnedFd,
+    driver: Driver,
+    leaves: &Leaves,
+) -> Result<Option<Receiver<Option<Moved>>>, String> {
+    within(stream, ANSWERS_WITHIN)?;
+    let (version, takes_sessions) = match hear(stream) {
+        Ok((Word::TakesOver { version, sessions }, _)) => (version, sessions == MOVED_FORMAT),
+        Ok(_) => return Err("it does not say what it wants".to_owned()),
+        // A look whether somebody is here.
+        Err(_) => return Ok(None),
+    };
+    (leaves.note)(&format!("version {version} takes over"));
+    (leaves.begins)(true)?;
+    let welcome = Word::Welcome {
+        driver: driver.to_string(),
+        sessions: takes_sessions,
+    };
+    say(stream, &welcome, None)?;
+    say(stream, &Word::Lock, Some(lock.as_fd()))?;
+    let listeners = rt::listeners().map_err(|error| error.to_string())?;
+    for (at, fd) in &listeners {
+        let at = at.to_string();
+        say(stream, &Word::Listener { at }, Some(fd.as_fd()))?;
+    }
+    drop(listeners);
+    say(stream, &Word::All, None)?;
+    within(stream, SERVES_WITHIN)?;
+    match hear(stream) {
+        Ok((Word::Serves, _)) => {}
+        Ok((Word::Refused { why }, _)) => return Err(why),
+        _ => {
+            let seconds = SERVES_WITHIN.as_secs();
+            return Err(format!(
+                "it has not served within {seconds} seconds, or has ended"
+            ));
+        }
+    }
+    rt::leave_listeners();
+    let (take, sessions) = mpsc::channel();
+    (leaves.left)(Successor {
+        to: take,
+        takes_sessions,
+    });
+    Ok(Some(sessions))
+}
+
+/// Sends sessions as they come, until nobody has any more.
+fn send_all(stream: &UnixStream, sessions: &Receiver<Option<Moved>>, leaves: &Leaves) {
+    while let Ok(Some(moved)) = sessions.recv() {
+        let word = Word::Session {
+            number: moved.session,
+            facts: moved.facts,
+            rest: moved.rest,
+        };
+        if let Err(words) = say(stream, &word, Some(moved.socket.as_fd())) {
+            (leaves.note)(&format!(
+                "session {} ends, since the process that has taken over does not take it: {words}",
+                moved.session
+            ));
+        }
+    }
+}
+
+/// Looks whether a process serves with this data directory that can be taken over from.
+///
+/// # Errors
+/// There is none.
+pub fn look_for(datadir: &Path) -> Result<UnixStream, String> {
+    let path = datadir.join(SOCKET);
+    UnixStream::connect(&path).map_err(|error| {
+        format!(
+            "no Millrace can be taken over from: {}: {error}; without --take-over this one starts by itself",
+            path.display()
+        )
+    })
+}
+
+/// Takes over from the process that serves with this data directory.
+///
+/// # Errors
+/// There is none, or it does not let us.
+pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
+    let stream = look_for(datadir)?;
+    within(&stream, ANSWERS_WITHIN)?;
+    let version = version.to_owned();
+    let sessions = MOVED_FORMAT;
+    say(&stream, &Word::TakesOver { version, sessions }, None)?;
+    let (mut lock, mut listeners, mut driver) = (None, Vec::new(), Driver::Auto);
+    loop {
+        match hear(&stream)? {
+            (Word::Welcome { driver: of, .. }, _) => {
+                driver = of.parse().map_err(|_| format!("it has the driver {of}"))?;
+            }
+            (Word::Lock, fd) => lock = fd,
+            (Word::Listener { at }, Some(fd)) => {
+                let address = at.parse().map_err(|_| format!("it listens at {at}"))?;
+                listeners.push((address, fd));
+            }
+            (Word::All, _) => break,
+            (Word::Refused { why }, _) => return Err(why),
+            _ => return Err("it says what makes no sense".to_owned()),
+        }
+    }
+    let lock = lock.ok_or("it does not leave its data directory")?;
+    Ok(Heritage {
+        owned: folder::inherit(lock)?,
+        driver,
+        listeners,
+        stream,
+    })
+}
+
+impl Heritage {
+    /// Has the listeners of the older process used here.
+    pub fn listen(&mut self) {
+        rt::inherit(std::mem::take(&mut self.listeners));
+    }
+
+    /// Tells the older process that this one cannot go on.
+    pub fn refuse(&self, why: &str) {
+        let why = why.to_owned();
+        // It finds out anyway.
+        drop(say(&self.stream, &Word::Refused { why }, None));
+    }
+
+    /// Clients are served here: the older process accepts none any more, and its sessions come when
+    /// they can, on a thread of their own.
+    ///
+    /// # Errors
+    /// The older process is gone.
+    pub fn serves(self, settle: impl Fn(Moved) + Send + 'static) -> Result<Owned, String> {
+        let Self { owned, stream, .. } = self;
+        say(&stream, &Word::Serves, None)?;
+        stream
+            .set_read_timeout(None)
+            .map_err(|error| error.to_string())?;
+        let taking = thread::Builder::new().name("upgrade".into());
+        let closes = move || {
+            thread::sleep(LISTENS_WITHIN);
+            drop(rt::close_inherited());
+        };
+        let body = move || {
+            // What nobody listens at here keeps clients waiting for nothing.
+            drop(thread::Builder::new().spawn(closes));
+            while let Ok((word, fd)) = hear(&stream) {
+                if let (
+                    Word::Session {
+                        number,
+                        facts,
+                        rest,
+                    },
+                    Some(socket),
+                ) = (word, fd)
+                {
+                    settle(Moved {
+                        session: number,
+                        facts,
+                        rest,
+                        socket,
+                    });
+                }
+            }
+        };
+        let begun = taking.spawn(body).map_err(|error| error.to_string());
+        begun.map(|_| owned)
+    }
+}
+
+fn within(stream: &UnixStream, time: Duration) -> Result<(), String> {
+    stream
+        .set_read_timeout(Some(time))
+        .and_then(|()| stream.set_write_timeout(Some(ANSWERS_WITHIN)))
+        .map_err(|error| error.to_string())
+}
+
+fn say(mut stream: &UnixStream, word: &Word, fd: Option<BorrowedFd<'_>>) -> Result<(), String> {
+    let said = |error: io::Error| error.to_string();
+    let words = serde_json::to_vec(word).map_err(|error| error.to_string())?;
+    let len = u32::try_from(words.len()).map_err(|error| error.to_string())?;
+    let fds: Vec<_> = fd.into_iter().collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        beside.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    let len = len.to_be_bytes();
+    let sent = rustix::net::sendmsg(
+        stream,
+        &[IoSlice::new(&len)],
+        &mut beside,
+        SendFlags::NOSIGNAL,
+    );
+    let sent = sent.map_err(|error| said(error.into()))?;
+    // A descriptor goes with the first byte.
+    stream.write_all(&len[sent..]).map_err(said)?;
+    stream.write_all(&words).map_err(said)
+}
+
+fn hear(mut stream: &UnixStream) -> Result<(Word, Option<OwnedFd>), String> {
+    let said = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it has ended".to_owned(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+        _ => error.to_string(),
+    };
+    let mut len = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let got = rustix::net::recvmsg(
+        stream,
+        &mut [IoSliceMut::new(&mut len)],
+        &mut beside,
+        RecvFlags::CMSG_CLOEXEC,
+    );
+    let got = got.map_err(|error| said(error.into()))?.bytes;
+    if got == 0 {
+        return Err("it has ended".to_owned());
+    }
+    let mut fd = None;
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            fd = fds.last();
+        }
+    }
+    stream.read_exact(&mut len[got..]).map_err(said)?;
+    let len = u32::from_be_bytes(len) as usize;
+    if len > WORD_MAX {
+        return Err("it says what makes no sense".to_owned());
+    }
+    let mut words = vec![0; len];
+    stream.read_exact(&mut words).map_err(said)?;
+    let word = serde_json::from_slice(&words).map_err(|error| error.to_string())?;
+    Ok((word, fd))
+}
