@@ -1,108 +1,179 @@
 //! Lines for an operator: time, thread, words; to standard error, or to a file that can be
 //! reopened.
 //!
-//! A core must not wait for whoever reads them. A file takes a line at once; a pipe, a terminal or
-//! a socket may be full for as long as nobody reads: a thread of its own writes there, and what it
-//! has no room for is dropped and counted.
+//! A core must not wait for whoever takes them: a pipe may be full for as long as nobody reads, and
+//! a disk may hang. A thread of its own writes; what it has no room for is dropped and counted.
 
+use crate::scripts::Files;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Lines that wait for a reader at most.
+/// Lines that wait to be written at most.
 const WAITING_MAX: usize = 4096;
 
-/// Between two attempts to find room for a last letter.
+/// Between two attempts to find room for a letter that must not be lost.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// Lines that are kept for who wants to see the last.
+const RECENT_MAX: usize = 300;
+
+/// How long whoever wants to see them waits for who writes.
+const RECENT_WITHIN: Duration = Duration::from_millis(200);
+
+/// How long whoever has the log reopened waits for the lines before.
+const REOPENED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where lines go.
 #[derive(Clone)]
 pub struct Log {
+    /// Of a regular file.
     path: Option<PathBuf>,
-    to: To,
-}
-
-#[derive(Clone)]
-enum To {
-    File(Arc<Mutex<File>>),
-    Thread {
-        letters: SyncSender<Letter>,
-        lost: Arc<AtomicU64>,
-    },
+    letters: SyncSender<Letter>,
+    lost: Arc<AtomicU64>,
+    /// Those of scripts.
+    files: Option<Files>,
 }
 
 enum Letter {
     Line(String),
-    /// What was sent before is written when this is dropped.
-    Written(#[expect(dead_code, reason = "that it is dropped is the message")] Sender<()>),
+    /// From now on it is written there.
+    Reopened(File, Written),
+    Written(Written),
+    /// The last lines go there.
+    Recent(Sender<Vec<String>>),
 }
+
+/// Sender that is dropped when what was sent before is written.
+type Written = Sender<()>;
 
 impl Log {
     /// To standard error.
     pub fn stderr() -> io::Result<Self> {
-        Ok(Self {
-            path: None,
-            to: to(File::from(io::stderr().as_fd().try_clone_to_owned()?))?,
-        })
+        Self::to(File::from(io::stderr().as_fd().try_clone_to_owned()?), None)
     }
 
     /// To a file, which is appended to.
     pub fn file(path: &Path) -> io::Result<Self> {
+        Self::to(appended(path)?, Some(path))
+    }
+
+    fn to(file: File, path: Option<&Path>) -> io::Result<Self> {
+        let is_regular = file.metadata()?.is_file();
+        let why = if is_regular {
+            "the disk has not taken the log"
+        } else {
+            "nobody has read the log"
+        };
+        let path = path.filter(|_| is_regular).map(Path::to_owned);
+        Self::written_by(path, move |unread, lost| write(file, unread, lost, why))
+    }
+
+    fn written_by(
+        path: Option<PathBuf>,
+        write: impl FnOnce(&Receiver<Letter>, &AtomicU64) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (letters, unread) = sync_channel(WAITING_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let counted = lost.clone();
+        thread::Builder::new()
+            .name("log".into())
+            .spawn(move || write(&unread, &counted))?;
         Ok(Self {
-            path: Some(path.to_owned()),
-            to: to(appended(path)?)?,
+            path,
+            letters,
+            lost,
+            files: None,
         })
     }
 
-    /// After the file was moved away.
-    pub fn reopen(&self) -> io::Result<()> {
-        if let (Some(path), To::File(file)) = (&self.path, &self.to) {
-            *file.lock().unwrap_or_else(PoisonError::into_inner) = appended(path)?;
+    /// Scripts have their files in this folder from now on. Without a thread for them they have none.
+    #[must_use]
+    pub fn with_files_in(mut self, folder: &Path) -> Self {
+        let own = self.clone();
+        let files = Files::below(folder.join("script-logs"), move |words| own.line(words));
+        match files {
+            Ok(files) => self.files = Some(files),
+            Err(error) => self.line(&format!("scripts have no files for their logs: {error}")),
         }
-        Ok(())
+        self
+    }
+
+    /// After the file was moved away. When it returns, all that was said before is in the old one,
+    /// unless a disk is slow.
+    pub fn reopen(&self) -> io::Result<()> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let file = appended(path)?;
+        if self.send_within(REOPENED_WITHIN, |written| Letter::Reopened(file, written)) {
+            Ok(())
+        } else {
+            Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the disk has not taken the lines before",
+            ))
+        }
     }
 
     /// One line.
     pub fn line(&self, words: &str) {
         let thread = thread::current();
         let line = format!("{} [{}] {words}\n", now(), thread.name().unwrap_or("-"));
-        match &self.to {
-            // A full disk must not stop the traffic, and there is nobody else to tell.
-            To::File(file) => {
-                let _unwritable = file
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .write_all(line.as_bytes());
-            }
-            To::Thread { letters, lost } => {
-                if let Err(TrySendError::Full(_)) = letters.try_send(Letter::Line(line)) {
-                    lost.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+        if let Err(TrySendError::Full(_)) = self.letters.try_send(Letter::Line(line)) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// The last lines, oldest first; none while a disk hangs.
+    #[must_use]
+    pub fn recent(&self) -> Vec<String> {
+        let (tell, told) = channel();
+        if self.letters.try_send(Letter::Recent(tell)).is_err() {
+            return Vec::new();
+        }
+        told.recv_timeout(RECENT_WITHIN).unwrap_or_default()
     }
 
     /// Waits until what was said is written, but not for ever.
     pub fn finish(&self, within: Duration) {
-        if let To::Thread { letters, .. } = &self.to {
-            let until = Instant::now() + within;
-            let (tell, written) = channel();
-            let mut letter = Letter::Written(tell);
-            // Its reader may be slow, and no more than that.
-            while let Err(TrySendError::Full(unsent)) = letters.try_send(letter) {
-                if Instant::now() >= until {
-                    return;
-                }
-                thread::sleep(FULL_PAUSE);
-                letter = unsent;
+        self.send_within(within, Letter::Written);
+    }
+
+    /// Sends a letter behind all lines, and waits until they are written; whether there was room
+    /// for it.
+    fn send_within(&self, within: Duration, letter: impl FnOnce(Written) -> Letter) -> bool {
+        let until = Instant::now() + within;
+        let (tell, written) = channel();
+        let mut letter = letter(tell);
+        // Whoever takes the lines may be slow, and no more than that.
+        while let Err(TrySendError::Full(unsent)) = self.letters.try_send(letter) {
+            if Instant::now() >= until {
+                return false;
             }
-            let _late = written.recv_timeout(until.saturating_duration_since(Instant::now()));
+            thread::sleep(FULL_PAUSE);
+            letter = unsent;
+        }
+        let _late = written.recv_timeout(until.saturating_duration_since(Instant::now()));
+        true
+    }
+}
+
+impl bridge::Lines for Log {
+    fn line(&self, words: &str) {
+        Self::line(self, words);
+    }
+
+    fn append(&self, file: &str, text: &[u8]) {
+        if let Some(files) = &self.files {
+            files.append(file, text);
         }
     }
 }
@@ -111,30 +182,39 @@ fn appended(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn to(file: File) -> io::Result<To> {
-    if file.metadata()?.is_file() {
-        return Ok(To::File(Arc::new(Mutex::new(file))));
-    }
-    let (letters, unread) = sync_channel(WAITING_MAX);
-    let lost = Arc::new(AtomicU64::new(0));
-    let counted = lost.clone();
-    thread::Builder::new()
-        .name("log".into())
-        .spawn(move || write(file, &unread, &counted))?;
-    Ok(To::Thread { letters, lost })
-}
-
-fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64) {
+/// Writes what comes, until nobody can send any more. `why` may lines have been dropped?
+fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64, why: &str) {
+    let mut recent = VecDeque::with_capacity(RECENT_MAX);
     for letter in unread {
-        // Nobody may be reading any more, and there is nobody else to tell.
-        if let Letter::Line(line) = &letter {
-            let _unwritable = file.write_all(line.as_bytes());
-        }
+        // Heard when the lines that were dropped are told, too.
+        let _written = match letter {
+            // A full disk must not stop the traffic, and there is nobody else to tell.
+            Letter::Line(line) => {
+                let _unwritable = file.write_all(line.as_bytes());
+                if recent.len() == RECENT_MAX {
+                    recent.pop_front();
+                }
+                recent.push_back(line);
+                None
+            }
+            Letter::Recent(tell) => {
+                let lines = recent
+                    .iter()
+                    .map(|line: &String| line.trim_end().to_owned());
+                let _gone = tell.send(lines.collect());
+                None
+            }
+            Letter::Reopened(anew, written) => {
+                file = anew;
+                Some(written)
+            }
+            Letter::Written(written) => Some(written),
+        };
         let lost = lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let _unwritable = writeln!(
                 file,
-                "{} [log] {lost} lines were dropped here: nobody has read the log",
+                "{} [log] {lost} lines were dropped here: {why}",
                 now()
             );
         }
@@ -160,10 +240,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_pipe_that_is_not_read_and_its_reader_is_told_what_is_missing() {
         let (reads, writes) = io::pipe().unwrap();
-        let log = Log {
-            path: None,
-            to: to(File::from(OwnedFd::from(writes))).unwrap(),
-        };
+        let log = Log::to(File::from(OwnedFd::from(writes)), None).unwrap();
         // More than the pipe and the mailbox hold.
         let words = "x".repeat(200);
         (0..WAITING_MAX + 5_000).for_each(|n| log.line(&format!("{n} {words}")));
@@ -183,10 +260,7 @@ mod tests {
     fn the_end_waits_for_a_pipe_that_is_read_slowly() {
         let (reads, writes) = io::pipe().unwrap();
         let mut behind = writes.try_clone().unwrap();
-        let log = Log {
-            path: None,
-            to: to(File::from(OwnedFd::from(writes))).unwrap(),
-        };
+        let log = Log::to(File::from(OwnedFd::from(writes)), None).unwrap();
         let words = "x".repeat(200);
         let all = WAITING_MAX + 5_000;
         (0..all).for_each(|_| log.line(&words));
@@ -232,6 +306,7 @@ mod tests {
             File::from(OwnedFd::from(writes)),
             &unread,
             &AtomicU64::new(3),
+            "nobody has read the log",
         );
         let said: Vec<_> = BufReader::new(reads).lines().map(Result::unwrap).collect();
         assert!(
@@ -240,26 +315,60 @@ mod tests {
         );
     }
 
+    /// A disk that hangs is a thread that writes nothing.
     #[test]
-    fn a_file_has_its_lines_at_once_and_is_opened_anew() {
+    fn nobody_waits_for_a_disk_that_hangs() {
+        let path = std::env::temp_dir().join(format!("millrace-hangs-{}", std::process::id()));
+        let (go_on, hangs) = channel::<()>();
+        let file = appended(&path).unwrap();
+        let log = Log::written_by(Some(path.clone()), move |unread, lost| {
+            let _goes_on = hangs.recv();
+            write(file, unread, lost, "the disk has not taken the log");
+        })
+        .unwrap();
+        (0..WAITING_MAX + 7).for_each(|n| log.line(&n.to_string()));
+        log.finish(Duration::ZERO);
+        drop(go_on);
+        log.finish(Duration::from_secs(60));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines[0].ends_with("] 0"), "{}", lines[0]);
+        assert!(
+            lines[1].ends_with("[log] 7 lines were dropped here: the disk has not taken the log"),
+            "{}",
+            lines[1]
+        );
+        let last = format!("] {}", WAITING_MAX - 1);
+        assert!(lines.last().unwrap().ends_with(&last) && lines.len() == WAITING_MAX + 1);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn the_last_lines_can_be_seen() {
+        let path = std::env::temp_dir().join(format!("millrace-recent-{}", std::process::id()));
+        let log = Log::file(&path).unwrap();
+        (0..RECENT_MAX + 5).for_each(|n| log.line(&n.to_string()));
+        log.finish(Duration::from_secs(60));
+        let recent = log.recent();
+        assert_eq!(recent.len(), RECENT_MAX);
+        assert!(recent[0].ends_with("] 5"), "{}", recent[0]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_opened_anew_between_two_lines() {
         let path = std::env::temp_dir().join(format!("millrace-log-{}", std::process::id()));
         let moved = path.with_extension("moved");
         let log = Log::file(&path).unwrap();
         log.line("first");
-        assert!(
-            std::fs::read_to_string(&path)
-                .unwrap()
-                .ends_with("] first\n")
-        );
         std::fs::rename(&path, &moved).unwrap();
         log.reopen().unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert!(read(&moved).ends_with("] first\n"));
         log.line("second");
-        assert!(
-            std::fs::read_to_string(&path)
-                .unwrap()
-                .ends_with("] second\n")
-        );
-        assert_eq!(std::fs::read_to_string(&moved).unwrap().lines().count(), 1);
+        log.finish(Duration::from_secs(60));
+        assert!(read(&path).ends_with("] second\n"));
+        assert_eq!(read(&moved).lines().count(), 1);
         [path, moved]
             .iter()
             .for_each(|path| std::fs::remove_file(path).unwrap());

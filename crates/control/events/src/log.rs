@@ -1,27 +1,34 @@
-//! The log's thread: what cores hand over goes into the file that is open. Whatever fails is told
-//! once, and tried again.
+//! The log's thread: what cores hand over goes into the file that is open.
 
-use crate::file::Open;
+use crate::audit::Audit;
+use crate::file::{Files, Words};
 use crate::json;
-use bridge::{Event, Events, Fate, Reply};
-use config::{EventsForm, EventsLog};
+use bridge::{Audited, Event, Events, Fate, Reply};
+use config::{EventsForm, EventsLog, Logs};
 use rt::mailbox::Receiver;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::rc::Rc;
 
-/// A file that could not be begun is tried again so often.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The log in words.
+const WORDS: Words = Words {
+    log: "the events log",
+    variable: "mysql-eventslog_filename",
+    records: "statements",
+    dropped: "Millrace_events_dropped",
+};
 /// A larger buffer is given back.
 const BUFFER_LEN_KEPT: usize = 1 << 20;
 
-/// What the log is told.
+/// Letter to the log.
 pub enum Letter {
     /// Records of a core.
     Write(Events),
+    /// Action of a client.
+    Audit(Audited),
     /// Work like this from now on.
     Use {
-        /// None for no log.
-        wish: Option<EventsLog>,
+        /// The logs that there are to be.
+        wish: Logs,
         /// Even if no file can be begun now: it is tried again.
         anyway: bool,
         /// Whether a file could be begun. If not, and not `anyway`, all stays as it was.
@@ -35,27 +42,20 @@ pub enum Letter {
 
 /// The log, as its thread has it.
 pub struct Log {
-    folder: PathBuf,
-    note: Box<dyn Fn(&str)>,
+    audit: Audit,
     wish: Option<EventsLog>,
-    open: Option<Open>,
-    /// It cannot be written, and that has cost so many records.
-    failing: Option<u64>,
-    /// When a file could not be begun.
-    tried: Option<Instant>,
+    files: Files,
     buffer: Vec<u8>,
 }
 
 impl Log {
     /// `folder`: where names without `/` in front are. `note` takes a line for an operator.
     pub fn new(folder: PathBuf, note: impl Fn(&str) + 'static) -> Self {
+        let note: Rc<dyn Fn(&str)> = Rc::new(note);
         Self {
-            folder,
-            note: Box::new(note),
+            audit: Audit::new(folder.clone(), note.clone()),
             wish: None,
-            open: None,
-            failing: None,
-            tried: None,
+            files: Files::new(folder, note, WORDS),
             buffer: Vec::new(),
         }
     }
@@ -65,15 +65,19 @@ impl Log {
         while let Some(letter) = letters.recv().await {
             match letter {
                 Letter::Write(events) => self.take(events),
-                Letter::Use { wish, anyway, done } => done(self.work_like(wish, anyway)),
-                Letter::Next(done) => done(self.next()),
+                Letter::Audit(audited) => self.audit.write(&audited),
+                Letter::Use { wish, anyway, done } => done(self.log_like(wish, anyway)),
+                Letter::Next(done) => {
+                    let (events, clients) = (self.files.next(), self.audit.files.next());
+                    done(events.and(clients));
+                }
                 Letter::Done(done) => done(()),
             }
         }
     }
 
-    /// What comes when there is no log any more was answered under a configuration of before: it is
-    /// no loss.
+    /// Takes the records of a core. What comes when there is no log any more was answered under a
+    /// configuration of before: it is no loss.
     fn take(&mut self, events: Events) {
         let fate = match self.wish {
             None => Fate::default(),
@@ -88,58 +92,33 @@ impl Log {
         (events.done)(fate);
     }
 
-    fn work_like(&mut self, wish: Option<EventsLog>, anyway: bool) -> Result<(), String> {
-        let Some(new) = &wish else {
-            (self.wish, self.open, self.failing) = (None, None, None);
-            return Ok(());
-        };
-        let same_file = self
-            .wish
-            .as_ref()
-            .is_some_and(|old| old.name == new.name && old.form == new.form);
-        if same_file && self.open.is_some() {
-            self.wish = wish;
-            return Ok(());
+    /// Both logs, or neither, unless `anyway`: then each as far as it can be.
+    fn log_like(&mut self, wish: Logs, anyway: bool) -> Result<(), String> {
+        let before = self.audit.wish().cloned();
+        let clients = self.audit.work_like(wish.audit, anyway);
+        if clients.is_err() && !anyway {
+            return clients;
         }
-        match Open::next(&self.folder, &new.name) {
-            Ok(open) => {
-                (self.wish, self.open, self.tried) = (wish, Some(open), None);
-                Ok(())
-            }
-            Err(words) => {
-                if anyway {
-                    (self.wish, self.open) = (wish, None);
-                    self.failed(&words);
-                }
-                Err(words)
-            }
+        let statements = self.work_like(wish.events, anyway);
+        if statements.is_err() && !anyway {
+            // What was open is open still, or is begun again.
+            let _as_before = self.audit.work_like(before, true);
         }
+        clients.and(statements)
     }
 
-    /// What is open stays open if there can be no other.
-    fn next(&mut self) -> Result<(), String> {
-        let Some(wish) = &self.wish else {
+    fn work_like(&mut self, wish: Option<EventsLog>, anyway: bool) -> Result<(), String> {
+        let Some(new) = &wish else {
+            self.files.end();
+            self.wish = None;
             return Ok(());
         };
-        let next = Open::next(&self.folder, &wish.name);
-        match next {
-            Ok(open) => {
-                (self.open, self.tried) = (Some(open), None);
-                Ok(())
-            }
-            Err(words) => {
-                let first = self.tried.replace(Instant::now()).is_none();
-                match &self.open {
-                    Some(open) if first => (self.note)(&format!(
-                        "the events log goes on in {}: {words}",
-                        open.path.display()
-                    )),
-                    Some(_) => {}
-                    None => self.failed(&words),
-                }
-                Err(words)
-            }
+        let other_form = self.wish.as_ref().is_some_and(|old| old.form != new.form);
+        let begun = self.files.begin(&new.name, other_form, anyway);
+        if begun.is_ok() || anyway {
+            self.wish = wish;
         }
+        begun
     }
 
     /// Returns how many of the records were lost.
@@ -150,16 +129,7 @@ impl Log {
         if buffer.capacity() <= BUFFER_LEN_KEPT {
             self.buffer = buffer;
         }
-        match &mut self.failing {
-            Some(so_far) if lost > 0 => *so_far += lost,
-            None => {}
-            Some(so_far) => {
-                (self.note)(&format!(
-                    "the events log is written again; {so_far} statements are not in it"
-                ));
-                self.failing = None;
-            }
-        }
+        self.files.lost(lost);
         lost
     }
 
@@ -168,18 +138,14 @@ impl Log {
         while left > 0 {
             let Some(wish) = &self.wish else { return left };
             let (form, bytes_max) = (wish.form, wish.bytes_max);
-            let is_full = self.open.as_ref().is_none_or(|open| open.len >= bytes_max);
-            if is_full && self.tried.is_none_or(|tried| tried.elapsed() >= AGAIN) {
-                // One that is full is better than none.
-                let _told = self.next();
-            }
-            let Some(open) = &mut self.open else {
+            let Some(open) = self.files.with_room(bytes_max) else {
                 return left;
             };
+            let before = open.len;
             // As many as go into this file, and at least one: none is in two files.
             let (mut taken, mut len) = (0, 0);
             buffer.clear();
-            while taken < left && (taken == 0 || open.len + (buffer.len() as u64) < bytes_max) {
+            while taken < left && (taken == 0 || before + (buffer.len() as u64) < bytes_max) {
                 let Ok(Some((event, one))) = Event::read(rest.get(len..).unwrap_or_default())
                 else {
                     break;
@@ -192,19 +158,11 @@ impl Log {
                 (taken, len) = (taken + 1, len + one);
             }
             if taken == 0 {
-                (self.note)("a defect: the events log was handed what is no record");
+                self.files
+                    .note("a defect: the events log was handed what is no record");
                 return left;
             }
-            if let Err(failed) = open.write(buffer) {
-                let words = format!(
-                    "{} cannot be written: {}",
-                    open.path.display(),
-                    failed.error
-                );
-                if !failed.is_whole {
-                    self.open = None;
-                }
-                self.failed(&words);
+            if !self.files.write(buffer) {
                 return left;
             }
             rest = rest.get(len..).unwrap_or_default();
@@ -212,21 +170,12 @@ impl Log {
         }
         0
     }
-
-    /// Told once, until it is well again.
-    fn failed(&mut self, words: &str) {
-        if self.failing.is_none() {
-            (self.note)(&format!(
-                "the events log: {words}; until that is well statements are not in it (Millrace_events_dropped), and traffic goes on"
-            ));
-            self.failing = Some(0);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::Open;
     use bridge::EventKind;
     use std::cell::RefCell;
     use std::fs;
@@ -344,10 +293,32 @@ mod tests {
         assert_eq!(bench.write(&four), 0);
         assert_eq!(bench.texts(42), ["one", "two"]);
         assert_eq!(bench.texts(43), ["three", "four"]);
-        bench.log.next().unwrap();
+        bench.log.files.next().unwrap();
         assert_eq!(bench.write(&["five"]), 0);
         assert_eq!(bench.texts(44), ["five"]);
         assert!(bench.notes.borrow().is_empty(), "{:?}", bench.notes);
+    }
+
+    #[test]
+    fn one_log_that_cannot_be_begun_keeps_the_other_from_nothing_at_a_start_only() {
+        for (anyway, statements) in [(true, vec!["one"]), (false, vec![])] {
+            let mut bench = Bench::new(if anyway { "start" } else { "load" });
+            let wish = Logs {
+                events: Some(EventsLog {
+                    name: "ev".into(),
+                    bytes_max: 1000,
+                    form: EventsForm::Binary,
+                }),
+                audit: Some(config::AuditLog {
+                    name: "nosuch/au".into(),
+                    bytes_max: 1000,
+                }),
+            };
+            let refused = bench.log.log_like(wish, anyway).unwrap_err();
+            assert!(refused.contains("mysql-auditlog_filename"), "{refused}");
+            bench.write(&["one"]);
+            assert_eq!(bench.texts(1), statements);
+        }
     }
 
     #[test]
@@ -410,7 +381,7 @@ mod tests {
         assert_eq!(bench.write(&["one", "two"]), 2);
         assert_eq!(bench.notes.borrow().len(), 1, "{:?}", bench.notes);
         fs::create_dir(bench.folder.join("later")).unwrap();
-        bench.log.next().unwrap();
+        bench.log.files.next().unwrap();
         assert_eq!(bench.write(&["one", "two"]), 0);
         let told = bench.notes.borrow().last().cloned().unwrap();
         assert_eq!(
@@ -430,15 +401,15 @@ mod tests {
             return;
         }
         assert_eq!(bench.write(&["one"]), 0);
-        let written = bench.log.open.take().unwrap();
-        bench.log.open = Some(Open::that_is_full());
+        let written = bench.log.files.open.take().unwrap();
+        bench.log.files.open = Some(Open::that_is_full());
         assert_eq!(bench.write(&["lost"]), 1);
         // Nothing can be taken back from a device: another file is begun.
-        assert!(bench.log.open.is_none());
+        assert!(bench.log.files.open.is_none());
         assert_eq!(bench.notes.borrow().len(), 1, "{:?}", bench.notes);
         assert_eq!(bench.write(&["two"]), 0);
         assert_eq!(bench.texts(2), ["two"]);
-        bench.log.open = Some(written);
+        bench.log.files.open = Some(written);
         assert_eq!(bench.write(&["three"]), 0);
         assert_eq!(bench.texts(1), ["one", "three"]);
         assert_eq!(bench.notes.borrow().len(), 2, "{:?}", bench.notes);
@@ -464,7 +435,7 @@ mod tests {
                 lost: 0
             }
         );
-        bench.log.open = None;
+        bench.log.files.open = None;
         fs::remove_dir_all(&bench.folder).unwrap();
         assert_eq!(
             fate(&mut bench.log),

@@ -1,0 +1,110 @@
+//! ProxySQL's names, types and labels, compared with what is written.
+
+use crate::families::{Families, Format};
+use crate::shown;
+use bridge::{Check, Counts, ErrorRow, Facts, GtidRow, PoolRow, ServerState};
+use config::Snapshot;
+use std::collections::{BTreeMap, BTreeSet};
+
+const PROXYSQL: &str = include_str!("../tests/proxysql.txt");
+
+fn all() -> String {
+    let mut all = Families::default();
+    shown::counts(&mut all, &Counts::zero());
+    shown::pool(
+        &mut all,
+        &[PoolRow {
+            hostgroup: 1,
+            host: "db".into(),
+            port: 3306,
+            state: ServerState::Shunned,
+            used: 1,
+            free: 2,
+            ok: 3,
+            err: 4,
+            used_max: 5,
+            queries: 6,
+            queries_gtid_sync: 7,
+            bytes_sent: 8,
+            bytes_received: 9,
+            latency_us: 10,
+        }],
+    );
+    shown::errors(
+        &mut all,
+        &["a", "b"].map(|user| ErrorRow {
+            hostgroup: 1,
+            host: "db".into(),
+            port: 3306,
+            user: user.into(),
+            client_address: "".into(),
+            schema: "s".into(),
+            errno: 1064,
+            count: 2,
+            first_seen: 1,
+            last_seen: 1,
+            last_error: "".into(),
+        }),
+    );
+    let gtids = GtidRow {
+        host: "db".into(),
+        port: 3306,
+        executed: None,
+        events: 1,
+    };
+    shown::gtids(&mut all, &[gtids]);
+    shown::checks(&mut all, &[[1, 2]; Check::ALL.len()]);
+    shown::process(&mut all, (1, 0), &Snapshot::default(), &Facts::default());
+    all.write(Format::Text)
+}
+
+/// Family → its type, and the names of its samples' labels.
+fn families(text: &str) -> BTreeMap<&str, (&str, BTreeSet<String>)> {
+    let mut found: BTreeMap<&str, (&str, BTreeSet<String>)> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(typed) = line.strip_prefix("# TYPE ") {
+            let (name, word) = typed.split_once(' ').unwrap();
+            found.insert(name, (word, BTreeSet::new()));
+        } else if !line.starts_with('#') {
+            let (sample, _) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));
+            let labels = labels.trim_end_matches('}').split("\",");
+            let mut names: Vec<_> = labels
+                .filter_map(|one| Some(one.split_once('=')?.0))
+                .collect();
+            names.sort_unstable();
+            let (_, labels) = found.get_mut(name).unwrap();
+            labels.insert(names.join(","));
+        }
+    }
+    found
+}
+
+#[test]
+fn proxysql_s_metrics_have_its_names_types_and_labels() {
+    let text = all();
+    let mut found = families(&text);
+    for line in PROXYSQL.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split(' ');
+        let (word, name) = (words.next().unwrap(), words.next().unwrap());
+        let labels = BTreeSet::from([words.next().unwrap_or("").to_owned()]);
+        let wanted = (word != "absent").then_some((word, labels));
+        assert_eq!(found.remove(name), wanted, "{name}");
+    }
+    let others: Vec<_> = found
+        .into_keys()
+        .filter(|name| !name.starts_with("millrace_"))
+        .collect();
+    assert!(others.is_empty(), "neither ProxySQL's nor ours: {others:?}");
+}
+
+#[test]
+fn a_server_s_numbers_are_those_of_its_row() {
+    let text = all();
+    let has = |line: &str| assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+    has(r#"proxysql_connpool_conns{hostgroup="1",endpoint="db:3306",status="used"} 1"#);
+    has(r#"proxysql_connpool_conns{hostgroup="1",endpoint="db:3306",status="free"} 2"#);
+    has(r#"proxysql_connpool_conns_status{hostgroup="1",endpoint="db:3306"} 2"#);
+    has(r#"mysql_error_total{hostgroup="1",address="db",port="3306",code="1064"} 4"#);
+    has(r#"proxysql_mysql_monitor_ping_check_total{status="err"} 2"#);
+}

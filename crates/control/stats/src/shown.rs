@@ -1,0 +1,364 @@
+//! Reports of the cores, the monitor and the process as metrics. Counters and columns are declared
+//! in `bridge`; here is what has no row there.
+
+use crate::families::{Families, metric};
+use crate::process;
+use bridge::{
+    Check, CommandRow, CoreRow, Counter, Counts, DigestRow, ErrorRow, Facts, GtidRow,
+    HostgroupPoolRow, HostgroupRow, Kind, Metric, PoolRow, ProcessRow, ServerState, UserRow,
+};
+use config::Snapshot;
+use std::collections::BTreeMap;
+use topology::{Lag, Observed, Reach};
+
+/// Characters of a digest's text that a label has at most.
+const TEXT_MAX: usize = 200;
+
+const UPTIME: Metric = metric(
+    Kind::Total,
+    "proxysql_uptime_seconds_total",
+    "Seconds since the process began.",
+);
+const CACHE_MISSED: Metric = metric(
+    Kind::Total,
+    "proxysql_query_cache_count_get_total{status=\"err\"}",
+    "Statements looked up in the cache and not found.",
+);
+const SERVER_STATUS: Metric = metric(
+    Kind::Gauge,
+    "proxysql_connpool_conns_status",
+    "State of a server: 1 ONLINE, 2 SHUNNED, 3 OFFLINE_SOFT, 4 OFFLINE_HARD.",
+);
+const ERRORS: Metric = metric(
+    Kind::Total,
+    "mysql_error_total",
+    "Errors that servers have answered, by their number.",
+);
+const GTIDS: Metric = metric(
+    Kind::Total,
+    "proxysql_gtid_executed_total",
+    "Transactions that a server's binlog reader has told of.",
+);
+const LATENCY: Metric = metric(
+    Kind::Microseconds,
+    "millrace_hostgroup_latency_seconds",
+    "Times of the statements of a hostgroup; -1 has those that no server was asked.",
+);
+const COMMAND_LATENCY: Metric = metric(
+    Kind::Microseconds,
+    "millrace_command_latency_seconds",
+    "Times of the statements of a class.",
+);
+const USERS: Metric = metric(
+    Kind::Gauge,
+    "millrace_user_connections",
+    "Clients of a user now.",
+);
+const HOLDS: Metric = metric(
+    Kind::Gauge,
+    "millrace_holds",
+    "Connections to servers that sessions keep for this reason now.",
+);
+const DIGEST_COUNT: Metric = metric(
+    Kind::Gauge,
+    "millrace_digest_statements",
+    "Statements of a digest, of those that took the most time.",
+);
+const DIGEST_TIME: Metric = metric(
+    Kind::Gauge,
+    "millrace_digest_time_us",
+    "Microseconds of all statements of a digest, of those that took the most time.",
+);
+const SERVER_UP: Metric = metric(
+    Kind::Gauge,
+    "millrace_server_up",
+    "Whether a server answers the checks: 1, or 0.",
+);
+const SERVER_LAG: Metric = metric(
+    Kind::Gauge,
+    "millrace_server_lag_seconds",
+    "Seconds that a server is behind its source, by its own word.",
+);
+const SERVER_PING: Metric = metric(
+    Kind::Gauge,
+    "millrace_server_ping_us",
+    "Microseconds that the last ping of a server took.",
+);
+
+/// Checks of the monitor, good and failed, with ProxySQL's names for those that it has.
+const CHECKS: [(Check, &str); 7] = [
+    (Check::Connect, "proxysql_mysql_monitor_connect_check_total"),
+    (Check::Ping, "proxysql_mysql_monitor_ping_check_total"),
+    (
+        Check::ReadOnly,
+        "proxysql_mysql_monitor_read_only_check_total",
+    ),
+    (
+        Check::Lag,
+        "proxysql_mysql_monitor_replication_lag_check_total",
+    ),
+    (
+        Check::Group,
+        "millrace_monitor_group_replication_check_total",
+    ),
+    (Check::Galera, "millrace_monitor_galera_check_total"),
+    (Check::Aurora, "millrace_monitor_aurora_check_total"),
+];
+
+pub(crate) fn counts(into: &mut Families, counts: &Counts) {
+    for counter in Counter::ALL {
+        into.add(&counter.metric(), &[], counts.value(*counter));
+    }
+    let asked = counts.value(Counter::QueryCacheCountGet);
+    let missed = asked.saturating_sub(counts.value(Counter::QueryCacheCountGetOk));
+    into.add(&CACHE_MISSED, &[], missed);
+}
+
+pub(crate) fn pool(into: &mut Families, rows: &[PoolRow]) {
+    for row in rows {
+        let (hostgroup, endpoint) = (
+            row.hostgroup.to_string(),
+            format!("{}:{}", row.host, row.port),
+        );
+        let labels = [("hostgroup", hostgroup.as_str()), ("endpoint", &endpoint)];
+        into.row(row, &labels);
+        let status = match row.state {
+            ServerState::Online => 1,
+            ServerState::Shunned | ServerState::ShunnedReplicationLag => 2,
+            ServerState::OfflineSoft => 3,
+            ServerState::OfflineHard => 4,
+        };
+        into.add(&SERVER_STATUS, &labels, status);
+    }
+}
+
+pub(crate) fn hostgroup_pool(into: &mut Families, rows: &[HostgroupPoolRow]) {
+    for row in rows {
+        into.row(row, &[("hostgroup", &row.hostgroup.to_string())]);
+    }
+}
+
+pub(crate) fn hostgroups(into: &mut Families, rows: &[HostgroupRow]) {
+    for row in rows {
+        let labels = [("hostgroup", &*row.hostgroup.to_string())];
+        into.latency(&LATENCY, &labels, &row.latency, None);
+    }
+}
+
+pub(crate) fn commands(into: &mut Families, rows: &[CommandRow]) {
+    for row in rows.iter().filter(|row| row.count > 0) {
+        let sum = Some(row.total_time_us);
+        into.latency(
+            &COMMAND_LATENCY,
+            &[("command", row.command)],
+            &row.latency,
+            sum,
+        );
+    }
+}
+
+pub(crate) fn users(into: &mut Families, rows: &[UserRow]) {
+    for row in rows {
+        into.add(&USERS, &[("user", &row.username)], row.connections);
+    }
+}
+
+pub(crate) fn cores(into: &mut Families, rows: &[CoreRow]) {
+    for row in rows {
+        into.row(row, &[("core", &row.core.to_string())]);
+    }
+}
+
+/// Errors by server and number: users and schemas are no labels, there may be very many.
+pub(crate) fn errors(into: &mut Families, rows: &[ErrorRow]) {
+    let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+    for row in rows {
+        let key = (row.hostgroup, &*row.host, row.port, row.errno);
+        *sums.entry(key).or_default() += row.count;
+    }
+    for ((hostgroup, host, port, errno), count) in sums {
+        let (hostgroup, port, code) = (hostgroup.to_string(), port.to_string(), errno.to_string());
+        let labels = [
+            ("hostgroup", hostgroup.as_str()),
+            ("address", host),
+            ("port", &port),
+            ("code", &code),
+        ];
+        into.add(&ERRORS, &labels, count);
+    }
+}
+
+pub(crate) fn holds(into: &mut Families, rows: &[ProcessRow]) {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let held = rows.iter().flat_map(|row| &row.held);
+    for hold in held.flat_map(|held| &held.holds) {
+        *counts.entry(hold).or_default() += 1;
+    }
+    for (hold, count) in counts {
+        into.add(&HOLDS, &[("hold", hold)], count);
+    }
+}
+
+/// Keeps the digests that took the most time, `most` of them.
+pub(crate) fn first(mut rows: Vec<DigestRow>, most: usize) -> Vec<DigestRow> {
+    if most < rows.len() {
+        rows.select_nth_unstable_by_key(most, |row| std::cmp::Reverse(row.sum_time_us));
+        rows.truncate(most);
+    }
+    rows.shrink_to_fit();
+    rows
+}
+
+pub(crate) fn digests(into: &mut Families, rows: &[DigestRow]) {
+    for row in rows {
+        let (hostgroup, digest) = (row.hostgroup.to_string(), format!("0x{:016X}", row.digest));
+        let text: String = row.text.chars().take(TEXT_MAX).collect();
+        let labels = [
+            ("hostgroup", hostgroup.as_str()),
+            ("schemaname", &*row.schema),
+            ("username", &*row.user),
+            ("client_address", &*row.client_address),
+            ("digest", &digest),
+            ("digest_text", &text),
+        ];
+        into.add(&DIGEST_COUNT, &labels, row.count);
+        into.add(&DIGEST_TIME, &labels, row.sum_time_us);
+    }
+}
+
+pub(crate) fn servers(into: &mut Families, observed: &Observed) {
+    for (key, seen) in &observed.servers {
+        let endpoint = format!("{}:{}", key.host, key.port);
+        let labels = [("endpoint", endpoint.as_str())];
+        match seen.reach {
+            Reach::Unknown => {}
+            Reach::Well => into.add(&SERVER_UP, &labels, 1),
+            Reach::Missing(_) => into.add(&SERVER_UP, &labels, 0),
+        }
+        if let Lag::Seconds(seconds) = seen.lag {
+            into.add(&SERVER_LAG, &labels, seconds.into());
+        }
+        if let Some(us) = seen.ping_us {
+            into.add(&SERVER_PING, &labels, us.into());
+        }
+    }
+}
+
+pub(crate) fn gtids(into: &mut Families, rows: &[GtidRow]) {
+    for row in rows {
+        let port = row.port.to_string();
+        let labels = [("hostname", &*row.host), ("port", &port)];
+        into.add(&GTIDS, &labels, row.events);
+    }
+}
+
+/// `counts`: good and failed checks of each kind.
+pub(crate) fn checks(into: &mut Families, counts: &[[u64; 2]]) {
+    for (check, name) in CHECKS {
+        let metric = metric(
+            Kind::Total,
+            name,
+            "Checks of the monitor, by their outcome.",
+        );
+        let [good, failed] = counts.get(check as usize).copied().unwrap_or_default();
+        into.add(&metric, &[("status", "ok")], good);
+        into.add(&metric, &[("status", "err")], failed);
+    }
+}
+
+/// Facts of the process, and what is in force.
+pub(crate) fn process(
+    into: &mut Families,
+    (uptime_s, stalls): (u64, u64),
+    snapshot: &Snapshot,
+    facts: &Facts,
+) {
+    into.add(&UPTIME, &[], uptime_s);
+    let version = &snapshot.variables.admin_version;
+    let info = metric(
+        Kind::Gauge,
+        "proxysql_version_info",
+        "Version, as the label says it.",
+    );
+    into.add(&info, &[("version", version)], 1);
+    let variables = &snapshot.variables;
+    let (firewall_users, firewall_rules) = snapshot.firewall.bytes();
+    #[rustfmt::skip]
+    let gauges = [
+        ("proxysql_mysql_thread_workers", "Cores.", variables.mysql_threads),
+        ("proxysql_mysql_max_connections", "mysql-max_connections.", variables.mysql_max_connections),
+        ("proxysql_mysql_wait_timeout", "mysql-wait_timeout, in milliseconds.", variables.mysql_wait_timeout),
+        ("proxysql_mysql_monitor_enabled", "mysql-monitor_enabled.", variables.mysql_monitor_enabled.into()),
+        ("proxysql_mysql_monitor_ping_interval", "mysql-monitor_ping_interval, in seconds.", variables.mysql_monitor_ping_interval / 1000),
+        ("proxysql_mysql_monitor_ping_max_failures", "mysql-monitor_ping_max_failures.", variables.mysql_monitor_ping_max_failures),
+        ("proxysql_mysql_monitor_writer_is_also_reader", "mysql-monitor_writer_is_also_reader.", variables.mysql_monitor_writer_is_also_reader.into()),
+        ("proxysql_mysql_listener_paused", "Whether no new clients are let in: 1, or 0.", facts.paused.into()),
+        ("proxysql_sqlite3_memory_bytes", "Bytes of the admin port's tables.", facts.sqlite_bytes),
+        ("proxysql_auth_memory_bytes", "Bytes of the users in force.", snapshot.users.bytes() as u64),
+        ("proxysql_mysql_query_rules_memory_bytes", "Bytes of the rules in force.", snapshot.rules.bytes() as u64),
+        ("proxysql_mysql_firewall_users_table_bytes", "Bytes of the firewall's users in force.", firewall_users as u64),
+        ("proxysql_mysql_firewall_rules_table_bytes", "Bytes of the firewall's rules in force.", firewall_rules as u64),
+        ("millrace_configuration_generation", "Number of the configuration in force.", snapshot.generation),
+    ];
+    for (name, help, value) in gauges {
+        into.add(&metric(Kind::Gauge, name, help), &[], value);
+    }
+    let totals = [
+        (
+            "millrace_rows_lost_total",
+            "Rows of statistics that were taken and lost.",
+            facts.rows_lost,
+        ),
+        (
+            "millrace_core_stalls_total",
+            "Times that a core has hung.",
+            stalls,
+        ),
+    ];
+    for (name, help, value) in totals {
+        into.add(&metric(Kind::Total, name, help), &[], value);
+    }
+    let peers = metric(
+        Kind::Total,
+        "millrace_cluster_looks_total",
+        "Looks at other proxies, by what came of them.",
+    );
+    for (name, count) in &facts.cluster {
+        let outcome = name.trim_start_matches("Millrace_cluster_");
+        into.add(&peers, &[("outcome", outcome)], *count);
+    }
+    memory(into);
+}
+
+/// Numbers of the memory manager and of the kernel; what cannot be read is not shown.
+fn memory(into: &mut Families) {
+    if let Some(memory) = process::memory() {
+        let allocated = metric(
+            Kind::Total,
+            "proxysql_jemalloc_allocated_bytes_total",
+            "Bytes in use. They go up and down; ProxySQL calls them a counter.",
+        );
+        into.add(&allocated, &[], memory.allocated);
+        let kinds = metric(
+            Kind::Gauge,
+            "proxysql_jemalloc_bytes",
+            "Bytes of the memory manager, by their type.",
+        );
+        for (name, bytes) in memory.kinds() {
+            into.add(&kinds, &[("type", name)], bytes);
+        }
+    }
+    if let Some(open) = process::descriptors() {
+        let metric = metric(Kind::Gauge, "proxysql_fds_in_use", "Open descriptors.");
+        into.add(&metric, &[], open);
+    }
+    if let Some([user_s, system_s]) = process::cpu_seconds() {
+        let cpu = metric(
+            Kind::Microseconds,
+            "millrace_process_cpu_seconds_total",
+            "Seconds of the processor, by their mode.",
+        );
+        into.add(&cpu, &[("mode", "user")], user_s);
+        into.add(&cpu, &[("mode", "system")], system_s);
+    }
+}
