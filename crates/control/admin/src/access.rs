@@ -5,6 +5,7 @@ use crate::engine::View;
 use config::{Refusal, Variables, interfaces};
 use door::{Entry, Refused};
 use rt::Address;
+use std::net::{IpAddr, SocketAddr};
 use wire::errors::Code;
 
 /// The passwords that everybody knows.
@@ -39,7 +40,7 @@ fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.split_once(':'))
 }
 
-/// What a login of `user` needs.
+/// Tells what a login of `user` needs.
 pub(crate) fn entry(variables: &Variables, user: &str, peer: &Address) -> Entry {
     let password = |list| {
         credentials(list)
@@ -57,12 +58,12 @@ pub(crate) fn entry(variables: &Variables, user: &str, peer: &Address) -> Entry 
             },
             format!("User '{user}' can only connect locally"),
         )),
-        (Some(password), _) | (None, Some(password)) => Entry::Password(password),
+        (Some(password), _) | (None, Some(password)) => Entry::password(password),
         (None, None) => Entry::Nobody,
     }
 }
 
-/// What `user` sees.
+/// Tells what `user` sees.
 pub(crate) fn view(variables: &Variables, user: &str) -> View {
     let is_admin = credentials(&variables.admin_admin_credentials).any(|(name, _)| name == user);
     if is_admin { View::Admin } else { View::Stats }
@@ -77,8 +78,8 @@ pub(crate) fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
     check_for(variables, &all, "admin-mysql_ifaces listens")
 }
 
-/// What other proxies with these settings would not find: the user that they log in to each other
-/// with is one of the administrators.
+/// Tells why other proxies with these settings could not log in here: their user has to be one of
+/// the administrators.
 pub(crate) fn check_cluster(variables: &Variables) -> Option<Refusal> {
     let wanted = (
         &*variables.admin_cluster_username,
@@ -102,8 +103,60 @@ pub(crate) fn check_cluster(variables: &Variables) -> Option<Refusal> {
     })
 }
 
+/// Complaint about the place of a fleet's store, if there is one.
+fn check_store(variables: &Variables) -> Option<Refusal> {
+    let text = &*variables.admin_cluster_store;
+    let words = match text.is_empty() {
+        true => return None,
+        false => fleet::Place::parse(text).err()?,
+    };
+    Some(Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "admin-cluster_store",
+        words,
+    })
+}
+
+/// Address of the web page, if it is served; or why it cannot be served there.
+///
+/// # Errors
+/// The variables name no address, or one that others can reach while a password is known to them.
+pub fn web_address(variables: &Variables) -> Result<Option<SocketAddr>, Refusal> {
+    if !variables.admin_web_enabled {
+        return Ok(None);
+    }
+    let refusal = |column: &'static str, words: String| Refusal {
+        table: "global_variables",
+        row: column.into(),
+        column,
+        words,
+    };
+    let interface = variables.admin_web_interface.trim();
+    let ip: IpAddr = interface.parse().map_err(|_| {
+        let words = format!("is '{interface}', which is no address: use 127.0.0.1 or 0.0.0.0");
+        refusal("admin-web_interface", words)
+    })?;
+    let port = u16::try_from(variables.admin_web_port).unwrap_or(0);
+    if port == 0 {
+        let words = "is 0, which nobody can connect to: use 6080".to_owned();
+        return Err(refusal("admin-web_port", words));
+    }
+    let at = Address::Tcp(SocketAddr::new(ip, port));
+    let who = "the web page (admin-web_interface) would listen";
+    let refused = known_where_others_come(variables, &[&at], who);
+    match refused.into_iter().next() {
+        Some(refusal) => Err(refusal),
+        None => Ok(Some(SocketAddr::new(ip, port))),
+    }
+}
+
 /// As [`check`], for where this process listens already.
 pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Vec<Refusal>> {
+    if let Some(refusal) = check_store(variables) {
+        return Err(vec![refusal]);
+    }
+    web_address(variables).map_err(|refusal| vec![refusal])?;
     check_for(
         variables,
         open,
@@ -134,7 +187,7 @@ pub(crate) fn closed(variables: &Variables) -> (Option<String>, Vec<Refusal>) {
     (is_open.then_some(here), told)
 }
 
-/// The same ports, for whoever is on this machine.
+/// Returns the ports of a list as they are for whoever is on this machine.
 fn on_this_machine(list: &str) -> String {
     let mut all: Vec<String> = Vec::new();
     for text in interfaces(list) {
@@ -157,7 +210,35 @@ fn check_for(
     all: &[Address],
     who_listens: &str,
 ) -> Result<(), Vec<Refusal>> {
-    let open: Vec<_> = all.iter().filter(|address| !is_local(address)).collect();
+    let all: Vec<_> = all.iter().collect();
+    let mut refused = known_where_others_come(variables, &all, who_listens);
+    if credentials(&variables.admin_admin_credentials)
+        .next()
+        .is_none()
+    {
+        let column = "admin-admin_credentials";
+        refused.push(Refusal {
+            table: "global_variables",
+            row: column.into(),
+            column,
+            words: format!("{NOBODY}: it must be user:password, separated by ';'"),
+        });
+    }
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(refused),
+    }
+}
+
+/// Credentials that everybody knows, if one of these addresses is one that others can reach.
+fn known_where_others_come(
+    variables: &Variables,
+    all: &[&Address],
+    who_listens: &str,
+) -> Vec<Refusal> {
+    let Some(at) = all.iter().find(|address| !is_local(address)) else {
+        return Vec::new();
+    };
     let lists = [
         (
             "admin-admin_credentials",
@@ -168,42 +249,36 @@ fn check_for(
             &variables.admin_stats_credentials,
         ),
     ];
-    let mut refused = Vec::new();
-    for (column, list) in lists {
-        let known = list.split(';').map(str::trim).find(|pair| is_known(pair));
-        if let (Some(pair), [at, ..]) = (known, &open[..]) {
-            let user = pair.split(':').next().unwrap_or_default();
-            let words = format!(
-                "has a password that everybody knows for '{user}', while {who_listens} on {at}, where others can reach \
-                 it: choose another password, or listen on 127.0.0.1"
-            );
-            refused.push(Refusal {
-                table: "global_variables",
-                row: column.into(),
-                column,
-                words,
-            });
-        }
-        if credentials(list).next().is_none() && column == "admin-admin_credentials" {
-            let words = format!("{NOBODY}: it must be user:password, separated by ';'");
-            refused.push(Refusal {
-                table: "global_variables",
-                row: column.into(),
-                column,
-                words,
-            });
-        }
-    }
-    if refused.is_empty() {
-        Ok(())
-    } else {
-        Err(refused)
-    }
+    let known = lists.into_iter().filter_map(|(column, list)| {
+        let pair = list.split(';').map(str::trim).find(|pair| is_known(pair))?;
+        let user = pair.split(':').next().unwrap_or_default();
+        let words = format!(
+            "has a password that everybody knows for '{user}', while {who_listens} on {at}, where others can reach \
+             it: choose another password, or listen on 127.0.0.1"
+        );
+        Some(Refusal {
+            table: "global_variables",
+            row: column.into(),
+            column,
+            words,
+        })
+    });
+    known.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn password(entry: &Entry) -> &str {
+        match entry {
+            Entry::User(credentials) => match &credentials[..] {
+                [net::Credential::Clear(password)] => password,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
 
     fn variables(pairs: &[(&str, &str)]) -> Variables {
         Variables::build(pairs.iter().copied()).unwrap().0
@@ -214,18 +289,50 @@ mod tests {
         let variables = variables(&[("admin-admin_credentials", "admin:a;radmin:r")]);
         let local: Address = "127.0.0.1:1".parse().unwrap();
         let far: Address = "192.0.2.1:1".parse().unwrap();
-        assert!(entry(&variables, "admin", &local) == Entry::Password("a".into()));
-        assert!(
-            entry(&variables, "admin", &"/tmp/x".parse().unwrap()) == Entry::Password("a".into())
+        assert_eq!(password(&entry(&variables, "admin", &local)), "a");
+        assert_eq!(
+            password(&entry(&variables, "admin", &"/tmp/x".parse().unwrap())),
+            "a"
         );
         assert!(matches!(entry(&variables, "admin", &far), Entry::Refuse(_)));
-        assert!(entry(&variables, "radmin", &far) == Entry::Password("r".into()));
-        assert!(entry(&variables, "stats", &far) == Entry::Password("stats".into()));
-        assert!(entry(&variables, "nosuch", &local) == Entry::Nobody);
+        assert_eq!(password(&entry(&variables, "radmin", &far)), "r");
+        assert_eq!(password(&entry(&variables, "stats", &far)), "stats");
+        assert!(matches!(entry(&variables, "nosuch", &local), Entry::Nobody));
         assert_eq!(
             (view(&variables, "radmin"), view(&variables, "stats")),
             (View::Admin, View::Stats)
         );
+    }
+
+    #[test]
+    fn the_web_page_is_served_to_others_only_behind_passwords_of_ones_own() {
+        let at = |interface, credentials, stats| {
+            let address = web_address(&variables(&[
+                ("admin-web_enabled", "true"),
+                ("admin-web_interface", interface),
+                ("admin-admin_credentials", credentials),
+                ("admin-stats_credentials", stats),
+            ]));
+            match address {
+                Ok(address) => address.map_or_else(String::new, |at| at.to_string()),
+                Err(refusal) => refusal.to_string(),
+            }
+        };
+        assert_eq!(web_address(&Variables::default()), Ok(None));
+        assert_eq!(
+            at("127.0.0.1", "admin:admin", "stats:stats"),
+            "127.0.0.1:6080"
+        );
+        assert_eq!(at("0.0.0.0", "a:x", "s:y"), "0.0.0.0:6080");
+        for (credentials, stats) in [
+            ("admin:admin", "s:y"),
+            ("a:x", "stats:stats"),
+            ("a:", "s:y"),
+        ] {
+            let said = at("0.0.0.0", credentials, stats);
+            assert!(said.contains("a password that everybody knows"), "{said}");
+        }
+        assert!(at("here", "a:x", "s:y").contains("which is no address"));
     }
 
     #[test]

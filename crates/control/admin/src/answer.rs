@@ -1,20 +1,30 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
-use crate::cluster::Sum;
+use crate::cluster::{Reach, Share, Sum};
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
 use crate::grid::Grid;
 use crate::observe::{self, Process};
+use crate::parts::Sight;
 use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
-use crate::{access, build, cluster, file, layers, private, route};
-use bridge::{Ask, Report};
+use crate::{access, build, cluster, file, layers, parts, private, route};
+use bridge::{Ask, Check, Facts, Report, RunRow, ToMonitor, ToScheduler, ToStats};
 use config::{Refusal, Snapshot};
+use rt::mailbox;
 use rusqlite::types::Value;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+use topology::{Policy, placed};
+
+/// So long the monitor, or the scheduler, may take to answer.
+const MONITOR_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Time in which all metrics are to be written.
+const METRICS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Warnings about a file in the answer of its LOAD; the log has all.
 const WARNINGS_SAID_MAX: usize = 100;
@@ -30,13 +40,21 @@ pub(crate) struct Asker {
     pub(crate) view: View,
 }
 
-/// What is said when it cannot be done.
+/// Words for what cannot be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// With the code that everything has here.
     Sql(String),
     /// With another.
     Coded(u16, &'static str, String),
+}
+
+impl Said {
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Sql(words) | Self::Coded(_, _, words) => words,
+        }
+    }
 }
 
 impl From<SqlError> for Said {
@@ -77,6 +95,22 @@ impl Answered {
     }
 }
 
+/// Whether a command changes what a process that takes over has read already.
+fn changes_what_is_in_force(command: &Command) -> bool {
+    match command {
+        Command::Set(_)
+        | Command::Move { .. }
+        | Command::Fleet(_)
+        | Command::LoadConfig(_)
+        | Command::LoadUser(_)
+        | Command::ClusterPull(_)
+        | Command::Hscale(_)
+        | Command::LearnFirewall(_) => true,
+        Command::Proxysql(verb) => !matches!(verb, Verb::Shutdown | Verb::Kill),
+        _ => false,
+    }
+}
+
 impl Shared {
     pub(crate) async fn answer(
         &self,
@@ -93,6 +127,16 @@ impl Shared {
         Ok(Answered { reply, taken })
     }
 
+    fn understood(&self, asker: &Asker, text: &str) -> Result<Command, Said> {
+        is_short_enough(asker, text)?;
+        let command = commands::parse(text, asker.view);
+        if self.handed_over.get() && changes_what_is_in_force(&command) {
+            let words = "another process takes over from this one: say it to that one, on this port, in a moment";
+            return Err(words.into());
+        }
+        Ok(command)
+    }
+
     async fn reply(
         &self,
         asker: &Asker,
@@ -100,8 +144,7 @@ impl Shared {
         values: &[Value],
         taken: &mut Vec<Taken>,
     ) -> Result<Reply, Said> {
-        is_short_enough(asker, text)?;
-        match commands::parse(text, asker.view) {
+        match self.understood(asker, text)? {
             Command::Sql(sql) => self.sql(asker, &sql, values, taken).await,
             Command::Query(sql) => {
                 let sql = first_of(&sql);
@@ -117,6 +160,7 @@ impl Shared {
             Command::Set(assignment) => self.set(asker.view, &assignment),
             Command::Variables(asked) => Ok(self.variables(asker.view, &asked)),
             Command::Move { module, from, to } => self.move_module(module, from, to).await,
+            Command::Fleet(of) => self.of_fleet(of).await,
             Command::LoadConfig(module) => self.load_config(module),
             Command::LoadUser(name) => self.load_user(&name).await,
             Command::WriteConfig { path, select } => self.write_config(&path, select),
@@ -137,10 +181,11 @@ impl Shared {
             }
             Command::ClusterPull(name) => Ok(Reply::Rows(self.give(&name).await?)),
             Command::Proxysql(verb) => self.proxysql(verb).await,
-            Command::FlushClientHosts => {
-                self.cores.flush_client_hosts().await?;
-                Ok(Reply::done())
-            }
+            Command::FlushClientHosts => Ok(self
+                .cores
+                .flush_client_hosts()
+                .await
+                .map(|()| Reply::done())?),
             Command::FlushCache(which) => Ok(Reply::Done {
                 affected: self.cores.flush_cache(&which).await?,
                 info: String::new(),
@@ -148,28 +193,27 @@ impl Shared {
             Command::Kill {
                 session,
                 statement_only,
-            } => match self.cores.kill(session, statement_only).await? {
-                true => Ok(Reply::done()),
-                false => Err(Said::Sql(format!("Unknown thread id: {session}"))),
-            },
-            Command::Log(words) => {
-                (self.hooks.log)(&words);
-                Ok(Reply::done())
-            }
-            Command::ExplainRoute(question) => self.explain_route(&question),
+            } => self.kill(session, statement_only).await,
+            Command::Log(words) => Ok(self.log(&words)),
+            Command::ExplainRoute(question) => self.explain_route(&question).await,
             Command::ReplayDigests { all } => self.replay_digests(all).await,
+            Command::Hscale(command) => self.hscale(command?).await,
             Command::LearnFirewall(lesson) => self.learn_firewall(&lesson).await,
             Command::KeepDigests => self.keep_digests().await,
+            Command::Metrics => self.metrics().await,
             Command::ForgetDigests => {
                 self.cores.take(Ask::Digests).await?.delivered();
                 Ok(Reply::done())
             }
-            Command::DollarProbe => Err(Said::Coded(
-                1054,
-                "42S22",
-                "Unknown column '$$' in 'field list'".into(),
-            )),
+            Command::DollarProbe => Err(no_such_name()),
             Command::NotAvailable(why) => Err(Said::Sql(why.into())),
+        }
+    }
+
+    async fn kill(&self, session: u32, statement_only: bool) -> Result<Reply, Said> {
+        match self.cores.kill(session, statement_only).await? {
+            true => Ok(Reply::done()),
+            false => Err(Said::Sql(format!("Unknown thread id: {session}"))),
         }
     }
 
@@ -217,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// What a statement of ours asks for by name.
+    /// Returns what a statement of ours asks for by name.
     fn place(&self, asker: &Asker, name: &str) -> Option<String> {
         Some(match name {
             "version" => self.snapshot.borrow().variables.admin_version.to_string(),
@@ -285,6 +329,76 @@ impl Shared {
         Ok(named)
     }
 
+    async fn fill_observed(
+        &self,
+        view: View,
+        name: &str,
+        (observe, role): (Observe, Role),
+        taken: &mut Vec<Taken>,
+    ) -> Result<(), Said> {
+        let now;
+        let report = match observe::ask(observe) {
+            Some(ask) if role == Role::Reset => {
+                taken.push(self.cores.take(ask).await?);
+                taken.last().map(Taken::report)
+            }
+            Some(ask) => {
+                now = self.cores.ask(ask).await?;
+                Some(&now)
+            }
+            None => None,
+        };
+        let gtids = match observe {
+            Observe::Gtids => self.ask_monitor(ToMonitor::Gtids).await?,
+            _ => Vec::new(),
+        };
+        let logs = match observe {
+            Observe::Logs => self.ask_monitor(ToMonitor::Logs).await?,
+            _ => Vec::new(),
+        };
+        let runs = match observe {
+            Observe::Scheduled => self.ask_scheduler().await?,
+            _ => Vec::new(),
+        };
+        let moves = match observe {
+            Observe::Moves => self.move_rows(),
+            _ => Vec::new(),
+        };
+        let engine = self.engine(view).borrow();
+        let process = self.process(engine.conn());
+        let snapshot = self.snapshot.borrow();
+        engine.transaction(|conn| match (report, observe) {
+            (Some(Report::Digests(rows)), Observe::DigestLatency) => {
+                observe::digest_latency(conn, name, rows)
+            }
+            (Some(Report::Commands(rows)), Observe::CommandLatency) => {
+                observe::command_latency(conn, name, rows)
+            }
+            (Some(Report::Processes(rows)), Observe::Holds) => observe::holds(conn, name, rows),
+            (Some(Report::Global(counts)), Observe::Memory) => {
+                observe::memory(conn, name, &process, counts, &snapshot)
+            }
+            (Some(report), _) => observe::report(conn, name, report, &snapshot, &process),
+            (
+                None,
+                Observe::PeerChecksums
+                | Observe::PeerClients
+                | Observe::PeerMetrics
+                | Observe::PeerStatus,
+            ) => self.fill_peers(conn, name, observe, view),
+            (None, Observe::Fleet) => self.fill_fleet(conn, name),
+            (None, Observe::Shares) => self.fill_shares(conn, name),
+            (None, Observe::Gtids) => observe::gtids(conn, name, &gtids),
+            (None, Observe::Logs) => observe::rows(conn, name, &logs),
+            (None, Observe::Scheduled) => observe::rows(conn, name, &runs),
+            (None, Observe::Moves) => observe::rows(conn, name, &moves),
+            (None, Observe::Variables) => observe::variables(conn, name, &snapshot, view),
+            (None, Observe::StatsVariables) => observe::stats_variables(conn, name, &snapshot),
+            (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
+        })?;
+        Ok(())
+    }
+
     async fn fill(&self, view: View, copy: &TableCopy, taken: &mut Vec<Taken>) -> Result<(), Said> {
         let name = match view {
             View::Admin => format!("{}.{}", copy.schema.name(), copy.name),
@@ -292,79 +406,103 @@ impl Shared {
         };
         match (copy.table.kind, copy.role) {
             (Kind::Observed { observe, .. }, role) => {
-                let now;
-                let report = match observe::ask(observe) {
-                    Some(ask) if role == Role::Reset => {
-                        taken.push(self.cores.take(ask).await?);
-                        taken.last().map(Taken::report)
-                    }
-                    Some(ask) => {
-                        now = self.cores.ask(ask).await?;
-                        Some(&now)
-                    }
-                    None => None,
-                };
-                let engine = self.engine(view).borrow();
-                let process = self.process(engine.conn());
-                let snapshot = self.snapshot.borrow();
-                engine.transaction(|conn| match (report, observe) {
-                    (Some(Report::Digests(rows)), Observe::DigestLatency) => {
-                        observe::digest_latency(conn, &name, rows)
-                    }
-                    (Some(Report::Commands(rows)), Observe::CommandLatency) => {
-                        observe::command_latency(conn, &name, rows)
-                    }
-                    (Some(Report::Processes(rows)), Observe::Holds) => {
-                        observe::holds(conn, &name, rows)
-                    }
-                    (Some(Report::Global(counts)), Observe::Memory) => {
-                        observe::memory(conn, &name, &process, counts)
-                    }
-                    (Some(report), _) => observe::report(conn, &name, report, &snapshot, &process),
-                    (
-                        None,
-                        Observe::PeerChecksums
-                        | Observe::PeerClients
-                        | Observe::PeerMetrics
-                        | Observe::PeerStatus,
-                    ) => self.fill_peers(conn, &name, observe, view),
-                    (None, Observe::Variables) => observe::variables(conn, &name, &snapshot, view),
-                    (None, Observe::StatsVariables) => {
-                        observe::stats_variables(conn, &name, &snapshot)
-                    }
-                    (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
-                })?;
+                self.fill_observed(view, &name, (observe, role), taken)
+                    .await?;
             }
             (Kind::Checksums, _) => self.fill_checksums().await?,
             (_, Role::Runtime) => {
                 self.confirmed(&copy.name)?;
-                let pool = if copy.table.name == "mysql_servers" {
-                    Some(self.cores.ask(Ask::Pool).await?)
-                } else {
-                    None
-                };
+                let sight = self.sight_for(copy.table.name).await?;
                 // While that was awaited, another configuration may have come.
                 let generation = self.confirmed(&copy.name)?;
-                let is_large = matches!(
-                    copy.table.name,
-                    "mysql_users"
-                        | "mysql_query_rules_fast_routing"
-                        | "mysql_firewall_whitelist_rules"
-                );
+                let is_large = parts::is_large(copy.table.name);
                 if is_large && self.filled.borrow().get(&copy.name) == Some(&generation) {
                     return Ok(());
                 }
                 let snapshot = self.snapshot.borrow();
                 self.engine.borrow().transaction(|conn| {
-                    observe::runtime(conn, copy.table.name, &snapshot, pool.as_ref())
+                    observe::runtime(conn, copy.table.name, &snapshot, &sight)
                 })?;
                 self.filled
                     .borrow_mut()
                     .insert(copy.name.clone(), generation);
             }
+            (Kind::Monitor, _) => {
+                self.fill_checks(view, copy.table.name).await?;
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// How the servers are, for a `runtime_` table that shows it.
+    async fn sight_for(&self, table: &str) -> Result<Sight, Said> {
+        if table != "mysql_servers" {
+            return Ok(Sight::default());
+        }
+        Ok(Sight {
+            pool: Some(self.cores.ask(Ask::Pool).await?),
+            observed: self.ask_monitor(ToMonitor::Seen).await?,
+        })
+    }
+
+    /// Fills a table of schema `monitor`; two of Aurora's have no rows yet.
+    async fn fill_checks(&self, view: View, table: &str) -> Result<(), Said> {
+        let Some(check) = Check::ALL.into_iter().find(|check| check.table() == table) else {
+            return Ok(());
+        };
+        let asked = self.ask_monitor(|reply| ToMonitor::Checks { of: check, reply });
+        let rows = asked.await?;
+        // It is called so in both views.
+        let name = format!("{}.{table}", Schema::Monitor.name());
+        let engine = self.engine(view).borrow();
+        engine.transaction(|conn| observe::checks(conn, &name, check, &rows))?;
+        Ok(())
+    }
+
+    /// All metrics, as one text.
+    async fn metrics(&self) -> Result<Reply, Said> {
+        let (tell, told) = mailbox::channel(1);
+        let reply = Box::new(move |text| drop(tell.try_send(text)));
+        (self.hooks.stats)(ToStats::Metrics(reply));
+        let told = self.rt.timeout(METRICS_WITHIN, told.recv()).await;
+        let words = "the metrics were not written within 30 seconds; try again";
+        let text = told.ok().flatten().ok_or(words)??;
+        Ok(Reply::Rows(Grid::one("Data", text)))
+    }
+
+    /// Tells the thread of the statistics what only this one knows.
+    pub(crate) fn tell_facts(&self) {
+        let process = self.process(self.engine.borrow().conn());
+        (self.hooks.stats)(ToStats::Facts(Facts {
+            sqlite_bytes: process.sqlite_bytes.max(0).cast_unsigned(),
+            rows_lost: process.rows_lost,
+            paused: self.clients.get() != Clients::Welcome,
+            cluster: process.cluster.to_vec(),
+        }));
+    }
+
+    /// Asks for the last runs of the scheduler.
+    async fn ask_scheduler(&self) -> Result<Vec<RunRow>, Said> {
+        let (tell, told) = mailbox::channel(1);
+        let reply = Box::new(move |runs| drop(tell.try_send(runs)));
+        (self.hooks.scheduler)(ToScheduler::Runs(reply));
+        let told = self.rt.timeout(MONITOR_ANSWERS, told.recv()).await;
+        let words = "the scheduler has not answered within 5 seconds; try again";
+        told.ok().flatten().ok_or_else(|| words.into())
+    }
+
+    /// Asks the monitor, and returns its answer.
+    pub(crate) async fn ask_monitor<T: Send + 'static>(
+        &self,
+        letter: impl FnOnce(bridge::Reply<T>) -> ToMonitor,
+    ) -> Result<T, Said> {
+        let (tell, told) = mailbox::channel(1);
+        (self.hooks.monitor)(letter(Box::new(move |answer| drop(tell.try_send(answer)))));
+        let told = self.rt.timeout(MONITOR_ANSWERS, told.recv()).await;
+        told.ok().flatten().ok_or_else(|| {
+            Said::Sql("the monitor has not answered within 5 seconds; try again".to_owned())
+        })
     }
 
     /// The generation that all cores work by, or why `table` cannot be shown.
@@ -391,6 +529,8 @@ impl Shared {
             generation: self.snapshot.borrow().generation,
             sqlite_bytes: pragma("page_count") * pragma("page_size"),
             rows_lost: self.cores.lost(),
+            stalls: (self.hooks.stalls)(),
+            allocator: (self.hooks.allocator)(),
             cluster: self.cluster.counts(),
         }
     }
@@ -475,7 +615,7 @@ impl Shared {
                 .prefix()
                 .is_some_and(|prefix| known.name.starts_with(prefix))
         });
-        if let Some(module) = module.filter(|_| cluster::is_shared(known.name)) {
+        if let Some(module) = module.filter(|_| parts::is_shared(known.name)) {
             self.cluster.edited(*module);
         }
         Ok(reply)
@@ -500,10 +640,7 @@ impl Shared {
                 0
             }
             (Layer::Memory, _) => {
-                return Ok(Reply::Done {
-                    affected: 0,
-                    info: self.load(module).await?,
-                });
+                return self.load(module).await.map(Reply::said);
             }
         };
         Ok(Reply::Done {
@@ -539,19 +676,34 @@ impl Shared {
         Ok(Reply::Done { affected, info })
     }
 
-    /// What there is to say about it: what was taken and does less than it says, or only at the
-    /// next start.
-    async fn load(&self, module: Module) -> Result<String, Said> {
+    /// Loads a module. Returns what there is to say about it: what was taken and does less than it
+    /// says, or only at the next start.
+    pub(crate) async fn load(&self, module: Module) -> Result<String, Said> {
+        self.load_as(module, Reach::All).await
+    }
+
+    pub(crate) async fn load_as(&self, module: Module, reach: Reach) -> Result<String, Said> {
+        let (mut notices, share) = self.load_alone(module, reach).await?;
+        notices.extend(self.told_by_fleet(share).await);
+        Ok(notices.join("; "))
+    }
+
+    async fn load_alone(
+        &self,
+        module: Module,
+        reach: Reach,
+    ) -> Result<(Vec<String>, Option<Share>), Said> {
         let _alone = self.alone().await;
         self.refuse_lost_edit(module)?;
         let edits = self.cluster.edits_of(module);
         let now = self.snapshot.borrow().clone();
         let asked = module
             .prefix()
-            .map(|prefix| build::read_variables(self.engine.borrow().conn(), prefix))
+            .map(|prefix| parts::read_variables(self.engine.borrow().conn(), prefix))
             .transpose()?;
         let (next, notices) = self.build(module, now).await?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        notices.extend(self.check_scripts(module, &next)?);
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
         notices.extend(self.cluster.told_apart(module, &next));
@@ -559,6 +711,7 @@ impl Shared {
             next.variables
                 .waiting_for_a_start(&self.snapshot.borrow().variables),
         );
+        let share = self.share_load(module, &next, reach).await?;
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD {} TO RUNTIME: {notice}", module.words()));
         }
@@ -571,8 +724,37 @@ impl Shared {
         }
         // What is edited from the reading of memory on waits for its own LOAD.
         self.cluster.edits_are_done(module, edits, true);
-        self.enter(module, next, None, events.ends).await?;
-        Ok(notices.join("; "))
+        let entered = self.enter(module, next, None, events.ends).await;
+        self.is_shared_now(share.as_ref());
+        entered?;
+        Ok((notices, share))
+    }
+
+    /// Refuses scripts that do not compile; what their authors should know.
+    fn check_scripts(&self, module: Module, next: &Snapshot) -> Result<Vec<String>, Said> {
+        let (mut notices, mut refused) = (Vec::new(), Vec::new());
+        let all = next.scripts.active().iter();
+        for script in all.filter(|_| module == Module::Scripts) {
+            let refusal = |words| Refusal {
+                table: "mysql_scripts",
+                row: format!("script_name '{}'", script.name),
+                column: "",
+                words,
+            };
+            match (self.hooks.check_script)(&script.chunk, &script.text) {
+                Ok(told) => notices.extend(told.into_iter().map(|one| refusal(one).to_string())),
+                Err(words) => refused.push(refusal(words)),
+            }
+            for module in &script.modules {
+                if let Err(words) = (self.hooks.check_script)(&module.chunk, &module.text) {
+                    refused.push(refusal(words));
+                }
+            }
+        }
+        match refused.is_empty() {
+            true => Ok(notices),
+            false => Err(because(module.words(), &refused)),
+        }
     }
 
     /// Once: a script that says DELETE, INSERT and LOAD would else put half of it into force
@@ -602,16 +784,18 @@ impl Shared {
                 .borrow_mut()
                 .set_read_only(next.variables.admin_read_only)?;
         }
+        let logs = next.variables.logs();
         let put = self.put_in_force(module, next, theirs).await;
         if ends_events {
             // It is in force also where a core is late. What was answered before is still logged.
             let _late = self.cores.hand_over_events().await;
-            self.log_events(None).await?;
+            self.log_like(logs).await?;
         }
         put
     }
 
-    /// What a LOAD of the module would put into force, and what there is to say about it.
+    /// Builds what a LOAD of the module would put into force, and tells what there is to say about
+    /// it.
     pub(crate) async fn build(
         &self,
         module: Module,
@@ -633,20 +817,26 @@ impl Shared {
     }
 
     async fn load_user(&self, name: &str) -> Result<Reply, Said> {
+        let (mut notices, share) = self.load_user_alone(name).await?;
+        notices.extend(self.told_by_fleet(share).await);
+        Ok(Reply::said(notices.join("; ")))
+    }
+
+    async fn load_user_alone(&self, name: &str) -> Result<(Vec<String>, Option<Share>), Said> {
         let _alone = self.alone().await;
         self.refuse_lost_edit(Module::Users)?;
         let built = build::one_user(&self.engine.borrow(), &self.snapshot.borrow(), name);
         let (next, notices) = built.map_err(|refused| because("MYSQL USER", &refused))?;
         let mut notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
         notices.extend(self.cluster.told_apart(Module::Users, &next));
+        let share = self.share_load(Module::Users, &next, Reach::All).await?;
         for notice in &notices {
             (self.hooks.log)(&format!("LOAD MYSQL USER TO RUNTIME: {notice}"));
         }
-        self.put_in_force(Module::Users, next, None).await?;
-        Ok(Reply::Done {
-            affected: 0,
-            info: notices.join("; "),
-        })
+        let entered = self.put_in_force(Module::Users, next, None).await;
+        self.is_shared_now(share.as_ref());
+        entered?;
+        Ok((notices, share))
     }
 
     async fn put_in_force(
@@ -658,6 +848,7 @@ impl Shared {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());
         self.cluster.loaded(module, theirs, &next, self.now_s());
+        self.keeper.keep(module, &next);
         (self.hooks.in_force)(&next);
         self.aside.later(move || drop(before));
         let (confirmed, untold) = self.cores.load(&next, &self.aside).await;
@@ -722,7 +913,9 @@ impl Shared {
 
     async fn proxysql(&self, verb: Verb) -> Result<Reply, Said> {
         match verb {
-            Verb::Start => return Err(Said::Sql("ProxySQL already started".into())),
+            Verb::Start => self.start().await?,
+            Verb::Stop => self.stop().await?,
+            Verb::Restart => self.restart().await?,
             Verb::Pause => {
                 self.accept(
                     Clients::Paused,
@@ -751,9 +944,59 @@ impl Shared {
     /// PAUSE and RESUME. What some cores could not be told can be said again, and taken back.
     async fn accept(&self, wanted: Clients, already: &str) -> Result<(), Said> {
         let _alone = self.alone().await;
-        if self.clients.get() == wanted {
-            return Err(already.into());
+        match self.clients.get() {
+            Clients::Stopped => {
+                let verb = match wanted {
+                    Clients::Paused => "pause",
+                    _ => "resume",
+                };
+                let words = "ProxySQL MySQL module not running, impossible to";
+                return Err(Said::Sql(format!("{words} {verb}")));
+            }
+            now if now == wanted => return Err(already.into()),
+            _ => {}
         }
+        self.tell_clients(wanted).await
+    }
+
+    /// `PROXYSQL START`, after a STOP or `--no-start`.
+    async fn start(&self) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        if self.clients.get() != Clients::Stopped {
+            return Err("ProxySQL already started".into());
+        }
+        (self.hooks.log)("PROXYSQL START: clients are let in");
+        self.tell_clients(Clients::Welcome).await
+    }
+
+    /// `PROXYSQL STOP`: no listener, no client; this port stays.
+    async fn stop(&self) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        if self.clients.get() == Clients::Stopped {
+            return Err("ProxySQL already stopped".into());
+        }
+        (self.hooks.log)("PROXYSQL STOP: nobody is served until PROXYSQL START");
+        self.close().await
+    }
+
+    /// `PROXYSQL RESTART`: every client ends, and whoever comes then is served by what is in force.
+    async fn restart(&self) -> Result<(), Said> {
+        let _alone = self.alone().await;
+        (self.hooks.log)("PROXYSQL RESTART: all clients are ended");
+        if self.clients.get() != Clients::Stopped {
+            self.close().await?;
+        }
+        self.tell_clients(Clients::Welcome).await
+    }
+
+    async fn close(&self) -> Result<(), Said> {
+        self.clients.set(Clients::Stopped);
+        let words =
+            "not all cores have said that their clients are gone; PROXYSQL START is possible";
+        self.cores.close().await.map_err(|_silent| words.into())
+    }
+
+    async fn tell_clients(&self, wanted: Clients) -> Result<(), Said> {
         self.clients.set(Clients::PartlyWelcome);
         let untold = self.cores.accept(wanted == Clients::Welcome).await;
         if untold > 0 {
@@ -816,11 +1059,19 @@ impl Shared {
         }
     }
 
-    fn explain_route(&self, question: &Question) -> Result<Reply, Said> {
+    fn log(&self, words: &str) -> Reply {
+        (self.hooks.log)(words);
+        Reply::done()
+    }
+
+    async fn explain_route(&self, question: &Question) -> Result<Reply, Said> {
+        let observed = self.ask_monitor(ToMonitor::Seen).await?;
+        let snapshot = self.snapshot.borrow();
+        let policy = Policy::of(&snapshot.variables);
+        let placed = placed(&snapshot.servers, &observed, &policy);
+        let random = self.rt.random();
         Ok(Reply::Rows(route::explain(
-            &self.snapshot.borrow(),
-            question,
-            self.rt.random(),
+            &snapshot, &placed, question, random,
         )?))
     }
 }
@@ -864,6 +1115,12 @@ fn checksum_of(reply: &Reply) -> String {
 }
 
 /// All reasons in one error; nothing has changed.
+/// `$$` is no name, as on a server.
+fn no_such_name() -> Said {
+    let words = "Unknown column '$$' in 'field list'";
+    Said::Coded(1054, "42S22", words.into())
+}
+
 pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
     let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
     Said::Sql(format!(

@@ -22,7 +22,7 @@ pub(crate) enum Aside {
     Here,
 }
 
-/// What is called between steps.
+/// Gives way to others between two steps.
 pub(crate) fn give_way() {
     thread::yield_now();
 }

@@ -67,7 +67,7 @@ impl Ours {
         (outcome, tables.unwrap_or_default())
     }
 
-    /// What `work` prepares is ours.
+    /// Runs `work`, with what it prepares marked as ours.
     pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.0.swap(true, Ordering::Relaxed);
         let outcome = work();

@@ -1,17 +1,11 @@
 //! From the rows in memory to the next snapshot: all reasons against it at once, or the whole.
 
 use crate::engine::SqlError;
+use crate::parts::{self, Outcome, Pairs, checked_variables, saved_variables};
 use crate::rows::{self, sql_refusal};
 use crate::tables::{Kind, Module, Runtime};
 use crate::{access, engine::Engine};
-use config::{
-    Alone, FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
-    Help, HostgroupAttributesRow, Refusal, ServerRow, SslParamsRow,
-};
-use config::{
-    Proxies, ProxyRow, RewriteRow, Rewrites, RuleRow, Rules, Servers, Snapshot, UserRow, Users,
-    Variable, Variables,
-};
+use config::{Alone, Help, Refusal, Snapshot, UserRow, Variable, Variables};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -20,8 +14,6 @@ pub(crate) struct Read(Box<Making>);
 
 /// A snapshot, and what there is to say about it; or every reason against it.
 pub(crate) type Built = Result<(Snapshot, Vec<Refusal>), Vec<Refusal>>;
-/// What there is to say about what was built, or every reason against it.
-pub(crate) type Outcome = Result<Vec<Refusal>, Vec<Refusal>>;
 type Making = dyn FnOnce(&dyn Help) -> Built + Send;
 
 impl Read {
@@ -36,7 +28,7 @@ pub(crate) fn module(engine: &Engine, now: &Snapshot, module: Module) -> Built {
     read(engine, now, module)?.build(&Alone)
 }
 
-/// What counts at the start where what was saved cannot be understood: nobody is let past a
+/// Values that count at the start where what was saved cannot be understood: nobody is let past a
 /// firewall that may have been on.
 pub(crate) const IF_UNREADABLE: &[(&str, &str)] = &[
     ("mysql-firewall_whitelist_enabled", "true"),
@@ -133,8 +125,6 @@ fn unchecked(engine: &Engine, now: &Snapshot, refused: Vec<Refusal>) -> Built {
     ))
 }
 
-pub(crate) type Pairs = Vec<(String, String)>;
-
 /// The variables that can have the values that they are given, and why others cannot.
 fn usable(pairs: Vec<(String, Vec<u8>)>) -> (Pairs, Vec<Refusal>) {
     let (mut usable, mut refused) = (Vec::new(), Vec::new());
@@ -182,7 +172,8 @@ fn not_utf8(name: &str) -> Vec<Refusal> {
     }]
 }
 
-/// The same, and of the admin port's only what lets nobody in who knows no more than the defaults.
+/// Returns what [`usable`] does, and of the admin port's variables only what lets nobody in who
+/// knows no more than the defaults.
 fn safe(pairs: Vec<(String, Vec<u8>)>, prefix: &str) -> (Pairs, Vec<Refusal>) {
     let (mut usable, mut refused) = usable(pairs);
     if prefix == "admin-"
@@ -229,31 +220,16 @@ fn rows_of(engine: &Engine, now: &Snapshot, module: Module) -> Result<Read, Vec<
         generation: now.generation + 1,
         ..now.clone()
     };
-    match module {
-        Module::Servers => servers(conn, next),
-        Module::Users => rows::read::<UserRow>(conn, "")
-            .map(|rows| making(next, |next, help| users(next, rows, help))),
-        Module::Rules => all_rules(conn, next),
-        Module::Firewall => firewall(conn, next),
-        Module::ProxysqlServers => {
-            rows::read::<ProxyRow>(conn, "").map(|rows| making(next, |next, _| proxies(next, rows)))
-        }
-        other => match other.prefix() {
-            Some(prefix) => read_variables(conn, prefix)
-                .map(|pairs| {
-                    making(next, move |next, help| {
-                        checked_variables(pairs, prefix, next, help)
-                    })
-                })
-                .map_err(|error| vec![sql_refusal("global_variables", error)]),
-            None => Ok(making(next, |_, _| Ok(Vec::new()))),
-        },
-    }
+    let change = parts::of(module).map(|part| part.read(conn)).transpose()?;
+    Ok(making(next, move |next, help| match change {
+        Some(change) => change(next, help),
+        None => Ok(Vec::new()),
+    }))
 }
 
 fn making(
     mut next: Snapshot,
-    change: impl FnOnce(&mut Snapshot, &dyn Help) -> Result<Vec<Refusal>, Vec<Refusal>> + Send + 'static,
+    change: impl FnOnce(&mut Snapshot, &dyn Help) -> Outcome + Send + 'static,
 ) -> Read {
     Read(Box::new(move |help| {
         let notices = change(&mut next, help)?;
@@ -282,10 +258,10 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
         .rows()
         .into_iter()
         .filter(|row| row.username != name);
-    let before = unseen(now);
-    let mut notices = users(&mut next, others.chain(mine).collect(), &Alone)?;
+    let before = parts::unseen(now);
+    let mut notices = parts::build_users(&mut next, others.chain(mine).collect(), &Alone)?;
     // What is so for others has been said when they were loaded.
-    notices.retain(|notice| !before.contains(notice) || notice.row == of_user(name));
+    notices.retain(|notice| !before.contains(notice) || notice.row == parts::of_user(name));
     Ok((next, notices))
 }
 
@@ -319,279 +295,4 @@ fn not_yet(conn: &Connection, module: Module, words: impl Fn(i64, &str) -> Strin
         });
     }
     told
-}
-
-/// All of them, or the reasons against each.
-fn together<A, B, C>(
-    a: Result<A, Vec<Refusal>>,
-    b: Result<B, Vec<Refusal>>,
-    c: Result<C, Vec<Refusal>>,
-) -> Result<(A, B, C), Vec<Refusal>> {
-    match (a, b, c) {
-        (Ok(a), Ok(b), Ok(c)) => Ok((a, b, c)),
-        (a, b, c) => Err([a.err(), b.err(), c.err()]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect()),
-    }
-}
-
-fn servers(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
-    let (servers, attributes, ssl) = together(
-        rows::read::<ServerRow>(conn, ""),
-        rows::read::<HostgroupAttributesRow>(conn, ""),
-        rows::read::<SslParamsRow>(conn, ""),
-    )?;
-    Ok(making(next, move |next, _| {
-        all_servers(next, servers, attributes, ssl)
-    }))
-}
-
-pub(crate) fn all_servers(
-    next: &mut Snapshot,
-    servers: Vec<ServerRow>,
-    attributes: Vec<HostgroupAttributesRow>,
-    ssl: Vec<SslParamsRow>,
-) -> Outcome {
-    let servers = Servers::build(servers, attributes, ssl)?;
-    let notices = servers.notices().to_vec();
-    next.servers = Arc::new(servers);
-    Ok(notices)
-}
-
-/// Rows, with a pause now and then.
-fn paused<'p, T: 'p>(rows: Vec<T>, help: &'p dyn Help) -> impl Iterator<Item = T> + 'p {
-    let at_once = |(at, row)| {
-        if at % 64 == 0 {
-            help.pause();
-        }
-        row
-    };
-    rows.into_iter().enumerate().map(at_once)
-}
-
-pub(crate) fn users(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Outcome {
-    next.users = Arc::new(Users::build(paused(rows, help), &next.variables)?);
-    Ok(unseen(next))
-}
-
-fn all_rules(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
-    let (rules, fast, rewrites) = together(
-        rows::read::<RuleRow>(conn, ""),
-        rows::read::<FastRoutingRow>(conn, ""),
-        rows::read::<RewriteRow>(conn, ""),
-    )?;
-    Ok(making(next, move |next, help| {
-        rules_and_rewrites(next, rules, fast, rewrites, help)
-    }))
-}
-
-pub(crate) fn rules_and_rewrites(
-    next: &mut Snapshot,
-    rules: Vec<RuleRow>,
-    fast: Vec<FastRoutingRow>,
-    rewrites: Vec<RewriteRow>,
-    help: &dyn Help,
-) -> Outcome {
-    let rules = Rules::build_with_help(&next.rules, rules, fast, &next.variables, help);
-    let (rules, rewrites, ()) = together(
-        rules,
-        Rewrites::build(rewrites, next.variables.mysql_query_rewrite_check),
-        Ok(()),
-    )?;
-    let notices = rules.notices().to_vec();
-    (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
-    Ok(notices)
-}
-
-pub(crate) fn proxies(next: &mut Snapshot, rows: Vec<ProxyRow>) -> Outcome {
-    next.proxies = Arc::new(Proxies::build(rows)?);
-    let is_alone =
-        next.proxies.rows().is_empty() || !next.variables.admin_cluster_username.is_empty();
-    let words = "is empty: no other proxy is asked for anything".into();
-    let notice = Refusal {
-        table: "global_variables",
-        row: String::new(),
-        column: "admin-cluster_username",
-        words,
-    };
-    Ok(if is_alone { Vec::new() } else { vec![notice] })
-}
-
-fn firewall(conn: &Connection, next: Snapshot) -> Result<Read, Vec<Refusal>> {
-    let (users, rules, fingerprints) = together(
-        rows::read::<FirewallUserRow>(conn, ""),
-        rows::read::<FirewallRuleRow>(conn, ""),
-        rows::read::<FirewallFingerprintRow>(conn, ""),
-    )?;
-    Ok(making(next, move |next, help| {
-        whole_firewall(next, users, rules, fingerprints, help)
-    }))
-}
-
-pub(crate) fn whole_firewall(
-    next: &mut Snapshot,
-    users: Vec<FirewallUserRow>,
-    rules: Vec<FirewallRuleRow>,
-    fingerprints: Vec<FirewallFingerprintRow>,
-    help: &dyn Help,
-) -> Outcome {
-    let firewall = Firewall::build(paused(users, help), paused(rules, help), fingerprints)?;
-    next.firewall = Arc::new(firewall);
-    Ok([
-        everybody_is_refused(next),
-        others_are_counted(next),
-        unseen(next),
-    ]
-    .concat())
-}
-
-/// A firewall that nobody has told anything is easily switched on.
-fn everybody_is_refused(next: &Snapshot) -> Vec<Refusal> {
-    let is_empty =
-        next.firewall.user_rows().next().is_none() && next.firewall.rule_rows().next().is_none();
-    if !next.variables.mysql_firewall_whitelist_enabled || !is_empty {
-        return Vec::new();
-    }
-    let words = "is true, and the firewall has neither users nor rules in force: every statement of every user is refused".into();
-    Vec::from([Refusal {
-        table: "global_variables",
-        row: String::new(),
-        column: "mysql-firewall_whitelist_enabled",
-        words,
-    }])
-}
-
-/// Options with which the statistics have other digests than the rules of the firewall.
-fn others_are_counted(next: &Snapshot) -> Vec<Refusal> {
-    let v = &next.variables;
-    if !v.mysql_firewall_whitelist_enabled || v.digest_options().are_as_whole() {
-        return Vec::new();
-    }
-    let notice = |column: &'static str| {
-        let variable = Variable::named(column)?;
-        let (is, always) = (variable.text(v), variable.default);
-        let words = format!(
-            "is {is}: the digests of the statistics are not those of the firewall, for which it is always {always}, and rules made of them may allow \
-             nothing; LEARN MYSQL FIREWALL, stats_mysql_firewall and EXPLAIN ROUTE have the firewall's"
-        );
-        (is != always).then(|| Refusal {
-            table: "global_variables",
-            row: String::new(),
-            column,
-            words,
-        })
-    };
-    let names = [
-        "mysql-query_digests_grouping_limit",
-        "mysql-query_digests_groups_grouping_limit",
-        "mysql-query_digests_keep_comment",
-        "mysql-query_digests_lowercase",
-        "mysql-query_digests_no_digits",
-        "mysql-query_digests_replace_null",
-    ];
-    names.into_iter().filter_map(notice).collect()
-}
-
-fn of_user(name: &str) -> String {
-    format!("username '{name}'")
-}
-
-/// Users of the firewall whose statements nobody looks at.
-fn unseen(next: &Snapshot) -> Vec<Refusal> {
-    let forwarded = |row: &FirewallUserRow| {
-        next.users
-            .frontend(&row.username)
-            .is_some_and(|user| user.fast_forward)
-    };
-    let rows = next
-        .firewall
-        .user_rows()
-        .filter(|row| !row.mode.eq_ignore_ascii_case("OFF") && forwarded(row));
-    let told = rows.map(|row| Refusal {
-        table: "mysql_firewall_whitelist_users",
-        row: of_user(&row.username),
-        column: "mode",
-        words: format!(
-            "is {}, but the user has fast_forward = 1: the firewall sees none of its statements",
-            row.mode
-        ),
-    });
-    told.collect()
-}
-
-/// The same, if others cannot come in on the admin port by what everybody knows.
-pub(crate) fn checked_variables(
-    pairs: Pairs,
-    prefix: &str,
-    next: &mut Snapshot,
-    help: &dyn Help,
-) -> Outcome {
-    let mut notices = variables(pairs, next, help)?;
-    if prefix == "admin-" {
-        access::check(&next.variables)?;
-        notices.extend(access::check_cluster(&next.variables));
-    }
-    Ok(notices)
-}
-
-fn variables(pairs: Pairs, next: &mut Snapshot, help: &dyn Help) -> Outcome {
-    let (built, mut notices) = next.variables.with(pairs)?;
-    let old = std::mem::replace(&mut next.variables, Arc::new(built));
-    // What was built under other values of these must be as valid under the new ones.
-    if old.mysql_have_ssl != next.variables.mysql_have_ssl {
-        users(next, next.users.rows(), help)?;
-    }
-    if old.mysql_query_processor_regex != next.variables.mysql_query_processor_regex {
-        let fast: Vec<_> = next.rules.fast().rows().collect();
-        let rules = next.rules.rows().cloned();
-        next.rules = Arc::new(Rules::build_with_help(
-            &next.rules,
-            rules,
-            fast,
-            &next.variables,
-            help,
-        )?);
-    }
-    if !old.mysql_query_rewrite_check && next.variables.mysql_query_rewrite_check {
-        next.rewrites = Arc::new(Rewrites::build(next.rewrites.rows().cloned(), true)?);
-    }
-    if !old.mysql_firewall_whitelist_enabled {
-        notices.extend(everybody_is_refused(next));
-    }
-    let digests = |v: &Variables| (v.mysql_firewall_whitelist_enabled, v.digest_options());
-    if digests(&old) != digests(&next.variables) {
-        notices.extend(others_are_counted(next));
-    }
-    Ok(notices)
-}
-
-pub(crate) fn read_variables(conn: &Connection, prefix: &str) -> Result<Pairs, SqlError> {
-    let text = |(name, bytes): (String, Vec<u8>)| match String::from_utf8(bytes) {
-        Ok(value) => Ok((name, value)),
-        Err(_) => Err(SqlError(format!("{name} must be a text in UTF-8"))),
-    };
-    saved_variables(conn, prefix)?
-        .into_iter()
-        .map(text)
-        .collect()
-}
-
-/// The same, as bytes: a value that is no text takes no other with it.
-fn saved_variables(conn: &Connection, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SqlError> {
-    let mut select = conn.prepare(
-        "SELECT variable_name, CAST(variable_value AS TEXT) FROM main.global_variables \
-         WHERE substr(variable_name, 1, length(?1)) = ?1 ORDER BY 1",
-    )?;
-    let bytes = |row: &rusqlite::Row<'_>, at| {
-        Ok::<_, rusqlite::Error>(row.get_ref(at)?.as_bytes()?.to_vec())
-    };
-    let pairs = select.query_map([prefix], |row| {
-        Ok((
-            String::from_utf8_lossy(&bytes(row, 0)?).into_owned(),
-            bytes(row, 1)?,
-        ))
-    })?;
-    Ok(pairs.collect::<Result<_, _>>()?)
 }

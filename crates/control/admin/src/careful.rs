@@ -5,7 +5,7 @@ use crate::answer::{Asker, Said};
 use crate::engine::{DISK_FILE, Engine, Reply, View};
 use crate::open::{Admin, Options};
 use crate::testing::{self, Directory};
-use bridge::{Ask, CommandRow, Counter, Counts, HostgroupRow, Latency, Report};
+use bridge::{Ask, CommandRow, HostgroupRow, Latency, Report};
 use rusqlite::types::Value;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -227,8 +227,8 @@ fn a_variable_that_was_saved_with_a_value_it_cannot_have_takes_no_other_with_it(
     );
 }
 
-/// What a start makes of what `script` has saved: where operators connect, who may come in, and
-/// what is said about it.
+/// Starts with what `script` has saved. Returns where operators connect, who may come in, and what
+/// is said about it.
 fn saved_access(name: &str, script: &'static str) -> (Admin, Vec<String>) {
     let directory = Directory::new(name);
     let options = Options {
@@ -289,8 +289,10 @@ fn saved_credentials_that_name_nobody_are_not_replaced_by_known_ones() {
         let (admin, refused) = saved_access(name, nobody);
         let peer = "127.0.0.1:1".parse().unwrap();
         assert!(
-            crate::access::entry(&admin.snapshot().variables, "admin", &peer)
-                == door::Entry::Nobody,
+            matches!(
+                crate::access::entry(&admin.snapshot().variables, "admin", &peer),
+                door::Entry::Nobody
+            ),
             "{name}"
         );
         assert_eq!(
@@ -460,24 +462,6 @@ fn a_known_password_is_refused_for_as_long_as_others_can_reach_the_port() {
         bench
             .script("SET admin-admin_credentials='a:b'; SET admin-stats_credentials='s:t'; LOAD ADMIN VARIABLES TO RUNTIME")
             .await;
-    });
-}
-
-#[test]
-fn the_cache_is_sampled_by_its_counters() {
-    let reports = Box::new(|what, _reset| {
-        let mut counts = Counts::zero();
-        counts.set(Counter::QueryCacheCountGet, 7);
-        matches!(what, Ask::Global).then_some(Report::Global(counts))
-    });
-    testing::with_reports(Options::default(), reports, |bench| async move {
-        bench.shared.sample_query_cache().await.unwrap();
-        assert_eq!(
-            bench
-                .rows("SELECT timestamp > 1000000, count_GET FROM mysql_query_cache")
-                .await,
-            [["1", "7"]]
-        );
     });
 }
 

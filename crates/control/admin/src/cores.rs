@@ -45,28 +45,35 @@ impl std::fmt::Display for Silent {
 /// A part of a snapshot.
 pub(crate) type Part = Arc<dyn Any + Send + Sync>;
 
-fn parts(snapshot: &Snapshot) -> [Part; 6] {
+fn parts(snapshot: &Snapshot) -> [Part; 8] {
     let Snapshot {
         generation: _,
         variables,
         users,
         servers,
         rules,
+        shards,
+        scripts,
         rewrites,
         firewall,
         proxies: _,
+        schedule: _,
+        rest: _,
+        clickhouse: _,
     } = snapshot;
     [
         variables.clone(),
         users.clone(),
         servers.clone(),
         rules.clone(),
+        shards.clone(),
+        scripts.clone(),
         rewrites.clone(),
         firewall.clone(),
     ]
 }
 
-/// What rules are copied, and the copies.
+/// Rules that are copied, and the copies.
 type Copies = (Option<Arc<Rules>>, Vec<Arc<Rules>>);
 
 /// The mailboxes of all cores.
@@ -81,7 +88,7 @@ pub(crate) struct Cores {
     copies: RefCell<Copies>,
     /// Cores that have not confirmed the latest configuration.
     behind: RefCell<Arc<AtomicUsize>>,
-    /// What they have given away and nobody has had.
+    /// Counts that the cores have given away and nobody has had.
     kept: Rc<Kept>,
 }
 
@@ -278,7 +285,7 @@ impl Cores {
         }
     }
 
-    /// What all cores report, joined, with what was counted before and nobody has had.
+    /// Asks all cores, and joins what they report with what was counted before and nobody has had.
     pub(crate) async fn ask(&self, what: Ask) -> Result<Report, Silent> {
         let reports = self
             .everybody(|reply| ToCore::Ask {
@@ -299,7 +306,7 @@ impl Cores {
         Ok(report)
     }
 
-    /// The same, and they count anew.
+    /// Asks all cores as [`Cores::ask`] does, and has them count anew.
     pub(crate) async fn take(&self, what: Ask) -> Result<Taken, Silent> {
         // Nobody is asked unless everybody listens.
         self.everybody(|reply| ToCore::Ask {
@@ -379,6 +386,28 @@ impl Cores {
         }
     }
 
+    /// Closes the gate of a partition; whether all that went through before is over.
+    pub(crate) async fn close_gate(&self, partition: &str, within: Duration) -> bool {
+        let partition: Arc<str> = partition.into();
+        let closed = self.gather(|done| ToCore::Gate {
+            partition: partition.clone(),
+            closed_for: Some(within),
+            done,
+        });
+        closed.await.0.len() == self.senders.len()
+    }
+
+    /// Opens it again. A core that cannot be told opens it by itself.
+    pub(crate) async fn open_gate(&self, partition: &str) {
+        let partition: Arc<str> = partition.into();
+        let opened = self.gather(|done| ToCore::Gate {
+            partition: partition.clone(),
+            closed_for: None,
+            done,
+        });
+        opened.await;
+    }
+
     /// Drops results from the cache; how many.
     pub(crate) async fn flush_cache(&self, which: &FlushCache) -> Result<u64, Silent> {
         Ok(self
@@ -427,6 +456,13 @@ impl Cores {
             .map(|_| ToCore::Accept(accept))
             .collect();
         self.tell(messages, self.rt.now() + ANSWER).await
+    }
+
+    /// Ends every client, and lets none in.
+    pub(crate) async fn close(&self) -> Result<(), Silent> {
+        self.everybody(|done| ToCore::Close { done })
+            .await
+            .map(drop)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::aside::give_way;
 use crate::engine::Reply;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{observe, route, samples};
+use crate::{observe, route};
 use bridge::{Ask, Report};
 use rt::Instant;
 use std::rc::Rc;
@@ -17,12 +17,13 @@ const HISTORY: &str = "stats_history.history_mysql_query_digest";
 const NO_DIGESTS: &str = "a defect: the cores have answered something else than digests";
 
 impl Shared {
-    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, and a firewall, that LOAD would refuse are refused
-    /// here in the same words.
+    /// `EXPLAIN ROUTE AGAINST DIGESTS`: rules, a firewall and a map that LOAD would refuse are
+    /// refused here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
         let now = self.snapshot.borrow().clone();
         let (next, _) = self.build(Module::Rules, now.clone()).await?;
         let (next, _) = self.build(Module::Firewall, next).await?;
+        let (next, _) = self.build(Module::Shards, next).await?;
         let Report::Digests(digests) = self.cores.ask(Ask::Digests).await? else {
             return Err(NO_DIGESTS.into());
         };
@@ -72,14 +73,14 @@ impl Shared {
         })
     }
 
-    /// What is done from time to time: snapshots that are in force no more are taken apart; every
-    /// `admin-stats_mysql_query_digest_to_disk` seconds digests are kept, and every
-    /// `admin-stats_mysql_query_cache` a sample of the cache.
+    /// Does what is due from time to time: snapshots that are in force no more are taken apart;
+    /// every `admin-stats_mysql_query_digest_to_disk` seconds digests are kept.
     pub(crate) async fn housekeeping(self: Rc<Self>) {
-        let (mut kept, mut sampled) = (self.rt.now(), self.rt.now());
+        let mut kept = self.rt.now();
         loop {
             self.rt.sleep(Duration::from_secs(1)).await;
             self.cores.sweep(&self.aside);
+            self.tell_facts();
             let variables = self.snapshot.borrow().variables.clone();
             if self.is_time(&mut kept, variables.admin_stats_mysql_query_digest_to_disk)
                 && let Err(said) = self.keep_digests().await
@@ -88,11 +89,6 @@ impl Shared {
                 (self.hooks.log)(&format!(
                     "the digests of the last {every} seconds were not kept: {said:?}"
                 ));
-            }
-            if self.is_time(&mut sampled, variables.admin_stats_mysql_query_cache)
-                && let Err(said) = self.sample_query_cache().await
-            {
-                (self.hooks.log)(&format!("no sample of the query cache was kept: {said:?}"));
             }
         }
     }
@@ -104,16 +100,5 @@ impl Shared {
             *last = now;
         }
         is_time
-    }
-
-    /// A row of `stats_history.mysql_query_cache`.
-    pub(crate) async fn sample_query_cache(&self) -> Result<(), Said> {
-        if let Report::Global(counts) = self.cores.ask(Ask::Global).await? {
-            let now_s = i64::try_from(self.rt.wall_us() / 1_000_000).unwrap_or(i64::MAX);
-            self.engine
-                .borrow()
-                .transaction(|conn| samples::query_cache(conn, now_s, &counts))?;
-        }
-        Ok(())
     }
 }

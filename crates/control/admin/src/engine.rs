@@ -30,7 +30,7 @@ pub const DISK_FILE: &str = "proxysql.db";
 /// Name of the file of `stats_history`.
 pub const HISTORY_FILE: &str = "proxysql_stats.db";
 
-/// What SQLite takes for a file that is none.
+/// Name that SQLite takes for a file that is none.
 const MEMORY: &str = ":memory:";
 
 /// Which databases somebody sees.
@@ -42,17 +42,17 @@ pub enum View {
     Stats,
 }
 
-/// What a statement did.
+/// Reply to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It answers no rows.
+    /// Answer without rows.
     Done {
         /// Rows changed.
         affected: u64,
         /// Words for a person.
         info: String,
     },
-    /// It answers these.
+    /// Answer with these rows.
     Rows(Grid),
 }
 
@@ -64,6 +64,12 @@ impl Reply {
             affected: 0,
             info: String::new(),
         }
+    }
+
+    /// Done, with something to say of it.
+    #[must_use]
+    pub const fn said(info: String) -> Self {
+        Self::Done { affected: 0, info }
     }
 }
 
@@ -157,7 +163,8 @@ impl TimeLimit {
         );
     }
 
-    /// What others have had of the processor meanwhile is not its time.
+    /// Extends the limit by what others have had of the processor meanwhile: that is not the
+    /// statement's time.
     fn gave_away(&self, took: Duration) {
         let until = self.until.load(Ordering::Relaxed);
         if until != 0 {
@@ -297,6 +304,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Does something with the database of another file as schema `kept`.
+    pub(crate) fn beside<T>(
+        &self,
+        file: &Path,
+        work: impl FnOnce() -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let name = file.to_string_lossy();
+        let attach = || self.conn.execute("ATTACH DATABASE ?1 AS kept", [&*name]);
+        self.ours.during(attach)?;
+        let outcome = work();
+        let detach = || self.conn.execute("DETACH DATABASE kept", []);
+        self.ours.during(detach)?;
+        outcome
+    }
+
     /// Lets go of the file of the schema `disk` and opens it anew: another may stand in its place,
     /// a backup that was put back. One that cannot be used leaves the one of before where it is.
     pub fn reopen_disk(&self) -> Result<(), SqlError> {
@@ -337,6 +359,12 @@ impl Engine {
     #[must_use]
     pub fn view(&self) -> View {
         self.view
+    }
+
+    /// Whether operators can only read.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Whether operators can only read: `PROXYSQL READONLY`.
@@ -389,9 +417,9 @@ impl Engine {
         let mut named: Vec<&TableCopy> = Vec::new();
         // Nothing else is filled, and this is asked of every single INSERT.
         let begins: &[&str] = if self.view == View::Stats {
-            &["runtime_", "stats_", "global_"]
+            &["runtime_", "stats_", "mysql_server_", "global_"]
         } else {
-            &["runtime_", "stats_"]
+            &["runtime_", "stats_", "mysql_server_"]
         };
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let bytes = sql.as_bytes();
@@ -701,7 +729,7 @@ impl Engine {
         Ok(if explains { Tables::new() } else { tables })
     }
 
-    /// What SQLite would do and an operator may not.
+    /// Refuses what SQLite would do and an operator may not.
     fn refusal(&self, sql: &str) -> Option<String> {
         // What is only explained is prepared all the same.
         let mut words = words(sql).skip_while(|word| {
@@ -792,7 +820,7 @@ fn push(grid: &mut Grid, cell: ValueRef<'_>) {
     }
 }
 
-/// What is saved is there for good when the answer says so.
+/// Has SQLite write so that what is saved is there for good when the answer says so.
 fn set_disk_pragmas(conn: &Connection, schema: &str) -> Result<(), SqlError> {
     set_pragma(conn, schema, "journal_mode", "DELETE")?;
     set_pragma(conn, schema, "synchronous", "EXTRA")

@@ -3,23 +3,23 @@
 use crate::answer::Said;
 use crate::shared::{Shared, Told};
 use crate::tables::Module;
-use config::{EventsLog, Snapshot};
+use config::{Logs, Snapshot};
 use rt::mailbox;
 use std::time::Duration;
 
 /// How long the thread may take. It waits for the disk, behind all that cores have handed over.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What a LOAD means for the events log.
+/// Consequence of a LOAD for the events log.
 pub(crate) struct Consequence {
-    /// It ends with what was in force before.
+    /// A log ends with what was in force before.
     pub(crate) ends: bool,
-    /// What the operator may have overlooked.
+    /// Words on what the operator may have overlooked.
     pub(crate) notice: Option<String>,
 }
 
 impl Shared {
-    /// Has the log begin its file before the first statement that is to be in it.
+    /// Has a log begin its file before the first statement or client that is to be in it.
     ///
     /// # Errors
     /// There can be no such file: nothing was changed.
@@ -28,15 +28,21 @@ impl Shared {
         module: Module,
         next: &Snapshot,
     ) -> Result<Consequence, Said> {
-        let wish = next.variables.events_log();
-        let is_other = wish != self.snapshot.borrow().variables.events_log();
-        if is_other && wish.is_some() {
-            let begun = self.log_events(wish.clone()).await;
+        let (wish, before) = (
+            next.variables.logs(),
+            self.snapshot.borrow().variables.logs(),
+        );
+        // What ends goes on until the LOAD is in force.
+        let both = Logs {
+            events: wish.events.clone().or_else(|| before.events.clone()),
+            audit: wish.audit.clone().or_else(|| before.audit.clone()),
+        };
+        if both != before {
+            let begun = self.log_like(both.clone()).await;
             if begun.is_err() {
                 // It may come to what it was told when nobody waits any more: what is in force is
                 // told behind it.
-                let as_before = self.snapshot.borrow().variables.events_log();
-                (self.hooks.log_events)(as_before, Box::new(|_done| {}));
+                (self.hooks.log_like)(before, Box::new(|_done| {}));
             }
             begun.map_err(|words| {
                 format!(
@@ -48,12 +54,12 @@ impl Shared {
         let wanted = next.variables.mysql_eventslog_default_log == 1
             || next.rules.chain().iter().any(|rule| rule.log == Some(true));
         let is_about_it = matches!(module, Module::Rules | Module::MysqlVariables);
-        let notice = (is_about_it && wanted && wish.is_none()).then(|| {
+        let notice = (is_about_it && wanted && wish.events.is_none()).then(|| {
             "statements are to be logged, and are not while mysql-eventslog_filename is empty"
                 .to_owned()
         });
         Ok(Consequence {
-            ends: is_other && wish.is_none(),
+            ends: both != wish,
             notice,
         })
     }
@@ -65,9 +71,9 @@ impl Shared {
         Ok(all_handed_over?)
     }
 
-    /// Has statements logged like this from now on.
-    pub(crate) async fn log_events(&self, wish: Option<EventsLog>) -> Result<(), String> {
-        self.told(|told| (self.hooks.log_events)(wish, told)).await
+    /// Has statements and clients logged like this from now on.
+    pub(crate) async fn log_like(&self, wish: Logs) -> Result<(), String> {
+        self.told(|told| (self.hooks.log_like)(wish, told)).await
     }
 
     async fn told(&self, tell: impl FnOnce(Told)) -> Result<(), String> {

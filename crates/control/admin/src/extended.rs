@@ -66,6 +66,7 @@ mod tests {
             info: None,
             attributes: vec![("program_name".into(), "a \"shop\"\n".into())],
             held: Vec::new(),
+            status_flags: 0,
         };
         assert_eq!(info(&row, 0), "");
         assert!(

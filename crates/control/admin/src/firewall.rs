@@ -220,7 +220,7 @@ fn what_the_firewall_would_do_is_explained_and_what_it_did_is_shown() {
         );
         bench.run("LOAD MYSQL FIREWALL TO RUNTIME").await;
         assert_eq!(
-            bench.rows("EXPLAIN ROUTE 'SELECT 1' AS app").await[1][3],
+            bench.rows("EXPLAIN ROUTE 'SELECT 1' AS app").await[2][3],
             "hostgroup 0, the user's default"
         );
         let shown = [

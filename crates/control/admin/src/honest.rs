@@ -35,6 +35,41 @@ fn every_variable_says_whether_it_has_an_effect_and_passwords_are_not_for_everyb
 }
 
 #[test]
+fn memory_is_counted_from_what_is_in_force() {
+    testing::with(Options::default(), |bench| async move {
+        let sql = "SELECT Variable_Name, CAST(Variable_Value AS INT) FROM stats_memory_metrics";
+        let before = bench.rows(sql).await;
+        assert_eq!(before.len(), 11);
+        for sql in [
+            "INSERT INTO mysql_users (username, password) VALUES ('somebody', 'secret')",
+            "INSERT INTO mysql_query_rules_fast_routing VALUES ('somebody', 'shop', 0, 1, '')",
+            "INSERT INTO mysql_firewall_whitelist_users VALUES (1, 'somebody', '', 'OFF', '')",
+            "INSERT INTO mysql_firewall_whitelist_rules VALUES (1, 'somebody', '', 'shop', 0, '0x1', '')",
+            "LOAD MYSQL USERS TO RUNTIME",
+            "LOAD MYSQL QUERY RULES TO RUNTIME",
+            "LOAD MYSQL FIREWALL TO RUNTIME",
+        ] {
+            bench.run(sql).await;
+        }
+        let after = bench.rows(sql).await;
+        let bytes = |row: &[String]| row[1].parse::<u64>().unwrap();
+        let grown = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, after)| bytes(before) < bytes(after));
+        let grown: Vec<_> = grown.map(|(row, _)| row[0].as_str()).collect();
+        for name in [
+            "Auth_memory",
+            "mysql_firewall_rules_table",
+            "mysql_firewall_users_table",
+            "mysql_query_rules_memory",
+        ] {
+            assert!(grown.contains(&name), "{name}: {before:?} {after:?}");
+        }
+    });
+}
+
+#[test]
 fn a_statistics_user_asks_for_no_variable_of_an_administrator() {
     testing::with(Options::default(), |bench| async move {
         for name in [
@@ -412,7 +447,7 @@ fn a_part_is_never_shown_as_the_whole_and_nothing_is_zeroed_for_it() {
     });
 }
 
-/// It is busy with something else, and its mailbox has room for one letter.
+/// Tests a core that is busy with something else, and whose mailbox has room for one letter.
 #[test]
 fn a_core_that_has_much_to_read_is_told_all_the_same() {
     let two_seconds_later =

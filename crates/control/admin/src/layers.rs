@@ -2,7 +2,7 @@
 //! whole or not at all.
 
 use crate::engine::{Engine, SqlError};
-use crate::rows;
+use crate::parts;
 use crate::tables::{Kind, Module, Runtime};
 use config::Snapshot;
 use rusqlite::Connection;
@@ -27,7 +27,7 @@ pub(crate) fn to_disk(
     })
 }
 
-/// What is in force of a module, to disk, with its mark: tables that something works by, and
+/// Writes what is in force of a module to disk, with its mark: tables that something works by, and
 /// variables that are `wanted`. What stands in memory is not looked at.
 pub(crate) fn in_force_to_disk(
     engine: &Engine,
@@ -53,7 +53,7 @@ fn keep_mark(conn: &Connection, mark: Option<Mark<'_>>) -> Result<(), SqlError> 
 /// Name, version, epoch and checksum of what is in force of a module.
 pub(crate) type Mark<'a> = (&'a str, i64, i64, &'a str);
 
-/// What was kept when the module of this name was saved: version, epoch and checksum.
+/// Returns what was kept when the module of this name was saved: version, epoch and checksum.
 pub(crate) fn saved_mark(conn: &Connection, name: &str) -> Option<(i64, i64, String)> {
     let sql = "SELECT version, epoch, checksum FROM disk.saved_checksums_values WHERE name = ?1";
     conn.query_row(sql, [name], |row| {
@@ -73,10 +73,18 @@ pub(crate) fn all_to_disk(engine: &Engine) -> Result<(), SqlError> {
 
 /// All modules from disk to memory.
 pub(crate) fn all_from_disk(engine: &Engine) -> Result<(), SqlError> {
+    all_from(engine, "disk")
+}
+
+/// All modules from this schema to memory: those of which something can be in force, or all if it
+/// is disk.
+pub(crate) fn all_from(engine: &Engine, schema: &str) -> Result<(), SqlError> {
+    let is_kept = |module: &&Module| schema == "disk" || parts::of(**module).is_some();
     engine.transaction(|conn| {
         Module::ALL
             .iter()
-            .try_for_each(|module| copy(conn, *module, "disk", "main").map(drop))
+            .filter(is_kept)
+            .try_for_each(|module| copy(conn, *module, schema, "main").map(drop))
     })
 }
 
@@ -120,7 +128,7 @@ pub(crate) fn add_defaults(conn: &Connection) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// What is in force, to memory: `SAVE … FROM RUNTIME`.
+/// Writes what is in force to memory: `SAVE … FROM RUNTIME`.
 pub(crate) fn from_runtime(
     engine: &Engine,
     module: Module,
@@ -144,7 +152,7 @@ pub(crate) fn from_runtime(
     })
 }
 
-/// What is in force of a module, to memory; of variables those that are `wanted`. Tables that
+/// Writes what is in force of a module to memory; of variables those that are `wanted`. Tables that
 /// nothing works by stay as they are.
 pub(crate) fn keep(
     conn: &Connection,
@@ -162,73 +170,8 @@ fn keep_in(
     snapshot: &Snapshot,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<(), SqlError> {
-    match module {
-        Module::Servers => {
-            rows::replace_in(conn, schema, "mysql_servers", snapshot.servers.rows())?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_hostgroup_attributes",
-                snapshot.servers.attributes_rows(),
-            )?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_servers_ssl_params",
-                snapshot.servers.ssl_params_rows(),
-            )?;
-        }
-        Module::Users => rows::replace_in(conn, schema, "mysql_users", snapshot.users.rows())?,
-        Module::Rules => {
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_query_rules",
-                snapshot.rules.rows().cloned(),
-            )?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_query_rules_fast_routing",
-                snapshot.rules.fast().rows(),
-            )?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_query_rewrite",
-                snapshot.rewrites.rows().cloned(),
-            )?;
-        }
-        Module::Firewall => {
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_firewall_whitelist_users",
-                snapshot.firewall.user_rows(),
-            )?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_firewall_whitelist_rules",
-                snapshot.firewall.rule_rows(),
-            )?;
-            rows::replace_in(
-                conn,
-                schema,
-                "mysql_firewall_whitelist_sqli_fingerprints",
-                snapshot.firewall.fingerprint_rows(),
-            )?;
-        }
-        Module::ProxysqlServers => rows::replace_in(
-            conn,
-            schema,
-            "proxysql_servers",
-            snapshot.proxies.rows().to_vec(),
-        )?,
-        _ => {}
-    }
-    match module.prefix() {
-        Some(prefix) => keep_variables(conn, schema, prefix, snapshot, wanted),
+    match parts::of(module) {
+        Some(part) => part.write(conn, schema, snapshot, &wanted),
         None => Ok(()),
     }
 }
@@ -253,25 +196,6 @@ pub(crate) fn keep_as_in_force(
             Some(before) => update.execute([name, value.as_str(), before])?,
             None => insert.execute([name, value.as_str()])?,
         };
-    }
-    Ok(())
-}
-
-/// The variables of a family, as they are in force.
-fn keep_variables(
-    conn: &Connection,
-    schema: &str,
-    prefix: &str,
-    snapshot: &Snapshot,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<(), SqlError> {
-    let mut insert = conn.prepare(&format!(
-        "INSERT OR REPLACE INTO {schema}.global_variables VALUES (?1, ?2)"
-    ))?;
-    for (name, value) in snapshot.variables.pairs() {
-        if name.starts_with(prefix) && wanted(name) {
-            insert.execute([name, &value])?;
-        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use config::Snapshot;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What may be allowed, in the columns of `mysql_firewall_whitelist_rules`.
+/// Statement that may be allowed, in the columns of `mysql_firewall_whitelist_rules`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Known {
     user: String,
@@ -31,7 +31,7 @@ struct Known {
 /// A user's digest in a schema: user, schema, digest.
 type Key = (String, String, u64);
 
-/// What is known of whether digests show all that a server reads; as [`bridge::DigestRow::shown`].
+/// Knowledge of whether digests show all that a server reads; as [`bridge::DigestRow::shown`].
 #[derive(Default)]
 struct Sights(BTreeMap<Key, Option<bool>>);
 
@@ -86,7 +86,7 @@ impl Known {
 }
 
 impl Shared {
-    /// What was learned is in memory, to be looked at before it is loaded. Rows that are there,
+    /// Puts what was learned into memory, to be looked at before it is loaded. Rows that are there,
     /// active or not, stay as they are.
     pub(crate) async fn learn_firewall(&self, lesson: &Lesson) -> Result<Reply, Said> {
         let guarded = guarded(self.engine.borrow().conn(), lesson.user.as_deref())?;
@@ -184,7 +184,7 @@ impl Shared {
         })
     }
 
-    /// What was seen, by whatever source; and what is known of what digests do not show.
+    /// Returns what was seen, by whatever source; and what is known of what digests do not show.
     async fn known(&self, asked: Option<Source>) -> Result<Seen, Said> {
         let from = |source| asked.is_none_or(|asked| asked == source);
         let mut seen = Seen::default();

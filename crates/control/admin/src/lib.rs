@@ -6,7 +6,7 @@
 //! | which tables there are | [`tables`] |
 //! | what an operator can say | [`commands`] |
 //! | what is done with it | `answer.rs` |
-//! | how rows become a snapshot | `build.rs` |
+//! | how rows become a snapshot | `parts/`, `build.rs` |
 //! | how it all begins | `open.rs` |
 //! | how other proxies get it | [`cluster`] |
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod careful;
 mod cluster;
 pub mod commands;
 mod cores;
+mod desk;
 mod digests;
 #[cfg(test)]
 mod durability;
@@ -34,18 +35,22 @@ mod functions;
 #[cfg(test)]
 mod golden;
 pub mod grid;
+mod health;
 #[cfg(test)]
 mod honest;
+mod hscale;
+mod kept;
 mod layers;
 mod learn;
+mod moves;
 mod observe;
 mod open;
+mod parts;
 mod private;
 #[cfg(test)]
 mod published;
 mod route;
 mod rows;
-mod samples;
 #[cfg(test)]
 mod scripts;
 mod session;
@@ -56,7 +61,8 @@ mod taken;
 #[cfg(test)]
 mod testing;
 
-pub use access::socket_mode;
-pub use open::{Admin, Findings, Options, Start, check};
+pub use access::{socket_mode, web_address};
+pub use observe::STACK_BYTES;
+pub use open::{Admin, Findings, Laid, Options, Recall, Start, check};
 pub use private::keep_private;
-pub use shared::{Hooks, Renewed, Told};
+pub use shared::{CheckScript, Hooks, Renewed, Told};

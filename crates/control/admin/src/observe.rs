@@ -2,34 +2,40 @@
 
 use crate::engine::{SqlError, View};
 use crate::extended;
-use crate::rows::{self, Mapped};
+use crate::parts::{self, Sight};
 use bridge::{
-    Ask, CommandRow, Counter, Counts, DigestRow, HostgroupPoolRow, HostgroupRow, Latency,
-    ProcessRow, Report, ServerState, Width,
+    Ask, Cell, Check, CheckRow, CommandRow, Counter, Counts, DigestRow, FreeConnectionRow, GtidRow,
+    HostgroupRow, Latency, Observed, ProcessRow, Report, Width,
 };
-use config::{
-    FastRoutingRow, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
-    HostgroupAttributesRow,
-};
-use config::{ProxyRow, RewriteRow, RuleRow, ServerRow, Snapshot, SslParamsRow, UserRow};
-use rusqlite::Connection;
-use rusqlite::types::ToSql;
+use config::Snapshot;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, params, params_from_iter};
+use serde_json::json;
 
-/// What a core must be asked for to fill a table.
+/// Tells what a core must be asked for to fill a table.
 pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
-        Observe::Nothing | Observe::Variables | Observe::StatsVariables => return None,
+        Observe::Nothing
+        | Observe::Gtids
+        | Observe::Logs
+        | Observe::Scheduled
+        | Observe::Moves
+        | Observe::Variables
+        | Observe::StatsVariables => return None,
         Observe::PeerChecksums
         | Observe::PeerClients
         | Observe::PeerMetrics
-        | Observe::PeerStatus => return None,
+        | Observe::PeerStatus
+        | Observe::Fleet
+        | Observe::Shares => return None,
         Observe::Global | Observe::Memory => Ask::Global,
         Observe::Pool => Ask::Pool,
         Observe::Processes | Observe::Holds => Ask::Processes,
         Observe::Digests | Observe::DigestLatency => Ask::Digests,
         Observe::HostgroupLatency => Ask::Hostgroups,
         Observe::HostgroupPool => Ask::HostgroupPool,
+        Observe::Choice => Ask::Choice,
         Observe::Rules => Ask::Rules,
         Observe::Commands | Observe::CommandLatency => Ask::Commands,
         Observe::Users => Ask::Users,
@@ -38,13 +44,19 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::Prepared => Ask::Prepared,
         Observe::QueryCache => Ask::QueryCache,
         Observe::Mirror => Ask::Mirror,
+        Observe::Hooks => Ask::Hooks,
+        Observe::Shards => Ask::Shards,
+        Observe::ShardDdl => Ask::ShardDdl,
         Observe::Alarms => Ask::Alarms,
         Observe::Cores => Ask::Core,
         Observe::ClientHosts => Ask::ClientHosts,
     })
 }
 
-/// What the counters of the cores do not know.
+/// The stack of each thread that serves somebody.
+pub const STACK_BYTES: usize = 2 << 20;
+
+/// Facts of the process that the counters of the cores do not know.
 pub(crate) struct Process {
     pub(crate) uptime_s: u64,
     pub(crate) cores: usize,
@@ -52,8 +64,22 @@ pub(crate) struct Process {
     pub(crate) sqlite_bytes: i64,
     /// Rows that were taken from the cores, could not be delivered and were too many to be kept.
     pub(crate) rows_lost: u64,
-    /// What came of the looks at other proxies.
+    /// Times that a core has hung.
+    pub(crate) stalls: u64,
+    /// Bytes by the names that the memory manager has for them.
+    pub(crate) allocator: Vec<(&'static str, u64)>,
+    /// Counts of what came of the looks at other proxies.
     pub(crate) cluster: [(&'static str, u64); 4],
+}
+
+/// Fills `stats_mysql_gtid_executed`.
+pub(crate) fn gtids(conn: &Connection, name: &str, rows: &[GtidRow]) -> Result<(), SqlError> {
+    conn.execute(&format!("DELETE FROM {name}"), [])?;
+    let mut insert = conn.prepare(&format!("INSERT INTO {name} VALUES (?, ?, ?, ?)"))?;
+    for row in rows {
+        insert.execute(params![&*row.host, row.port, row.executed, row.events])?;
+    }
+    Ok(())
 }
 
 /// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are
@@ -62,8 +88,6 @@ const NOT_COUNTED: &[&str] = &[
     "mysql_backend_buffers_bytes",
     "mysql_frontend_buffers_bytes",
     "mysql_session_internal_bytes",
-    "GTID_consistent_queries",
-    "GTID_session_collected",
     "ConnPool_get_conn_latency_awareness",
     "ConnPool_memory_bytes",
     "hostgroup_locked_set_cmds",
@@ -122,6 +146,37 @@ impl<'c> Into<'c> {
     }
 }
 
+/// A value of an observed row, for SQLite.
+struct Bound<'r>(&'r Cell<'r>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Cell::Null => ValueRef::Null,
+            Cell::Number(number) => ValueRef::Integer(*number),
+            Cell::Text(text) => ValueRef::Text(text.as_bytes()),
+            Cell::Made(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+/// Makes a table hold these rows, as they are declared.
+pub(crate) fn rows<'r, T: Observed + 'r>(
+    conn: &Connection,
+    table: &str,
+    rows: impl IntoIterator<Item = &'r T>,
+) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, T::WIDTH)?;
+    let mut cells = Vec::with_capacity(T::WIDTH);
+    for row in rows {
+        cells.clear();
+        row.cells(&mut cells);
+        into.insert
+            .execute(params_from_iter(cells.iter().map(Bound)))?;
+    }
+    Ok(())
+}
+
 /// SQLite's integers have a sign.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -147,6 +202,7 @@ pub(crate) fn report(
                     process.sqlite_bytes.max(0).cast_unsigned(),
                 ),
                 ("Millrace_rows_lost", process.rows_lost),
+                ("Millrace_core_stalls", process.stalls),
             ];
             let counted = Counter::ALL
                 .iter()
@@ -162,19 +218,11 @@ pub(crate) fn report(
             }
         }
         Report::Pool(pool) => {
-            let mut into = Into::table(conn, table, 14)?;
             let mut pool: Vec<_> = pool.iter().collect();
             pool.sort_by(|a, b| {
                 (a.hostgroup, &a.host, a.port).cmp(&(b.hostgroup, &b.host, b.port))
             });
-            for row in pool {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.hostgroup, &&*row.host, &row.port, &row.state.name(), &signed(row.used), &signed(row.free),
-                    &signed(row.ok), &signed(row.err), &signed(row.used_max), &signed(row.queries), &0,
-                    &signed(row.bytes_sent), &signed(row.bytes_received), &signed(row.latency_us),
-                ])?;
-            }
+            rows(conn, table, pool)?;
         }
         Report::Processes(sessions) => {
             let level = snapshot.variables.mysql_show_processlist_extended;
@@ -184,7 +232,7 @@ pub(crate) fn report(
                 into.row(&[
                     &row.core, &row.session, &row.user, &row.schema, &row.client_host, &row.client_port, &row.hostgroup,
                     &row.local_host, &row.local_port, &row.server_host, &row.server_port, &row.command, &signed(row.time_ms),
-                    &row.info, &0, &extended::info(row, level),
+                    &row.info, &row.status_flags, &extended::info(row, level),
                 ])?;
             }
         }
@@ -204,7 +252,16 @@ pub(crate) fn report(
             }
         }
         Report::Hostgroups(groups) => hostgroup_latency(conn, table, groups)?,
-        Report::HostgroupPool(groups) => hostgroup_pool(conn, table, groups)?,
+        Report::Choice(choices) => {
+            let mut choices: Vec<_> = choices.iter().collect();
+            choices.sort_unstable_by_key(|row| (row.hostgroup, &row.host, row.port));
+            rows(conn, table, choices)?;
+        }
+        Report::HostgroupPool(groups) => {
+            let mut groups: Vec<_> = groups.iter().collect();
+            groups.sort_unstable_by_key(|row| row.hostgroup);
+            rows(conn, table, groups)?;
+        }
         Report::Commands(commands) => {
             let mut into = Into::table(conn, table, 15)?;
             for row in commands {
@@ -232,82 +289,16 @@ pub(crate) fn report(
                 ])?;
             }
         }
-        Report::Errors(errors) => {
-            let mut into = Into::table(conn, table, 11)?;
-            for row in errors {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.client_address, &&*row.schema, &row.errno,
-                    &signed(row.count), &signed(row.first_seen), &signed(row.last_seen), &&*row.last_error,
-                ])?;
-            }
-        }
-        Report::ClientHosts(hosts) => {
-            let mut into = Into::table(conn, table, 3)?;
-            for row in hosts {
-                into.row(&[
-                    &row.address.to_string(),
-                    &signed(row.errors),
-                    &signed(row.last_s),
-                ])?;
-            }
-        }
-        Report::QueryCache(results) => {
-            let mut into = Into::table(conn, table, 13)?;
-            for row in results {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.hostgroup, &row.schema, &row.user, &format!("0x{:016X}", row.digest), &if row.binary { "binary" } else { "text" },
-                    &row.text, &row.tables, &row.watched, &signed(row.rows), &signed(row.bytes), &signed(row.hits),
-                    &signed(row.age_ms), &signed(row.ttl_ms),
-                ])?;
-            }
-        }
-        Report::FreeConnections(free) => {
-            let mut into = Into::table(conn, table, 13)?;
-            for row in free {
-                let info = format!(
-                    "{{\"thread_id\":{},\"queries\":{}}}",
-                    row.server_thread_id, row.queries
-                );
-                #[rustfmt::skip]
-                into.row(&[
-                    &(row.server_thread_id), &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &"", &"", &"", &"",
-                    &signed(row.idle_ms), &"", &info,
-                ])?;
-            }
-        }
-        Report::Mirror(verdicts) => {
-            let mut into = Into::table(conn, table, 11)?;
-            for row in verdicts {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.hostgroup, &format!("0x{:016X}", row.digest), &&*row.text, &signed(row.count), &signed(row.same),
-                    &signed(row.different), &signed(row.errors), &&*row.last_difference, &signed(row.last_difference_at),
-                    &signed(row.client_us), &signed(row.mirror_us),
-                ])?;
-            }
-        }
-        Report::Alarms(alarms) => {
-            let mut into = Into::table(conn, table, 11)?;
-            for row in alarms {
-                #[rustfmt::skip]
-                into.row(&[
-                    &&*row.user, &&*row.client_address, &&*row.schema, &row.flag, &format!("0x{:016X}", row.digest), &&*row.text,
-                    &row.action, &&*row.fingerprint, &signed(row.count), &signed(row.first_seen), &signed(row.last_seen),
-                ])?;
-            }
-        }
-        Report::Cores(cores) => {
-            let mut into = Into::table(conn, table, 9)?;
-            for row in cores {
-                #[rustfmt::skip]
-                into.row(&[
-                    &row.core, &signed(row.sessions), &signed(row.tasks), &signed(row.turns), &signed(row.busy_us), &signed(row.longest_us),
-                    &signed(row.longest_cpu_us), &signed(row.long), &signed(row.long_cpu),
-                ])?;
-            }
-        }
+        Report::Errors(errors) => rows(conn, table, errors)?,
+        Report::ClientHosts(hosts) => rows(conn, table, hosts)?,
+        Report::QueryCache(results) => rows(conn, table, results)?,
+        Report::FreeConnections(free) => free_connections(conn, table, free)?,
+        Report::Mirror(verdicts) => rows(conn, table, verdicts)?,
+        Report::Hooks(hooks) => rows(conn, table, hooks)?,
+        Report::Shards(shards) => rows(conn, table, shards)?,
+        Report::ShardDdl(ddl) => rows(conn, table, ddl)?,
+        Report::Alarms(alarms) => rows(conn, table, alarms)?,
+        Report::Cores(cores) => rows(conn, table, cores)?,
         Report::Prepared(statements) => {
             let mut into = Into::table(conn, table, 9)?;
             let mut statements: Vec<_> = statements.iter().collect();
@@ -418,22 +409,32 @@ fn hostgroup_latency(
     })
 }
 
-/// Fills `stats_mysql_hostgroup_pool`.
-fn hostgroup_pool(
+/// Fills `stats_mysql_free_connections`.
+fn free_connections(
     conn: &Connection,
     table: &str,
-    groups: &[HostgroupPoolRow],
+    free: &[FreeConnectionRow],
 ) -> Result<(), SqlError> {
-    let mut into = Into::table(conn, table, 7)?;
-    let mut groups: Vec<_> = groups.iter().collect();
-    groups.sort_unstable_by_key(|row| row.hostgroup);
-    for row in groups {
-        let numbers = [row.used, row.free, row.waiting, row.longest_wait_ms].map(signed);
-        let mut values: Vec<&dyn ToSql> = vec![&row.hostgroup, &row.max];
-        let connections = signed(row.connections);
-        values.push(&connections);
-        values.extend(numbers.iter().map(|number| number as &dyn ToSql));
-        into.row(&values)?;
+    let mut into = Into::table(conn, table, 13)?;
+    for row in free {
+        let statistics = json!({
+            "age_ms": row.age_ms,
+            "bytes_recv": row.bytes_received,
+            "bytes_sent": row.bytes_sent,
+            "questions": row.queries,
+        });
+        let info = json!({
+            "host": &*row.host,
+            "port": row.port,
+            "server_version": &*row.server_version,
+            "thread_id": row.server_thread_id,
+            "user": &*row.user,
+        });
+        #[rustfmt::skip]
+        into.row(&[
+            &row.descriptor, &row.hostgroup, &&*row.host, &row.port, &&*row.user, &&*row.schema, &row.init_connect.as_deref(),
+            &row.time_zone, &row.sql_mode, &row.autocommit, &signed(row.idle_ms), &statistics.to_string(), &info.to_string(),
+        ])?;
     }
     Ok(())
 }
@@ -473,13 +474,32 @@ pub(crate) fn memory(
     table: &str,
     process: &Process,
     counts: &Counts,
+    snapshot: &Snapshot,
 ) -> Result<(), SqlError> {
+    let (firewall_users, firewall_rules) = snapshot.firewall.bytes();
+    let of_threads = |count: usize| (count * STACK_BYTES) as u64;
+    let sqlite_bytes = process.sqlite_bytes.max(0).cast_unsigned();
+    let metrics = [
+        ("Auth_memory", snapshot.users.bytes() as u64),
+        ("query_digest_memory", counts.value(Counter::DigestsBytes)),
+        ("mysql_query_rules_memory", snapshot.rules.bytes() as u64),
+        ("mysql_firewall_users_table", firewall_users as u64),
+        // There is no second copy of the rows.
+        ("mysql_firewall_users_config", 0),
+        ("mysql_firewall_rules_table", firewall_rules as u64),
+        ("mysql_firewall_rules_config", 0),
+        ("stack_memory_mysql_threads", of_threads(process.cores)),
+        ("stack_memory_admin_threads", of_threads(1)),
+        // The admin thread does their work.
+        ("stack_memory_cluster_threads", 0),
+    ];
     let mut into = Into::table(conn, table, 2)?;
-    into.row(&[&"SQLite3_memory_bytes", &process.sqlite_bytes.to_string()])?;
-    into.row(&[
-        &"query_digest_memory",
-        &counts.value(Counter::DigestsBytes).to_string(),
-    ])
+    into.row(&[&"SQLite3_memory_bytes", &sqlite_bytes.to_string()])?;
+    for (name, bytes) in &process.allocator {
+        into.row(&[&format!("jemalloc_{name}"), &bytes.to_string()])?;
+    }
+    let mut rows = metrics.iter();
+    rows.try_for_each(|(name, bytes)| into.row(&[name, &bytes.to_string()]))
 }
 
 /// Fills the statistics user's `global_variables`.
@@ -519,62 +539,54 @@ pub(crate) fn variables(
     Ok(())
 }
 
-/// Fills a `runtime_` table from what is in force; `pool` tells how the servers are.
+/// Fills a table of schema `monitor`.
+pub(crate) fn checks(
+    conn: &Connection,
+    name: &str,
+    check: Check,
+    rows: &[CheckRow],
+) -> Result<(), SqlError> {
+    let mut into: Option<Into<'_>> = None;
+    // Two that began in the same microsecond are one row.
+    let mut last = None;
+    for row in rows {
+        let key = Some((row.start_us, &row.host, row.port));
+        if std::mem::replace(&mut last, key) == key {
+            continue;
+        }
+        let number = |number: u64| Cell::Number(signed(number));
+        let mut cells = vec![Cell::Text(&row.host), Cell::Number(row.port.into())];
+        cells.extend([number(row.start_us), number(row.took_us)]);
+        cells.extend(row.cells(check));
+        let into = match &mut into {
+            Some(into) => into,
+            None => into.insert(Into::table(conn, name, cells.len())?),
+        };
+        into.insert
+            .execute(params_from_iter(cells.iter().map(Bound)))?;
+    }
+    Ok(())
+}
+
+/// Fills a `runtime_` table from what is in force; `sight` tells how the servers are.
 pub(crate) fn runtime(
     conn: &Connection,
     table: &str,
     snapshot: &Snapshot,
-    pool: Option<&Report>,
+    sight: &Sight,
 ) -> Result<(), SqlError> {
-    let name = format!("runtime_{table}");
-    match table {
-        ServerRow::TABLE => rows::replace(conn, &name, seen(snapshot.servers.rows(), pool)),
-        HostgroupAttributesRow::TABLE => {
-            rows::replace(conn, &name, snapshot.servers.attributes_rows())
-        }
-        SslParamsRow::TABLE => rows::replace(conn, &name, snapshot.servers.ssl_params_rows()),
-        UserRow::TABLE => rows::replace(conn, &name, snapshot.users.rows()),
-        RuleRow::TABLE => rows::replace(conn, &name, snapshot.rules.rows().cloned()),
-        RewriteRow::TABLE => rows::replace(conn, &name, snapshot.rewrites.rows().cloned()),
-        FastRoutingRow::TABLE => rows::replace(conn, &name, snapshot.rules.fast().rows()),
-        ProxyRow::TABLE => rows::replace(conn, &name, snapshot.proxies.rows().to_vec()),
-        FirewallUserRow::TABLE => rows::replace(conn, &name, snapshot.firewall.user_rows()),
-        FirewallRuleRow::TABLE => rows::replace(conn, &name, snapshot.firewall.rule_rows()),
-        FirewallFingerprintRow::TABLE => {
-            rows::replace(conn, &name, snapshot.firewall.fingerprint_rows())
-        }
-        "global_variables" => {
-            let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;
-            snapshot
-                .variables
-                .pairs()
-                .iter()
-                .try_for_each(|(name, value)| into.row(&[name, value]))
-        }
-        // Nothing of the others is ever in force.
-        _ => {
-            conn.execute(&format!("DELETE FROM main.{name}"), [])?;
-            Ok(())
-        }
+    if table == "global_variables" {
+        let mut into = Into::table(conn, "main.runtime_global_variables", 2)?;
+        return snapshot
+            .variables
+            .pairs()
+            .iter()
+            .try_for_each(|(name, value)| into.row(&[name, value]));
     }
-}
-
-/// The operator's word of a server, unless the cores have set it aside.
-fn seen(mut servers: Vec<ServerRow>, pool: Option<&Report>) -> Vec<ServerRow> {
-    let Some(Report::Pool(pool)) = pool else {
-        return servers;
-    };
-    for server in &mut servers {
-        let found = pool.iter().find(|row| {
-            i64::from(row.hostgroup) == server.hostgroup_id
-                && *row.host == *server.hostname
-                && i64::from(row.port) == server.port
-        });
-        if let Some(row) =
-            found.filter(|row| row.state == ServerState::Shunned || server.status == "SHUNNED")
-        {
-            server.status = row.state.name().into();
-        }
+    if let Some(part) = parts::with_table(table) {
+        return part.show(conn, table, snapshot, sight);
     }
-    servers
+    // Nothing of the others is ever in force.
+    conn.execute(&format!("DELETE FROM main.runtime_{table}"), [])?;
+    Ok(())
 }

@@ -5,23 +5,41 @@ use crate::file::{self, File};
 use crate::private::{keep_private, others_may};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
-use crate::{build, layers};
+use crate::{build, commands, kept, layers};
+use bridge::ToAdmin;
 use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
+use rt::mailbox::{self, Receiver};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What to make of the configuration file.
+/// Letters of other threads that wait at most.
+const LETTERS_LEN: usize = 256;
+
+/// Use of the configuration file at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
-    /// It is read if nothing was ever saved.
+    /// Reads the configuration file if nothing was ever saved.
     #[default]
     Usual,
-    /// It replaces what was saved (`--initial`); that is kept under another name.
+    /// Replaces what was saved by the configuration file (`--initial`); what was saved is kept
+    /// under another name.
     Initial,
-    /// It is laid over what was saved (`--reload`).
+    /// Lays the configuration file over what was saved (`--reload`).
     Reload,
+}
+
+/// Whether a process begins with what was in force in the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recall {
+    /// With what was saved.
+    #[default]
+    No,
+    /// That one has crashed.
+    AfterACrash,
+    /// That one has left all to us.
+    FromAnother,
 }
 
 /// Where everything is.
@@ -31,8 +49,44 @@ pub struct Options {
     pub datadir: Option<PathBuf>,
     /// The configuration file, if there is one.
     pub config: Option<PathBuf>,
-    /// What to make of it.
+    /// Use of the configuration file.
     pub start: Start,
+    /// Clients are let in after `PROXYSQL START` only (`--no-start`).
+    pub closed: bool,
+    /// Keeps what is in force for the case of a crash.
+    pub keep: bool,
+    /// Whether it begins with what was kept instead of what was saved.
+    pub recall: Recall,
+    /// By what other proxies know this one; a new one at each start if there is none (`--uuid`).
+    pub uuid: Option<String>,
+    /// Things that scripts are given.
+    pub scripts: config::Given,
+    /// Settings of the command line besides the configuration file.
+    pub laid: Option<Laid>,
+}
+
+/// Settings of a command line, on both sides of those of a configuration file.
+#[derive(Debug, Clone, Default)]
+pub struct Laid {
+    /// Settings that hold unless the file says otherwise.
+    pub under: File,
+    /// Settings that hold whatever the file says.
+    pub over: File,
+}
+
+impl Laid {
+    /// All three as one.
+    fn around(&self, file: Option<File>) -> File {
+        let between = file.unwrap_or_default().settings;
+        let all = [
+            self.under.settings.clone(),
+            between,
+            self.over.settings.clone(),
+        ];
+        File {
+            settings: all.concat(),
+        }
+    }
 }
 
 /// Warnings and errors of a configuration file.
@@ -77,8 +131,13 @@ pub struct Admin {
     pub(crate) snapshot: Snapshot,
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: Option<Acceptor>,
+    pub(crate) letters: Option<Receiver<ToAdmin>>,
     pub(crate) copies: Vec<Arc<Rules>>,
     pub(crate) undelivered: Arc<AtomicUsize>,
+    pub(crate) closed: bool,
+    pub(crate) uuid: Option<String>,
+    /// Folder in which what is in force is kept.
+    pub(crate) keeps_in: Option<PathBuf>,
     notices: Vec<Refusal>,
     refused: Vec<Refusal>,
 }
@@ -93,6 +152,14 @@ impl Admin {
     /// with the credentials that were saved. See [`Admin::refused`].
     pub fn open(options: &Options) -> Result<Self, Vec<Refusal>> {
         let one = |error| vec![sql_refusal("", error)];
+        if options
+            .uuid
+            .as_deref()
+            .is_some_and(|uuid| !commands::is_uuid(uuid))
+        {
+            let words = "--uuid must be a UUID, such as 8a3f1c9e-5d2b-4f6a-9c0d-7e1b2a3c4d5e";
+            return Err(vec![plain(words.into())]);
+        }
         if options.start == Start::Initial {
             // What cannot be honoured changes nothing.
             if options.datadir.is_some() {
@@ -109,9 +176,14 @@ impl Admin {
         }
         let (mut admin, is_first) = Self::over(options).map_err(one)?;
         let reads = is_first || options.start != Start::Usual;
+        admin.recall(options);
         let file = match options.config.as_deref().filter(|_| reads) {
             Some(path) => Some(File::read(path).map_err(|refusal| vec![refusal])?),
             None => None,
+        };
+        let file = match options.laid.as_ref().filter(|_| reads) {
+            Some(laid) => Some(laid.around(file)),
+            None => file,
         };
         admin.notices.extend(readable_by_others(options));
         let against = admin.begin(file.as_ref(), reads);
@@ -122,6 +194,24 @@ impl Admin {
             layers::all_to_disk(&admin.engine).map_err(one)?;
         }
         Ok(admin)
+    }
+
+    /// Brings what was in force in the process before into memory.
+    fn recall(&mut self, options: &Options) {
+        let when = match options.recall {
+            Recall::No => return,
+            Recall::AfterACrash => "after a crash",
+            Recall::FromAnother => "taken over from another process",
+        };
+        let Some(datadir) = options.datadir.as_deref() else {
+            return;
+        };
+        let words = match kept::recall(&self.engine, datadir) {
+            Ok(true) => format!("{when}, all is as it was in force, saved or not"),
+            Ok(false) => format!("{when}, all is as it was saved: nothing else was kept"),
+            Err(error) => format!("{when}, all is as it was saved: {}", error.0),
+        };
+        self.notices.push(plain(words));
     }
 
     /// The databases, with what was saved in memory, and whether nothing ever was.
@@ -137,11 +227,18 @@ impl Admin {
         let admin = Self {
             engine,
             stats,
-            snapshot: Snapshot::default(),
+            snapshot: Snapshot {
+                scripts: Arc::new(config::Scripts::none_with(options.scripts.clone())),
+                ..Snapshot::default()
+            },
             config: options.config.clone(),
             acceptor: None,
+            letters: None,
             copies: Vec::new(),
             undelivered: Arc::default(),
+            closed: options.closed,
+            uuid: options.uuid.clone(),
+            keeps_in: options.datadir.clone().filter(|_| options.keep),
             notices: Vec::new(),
             refused: Vec::new(),
         };
@@ -196,13 +293,21 @@ impl Admin {
         self.acceptor = Some(acceptor);
     }
 
-    /// What the proxy begins with.
+    /// Lets other threads of the process write letters, which are answered while this serves; whether
+    /// there was room for one.
+    pub fn hear(&mut self) -> Box<dyn Fn(ToAdmin) -> bool + Send> {
+        let (letters, unread) = mailbox::channel(LETTERS_LEN);
+        self.letters = Some(unread);
+        Box::new(move |letter| letters.try_send(letter).is_ok())
+    }
+
+    /// Returns what the proxy begins with.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The same for each of so many cores: see [`Snapshot::for_core`].
+    /// Returns what the proxy begins with for each of so many cores: see [`Snapshot::for_core`].
     pub fn for_cores(&mut self, cores: usize) -> Vec<Arc<Snapshot>> {
         let all: Vec<_> = (0..cores)
             .map(|_| Arc::new(self.snapshot.for_core()))
@@ -218,7 +323,7 @@ impl Admin {
         move || rows.load(Ordering::Relaxed)
     }
 
-    /// What was accepted and has less effect than it says.
+    /// Returns what was accepted and has less effect than it says.
     #[must_use]
     pub fn notices(&self) -> &[Refusal] {
         &self.notices

@@ -4,15 +4,17 @@
 use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
-use config::{Password, Snapshot, User};
-use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Statement};
+use config::{Balance, Password, Server, Snapshot, User, WeightZero};
+use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Settled, Sight, Statement};
 use sql::template::Read;
 use std::borrow::Cow;
+use topology::{Place, Placed, ServerKey, Serves};
 
 /// The steps to the decision, as rows. Of several statements each is decided as behind those before
 /// it.
 pub(crate) fn explain(
     snapshot: &Snapshot,
+    placed: &Placed,
     question: &Question,
     random: u64,
 ) -> Result<Grid, String> {
@@ -46,6 +48,7 @@ pub(crate) fn explain(
     let parts = several.unwrap_or_else(|| std::iter::once(0..sql.len()).collect());
     let (mut next_flag_in, mut in_transaction) = (question.flag, None);
     let mut grid = Grid::new(COLUMNS);
+    scripts(&mut grid, snapshot, user);
     for (at, part) in (1..).zip(&parts) {
         let text = &sql[part.clone()];
         if parts.len() > 1 {
@@ -66,10 +69,15 @@ pub(crate) fn explain(
             proxy_port,
             next_flag_in,
             in_transaction,
+            begun: in_transaction.is_some(),
             ..somebody(user, &schema)
         };
-        let plan = one(&mut grid, snapshot, &facts, text, random);
-        if matches!(plan.answer, Some(plan::Answer::Refuse(_))) && at < parts.len() {
+        let plan = one(&mut grid, (snapshot, placed), &facts, text, random);
+        if matches!(
+            plan.answer,
+            Some(plan::Answer::Refuse(_) | plan::Answer::NotSupported(_))
+        ) && at < parts.len()
+        {
             before(
                 &mut grid,
                 "statement",
@@ -87,10 +95,128 @@ pub(crate) fn explain(
     Ok(grid)
 }
 
+/// The servers as they are for a session that has written nothing.
+struct Placement<'a>(&'a Snapshot, &'a Placed);
+
+impl Placement<'_> {
+    /// Whether a server may serve by its weight, if others cannot.
+    fn has_weight(&self, server: &Server) -> bool {
+        let zero = self.0.servers.weight_zero(server.hostgroup);
+        server.weight > 0 || zero == WeightZero::Last
+    }
+
+    /// Whether a server takes work that another with a weight would take.
+    fn is_first(place: &Place) -> bool {
+        place.serves == Serves::Yes && place.server.weight > 0
+    }
+
+    fn of(&self, hostgroup: u32) -> impl Iterator<Item = &Place> + Clone {
+        self.1.hostgroups.get(&hostgroup).into_iter().flatten()
+    }
+
+    /// Whether a server may serve, in an operator's words.
+    fn told(&self, place: &Place) -> String {
+        let server = &place.server;
+        match &place.serves {
+            Serves::Yes if server.weight > 0 => "may serve".to_owned(),
+            Serves::Yes if !self.has_weight(server) => "no: its weight is 0".to_owned(),
+            Serves::Yes if self.of(server.hostgroup).any(Self::is_first) => {
+                "serves when no other can: its weight is 0".to_owned()
+            }
+            Serves::Yes => "may serve, since no other can: its weight is 0".to_owned(),
+            Serves::Drains(why) => format!("gets nothing new: {why}"),
+            Serves::No(why) => format!("no: {why}"),
+        }
+    }
+}
+
+impl Sight for Placement<'_> {
+    fn takes(&self, hostgroup: u32, _for_ms: u64) -> bool {
+        self.of(hostgroup)
+            .any(|place| place.serves == Serves::Yes && self.has_weight(&place.server))
+    }
+
+    fn sees(&self, _hostgroup: u32, _writer: u32) -> bool {
+        true
+    }
+
+    fn has(&self, _hostgroup: u32, _gtids: &gtid::Set) -> bool {
+        true
+    }
+}
+
+/// Who could serve there, and why the others do not; and where the statement goes instead, if nobody
+/// does.
+fn servers(
+    grid: &mut Grid,
+    (snapshot, placed): (&Snapshot, &Placed),
+    plan: &mut Plan,
+    asked: &[u8],
+    user: &User,
+) {
+    let placement = Placement(snapshot, placed);
+    let mut step = |what: &str, told: String| {
+        grid.push_row([None, None, Some(what.into()), Some(told)]);
+    };
+    let mut list = |hostgroup: u32| {
+        if placement.of(hostgroup).next().is_none() {
+            step("server", format!("hostgroup {hostgroup} has none"));
+        }
+        let attributes = snapshot.servers.hostgroup(hostgroup);
+        if let Some(balance) = attributes.map(|one| one.attributes.balance)
+            && balance != Balance::Weight
+        {
+            let balance = balance.name();
+            step(
+                "server",
+                format!("hostgroup {hostgroup} chooses by {balance}"),
+            );
+        }
+        for place in placement.of(hostgroup) {
+            let told = placement.told(place);
+            let why = place.why.as_ref().map(|why| format!(" ({why})"));
+            let key = ServerKey::of(&place.server);
+            let why = why.unwrap_or_default();
+            step(
+                "server",
+                format!("{key} in hostgroup {hostgroup}: {told}{why}"),
+            );
+        }
+    };
+    list(plan.hostgroup());
+    let (class, writer) = (LEXING.class(asked), user.default_hostgroup);
+    let settled = plan.settle(&snapshot.servers, writer, &class, &placement);
+    if settled != Settled::AsPlanned {
+        list(plan.hostgroup());
+    }
+}
+
 /// How statements are read: as of a session that has set nothing.
 const LEXING: sql::Lexing = sql::Lexing::Escapes;
 
-/// What is so before the steps that are counted.
+/// Tells, before the steps that are counted, which scripts are in the way of this user's
+/// statements. What is decided below is decided of what they make of the statements.
+fn scripts(grid: &mut Grid, snapshot: &Snapshot, user: &User) {
+    let serving = |script: &&std::sync::Arc<config::Script>| script.serves(&user.username);
+    let names = snapshot.scripts.active().iter().filter(serving);
+    let name = |script: &std::sync::Arc<config::Script>| {
+        let mut rules = snapshot.rules.chain().iter();
+        let is_it = |rule: &config::Rule| rule.script.as_deref() == Some(&*script.name);
+        match rules.any(is_it) {
+            true => format!("{} (if a rule that names it matches)", script.name),
+            false => script.name.to_string(),
+        }
+    };
+    let names: Vec<String> = names.map(name).collect();
+    if !names.is_empty() && !user.fast_forward {
+        let told = format!(
+            "{} sees the statement first, and may answer it or send another",
+            names.join(", then ")
+        );
+        before(grid, "script", told);
+    }
+}
+
 fn before(grid: &mut Grid, what: &str, told: String) {
     grid.push_row([Some("0".into()), None, Some(what.into()), Some(told)]);
 }
@@ -98,7 +224,7 @@ fn before(grid: &mut Grid, what: &str, told: String) {
 /// One statement of a session of which these are the facts.
 fn one(
     grid: &mut Grid,
-    snapshot: &Snapshot,
+    (snapshot, placed): (&Snapshot, &Placed),
     facts: &SessionFacts<'_>,
     sql: &[u8],
     random: u64,
@@ -149,11 +275,25 @@ fn one(
         }),
         comment: digested.comment.and_then(|range| asked.get(range)),
         prepared: None,
+        parameters: None,
+        prepares: false,
         guarded: Guarded::Text,
+        routed: plan::Routed::default(),
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
-    for row in explained.rows() {
+    let mut plan = explained.plan.clone();
+    // The last is the decision.
+    let mut rows: Vec<_> = explained.rows().collect();
+    let decision = rows.pop();
+    for row in rows {
         grid.push_row(row);
+    }
+    if plan.answer.is_none() {
+        servers(grid, (snapshot, placed), &mut plan, asked, user);
+    }
+    if let Some([step, rule, what, _]) = decision {
+        let told = plan.shown(&snapshot.rules).to_string();
+        grid.push_row([step, rule, what, Some(told)]);
     }
     if let Inside::Kept(text) = &inside {
         let hash = sql::digest(text, &options, &mut shown);
@@ -165,7 +305,10 @@ fn one(
             digest,
             comment: None,
             prepared: None,
+            parameters: None,
+            prepares: false,
             guarded: Guarded::Text,
+            routed: plan::Routed::default(),
         };
         let told = plan::plan(snapshot, facts, &within, random)
             .shown(&snapshot.rules)
@@ -177,10 +320,10 @@ fn one(
             Some(format!("by itself: {told}")),
         ]);
     }
-    explained.plan
+    plan
 }
 
-/// What a statement of SQL prepares or executes.
+/// Statement that a statement of SQL prepares or executes.
 enum Inside {
     Nothing,
     /// Rules are asked with this text, and it runs where they say.
@@ -188,7 +331,7 @@ enum Inside {
         text: Vec<u8>,
         prepared: bool,
     },
-    /// It stays on one connection, where the words outside lead.
+    /// Statement that stays on one connection, where the words outside lead.
     Kept(Vec<u8>),
     /// A session's own, or a server's.
     Unknown(String),
@@ -245,11 +388,16 @@ fn inside(sql: &[u8], lexing: sql::Lexing) -> Inside {
     }
 }
 
+/// A template's number, and what it makes of a text.
+type Made = (i64, Box<[u8]>);
+
 /// A digest under one rule set.
 struct Replayed {
     /// The template that fits it, and what that makes of it.
-    template: Option<(i64, Box<[u8]>)>,
+    template: Option<Made>,
     replay: plan::Replay,
+    /// The partitions that it needs, if it names a sharded table.
+    width: Option<plan::Width>,
 }
 
 impl Replayed {
@@ -277,10 +425,7 @@ impl Replayed {
                 },
                 shaped(row.guarded),
             );
-            return Self {
-                template: None,
-                replay,
-            };
+            return Self::spread(snapshot, facts, (None, text), replay);
         };
         let mut text = Vec::new();
         let hash = sql::digest(&made.text, &snapshot.variables.digest_options(), &mut text);
@@ -288,25 +433,51 @@ impl Replayed {
         let mut replay = plan::replay(snapshot, facts, Digest { hash, text: &text }, shaped(whole));
         // Whether a statement fits depends on its values, too.
         replay.certain = false;
+        let template = Some((rewrite_id, made.text.into()));
+        Self::spread(snapshot, facts, (template, &text), replay)
+    }
+
+    /// With the partitions that statements of this digest need, if nothing else answers them.
+    fn spread(
+        snapshot: &Snapshot,
+        facts: &SessionFacts<'_>,
+        (template, text): (Option<Made>, &[u8]),
+        mut replay: plan::Replay,
+    ) -> Self {
+        let width = match replay.plan.answer {
+            None => plan::width(snapshot, facts, text),
+            Some(_) => None,
+        };
+        replay.certain &= width.as_ref().is_none_or(|width| width.certain);
         Self {
-            template: Some((rewrite_id, made.text.into())),
+            template,
             replay,
+            width,
         }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         let made = |one: &Self| one.template.as_ref().map(|(_, text)| text.clone());
-        made(self) == made(other) && self.replay.is_same(&other.replay)
+        made(self) == made(other)
+            && self.width == other.width
+            && match self.width {
+                // Rules do not choose the hostgroup of a partition.
+                Some(_) => self.replay.is_same_elsewhere(&other.replay),
+                None => self.replay.is_same(&other.replay),
+            }
     }
 
     fn shown(&self, snapshot: &Snapshot) -> String {
-        let decided = self.replay.plan.shown(&snapshot.rules);
+        let decided = match &self.width {
+            Some(width) => format!("by the map of sharded tables: {}", width.words),
+            None => self.replay.plan.shown(&snapshot.rules).to_string(),
+        };
         match &self.template {
             Some((rewrite_id, text)) => format!(
                 "{decided}; template {rewrite_id}: {}",
                 String::from_utf8_lossy(text)
             ),
-            None => decided.to_string(),
+            None => decided,
         }
     }
 }
@@ -418,6 +589,7 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         proxy_addr: "",
         proxy_port: 0,
         in_transaction: None,
+        begun: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,

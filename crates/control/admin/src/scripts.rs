@@ -139,7 +139,7 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
         bench
             .script(
                 "INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('x', 'b');
-                 INSERT INTO mysql_replication_hostgroups (writer_hostgroup, reader_hostgroup) VALUES (1, 2);
+                 INSERT INTO mysql_servers (hostgroup_id, hostname) VALUES ('y', 'c');
                  INSERT INTO mysql_galera_hostgroups (writer_hostgroup, backup_writer_hostgroup, reader_hostgroup, offline_hostgroup, active)
                  VALUES (1, 2, 3, 4, 0);",
             )
@@ -147,9 +147,9 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
         let words = bench.refused("LOAD MYSQL SERVERS TO RUNTIME").await;
         assert_eq!(
             words,
-            "MYSQL SERVERS not loaded, nothing was changed: mysql_replication_hostgroups: has 1 row, but this version does not move \
-             servers by read_only yet; without it, the rest can be loaded; mysql_servers (hostgroup_id x, hostname b, port 3306): \
-             hostgroup_id must be a whole number; 'x' is not"
+            "MYSQL SERVERS not loaded, nothing was changed: mysql_servers (hostgroup_id x, hostname b, port 3306): hostgroup_id \
+             must be a whole number; 'x' is not; mysql_servers (hostgroup_id y, hostname c, port 3306): hostgroup_id must be a \
+             whole number; 'y' is not"
         );
         assert_eq!(
             bench
@@ -158,7 +158,7 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
             [["a"]]
         );
         assert_eq!(bench.loaded.borrow().len(), 1);
-        bench.script("DELETE FROM mysql_replication_hostgroups; DELETE FROM mysql_servers WHERE hostname='b'; LOAD MYSQL SERVERS TO RUNTIME;").await;
+        bench.script("DELETE FROM mysql_servers WHERE hostname IN ('b', 'c'); LOAD MYSQL SERVERS TO RUNTIME;").await;
         assert_eq!(bench.loaded.borrow().last().unwrap().generation, 3);
     });
 }
@@ -166,24 +166,66 @@ fn a_load_that_cannot_be_honoured_changes_nothing_and_says_every_reason() {
 #[test]
 fn every_module_that_nothing_honours_is_refused_with_rows_and_fine_without() {
     testing::with(Options::default(), |bench| async move {
-        for (module, insert, delete) in [
-            (
-                "SCHEDULER",
-                "INSERT INTO scheduler (interval_ms, filename) VALUES (1000, '/bin/x')",
-                "DELETE FROM scheduler",
-            ),
-            (
-                "RESTAPI",
-                "INSERT INTO restapi_routes (timeout_ms, method, uri, script) VALUES (1000, 'GET', 'a', 'b')",
-                "UPDATE restapi_routes SET active=0",
-            ),
-        ] {
+        for (module, insert, delete) in [(
+            "COREDUMP",
+            "INSERT INTO coredump_filters VALUES ('a.cpp', 1)",
+            "DELETE FROM coredump_filters",
+        )] {
             bench.run(insert).await;
             let words = bench.refused(&format!("LOAD {module} TO RUNTIME")).await;
             assert!(words.contains("has 1 row, but this version"), "{words}");
             bench.run(delete).await;
             bench.run(&format!("LOAD {module} TO RUNTIME")).await;
         }
+    });
+}
+
+#[test]
+fn programs_are_in_force_as_written_and_one_that_cannot_run_is_named() {
+    testing::with(Options::default(), |bench| async move {
+        let insert = "INSERT INTO scheduler (id, active, interval_ms, filename, arg1) VALUES (1, 1, 1000, '/bin/sh', 'x'), \
+                      (2, 1, 1000, '/bin/none', NULL), (3, 1, 1000, '/etc/passwd', NULL), (4, 1, 1000, '/etc', NULL), \
+                      (5, 0, 1000, '/bin/none', NULL)";
+        bench.run(insert).await;
+        let load = "LOAD SCHEDULER TO RUNTIME";
+        let Reply::Done { info, .. } = bench.ask(View::Admin, load).await.unwrap() else {
+            panic!("rows")
+        };
+        let words: Vec<_> = info.split("; ").collect();
+        assert_eq!(
+            words,
+            [
+                "scheduler (id 2): filename '/bin/none' cannot be found (No such file or directory (os error 2)): each run fails until it is",
+                "scheduler (id 3): filename '/etc/passwd' is not executable: each run fails until it is",
+                "scheduler (id 4): filename '/etc' is no file: each run fails until it is",
+            ]
+        );
+        let rows = "SELECT id, active, filename, arg1 FROM runtime_scheduler ORDER BY id LIMIT 1";
+        assert_eq!(bench.rows(rows).await, [["1", "1", "/bin/sh", "x"]]);
+        let count = "SELECT count(*) FROM runtime_scheduler";
+        assert_eq!(bench.rows(count).await, [["5"]]);
+        bench
+            .run("INSERT INTO scheduler (id, interval_ms, filename) VALUES (6, 1000, '')")
+            .await;
+        let refused = bench.refused(load).await;
+        assert!(
+            refused.contains("scheduler (id 6): filename must not be empty"),
+            "{refused}"
+        );
+        bench
+            .script("DELETE FROM scheduler; SAVE SCHEDULER FROM RUNTIME; SAVE SCHEDULER TO DISK")
+            .await;
+        assert_eq!(
+            bench.rows("SELECT count(*) FROM disk.scheduler").await,
+            [["5"]]
+        );
+        assert_eq!(
+            bench
+                .rows("SELECT * FROM stats_millrace_scheduler")
+                .await
+                .len(),
+            0
+        );
     });
 }
 
@@ -372,6 +414,7 @@ fn statistics_are_those_of_the_cores_and_a_reset_asks_for_zero() {
             err: 4,
             used_max: 5,
             queries: 6,
+            queries_gtid_sync: 0,
             bytes_sent: 7,
             bytes_received: 8,
             latency_us: 9,
@@ -622,6 +665,82 @@ fn digests(
 }
 
 #[test]
+fn known_digests_are_replayed_through_a_map_that_is_not_loaded() {
+    let seen = digests(&[
+        ("app", 1, "SELECT a FROM users WHERE nickname=? LIMIT ?", 1),
+        (
+            "app",
+            2,
+            "SELECT a FROM users WHERE nickname IN (?,?,...)",
+            1,
+        ),
+        ("app", 3, "SELECT COUNT(*) FROM users WHERE a>?", 1),
+        ("app", 4, "SELECT COUNT(DISTINCT a) FROM users", 1),
+        ("app", 5, "UPDATE users SET a=? WHERE b=?", 1),
+        (
+            "app",
+            6,
+            "INSERT INTO users (nickname,a) VALUES (?,?),...",
+            1,
+        ),
+        ("app", 7, "ALTER TABLE users ADD COLUMN b INT", 1),
+        ("app", 8, "SELECT a FROM plain WHERE id=?", 1),
+    ]);
+    testing::with_reports(Options::default(), seen, |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('app', 'x', 10); LOAD MYSQL USERS TO RUNTIME;
+                 INSERT INTO mysql_shard_tables (table_name, key_column, `function`, default_table, default_hostgroup) VALUES ('users', 'nickname', 'PREFIX(3)', 'users_default', 1);
+                 INSERT INTO mysql_shard_partitions (table_name, partition_name, partition_value, hostgroup_id) VALUES ('users', 'nick1', 'mar', 1), ('users', 'nick2', 'foo', 2);",
+            )
+            .await;
+        let told = |rows: Vec<Vec<String>>| -> Vec<String> {
+            rows.iter().map(|row| row[9..].join(" | ")).collect()
+        };
+        let memory = |words: &str, certain: &str| {
+            format!(
+                "{certain} | hostgroup 10, the user's default | by the map of sharded tables: {words}"
+            )
+        };
+        let refused = "refused: it changes 3 partitions, and one is all that a change of this user can have; name the key in its WHERE, say it for each partition with the hint hscale.partition(table) = 'name', or have an operator set partition_changes to xa in the user's attributes";
+        let wanted = [
+            memory("point", "yes"),
+            memory(
+                "point; with other values some (2), one behind another",
+                "no",
+            ),
+            memory("all (3), all rows become one", "yes"),
+            memory(
+                "all (3), refused: COUNT(DISTINCT a) cannot be put together over several partitions; SELECT DISTINCT the values, and count or add them in the application",
+                "yes",
+            ),
+            memory(&format!("all (3), {refused}"), "yes"),
+            memory(
+                &format!(
+                    "point; with other values some (2), {}",
+                    refused.replace("3 partitions", "2 partitions")
+                ),
+                "no",
+            ),
+            memory("all (3), one after another", "yes"),
+        ];
+        let found = told(bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await);
+        assert_eq!(found, wanted);
+        bench.run("LOAD MYSQL SHARDS TO RUNTIME").await;
+        assert!(bench.rows("EXPLAIN ROUTE AGAINST DIGESTS").await.is_empty());
+        assert_eq!(
+            bench.rows("EXPLAIN ROUTE AGAINST DIGESTS ALL").await.len(),
+            8
+        );
+        bench
+            .run("UPDATE mysql_shard_tables SET `function` = 'MD5()'")
+            .await;
+        let said = bench.refused("EXPLAIN ROUTE AGAINST DIGESTS").await;
+        assert!(said.contains("function must be one of"), "{said}");
+    });
+}
+
+#[test]
 fn known_digests_are_replayed_through_rules_that_are_not_loaded() {
     let seen = digests(&[
         ("app", 1, "SELECT a FROM t WHERE id=?", 7),
@@ -786,6 +905,7 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
             datadir: Some(directory.0.clone()),
             config: Some(config.clone()),
             start,
+            ..Options::default()
         };
         let admin = Admin::open(&options).unwrap();
         let servers: Vec<_> = admin
@@ -809,6 +929,7 @@ fn a_first_start_reads_the_file_later_ones_the_database_unless_told() {
             datadir: Some(directory.0.clone()),
             config: Some(config.clone()),
             start: Start::Initial,
+            ..Options::default()
         };
         let refused = Admin::open(&options).err().unwrap();
         assert!(
@@ -884,15 +1005,17 @@ fn what_was_saved_and_cannot_be_honoured_leaves_that_module_out_and_the_operator
 }
 
 #[test]
-fn rows_that_nothing_acts_on_yet_are_kept_by_every_start_and_refused_by_a_load() {
+fn rows_of_every_list_are_in_force_after_every_start() {
     let directory = Directory::new("idle-rows");
     let config = directory.0.join("proxysql.cnf");
     let text = "mysql_servers=({ address=\"a\" })\n\
                 mysql_replication_hostgroups=({ writer_hostgroup=1 reader_hostgroup=2 }, { writer_hostgroup=3 reader_hostgroup=4 })\n\
-                mysql_group_replication_hostgroups=({ writer_hostgroup=1 backup_writer_hostgroup=2 reader_hostgroup=3 offline_hostgroup=4 })\n\
+                mysql_group_replication_hostgroups=({ writer_hostgroup=11 backup_writer_hostgroup=12 reader_hostgroup=13 offline_hostgroup=14 },\n\
+                { writer_hostgroup=15 backup_writer_hostgroup=16 reader_hostgroup=17 offline_hostgroup=18 })\n\
                 mysql_galera_hostgroups=({ writer_hostgroup=1 backup_writer_hostgroup=2 reader_hostgroup=3 offline_hostgroup=4 active=0 })\n\
-                mysql_aws_aurora_hostgroups=({ writer_hostgroup=1 reader_hostgroup=2 domain_name=\".x\" })\n\
-                scheduler=({ id=1 interval_ms=1000 filename=\"x\" })";
+                mysql_aws_aurora_hostgroups=({ writer_hostgroup=21 reader_hostgroup=22 domain_name=\".x\" },\n\
+                { writer_hostgroup=5 reader_hostgroup=6 domain_name=\".x\" })\n\
+                restapi_routes=({ id=1 timeout_ms=1000 method=\"GET\" uri=\"a\" script=\"x\" }, { id=2 timeout_ms=1000 method=\"GET\" uri=\"b\" script=\"y\" })";
     std::fs::write(&config, text).unwrap();
     let options = Options {
         datadir: Some(directory.0.clone()),
@@ -907,26 +1030,20 @@ fn rows_that_nothing_acts_on_yet_are_kept_by_every_start_and_refused_by_a_load()
         assert_eq!(
             notices,
             [
-                "mysql_replication_hostgroups: has 2 rows, which stay saved and do nothing: this version does not move servers by \
-                 read_only yet; LOAD MYSQL SERVERS TO RUNTIME refuses them",
-                "mysql_group_replication_hostgroups: has 1 row, which stays saved and does nothing: this version does not follow group \
-                 replication yet; LOAD MYSQL SERVERS TO RUNTIME refuses it",
-                "mysql_aws_aurora_hostgroups: has 1 row, which stays saved and does nothing: this version does not follow Aurora clusters \
-                 yet; LOAD MYSQL SERVERS TO RUNTIME refuses it",
-                "scheduler: has 1 row, which stays saved and does nothing: this version does not run programs yet; LOAD SCHEDULER TO \
-                 RUNTIME refuses it",
+                "restapi_routes (id 1): script 'x' cannot be found (No such file or directory (os error 2)): each run fails until it is",
+                "restapi_routes (id 2): script 'y' cannot be found (No such file or directory (os error 2)): each run fails until it is",
             ],
             "{start}"
         );
     }
     testing::with(options, |bench| async move {
-        let refused = bench.refused("LOAD MYSQL SERVERS TO RUNTIME").await;
-        assert!(
-            refused.contains("has 2 rows, but this version"),
-            "{refused}"
-        );
-        let kept = "SELECT writer_hostgroup FROM mysql_replication_hostgroups ORDER BY 1";
-        assert_eq!(bench.rows(kept).await, [["1"], ["3"]]);
+        bench.run("LOAD RESTAPI TO RUNTIME").await;
+        let kept = "SELECT id FROM runtime_restapi_routes ORDER BY 1";
+        assert_eq!(bench.rows(kept).await, [["1"], ["2"]]);
+        bench.run("LOAD MYSQL SERVERS TO RUNTIME").await;
+        let followed =
+            "SELECT writer_hostgroup FROM runtime_mysql_aws_aurora_hostgroups ORDER BY 1";
+        assert_eq!(bench.rows(followed).await, [["5"], ["21"]]);
     });
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Session {
     asker: Asker,
 }
 
-/// What stands before every error, as scripts look for it.
+/// Words that stand before every error: scripts look for them.
 const PREFIX: &str = "ProxySQL Admin Error: ";
 /// SQLite knows no backslash in strings: clients that are told so double their quotes instead of
 /// escaping them.
@@ -69,6 +69,7 @@ impl Session {
                         affected: *affected,
                         insert_id: 0,
                         info: info.clone(),
+                        warnings: 0,
                     },
                     STATUS,
                 )
@@ -114,12 +115,17 @@ impl Answer for Session {
         STATUS
     }
 
-    async fn query(&mut self, sql: &str, out: &mut Out<'_>) -> io::Result<()> {
+    async fn query(&mut self, sql: &[u8], out: &mut Out<'_>) -> io::Result<()> {
+        let sql = match door::text(sql) {
+            Ok(sql) => sql,
+            Err(refused) => return out.err(&refused).await,
+        };
         let said = self.shared.answer(&self.asker, sql, &[]).await;
         self.say(said, out).await
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Prepared, Refused> {
+    async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared, Refused> {
+        let sql = door::text(sql)?;
         let (params, names) = self.shared.describe(&self.asker, sql).map_err(refused)?;
         let params =
             u16::try_from(params).map_err(|_| refused(Said::Sql("too many parameters".into())))?;
@@ -147,10 +153,14 @@ impl Answer for Session {
 
     async fn execute(
         &mut self,
-        sql: &str,
+        sql: &[u8],
         values: &[Value<'_>],
         out: &mut Out<'_>,
     ) -> io::Result<()> {
+        let sql = match door::text(sql) {
+            Ok(sql) => sql,
+            Err(refused) => return out.err(&refused).await,
+        };
         let values: Vec<_> = values.iter().map(sqlite).collect();
         let said = self.shared.answer(&self.asker, sql, &values).await;
         self.say(said, out).await

@@ -24,7 +24,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) values: Vec<Literal<'a>>,
 }
 
-/// What stood for a `?`.
+/// Literal for which a `?` stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Literal<'a> {
     Null,
@@ -165,7 +165,7 @@ impl<'a> Text<'a> {
         self.takes(b'(').then_some(())
     }
 
-    /// What follows it is looked at by whoever asked.
+    /// Reads a literal. What follows the literal is looked at by whoever asked.
     fn literal(&mut self) -> Option<Literal<'a>> {
         self.skip_blanks();
         match self.next()? {

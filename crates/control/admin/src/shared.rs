@@ -4,28 +4,31 @@ use crate::aside::Aside;
 use crate::cluster::Cluster;
 use crate::cores::Cores;
 use crate::engine::{Engine, View};
+use crate::kept::Keeper;
+use crate::moves::Moves;
 use crate::open::Admin;
 use crate::session::Session;
 use crate::taken::Kept;
-use crate::{access, file};
-use bridge::ToCore;
-use config::{EventsLog, Snapshot};
+use crate::{access, desk, file};
+use bridge::{ToCore, ToMonitor, ToScheduler, ToStats};
+use config::{Logs, Snapshot};
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
 use rt::local::Notify;
 use rt::mailbox::Sender;
+use rt::permits::Registry;
 use rt::{Address, Instant, Listener, Rt};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Hears from another thread what came of a wish.
 pub type Told = bridge::Reply<Result<(), String>>;
 
-/// What the operator can do to the process, and only main() can carry out.
+/// Actions on the process that the operator can ask for, and only main() can carry out.
 pub struct Hooks {
     /// A line for the log.
     pub log: Box<dyn Fn(&str) + Send>,
@@ -33,11 +36,28 @@ pub struct Hooks {
     pub shutdown: Box<dyn Fn(bool) + Send>,
     /// `PROXYSQL FLUSH LOGS`: the log is opened anew, and the next file of the events log begun.
     pub flush_logs: Box<dyn Fn(Told) + Send>,
-    /// Statements are logged like this from now on, or not at all. If no file can be begun, that is
-    /// said, and all stays as it was.
-    pub log_events: Box<dyn Fn(Option<EventsLog>, Told) + Send>,
+    /// Statements and clients are logged like this from now on, or not at all. If no file can be
+    /// begun, that is said, and all stays as it was.
+    pub log_like: Box<dyn Fn(Logs, Told) + Send>,
     /// A LOAD: this is in force from now on.
     pub in_force: Box<dyn Fn(&Snapshot) + Send>,
+    /// A letter to the monitor.
+    pub monitor: Box<dyn Fn(ToMonitor) + Send>,
+    /// A letter to the scheduler.
+    pub scheduler: Box<dyn Fn(ToScheduler) + Send>,
+    /// A letter to the thread of the statistics.
+    pub stats: Box<dyn Fn(ToStats) + Send>,
+    /// The process has begun to end.
+    pub ending: Arc<AtomicBool>,
+    /// Times that a core has hung.
+    pub stalls: Box<dyn Fn() -> u64 + Send>,
+    /// Counters of limits over all cores, of which the admin port moves the shares.
+    pub permits: Registry,
+    /// Bytes by the names that the memory manager has for them.
+    pub allocator: Box<dyn Fn() -> Vec<(&'static str, u64)> + Send>,
+    /// Looks at a script, given by the name of its chunk and its text: what its author should know,
+    /// or why it cannot run.
+    pub check_script: CheckScript,
     /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody
     /// else has been told.
     pub reload_tls: Box<dyn Fn() -> Result<Option<Renewed>, String> + Send>,
@@ -62,7 +82,12 @@ pub(crate) enum Clients {
     /// Some cores could not be told of the latest PAUSE or RESUME.
     PartlyWelcome,
     Paused,
+    /// No clients at all: `PROXYSQL STOP` or `--no-start`.
+    Stopped,
 }
+
+/// Notices of a script, or why it is refused.
+pub type CheckScript = Box<dyn Fn(&str, &str) -> Result<Vec<String>, String> + Send>;
 
 impl Default for Hooks {
     /// Nothing happens.
@@ -71,8 +96,29 @@ impl Default for Hooks {
             log: Box::new(|_| {}),
             shutdown: Box::new(|_| {}),
             flush_logs: Box::new(|told| told(Ok(()))),
-            log_events: Box::new(|_, told| told(Ok(()))),
+            log_like: Box::new(|_, told| told(Ok(()))),
             in_force: Box::new(|_| {}),
+            monitor: Box::new(|letter| match letter {
+                ToMonitor::Load(_) | ToMonitor::Look(..) => {}
+                ToMonitor::Checks { reply, .. } => reply(Vec::new()),
+                ToMonitor::Seen(reply) => reply(Arc::default()),
+                ToMonitor::Counts(reply) => reply(Default::default()),
+                ToMonitor::Gtids(reply) => reply(Vec::new()),
+                ToMonitor::Logs(reply) => reply(Vec::new()),
+            }),
+            scheduler: Box::new(|letter| match letter {
+                ToScheduler::Runs(reply) => reply(Vec::new()),
+                ToScheduler::Load(_) | ToScheduler::End(_) => {}
+            }),
+            stats: Box::new(|letter| match letter {
+                ToStats::Metrics(reply) => reply(Ok(String::new())),
+                ToStats::Load(_) | ToStats::Facts(_) => {}
+            }),
+            ending: Arc::default(),
+            stalls: Box::new(|| 0),
+            permits: Registry::new(),
+            allocator: Box::new(Vec::new),
+            check_script: Box::new(|_, _| Ok(Vec::new())),
             reload_tls: Box::new(|| Ok(None)),
         }
     }
@@ -97,6 +143,14 @@ pub(crate) struct Shared {
     pub(crate) filled: RefCell<HashMap<String, u64>>,
     /// The proxies that share the configuration.
     pub(crate) cluster: Cluster,
+    /// Keeps what is in force for the case of a crash.
+    pub(crate) keeper: Keeper,
+    /// Another process is about to take over, or has: what is changed here would be lost.
+    pub(crate) handed_over: Cell<bool>,
+    /// Whether operators could only read before that.
+    was_read_only: Cell<bool>,
+    /// Partitions that move.
+    pub(crate) moves: Moves,
     loading: Cell<bool>,
     loaded: Notify,
 }
@@ -104,12 +158,13 @@ pub(crate) struct Shared {
 impl Admin {
     /// Serves the admin port until it is dropped: run it on an executor thread of its own.
     pub async fn serve(
-        self,
+        mut self,
         rt: Rt,
         listeners: Vec<Listener>,
         cores: Vec<Sender<ToCore>>,
         hooks: Hooks,
     ) {
+        let letters = self.letters.take();
         let mut shared = self.share(rt.clone(), cores, hooks);
         match Aside::thread() {
             Ok(aside) => shared.aside = aside,
@@ -121,6 +176,13 @@ impl Admin {
         let shared = Rc::new(shared);
         rt.spawn(shared.clone().housekeeping());
         rt.spawn(shared.clone().keep_company());
+        rt.spawn(shared.clone().keep_fleet());
+        rt.spawn(shared.clone().keep_shares());
+        rt.spawn(shared.clone().tell_health());
+        rt.spawn(shared.clone().keep_moves());
+        if let Some(letters) = letters {
+            rt.spawn(desk::serve(shared.clone(), letters));
+        }
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {
             rt.spawn(door.clone().serve(rt.clone(), listener));
@@ -130,9 +192,19 @@ impl Admin {
 
     pub(crate) fn share(self, rt: Rt, cores: Vec<Sender<ToCore>>, hooks: Hooks) -> Shared {
         let read_only = self.snapshot.variables.admin_read_only;
+        let keeper = self
+            .keeps_in
+            .as_deref()
+            .map(|datadir| Keeper::begin(datadir, &self.snapshot));
+        let keeper = keeper.transpose().unwrap_or_else(|error| {
+            (hooks.log)(&format!(
+                "what is in force is not kept for a crash: {error}"
+            ));
+            None
+        });
         let shared = Shared {
             started: rt.now(),
-            cluster: Cluster::begin(&rt, &self.engine),
+            cluster: Cluster::begin(&rt, &self.engine, self.uuid),
             cores: Cores::new(
                 rt.clone(),
                 cores,
@@ -148,9 +220,17 @@ impl Admin {
             hooks,
             config: self.config,
             acceptor: RefCell::new(self.acceptor),
-            clients: Cell::new(Clients::Welcome),
+            clients: Cell::new(if self.closed {
+                Clients::Stopped
+            } else {
+                Clients::Welcome
+            }),
             open_at: Vec::new(),
             filled: RefCell::default(),
+            keeper: keeper.unwrap_or_default(),
+            handed_over: Cell::new(false),
+            was_read_only: Cell::new(false),
+            moves: Moves::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),
         };
@@ -181,6 +261,21 @@ impl Shared {
             self.loaded.wait().await;
         }
         Alone(self)
+    }
+
+    /// Another process begins to take over, or has failed to. Answers when what is in force is kept
+    /// for it.
+    pub(crate) async fn hand_over(&self, begins: bool, reply: bridge::Reply<()>) {
+        self.stop_moves(begins).await;
+        let _alone = self.alone().await;
+        let mut engine = self.engine.borrow_mut();
+        if begins && !self.handed_over.get() {
+            self.was_read_only.set(engine.is_read_only());
+        }
+        self.handed_over.set(begins);
+        drop(engine.set_read_only(begins || self.was_read_only.get()));
+        drop(engine);
+        self.keeper.settle(reply);
     }
 
     /// The configuration file, read anew.

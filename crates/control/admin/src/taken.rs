@@ -66,8 +66,8 @@ impl Kept {
     }
 }
 
-/// What cores have given away. Dropped before it is [`Taken::delivered`], it is kept for whoever
-/// asks next.
+/// Report that cores have given away. Dropped before it is [`Taken::delivered`], it is kept for
+/// whoever asks next.
 pub(crate) struct Taken {
     kept: Rc<Kept>,
     what: Ask,
@@ -286,6 +286,7 @@ mod tests {
             err: ok,
             used_max,
             queries: ok,
+            queries_gtid_sync: 0,
             bytes_sent: ok,
             bytes_received: ok,
             latency_us: used,

@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     pub(crate) loaded: Rc<RefCell<Vec<config::Snapshot>>>,
 }
 
-/// What the core answers when it is asked.
+/// Answers of the core when it is asked.
 pub(crate) type Reports = Box<dyn Fn(Ask, bool) -> Option<Report>>;
 
 /// A statement that ran once, in schema `s`.
@@ -92,7 +92,7 @@ pub(crate) fn with<F: Future<Output = ()>>(options: Options, test: impl FnOnce(B
     with_reports(options, Box::new(|_, _| None), test);
 }
 
-/// The same, with a core that reports something.
+/// Runs a test with an admin side, and with a core that reports something.
 pub(crate) fn with_reports<F: Future<Output = ()>>(
     options: Options,
     reports: Reports,
@@ -109,7 +109,8 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(
     rt::run(Driver::Epoll, main).unwrap();
 }
 
-/// The same in virtual time, with a second core that listens and never says a word.
+/// Runs a test with an admin side, in virtual time, and with a second core that listens and never
+/// says a word.
 pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(
     reports: Reports,
     test: impl FnOnce(Bench) -> F,
@@ -127,7 +128,8 @@ pub(crate) fn with_a_silent_core<F: Future<Output = ()>>(
     );
 }
 
-/// The same, with a second core of which one can say what it does with its mailbox.
+/// Runs a test with an admin side, in virtual time, and with a second core: `second` is what that
+/// does with its mailbox.
 pub(crate) fn with_a_second_core<F: Future<Output = ()>>(
     mailbox_len: usize,
     second: impl FnOnce(Rt, mailbox::Receiver<ToCore>) -> Pin<Box<dyn Future<Output = ()>>>,
@@ -167,12 +169,21 @@ async fn core(
             }
             ToCore::Kill { reply, .. } => reply(bridge::Killed::Unknown),
             ToCore::FlushCache { reply, .. } | ToCore::KillUser { reply, .. } => reply(0),
-            ToCore::FlushClientHosts { done } | ToCore::HandOverEvents { done } => done(()),
+            ToCore::FlushClientHosts { done }
+            | ToCore::HandOverEvents { done }
+            | ToCore::Gate { done, .. }
+            | ToCore::Close { done } => done(()),
             ToCore::Accept(_)
+            | ToCore::Observe(_)
+            | ToCore::Executed { .. }
+            | ToCore::Named(_)
+            | ToCore::Touched(_)
             | ToCore::ClientHost { .. }
             | ToCore::Fetching { .. }
             | ToCore::ReloadTls { .. }
             | ToCore::Drain { .. }
+            | ToCore::Leave { .. }
+            | ToCore::Settle(_)
             | ToCore::Stop => {}
         }
     }
@@ -187,12 +198,16 @@ fn empty(what: Ask) -> Report {
         Ask::Rules => Report::Rules(Vec::new()),
         Ask::Commands => Report::Commands(Vec::new()),
         Ask::Hostgroups => Report::Hostgroups(Vec::new()),
+        Ask::Choice => Report::Choice(Vec::new()),
         Ask::HostgroupPool => Report::HostgroupPool(Vec::new()),
         Ask::Users => Report::Users(Vec::new()),
         Ask::Errors => Report::Errors(Vec::new()),
         Ask::FreeConnections => Report::FreeConnections(Vec::new()),
         Ask::Prepared => Report::Prepared(Vec::new()),
         Ask::Mirror => Report::Mirror(Vec::new()),
+        Ask::Hooks => Report::Hooks(Vec::new()),
+        Ask::Shards => Report::Shards(Vec::new()),
+        Ask::ShardDdl => Report::ShardDdl(Vec::new()),
         Ask::Alarms => Report::Alarms(Vec::new()),
         Ask::Core => Report::Cores(Vec::new()),
         Ask::ClientHosts => Report::ClientHosts(Vec::new()),
@@ -201,7 +216,7 @@ fn empty(what: Ask) -> Report {
 }
 
 impl Bench {
-    /// What an operator gets.
+    /// Runs a statement, and returns what an operator gets.
     pub(crate) async fn ask(&self, view: View, sql: &str) -> Result<Reply, Said> {
         let answered = self.shared.answer(&self.asker(view), sql, &[]).await?;
         let reply = answered.reply.clone();
@@ -224,7 +239,7 @@ impl Bench {
         }
     }
 
-    /// It must be done.
+    /// Runs a statement that must be done, and returns how many rows it changed.
     pub(crate) async fn run(&self, sql: &str) -> u64 {
         match self.ask(View::Admin, sql).await {
             Ok(Reply::Done { affected, .. }) => affected,
@@ -239,7 +254,7 @@ impl Bench {
         }
     }
 
-    /// It must answer rows.
+    /// Runs a statement that must answer rows, and returns these.
     pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         match self.ask(View::Admin, sql).await {
             Ok(Reply::Rows(grid)) => grid.texts(),
@@ -247,7 +262,7 @@ impl Bench {
         }
     }
 
-    /// It must be refused.
+    /// Runs a statement that must be refused, and returns the words of the refusal.
     pub(crate) async fn refused(&self, sql: &str) -> String {
         match self.ask(View::Admin, sql).await {
             Err(Said::Sql(words)) => words,

@@ -1,7 +1,7 @@
 //! Whether a proxy takes over what another one has. Nobody leads: each compares what it has itself
 //! with what it was told, and the newer counts.
 
-/// What is known of a module as it is in force somewhere.
+/// Version, epoch and checksum of a module as it is in force somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
     /// How often it was loaded: 1 after a start, and where what was loaded is for nobody else yet
@@ -46,7 +46,7 @@ impl Sum {
     }
 }
 
-/// What is to be done about a module of another proxy.
+/// Decision about a module of another proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Both have the same.
@@ -55,8 +55,8 @@ pub(crate) enum Verdict {
     Apart,
     /// The other has only been started: what it has from a file or from disk is nobody else's.
     Unloaded,
-    /// It is no newer than what was here before rows were edited without a LOAD: nobody can say
-    /// which one is meant.
+    /// Module that is no newer than what was here before rows were edited without a LOAD: nobody
+    /// can say which one is meant.
     Past,
     /// Ours is newer: it is the other that takes over.
     Ours,
@@ -64,11 +64,11 @@ pub(crate) enum Verdict {
     Conflict,
     /// Theirs is newer, and has not been seen often enough.
     Later,
-    /// It is taken over.
+    /// Module that is taken over.
     Pull,
 }
 
-/// What is known of two that differ, besides.
+/// Kinship of two that differ, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kin {
     /// Nothing.

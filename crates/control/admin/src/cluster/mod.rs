@@ -8,9 +8,10 @@
 //! | looking at another proxy | `peer.rs`, over `line.rs` |
 //! | giving a module away, and taking one over | `take.rs` |
 //! | the tables | `show.rs` |
+//! | one truth for all in a store | `fleet/` |
 
 mod decide;
-mod line;
+mod fleet;
 mod peer;
 mod show;
 mod sums;
@@ -24,6 +25,8 @@ use crate::tables::Module;
 use config::{Help as _, Snapshot, Variables};
 pub(crate) use decide::Sum;
 use decide::{Kin, Verdict, decide};
+use fleet::Membership;
+pub(crate) use fleet::{Reach, Share};
 use peer::Met;
 pub(crate) use peer::Peer;
 use rt::local::{Bell, Notify};
@@ -31,7 +34,6 @@ use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-pub(crate) use sums::is_shared;
 
 /// Proxies of other versions may know other tables.
 pub(crate) const MILLRACE: &str = env!("CARGO_PKG_VERSION");
@@ -52,8 +54,8 @@ pub(crate) struct Subject {
 /// All of them, in the order in which one that was only started takes them over: servers come
 /// before the rules that name their hostgroups, and a variable that switches the firewall on behind
 /// the firewall's rules. Later ones come in the order in which they were loaded. The firewall is
-/// ProxySQL's to each proxy alone; here it goes by the variables of the rules.
-pub(crate) const SUBJECTS: [Subject; 7] = [
+/// ProxySQL's to each proxy alone; here it goes by the variables of the rules, and so do sharded tables.
+pub(crate) const SUBJECTS: [Subject; 8] = [
     Subject {
         name: "mysql_servers",
         module: Module::Servers,
@@ -71,6 +73,13 @@ pub(crate) const SUBJECTS: [Subject; 7] = [
     Subject {
         name: "mysql_firewall",
         module: Module::Firewall,
+        enough: |v| v.admin_cluster_mysql_query_rules_diffs_before_sync,
+        saves: |v| v.admin_cluster_mysql_query_rules_save_to_disk,
+        counts: |v| v.admin_checksum_mysql_query_rules,
+    },
+    Subject {
+        name: "mysql_shards",
+        module: Module::Shards,
         enough: |v| v.admin_cluster_mysql_query_rules_diffs_before_sync,
         saves: |v| v.admin_cluster_mysql_query_rules_save_to_disk,
         counts: |v| v.admin_checksum_mysql_query_rules,
@@ -112,16 +121,19 @@ fn at(module: Module) -> Option<At> {
     SUBJECTS.iter().position(|subject| subject.module == module)
 }
 
-/// What is known of a module as it is in force here.
+/// Facts about a module as it is in force here.
 #[derive(Debug, Clone, Copy)]
 struct Own {
+    /// Counts what was in force here: the version stays at 1 where a LOAD is for nobody else.
+    serial: u64,
     version: u64,
     epoch: u64,
     /// Made when somebody asks: a million users take seconds, and most proxies are alone.
     checksum: Option<u64>,
     /// Of what it has replaced, if that was known.
     replaced: Option<u64>,
-    /// What a SAVE before the start has kept. It counts if what the start found is the same.
+    /// Version, epoch and checksum that a SAVE before the start has kept. They count if what the
+    /// start found is the same.
     saved: Option<Sum>,
     /// The epoch of what a SAVE before the start has kept, where the start has found something
     /// else; 0 for none.
@@ -160,7 +172,7 @@ const LATELY: Duration = Duration::from_mins(10);
 /// So many are remembered.
 const CLIENTS_MAX: usize = 256;
 
-/// What operators have edited of a module in memory.
+/// Edits of a module in memory by operators.
 #[derive(Default)]
 struct Edits {
     /// So many times since the start,
@@ -171,7 +183,7 @@ struct Edits {
     lost: Option<(Instant, String)>,
 }
 
-/// What came of the looks at others.
+/// Counts of what came of the looks at other proxies.
 #[derive(Default)]
 struct Tally {
     taken: Cell<u64>,
@@ -184,7 +196,7 @@ fn up(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }
 
-/// What this proxy knows of itself and of the others.
+/// Knowledge of this proxy about itself and the others.
 pub(crate) struct Cluster {
     /// A name for this process, other at each start.
     uuid: String,
@@ -196,16 +208,18 @@ pub(crate) struct Cluster {
     clients: RefCell<Vec<Client>>,
     /// Bytes of modules that come, of all others together.
     coming: Cell<usize>,
-    /// What operators have edited of each in memory.
+    /// Edits of each module in memory by operators.
     edits: RefCell<[Edits; SUBJECTS.len()]>,
     tally: Tally,
+    /// Part in a fleet with one store.
+    fleet: Membership,
     /// Rings when others may have to be looked at, or otherwise.
     changed: Bell,
 }
 
 impl Cluster {
     /// For what is in force at the start.
-    pub(crate) fn begin(rt: &Rt, engine: &Engine) -> Self {
+    pub(crate) fn begin(rt: &Rt, engine: &Engine, given: Option<String>) -> Self {
         let epoch = rt.wall_us() / 1_000_000;
         let own = SUBJECTS.each_ref().map(|subject| {
             let saved = layers::saved_mark(engine.conn(), subject.name).and_then(
@@ -221,6 +235,7 @@ impl Cluster {
                 },
             );
             Own {
+                serial: 0,
                 version: 1,
                 epoch,
                 checksum: None,
@@ -230,7 +245,7 @@ impl Cluster {
             }
         });
         Self {
-            uuid: uuid(rt.random(), rt.random()),
+            uuid: given.unwrap_or_else(|| uuid(rt.random(), rt.random())),
             own: RefCell::new(own),
             settling: Cell::new(false),
             settled: Notify::new(),
@@ -239,6 +254,7 @@ impl Cluster {
             coming: Cell::new(0),
             edits: RefCell::default(),
             tally: Tally::default(),
+            fleet: Membership::default(),
             changed: Bell::new(),
         }
     }
@@ -270,6 +286,7 @@ impl Cluster {
         };
         let version = if is_apart { own.version } else { now.version };
         *own = Own {
+            serial: own.serial + 1,
             version,
             epoch: now.epoch,
             checksum,
@@ -278,6 +295,7 @@ impl Cluster {
             past: 0,
         };
         drop(all);
+        self.fleet.ring();
         self.changed.ring();
     }
 
@@ -328,10 +346,11 @@ impl Cluster {
         others.find(comes).map(|peer| Apart::Behind(peer.name()))
     }
 
-    /// What is to be said of that to an operator, if others are asked at all.
+    /// Tells an operator why a LOAD of this module is for nobody else, if others are asked at all.
     pub(crate) fn told_apart(&self, module: Module, next: &Snapshot) -> Option<String> {
-        let asks =
-            !next.variables.admin_cluster_username.is_empty() && !next.proxies.rows().is_empty();
+        let asks = !next.variables.admin_cluster_username.is_empty()
+            && next.variables.admin_cluster_store.is_empty()
+            && !next.proxies.rows().is_empty();
         let what = match self.apart(module, next).filter(|_| asks)? {
             Apart::Unmet => "no other proxy has answered yet".to_owned(),
             Apart::Behind(name) => {
@@ -382,8 +401,7 @@ impl Cluster {
         at(module).and_then(|at| all.get_mut(at)).map(change);
     }
 
-    /// What a LOAD is refused with, once: what had been edited for it is not there any more, or a
-    /// part of it.
+    /// Refuses a LOAD, once, if what had been edited for it is not there any more, or a part of it.
     pub(crate) fn lost_edit(&self, module: Module, now: Instant) -> Option<String> {
         let at = at(module)?;
         let (since, from) = self.edits.borrow_mut().get_mut(at)?.lost.take()?;
@@ -417,7 +435,7 @@ impl Cluster {
             .unwrap_or(0)
     }
 
-    /// What is to be done about what another proxy has, and had before; see [`decide`].
+    /// Decides what is to be done about what another proxy has, and had before; see [`decide`].
     fn verdict(
         &self,
         at: At,
@@ -471,22 +489,22 @@ impl Cluster {
         }
     }
 
-    /// The version of a module whose checksum nobody has asked for yet.
+    /// The serial of a module whose checksum nobody has asked for yet.
     fn unsettled(&self, at: At) -> Option<u64> {
         self.own
             .borrow()
             .get(at)
             .filter(|own| own.checksum.is_none())
-            .map(|own| own.version)
+            .map(|own| own.serial)
     }
 
-    /// The checksum of a module was made. A module that is as it was when it was saved goes on from
+    /// The checksum of a module was made, of what was in force under this serial. A module that is as it was when it was saved goes on from
     /// there.
-    fn settle(&self, at: At, version: u64, checksum: u64) {
+    fn settle(&self, at: At, serial: u64, checksum: u64) {
         let mut all = self.own.borrow_mut();
         let Some(own) = all
             .get_mut(at)
-            .filter(|own| own.version == version && own.checksum.is_none())
+            .filter(|own| own.serial == serial && own.checksum.is_none())
         else {
             return;
         };
@@ -500,8 +518,8 @@ impl Cluster {
         }
     }
 
-    /// What others are told of a module: nothing where it is not shared, or nobody has asked yet
-    /// ([`Shared::settle`]).
+    /// Returns what others are told of a module: nothing where it is not shared, or nobody has
+    /// asked yet ([`Shared::settle`]).
     fn sum(&self, at: At, variables: &Variables) -> Sum {
         let sum = self
             .own
@@ -519,7 +537,7 @@ impl Cluster {
         }
     }
 
-    /// What a SAVE of this module keeps beside it.
+    /// Returns what a SAVE of this module keeps beside it.
     pub(crate) fn mark(&self, module: Module) -> Option<(&'static str, i64, i64, String)> {
         let at = at(module)?;
         let sum = self.own.borrow().get(at)?.sum()?;
@@ -573,7 +591,7 @@ impl Cluster {
         });
     }
 
-    /// It asks again.
+    /// Notes that the proxy of this session asks again.
     pub(crate) fn seen(&self, session: u32, now_s: u64) {
         let mut clients = self.clients.borrow_mut();
         clients
@@ -621,7 +639,7 @@ impl Shared {
             self.cluster.settled.wait().await;
         }
         let _only = Settling(&self.cluster);
-        while let Some(version) = self.cluster.unsettled(at) {
+        while let Some(serial) = self.cluster.unsettled(at) {
             let (snapshot, helpers) = (self.snapshot.borrow().clone(), self.aside.helpers());
             let work = move || sums::checksum(module, &snapshot, &|| helpers.pause());
             let checksum = self
@@ -630,7 +648,7 @@ impl Shared {
                 .await
                 .ok_or("a defect ended the checksum; the log has it")?;
             // Unless it was loaded meanwhile.
-            self.cluster.settle(at, version, checksum);
+            self.cluster.settle(at, serial, checksum);
         }
         Ok(())
     }

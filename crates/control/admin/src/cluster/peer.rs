@@ -1,18 +1,18 @@
 //! Another proxy, and the looks at it.
 
 use super::decide::{Sum, Verdict};
-use super::line::{Failed, Line, Rows, on_one_line, words_of_another};
 use super::{At, SUBJECTS, Subject, sums, up};
 use crate::answer::Said;
 use crate::shared::Shared;
 use config::{ProxyRow, Variables};
+use line::{Failed, Line, Rows, Tls, Who, on_one_line, words_of_another};
 use rt::local::Bell;
 use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What of another proxy could not be taken over is tried again after this.
+/// Time after which what of another proxy could not be taken over is tried again.
 const AGAIN: Duration = Duration::from_secs(30);
 /// A module comes within that, or others are asked for theirs, too.
 const PROMPT: Duration = Duration::from_secs(10);
@@ -33,11 +33,12 @@ pub(crate) struct Seen {
     pub(crate) updated_s: u64,
     /// Looks in a row that have found it other than ours.
     pub(crate) looks: u64,
-    /// What could not be taken over, and until when it is not tried again.
+    /// Version, epoch and checksum that could not be taken over, and until when it is not tried
+    /// again.
     refused: Option<(Sum, Instant)>,
 }
 
-/// What is known of another proxy.
+/// Facts that are known of another proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) seen: [Seen; SUBJECTS.len()],
@@ -76,7 +77,7 @@ pub(crate) struct Peer {
     bell: Bell,
 }
 
-/// What of `stats_mysql_global` is kept, in the order of [`Known::metrics`].
+/// Names of `stats_mysql_global` that are kept, in the order of [`Known::metrics`].
 const METRICS: [&str; 4] = [
     "ProxySQL_Uptime",
     "Questions",
@@ -203,7 +204,10 @@ impl Shared {
         while !peer.gone.get() {
             let began = self.rt.now();
             let variables = self.snapshot.borrow().variables.clone();
-            if variables.admin_cluster_username.is_empty() {
+            if variables.admin_cluster_username.is_empty()
+                || !variables.admin_cluster_store.is_empty()
+            {
+                // Nobody is asked, or all of them look into one store.
                 line = None;
             } else {
                 let looked = self.look(&peer, &mut line, &variables, looks).await;
@@ -241,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// What came of a look; whether the connection is of no use any more.
+    /// Notes what came of a look; whether the connection is of no use any more.
     fn note(&self, peer: &Peer, looked: Result<(), String>) -> bool {
         let mut known = peer.known.borrow_mut();
         known.looked = Some(self.rt.now());
@@ -272,7 +276,8 @@ impl Shared {
     /// Connects and finds out whether it is one of us.
     async fn join(&self, peer: &Peer, variables: &Variables) -> Result<(Line, Met), String> {
         let port = u16::try_from(peer.row.port).unwrap_or_default();
-        let mut line = Line::open(&self.rt, &peer.row.hostname, port, variables).await?;
+        let opened = Line::open(&self.rt, &peer.row.hostname, port, &who(variables)).await;
+        let mut line = opened.map_err(|failed| failed.to_string())?;
         let hello = format!(
             "PROXYSQL CLUSTER_NODE_UUID {} {}",
             self.cluster.uuid,
@@ -328,7 +333,7 @@ impl Shared {
     ) -> Result<(), String> {
         let mut met = peer.met();
         let line = match line {
-            Some(line) if line.is_as(variables) => line,
+            Some(line) if line.is_as(&who(variables)) => line,
             line => {
                 let (joined, who) = self.join(peer, variables).await?;
                 met = who;
@@ -454,7 +459,7 @@ impl Shared {
                             subject.name
                         )));
                     }
-                    Err(Failed::Said(why)) => {
+                    Err(Failed::Said { words: why, .. }) => {
                         up(&self.cluster.tally.refused);
                         (self.hooks.log)(&format!(
                             "cluster: {} of {} is not taken over, nothing was changed: {}",
@@ -524,4 +529,17 @@ pub(crate) fn ms_since(rt: &Rt, at: Option<Instant>) -> u64 {
     at.map_or(0, |at| {
         u64::try_from((rt.now() - at).as_millis()).unwrap_or(u64::MAX)
     })
+}
+/// As whom other proxies are asked. One may have a LOAD of its own to do before it answers.
+fn who(variables: &Variables) -> Who {
+    Who {
+        user: variables.admin_cluster_username.clone(),
+        password: variables.admin_cluster_password.clone(),
+        never_in_clear: true,
+        proxy_protocol: 0,
+        tls: Tls::IfOffered,
+        connect: Duration::from_secs(5),
+        silent: Duration::from_secs(15),
+        whole: Duration::from_secs(120),
+    }
 }

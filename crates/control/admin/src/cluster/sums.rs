@@ -1,75 +1,14 @@
 //! What of a module other proxies get, line by line, and its checksum: the same for the same rows
 //! in whatever order they were written.
 
-use crate::rows::Mapped;
+use crate::parts::{self, Line};
 use crate::tables::Module;
 use config::Snapshot;
 
-/// Of these every proxy has its own: where it listens, and what depends on its machine.
-/// `admin-version` cannot be set.
-const NOT_SHARED: [&str; 10] = [
-    "admin-mysql_ifaces",
-    "admin-restapi_enabled",
-    "admin-restapi_port",
-    "admin-telnet_admin_ifaces",
-    "admin-telnet_stats_ifaces",
-    "admin-version",
-    "admin-web_enabled",
-    "admin-web_port",
-    "mysql-interfaces",
-    "mysql-threads",
-];
-
-/// The name of the table of variables, as lines have it.
-pub(crate) const VARIABLES: &str = "global_variables";
-
-/// Whether other proxies have this variable of ours.
-pub(crate) fn is_shared(variable: &str) -> bool {
-    !NOT_SHARED.contains(&variable)
-}
-
-/// What is in force of a module, one line of JSON a row, each with its table.
-pub(crate) fn lines(
-    module: Module,
-    snapshot: &Snapshot,
-    line: &mut dyn FnMut(&'static str, &[u8]),
-) {
-    match module {
-        Module::Servers => {
-            rows(snapshot.servers.rows(), line);
-            rows(snapshot.servers.attributes_rows(), line);
-            rows(snapshot.servers.ssl_params_rows(), line);
-        }
-        Module::Users => rows(snapshot.users.rows(), line),
-        Module::Rules => {
-            rows(snapshot.rules.rows().cloned(), line);
-            rows(snapshot.rules.fast().rows(), line);
-            rows(snapshot.rewrites.rows().cloned(), line);
-        }
-        Module::Firewall => {
-            rows(snapshot.firewall.user_rows(), line);
-            rows(snapshot.firewall.rule_rows(), line);
-            rows(snapshot.firewall.fingerprint_rows(), line);
-        }
-        Module::ProxysqlServers => rows(snapshot.proxies.rows().iter().cloned(), line),
-        _ => {}
-    }
-    let Some(prefix) = module.prefix() else {
-        return;
-    };
-    for pair in snapshot.variables.pairs() {
-        if pair.0.starts_with(prefix) && is_shared(pair.0) {
-            line(VARIABLES, serde_json::json!(pair).to_string().as_bytes());
-        }
-    }
-}
-
-fn rows<T: Mapped>(rows: impl IntoIterator<Item = T>, line: &mut dyn FnMut(&'static str, &[u8])) {
-    let mut text = Vec::new();
-    for row in rows {
-        text.clear();
-        row.write_json(&mut text);
-        line(T::TABLE, &text);
+/// Tells what is in force of a module, one line of JSON a row, each with its table.
+pub(crate) fn lines(module: Module, snapshot: &Snapshot, line: &mut Line<'_>) {
+    if let Some(part) = parts::of(module) {
+        part.lines(snapshot, line);
     }
 }
 
@@ -102,7 +41,7 @@ pub(crate) fn text(checksum: u64) -> String {
     }
 }
 
-/// The same, read.
+/// Reads a checksum, as ProxySQL spells it.
 pub(crate) fn number(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
@@ -110,6 +49,7 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::NOT_SHARED;
     use config::{FastRoutingRow, ProxyRow, RewriteRow, Rewrites, RuleRow, Rules, Variables};
     use std::sync::Arc;
 

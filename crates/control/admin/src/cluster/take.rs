@@ -2,24 +2,21 @@
 //! promised, or not at all.
 
 use super::decide::{Sum, Verdict};
-use super::line::{Failed, Line, Room, Rows};
 use super::{At, Peer, SUBJECTS, Subject, sums, up};
 use crate::access;
 use crate::answer::{Said, because};
-use crate::build::{self, Built};
+use crate::build::Built;
 use crate::engine::SqlError;
 use crate::grid::Grid;
 use crate::layers;
-use crate::rows::{Mapped, sql_refusal};
+use crate::parts::{self, Pieces, is_shared};
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help, Refusal, Snapshot};
+use line::{Failed, Line, Room, Rows};
 
 /// Rows are given in pieces of about so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
-
-/// The rows of a module, each piece with its table and a row a line.
-pub(super) type Pieces = Vec<(String, Vec<u8>)>;
 
 /// A module is coming from there.
 struct Pulling<'a>(&'a Peer);
@@ -30,7 +27,7 @@ impl Drop for Pulling<'_> {
     }
 }
 
-/// What is in force of a module, in pieces. `pause` is called now and then.
+/// Returns what is in force of a module, in pieces. `pause` is called now and then.
 pub(super) fn pieces(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> Pieces {
     let mut pieces = Pieces::new();
     let mut count = 0_usize;
@@ -50,79 +47,15 @@ pub(super) fn pieces(module: Module, snapshot: &Snapshot, pause: &dyn Fn()) -> P
     pieces
 }
 
-/// Of what was given, the rows of one table.
-fn rows<T: Mapped>(pieces: &Pieces, help: &dyn Help) -> Result<Vec<T>, Vec<Refusal>> {
-    let mut rows = Vec::new();
-    for (_, text) in pieces.iter().filter(|(table, _)| table == T::TABLE) {
-        help.pause();
-        for line in text.split(|byte| *byte == b'\n') {
-            let row = T::read_json(line)
-                .map_err(|error| vec![no_row(T::TABLE, rows.len() + 1, &error)])?;
-            rows.push(row);
-        }
-    }
-    Ok(rows)
-}
-
-/// Where it does not fit, and not what stands there: it may be a password, and this is for the log.
-fn no_row(table: &'static str, nth: usize, error: &serde_json::Error) -> Refusal {
-    let words = format!(
-        "has no row of this version as number {nth}: it does not fit at its byte {}",
-        error.column()
-    );
-    sql_refusal(table, SqlError(words))
-}
-
-fn variables(pieces: &Pieces, prefix: &str) -> Result<build::Pairs, Vec<Refusal>> {
-    let mut pairs = build::Pairs::new();
-    for (_, text) in pieces.iter().filter(|(table, _)| table == sums::VARIABLES) {
-        for line in text.split(|byte| *byte == b'\n') {
-            let pair: (String, String) = serde_json::from_slice(line)
-                .map_err(|error| vec![no_row(sums::VARIABLES, pairs.len() + 1, &error)])?;
-            // Nobody else says where this one listens.
-            if pair.0.starts_with(prefix) && sums::is_shared(&pair.0) {
-                pairs.push(pair);
-            }
-        }
-    }
-    Ok(pairs)
-}
-
 /// The snapshot in which a module is as another proxy gave it.
-fn built(module: Module, pieces: &Pieces, now: &Snapshot, help: &dyn Help) -> Built {
+pub(super) fn built(module: Module, pieces: &Pieces, now: &Snapshot, help: &dyn Help) -> Built {
     let mut next = Snapshot {
         generation: now.generation + 1,
         ..now.clone()
     };
-    let notices = match module {
-        Module::Servers => build::all_servers(
-            &mut next,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-        )?,
-        Module::Users => build::users(&mut next, rows(pieces, help)?, help)?,
-        Module::Rules => build::rules_and_rewrites(
-            &mut next,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-            help,
-        )?,
-        Module::Firewall => build::whole_firewall(
-            &mut next,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-            rows(pieces, help)?,
-            help,
-        )?,
-        Module::ProxysqlServers => build::proxies(&mut next, rows(pieces, help)?)?,
-        other => match other.prefix() {
-            Some(prefix) => {
-                build::checked_variables(variables(pieces, prefix)?, prefix, &mut next, help)?
-            }
-            None => Vec::new(),
-        },
+    let notices = match parts::of(module) {
+        Some(part) => part.take(pieces, help)?(&mut next, help)?,
+        None => Vec::new(),
     };
     Ok((next, notices))
 }
@@ -142,7 +75,7 @@ fn read_head(bytes: &[u8]) -> Option<Sum> {
     (words.next().is_none() && sum.is_possible()).then_some(sum)
 }
 
-/// What was given: what it is, and its rows.
+/// Takes apart what was given: what it is, and its rows.
 fn taken_apart(rows: Rows) -> Option<(Sum, Pieces)> {
     let mut rows = rows.into_iter().map(|row| match <[_; 2]>::try_from(row) {
         Ok([Some(table), Some(text)]) => Some((String::from_utf8(table).ok()?, text)),
@@ -207,10 +140,10 @@ impl Shared {
             )
             .await?;
         let (sum, pieces) =
-            taken_apart(rows).ok_or_else(|| Failed::Said("what it gives is no module".into()))?;
+            taken_apart(rows).ok_or_else(|| said("what it gives is no module".into()))?;
         match self.take_over(subject, at, (sum, had), pieces, peer).await {
             Ok(()) => Ok(()),
-            Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(Failed::Said(why)),
+            Err(Said::Sql(why) | Said::Coded(_, _, why)) => Err(said(why)),
         }
     }
 
@@ -222,7 +155,7 @@ impl Shared {
         pieces: Pieces,
         peer: &Peer,
     ) -> Result<(), Said> {
-        let (module, from) = (subject.module, peer.name());
+        let from = peer.name();
         let _alone = self.alone().await;
         self.settle_one(at).await?;
         let now = self.snapshot.borrow().clone();
@@ -238,6 +171,20 @@ impl Shared {
             // Somebody was faster: an operator here, or another proxy.
             return Ok(());
         }
+        self.take_in(subject, at, theirs, pieces, &from).await
+    }
+
+    /// Builds, checks, writes into memory, puts into force and saves what came from elsewhere, as a
+    /// LOAD would; nobody else changes what is in force meanwhile.
+    pub(super) async fn take_in(
+        &self,
+        subject: &Subject,
+        at: At,
+        theirs: Sum,
+        pieces: Pieces,
+        from: &str,
+    ) -> Result<(), Said> {
+        let (module, now) = (subject.module, self.snapshot.borrow().clone());
         let helpers = self.aside.helpers();
         let work = move || -> Result<_, Vec<Refusal>> {
             let (next, notices) = built(module, &pieces, &now, &helpers)?;
@@ -273,7 +220,7 @@ impl Shared {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
         self.keep(subject, &next)?;
-        self.cluster.was_taken(at, self.rt.now(), &from);
+        self.cluster.was_taken(at, self.rt.now(), from);
         let generation = next.generation;
         let entered = self.enter(module, next, Some(theirs), events.ends).await;
         if self.snapshot.borrow().generation != generation {
@@ -311,7 +258,7 @@ impl Shared {
             &self.engine.borrow(),
             module,
             &self.snapshot.borrow(),
-            sums::is_shared,
+            is_shared,
             mark,
         )
     }
@@ -321,14 +268,20 @@ impl Shared {
         let kept = self
             .engine
             .borrow()
-            .transaction(|conn| layers::keep(conn, subject.module, next, sums::is_shared));
+            .transaction(|conn| layers::keep(conn, subject.module, next, is_shared));
         Ok(kept?)
     }
+}
+
+/// Says that what another proxy gives cannot be taken.
+fn said(words: String) -> Failed {
+    Failed::Said { code: 0, words }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::VARIABLES;
     use config::{FastRoutingRow, RuleRow, Rules, Variables};
     use std::sync::Arc;
 
@@ -356,18 +309,13 @@ mod tests {
     fn what_does_not_fit_is_not_told_with_its_value() {
         let text = br#"["u","s3cret","s3cret","s3cret"]"#.to_vec();
         let wrong = vec![
-            (<config::UserRow as Mapped>::TABLE.to_owned(), text),
-            (
-                sums::VARIABLES.to_owned(),
-                br#"["admin-x",["s3cret"]]"#.to_vec(),
-            ),
+            ("mysql_users".to_owned(), text),
+            (VARIABLES.to_owned(), br#"["admin-x",["s3cret"]]"#.to_vec()),
         ];
-        let users = rows::<config::UserRow>(&wrong, &config::Alone)
-            .map(drop)
-            .unwrap_err();
-        let said = users
+        let said = [Module::Users, Module::AdminVariables]
+            .map(|module| built(module, &wrong, &Snapshot::default(), &config::Alone))
             .into_iter()
-            .chain(variables(&wrong, "admin-").map(drop).unwrap_err());
+            .flat_map(|built| built.map(drop).unwrap_err());
         let words: Vec<_> = said.map(|refused| refused.to_string()).collect();
         assert!(
             words.len() == 2
@@ -463,13 +411,10 @@ mod tests {
         };
         let mut given = pieces(Module::MysqlVariables, &theirs, &|| ());
         given.push((
-            sums::VARIABLES.into(),
+            VARIABLES.into(),
             br#"["mysql-interfaces","127.0.0.1:1"]"#.to_vec(),
         ));
-        given.push((
-            sums::VARIABLES.into(),
-            br#"["admin-read_only","true"]"#.to_vec(),
-        ));
+        given.push((VARIABLES.into(), br#"["admin-read_only","true"]"#.to_vec()));
         let (next, _) = built(
             Module::MysqlVariables,
             &given,

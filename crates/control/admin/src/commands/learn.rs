@@ -9,13 +9,14 @@ pub enum Source {
     Digests,
     /// `history_mysql_query_digest`.
     History,
-    /// What DETECTING has let through, in `stats_mysql_firewall`.
+    /// Statements that DETECTING has let through, in `stats_mysql_firewall`.
     Detected,
-    /// What PROTECTING has refused, there. Only if it is asked for: attacks may be among it.
+    /// Statements that PROTECTING has refused, in `stats_mysql_firewall`. Only if they are asked
+    /// for: attacks may be among them.
     Blocked,
 }
 
-/// What is learned.
+/// Choice of the statements that are learned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lesson {
     /// From where; if it was not said, from everywhere but [`Source::Blocked`].

@@ -16,19 +16,20 @@ mod show;
 pub use learn::{Lesson, Source};
 pub use moves::{Layer, Subject};
 pub use proxysql::Verb;
+pub(crate) use proxysql::is_uuid;
 pub use set::Assignment;
 
 use crate::engine::View;
 use crate::tables::Module;
 
-/// What an operator wants.
+/// Command of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Nothing at all.
     Blank,
     /// LOAD or SAVE between two layers.
     Move {
-        /// What.
+        /// Module that is moved.
         module: Module,
         /// From where.
         from: Layer,
@@ -74,8 +75,12 @@ pub enum Command {
     },
     /// `PROXYSQL CLUSTER_PULL …`: another proxy takes a module over.
     ClusterPull(String),
+    /// Command of a fleet.
+    Fleet(OfFleet),
     /// `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
     FlushClientHosts,
+    /// `HSCALE …`, or why it is none.
+    Hscale(Result<shards::Command, String>),
     /// `KILL [CONNECTION | QUERY] n`.
     Kill {
         /// The session.
@@ -96,14 +101,32 @@ pub enum Command {
     LearnFirewall(Lesson),
     /// `SAVE MYSQL DIGEST TO DISK`.
     KeepDigests,
+    /// `SHOW PROMETHEUS METRICS`.
+    Metrics,
     /// `TRUNCATE [TABLE] stats.stats_mysql_query_digest`.
     ForgetDigests,
     /// `SELECT $$`: MySQL's command line looks whether `$$` can be a name.
     DollarProbe,
-    /// It is known, and cannot be done in this version.
+    /// Command that is known, and cannot be done in this version.
     NotAvailable(&'static str),
     /// Everything else is SQL.
     Sql(String),
+}
+
+/// Commands of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OfFleet {
+    /// `LOAD … TO RUNTIME LOCAL`: here, and on no other proxy.
+    LoadHere(Module),
+    /// `SHOW FLEET HISTORY`: the generations of each module that the store keeps.
+    History,
+    /// `FLEET ROLLBACK module TO n`.
+    RollBack {
+        /// As `runtime_checksums_values` names it.
+        module: String,
+        /// The number of a generation that is kept.
+        generation: u64,
+    },
 }
 
 pub use route::Question;
@@ -132,17 +155,21 @@ pub fn parse(text: &str, view: View) -> Command {
     };
     let known = match first.to_ascii_uppercase().as_str() {
         "SELECT" => select(text, &words, view),
+        "SHOW" if view == View::Admin && is(&words, &["SHOW FLEET HISTORY"]) => {
+            Some(Command::Fleet(OfFleet::History))
+        }
         "SHOW" => show::parse(&words, view),
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
         "HELP" | "?" => Some(Command::Query(help::answer(view))),
         "LOAD" | "SAVE" | "CHECKSUM" | "PROXYSQL" | "KILL" | "LOGENTRY" | "TRUNCATE" | "USE"
-        | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL"
+        | "EXPLAIN" | "LEARN" | "PULL" | "SIGNAL" | "HSCALE" | "FLEET"
             if view == View::Stats =>
         {
             None
         }
         "LOAD" | "SAVE" => moves::parse(text, &words),
+        "FLEET" => moves::fleet(&words),
         "CHECKSUM" => moves::checksum(&words),
         "PROXYSQL" => proxysql::parse(&words),
         "KILL" => kill(&words),
@@ -152,6 +179,7 @@ pub fn parse(text: &str, view: View) -> Command {
         "TRUNCATE" => truncate(&words),
         "EXPLAIN" => route::parse(text, &words),
         "LEARN" => learn::parse(&words),
+        "HSCALE" => shards::command(text).map(Command::Hscale),
         "PULL" | "SIGNAL" => Some(Command::NotAvailable(
             "waiting for other threads is not needed here, and not available",
         )),

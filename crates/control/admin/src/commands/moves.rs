@@ -1,6 +1,6 @@
 //! LOAD, SAVE and CHECKSUM: what moves between which layers.
 
-use super::{Command, after, is, unquoted};
+use super::{Command, OfFleet, after, is, unquoted};
 use crate::tables::Module;
 
 /// Where a configuration can be.
@@ -12,7 +12,7 @@ pub enum Layer {
     Runtime,
 }
 
-/// What a checksum is asked of.
+/// Subject of a checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Everything that is in force.
@@ -104,11 +104,35 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
             (FROM_RUNTIME, Layer::Runtime, Layer::Memory),
         ]
     };
+    if let Some(layers) = local(direction).filter(|_| loads) {
+        return is(&layers, &["TO RUNTIME", "TO RUN"])
+            .then_some(Command::Fleet(OfFleet::LoadHere(module)));
+    }
     let (_, from, to) = *layers.iter().find(|(texts, ..)| is(direction, texts))?;
     if module == Module::Coredump && to != Layer::Runtime {
         return None;
     }
     Some(Command::Move { module, from, to })
+}
+
+/// The words before a LOCAL.
+fn local<'a>(direction: &[&'a str]) -> Option<Vec<&'a str>> {
+    let (last, before) = direction.split_last()?;
+    is(&[last], &["LOCAL"]).then(|| before.to_vec())
+}
+
+/// `FLEET ROLLBACK module TO n`.
+pub(super) fn fleet(words: &[&str]) -> Option<Command> {
+    let [module, to, generation] = after(words, "FLEET ROLLBACK")? else {
+        return None;
+    };
+    let generation = generation.parse().ok()?;
+    is(&[to], &["TO"]).then(|| {
+        Command::Fleet(OfFleet::RollBack {
+            module: unquoted(module).to_owned(),
+            generation,
+        })
+    })
 }
 
 /// How much of `text` there is from the first word behind FILE on.
@@ -225,6 +249,39 @@ mod tests {
         ));
         assert!(matches!(
             parse("CHECKSUM TABLE mysql_servers", View::Admin),
+            Command::Sql(_)
+        ));
+    }
+
+    #[test]
+    fn what_is_said_of_a_fleet() {
+        let parsed = |text: &str| parse(text, View::Admin);
+        let here = Command::Fleet(OfFleet::LoadHere(Module::Rules));
+        assert_eq!(parsed("LOAD MYSQL QUERY RULES TO RUNTIME LOCAL"), here);
+        assert_eq!(parsed("load mysql query rules to run local;"), here);
+        assert_eq!(
+            parsed("SHOW FLEET HISTORY"),
+            Command::Fleet(OfFleet::History)
+        );
+        let back = OfFleet::RollBack {
+            module: "mysql_users".into(),
+            generation: 7,
+        };
+        assert_eq!(
+            parsed("FLEET ROLLBACK mysql_users TO 7"),
+            Command::Fleet(back)
+        );
+        for other in [
+            "LOAD MYSQL USERS FROM DISK LOCAL",
+            "SAVE MYSQL USERS TO DISK LOCAL",
+            "LOAD MYSQL USERS LOCAL",
+            "FLEET ROLLBACK mysql_users TO x",
+            "FLEET ROLLBACK mysql_users",
+        ] {
+            assert!(matches!(parsed(other), Command::Sql(_)), "{other}");
+        }
+        assert!(matches!(
+            parse("FLEET ROLLBACK mysql_users TO 7", View::Stats),
             Command::Sql(_)
         ));
     }

@@ -3,11 +3,13 @@
 use super::{Command, after, is, unquoted};
 use bridge::FlushCache;
 
-/// What to do.
+/// Verb of `PROXYSQL …`: what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words are in `VERBS`")]
 pub enum Verb {
     Start,
+    Stop,
+    Restart,
     Pause,
     Resume,
     Shutdown,
@@ -21,6 +23,8 @@ pub enum Verb {
 
 const VERBS: &[(&str, Verb)] = &[
     ("PROXYSQL START", Verb::Start),
+    ("PROXYSQL STOP", Verb::Stop),
+    ("PROXYSQL RESTART", Verb::Restart),
     ("PROXYSQL PAUSE", Verb::Pause),
     ("PROXYSQL RESUME", Verb::Resume),
     ("PROXYSQL SHUTDOWN SLOW", Verb::Shutdown),
@@ -34,14 +38,6 @@ const VERBS: &[(&str, Verb)] = &[
 ];
 
 const NOT_AVAILABLE: &[(&str, &str)] = &[
-    (
-        "PROXYSQL STOP",
-        "PROXYSQL STOP is not available in this version; PROXYSQL PAUSE stops new clients",
-    ),
-    (
-        "PROXYSQL RESTART",
-        "PROXYSQL RESTART is not available in this version; restart the process",
-    ),
     (
         "PROXYSQL COREDUMP",
         "PROXYSQL COREDUMP is not available in this version",
@@ -97,7 +93,7 @@ pub(super) fn parse(words: &[&str]) -> Option<Command> {
     verb.or_else(not_available)
 }
 
-fn is_uuid(text: &str) -> bool {
+pub(crate) fn is_uuid(text: &str) -> bool {
     let is_fine = |(at, byte): (usize, u8)| {
         if matches!(at, 8 | 13 | 18 | 23) {
             byte == b'-'

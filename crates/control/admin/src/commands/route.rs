@@ -16,7 +16,7 @@ pub struct Question {
     pub client: Option<String>,
     /// The address and port that the client has connected to, if they were named.
     pub listener: Option<(String, u16)>,
-    /// What an earlier `next_query_flagIN` has set, if it was named.
+    /// Flag that an earlier `next_query_flagIN` has set, if it was named.
     pub flag: Option<u32>,
 }
 

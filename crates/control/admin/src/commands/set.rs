@@ -11,7 +11,7 @@ pub struct Assignment {
     pub value: String,
 }
 
-/// What clients set and nobody minds, as ProxySQL has it.
+/// Names that clients set and nobody minds, as ProxySQL has it.
 const ACCEPTED: &[&str] = &[
     "names",
     "autocommit",
@@ -33,7 +33,10 @@ pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
         .unwrap_or_default()
         .to_ascii_lowercase();
     // `SET GLOBAL mysql-x=1` is not understood by ProxySQL and must not look as if it had worked.
-    let ours = rest.contains("mysql-") || rest.contains("admin-") || rest.contains("sqliteserver-");
+    let ours = rest.contains("mysql-")
+        || rest.contains("admin-")
+        || rest.contains("sqliteserver-")
+        || rest.contains("clickhouse-");
     if ACCEPTED.contains(&first.as_str()) && !ours {
         return Some(Command::Accept);
     }

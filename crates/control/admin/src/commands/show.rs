@@ -50,13 +50,12 @@ const VARIABLES: &[(&str, &str)] = &[
     ("SHOW MYSQL VARIABLES", "mysql-"),
     ("SHOW ADMIN VARIABLES", "admin-"),
     ("SHOW SQLITESERVER VARIABLES", "sqliteserver-"),
+    ("SHOW CLICKHOUSE VARIABLES", "clickhouse-"),
 ];
 
 pub(super) fn parse(words: &[&str], view: View) -> Option<Command> {
     if is(words, &["SHOW PROMETHEUS METRICS"]) {
-        return Some(Command::NotAvailable(
-            "metrics for Prometheus are not available in this version",
-        ));
+        return Some(Command::Metrics);
     }
     let fixed = FIXED
         .iter()
@@ -175,7 +174,7 @@ pub(super) fn fields(words: &[&str], view: View) -> Option<String> {
     ))
 }
 
-/// What dump tools ask of each table.
+/// Returns the SQL that answers what dump tools ask of each table.
 fn dump_tools(words: &[&str]) -> Option<String> {
     if let Some(rest) = after(words, "SHOW TABLE STATUS") {
         let (schema, rest) = of_schema(rest);

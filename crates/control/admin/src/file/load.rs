@@ -7,104 +7,34 @@ use super::tree::Place;
 use super::{File, Setting, Value, refusal};
 use crate::build::IF_UNREADABLE;
 use crate::engine::{Engine, SqlError};
-use crate::tables::Module;
+use crate::tables::{self, Module};
 use config::{Kind, Refusal, Variable};
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
-/// What a list of a file is: its name, the table, other names of columns, and the module.
-type List = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    Module,
-);
+/// Another name of a list than that of its table.
+const OTHER_LISTS: &[(&str, &str)] = &[("restapi", "restapi_routes")];
 
-const LISTS: &[List] = &[
-    (
-        "mysql_servers",
-        "mysql_servers",
-        &[("address", "hostname"), ("hostgroup", "hostgroup_id")],
-        Module::Servers,
-    ),
-    ("mysql_users", "mysql_users", &[], Module::Users),
-    ("mysql_query_rules", "mysql_query_rules", &[], Module::Rules),
-    (
-        "mysql_query_rules_fast_routing",
-        "mysql_query_rules_fast_routing",
-        &[],
-        Module::Rules,
-    ),
-    (
-        "mysql_query_rewrite",
-        "mysql_query_rewrite",
-        &[],
-        Module::Rules,
-    ),
-    (
-        "mysql_hostgroup_attributes",
-        "mysql_hostgroup_attributes",
-        &[("hostgroup", "hostgroup_id")],
-        Module::Servers,
-    ),
-    (
-        "mysql_servers_ssl_params",
-        "mysql_servers_ssl_params",
-        &[("address", "hostname")],
-        Module::Servers,
-    ),
-    (
-        "mysql_replication_hostgroups",
-        "mysql_replication_hostgroups",
-        &[],
-        Module::Servers,
-    ),
-    (
-        "mysql_group_replication_hostgroups",
-        "mysql_group_replication_hostgroups",
-        &[],
-        Module::Servers,
-    ),
-    (
-        "mysql_galera_hostgroups",
-        "mysql_galera_hostgroups",
-        &[],
-        Module::Servers,
-    ),
-    (
-        "mysql_aws_aurora_hostgroups",
-        "mysql_aws_aurora_hostgroups",
-        &[],
-        Module::Servers,
-    ),
-    ("scheduler", "scheduler", &[], Module::Scheduler),
-    ("restapi", "restapi_routes", &[], Module::RestApi),
-    ("restapi_routes", "restapi_routes", &[], Module::RestApi),
-    (
-        "proxysql_servers",
-        "proxysql_servers",
-        &[("address", "hostname")],
-        Module::ProxysqlServers,
-    ),
-    (
-        "mysql_firewall_whitelist_users",
-        "mysql_firewall_whitelist_users",
-        &[],
-        Module::Firewall,
-    ),
-    (
-        "mysql_firewall_whitelist_rules",
-        "mysql_firewall_whitelist_rules",
-        &[],
-        Module::Firewall,
-    ),
-    (
-        "mysql_firewall_whitelist_sqli_fingerprints",
-        "mysql_firewall_whitelist_sqli_fingerprints",
-        &[],
-        Module::Firewall,
-    ),
-];
+/// Other names of columns, in every list whose table has them.
+const OTHER_COLUMNS: &[(&str, &str)] = &[("address", "hostname"), ("hostgroup", "hostgroup_id")];
+
+/// List of a file: its name, the table, and the module.
+type List = (&'static str, &'static str, Module);
+
+/// A list for each table that the operator writes and that is kept on disk.
+fn lists() -> impl Iterator<Item = List> {
+    let of = |table: &'static tables::Table| match table.kind {
+        tables::Kind::Declared {
+            module, disk: true, ..
+        } => Some((table.name, module)),
+        _ => None,
+    };
+    tables::all().filter_map(of).flat_map(|(table, module)| {
+        let others = OTHER_LISTS.iter().filter(move |(_, of)| *of == table);
+        let names = others.map(|(other, _)| *other).chain([table]);
+        names.map(move |name| (name, table, module))
+    })
+}
 
 /// false and true in variables,
 const WORDS: [&str; 2] = ["false", "true"];
@@ -116,6 +46,7 @@ pub(super) const GROUPS: &[(&str, Module)] = &[
     ("mysql_variables", Module::MysqlVariables),
     ("admin_variables", Module::AdminVariables),
     ("sqliteserver_variables", Module::SqliteVariables),
+    ("clickhouse_variables", Module::ClickhouseVariables),
 ];
 
 /// Settings of the process itself. What is `false` is accepted and without effect.
@@ -124,15 +55,15 @@ pub const KNOWN: &[(&str, bool)] = &[
     ("errorlog", true),
     ("pidfile", true),
     ("uuid", false),
-    ("restart_on_missing_heartbeats", false),
-    ("execute_on_exit_failure", false),
+    ("restart_on_missing_heartbeats", true),
+    ("execute_on_exit_failure", true),
     ("cluster_sync_interfaces", false),
     ("sqlite3_plugin", false),
     ("web_interface_plugin", false),
     ("ldap_auth_plugin", false),
 ];
 
-/// What a file says of the process itself.
+/// Settings of a file for the process itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Where the databases are.
@@ -141,6 +72,10 @@ pub struct Settings {
     pub errorlog: Option<String>,
     /// Where the process id is written.
     pub pidfile: Option<String>,
+    /// Program that is run when the process has failed.
+    pub on_failure: Option<String>,
+    /// Heartbeats in a row that a core may miss; 0 for any number.
+    pub missing_heartbeats_max: u64,
     /// Settings that were left out or have no effect.
     pub warnings: Vec<Refusal>,
 }
@@ -149,9 +84,8 @@ impl Settings {
     pub(super) fn of(file: &File) -> Result<Self, Vec<Refusal>> {
         let mut settings = Self::default();
         let mut refused = Vec::new();
-        let rows: Vec<_> = LISTS
-            .iter()
-            .map(|(name, ..)| *name)
+        let rows: Vec<_> = lists()
+            .map(|(name, ..)| name)
             .chain(GROUPS.iter().map(|(name, _)| *name))
             .collect();
         for setting in &file.settings {
@@ -167,6 +101,11 @@ impl Settings {
                 (Some((name, true)), Some(text)) => match *name {
                     "datadir" => settings.datadir = Some(text.to_owned()),
                     "errorlog" => settings.errorlog = Some(text.to_owned()),
+                    "execute_on_exit_failure" => settings.on_failure = Some(text.to_owned()),
+                    "restart_on_missing_heartbeats" => match text.parse() {
+                        Ok(max) => settings.missing_heartbeats_max = max,
+                        Err(_) => refused.push(about(setting, "must be a number from 0")),
+                    },
                     _ => settings.pidfile = Some(text.to_owned()),
                 },
                 (Some(_), _) => refused.push(about(setting, "must be one value")),
@@ -265,12 +204,11 @@ fn put(
         let group = GROUPS
             .iter()
             .find(|(name, module)| *name == setting.name && modules.contains(module));
-        let list = LISTS
-            .iter()
-            .find(|(name, _, _, module)| *name == setting.name && modules.contains(module));
+        let list =
+            lists().find(|(name, _, module)| *name == setting.name && modules.contains(module));
         match (group, list) {
             (Some((_, module)), _) => variables(conn, setting, *module, told)?,
-            (_, Some(list)) => rows(conn, setting, list, told)?,
+            (_, Some((_, table, _))) => rows(conn, setting, table, told)?,
             (None, None) => {}
         }
     }
@@ -351,7 +289,7 @@ fn in_memory(conn: &Connection, known: &Variable) -> Result<String, SqlError> {
 fn rows(
     conn: &Connection,
     setting: &Setting,
-    (_, table, others, _): &List,
+    table: &str,
     told: &mut Told,
 ) -> Result<(), SqlError> {
     let Value::List(rows) = &setting.value else {
@@ -370,7 +308,7 @@ fn rows(
             continue;
         };
         let at = cells.first().map_or(&setting.at, |cell| &cell.at);
-        let Some(values) = whole(&constraints, cells, table, others, told) else {
+        let Some(values) = whole(&constraints, cells, table, told) else {
             continue;
         };
         // Otherwise each time that the file is read adds one more.
@@ -414,10 +352,11 @@ fn whole(
     constraints: &Constraints,
     cells: &[Setting],
     table: &str,
-    others: &[(&str, &str)],
     told: &mut Told,
 ) -> Option<Vec<Cell>> {
     let columns = &constraints.columns;
+    let is_there = |(_, name): &&(&str, &str)| constraints.column(name).is_some();
+    let others = || OTHER_COLUMNS.iter().filter(is_there);
     let mut values: Vec<_> = columns
         .iter()
         .map(|column| column.default.clone())
@@ -425,11 +364,11 @@ fn whole(
     let mut set_by: Vec<Option<&Setting>> = vec![None; columns.len()];
     let mut is_whole = true;
     for cell in cells {
-        let other = others.iter().find(|(other, _)| *other == cell.name);
+        let other = others().find(|(other, _)| *other == cell.name);
         let name = other.map_or(cell.name.as_str(), |(_, name)| name);
         let Some(at) = constraints.column(name) else {
             let known = columns.iter().map(|column| column.name.as_str());
-            let known = known.chain(others.iter().map(|(other, _)| *other));
+            let known = known.chain(others().map(|(other, _)| *other));
             let words = names::unknown(&cell.name, &format!("column of {table}"), known);
             told.warn(cell, &words);
             continue;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct File {
-    /// What it says.
+    /// Settings in the file.
     pub settings: Vec<Setting>,
 }
 
@@ -51,7 +51,7 @@ impl File {
         Ok(Self { settings })
     }
 
-    /// What it says of the process itself.
+    /// Returns what the file says of the process itself.
     pub fn process(&self) -> Result<Settings, Vec<Refusal>> {
         Settings::of(self)
     }

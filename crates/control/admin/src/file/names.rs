@@ -94,7 +94,6 @@ const OLDER: &[(&str, &str)] = &[
 /// Parts of names that belong to what Millrace is not, as a sentence about it.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("pgsql", "Millrace does not speak PostgreSQL's protocol"),
-    ("clickhouse", "Millrace does not serve ClickHouse"),
     ("ldap", "Millrace does not ask LDAP"),
 ];
 

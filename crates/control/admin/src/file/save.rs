@@ -2,6 +2,7 @@
 //! FILE`.
 
 use crate::engine::SqlError;
+use crate::tables::{self, Kind, Table};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use std::fmt::Write as _;
@@ -16,6 +17,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("admin_variables =", "admin-"),
     ("mysql_variables = ", "mysql-"),
     ("sqliteserver_variables = ", "sqliteserver-"),
+    ("clickhouse_variables =", "clickhouse-"),
 ];
 
 /// Lists that are always there, in ProxySQL's order.
@@ -31,17 +33,31 @@ const LISTS: &[&str] = &[
     "proxysql_servers",
 ];
 
-/// Lists that ProxySQL does not write: they are there if they have rows.
+/// Lists that ProxySQL does not write, in our order: they are there if they have rows, and so is
+/// every other table that is kept on disk.
 const MORE: &[&str] = &[
     "mysql_query_rules_fast_routing",
     "mysql_query_rewrite",
     "mysql_hostgroup_attributes",
     "mysql_servers_ssl_params",
     "restapi_routes",
-    "mysql_firewall_whitelist_users",
-    "mysql_firewall_whitelist_rules",
-    "mysql_firewall_whitelist_sqli_fingerprints",
 ];
+
+/// The lists, and whether they are always there.
+fn lists() -> impl Iterator<Item = (&'static str, bool)> {
+    let always = LISTS.iter().map(|table| (*table, true));
+    let is_other = |table: &&Table| {
+        let is_kept = matches!(table.kind, Kind::Declared { disk: true, .. });
+        is_kept && !LISTS.contains(&table.name) && !MORE.contains(&table.name)
+    };
+    let others = tables::all().filter(is_other).map(|table| table.name);
+    always.chain(
+        MORE.iter()
+            .copied()
+            .chain(others)
+            .map(|table| (table, false)),
+    )
+}
 
 /// The text.
 pub fn text(conn: &Connection) -> Result<String, SqlError> {
@@ -65,11 +81,7 @@ pub fn text(conn: &Connection) -> Result<String, SqlError> {
         }
         out += "}\n\n";
     }
-    for (table, always) in LISTS
-        .iter()
-        .map(|table| (table, true))
-        .chain(MORE.iter().map(|table| (table, false)))
-    {
+    for (table, always) in lists() {
         let rows = rows(conn, table)?;
         if always || !rows.is_empty() {
             let _ = write!(out, "{table}:\n(\n{rows}\n)\n");

@@ -36,7 +36,7 @@ pub struct Setting {
     pub name: String,
     /// Where it stands.
     pub at: Place,
-    /// What it is set to.
+    /// Value of the setting.
     pub value: Value,
 }
 

@@ -12,22 +12,22 @@ pub struct Table {
     pub name: &'static str,
     /// One sentence.
     pub about: &'static str,
-    /// What follows `CREATE TABLE name `, laid out as ProxySQL shows it.
+    /// Text that follows `CREATE TABLE name `, laid out as ProxySQL shows it.
     pub columns: &'static str,
-    /// What it is, and which copies it has.
+    /// Kind of the table, and which copies it has.
     pub kind: Kind,
 }
 
-/// What a table is.
+/// Kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The operator writes it; LOAD and SAVE move it.
     Declared {
         /// With which words.
         module: Module,
-        /// It has a copy in `disk`.
+        /// Whether the table has a copy in `disk`.
         disk: bool,
-        /// What its rows do when they are loaded.
+        /// Effect of the table's rows when they are loaded.
         runtime: Runtime,
     },
     /// `global_variables`: three modules share it.
@@ -42,7 +42,7 @@ pub enum Kind {
     Observed {
         /// With what.
         observe: Observe,
-        /// It has a twin that zeroes.
+        /// Whether the table has a twin that zeroes.
         reset: bool,
     },
     /// In `monitor`.
@@ -51,21 +51,21 @@ pub enum Kind {
     History,
 }
 
-/// What becomes of the rows of a declared table.
+/// Effect of the rows of a declared table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
     /// The proxy works by them.
     Honoured,
-    /// It cannot yet: they are refused.
+    /// Rows that the proxy cannot work by yet: they are refused.
     NotYet {
         /// Rows of which this is true are harmless; empty if none are.
         unless: &'static str,
-        /// What this version does not do, as the predicate of a sentence.
+        /// Words for what this version does not do, as the predicate of a sentence.
         does: &'static str,
     },
 }
 
-/// What LOAD and SAVE move as a whole.
+/// Module: what LOAD and SAVE move as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words are in `words`")]
 pub enum Module {
@@ -73,9 +73,12 @@ pub enum Module {
     Users,
     Rules,
     Firewall,
+    Shards,
+    Scripts,
     Scheduler,
     RestApi,
     ProxysqlServers,
+    ClickhouseUsers,
     Coredump,
     MysqlVariables,
     AdminVariables,
@@ -90,9 +93,12 @@ impl Module {
         Self::Users,
         Self::Rules,
         Self::Firewall,
+        Self::Shards,
+        Self::Scripts,
         Self::Scheduler,
         Self::RestApi,
         Self::ProxysqlServers,
+        Self::ClickhouseUsers,
         Self::Coredump,
         Self::MysqlVariables,
         Self::AdminVariables,
@@ -108,9 +114,12 @@ impl Module {
             Self::Users => "MYSQL USERS",
             Self::Rules => "MYSQL QUERY RULES",
             Self::Firewall => "MYSQL FIREWALL",
+            Self::Shards => "MYSQL SHARDS",
+            Self::Scripts => "MYSQL SCRIPTS",
             Self::Scheduler => "SCHEDULER",
             Self::RestApi => "RESTAPI",
             Self::ProxysqlServers => "PROXYSQL SERVERS",
+            Self::ClickhouseUsers => "CLICKHOUSE USERS",
             Self::Coredump => "COREDUMP",
             Self::MysqlVariables => "MYSQL VARIABLES",
             Self::AdminVariables => "ADMIN VARIABLES",
@@ -119,7 +128,7 @@ impl Module {
         }
     }
 
-    /// What the names of its variables begin with, if it is variables.
+    /// Returns what the names of the module's variables begin with, if it consists of variables.
     #[must_use]
     pub const fn prefix(self) -> Option<&'static str> {
         match self {
@@ -139,11 +148,15 @@ impl Module {
     }
 }
 
-/// What fills an observed table.
+/// Source that fills an observed table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is what its table is about")]
 pub enum Observe {
     Nothing,
+    Gtids,
+    Logs,
+    Scheduled,
+    Moves,
     Global,
     Pool,
     Processes,
@@ -152,6 +165,7 @@ pub enum Observe {
     DigestLatency,
     HostgroupLatency,
     HostgroupPool,
+    Choice,
     CommandLatency,
     Rules,
     Commands,
@@ -161,6 +175,9 @@ pub enum Observe {
     Prepared,
     QueryCache,
     Mirror,
+    Hooks,
+    Shards,
+    ShardDdl,
     Alarms,
     ClientHosts,
     Cores,
@@ -171,6 +188,9 @@ pub enum Observe {
     PeerClients,
     PeerMetrics,
     PeerStatus,
+    Fleet,
+    /// Who has how much of limits that hold for the fleet.
+    Shares,
 }
 
 /// The databases, in the order of SHOW DATABASES.
@@ -229,11 +249,11 @@ pub struct TableCopy {
 pub enum Role {
     /// The table itself.
     Own,
-    /// What is in force: `runtime_…`.
+    /// Copy with what is in force: `runtime_…`.
     Runtime,
-    /// What is kept in `disk`.
+    /// Copy that is kept in `disk`.
     Disk,
-    /// What zeroes when it is read: `…_reset`.
+    /// Copy that zeroes when it is read: `…_reset`.
     Reset,
 }
 
@@ -244,7 +264,7 @@ impl Table {
         self.about.ends_with(" Ours.")
     }
 
-    /// It and its copies.
+    /// Returns the table and its copies.
     #[must_use]
     pub fn copies(&'static self) -> Vec<TableCopy> {
         let copy = |schema, name: String, role| TableCopy {

@@ -2,6 +2,10 @@
 //! zeroes it.
 
 use super::{Kind, Observe, Table};
+use bridge::{
+    AlarmRow, ChoiceRow, ClientHostRow, CoreRow, ErrorRow, HookRow, HostgroupPoolRow, LogRow,
+    MirrorRow, MoveRow, Observed as _, PoolRow, QueryCacheRow, RunRow, ShardDdlRow, ShardRow,
+};
 
 /// In the order of their names.
 pub(super) const TABLES: &[Table] = &[
@@ -28,6 +32,24 @@ pub(super) const TABLES: &[Table] = &[
         },
     },
     Table {
+        name: "stats_millrace_logs",
+        about: "Servers whose binary logs are followed from here, and why one is not. Ours.",
+        columns: LogRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Logs,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_scheduler",
+        about: "The last runs of the scheduler's programs, 1,000 of them at most; ms is NULL while one runs. Ours.",
+        columns: RunRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Scheduled,
+            reset: false,
+        },
+    },
+    Table {
         name: "stats_millrace_variables",
         about: "Every variable in force: its default, whether and when a change has an effect, and what it does. Ours.",
         columns: "(
@@ -44,10 +66,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_client_host_cache",
         about: "Client addresses with failed logins.",
-        columns: "(
-    client_address VARCHAR NOT NULL,
-    error_count INT NOT NULL,
-    last_updated BIGINT NOT NULL)",
+        columns: ClientHostRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::ClientHosts,
             reset: true,
@@ -80,21 +99,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_connection_pool",
         about: "Servers and the connections to them.",
-        columns: "(
-    hostgroup INT,
-    srv_host VARCHAR,
-    srv_port INT,
-    status VARCHAR,
-    ConnUsed INT,
-    ConnFree INT,
-    ConnOK INT,
-    ConnERR INT,
-    MaxConnUsed INT,
-    Queries INT,
-    Queries_GTID_sync INT,
-    Bytes_data_sent INT,
-    Bytes_data_recv INT,
-    Latency_us INT)",
+        columns: PoolRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Pool,
             reset: true,
@@ -103,19 +108,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_errors",
         about: "Errors of servers.",
-        columns: "(
-    hostgroup INT NOT NULL,
-    hostname VARCHAR NOT NULL,
-    port INT NOT NULL,
-    username VARCHAR NOT NULL,
-    client_address VARCHAR NOT NULL,
-    schemaname VARCHAR NOT NULL,
-    errno INT NOT NULL,
-    count_star INTEGER NOT NULL,
-    first_seen INTEGER NOT NULL,
-    last_seen INTEGER NOT NULL,
-    last_error VARCHAR NOT NULL DEFAULT '',
-    PRIMARY KEY (hostgroup, hostname, port, username, schemaname, errno) )",
+        columns: ErrorRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Errors,
             reset: true,
@@ -163,7 +156,7 @@ pub(super) const TABLES: &[Table] = &[
     gtid_executed VARCHAR,
     events INT NOT NULL)",
         kind: Kind::Observed {
-            observe: Observe::Nothing,
+            observe: Observe::Gtids,
             reset: false,
         },
     },
@@ -228,20 +221,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_query_cache",
         about: "Results that are kept, 10,000 of them at most. Ours.",
-        columns: "(
-    hostgroup INT NOT NULL,
-    schemaname VARCHAR NOT NULL,
-    username VARCHAR NOT NULL,
-    digest VARCHAR NOT NULL,
-    protocol VARCHAR NOT NULL,
-    query VARCHAR NOT NULL,
-    tables VARCHAR NOT NULL,
-    invalidate INT NOT NULL,
-    rows INT NOT NULL,
-    bytes INT NOT NULL,
-    hits INT NOT NULL,
-    age_ms INT NOT NULL,
-    ttl_ms INT NOT NULL)",
+        columns: QueryCacheRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::QueryCache,
             reset: false,
@@ -312,16 +292,18 @@ pub(super) const TABLES: &[Table] = &[
         },
     },
     Table {
+        name: "stats_mysql_choice",
+        about: "What decides which server of a hostgroup is chosen: its weight, how much of it counts after a return, what is in use, how soon it answers. Ours.",
+        columns: ChoiceRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Choice,
+            reset: false,
+        },
+    },
+    Table {
         name: "stats_mysql_hostgroup_pool",
         about: "The connections of each hostgroup over all cores, as many as it may have (NULL: no limit of its own), and who waits for one. Ours.",
-        columns: "(
-    hostgroup INTEGER PRIMARY KEY,
-    max_connections INTEGER,
-    connections INTEGER NOT NULL,
-    used INTEGER NOT NULL,
-    free INTEGER NOT NULL,
-    waiting INTEGER NOT NULL,
-    longest_wait_ms INTEGER NOT NULL)",
+        columns: HostgroupPoolRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::HostgroupPool,
             reset: false,
@@ -347,19 +329,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_firewall",
         about: "Statements that the firewall refused, or let through though no rule of it names them. Ours.",
-        columns: "(
-    username VARCHAR NOT NULL,
-    client_address VARCHAR NOT NULL,
-    schemaname VARCHAR NOT NULL,
-    flagIN INT NOT NULL,
-    digest VARCHAR NOT NULL,
-    digest_text VARCHAR NOT NULL,
-    action VARCHAR NOT NULL,
-    fingerprint VARCHAR NOT NULL,
-    count_star INTEGER NOT NULL,
-    first_seen INTEGER NOT NULL,
-    last_seen INTEGER NOT NULL,
-    PRIMARY KEY(username, client_address, schemaname, flagIN, digest, action, fingerprint))",
+        columns: AlarmRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Alarms,
             reset: true,
@@ -368,16 +338,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_cores",
         about: "The threads that do the traffic, and the turns in which they do it: how long each is away from its sockets. Ours.",
-        columns: "(
-    core INT PRIMARY KEY NOT NULL,
-    sessions INTEGER NOT NULL,
-    tasks INTEGER NOT NULL,
-    turns INTEGER NOT NULL,
-    busy_us INTEGER NOT NULL,
-    longest_turn_us INTEGER NOT NULL,
-    longest_turn_cpu_us INTEGER NOT NULL,
-    turns_above_5ms INTEGER NOT NULL,
-    turns_above_5ms_cpu INTEGER NOT NULL)",
+        columns: CoreRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Cores,
             reset: true,
@@ -386,21 +347,45 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "stats_mysql_mirror_digest",
         about: "How mirrors' results compare with those that clients got, where a rule asks for it. Ours.",
-        columns: "(
-    hostgroup INT NOT NULL,
-    digest VARCHAR NOT NULL,
-    digest_text VARCHAR NOT NULL,
-    count_star INTEGER NOT NULL,
-    same INTEGER NOT NULL,
-    different INTEGER NOT NULL,
-    errors INTEGER NOT NULL,
-    last_difference VARCHAR NOT NULL,
-    last_difference_at INTEGER NOT NULL,
-    sum_time INTEGER NOT NULL,
-    mirror_sum_time INTEGER NOT NULL,
-    PRIMARY KEY(hostgroup, digest))",
+        columns: MirrorRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Mirror,
+            reset: true,
+        },
+    },
+    Table {
+        name: "stats_mysql_shard_ddl",
+        about: "TRUNCATE and ALTER of sharded tables: which partitions have done them. Ours.",
+        columns: ShardDdlRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::ShardDdl,
+            reset: true,
+        },
+    },
+    Table {
+        name: "stats_mysql_shards",
+        about: "Statements on sharded tables, by how many partitions they needed. Ours.",
+        columns: ShardRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Shards,
+            reset: true,
+        },
+    },
+    Table {
+        name: "stats_millrace_moves",
+        about: "Partitions that move to another hostgroup, and how far they are. Ours.",
+        columns: MoveRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Moves,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_scripts",
+        about: "What the hooks of scripts cost, and how they fail. Ours.",
+        columns: HookRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Hooks,
             reset: true,
         },
     },
@@ -460,6 +445,41 @@ pub(super) const TABLES: &[Table] = &[
     PRIMARY KEY (hostname, port, name) )",
         kind: Kind::Observed {
             observe: Observe::PeerChecksums,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_fleet",
+        about: "Proxies that share a store, and what each has in force of what is there. Ours.",
+        columns: "(
+    proxy VARCHAR NOT NULL,
+    address VARCHAR NOT NULL,
+    version VARCHAR NOT NULL,
+    module VARCHAR NOT NULL,
+    state VARCHAR NOT NULL,
+    generation INT NOT NULL,
+    truth INT NOT NULL,
+    error VARCHAR NOT NULL,
+    PRIMARY KEY (proxy, module) )",
+        kind: Kind::Observed {
+            observe: Observe::Fleet,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_shares",
+        about: "Limits that hold for a fleet, and the share of each proxy. Ours.",
+        columns: "(
+    what VARCHAR NOT NULL,
+    proxy VARCHAR NOT NULL,
+    budget INT NOT NULL,
+    share INT NOT NULL,
+    has INT NOT NULL,
+    used INT NOT NULL,
+    wanted INT NOT NULL,
+    PRIMARY KEY (what, proxy) )",
+        kind: Kind::Observed {
+            observe: Observe::Shares,
             reset: false,
         },
     },

@@ -1,0 +1,123 @@
+//! What operators see of a fleet.
+
+use super::SUBJECTS;
+use crate::answer::Said;
+use crate::engine::SqlError;
+use crate::grid::Grid;
+use crate::observe::{Into, signed};
+use crate::shared::Shared;
+use fleet::{Held, Shares, Status};
+use rusqlite::Connection;
+
+impl Shared {
+    /// Fills `stats_millrace_fleet`: a row a proxy and module. Nothing where there is no store.
+    pub(crate) fn fill_fleet(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
+        let mut into = Into::table(conn, table, 8)?;
+        if self.books().is_none() {
+            return Ok(());
+        }
+        let seen = self.cluster.fleet.seen.borrow();
+        let own = self.status();
+        let silent = self
+            .cluster
+            .fleet
+            .lost
+            .borrow()
+            .as_ref()
+            .map(|(since, why)| {
+                let s = self.now_s().saturating_sub(*since);
+                format!("the store has been silent for {s} s: {why}")
+            });
+        let others = seen.iter().flat_map(|seen| &seen.proxies);
+        let others = others.filter(|proxy| proxy.name != own.name);
+        for proxy in others.chain([&own]) {
+            for subject in &SUBJECTS {
+                let truth = seen
+                    .as_ref()
+                    .and_then(|seen| seen.modules.get(subject.name));
+                let nothing = Held::default();
+                let held = proxy.modules.get(subject.name).unwrap_or(&nothing);
+                let is_late = truth.is_some_and(|truth| truth.head.id != held.id);
+                let (state, error) = match (&*held.state, &silent) {
+                    ("in force", None) if is_late => ("behind", &held.error),
+                    ("", _) => ("own", silent.as_ref().unwrap_or(&held.error)),
+                    (state, Some(silent)) => (state, silent),
+                    (state, None) => (state, &held.error),
+                };
+                let truth = truth.map_or(0, |truth| truth.head.generation);
+                let Status {
+                    name,
+                    address,
+                    version,
+                    ..
+                } = proxy;
+                #[rustfmt::skip]
+                into.row(&[
+                    name, address, version, &subject.name, &state, &signed(held.generation), &signed(truth), error,
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `stats_millrace_shares`: a row a limit and proxy. Nothing where there is no store.
+    pub(crate) fn fill_shares(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
+        let mut into = Into::table(conn, table, 7)?;
+        let shares = self.cluster.fleet.shares.borrow();
+        let Some(Shares {
+            ledger, reports, ..
+        }) = &*shares
+        else {
+            return Ok(());
+        };
+        for (name, limit) in &ledger.limits {
+            for (uuid, part) in ledger.members.iter().zip(&limit.parts) {
+                let report = reports.iter().find(|report| report.uuid == *uuid);
+                let need = report.and_then(|report| report.needs.get(name));
+                let need = need.copied().unwrap_or_default();
+                let proxy = report.map_or(uuid, |report| &report.name);
+                let has = need.held.max(part.share);
+                #[rustfmt::skip]
+                into.row(&[
+                    name, proxy, &limit.budget, &part.share, &has, &need.used, &need.all(),
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `SHOW FLEET HISTORY`: the latest generation of each module first.
+    pub(crate) async fn fleet_history(&self) -> Result<Grid, Said> {
+        let names = [
+            "module",
+            "generation",
+            "loaded_by",
+            "loaded_at",
+            "bytes",
+            "checksum",
+            "sealed",
+        ];
+        let mut grid = Grid::new(names);
+        for subject in &SUBJECTS {
+            let (books, _) = self.fleets(subject.name)?;
+            let history = books.history(subject.name).await;
+            let history = history.map_err(|failed| Said::Sql(format!("the store: {failed}")))?;
+            for head in history {
+                let sealed = if head.is_sealed { "1" } else { "0" };
+                let numbers = [head.generation, head.at_s, head.bytes as u64];
+                let [generation, at_s, bytes] = numbers.map(|number| number.to_string());
+                let cells = [
+                    subject.name,
+                    &generation,
+                    &head.by,
+                    &at_s,
+                    &bytes,
+                    &head.checksum,
+                    sealed,
+                ];
+                grid.push_row(cells.map(Some));
+            }
+        }
+        Ok(grid)
+    }
+}

@@ -1,0 +1,31 @@
+//! `MYSQL SCRIPTS`: Lua between clients and servers.
+
+use super::tables::InForce;
+use super::{Outcome, Part};
+use crate::tables::Module;
+use config::{Help, ScriptRow, Scripts as Built, Snapshot};
+use std::fs;
+use std::sync::Arc;
+
+pub(super) struct Scripts;
+
+impl Part for Scripts {
+    const MODULE: Module = Module::Scripts;
+    type Rows = (Vec<ScriptRow>,);
+
+    fn build(next: &mut Snapshot, (rows,): Self::Rows, help: &dyn Help) -> Outcome {
+        let read = |path: &str| {
+            help.pause();
+            fs::read_to_string(path).map_err(|error| format!("'{path}' cannot be read: {error}"))
+        };
+        let given = next.scripts.given().clone();
+        next.scripts = Arc::new(Built::build(rows, given, read)?);
+        Ok(next.scripts.missed_by(&next.rules))
+    }
+}
+
+impl InForce for ScriptRow {
+    fn in_force(snapshot: &Snapshot) -> impl Iterator<Item = Self> {
+        snapshot.scripts.rows().iter().cloned()
+    }
+}
