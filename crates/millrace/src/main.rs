@@ -1,15 +1,14 @@
 //! main(): flags, wiring, signals. It knows everybody and decides nothing.
 #![forbid(unsafe_code)]
 
-mod certificate;
 mod check;
 mod flags;
-mod folder;
+mod manual;
 mod start;
 
 use clap::Parser;
 use events::Unshown;
-use flags::{Flags, Instead};
+use flags::{Flags, Instead, OfScript};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -28,9 +27,23 @@ fn main() -> ExitCode {
     if flags.check {
         return check::run(&flags);
     }
-    let done = match &flags.instead {
+    let done = match &flags.instead.clone() {
         Some(Instead::Events { files }) => show_events(files).map_err(|reason| vec![reason]),
-        None => start::run(&flags),
+        Some(Instead::Script { what }) => with_scripts(what),
+        Some(Instead::Health { port, live }) => process::ask_health(*port, *live)
+            .map(|words| println!("{words}"))
+            .map_err(|reason| vec![reason]),
+        Some(Instead::Top(wish)) => {
+            let password = std::env::var("MYSQL_PWD").ok();
+            top::run(wish.clone(), password, io::stdout()).map_err(|reason| vec![reason])
+        }
+        Some(Instead::BinlogReader(wish)) => {
+            let environment = |name: &str| std::env::var(name).ok();
+            reader::run(wish, &environment).map_err(|reason| vec![reason])
+        }
+        Some(Instead::Proxy(own)) => Flags::of_mysql_proxy(own).and_then(start::run),
+        Some(Instead::Manual { kind }) => manual::print(*kind).map_err(|reason| vec![reason]),
+        None => start::run(flags),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -40,6 +53,18 @@ fn main() -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Looks scripts through, or runs their tests.
+fn with_scripts(what: &OfScript) -> Result<(), Vec<String>> {
+    let mut world = script::cli::World {
+        read: &|path| std::fs::read_to_string(path).map_err(script::cli::unread),
+        say: &mut |line| println!("{line}"),
+    };
+    match what {
+        OfScript::Check { files } => script::cli::check(files, &mut world),
+        OfScript::Test { files, coverage } => script::cli::test(files, *coverage, &mut world),
     }
 }
 

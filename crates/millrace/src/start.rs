@@ -1,30 +1,41 @@
 //! From flags to a running proxy, and from a signal to its end.
 
-use crate::certificate::Pair;
 use crate::flags::Flags;
-use crate::folder;
-use admin::{Admin, Hooks, Options, Renewed, Start};
-use bridge::ToCore;
+use admin::{Admin, Hooks, Options, Recall, Renewed, Start};
+use bridge::{Doing, Moved, ToCore, ToMonitor, ToScheduler, ToStats};
 use config::{Snapshot, Variables};
+use door::Behind;
+use door::listen::{addresses, listen_all, nobody_listens, owned};
 use events::Letter;
 use events::lines::Log;
+use mysqlproxy::Files;
 use net::tls::Acceptor;
-use rt::mailbox::{self, Receiver, SendError, Sender};
+use process::{Begun, Cores, Crashes, Desk, End, Event, Home, Notify, Pair, Supervisor, Watchdog};
+use rt::mailbox::{self, Receiver, Sender};
 use rt::permits::Registry;
-use rt::{Address, ListenOptions, Listener, Rt};
+use rt::{Address, ListenOptions, Rt};
+use scheduler::Scheduler;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use stats::{Setup, Stats};
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, UNIX_EPOCH};
+use web::Web;
 
+/// Where a configuration file is looked for. Packages bring the first.
+const CONFIGURATIONS: &[&str] = &[
+    "/etc/millrace/millrace.cnf",
+    "/etc/millrace.toml",
+    "/etc/proxysql.cnf",
+];
 /// Messages that wait for a core at most.
 const MAILBOX_LEN: usize = 1024;
 /// Pieces of the events log that wait at most, besides their bound in bytes.
@@ -36,26 +47,17 @@ const OPERATORS_WATCHED: Duration = Duration::from_micros(100);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// And for whoever reads the log.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// How soon a core that could not be told to drain is told again.
-const TOLD_AGAIN: Duration = Duration::from_millis(100);
-/// Tells the process that stays that it was started by one that waits for it.
+/// Tells a process in the background what it is: the supervisor, or the one that serves.
 const BEHIND: &str = "MILLRACE_STARTED_BEHIND";
-
-/// What can happen to the process.
-enum Event {
-    Signal(i32),
-    /// `PROXYSQL SHUTDOWN`, or (`true`) at once.
-    Shutdown(bool),
-    /// A core has no sessions any more, or its time for that is over.
-    Drained,
-    /// A thread has ended, and how.
-    Ended(String, Result<(), String>),
-}
 
 type Reasons = Vec<String>;
 
 /// Runs until the proxy ends.
-pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
+pub(crate) fn run(flags: Flags) -> Result<(), Reasons> {
+    // Programs of the scheduler get what they need, and nothing that was open before.
+    let _old_kernel = rt::keep_descriptors();
+    let (flags, given) = flags.given()?;
+    let flags = &flags;
     let config = configuration(flags)?;
     let settings = match &config {
         Some(path) => {
@@ -65,35 +67,136 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Reasons> {
         }
         None => admin::file::Settings::default(),
     };
-    let from_file = settings.datadir.map(PathBuf::from);
-    let datadir = flags
-        .datadir
-        .clone()
-        .or(from_file)
-        .unwrap_or_else(|| PathBuf::from("/var/lib/millrace"));
-    let owned = folder::take(&datadir).map_err(|words| vec![words])?;
-    let errorlog = settings
-        .errorlog
-        .map_or_else(|| datadir.join("millrace.log"), PathBuf::from);
-    let pidfile = settings
-        .pidfile
-        .map_or_else(|| datadir.join("millrace.pid"), PathBuf::from);
-    if !flags.foreground {
-        // The process that stays takes it.
+    let files = Files::of(given.as_ref(), flags.datadir.clone(), &settings)?;
+    let Files {
+        datadir,
+        errorlog,
+        pidfile,
+        ..
+    } = &files;
+    let behind = std::env::var_os(BEHIND);
+    let (is_behind, begun) = (behind.is_some(), Begun::of(behind.as_deref()));
+    // Begun again after a crash, there is nobody to take over from.
+    let takes_over = flags.take_over && matches!(begun, None | Some(Begun::First));
+    let owned = match takes_over {
+        true => process::look_for(datadir).map(|_| None),
+        false => process::take(datadir).map(Some),
+    };
+    let owned = owned.map_err(|words| vec![words])?;
+    if !flags.foreground && !is_behind {
+        // The process that serves takes it.
         drop(owned);
-        return put_behind(&errorlog, &pidfile);
+        let said = process::put_behind(errorlog, pidfile, (BEHIND, "supervisor"));
+        return said.map_err(|words| vec![words]);
     }
-    let log = if std::env::var_os(BEHIND).is_some() {
-        Log::file(&errorlog).map_err(|error| vec![format!("{}: {error}", errorlog.display())])?
+    let log = if is_behind || files.has_log {
+        Log::file(errorlog).map_err(|error| vec![format!("{}: {error}", errorlog.display())])?
     } else {
         Log::stderr().map_err(|error| vec![format!("standard error: {error}")])?
     };
+    let on_failure = settings.on_failure.map(PathBuf::from);
+    if !flags.foreground {
+        drop(owned);
+        return supervise(flags, pidfile.clone(), on_failure, log);
+    }
+    let log = log.with_files_in(datadir);
     for warning in &settings.warnings {
         log.line(&format!("warning: {warning}"));
     }
-    let ended = serve(flags, config, &datadir, &pidfile, log.clone());
-    log.finish(LAST_LINES);
+    let _finished = Finished(log.clone());
+    if begun.is_some() {
+        // Nobody could tell it to end any more.
+        rt::end_with_parent();
+    }
+    let home = match owned {
+        Some(owned) => Home::Own(owned),
+        None => Home::Left(
+            process::take_over(datadir, env!("CARGO_PKG_VERSION")).map_err(|words| vec![words])?,
+        ),
+    };
+    let life = Life {
+        pidfile: pidfile.clone(),
+        // Else the supervisor runs it.
+        on_failure: on_failure.filter(|_| !is_behind),
+        begun,
+        missed_max: settings.missing_heartbeats_max,
+        given,
+    };
+    let ended = serve(flags, config, datadir, home, &life, log.clone());
+    if let (Err(_), Some(program)) = (&ended, &life.on_failure) {
+        process::run_on_failure(program, &|words| log.line(words));
+    }
     ended
+}
+
+/// Facts of the process, besides those of a proxy.
+struct Life {
+    pidfile: PathBuf,
+    /// `execute_on_exit_failure`, if this process has to run it.
+    on_failure: Option<PathBuf>,
+    /// Way in which a supervisor has begun it, if one has.
+    begun: Option<Begun>,
+    /// `restart_on_missing_heartbeats`.
+    missed_max: u64,
+    /// Configuration by the options of MySQL Proxy, if it is begun by them.
+    given: Option<mysqlproxy::Given>,
+}
+
+impl Life {
+    /// Writes who is to be told to end: the supervisor, which tells us, and is there when we are
+    /// begun again.
+    fn write_pidfile(&self) -> Result<(), Reasons> {
+        let path = &self.pidfile;
+        fs::write(path, format!("{}\n", self.number()))
+            .map_err(|error| vec![format!("{}: {error}", path.display())])
+    }
+
+    fn number(&self) -> u32 {
+        match self.begun {
+            Some(_) => std::os::unix::process::parent_id(),
+            None => std::process::id(),
+        }
+    }
+}
+
+/// Has the process that serves begun, and begun again after a crash.
+fn supervise(
+    flags: &Flags,
+    pidfile: PathBuf,
+    on_failure: Option<PathBuf>,
+    log: Log,
+) -> Result<(), Reasons> {
+    let (tell, signals) = mpsc::channel();
+    let lines = log.clone();
+    watch_signals(move |signal| {
+        if signal == SIGHUP {
+            drop(lines.reopen());
+        }
+        tell.send(signal).is_ok()
+    })?;
+    let own = std::env::args_os().skip(1);
+    let supervisor = Supervisor {
+        program: std::env::current_exe().map_err(|error| vec![error.to_string()])?,
+        args: own.chain([OsString::from("-f")]).collect(),
+        env: BEHIND,
+        pidfile,
+        again: !flags.exit_on_error,
+        on_failure,
+        note: Box::new(move |words| log.line(words)),
+    };
+    let ended = supervisor.run(&signals).map_err(|words| vec![words]);
+    // The process that serves removes it, unless it could not.
+    process::remove_pidfile(&supervisor.pidfile, std::process::id());
+    ended
+}
+
+/// Has the log written when it is dropped, however what it stands for ends.
+struct Finished(Log);
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        self.0.finish(LAST_LINES);
+    }
 }
 
 fn said(refusals: Vec<config::Refusal>) -> Reasons {
@@ -111,77 +214,231 @@ pub(crate) fn configuration(flags: &Flags) -> Result<Option<PathBuf>, Reasons> {
             "the configuration file {} does not exist",
             path.display()
         )]),
-        None => Ok(["/etc/millrace.toml", "/etc/proxysql.cnf"]
-            .into_iter()
+        None if flags.of_mysql_proxy.is_there() => Ok(None),
+        None => Ok(CONFIGURATIONS
+            .iter()
             .map(PathBuf::from)
             .find(|path| path.exists())),
     }
 }
 
-/// Starts the same again behind the terminal, and waits until it serves or has failed.
-fn put_behind(errorlog: &Path, pidfile: &Path) -> Result<(), Reasons> {
-    use std::os::unix::process::CommandExt;
-    let one =
-        |error: std::io::Error| vec![format!("cannot start in the background: {error}; use -f")];
-    let log = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(errorlog)
-        .map_err(one)?;
-    // One of before would look like success.
-    let _none = fs::remove_file(pidfile);
-    let mut child = Command::new(std::env::current_exe().map_err(one)?)
-        .args(std::env::args_os().skip(1))
-        .arg("-f")
-        .env(BEHIND, "1")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().map_err(one)?)
-        .stderr(log)
-        .process_group(0)
-        .spawn()
-        .map_err(one)?;
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        if let Some(status) = child.try_wait().map_err(one)? {
-            return Err(vec![format!(
-                "it ended at once ({status}); {} has the reason",
-                errorlog.display()
-            )]);
-        }
-        if pidfile.exists() {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    Err(vec![format!(
-        "it does not serve after a minute; see {}",
-        errorlog.display()
-    )])
+/// The threads that serve, and the ways to them.
+struct Running {
+    snapshot: Snapshot,
+    driver: rt::Driver,
+    desk: Desk,
+    cores: Vec<Sender<ToCore>>,
+    letters: Sender<Letter>,
+    scheduler: Scheduler,
+    deadline_ms: Arc<AtomicU64>,
+    ending: Arc<AtomicBool>,
+    undelivered: Box<dyn Fn() -> usize>,
 }
 
 fn serve(
     flags: &Flags,
     config: Option<PathBuf>,
     datadir: &Path,
-    pidfile: &Path,
+    mut home: Home,
+    life: &Life,
     log: Log,
 ) -> Result<(), Reasons> {
     let (events, happens) = mpsc::channel();
-    watch_signals(events.clone())?;
+    let tell = events.clone();
+    watch_signals(move |signal| {
+        let event = match signal {
+            SIGHUP => Event::Reopen,
+            _ => Event::Signal,
+        };
+        tell.send(event).is_ok()
+    })?;
+    let (number, notify, is_heir) = (life.number(), notify(), home.is_left());
+    let watched = Cores::default();
+    let crashes = report_panics(datadir, &watched, &log)?;
+    let admin = open_admin(flags, config, datadir, (life, is_heir), &log)?;
+    let wished = home.listen(flags.io_driver).map_err(|words| vec![words])?;
+    let watches = (watched, &notify, life, &crashes);
+    let running = begin(flags, admin, datadir, wished, &events, watches, &log)?;
+    let Running { cores, letters, .. } = &running;
+    let lock = home.settle(settling(cores, &log));
+    let lock = lock.map_err(|words| vec![words])?;
+    let lines = log.clone();
+    let upgrade = running.desk.offer(
+        (datadir, &lock),
+        running.driver,
+        &events,
+        move |words: &str| lines.line(words),
+    );
+    life.write_pidfile()?;
+    greet(flags, &running.snapshot.variables, &log);
+    match is_heir {
+        true => notify.took_over(),
+        false => notify.ready(),
+    }
+    let end = End {
+        events: &events,
+        cores,
+        reopen: &|| reopen(&log, letters),
+        may_take: &|| {
+            notify.stopping();
+            running.ending.store(true, Ordering::Relaxed);
+            Duration::from_millis(running.deadline_ms.load(Ordering::Relaxed)) + LAST_WORDS
+        },
+        note: &|words| log.line(words),
+    };
+    let ended = end.wait(&happens, upgrade);
+    crashes.finish(LAST_LINES);
+    running.scheduler.end();
+    events::write_what_is_left(cores, letters, LAST_WORDS);
+    say_what_is_lost((running.undelivered)(), &log);
+    process::remove_pidfile(&life.pidfile, number);
+    ended.map_err(|words| vec![words])
+}
+
+/// Begins all threads. They serve when this returns.
+fn begin(
+    flags: &Flags,
+    mut admin: Admin,
+    datadir: &Path,
+    driver: rt::Driver,
+    events: &mpsc::Sender<Event>,
+    (watched, notify, life, crashes): (Cores, &Notify, &Life, &Crashes),
+    log: &Log,
+) -> Result<Running, Reasons> {
+    flags.without_effect().for_each(|words| log.line(words));
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         log.line(&format!("the limit of open files stays as it is: {error}"));
     }
+    let snapshot = admin.snapshot().clone();
+    let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
+    let acceptor = pair.acceptor().map_err(|words| vec![words])?;
+
+    let (driver, why) = rt::choose(driver);
+    log.line(&format!("io driver {driver}: {why}"));
+    let (letters, unread) = mailbox::channel(LETTERS_LEN);
+    let (traced, unsent) = traces::channel();
+    let mut threads = Threads {
+        events: events.clone(),
+        letters: letters.clone(),
+        traced,
+        watched: watched.clone(),
+        permits: Registry::new(),
+        running: Vec::new(),
+    };
+    threads.start_events(unread, datadir, log)?;
+    threads.start_traces(unsent, log.clone())?;
+    begin_events_log(&snapshot, &letters);
+    let desk = Desk::new(admin.hear());
+    let page = web::Setup {
+        admin: desk.ask(),
+        address: admin::web_address,
+        log: log.clone(),
+    };
+    let doors = threads.start_doors(flags, &snapshot, datadir, &acceptor, page)?;
+    let (monitor, to_monitor) = mailbox::channel(MAILBOX_LEN);
+    let cores = threads.start_cores(flags, driver, &mut admin, &acceptor, &monitor, log)?;
+    threads.start_monitor(flags, &snapshot, to_monitor, &cores, datadir, log)?;
+    let undelivered = admin.undelivered();
+    let deadline_ms = Arc::new(AtomicU64::new(
+        snapshot.variables.mysql_shutdown_deadline_ms,
+    ));
+    let scheduler = schedule(&snapshot, log)?;
+    let watchdog = watch(&snapshot, watched, notify, life, crashes, log)?;
+    let stats = show(&snapshot, datadir, &cores, &monitor, &watchdog, log)?;
+    let ending = Arc::<AtomicBool>::default();
+    let shared = Shared {
+        acceptor,
+        doors,
+        deadline_ms: deadline_ms.clone(),
+        monitor,
+        scheduler: scheduler.clone(),
+        stats,
+        watchdog,
+        ending: ending.clone(),
+    };
+    threads.start_admin(
+        flags,
+        admin,
+        &snapshot.variables,
+        cores.clone(),
+        datadir,
+        log,
+        shared,
+    )?;
+    Ok(Running {
+        snapshot,
+        driver,
+        desk,
+        cores,
+        letters,
+        scheduler,
+        deadline_ms,
+        ending,
+        undelivered: Box::new(undelivered),
+    })
+}
+
+/// Opens the log anew, and begins the next file of the events log.
+fn reopen(log: &Log, letters: &Sender<Letter>) {
+    if let Err(error) = log.reopen() {
+        log.line(&format!("the log cannot be reopened: {error}"));
+    }
+    drop(letters.try_send(Letter::Next(Box::new(drop))));
+}
+
+/// Takes a session of the process before to the core that its number names.
+fn settling(cores: &[Sender<ToCore>], log: &Log) -> impl Fn(Moved) + Send + use<> {
+    let (cores, lines) = (cores.to_vec(), log.clone());
+    move |moved| {
+        let (session, n) = (moved.session, cores.len() as u32);
+        let core = &cores[worker::core_of(session, n) as usize];
+        if core.try_send(ToCore::Settle(moved)).is_err() {
+            lines.line(&format!(
+                "session {session} of the process before has ended: too much to do"
+            ));
+        }
+    }
+}
+
+/// Opens the databases and reads what there is to read.
+fn open_admin(
+    flags: &Flags,
+    config: Option<PathBuf>,
+    datadir: &Path,
+    (life, is_heir): (&Life, bool),
+    log: &Log,
+) -> Result<Admin, Reasons> {
+    let laid = life.given.as_ref().map(|given| {
+        let (laid, notices) = given.asked();
+        notices.iter().for_each(|words| log.line(words));
+        laid
+    });
+    let is_first = matches!(life.begun, None | Some(Begun::First));
     let start = match (flags.initial, flags.reload) {
+        // The file has been read, and what it said was kept.
+        _ if !is_first => Start::Usual,
         (true, _) => Start::Initial,
         (_, true) => Start::Reload,
         _ => Start::Usual,
     };
     let options = Options {
-        datadir: Some(datadir.to_owned()),
+        datadir: laid.is_none().then(|| datadir.to_owned()),
         config,
         start,
+        closed: flags.no_start,
+        keep: true,
+        recall: if is_heir {
+            Recall::FromAnother
+        } else if life.begun == Some(Begun::AsItWas) {
+            Recall::AfterACrash
+        } else {
+            Recall::No
+        },
+        uuid: flags.uuid.clone(),
+        scripts: config::Given(std::env::var("LOG4LUA_CONFIG_FILE").ok()),
+        laid,
     };
-    let mut admin = Admin::open(&options).map_err(said)?;
+    let admin = Admin::open(&options).map_err(said)?;
     for notice in admin.notices() {
         log.line(&format!("warning: {notice}"));
     }
@@ -190,80 +447,135 @@ fn serve(
             "not in force, repair it on the admin port: {refused}"
         ));
     }
-    let snapshot = admin.snapshot().clone();
-    let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
-    let acceptor = pair.acceptor().map_err(|words| vec![words])?;
+    Ok(admin)
+}
 
-    let (driver, why) = rt::choose(flags.io_driver);
-    log.line(&format!("io driver {driver}: {why}"));
-    let (letters, unread) = mailbox::channel(LETTERS_LEN);
-    let mut threads = Threads {
-        events: events.clone(),
-        letters: letters.clone(),
-        running: Vec::new(),
-    };
-    threads.start_events(unread, datadir, &log)?;
-    let wish = snapshot.variables.events_log();
-    // If no file can be begun, the log says so, and it is tried again.
+fn say_what_is_lost(rows: usize, log: &Log) {
+    if rows > 0 {
+        log.line(&format!(
+            "{rows} rows of statistics that waited for a reader, or for a disk that can be written, end with this process"
+        ));
+    }
+}
+
+/// If no file can be begun, the log says so, and it is tried again.
+fn begin_events_log(snapshot: &Snapshot, letters: &Sender<Letter>) {
     drop(letters.try_send(Letter::Use {
-        wish,
+        wish: snapshot.variables.logs(),
         anyway: true,
         done: Box::new(drop),
     }));
-    // It may be a server of the cores', and whoever hears the admin may ask it.
-    let embedded = flags
-        .sqlite3_server
-        .then(|| Embedded::new(&snapshot, acceptor.clone()));
-    if let Some(embedded) = embedded.clone() {
-        threads.start_sqlite(&snapshot, datadir, embedded)?;
-    }
-    let cores = threads.start_cores(driver, &mut admin, &acceptor, &log)?;
-    let undelivered = admin.undelivered();
-    let deadline_ms = Arc::new(AtomicU64::new(
-        snapshot.variables.mysql_shutdown_deadline_ms,
-    ));
-    let shared = (acceptor, embedded, deadline_ms.clone());
-    threads.start_admin(
-        admin,
-        &snapshot.variables,
-        cores.clone(),
-        datadir,
-        &log,
-        shared,
-    )?;
-    fs::write(pidfile, format!("{}\n", std::process::id()))
-        .map_err(|error| vec![format!("{}: {error}", pidfile.display())])?;
-    greet(flags, &snapshot.variables, &log);
-    let ended = until_the_end(&events, &happens, &cores, &letters, &log, || {
-        Duration::from_millis(deadline_ms.load(Ordering::Relaxed)) + LAST_WORDS
-    });
-    write_what_is_left(&cores, &letters, LAST_WORDS);
-    let lost = undelivered();
-    if lost > 0 {
-        log.line(&format!(
-            "{lost} rows of statistics that waited for a reader, or for a disk that can be written, end with this process"
-        ));
-    }
-    // It may have been removed already; a process that starts writes it anew.
-    let _gone = fs::remove_file(pidfile);
-    ended
 }
 
-fn watch_signals(events: mpsc::Sender<Event>) -> Result<(), Reasons> {
+/// The way to systemd, if that has started us.
+fn notify() -> Notify {
+    let of = |name| std::env::var_os(name);
+    Notify::of(
+        of("NOTIFY_SOCKET").as_deref(),
+        of("WATCHDOG_USEC").as_deref(),
+    )
+}
+
+/// Has a panic of any thread told to the log and to a file.
+fn report_panics(datadir: &Path, watched: &Cores, log: &Log) -> Result<Crashes, Reasons> {
+    let (lines, words, watched) = (log.clone(), log.clone(), watched.clone());
+    let crashes = Crashes::into_folder(datadir, move |words| lines.line(words))
+        .map_err(|error| vec![error.to_string()])?;
+    let reports = crashes.clone();
+    std::panic::set_hook(Box::new(move |info| {
+        words.line(&reports.panicked(info, &watched));
+    }));
+    Ok(crashes)
+}
+
+/// Watches whether the cores turn, and ends the process as by a crash if that was wished.
+fn watch(
+    snapshot: &Snapshot,
+    watched: Cores,
+    notify: &Notify,
+    life: &Life,
+    crashes: &Crashes,
+    log: &Log,
+) -> Result<Watchdog, Reasons> {
+    let (lines, last, crashes) = (log.clone(), log.clone(), crashes.clone());
+    let program = life.on_failure.clone();
+    let end = move |words: &str| {
+        last.line(words);
+        crashes.report(words, None);
+        crashes.finish(LAST_LINES);
+        if let Some(program) = &program {
+            process::run_on_failure(program, &|words| last.line(words));
+        }
+        last.finish(LAST_LINES);
+        std::process::abort()
+    };
+    let note = move |words: &str| lines.line(words);
+    Watchdog::begin(
+        snapshot,
+        watched,
+        life.missed_max,
+        notify.clone(),
+        note,
+        end,
+    )
+    .map_err(|error| vec![error.to_string()])
+}
+
+fn schedule(snapshot: &Snapshot, log: &Log) -> Result<Scheduler, Reasons> {
+    let lines = log.clone();
+    Scheduler::begin(snapshot, move |words| lines.line(words))
+        .map_err(|error| vec![format!("no thread for the scheduler: {error}")])
+}
+
+/// Starts the thread of the statistics.
+fn show(
+    snapshot: &Snapshot,
+    datadir: &Path,
+    cores: &[Sender<ToCore>],
+    monitor: &Sender<ToMonitor>,
+    watchdog: &Watchdog,
+    log: &Log,
+) -> Result<Stats, Reasons> {
+    let (counted, lines) = (watchdog.clone(), log.clone());
+    let setup = Setup {
+        cores: cores.to_vec(),
+        monitor: monitor.clone(),
+        history: datadir.join(admin::engine::HISTORY_FILE),
+        stalls: Box::new(move || counted.stalls()),
+        note: Arc::new(move |words: &str| lines.line(words)),
+    };
+    Stats::begin(snapshot, setup).map_err(|error| vec![error.to_string()])
+}
+
+/// Tells of signals, for as long as somebody hears.
+fn watch_signals(tell: impl Fn(i32) -> bool + Send + 'static) -> Result<(), Reasons> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| vec![format!("signals cannot be watched: {error}")])?;
-    let watch = move || {
-        for signal in signals.forever() {
-            if events.send(Event::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    };
     thread::Builder::new()
         .name("signals".into())
-        .spawn(watch)
+        .spawn(move || signals.forever().all(tell))
         .map(drop)
         .map_err(|error| vec![error.to_string()])
+}
+
+/// Neighbours of the admin port.
+struct Shared {
+    acceptor: Acceptor,
+    doors: Doors,
+    deadline_ms: Arc<AtomicU64>,
+    monitor: Sender<ToMonitor>,
+    scheduler: Scheduler,
+    stats: Stats,
+    watchdog: Watchdog,
+    ending: Arc<AtomicBool>,
+}
+
+/// How the admin port's thread runs.
+fn watchful() -> rt::Options {
+    rt::Options {
+        watch: OPERATORS_WATCHED,
+        ..rt::Driver::Epoll.into()
+    }
 }
 
 /// The threads of the proxy. Each tells when it ends.
@@ -271,6 +583,12 @@ struct Threads {
     events: mpsc::Sender<Event>,
     /// To the events log.
     letters: Sender<Letter>,
+    /// To whoever sends traces.
+    traced: worker::TakeTraced,
+    /// The cores that the watchdog looks at.
+    watched: Cores,
+    /// Counters of limits over all cores.
+    permits: Registry,
     running: Vec<JoinHandle<()>>,
 }
 
@@ -305,6 +623,7 @@ impl Threads {
         };
         let thread = thread::Builder::new()
             .name(name)
+            .stack_size(admin::STACK_BYTES)
             .spawn(body)
             .map_err(|error| vec![error.to_string()])?;
         self.running.push(thread);
@@ -316,48 +635,56 @@ impl Threads {
 
     fn start_cores(
         &mut self,
+        flags: &Flags,
         driver: rt::Driver,
         admin: &mut Admin,
         acceptor: &Acceptor,
+        monitor: &Sender<ToMonitor>,
         log: &Log,
     ) -> Result<Vec<Sender<ToCore>>, Reasons> {
         let variables = admin.snapshot().variables.clone();
         let cores = u32::try_from(variables.mysql_threads.clamp(1, 1024)).expect("clamped");
         let listen = addresses(&variables.mysql_interfaces, "0.0.0.0:6033")?;
-        listen.iter().try_for_each(nobody_listens)?;
-        let registry = Registry::new();
-        let cache = cache::Cache::new(RandomState::new().hash_one(0));
+        if !flags.reuseport {
+            listen.iter().try_for_each(nobody_listens)?;
+        }
+        let registry = self.permits.clone();
+        registry.hold_for_several(!variables.admin_cluster_store.is_empty());
+        let kept = worker::Kept::new(RandomState::new().hash_one(0));
         let (mailboxes, letters): (Vec<_>, Vec<_>) =
             (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
         let (hands, handed): (Vec<_>, Vec<_>) =
             (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
-        let all = mailboxes
+        let all: Vec<_> = mailboxes
             .iter()
             .zip(hands)
             .map(|(control, hand)| worker::Peer {
                 control: control.clone(),
                 hand,
-            });
-        let all: Vec<_> = all.collect();
+            })
+            .collect();
         let snapshots = admin.for_cores(mailboxes.len());
         for (((index, mailbox), from_peers), snapshot) in
             (0..cores).zip(letters).zip(handed).zip(snapshots)
         {
-            let others = (0..cores)
+            let peers = (0..cores)
                 .zip(&all)
-                .map(|(other, peer)| (other != index).then(|| peer.clone()));
-            let peers = others.collect();
-            let lines = log.clone();
-            // A Unix socket has one owner; the kernel spreads TCP over all.
-            let own = listen
-                .iter()
-                .filter(|at| index == 0 || matches!(at, Address::Tcp(_)))
-                .cloned()
+                .map(|(other, peer)| (other != index).then(|| peer.clone()))
                 .collect();
+            let lines = log.clone();
+            let listen = owned(&listen, index);
             let (registry, acceptor) = (registry.clone(), acceptor.clone());
-            let cache = cache.clone();
-            let letters = self.letters.clone();
+            let kept = kept.clone();
+            let (open, doing) = (!flags.no_start, Arc::<Doing>::default());
+            let (letters, monitor, watched, traces) = (
+                self.letters.clone(),
+                monitor.clone(),
+                self.watched.clone(),
+                self.traced.clone(),
+            );
+            let clients = letters.clone();
             self.start(format!("core {index}"), driver, move |rt, ready| {
+                watched.add(format!("core {index}"), rt.beat(), doing.clone());
                 let hook = lines.clone();
                 rt.on_panic(move |words| hook.line(&format!("a defect ended a session: {words}")));
                 let setup = worker::Setup {
@@ -365,22 +692,20 @@ impl Threads {
                     cores,
                     snapshot,
                     registry,
-                    cache,
-                    listen: own,
+                    kept,
+                    listen,
+                    open,
+                    doing,
                     acceptor: Some(acceptor),
                     peers,
                     from_peers,
                     mailbox,
-                    note: Arc::new(move |words: &str| lines.line(words)),
-                    events: Arc::new(move |events| {
-                        match letters
-                            .try_send(Letter::Write(events))
-                            .map_err(SendError::into_inner)
-                        {
-                            Err(Letter::Write(back)) => Err(back),
-                            _ => Ok(()),
-                        }
-                    }),
+                    note: Arc::new(lines),
+                    // One that has too much to do looks soon anyway.
+                    look: Arc::new(move |server| drop(monitor.try_send(ToMonitor::Look(server)))),
+                    events: Arc::new(move |events| events::hand_over(&letters, events)),
+                    audit: Arc::new(move |audited| events::hand_audited(&clients, audited)),
+                    traces,
                     ready: Box::new(move |()| ready.say()),
                 };
                 async move {
@@ -393,32 +718,67 @@ impl Threads {
         Ok(mailboxes)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "it is the wiring of all there is"
+    )]
     fn start_admin(
         &mut self,
+        flags: &Flags,
         mut admin: Admin,
         variables: &Variables,
         cores: Vec<Sender<ToCore>>,
         datadir: &Path,
         log: &Log,
-        (acceptor, embedded, deadline_ms): (Acceptor, Option<Embedded>, Arc<AtomicU64>),
+        shared: Shared,
     ) -> Result<(), Reasons> {
-        let listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
+        let mut listen = addresses(&variables.admin_mysql_ifaces, "127.0.0.1:6032")?;
+        listen.extend(flags.admin_socket.clone().map(Address::Unix));
+        let Shared {
+            acceptor,
+            doors,
+            deadline_ms,
+            monitor,
+            scheduler,
+            stats,
+            watchdog,
+            ending,
+        } = shared;
         let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
         let events = self.events.clone();
         let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
-        let (tls, users) = embedded
-            .map(|embedded| (embedded.tls, embedded.users))
-            .unzip();
+        let (loaded, renewed) = (doors.clone(), doors);
+        let (counted, permits) = (watchdog.clone(), self.permits.clone());
+        let (watches, runs, unheard, shows) = (
+            monitor.clone(),
+            scheduler.clone(),
+            log.clone(),
+            stats.clone(),
+        );
         let hooks = Hooks {
+            ending,
+            stalls: Box::new(move || counted.stalls()),
+            permits,
+            allocator: Box::new(stats::allocator),
+            scheduler: Box::new(move |letter| _ = scheduler.tell(letter)),
+            stats: Box::new(move |letter| _ = shows.tell(letter)),
+            monitor: Box::new(move |letter| drop(monitor.try_send(letter))),
             in_force: Box::new(move |snapshot| {
+                let all = Arc::new(snapshot.clone());
+                let heard = watches.try_send(ToMonitor::Load(all.clone())).is_ok()
+                    & stats.tell(ToStats::Load(all.clone()));
+                if !(runs.tell(ToScheduler::Load(all)) && heard) {
+                    unheard.line(
+                        "monitor, scheduler or statistics do not hear of a LOAD: too much to do",
+                    );
+                }
                 deadline_ms.store(
                     snapshot.variables.mysql_shutdown_deadline_ms,
                     Ordering::Relaxed,
                 );
-                if let Some(users) = &users {
-                    users.replace(known_by(&snapshot.users));
-                }
+                watchdog.load(snapshot);
+                loaded.iter().for_each(|door| door.load(snapshot));
             }),
             log: Box::new(move |words| lines.line(words)),
             // The process is ending already if nobody listens.
@@ -427,45 +787,78 @@ impl Threads {
                 Ok(()) => drop(next.try_send(Letter::Next(told))),
                 Err(error) => told(Err(error.to_string())),
             }),
-            log_events: Box::new(move |wish, done| {
+            log_like: Box::new(move |wish, done| {
                 drop(wishes.try_send(Letter::Use {
                     wish,
                     anyway: false,
                     done,
                 }))
             }),
-            reload_tls: Box::new(move || {
-                let pair = Pair::in_folder(&folder)?;
-                let acceptor = pair.acceptor()?;
-                if let Some(tls) = &tls {
-                    tls.offer(acceptor.clone());
-                }
-                let Pair {
-                    certificate,
-                    key,
-                    authorities,
-                } = pair;
-                Ok(Some(Renewed {
-                    acceptor,
-                    certificate: certificate.into(),
-                    key: key.into(),
-                    authorities: authorities.into(),
-                }))
-            }),
+            check_script: Box::new(script::check),
+            reload_tls: Box::new(move || renew(&folder, &renewed).map(Some)),
         };
         let options = ListenOptions {
             unix_mode: admin::socket_mode(variables),
             ..ListenOptions::default()
         };
-        let watchful = rt::Options {
-            watch: OPERATORS_WATCHED,
-            ..rt::Driver::Epoll.into()
-        };
-        self.start("admin".into(), watchful, move |rt, ready| async move {
+        self.start("admin".into(), watchful(), move |rt, ready| async move {
             let listeners = listen_all(&rt, &listen, options)?;
             ready.say();
             admin.serve(rt, listeners, cores, hooks).await;
             Ok(())
+        })
+    }
+
+    /// The thread that checks servers, and tells the cores what it has seen.
+    fn start_monitor(
+        &mut self,
+        flags: &Flags,
+        snapshot: &Snapshot,
+        letters: Receiver<ToMonitor>,
+        cores: &[Sender<ToCore>],
+        datadir: &Path,
+        log: &Log,
+    ) -> Result<(), Reasons> {
+        let (snapshot, datadir) = (Arc::new(snapshot.clone()), datadir.to_owned());
+        let (cores, lines, off) = (cores.to_vec(), log.clone(), flags.no_monitor);
+        let tell = move |letter: &dyn Fn() -> ToCore| {
+            // Each is told, whoever could not be.
+            let mut all = true;
+            for core in &cores {
+                all &= core.try_send(letter()).is_ok();
+            }
+            all
+        };
+        let setup = move |ready: Ready| {
+            ready.say();
+            monitor::Setup {
+                snapshot,
+                off,
+                letters,
+                tell: Box::new(tell),
+                datadir,
+                note: Box::new(move |words| lines.line(words)),
+                clock: Box::new(|| {
+                    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
+                    since.map_or(0, |since| since.as_micros() as u64)
+                }),
+            }
+        };
+        self.start(
+            "monitor".into(),
+            rt::Driver::Epoll,
+            move |rt, ready| async move {
+                monitor::run(rt, setup(ready)).await;
+                Ok(())
+            },
+        )
+    }
+
+    /// The thread that sends traces to a collector.
+    fn start_traces(&mut self, unsent: Receiver<bridge::Traced>, log: Log) -> Result<(), Reasons> {
+        self.start("traces".into(), rt::Driver::Epoll, move |rt, ready| {
+            ready.say();
+            traces::send(rt, unsent, log)
         })
     }
 
@@ -487,11 +880,60 @@ impl Threads {
         })
     }
 
+    /// They may be servers of the cores', and whoever hears the admin may ask them.
+    fn start_doors(
+        &mut self,
+        flags: &Flags,
+        snapshot: &Snapshot,
+        datadir: &Path,
+        acceptor: &Acceptor,
+        page: web::Setup,
+    ) -> Result<Doors, Reasons> {
+        let web = Web::begin(snapshot, acceptor.clone(), page);
+        let mut doors: Doors = vec![Arc::new(web.map_err(|error| vec![error.to_string()])?)];
+        if flags.sqlite3_server {
+            let embedded = sqlite::Embedded::new(snapshot, acceptor.clone());
+            self.start_sqlite(snapshot, datadir, embedded.clone())?;
+            doors.push(Arc::new(embedded));
+        }
+        if flags.clickhouse_server {
+            let server = clickhouse::Server::new(snapshot, acceptor.clone());
+            self.start_clickhouse(&snapshot.variables, &server)?;
+            doors.push(Arc::new(server));
+        }
+        Ok(doors)
+    }
+
+    fn start_clickhouse(
+        &mut self,
+        variables: &Variables,
+        server: &clickhouse::Server,
+    ) -> Result<(), Reasons> {
+        let listen = addresses(&variables.clickhouse_mysql_ifaces, "127.0.0.1:6090")?;
+        listen.iter().try_for_each(nobody_listens)?;
+        let threads = variables.clickhouse_threads as u32;
+        for nth in 0..threads {
+            let (own, server) = (owned(&listen, nth), server.clone());
+            let main = move |rt: Rt, ready: Ready| async move {
+                let shared = ListenOptions {
+                    reuse_port: true,
+                    ..ListenOptions::default()
+                };
+                let listeners = listen_all(&rt, &own, shared)?;
+                ready.say();
+                server.serve(rt, listeners, nth, threads).await;
+                Ok(())
+            };
+            self.start(format!("clickhouse {nth}"), rt::Driver::Epoll, main)?;
+        }
+        Ok(())
+    }
+
     fn start_sqlite(
         &mut self,
         snapshot: &Snapshot,
         datadir: &Path,
-        embedded: Embedded,
+        embedded: sqlite::Embedded,
     ) -> Result<(), Reasons> {
         let listen = addresses(
             &snapshot.variables.sqliteserver_mysql_ifaces,
@@ -514,34 +956,21 @@ impl Threads {
     }
 }
 
-/// What of the embedded SQLite server can be replaced while it serves.
-#[derive(Clone)]
-struct Embedded {
-    tls: sqlite::Tls,
-    users: sqlite::Users,
+/// Reads the certificate anew, for everybody.
+fn renew(folder: &Path, doors: &Doors) -> Result<Renewed, String> {
+    let pair = Pair::in_folder(folder)?;
+    let acceptor = pair.acceptor()?;
+    doors.iter().for_each(|door| door.offer(&acceptor));
+    Ok(Renewed {
+        acceptor,
+        certificate: pair.certificate.into(),
+        key: pair.key.into(),
+        authorities: pair.authorities.into(),
+    })
 }
 
-impl Embedded {
-    fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
-        let tls = sqlite::Tls::default();
-        tls.offer(acceptor);
-        Self {
-            tls,
-            users: sqlite::Users::new(known_by(&snapshot.users)),
-        }
-    }
-}
-
-/// The passwords of these. Users whose password is only known as a hash cannot come in to the
-/// embedded server: there is nothing to compare with.
-fn known_by(users: &Arc<config::Users>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
-    let users = users.clone();
-    move |name| match &users.frontend(name)?.password {
-        config::Password::Clear(password) => Some(password.to_string()),
-        config::Password::Empty => Some(String::new()),
-        _ => None,
-    }
-}
+/// Servers of ours that others reach by a port of their own.
+type Doors = Vec<Arc<dyn Behind>>;
 
 /// Says once that a thread serves.
 struct Ready(mpsc::Sender<Result<(), String>>);
@@ -551,49 +980,6 @@ impl Ready {
         // Whoever started it may have given up.
         let _gone = self.0.send(Ok(()));
     }
-}
-
-fn addresses(list: &str, usual: &str) -> Result<Vec<Address>, Reasons> {
-    let list = if list.trim().is_empty() { usual } else { list };
-    let mut found = Vec::new();
-    for text in config::interfaces(list) {
-        found.push(
-            text.parse()
-                .map_err(|error| vec![format!("'{text}' is not an address: {error}")])?,
-        );
-    }
-    Ok(found)
-}
-
-/// Cores share their ports, so the kernel would let another process share them too, and spread the
-/// clients over both.
-fn nobody_listens(at: &Address) -> Result<(), Reasons> {
-    let Address::Tcp(at) = at else { return Ok(()) };
-    match std::net::TcpListener::bind(at) {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            Err(vec![in_use(at, &error)])
-        }
-        // Anything else, the core will say.
-        _ => Ok(()),
-    }
-}
-
-fn in_use(at: impl std::fmt::Display, error: &std::io::Error) -> String {
-    format!("cannot listen on {at}: {error}: another process listens there (`ss -ltnp` names it)")
-}
-
-fn listen_all(
-    rt: &Rt,
-    addresses: &[Address],
-    options: ListenOptions,
-) -> Result<Vec<Listener>, String> {
-    let open = |at: &Address| {
-        rt.listen(at, options).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => in_use(at, &error),
-            _ => format!("cannot listen on {at}: {error}"),
-        })
-    };
-    addresses.iter().map(open).collect()
 }
 
 fn greet(flags: &Flags, variables: &Variables, log: &Log) {
@@ -632,109 +1018,9 @@ fn greet(flags: &Flags, variables: &Variables, log: &Log) {
     }
 }
 
-/// What the events log still lacks is written, if cores and disk are quick. Half of the time is the
-/// disk's, however long a core takes.
-fn write_what_is_left(cores: &[Sender<ToCore>], letters: &Sender<Letter>, within: Duration) {
-    let began = Instant::now();
-    let wait = |heard: &mpsc::Receiver<()>, within| {
-        heard.recv_timeout((began + within).saturating_duration_since(Instant::now()))
-    };
-    let (tell, heard) = mpsc::channel();
-    for core in cores {
-        let tell = tell.clone();
-        let done = Box::new(move |()| {
-            let _late = tell.send(());
-        });
-        drop(core.try_send(ToCore::HandOverEvents { done }));
-    }
-    drop(tell);
-    // Until the last has said so, or has ended.
-    while wait(&heard, within / 2).is_ok() {}
-    let (tell, heard) = mpsc::channel();
-    let done = Box::new(move |()| {
-        let _late = tell.send(());
-    });
-    drop(letters.try_send(Letter::Done(done)));
-    let _late = wait(&heard, within);
-}
-
-/// Waits for what ends the proxy. The first wish to end drains, for as long as that may take; the
-/// second ends at once.
-fn until_the_end(
-    events: &mpsc::Sender<Event>,
-    happens: &mpsc::Receiver<Event>,
-    cores: &[Sender<ToCore>],
-    letters: &Sender<Letter>,
-    log: &Log,
-    may_take: impl Fn() -> Duration,
-) -> Result<(), Reasons> {
-    let (mut draining, mut left, mut untold): (Option<Instant>, _, Vec<_>) =
-        (None, cores.len(), Vec::new());
-    loop {
-        let patience = match draining.map(|until| until.saturating_duration_since(Instant::now())) {
-            None => Duration::MAX,
-            Some(left) if untold.is_empty() => left,
-            Some(left) => left.min(TOLD_AGAIN),
-        };
-        match happens.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout)
-                if draining.is_some_and(|until| Instant::now() >= until) =>
-            {
-                log.line(&format!("{left} cores have not drained in time: ending"));
-                return Ok(());
-            }
-            Err(RecvTimeoutError::Timeout) => untold.retain(|core| !drains(core, events)),
-            Err(RecvTimeoutError::Disconnected) | Ok(Event::Shutdown(true)) => return Ok(()),
-            Ok(Event::Signal(SIGHUP)) => {
-                if let Err(error) = log.reopen() {
-                    log.line(&format!("the log cannot be reopened: {error}"));
-                }
-                drop(letters.try_send(Letter::Next(Box::new(drop))));
-            }
-            Ok(Event::Signal(_) | Event::Shutdown(false)) if draining.is_some() => {
-                log.line("ending at once");
-                return Ok(());
-            }
-            Ok(Event::Signal(_) | Event::Shutdown(false)) => {
-                draining = Some(Instant::now() + may_take());
-                untold = cores
-                    .iter()
-                    .filter(|core| !drains(core, events))
-                    .cloned()
-                    .collect();
-                if !untold.is_empty() {
-                    log.line(&format!(
-                        "{} cores do not listen yet; a second signal ends at once",
-                        untold.len()
-                    ));
-                }
-            }
-            Ok(Event::Ended(name, Err(error))) => return Err(vec![format!("{name}: {error}")]),
-            Ok(Event::Drained) => {
-                left -= 1;
-                if left == 0 {
-                    log.line("drained");
-                    return Ok(());
-                }
-            }
-            Ok(Event::Ended(name, Ok(()))) => log.line(&format!("{name} has ended")),
-        }
-    }
-}
-
-/// Whether a core could be told to drain.
-fn drains(core: &Sender<ToCore>, events: &mpsc::Sender<Event>) -> bool {
-    let tell = events.clone();
-    core.try_send(ToCore::Drain {
-        done: Box::new(move |()| drop(tell.send(Event::Drained))),
-    })
-    .is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_thread_that_a_defect_ends_says_so_before_it_is_ready_and_later() {
@@ -743,6 +1029,9 @@ mod tests {
         let mut threads = Threads {
             events,
             letters,
+            traced: Arc::new(|_| false),
+            watched: Cores::default(),
+            permits: Registry::new(),
             running: Vec::new(),
         };
         let begun = threads.start("early".into(), rt::Driver::Epoll, |_rt, _ready| async {
@@ -770,71 +1059,5 @@ mod tests {
                 .into_iter()
                 .all(|thread| thread.join().is_ok())
         );
-    }
-
-    #[test]
-    fn a_core_that_is_silent_leaves_the_disk_its_time() {
-        let (silent, _unread) = mailbox::channel(1);
-        let (letters, unread) = mailbox::channel(1);
-        let written = Arc::new(AtomicBool::new(false));
-        let writes = written.clone();
-        let disk = thread::spawn(move || {
-            rt::run(rt::Driver::Epoll, |_rt| async move {
-                let Some(Letter::Done(done)) = unread.recv().await else {
-                    panic!("something else")
-                };
-                thread::sleep(Duration::from_millis(20));
-                writes.store(true, Ordering::SeqCst);
-                done(());
-            })
-        });
-        write_what_is_left(&[silent], &letters, Duration::from_secs(4));
-        assert!(
-            written.load(Ordering::SeqCst),
-            "the end has not waited for the disk"
-        );
-        disk.join().unwrap().unwrap();
-    }
-
-    #[test]
-    fn a_core_that_cannot_be_told_to_drain_is_told_when_it_can_and_waited_for_only_so_long() {
-        let path = std::env::temp_dir().join(format!("millrace-drain-{}.log", std::process::id()));
-        let log = Log::file(&path).unwrap();
-        for (may_take, wanted) in [(500, "have not drained in time"), (60_000, "drained\n")] {
-            let (full, unread) = mailbox::channel(1);
-            assert!(full.try_send(ToCore::Accept(true)).is_ok());
-            let (events, happens) = mpsc::channel();
-            let (letters, _unread) = mailbox::channel(1);
-            events.send(Event::Shutdown(false)).unwrap();
-            let core = thread::spawn(move || {
-                // The first does nothing any more, the second for a while.
-                thread::sleep(Duration::from_millis(if may_take == 500 {
-                    2000
-                } else {
-                    300
-                }));
-                rt::run(rt::Driver::Epoll, |_rt| async move {
-                    drop(unread.recv().await);
-                    if let Some(ToCore::Drain { done }) = unread.recv().await {
-                        done(());
-                    }
-                })
-            });
-            let began = Instant::now();
-            until_the_end(&events, &happens, &[full], &letters, &log, || {
-                Duration::from_millis(may_take)
-            })
-            .unwrap();
-            assert!(
-                began.elapsed() < Duration::from_secs(50),
-                "{:?}",
-                began.elapsed()
-            );
-            core.join().unwrap().unwrap();
-            log.finish(LAST_LINES);
-            let said = fs::read_to_string(&path).unwrap();
-            assert!(said.contains(wanted), "{said}");
-        }
-        fs::remove_file(&path).unwrap();
     }
 }
