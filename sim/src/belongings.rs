@@ -18,7 +18,7 @@
 use crate::mind::{Complaint, SCHEMAS, no_schema};
 use std::collections::BTreeMap;
 
-/// What a server answers: rows, or an OK with numbers.
+/// Answer of a server: rows, or an OK with numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) columns: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Answer {
     pub(crate) unnamed: bool,
 }
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Debug, Default)]
 pub(crate) struct Ground {
     pub(crate) log: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Ground {
     pub(crate) added: usize,
     /// The last number of its sequence.
     pub(crate) sequence: u64,
-    /// What it has of the log of another server, if it follows one.
+    /// Lines that the server has of another one's log, if it follows one.
     pub(crate) copy: Option<Vec<String>>,
     /// The schema that there is not here.
     pub(crate) missing: Option<&'static str>,
@@ -73,7 +73,7 @@ impl Ground {
         }
     }
 
-    /// What anybody sees here.
+    /// Returns the lines that anybody sees here.
     pub(crate) fn committed(&self) -> &[String] {
         self.copy.as_deref().unwrap_or(&self.log)
     }
@@ -150,7 +150,7 @@ impl Belongings {
         }
     }
 
-    /// What it has that must never be another client's, and whose it is.
+    /// Finds what the connection has that must never be another client's, and whose it is.
     pub(crate) fn of_somebody_else(&self, sql: &str) -> Option<(&str, &'static str)> {
         let owner = self.owner.as_deref()?;
         client(sql).filter(|client| *client != owner)?;
@@ -172,7 +172,7 @@ impl Belongings {
         !self.warnings.is_empty()
     }
 
-    /// What there is now.
+    /// Names what the connection has now.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         [
             ("user variables", !self.user.is_empty()),
@@ -196,7 +196,7 @@ impl Belongings {
         }
     }
 
-    /// It failed.
+    /// Notes that the statement failed.
     pub(crate) fn fail(&mut self, complaint: &Complaint) {
         self.warnings = vec![("Error", complaint.0, complaint.1.clone())];
         self.row_count = -1;
@@ -206,8 +206,8 @@ impl Belongings {
         self.owner = client(sql).map(str::to_owned).or_else(|| self.owner.take());
     }
 
-    /// What programs may have left: as MySQL's performance schema tells it. `plain`: there is no
-    /// role.
+    /// Returns what programs may have left: as MySQL's performance schema tells it. `plain`: there
+    /// is no role.
     pub(crate) fn left(&self, plain: bool) -> Answer {
         let locks = self.locks.len() + usize::from(self.locked);
         let first = [
@@ -520,8 +520,8 @@ impl Belongings {
     }
 }
 
-/// What `@x = …` sets, as far as it is of this language: a literal, NULL, another variable, or a
-/// string in hexadecimal digits.
+/// Returns what `@x = …` sets, as far as it is of this language: a literal, NULL, another variable,
+/// or a string in hexadecimal digits.
 pub(crate) fn value(text: &str, user: &BTreeMap<String, Option<String>>) -> Option<String> {
     if let Some(name) = text.strip_prefix('@') {
         return user.get(name.trim_matches('`')).cloned().flatten();

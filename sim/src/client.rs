@@ -34,7 +34,7 @@ pub(crate) enum Reply {
     Opened,
 }
 
-/// What kind of answer is due.
+/// Kind of answer that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Text,
@@ -50,12 +50,12 @@ pub(crate) enum Due {
     Filed,
 }
 
-/// What went wrong with the connection or its protocol.
+/// Failure of the connection or its protocol.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// It is gone.
+    /// Connection that is gone.
     Net(NetError),
-    /// What came is not MySQL.
+    /// Bytes that came and are not MySQL.
     Protocol(String),
 }
 
@@ -81,16 +81,16 @@ pub(crate) struct Client {
     caps: Caps,
     /// Number of the next packet of the answer.
     seq: u8,
-    /// It rests so long after every so many packets.
+    /// Number of packets after each of which the client rests, and for how long.
     pub(crate) rest: Option<(u64, Duration)>,
     packets: u64,
     /// Packets of this answer.
     came: u64,
-    /// It may say several statements in one text.
+    /// Whether the client may say several statements in one text.
     pub(crate) several: bool,
-    /// It may execute a statement with many rows at once.
+    /// Whether the client may execute a statement with many rows at once.
     pub(crate) bulk: bool,
-    /// What it has read is the last that the other side says.
+    /// Whether what the client has read is the last that the other side says.
     pub(crate) dismissed: bool,
     /// The file that it has, in pieces, and its name.
     pub(crate) file: (String, Vec<Vec<u8>>),

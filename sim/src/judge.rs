@@ -5,14 +5,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What came of a world.
+/// Result of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The seed.
     pub seed: u64,
     /// Everything that happened, in order.
     pub story: Vec<String>,
-    /// What must not happen and did.
+    /// Events that must not happen and did.
     pub violations: Vec<String>,
     /// Commands that were answered well.
     pub answered: u64,
@@ -28,14 +28,14 @@ pub struct Verdict {
     pub hits: BTreeMap<&'static str, u64>,
 }
 
-/// What a client knows of an insert.
+/// Fate of an insert, as far as its client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Its commit was acknowledged.
     Acknowledged,
     /// Nobody knows: the answer did not come.
     Unknown,
-    /// It was rolled back, or its transaction was lost before COMMIT was asked for.
+    /// Rollback of the insert, or loss of its transaction before COMMIT was asked for.
     Never,
 }
 
@@ -52,10 +52,10 @@ pub(crate) struct Judge {
     pub(crate) between: Cell<[u64; 4]>,
     hits: RefCell<BTreeMap<&'static str, u64>>,
     fates: RefCell<BTreeMap<String, (Fate, Instant)>>,
-    /// What a session had when it said what this tag is of, as its copy has to find it.
+    /// State, by tag, of a session when it said what has this tag: its copy has to find the same.
     states: RefCell<BTreeMap<String, [String; 10]>>,
     /// The schema of who said what has this tag.
-    schemas: RefCell<BTreeMap<String, String>>,
+    schemas: RefCell<BTreeMap<String, Vec<String>>>,
     /// From when to when the servers saw a connection: (server, from, to).
     seen: RefCell<Vec<(&'static str, Instant, Option<Instant>)>>,
     /// Sessions that were closed in silence, where only the core knows whether state of theirs went
@@ -121,7 +121,7 @@ impl Judge {
         }
     }
 
-    /// It happened so often more.
+    /// Counts that this happened so many times more.
     pub(crate) fn hit(&self, what: &'static str, times: u64) {
         *self.hits.borrow_mut().entry(what).or_default() += times;
     }
@@ -155,14 +155,14 @@ impl Judge {
         }
     }
 
-    /// What became of an insert, as its client knows.
+    /// Notes what became of an insert, as its client knows.
     pub(crate) fn fate(&self, tag: &str, fate: Fate) {
         self.fates
             .borrow_mut()
             .insert(tag.to_owned(), (fate, self.rt.now()));
     }
 
-    /// The same, as far as it is known.
+    /// Returns what became of an insert, as far as it is known.
     pub(crate) fn fate_of(&self, tag: &str) -> Option<Fate> {
         self.fates.borrow().get(tag).map(|(fate, _)| *fate)
     }
@@ -184,20 +184,23 @@ impl Judge {
         self.states.borrow_mut().insert(tag.to_owned(), state);
     }
 
-    /// The same, if somebody has said so.
+    /// Returns the state that a copy of what has this tag finds, if somebody has said so.
     pub(crate) fn state_of_copy(&self, tag: &str) -> Option<[String; 10]> {
         self.states.borrow().get(tag).cloned()
     }
 
-    /// What has this tag is said in this schema.
+    /// Notes that what has this tag is said in this schema. An XA transaction is ended in another
+    /// one where its client had no answer, and what it said before may still be on its way.
     pub(crate) fn said_in(&self, tag: &str, schema: &str) {
-        self.schemas
-            .borrow_mut()
-            .insert(tag.to_owned(), schema.to_owned());
+        let mut all = self.schemas.borrow_mut();
+        let known = all.entry(tag.to_owned()).or_default();
+        if !known.iter().any(|known| known == schema) {
+            known.push(schema.to_owned());
+        }
     }
 
-    /// The same, if somebody has said so.
-    pub(crate) fn schema_of(&self, tag: &str) -> Option<String> {
+    /// In which schemas somebody has said what has this tag, if anybody has.
+    pub(crate) fn schemas_of(&self, tag: &str) -> Option<Vec<String>> {
         self.schemas.borrow().get(tag).cloned()
     }
 
@@ -283,7 +286,7 @@ impl Judge {
         }
     }
 
-    /// It has a new one.
+    /// Notes that the account has a new password.
     pub(crate) fn renew(&self) {
         if let Some((_, to)) = self.expired.borrow_mut().last_mut() {
             to.get_or_insert(self.rt.now());
@@ -345,8 +348,8 @@ impl Judge {
         }
     }
 
-    /// What was acknowledged is in the log once, what was rolled back is not, anything else at most
-    /// once.
+    /// Checks that what was acknowledged is in the log once, what was rolled back is not, and
+    /// anything else at most once.
     pub(crate) fn judge_log(&self, log: &[String]) {
         let mut times: BTreeMap<&str, u32> = BTreeMap::new();
         for tag in log {

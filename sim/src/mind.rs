@@ -58,13 +58,13 @@ pub(crate) const ECHO: &str = "SELECT ?, ?, ?, ? FROM echo";
 
 /// The text of the other one.
 pub(crate) const INSERT: &str = "INSERT INTO log (tag, number) VALUES (?, ?)";
-/// What is in the columns that somebody has added to its table.
+/// Content of the columns that somebody has added to the table `echo`.
 pub(crate) const ADDED: &str = "added";
 /// An error of the server.
 #[derive(Debug)]
 pub(crate) struct Complaint(pub(crate) u16, pub(crate) String);
 
-/// What a statement answers.
+/// Answer to a statement.
 #[derive(Debug)]
 pub(crate) enum Said {
     Ok,
@@ -92,7 +92,7 @@ pub(crate) enum Said {
     Answer(Answer),
 }
 
-/// What is left to be fetched.
+/// Rows of a cursor that are left to be fetched.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub(crate) values: Vec<Option<String>>,
@@ -104,7 +104,7 @@ pub(crate) fn rows_of_cursor(tag: &str) -> u32 {
     tag.bytes().map(u32::from).sum::<u32>() % 7
 }
 
-/// What a transaction is, as [`STATE_COLUMNS`] have it.
+/// Returns what a transaction is, as [`STATE_COLUMNS`] have it.
 pub(crate) fn level(isolation: &str, access: &str) -> String {
     format!("{isolation}, {access}")
 }
@@ -124,7 +124,7 @@ pub(crate) struct Mind {
     read_only: bool,
     /// Of the next transaction only: isolation and whether it only reads.
     next: Option<(Isolation, bool)>,
-    /// The same of the open transaction.
+    /// Isolation of the open transaction, and whether it only reads.
     now: (Isolation, bool),
     /// The open transaction said that it only reads.
     only_reads: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Mind {
     /// A prepared one was, when it was reset.
     spoiled: bool,
     pub(crate) has: Belongings,
-    /// It tells what programs change.
+    /// Whether the connection tells what programs change.
     tracks: bool,
     /// A new password is wanted before anything else.
     pub(crate) sandbox: bool,
@@ -250,7 +250,7 @@ impl Mind {
         };
     }
 
-    /// What [`STATE_COLUMNS`] are here.
+    /// Returns what [`STATE_COLUMNS`] are here.
     pub(crate) fn report(&self) -> [String; 10] {
         let variable = |name: &str| {
             self.variables
@@ -271,7 +271,8 @@ impl Mind {
         ]
     }
 
-    /// What the open transaction is, or the next one will be.
+    /// Returns what the open transaction is, or the next one will be: isolation, and whether it
+    /// only reads.
     fn level(&self) -> (Isolation, bool) {
         if self.in_transaction {
             self.now
@@ -498,7 +499,7 @@ impl Mind {
         self.tracks
     }
 
-    /// What there is now that the next client must not see.
+    /// Names what the connection has now that the next client must not see.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let fresh = Self::new(None, SERVERS_CHARSET);
         let set = self.report()[4..8] != fresh.report()[4..8];
@@ -695,7 +696,7 @@ impl Mind {
         !self.executed.insert(which.to_owned())
     }
 
-    /// It is of no use any more until it is prepared anew.
+    /// Forgets a statement, which is of no use any more until it is prepared anew.
     pub(crate) fn forget(&mut self, which: &str) {
         self.executed.remove(which);
         match which.parse() {

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Where nothing breaks but the mirror and all connections are opened at once, nothing takes
 /// longer.
 const SOON: Duration = Duration::from_secs(4);
-/// What every client asks alike.
+/// Statement that every client asks alike.
 pub(crate) const SAME: &str = "SELECT 'same' FROM state";
 /// Of a row of `big`, so many bytes are certain.
 const ROW_LEN_MIN: u64 = 110;
@@ -53,7 +53,8 @@ const CHARSETS: [u16; 4] = [8, 33, 45, 255];
 struct Statement {
     id: u32,
     schema: String,
-    /// What was set when it was prepared: the session's character set, mode, clock and role.
+    /// Settings of the session when the statement was prepared: its character set, mode, clock and
+    /// role.
     meant: [String; 4],
     /// Types as last bound.
     types: Option<[u8; 4]>,
@@ -65,7 +66,7 @@ struct Bound {
     tag: String,
     words: String,
     payload: Vec<u8>,
-    /// What each row is, but for the connection and the server that sent it.
+    /// Values of each row, but for the connection and the server that sent it.
     values: Row,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Manners {
     bytes_per_second: u64,
     /// Networks break, and nobody is told why.
     breaks: bool,
-    /// It is served over connections of its own, sometimes.
+    /// Whether the client is served over connections of its own, sometimes.
     courier: bool,
     /// As [`World::mariadb`](crate::World::mariadb).
     mariadb: bool,
@@ -110,7 +111,7 @@ pub(crate) struct Manners {
     cached: bool,
     /// As [`World::missing`](crate::World::missing).
     missing: [Option<&'static str>; 2],
-    /// It is one whose password expires, sometimes.
+    /// Whether the client is one whose password expires, sometimes.
     pub(crate) sleeper: bool,
     /// Nothing breaks, nothing is late, and nobody waits by order.
     calm: bool,
@@ -141,6 +142,11 @@ impl Manners {
             steady: !world.rough() && !world.operator,
         }
     }
+
+    /// Whether no server has the schema that somebody names who comes in.
+    fn is_nowhere(&self, schema: Option<&'static str>) -> bool {
+        schema.is_some() && self.missing == [schema; 2]
+    }
 }
 
 /// The session is over.
@@ -164,9 +170,10 @@ struct Session<'a> {
     savepoints: Vec<(&'static str, usize)>,
     /// Server and connection of the open transaction, once an answer has told.
     spot: Option<(String, String)>,
-    /// What it has seen of the log.
+    /// Lines of the log that the transaction has seen.
     moment: Vec<Moment>,
-    /// It is one that said that it only reads, where reads have servers of their own.
+    /// Whether the transaction is one that said that it only reads, where reads have servers of
+    /// their own.
     reading: bool,
     /// When this session began.
     began: rt::Instant,
@@ -175,20 +182,22 @@ struct Session<'a> {
     inserter: Option<bulk::Inserter>,
     /// Collation of its login.
     charset: u16,
-    /// What it has prepared in SQL, by name.
+    /// Statements that the session has prepared in SQL, by name.
     named: Named,
-    /// It has said something that nobody understands: its statements may stay where that was said.
+    /// Whether the session has said something that nobody understands: its statements may stay
+    /// where that was said.
     pinned: bool,
-    /// It has a temporary table.
+    /// Whether the session has a temporary table.
     drawn: bool,
-    /// It has said what its next transaction is to be, and ended none since.
+    /// Whether the session has said what its next transaction is to be, and ended none since.
     announced: bool,
     manners: Manners,
-    /// It has more than variables; of one that has not, it is known where its statements go.
+    /// Whether the session has more than variables; of one that has not, it is known where its
+    /// statements go.
     has_belongings: bool,
     /// Its transaction was reported lost: the proxy must end the session.
     lost: bool,
-    /// What it has besides variables, and what a server of its own would have.
+    /// Belongings of the session besides variables, and what a server of its own would have.
     twin: Belongings,
     ground: Ground,
     proxy: &'a Address,
@@ -205,17 +214,17 @@ struct Session<'a> {
     leaves: bool,
     /// Statements since one that may have made an id.
     since_insert: u32,
-    /// It was told that its connection to a server is gone.
+    /// Whether the session was told that its connection to a server is gone.
     told: bool,
-    /// What it ran was ended. If that was on the way to its connection, what it had there went with
-    /// it.
+    /// Whether what the session ran was ended. If that was on the way to its connection, what it
+    /// had there went with it.
     interrupted: bool,
-    /// What was said last was refused.
+    /// Refusal of what was said last.
     refused: Option<Refusal>,
     /// Its server was lost over the last statement, as the proxy has said: no server shows that as
     /// an error of it.
     broke: bool,
-    /// It can handle a password that has expired.
+    /// Whether the client can handle a password that has expired.
     able: bool,
     /// When it began with a password that was good, or set one.
     renewed: rt::Instant,
@@ -298,7 +307,7 @@ async fn session(
             code: 1049,
             message,
             ..
-        })) if through && schema == manners.missing[0] => {
+        })) if through && schema == manners.missing[0] || manners.is_nowhere(schema) => {
             return judge.tell(&who, &format!("was not let in: {message}"));
         }
         Ok(Err(refused)) => return judge.accuse(&who, &format!("was not let in: {refused}")),
@@ -788,7 +797,7 @@ impl Session<'_> {
         }
     }
 
-    /// What the connection has is what this client has set, and nobody else.
+    /// Checks that what the connection has is what this client has set, and nobody else.
     async fn state(&mut self, on_master: bool) -> Goes {
         let tag = self.tag();
         let sql = format!(
@@ -871,7 +880,10 @@ impl Session<'_> {
             }
             Some(Reply::Err { code, message }) => {
                 self.complained(sql, code, &message);
-                self.stranded |= self.refused.is_some() && code == 1820;
+                // What is executed by name is prepared first where it runs: its connection is kept
+                // by nothing, and the next one says what is true by then.
+                let by_name = sql.starts_with("EXECUTE ");
+                self.stranded |= self.refused.is_some() && code == 1820 && !by_name;
                 if self.refused.is_some() {
                     self.judge.fate(&tag, Fate::Never);
                 }
@@ -904,7 +916,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What decides how a statement is read.
+    /// Returns the settings that decide how a statement is read.
     fn meaning(&self) -> [String; 4] {
         [
             self.own.names.clone(),
@@ -1055,7 +1067,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// It has nothing any more but this.
+    /// Forgets all that the session had: it has nothing any more but this.
     fn forget(&mut self, own: Own) {
         self.own = own;
         self.savepoints.clear();

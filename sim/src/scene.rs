@@ -50,7 +50,7 @@ impl Stage {
             .check(well, "client", || format!("{sql}: {reply:?}"));
     }
 
-    /// The same, while others speak.
+    /// Says a statement while others speak, and gives the client back when it is answered.
     fn begun(&self, mut client: Client, sql: &'static str) -> Receiver<Client> {
         let (tell, done) = oneshot();
         let stage = self.clone();
@@ -475,8 +475,8 @@ pub fn two_crowds_ask_briefly(seed: u64) -> Verdict {
     })
 }
 
-/// What two cores have copied waits for the one connection that a mirror takes, on which a copy
-/// takes its time.
+/// Copies of two cores wait for the one connection that a mirror takes, on which a copy takes its
+/// time.
 #[must_use]
 pub fn two_cores_copy_by_turns(seed: u64) -> Verdict {
     let mut world = World {

@@ -69,16 +69,16 @@ const OFFERED: Caps = caps::LONG_PASSWORD
 /// How a list of connections is asked for.
 const LISTED: &str = "SELECT ID, HOST FROM performance_schema.processlist ";
 
-/// What a server is like.
+/// Traits of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nature {
-    /// It hangs up when it likes.
+    /// Whether the server hangs up when it likes.
     pub(crate) fickle: bool,
-    /// It can do all that clients are offered.
+    /// Whether the server can do all that clients are offered.
     pub(crate) able: bool,
-    /// It has MariaDB's bulk execute.
+    /// Whether the server has MariaDB's bulk execute.
     pub(crate) bulk: bool,
-    /// It hears no later than that of the end of a connection.
+    /// Longest time until the server hears of the end of a connection.
     pub(crate) late: Duration,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Server {
     /// Connections of lives before this one are those of a machine that is gone.
     supplanted: Cell<u32>,
     last_connection: Cell<u32>,
-    /// What is said to those that are to end, or their statements.
+    /// Orders to connections that are to end, or whose statements are.
     orders: RefCell<BTreeMap<u32, Rc<Order>>>,
     following: Following,
     /// Only copies come here.
@@ -222,7 +222,7 @@ impl Server {
         server
     }
 
-    /// It dies: transactions that are open are lost, the log stays. The world resets its
+    /// Crashes the server: transactions that are open are lost, the log stays. The world resets its
     /// connections, and those that come later are numbered anew.
     pub(crate) fn crash(&self) {
         self.ground.borrow_mut().crash();
@@ -266,14 +266,14 @@ struct Guest {
     order: Rc<Order>,
     /// The client that spoke last, and what there was here since it came.
     last: Option<String>,
-    /// It is of a user who shares none.
+    /// Whether the connection is of a user who shares none.
     is_courier: bool,
     /// Who has logged in, and what was to be scrambled with the password.
     user: String,
     nonce: auth::Nonce,
-    /// It takes several statements in one text.
+    /// Whether the connection takes several statements in one text.
     several: bool,
-    /// It has said that the password has expired.
+    /// Whether the connection has said that the password has expired.
     said_expired: bool,
     had: BTreeSet<&'static str>,
 }
@@ -830,7 +830,7 @@ impl Guest {
         Ok(())
     }
 
-    /// What was said, as it is on the wire.
+    /// Writes what was said, as it is on the wire.
     fn say(&self, said: Result<Said, Complaint>, mind: &Mind, writer: &mut Writer<'_>) {
         match said {
             Ok(Said::Ok) => writer.ok(&ok::Ok::default()),
@@ -951,13 +951,13 @@ impl Guest {
         // What we bring there for it comes before its schema.
         let counts =
             !(self.server.mirrors || mind.sandbox || is_of_lock(text) || text.starts_with("SET "));
-        if counts && let Some(schema) = self.server.judge.schema_of(tag) {
+        if counts && let Some(schemas) = self.server.judge.schemas_of(tag) {
             self.server.judge.check(
-                mind.schema == schema,
+                schemas.contains(&mind.schema),
                 &format!("server {}", self.server.name),
                 || {
                     format!(
-                        "{text} on connection {}, in schema {:?}, and its client is in {schema:?}",
+                        "{text} on connection {}, in schema {:?}, and its client is in {schemas:?}",
                         self.id, mind.schema
                     )
                 },

@@ -24,7 +24,8 @@ pub enum Weather {
     Calm,
     /// Bytes are late and come in pieces; nothing is lost.
     Windy,
-    /// The same, and servers hang up when they like. The network does not break.
+    /// Bytes are late and come in pieces, and servers hang up when they like. The network does not
+    /// break.
     Fickle,
     /// Connections break too.
     Stormy,
@@ -75,7 +76,7 @@ pub struct World {
     pub missing: [Option<&'static str>; 2],
     /// The password of an account expires, whose clients can set another, or cannot.
     pub expires: bool,
-    /// What goes wrong with bytes.
+    /// Faults of the network: what goes wrong with bytes.
     pub faults: Faults,
 }
 
@@ -221,7 +222,7 @@ const BEGINNING: Duration = Duration::from_millis(100);
 const COURIERS_MAX: u32 = 2;
 /// Of so many clients the password may expire.
 const SLEEPERS_MAX: u32 = 2;
-/// What two servers may lack.
+/// Schemas that two servers may lack.
 const MISSING: [[Option<&str>; 2]; 4] = [
     [None, Some("red")],
     [Some("blue"), None],
@@ -533,7 +534,7 @@ fn start_cores(
     proxy: &Address,
     notes: &mailbox::Sender<String>,
 ) -> (Vec<mailbox::Sender<ToCore>>, Vec<rt::local::Receiver<()>>) {
-    let (registry, cache) = (Registry::new(), cache::Cache::new(world.seed));
+    let (registry, kept) = (Registry::new(), worker::Kept::new(world.seed));
     let snapshot = Arc::new(snapshot(world, 1, [Status::Online; 2]));
     let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
     let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
@@ -550,8 +551,9 @@ fn start_cores(
             cores: world.cores,
             snapshot: snapshot.clone(),
             registry: registry.clone(),
-            cache: cache.clone(),
+            kept: kept.clone(),
             listen: vec![proxy.clone()],
+            open: true,
             acceptor: None,
             peers: (0..world.cores)
                 .zip(&all)
@@ -560,8 +562,12 @@ fn start_cores(
             from_peers,
             mailbox,
             // The judge is of this thread, the core's note of any.
-            note: Arc::new(move |words| drop(notes.try_send(words.to_owned()))),
+            note: Arc::new(move |words: &str| drop(notes.try_send(words.to_owned()))),
+            look: Arc::new(|_| ()),
             events: Arc::new(Err),
+            audit: Arc::new(|_| false),
+            traces: Arc::new(|_| false),
+            doing: Arc::default(),
             ready: Box::new(|()| ()),
         };
         let (done, core_ended) = rt::local::oneshot();
@@ -618,7 +624,7 @@ async fn expire(rt: Rt, judge: Rc<Judge>, mut chance: Chance) {
     }
 }
 
-/// What all cores say of this together.
+/// Asks all cores, and returns what they say of this together.
 async fn ask_all(
     rt: &Rt,
     judge: &Judge,
@@ -657,7 +663,7 @@ fn between(counts: &Counts) -> [u64; 4] {
     all.map(|counter| counts.value(counter))
 }
 
-/// What the cores say of themselves when all clients have left.
+/// Checks what the cores say of themselves when all clients have left.
 async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], max: u32) {
     for what in [Ask::Global, Ask::Pool, Ask::Processes] {
         let Some(report) = ask_all(rt, judge, tells, what).await else {
@@ -940,13 +946,11 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
     }
     let rules = Rules::build(rules, [], &variables).expect("rules of this file");
     Snapshot {
-        rewrites: Arc::default(),
-        firewall: Arc::default(),
-        proxies: Arc::default(),
         generation,
         variables: Arc::new(variables),
         users: Arc::new(users),
         servers: Arc::new(servers),
         rules: Arc::new(rules),
+        ..Snapshot::default()
     }
 }

@@ -41,7 +41,7 @@ fn assert_seen(bug: &'static LocalKey<Cell<bool>>, weather: Weather, words: &[&s
     bug.set(false);
 }
 
-/// It is seen if that does not hold a connection.
+/// Checks that the oracles see it if this does not hold a connection.
 fn assert_missed(hold: Hold, words: &[&str]) {
     FORGET_HOLD.set(Some(hold));
     assert_said(Calm, words);

@@ -7,7 +7,7 @@ use crate::mind::Complaint;
 /// One of those that are prepared by name.
 pub(crate) const NAMED_INSERT: &str = "INSERT INTO log VALUES (?)";
 
-/// What was said to be executed, or to be forgotten, was never prepared.
+/// Complains that what was said to be executed, or to be forgotten, was never prepared.
 pub(crate) fn no_statement(name: &str, verb: &str) -> Complaint {
     Complaint(
         1243,

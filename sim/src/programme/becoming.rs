@@ -57,7 +57,9 @@ impl Session<'_> {
             Ok(Ok(Reply::Err {
                 code: 1049,
                 message,
-            })) if user == COURIER && self.manners.missing[0] == Some(schema) => {
+            })) if user == COURIER && self.manners.missing[0] == Some(schema)
+                || self.manners.is_nowhere(Some(schema)) =>
+            {
                 self.judge.tell(&self.who, &format!("{words}: {message}"));
             }
             Ok(Ok(reply)) => self.judge.accuse(&self.who, &format!("{words}: {reply:?}")),

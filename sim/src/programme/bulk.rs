@@ -21,7 +21,7 @@ pub(super) struct Inserter {
     types: Option<[u8; 2]>,
 }
 
-/// What stands for a value.
+/// Kind of what stands for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stands {
     Value = 0,

@@ -70,6 +70,9 @@ impl Session<'_> {
             );
             self.twin.fail(&Complaint(code, message.to_owned()));
             self.refused = Some(Refusal::OnTheWay);
+            // It keeps the connection that wants a new password, and with it what else cannot go
+            // elsewhere then: a name that is prepared goes as it is, and draws.
+            self.drawn |= code == 1820;
         }
         right
     }

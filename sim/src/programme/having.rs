@@ -208,7 +208,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What an answer leaves to be counted.
+    /// Notes what an answer leaves to be counted.
     pub(super) fn count(&mut self, words: &str, reply: &Reply) {
         let selects = words.starts_with("SELECT") || words.starts_with("EXECUTE");
         let found = self.twin.found;
@@ -245,7 +245,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What the statement before has left, in one of the ways of asking, or in several.
+    /// Asks what the statement before has left, in one of the ways of asking, or in several.
     async fn warnings(&mut self) -> Goes {
         let ways = [
             "SHOW WARNINGS",

@@ -4,7 +4,7 @@ use super::{Goes, Over, Session};
 use crate::client::{Client, Due, Reply};
 use std::time::Duration;
 
-/// What may be ended.
+/// Target of a KILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fire {
     Statement,

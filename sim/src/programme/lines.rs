@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// What a transaction has seen of a client's lines.
+/// Client, and those of its lines that a transaction has seen.
 pub(super) type Moment = (String, BTreeSet<String>);
 
 /// Of whatever schema: each names the tables that it writes by its own.

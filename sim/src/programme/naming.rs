@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 const NAMES: [&str; 3] = ["p", "q", "r"];
 
-/// What a name means.
+/// Meaning of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Means {
     /// Two values that are given.
@@ -42,7 +42,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The same without anything in between.
+    /// Prepares and executes by name, without anything in between.
     pub(super) async fn by_name_alone(&mut self) -> Goes {
         let name = *self.chance.one_of(&NAMES);
         self.prepare_by_name(name).await?;

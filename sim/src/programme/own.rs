@@ -4,7 +4,7 @@ use super::{Goes, Session};
 use crate::client::{Due, Reply};
 use crate::mind::{Complaint, NO_ROLE, SCHEMAS, level};
 
-/// What this client has set, as [`crate::mind::Mind::report`] would say it.
+/// Settings of this client, as [`crate::mind::Mind::report`] would say them.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
     pub(super) schema: String,
@@ -18,7 +18,7 @@ pub(super) struct Own {
     pub(super) role: &'static str,
     /// Isolation and access of the next transaction only.
     pub(super) next: Option<(&'static str, &'static str)>,
-    /// The same of the open transaction.
+    /// Isolation and access of the open transaction.
     pub(super) now: (&'static str, &'static str),
 }
 
@@ -40,7 +40,7 @@ impl Own {
         }
     }
 
-    /// What the open transaction is, or the next one will be.
+    /// Returns what the open transaction is, or the next one will be: isolation and access.
     pub(super) fn level(&self) -> (&'static str, &'static str) {
         if self.in_transaction {
             self.now
@@ -78,14 +78,14 @@ impl Own {
         }
     }
 
-    /// The same, if it was answered with rows.
+    /// Notes that a statement has used tables, if it was answered with rows.
     pub(super) fn use_tables_if(&mut self, reply: &Option<Reply>) {
         if matches!(reply, Some(Reply::Rows(_))) {
             self.use_tables();
         }
     }
 
-    /// What a copy of its statements finds: autocommit on, and no transaction.
+    /// Returns what a copy of the client's statements finds: autocommit on, and no transaction.
     pub(super) fn of_copy(&self) -> [String; 10] {
         Self {
             autocommit: true,

@@ -107,8 +107,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// It ends the transaction by itself. What else its connection has may be a reason against
-    /// that: whether it was done.
+    /// Says what ends the transaction by itself, and returns whether it was done. What else the
+    /// session's connection has may be a reason against that.
     async fn ends_by(&mut self, sql: &str, change: impl FnOnce(&mut Own)) -> Goes<bool> {
         let reply = self.query(sql).await?;
         match reply {
@@ -129,7 +129,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// It is not done, and this is said.
+    /// Says a statement that must not be done, and be answered with this error.
     async fn refused(&mut self, sql: &str, error: u16) -> Goes {
         if let Some(line) = sql.split('\'').nth(1).filter(|_| sql.starts_with("INSERT")) {
             self.judge.fate(line, Fate::Never);

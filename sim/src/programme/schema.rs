@@ -8,9 +8,9 @@ use crate::mind::{Complaint, SCHEMAS};
 /// How what was said was refused, as it should be, so that nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It came to a server, which has said so.
+    /// Refusal by the server to which the statement came.
     Told,
-    /// It did not come so far: what no server has heard has left no warnings.
+    /// Refusal on the way to a server: what no server has heard has left no warnings.
     OnTheWay,
 }
 

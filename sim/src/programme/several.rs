@@ -10,7 +10,7 @@ enum Part {
     Few(String),
     State(String),
     Insert(String),
-    /// What it changes, and whether it ends a transaction.
+    /// Whether the statement ends a transaction, and what it changes.
     Run(bool, fn(&mut Own)),
     /// As the session's own belongings have it.
     Agree,
@@ -161,7 +161,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The same by who may not.
+    /// Says several statements at once as a client who may not.
     pub(super) async fn several_at_once(&mut self) -> Goes {
         self.pinned = true;
         let tag = self.tag();

@@ -67,7 +67,8 @@ fn one(values: &[Value<'_>]) -> (String, String) {
     (shown(0), shown(1))
 }
 
-/// It was not told types by anybody else: they have to come each time.
+/// Reads the rows of a bulk. Nobody else has told the server their types: they have to come each
+/// time.
 fn many(bulk: &Bulk<'_>) -> Result<Vec<(String, String)>, Malformed> {
     let types = bulk.types.ok_or(Malformed::new("a bulk without types"))?;
     let mut r = Reader::new(bulk.rows);

@@ -5,7 +5,7 @@ use super::Guest;
 use crate::mind::Mind;
 use std::collections::BTreeSet;
 
-/// What means something on its own connection only.
+/// Beginnings of statements that mean something on their own connection only.
 const OWN: [&str; 13] = [
     "BEGIN",
     "START ",
@@ -21,7 +21,7 @@ const OWN: [&str; 13] = [
     "PREPARE ",
     "LOAD ",
 ];
-/// The same, wherever it stands in what reads.
+/// Texts that mean something on their own connection only, wherever they stand in what reads.
 const READS: [&str; 5] = [
     " GET_LOCK(",
     "RELEASE_LOCK(",
@@ -60,7 +60,7 @@ impl Guest {
     }
 }
 
-/// What copies have written: what somebody else has said, and no more often.
+/// Checks that copies have written what somebody else has said, and no more often.
 pub(crate) fn judge_copies(judge: &crate::judge::Judge, log: &[String]) {
     let mut seen = BTreeSet::new();
     for line in log {

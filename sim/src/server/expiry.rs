@@ -24,7 +24,7 @@ impl Guest {
         Err(Complaint(1862, words.to_owned()))
     }
 
-    /// What is said to anything but a new password, where one is wanted.
+    /// Returns what is said to anything but a new password, where one is wanted.
     pub(super) fn wants_another_password(
         &mut self,
         command: &Command<'_>,

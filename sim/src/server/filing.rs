@@ -23,7 +23,8 @@ pub(crate) const FILE_HEADER: u8 = 0xFB;
 pub(crate) const NO_TABLE: u16 = 1146;
 pub(crate) const NO_FIT: u16 = 1366;
 
-/// What a file leaves in the log: it is another if a byte is another, missing or there twice.
+/// Returns the line that a file leaves in the log: it is another if a byte is another, missing or
+/// there twice.
 pub(crate) fn line(tag: &str, file: &[u8]) -> String {
     let fnv = file.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)

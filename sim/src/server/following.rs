@@ -10,9 +10,9 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Following {
     source: RefCell<Option<Rc<Server>>>,
-    /// It is behind by no more than this.
+    /// Longest time that the server is behind its source.
     lag: Cell<Duration>,
-    /// It is one for reads only.
+    /// Whether the server is one for reads only.
     only_reads: Cell<bool>,
     /// When each line of the log was committed.
     committed: RefCell<Vec<Instant>>,
@@ -28,7 +28,7 @@ impl Server {
         self.ground.borrow_mut().copy = Some(Vec::new());
     }
 
-    /// What is in the log by now was committed by now.
+    /// Notes that what is in the log by now was committed by now.
     pub(super) fn date(&self) {
         let lines = self.ground.borrow().log.len();
         self.following
@@ -37,7 +37,7 @@ impl Server {
             .resize(lines, self.rt.now());
     }
 
-    /// It has read on in what its source has written, as far as it has to or farther.
+    /// Reads on in what the source has written, as far as the server has to or farther.
     pub(super) fn catch_up(&self) {
         let source = self.following.source.borrow();
         let Some(source) = &*source else { return };

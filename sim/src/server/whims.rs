@@ -7,13 +7,13 @@ use std::time::Duration;
 /// Longer than any world lasts.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
-/// What becomes of a command and its answer.
+/// Fate of a command and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whim {
     None,
-    /// It is not done, and nothing is said.
+    /// Silence, and the command is not done.
     Ignore,
-    /// It is done, and nothing is said.
+    /// Silence, although the command is done.
     Swallow,
     /// The answer breaks off.
     BreakOff,
@@ -26,7 +26,7 @@ impl Server {
         self.fickle && self.judge.rough.get()
     }
 
-    /// What it does with the next command.
+    /// Chooses what the server does with the next command.
     pub(super) fn whim(&self) -> Whim {
         let mut chance = self.chance.borrow_mut();
         if !self.is_moody() || !chance.percent(4) {
