@@ -32,7 +32,17 @@ pub fn narrow(proxy: &Proxy) -> Result<(), String> {
         .map(drop)
 }
 
-/// What holds connections of this session now.
+/// Names of the holds of this session when its last statement is over. An answer does not wait
+/// for what a server is asked behind it; that to a ping does, and no server hears of it.
+pub fn settled(proxy: &Proxy, client: &mut Raw) -> Result<String, String> {
+    client
+        .command(&[0x0e])
+        .and_then(|()| client.packet())
+        .map_err(|error| error.to_string())?;
+    held(proxy, client)
+}
+
+/// Returns the names of what holds connections of this session now.
 pub fn held(proxy: &Proxy, client: &Raw) -> Result<String, String> {
     let said = proxy.admin(&format!(
         "SELECT hold FROM stats_mysql_session_holds WHERE SessionID = {} ORDER BY hold",
@@ -46,7 +56,7 @@ pub fn beside(proxy: &Proxy, other: &Raw) -> Result<Raw, String> {
     beside_with(proxy, other, 45)
 }
 
-/// The same, with another collation than `utf8mb4_general_ci`.
+/// Logs a client in on the same core as `other`, with another collation than `utf8mb4_general_ci`.
 pub fn beside_with(proxy: &Proxy, other: &Raw, collation: u8) -> Result<Raw, String> {
     // Those on the other core stay until it is found: who comes goes where the fewest are.
     let mut elsewhere = Vec::new();

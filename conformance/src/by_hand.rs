@@ -3,7 +3,6 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use wire::auth;
 use wire::handshake::Greeting;
@@ -11,12 +10,16 @@ use wire::handshake::Greeting;
 use crate::clients::Login;
 use crate::proxy::{Driver, Proxy, Wish};
 use crate::servers::{Server, Vendor};
+use crate::watch::{HANGS, moves};
 
 /// Protocol 4.1, secure connection, plugin names; nothing that changes how answers look.
 const CAPABILITIES: u32 = 0x0000_0001 | 0x0000_0200 | 0x0000_2000 | 0x0000_8000 | 0x0008_0000;
 
 /// Several statements in one text, and their results.
 const SEVERAL: u32 = 0x0001_0000 | 0x0002_0000;
+
+/// A login that names a schema.
+const WITH_SCHEMA: u32 = 0x0000_0008;
 
 /// The user of [`Raw::log_in`]: without a password, so that nothing has to be computed.
 pub const USER: &str = "open";
@@ -32,7 +35,8 @@ pub fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
     one_with(driver, vendor, &[])
 }
 
-/// The same with more options on the server's command line.
+/// Starts a server that has the user, with more options on its command line, and a proxy before it
+/// that knows him.
 pub fn one_with(
     driver: Driver,
     vendor: Vendor,
@@ -59,8 +63,8 @@ impl Raw {
     /// Connects and says `preface` before anything else; the greeting is not read.
     pub fn connect(port: u16, preface: &[u8]) -> io::Result<Self> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_read_timeout(Some(HANGS))?;
+        stream.set_write_timeout(Some(HANGS))?;
         stream.set_nodelay(true)?;
         stream.write_all(preface)?;
         Ok(Self {
@@ -77,7 +81,16 @@ impl Raw {
 
     /// As [`Raw::log_in_after`], with another collation than `utf8mb4_general_ci`.
     pub fn log_in_with(port: u16, preface: &[u8], collation: u8) -> io::Result<(Self, Vec<u8>)> {
-        Self::log_in_saying(port, preface, collation, CAPABILITIES)
+        Self::log_in_saying(port, preface, collation, CAPABILITIES, b"")
+    }
+
+    /// Connects and logs in as [`USER`], into this schema.
+    pub fn log_in_to(port: u16, schema: &[u8]) -> io::Result<Self> {
+        let capabilities = CAPABILITIES | WITH_SCHEMA;
+        match Self::log_in_saying(port, b"", 45, capabilities, schema)? {
+            (raw, answer) if answer.first() == Some(&0) => Ok(raw),
+            (_, answer) => Err(complaint(&answer)),
+        }
     }
 
     fn log_in_saying(
@@ -85,6 +98,7 @@ impl Raw {
         preface: &[u8],
         collation: u8,
         capabilities: u32,
+        schema: &[u8],
     ) -> io::Result<(Self, Vec<u8>)> {
         let mut raw = Self::connect(port, preface)?;
         let greeting = raw.packet()?;
@@ -105,7 +119,12 @@ impl Raw {
         login.push(collation);
         login.extend_from_slice(&[0; 23]);
         login.extend_from_slice(USER.as_bytes());
-        login.extend_from_slice(b"\0\0mysql_native_password\0");
+        login.extend_from_slice(b"\0\0");
+        if capabilities & WITH_SCHEMA != 0 {
+            login.extend_from_slice(schema);
+            login.push(0);
+        }
+        login.extend_from_slice(b"mysql_native_password\0");
         raw.send(&login)?;
         let mut answer = raw.packet()?;
         if answer.first() == Some(&0xfe) {
@@ -128,7 +147,7 @@ impl Raw {
 
     /// As [`Raw::log_in`], for several statements in one text.
     pub fn log_in_for_several(port: u16) -> io::Result<Self> {
-        match Self::log_in_saying(port, b"", 45, CAPABILITIES | SEVERAL)? {
+        match Self::log_in_saying(port, b"", 45, CAPABILITIES | SEVERAL, b"")? {
             (raw, answer) if answer.first() == Some(&0) => Ok(raw),
             (_, answer) => Err(complaint(&answer)),
         }
@@ -222,6 +241,7 @@ impl Raw {
         let mut header = [0; 4];
         self.stream.read_exact(&mut header)?;
         self.seq = header[3].wrapping_add(1);
+        moves();
         Ok(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
     }
 

@@ -5,21 +5,19 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
 use std::{env, fs, io};
 
 use crate::cache;
 use crate::process::output;
 use crate::servers::Vendor;
 use crate::standing::Standing;
+use crate::watch::{A_DAY, HANGS, building};
 
 /// Reactor warns of every error of a server, in some runs of one more than in others.
 const QUIET: &[&str] = &[
     "-Dreactor.logging.fallback=JDK",
     "-Djava.util.logging.config.file=/dev/null",
 ];
-
-const RUN_AT_MOST: Duration = Duration::from_secs(300);
 
 /// A client library or programme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +217,7 @@ impl Runner {
         } = login;
         let words = process.ask(
             &format!("127.0.0.1 {port} {user} {password} {}", scenario.display()),
-            RUN_AT_MOST,
+            HANGS,
         )?;
         self.process = Some(process);
         Ok(words)
@@ -403,7 +401,7 @@ impl Client {
         if let Some(database) = option("database").filter(|name| !name.is_empty()) {
             command.arg(database);
         }
-        let (_, words) = output(&mut command, RUN_AT_MOST)?;
+        let (_, words) = output(&mut command, HANGS)?;
         Ok(shorten(&words))
     }
 }
@@ -473,7 +471,7 @@ fn built(name: &'static str) -> Result<PathBuf, String> {
     };
     cell.get_or_init(|| {
         let mut command = Command::new(cache::root().join("scripts/clients.sh"));
-        let (fine, words) = output(command.arg(name), RUN_AT_MOST * 2)?;
+        let (fine, words) = building(|| output(command.arg(name), A_DAY))?;
         if fine {
             Ok(PathBuf::from(words.lines().last().unwrap_or_default()))
         } else {

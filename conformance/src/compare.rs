@@ -1,7 +1,7 @@
 //! Two transcripts side by side: where they part, and what may differ.
 
-/// What two runs of the same steps may differ in: a clock, the number of a connection or statement,
-/// and what we mean to differ in.
+/// Leaves out of a line what two runs of the same steps may differ in. That is a clock, the number
+/// of a connection or statement, and what we mean to differ in.
 fn plain(line: &str) -> String {
     // A refused login names us (docs/compatibility.md), and the extended types of MariaDB are not
     // offered to clients.

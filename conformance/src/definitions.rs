@@ -5,7 +5,7 @@ use crate::raw::Raw;
 use wire::caps;
 use wire::response::Expect;
 
-/// What makes procedures for [`left_out`].
+/// Statements that make procedures for [`left_out`].
 const PROCEDURES: &[&str] = &[
     "DROP PROCEDURE IF EXISTS conf.turns",
     "DROP PROCEDURE IF EXISTS conf.stays",
@@ -249,7 +249,7 @@ pub fn without_early_warnings(seen: &str) -> String {
     plain
 }
 
-/// What was seen, but for the flags and warnings of an EOF before rows: Millrace says those of the
+/// Masks the flags and warnings of an EOF before rows in what was seen. Millrace says those of the
 /// connection before the statement there.
 #[must_use]
 pub fn without_early_flags(raw: &Raw, seen: &str) -> String {

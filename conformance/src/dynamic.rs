@@ -12,7 +12,7 @@ fn each(raw: &mut Raw, statements: &[&str]) -> Result<String, String> {
     Ok(seen)
 }
 
-/// What applications do.
+/// Says what applications do.
 pub fn plain(raw: &mut Raw) -> Result<String, String> {
     each(
         raw,
@@ -42,7 +42,7 @@ pub fn plain(raw: &mut Raw) -> Result<String, String> {
     )
 }
 
-/// What goes wrong.
+/// Says what goes wrong.
 pub fn errors(raw: &mut Raw) -> Result<String, String> {
     each(
         raw,
@@ -276,7 +276,7 @@ pub fn several(raw: &mut Raw) -> Result<String, String> {
     )
 }
 
-/// What a name means after a PREPARE that fails: what it meant before, or nothing.
+/// Asks what a name means after a PREPARE that fails: what it meant before, or nothing.
 pub fn in_vain(raw: &mut Raw) -> Result<String, String> {
     let mut seen = each(
         raw,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::by_hand::Raw;
 use crate::clients::Login;
 
-/// What it needs on the server: numbers from 1 on for each run.
+/// Table that a killer needs on the server: numbers from 1 on for each run.
 pub const FIXTURE: &str =
     "CREATE TABLE IF NOT EXISTS conf2.victims (n INT AUTO_INCREMENT PRIMARY KEY, id BIGINT, how VARCHAR(20)) ENGINE=InnoDB;
      TRUNCATE conf2.victims";

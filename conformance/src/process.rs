@@ -9,6 +9,8 @@ use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use crate::watch::{HANGS, moves};
+
 /// A folder under the system's temporary one, removed with its content on drop.
 pub struct TempFolder(PathBuf);
 
@@ -173,14 +175,14 @@ fn greets(port: u16) -> bool {
     let Ok(mut peer) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;
     };
-    let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
+    let _ = peer.set_read_timeout(Some(HANGS));
     let mut start = [0; 7];
     // Protocol version 10 is a greeting. A fresh MySQL knows nobody from 127.0.0.1 yet: error 1130,
     // and it is up. Any other error is of a server that is not ready.
     peer.read_exact(&mut start).is_ok() && (start[4] == 10 || start[4..] == [0xff, 0x6a, 0x04])
 }
 
-/// What a programme said and how it ended, with a limit on its time.
+/// Runs a programme with a limit on its time, and returns how it ended and what it said.
 pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String), String> {
     let mut child = command
         .stdin(Stdio::null())
@@ -226,6 +228,7 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
             Err(error) => return Err(format!("{command:?}: {error}")),
         }
     };
+    moves();
     let mut words = out.join().unwrap_or_default();
     words.push_str(&err.join().unwrap_or_default());
     if late {

@@ -6,14 +6,14 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
-use std::{env, fmt, fs};
+use std::time::{Duration, Instant};
+use std::{env, fmt, fs, thread};
 
 use crate::cache;
 use crate::process::{Process, TempFolder, free_port, output};
 use crate::servers::{Server, Vendor, tail};
-
-const START_AT_MOST: Duration = Duration::from_secs(30);
+use crate::trials::soon;
+use crate::watch::{A_DAY, HANGS, building};
 
 /// How the proxy talks to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl fmt::Display for Driver {
     }
 }
 
-/// What a proxy is started with, besides ports and folders.
+/// Settings that a proxy is started with, besides ports and folders.
 #[derive(Clone, Default)]
 pub struct Wish {
     /// Lines of `mysql_variables`.
@@ -49,6 +49,8 @@ pub struct Wish {
     pub rules: String,
     /// More flags.
     pub flags: Vec<String>,
+    /// Script that starts it, with its path and its flags.
+    pub starter: Option<PathBuf>,
 }
 
 impl Wish {
@@ -86,7 +88,7 @@ impl Wish {
 fn version(port: u16) -> Option<String> {
     let mut greeting = [0; 256];
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    stream.set_read_timeout(Some(HANGS)).ok()?;
     let read = stream.read(&mut greeting).ok()?;
     let words = greeting.get(5..read)?.split(|byte| *byte == 0).next()?;
     Some(String::from_utf8_lossy(words).into_owned())
@@ -102,6 +104,7 @@ pub struct Proxy {
     process: Process,
     folder: TempFolder,
     flags: Vec<String>,
+    starter: Option<PathBuf>,
 }
 
 impl Proxy {
@@ -119,7 +122,14 @@ impl Proxy {
                 configuration(folder.path(), port, admin_port, wish),
             )
             .map_err(|error| error.to_string())?;
-            match launch(driver, folder.path(), &wish.flags, port, admin_port) {
+            let starter = wish.starter.as_deref();
+            match launch(
+                driver,
+                folder.path(),
+                (starter, &wish.flags),
+                port,
+                admin_port,
+            ) {
                 Ok(process) => {
                     return Ok(Self {
                         port,
@@ -128,6 +138,7 @@ impl Proxy {
                         process,
                         folder,
                         flags: wish.flags.clone(),
+                        starter: wish.starter.clone(),
                     });
                 }
                 Err(error) => last = error,
@@ -165,7 +176,7 @@ impl Proxy {
         self.process = launch(
             self.driver,
             self.folder.path(),
-            &self.flags,
+            (self.starter.as_deref(), &self.flags),
             self.port,
             self.admin_port,
         )
@@ -173,9 +184,48 @@ impl Proxy {
         Ok(())
     }
 
+    /// Has a new process take over with these flags besides, and waits until it serves. The old
+    /// process, which ends when its sessions are gone; or why it still serves alone.
+    pub fn upgrade(&mut self, flags: &[&str]) -> Result<Process, String> {
+        let log = self.folder.path().join("log");
+        let from = fs::read_to_string(&log).map_or(0, |text| text.len());
+        let mut arguments: Vec<String> = ["-f", "--take-over", "-c"].map(str::to_owned).into();
+        arguments.push(
+            self.folder
+                .path()
+                .join("proxysql.cnf")
+                .display()
+                .to_string(),
+        );
+        arguments.extend(["-D".into(), self.folder.path().display().to_string()]);
+        arguments.extend(self.flags.iter().cloned());
+        arguments.extend(flags.iter().map(ToString::to_string));
+        let mut next =
+            Process::start(&program()?, &arguments, &log).map_err(|error| error.to_string())?;
+        let begun = Instant::now();
+        while begun.elapsed() < HANGS {
+            let served_by = fs::read_to_string(self.folder.path().join("millrace.pid"));
+            if served_by.is_ok_and(|id| id.trim() == next.id().to_string()) {
+                return Ok(std::mem::replace(&mut self.process, next));
+            }
+            if next.ended().is_some() {
+                let text = fs::read_to_string(&log).unwrap_or_default();
+                return Err(text.get(from..).unwrap_or_default().to_owned());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Err("it does not take over".to_owned())
+    }
+
     /// The end of its log.
     pub fn log(&self) -> String {
         tail(&self.folder.path().join("log"))
+    }
+
+    /// Whether its log has these words, or has them soon: a thread of its own writes it.
+    pub fn says(&self, words: &str) -> bool {
+        let has = || Ok(self.log().contains(words).to_string());
+        soon("true", has).is_ok()
     }
 
     /// Its data folder.
@@ -195,7 +245,7 @@ impl Proxy {
     }
 }
 
-/// What the `mariadb` client prints in batch mode (tabs, no names), or its error.
+/// Returns what the `mariadb` client prints in batch mode (tabs, no names), or its error.
 pub fn command_line(
     port: u16,
     user: &str,
@@ -219,14 +269,14 @@ pub fn command_line(
         format!("--password={password}"),
     ]);
     command.args(more).arg("-e").arg(sql);
-    let (fine, words) = output(&mut command, Duration::from_secs(60))?;
+    let (fine, words) = output(&mut command, HANGS)?;
     if fine { Ok(words) } else { Err(words) }
 }
 
 fn launch(
     driver: Driver,
     folder: &Path,
-    flags: &[String],
+    (starter, flags): (Option<&Path>, &[String]),
     port: u16,
     admin_port: u16,
 ) -> Result<Process, String> {
@@ -238,10 +288,15 @@ fn launch(
     arguments.extend(["-D".into(), folder.display().to_string()]);
     arguments.extend(["--io-driver".into(), driver.to_string()]);
     arguments.extend(flags.iter().cloned());
-    let mut process = Process::start(&program()?, &arguments, &folder.join("log"))
+    let mut program = program()?;
+    if let Some(starter) = starter {
+        arguments.insert(0, program.display().to_string());
+        program = starter.to_owned();
+    }
+    let mut process = Process::start(&program, &arguments, &folder.join("log"))
         .map_err(|error| error.to_string())?;
-    process.wait_for_greeting(admin_port, START_AT_MOST)?;
-    process.wait_for_greeting(port, START_AT_MOST)?;
+    process.wait_for_greeting(admin_port, HANGS)?;
+    process.wait_for_greeting(port, HANGS)?;
     Ok(process)
 }
 
@@ -255,22 +310,27 @@ fn configuration(folder: &Path, port: u16, admin_port: u16, wish: &Wish) -> Stri
     } = wish;
     // Most tests are about what happens when a client has been silent for long enough.
     let mut variables = variables.clone();
-    for short in [
-        "handle_warnings_delay_ms",
-        "auto_increment_delay_multiplex_timeout_ms",
+    for (name, value) in [
+        ("handle_warnings_delay_ms", "5"),
+        ("auto_increment_delay_multiplex_timeout_ms", "5"),
+        ("monitor_enabled", "false"),
     ] {
-        if !variables.contains(short) {
-            variables.push_str(&format!("\n{short} = 5"));
+        if !variables.contains(name) {
+            variables.push_str(&format!("\n{name} = {value}"));
         }
     }
+    let scripts = env::var("MILLRACE_TEST_SCRIPT").map_or_else(
+        |_| String::new(),
+        |path| format!("mysql_scripts = (\n{{ script_name = \"test\", path = \"{path}\", on_error = \"error\" }}\n)\n"),
+    );
     format!(
         "datadir = \"{}\"\n\
          admin_variables =\n{{\n    admin_credentials = \"admin:admin\"\n    mysql_ifaces = \"127.0.0.1:{admin_port}\"\n}}\n\
          mysql_variables =\n{{\n    threads = 2\n    interfaces = \"127.0.0.1:{port};{}/client.sock\"\n    max_connections = 12000\n\
-         max_allowed_packet = 67108864\n    monitor_enabled = false\n{variables}\n}}\n\
+         max_allowed_packet = 67108864\n{variables}\n}}\n\
          mysql_servers = (\n{servers}\n)\n\
          mysql_users = (\n{users}\n)\n\
-         mysql_query_rules = (\n{rules}\n)\n",
+         mysql_query_rules = (\n{rules}\n)\n{scripts}",
         folder.display(),
         folder.display(),
     )
@@ -285,8 +345,11 @@ pub fn program() -> Result<PathBuf, String> {
                 return Ok(given.into());
             }
             let here = env::current_exe().map_err(|error| error.to_string())?;
-            // target/debug/deps/this-test → target/debug; a release test builds a release proxy.
-            let profile = here.ancestors().nth(2).ok_or("this test has no place")?;
+            // target/debug/deps/this-test, or target/debug/this-program → target/debug; a release
+            // test builds a release proxy.
+            let mut folders = here.ancestors().skip(1);
+            let profile = folders.find(|folder| !folder.ends_with("deps"));
+            let profile = profile.ok_or("this test has no place")?;
             let mut build = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
             build
                 .args(["build", "--quiet", "--package", "millrace"])
@@ -297,7 +360,7 @@ pub fn program() -> Result<PathBuf, String> {
             if profile.ends_with("release") {
                 build.arg("--release");
             }
-            match output(&mut build, Duration::from_secs(1800))? {
+            match building(|| output(&mut build, A_DAY))? {
                 (true, _) => Ok(profile.join("millrace")),
                 (false, words) => Err(format!("millrace does not build:\n{words}")),
             }

@@ -16,7 +16,9 @@ use wire::handshake::{AuthSwitch, First, Login};
 use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 
-/// What every raw client can do; a test adds to it.
+use crate::watch::{HANGS, moves};
+
+/// Capabilities that every raw client has; a test adds to them.
 pub const PLAIN: Caps = caps::LONG_PASSWORD
     | caps::LONG_FLAG
     | caps::PROTOCOL_41
@@ -48,7 +50,7 @@ impl Raw {
         Self::enter(port, caps, &[], collation)
     }
 
-    /// The same, with connection attributes.
+    /// Logs in as `app`, with connection attributes.
     pub fn log_in_saying(
         port: u16,
         caps: Caps,
@@ -74,10 +76,10 @@ impl Raw {
         };
         let stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
         stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
+            .set_read_timeout(Some(HANGS))
             .map_err(|error| error.to_string())?;
         stream
-            .set_write_timeout(Some(Duration::from_secs(60)))
+            .set_write_timeout(Some(HANGS))
             .map_err(|error| error.to_string())?;
         let mut raw = Self {
             stream,
@@ -226,6 +228,7 @@ impl Raw {
         self.stream
             .read_exact(&mut payload)
             .map_err(|error| error.to_string())?;
+        moves();
         Ok((seq, payload))
     }
 
@@ -323,8 +326,8 @@ fn named(all: &[(&str, &str)]) -> Attributes {
     attributes
 }
 
-/// What a busy machine makes of any client now and then, for each packet of each: see
-/// docs/testing.md.
+/// Returns the silence that a busy machine makes of any client now and then, for each packet of
+/// each: see docs/testing.md.
 pub fn silence() -> Option<Duration> {
     static SILENCE: LazyLock<Option<Duration>> = LazyLock::new(|| {
         Some(Duration::from_millis(

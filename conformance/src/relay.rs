@@ -2,12 +2,12 @@
 //! the harness's own.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is in it is said behind the server's next bytes, in one piece with them, and is the last of
+/// Words that are said behind the server's next bytes, in one piece with them, and are the last of
 /// that connection.
 pub type LastWords = Arc<Mutex<Option<Vec<u8>>>>;
 
@@ -16,7 +16,19 @@ pub fn start(to: u16) -> io::Result<u16> {
     start_with(to, &LastWords::default())
 }
 
-/// The same, for a server that says more than it was asked.
+/// Starts one at an address of its own; it serves until the process ends.
+pub fn start_at(at: SocketAddr, to: u16) -> io::Result<()> {
+    let listener = TcpListener::bind(at)?;
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || carry(client, to, &LastWords::default()));
+        }
+    });
+    Ok(())
+}
+
+/// Starts a relay in front of the port of a server that says more than it was asked, and gives the
+/// relay's own. The relay serves until the process ends.
 pub fn start_with(to: u16, words: &LastWords) -> io::Result<u16> {
     let words = words.clone();
     let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -12,8 +12,7 @@ use std::{env, fmt, io};
 
 use crate::cache;
 use crate::process::{Process, TempFolder, free_port, output};
-
-const START_AT_MOST: Duration = Duration::from_secs(90);
+use crate::watch::HANGS;
 
 /// Whose server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +59,38 @@ impl Vendor {
     }
 }
 
+/// With what a server is started.
+pub struct Start {
+    /// Whose.
+    pub vendor: Vendor,
+    /// Its programs.
+    pub programs: Programs,
+    /// A data folder that it gets a copy of.
+    pub data: PathBuf,
+    /// Its port; any that is free if there is none.
+    pub port: Option<u16>,
+    /// More options on its command line.
+    pub options: Vec<String>,
+}
+
+impl Start {
+    /// With the fixture loaded; the error says why there is no such server.
+    pub fn of(vendor: Vendor) -> Result<Self, String> {
+        let programs = vendor.programs()?;
+        let data = template(vendor, &programs)
+            .map_err(|error| format!("{vendor}: no template: {error}"))?;
+        Ok(Self {
+            vendor,
+            programs,
+            data,
+            port: None,
+            options: Vec::new(),
+        })
+    }
+}
+
 /// Where a vendor's programs are.
+#[derive(Clone)]
 pub struct Programs {
     /// The server.
     pub server: PathBuf,
@@ -95,27 +125,41 @@ impl Server {
         Self::start_with(vendor, &[])
     }
 
-    /// The same with more options on its command line.
+    /// Starts a server with the fixture loaded and more options on its command line; the error says
+    /// why there is none.
     pub fn start_with(vendor: Vendor, options: &[&str]) -> Result<Self, String> {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let programs = vendor.programs()?;
-        let template = template(vendor, &programs)
-            .map_err(|error| format!("{vendor}: no template: {error}"))?;
+        Self::start_as(&Start {
+            options,
+            ..Start::of(vendor)?
+        })
+    }
+
+    /// One with data of its own, or on a port of its own.
+    pub fn start_as(start: &Start) -> Result<Self, String> {
+        let Start {
+            vendor,
+            programs,
+            options,
+            ..
+        } = start;
         let folder = TempFolder::new(&vendor.to_string()).map_err(|error| error.to_string())?;
-        copy(&template, &folder.path().join("data"))
-            .map_err(|error| format!("{vendor}: {error}"))?;
+        let data = folder.path().join("data");
+        copy(&start.data, &data).map_err(|error| format!("{vendor}: {error}"))?;
+        // Each server has a number of its own there.
+        let _none_yet = fs::remove_file(data.join("auto.cnf"));
         let mut last = String::new();
         for _ in 0..3 {
             // Somebody may take the port between the look and the start.
-            match launch(vendor, &programs, folder.path(), &options) {
+            match launch(*vendor, programs, folder.path(), options, start.port) {
                 Ok((process, port)) => {
                     return Ok(Self {
-                        vendor,
+                        vendor: *vendor,
                         port,
                         process,
                         folder,
-                        programs,
-                        options,
+                        programs: programs.clone(),
+                        options: options.clone(),
                     });
                 }
                 Err(error) => last = error,
@@ -142,23 +186,69 @@ impl Server {
         self.process.signal(name);
         // It is stopped when the kernel says so, not when it was asked to.
         let state = || fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + HANGS;
         while name == "STOP" && !state().contains(") T ") && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
     }
 
+    /// Ends as a DBA ends it.
+    pub fn shut_down(&mut self) -> Result<(), String> {
+        self.root("SHUTDOWN")?;
+        let ended = self.process.wait(HANGS);
+        ended
+            .map(drop)
+            .ok_or_else(|| "it does not shut down".into())
+    }
+
     /// Starts it again on the port that it had.
     pub fn restart(&mut self) -> Result<(), String> {
+        self.restart_with(&[])
+    }
+
+    /// Runs it to its end with one more option, and gives what it says. It must not run now.
+    pub fn run_with(&self, option: &str) -> Result<String, String> {
+        let mut command = Command::new(&self.programs.server);
+        command.args(self.arguments(&[option.to_owned()]));
+        output(&mut command, HANGS).map(|(_, words)| words)
+    }
+
+    /// Starts it again on the port that it had, this time with more options.
+    pub fn restart_with(&mut self, more: &[String]) -> Result<(), String> {
         self.kill();
-        let arguments = arguments(self.vendor, self.folder.path(), self.port, &self.options);
+        let arguments = self.arguments(more);
         self.process = Process::start(
             &self.programs.server,
             &arguments,
             &self.folder.path().join("log"),
         )
         .map_err(|error| error.to_string())?;
-        self.process.wait_for_greeting(self.port, START_AT_MOST)
+        self.process.wait_for_greeting(self.port, HANGS)
+    }
+
+    fn arguments(&self, more: &[String]) -> Vec<String> {
+        let options = [&self.options[..], more].concat();
+        arguments(self.vendor, self.folder.path(), self.port, &options)
+    }
+
+    /// Starts without these options from the next time on.
+    pub fn without(&mut self, options: &[String]) {
+        self.options.retain(|option| !options.contains(option));
+    }
+
+    /// Its data, for a server that is started with a copy of it.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    /// The end of its log.
+    pub fn log(&self) -> String {
+        tail(&self.folder.path().join("log"))
     }
 
     /// Runs SQL as root over the server's own socket and gives what the vendor's client prints.
@@ -178,12 +268,14 @@ fn launch(
     programs: &Programs,
     folder: &Path,
     options: &[String],
+    port: Option<u16>,
 ) -> Result<(Process, u16), String> {
-    let port = free_port().map_err(|error| error.to_string())?;
+    let port = port.map_or_else(free_port, Ok);
+    let port = port.map_err(|error| error.to_string())?;
     let arguments = arguments(vendor, folder, port, options);
     let mut process = Process::start(&programs.server, &arguments, &folder.join("log"))
         .map_err(|error| error.to_string())?;
-    process.wait_for_greeting(port, START_AT_MOST)?;
+    process.wait_for_greeting(port, HANGS)?;
     Ok((process, port))
 }
 
@@ -205,9 +297,10 @@ fn arguments(vendor: Vendor, folder: &Path, port: u16, options: &[String]) -> Ve
     ] {
         all.push(format!("--{option}={}", data.join(file).display()));
     }
+    // SERVER_QUERY_WAS_SLOW in an answer tells how busy this machine is: no statement is slow.
     let common = "--bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin --max-connections=6000 --max-allowed-packet=64M \
                   --innodb-buffer-pool-size=64M --innodb-doublewrite=0 --innodb-flush-log-at-trx-commit=0 \
-                  --innodb-flush-method=nosync --character-set-server=utf8mb4 --local-infile=1";
+                  --innodb-flush-method=nosync --character-set-server=utf8mb4 --local-infile=1 --long-query-time=31536000";
     all.extend(common.split_whitespace().map(str::to_owned));
     let own = match vendor {
         Vendor::MariaDb => "--innodb-log-file-size=8M --innodb-fast-shutdown=2",
@@ -313,9 +406,9 @@ fn make_template(
     if current_user() == "root" {
         install.arg("--user=root");
     }
-    expect(output(&mut install, START_AT_MOST * 2))?;
+    expect(output(&mut install, HANGS))?;
     tls_files(&data)?;
-    let (mut process, _) = launch(vendor, programs, work, &[])?;
+    let (mut process, _) = launch(vendor, programs, work, &[], None)?;
     run_sql(&programs.client, &work.join("s"), fixture)?;
     if vendor == Vendor::MySql {
         run_sql(
@@ -325,7 +418,7 @@ fn make_template(
         )?;
     }
     run_sql(&programs.client, &work.join("s"), "SHUTDOWN")?;
-    match process.wait(START_AT_MOST) {
+    match process.wait(HANGS) {
         Some(_) => Ok(()),
         None => Err("it did not shut down".into()),
     }
@@ -345,7 +438,7 @@ fn tls_files(data: &Path) -> Result<(), String> {
         chmod 600 *-key.pem; rm -f ext *.csr"#;
     expect(output(
         Command::new("sh").args(["-c", script, "tls"]).arg(data),
-        START_AT_MOST,
+        HANGS,
     ))
 }
 
@@ -371,7 +464,7 @@ fn run_sql(client: &Path, socket: &Path, sql: &str) -> Result<String, String> {
         .arg("--default-character-set=utf8mb4")
         .arg("-e")
         .arg(format!("source {}", file.display()));
-    let (fine, words) = output(&mut command, START_AT_MOST)?;
+    let (fine, words) = output(&mut command, HANGS)?;
     let _ = fs::remove_file(&file);
     if fine { Ok(words) } else { Err(words) }
 }
@@ -383,7 +476,7 @@ fn expect(ran: Result<(bool, String), String>) -> Result<(), String> {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let status = Command::new("cp")
         .args(["-a", "--reflink=auto", "--sparse=always"])
         .arg(from)

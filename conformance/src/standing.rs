@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::watch::moves;
 
 /// The line behind an answer.
 const END: &str = "## end";
@@ -14,7 +16,7 @@ const END: &str = "## end";
 pub struct Standing {
     child: Child,
     orders: ChildStdin,
-    /// What it says, and what it complains of, by lines with their ends.
+    /// Lines that the programme says, and those of its complaints, with their ends.
     said: [Receiver<String>; 2],
 }
 
@@ -43,19 +45,18 @@ impl Standing {
     /// Gives an order, and the answer: first what it said, then its complaints.
     ///
     /// # Errors
-    /// It ended, or took longer than `at_most`; with all that it said.
-    pub fn ask(&mut self, order: &str, at_most: Duration) -> Result<String, String> {
+    /// A programme that ended, or was silent for longer than `silence`; with all that it said.
+    pub fn ask(&mut self, order: &str, silence: Duration) -> Result<String, String> {
         // An order that cannot be given is noticed by the end of what it says.
         let _gone = self
             .orders
             .write_all(format!("{order}\n").as_bytes())
             .and_then(|()| self.orders.flush());
-        let until = Instant::now() + at_most;
         let mut words = String::new();
-        let outcomes = [0, 1].map(|which| gather(&self.said[which], until, &mut words));
+        let outcomes = [0, 1].map(|which| gather(&self.said[which], silence, &mut words));
         if outcomes.contains(&Err(RecvTimeoutError::Timeout)) {
             return Err(format!(
-                "{words}\n(killed: it took longer than {at_most:?})\n"
+                "{words}\n(killed: it said nothing for {silence:?})\n"
             ));
         }
         match outcomes {
@@ -92,11 +93,12 @@ fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
 
 fn gather(
     said: &Receiver<String>,
-    until: Instant,
+    silence: Duration,
     words: &mut String,
 ) -> Result<(), RecvTimeoutError> {
     loop {
-        let line = said.recv_timeout(until.saturating_duration_since(Instant::now()))?;
+        let line = said.recv_timeout(silence)?;
+        moves();
         if line.trim_end() == END {
             return Ok(());
         }
@@ -108,7 +110,7 @@ fn gather(
 mod tests {
     use super::*;
 
-    const AT_MOST: Duration = Duration::from_secs(60);
+    const AT_MOST: Duration = crate::watch::HANGS;
 
     fn shell(script: &str) -> Standing {
         let mut command = Command::new("sh");

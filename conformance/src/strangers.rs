@@ -13,13 +13,15 @@ use std::time::Duration;
 use crate::by_hand::Raw;
 use crate::clients::Login;
 use crate::relay;
+use crate::watch::HANGS;
 
 /// The flags of a client that its connections to servers have, too.
 const FOLLOWED: u32 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 17 | 1 << 18 | 1 << 22;
 /// Of each kind: one for each of two cores.
 const EACH: usize = 2;
 
-/// What they say, over and over. The table is theirs; whoever starts them has made it.
+/// Statements that strangers say, over and over. The table is theirs; whoever starts them has made
+/// it.
 const SAID: &[&str] = &[
     "SET NAMES latin1 COLLATE latin1_german1_ci",
     "SELECT 'no' + 1, @a, @b",
@@ -52,7 +54,7 @@ const SAID: &[&str] = &[
     "USE conf",
 ];
 
-/// What they need on the server.
+/// Table that strangers need on the server.
 pub const FIXTURE: &str = "CREATE TABLE IF NOT EXISTS conf2.strangers (id INT AUTO_INCREMENT PRIMARY KEY, words VARCHAR(20)) ENGINE=InnoDB";
 
 /// The relay, and who is there.
@@ -150,7 +152,7 @@ impl Here {
             drop(began);
             // Those who cannot come say nothing, and are missed in the end.
             for _ in 0..EACH {
-                let _nobody = begins.recv_timeout(Duration::from_secs(10));
+                let _nobody = begins.recv_timeout(HANGS);
             }
             each
         });

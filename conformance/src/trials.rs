@@ -6,21 +6,61 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::proxy::{DRIVERS, Driver};
 use crate::servers::Vendor;
-use crate::watch::watched;
+use crate::watch::{HANGS, watched};
 
 /// A test: its servers and proxies are its own.
 pub type Test = fn(Driver) -> Result<(), String>;
 
-/// Runs each test on both drivers, and ends the process.
+/// Runs each test on one driver, the next test on the next one: what is tried is above the drivers,
+/// which only move bytes. Ends the process.
 pub fn run(tests: &[(&'static str, Test)]) -> ! {
+    if everything() {
+        run_on(DRIVERS, tests)
+    }
+    run_each(None, tests.iter().zip(DRIVERS.chunks(1).cycle()))
+}
+
+/// Runs each test on both drivers, and ends the process: what is tried is how bytes, deadlines or
+/// messages between cores arrive.
+pub fn run_on_both(tests: &[(&'static str, Test)]) -> ! {
+    run_on(DRIVERS, tests)
+}
+
+/// Runs each test on the driver that is the default: what is tried is the work of threads that are no
+/// cores. Ends the process.
+pub fn run_once(tests: &[(&'static str, Test)]) -> ! {
+    run_on(&[Driver::Uring], tests)
+}
+
+/// As [`run_once`]; all count as ignored where something is missing.
+pub fn run_once_unless(missing: Option<&str>, tests: &[(&'static str, Test)]) -> ! {
+    run_each(missing, tests.iter().map(|test| (test, &DRIVERS[..1])))
+}
+
+/// Runs each test on these drivers, and ends the process.
+pub fn run_on(drivers: &'static [Driver], tests: &[(&'static str, Test)]) -> ! {
+    run_each(None, tests.iter().map(|test| (test, drivers)))
+}
+
+/// Whether tests run that only prove again what others prove: `make test EVERYTHING=1`.
+#[must_use]
+pub fn everything() -> bool {
+    std::env::var_os("MILLRACE_TEST_EVERYTHING").is_some()
+}
+
+fn run_each<'a>(
+    missing: Option<&str>,
+    tests: impl Iterator<Item = (&'a (&'static str, Test), &'static [Driver])>,
+) -> ! {
     let arguments = Arguments::from_args();
-    let missing = Vendor::MariaDb.programs().err();
+    let missing = missing.map(str::to_owned);
+    let missing = missing.or_else(|| Vendor::MariaDb.programs().err());
     if let Some(why) = &missing {
         eprintln!("SKIPPED: every test of this programme: {why}");
     }
-    let trials = tests.iter().flat_map(|&(name, test)| {
+    let trials = tests.flat_map(|(&(name, test), drivers)| {
         let ignored = missing.is_some();
-        DRIVERS.iter().map(move |&driver| {
+        drivers.iter().map(move |&driver| {
             let name = format!("{driver}::{name}");
             let runs = name.clone();
             Trial::test(name, move || {
@@ -37,7 +77,7 @@ pub fn expect(fine: bool, words: impl FnOnce() -> String) -> Result<(), String> 
     if fine { Ok(()) } else { Err(words()) }
 }
 
-/// Asks until this is the answer; gives up after half a minute.
+/// Asks until this is the answer; gives up when it never will be ([`HANGS`]).
 ///
 /// # Errors
 /// The last answer, or that of an attempt that failed.
@@ -45,7 +85,7 @@ pub fn soon(
     wanted: &str,
     mut attempt: impl FnMut() -> Result<String, String>,
 ) -> Result<(), String> {
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + HANGS;
     loop {
         let said = attempt()?;
         if said == wanted {
@@ -58,13 +98,13 @@ pub fn soon(
     }
 }
 
-/// Asks until the last line of the answer is this one; gives up after a while.
+/// Asks until the last line of the answer is this one; gives up when it never will be ([`HANGS`]).
 pub fn until(wanted: &str, ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
     let begun = Instant::now();
     loop {
         let said = ask()?;
         let last = said.lines().last().unwrap_or_default();
-        if last == wanted || begun.elapsed() > Duration::from_secs(20) {
+        if last == wanted || begun.elapsed() > HANGS {
             return same(last, wanted);
         }
         std::thread::sleep(Duration::from_millis(20));

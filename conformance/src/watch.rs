@@ -1,20 +1,35 @@
 //! A test that does not end is named, with what it waits for: one that hangs would otherwise hold
-//! the whole run until somebody kills it, and its programme's output with it.
+//! the whole run until somebody kills it, and its programme's output with it. A test that is slow
+//! is waited for.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-/// What a test may take, in minutes, unless `MILLRACE_TEST_MINUTES` says another number. The
-/// slowest takes two.
+/// Time after which a single step hangs: an answer, a start, a state that comes by itself. Steps
+/// take a second where nothing else runs. The limit is for what never ends, however slow a machine.
+pub const HANGS: Duration = Duration::from_secs(300);
+
+/// Limit of what may take any time: a build.
+pub const A_DAY: Duration = Duration::from_secs(86_400);
+
+/// Minutes after which a programme hangs in which nothing moves ([`moves`]), unless
+/// `MILLRACE_TEST_MINUTES` says another number.
 const MINUTES: u64 = 15;
 
 static RUNNING: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
 
-/// Runs the test. The programme ends with 101 if it takes longer than [`MINUTES`], except where
-/// somebody wants tests to go on for as long as they please (`MILLRACE_SOAK_MINUTES`,
+/// How often a test has begun, had an answer, or ended.
+static MOVES: AtomicU64 = AtomicU64::new(0);
+
+/// Number of builds that run.
+static BUILDS: AtomicU64 = AtomicU64::new(0);
+
+/// Runs the test. The programme ends with 101 if nothing moves for [`MINUTES`], except
+/// where somebody wants tests to go on for as long as they please (`MILLRACE_SOAK_MINUTES`,
 /// `MILLRACE_STRESS`).
 pub fn watched<R>(name: &str, test: impl FnOnce() -> R) -> R {
     static ONCE: Once = Once::new();
@@ -30,16 +45,32 @@ pub fn watched<R>(name: &str, test: impl FnOnce() -> R) -> R {
             if let Ok(mut running) = RUNNING.lock() {
                 running.retain(|(name, _)| name != self.0);
             }
+            moves();
         }
     }
     if let Ok(mut running) = RUNNING.lock() {
         running.push((name.to_owned(), Instant::now()));
     }
+    moves();
     let _running = Running(name);
     test()
 }
 
-fn limit() -> Option<Duration> {
+/// Says that something moves: a test has an answer, however long it was on its way.
+pub fn moves() {
+    MOVES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs a build, which may take any time: nothing hangs meanwhile.
+pub fn building<R>(build: impl FnOnce() -> R) -> R {
+    BUILDS.fetch_add(1, Ordering::Relaxed);
+    let built = build();
+    BUILDS.fetch_sub(1, Ordering::Relaxed);
+    built
+}
+
+/// Seconds without a move after which a programme hangs.
+fn limit() -> Option<u64> {
     if env::var_os("MILLRACE_SOAK_MINUTES").is_some() || env::var_os("MILLRACE_STRESS").is_some() {
         return None;
     }
@@ -47,22 +78,28 @@ fn limit() -> Option<Duration> {
         .ok()
         .and_then(|minutes| minutes.parse().ok())
         .unwrap_or(MINUTES);
-    Some(Duration::from_secs(60 * minutes))
+    Some(60 * minutes)
 }
 
-fn watch(limit: Duration) {
+fn watch(limit: u64) {
+    let (mut before, mut still) = (0, 0);
     loop {
+        // Seconds are counted here, not by a clock: where this thread is kept waiting, so are the
+        // tests.
         thread::sleep(Duration::from_secs(1));
-        let late = |running: &Vec<(String, Instant)>| {
-            running
-                .iter()
-                .find(|(_, begun)| begun.elapsed() > limit)
-                .map(|(name, _)| name.clone())
-        };
-        let late = RUNNING.lock().ok().and_then(|running| late(&running));
-        if let Some(name) = late {
+        let now = MOVES.load(Ordering::Relaxed);
+        let moved = now != before || BUILDS.load(Ordering::Relaxed) > 0;
+        (before, still) = (now, if moved { 0 } else { still + 1 });
+        if still < limit {
+            continue;
+        }
+        let eldest = RUNNING.lock().ok().and_then(|running| {
+            let (name, begun) = running.first()?;
+            Some((name.clone(), begun.elapsed()))
+        });
+        if let Some((name, since)) = eldest {
             println!(
-                "test {name} ... FAILED: it did not end within {limit:?}\n{}",
+                "test {name} ... FAILED: it has run for {since:?}, and nothing has moved for {limit} s\n{}",
                 circumstances()
             );
             println!("test result: FAILED. 0 passed; 1 failed; 0 ignored");
@@ -71,7 +108,7 @@ fn watch(limit: Duration) {
     }
 }
 
-/// What this process and its children wait for in the kernel, and the ends of their logs.
+/// Tells what this process and its children wait for in the kernel, and the ends of their logs.
 fn circumstances() -> String {
     let mut words = String::new();
     let me = process::id();

@@ -874,7 +874,7 @@ fn prepared_statements_are_split(driver: Driver) -> Outcome {
     split_prepared(&two(driver)?)
 }
 
-/// What MySQL says differently from MariaDB, and prepared statements.
+/// Splits statements that MySQL says differently from MariaDB, and prepared ones.
 fn mysql_is_split(driver: Driver) -> Outcome {
     if let Err(why) = Vendor::MySql.programs() {
         eprintln!("SKIPPED: the split in front of MySQL: {why}");
@@ -1095,7 +1095,8 @@ fn a_template_rewrites_what_has_its_structure(driver: Driver) -> Outcome {
     )
 }
 
-/// What a template means, and what a client says, depends on the session's mode and character set.
+/// Meanings of a template, and of what a client says, depend on the session's mode and character
+/// set.
 fn a_template_keeps_to_what_its_session_means(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     server.root("CREATE TABLE conf.meant (id INT PRIMARY KEY, a VARCHAR(20) CHARACTER SET utf8mb4, x VARCHAR(20)); INSERT INTO conf.meant VALUES (1, '', 'copied')")?;

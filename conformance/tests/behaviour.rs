@@ -81,8 +81,8 @@ impl Stand {
             .map(drop)
     }
 
-    /// What one session is told, in a word for each: the number of a server, a value, or an error
-    /// in full.
+    /// Returns what one session is told, in a word for each: the number of a server, a value, or an
+    /// error in full.
     fn told(&self, script: &[Does]) -> Result<String, String> {
         let mut client = Raw::log_in(self.proxy.port).map_err(|error| error.to_string())?;
         let mut prepares = raw::Raw::log_in(self.proxy.port, 0)?;

@@ -14,7 +14,7 @@ use conformance::trials::{self, expect, same, soon};
 type Outcome = Result<(), String>;
 
 fn main() {
-    trials::run(&[
+    trials::run_once(&[
         (
             "fifty_thousand_fast_routes_of_one_are_routed_by_on_all",
             fast_routes,
@@ -82,8 +82,8 @@ fn together(driver: Driver, server: &Server, count: usize) -> Result<Vec<Proxy>,
     Ok(proxies)
 }
 
-/// What the admin port says, also that it cannot say it now: the cores are told of something that
-/// has just been taken over.
+/// Returns what the admin port says, also that it cannot say it now: the cores are told of
+/// something that has just been taken over.
 fn ask(proxy: &Proxy, sql: &str) -> Result<String, String> {
     proxy.admin(sql).or_else(|error| {
         if error.contains("try again") {
@@ -112,7 +112,7 @@ fn checksums(proxy: &Proxy) -> Result<String, String> {
     proxy.admin("SELECT name, checksum FROM runtime_checksums_values ORDER BY name")
 }
 
-/// What `runtime_checksums_values` has of a module.
+/// Returns what `runtime_checksums_values` has of a module.
 fn of(proxy: &Proxy, column: &str, module: &str) -> Result<String, String> {
     proxy
         .admin(&format!(
@@ -331,6 +331,13 @@ fn in_turn(driver: Driver) -> Outcome {
              LOAD MYSQL FIREWALL TO RUNTIME",
             "SELECT username FROM runtime_mysql_firewall_whitelist_users",
             "shared",
+        ),
+        (
+            three,
+            "HSCALE SETUP_TABLE('users', 'nickname', 'users_default', 1, 'PREFIX(3)'); \
+             HSCALE ADD_PARTITION('users', 'nick1', 'mar', 1)",
+            "SELECT function, partition_value FROM runtime_mysql_shard_tables JOIN runtime_mysql_shard_partitions USING (table_name)",
+            "PREFIX(3)\tmar",
         ),
         (
             three,

@@ -83,7 +83,7 @@ fn narrow(driver: Driver, server: &Server) -> Result<Proxy, String> {
     Proxy::start(driver, &wish)
 }
 
-/// The same steps of the same clients, there and here.
+/// Compares the same steps of the same clients, directly and through the proxy.
 fn compared(direct: u16, through: u16, script: impl Fn(u16) -> Result<String, String>) -> Outcome {
     let (direct, seen) = (script(direct)?, script(through)?);
     difference(&direct, &seen).map_or(Ok(()), |words| {
@@ -93,8 +93,8 @@ fn compared(direct: u16, through: u16, script: impl Fn(u16) -> Result<String, St
 
 const READ: &str = "SELECT id, ? FROM conf.numbers WHERE id < 3 ORDER BY id";
 
-/// What a session is answered, also where the proxy has to ask something of the connection by
-/// itself.
+/// Returns what a session is answered, also where the proxy has to ask something of the connection
+/// by itself.
 fn asked(client: &mut Raw, n: u32) -> Result<String, String> {
     let mut seen = client.query(&format!("SELECT {n} AS n, @@resultset_metadata AS m"))?;
     seen += &client.execute(0, 0, b"\0\x01\x03\0\x05\0\0\0")?;
@@ -243,8 +243,8 @@ fn of_both_vendors(driver: Driver) -> Result<Option<(Server, Server, Proxy)>, St
     Ok(Some((mysql, mariadb, proxy)))
 }
 
-/// What an executable comment hides from one server, another has: values would be read from the
-/// wrong bytes.
+/// Parameters that an executable comment hides from one server, another has: values would be read
+/// from the wrong bytes.
 fn other_parameters(driver: Driver) -> Outcome {
     const SEVEN: &[u8] = b"\0\x01\x03\0\x07\0\0\0";
     let Some((_mysql, _mariadb, proxy)) = of_both_vendors(driver)? else {

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::thread;
 
-use conformance::beside::{beside, held, vendors};
+use conformance::beside::{beside, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
@@ -174,7 +174,7 @@ fn routed(driver: Driver) -> Outcome {
             "0",
         )?;
         // The error's connection is kept for a moment, and then what it says.
-        trials::soon("", || held(&two.proxy, &client))?;
+        trials::soon("", || settled(&two.proxy, &mut client))?;
         // The rules of the moment count, and what they are asked with is the text.
         let digests = two.proxy.admin("SELECT REPLACE(digest_text, '+', ''), hostgroup FROM stats_mysql_query_digest WHERE digest_text LIKE '%port%?' ORDER BY hostgroup")?;
         expect(
@@ -233,7 +233,7 @@ fn immediate(driver: Driver) -> Outcome {
             ("COMMIT", ""),
         ],
     )?;
-    same(&held(&two.proxy, &client)?, "")?;
+    same(&settled(&two.proxy, &mut client)?, "")?;
     two.proxy.admin(
         "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, replace_pattern, destination_hostgroup, apply)
          VALUES (0, 1, 'here', '@@port, ''it''''s''', 1, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
@@ -256,9 +256,9 @@ fn unread(driver: Driver) -> Outcome {
         let mut a = log_in(&proxy)?;
         let mut b = beside(&proxy, &a)?;
         all(&mut a, &[("INSERT INTO conf.parents VALUES ()", "")])?;
-        trials::soon("", || held(&proxy, &a))?;
+        trials::soon("", || settled(&proxy, &mut a))?;
         all(&mut b, &[("INSERT INTO conf.parents VALUES (), ()", "")])?;
-        trials::soon("", || held(&proxy, &b))?;
+        trials::soon("", || settled(&proxy, &mut b))?;
         // Not ASCII: what it means is the server's to say.
         let question = "SET @q = 'SELECT LAST_INSERT_ID(), LENGTH(''\u{e9}'')'";
         all(&mut a, &[(question, ""), ("PREPARE s FROM @q", "")])?;
@@ -358,7 +358,7 @@ fn pinned(driver: Driver) -> Outcome {
                 ("PREPARE s FROM 'SELECT FOUND_ROWS()'", ""),
             ],
         )?;
-        let holds = held(&proxy, &client)?;
+        let holds = settled(&proxy, &mut client)?;
         expect(holds.contains("SqlPrepare"), || holds)?;
         all(
             &mut client,
@@ -383,7 +383,7 @@ fn pinned(driver: Driver) -> Outcome {
                 ("CREATE PROCEDURE conf.runs() EXECUTE s", ""),
             ],
         )?;
-        same(&held(&proxy, &other)?, "")?;
+        same(&settled(&proxy, &mut other)?, "")?;
         all(
             &mut other,
             &[
@@ -397,7 +397,7 @@ fn pinned(driver: Driver) -> Outcome {
                 ("EXECUTE t", "8"),
             ],
         )?;
-        let holds = held(&proxy, &other)?;
+        let holds = settled(&proxy, &mut other)?;
         expect(holds.contains("SqlPrepare"), || holds)?;
     }
     Ok(())
@@ -442,14 +442,14 @@ fn prepares_only(driver: Driver) -> Outcome {
                 ("PREPARE s FROM 'DROP TABLE conf.of_one'", ""),
             ],
         )?;
-        same(&held(&proxy, &client)?, "TemporaryTable")?;
+        same(&settled(&proxy, &mut client)?, "TemporaryTable")?;
         let id = prepare(&mut client, "DROP TABLE conf.of_one")?;
-        same(&held(&proxy, &client)?, "TemporaryTable")?;
+        same(&settled(&proxy, &mut client)?, "TemporaryTable")?;
         client
             .command(&of(0x17, id))
             .map_err(|error| error.to_string())?;
         let _ok = client.packet().map_err(|error| error.to_string())?;
-        same(&held(&proxy, &client)?, "")?;
+        same(&settled(&proxy, &mut client)?, "")?;
         // A statement that cannot be prepared any more leaves the schema as it is.
         all(
             &mut client,
@@ -625,7 +625,7 @@ fn calls_by_name(driver: Driver) -> Outcome {
                 ("PREPARE s FROM 'SELECT @@port'", ""),
             ],
         )?;
-        trials::soon("", || held(&two.proxy, &client))?;
+        trials::soon("", || settled(&two.proxy, &mut client))?;
         all(
             &mut client,
             &[
@@ -636,7 +636,7 @@ fn calls_by_name(driver: Driver) -> Outcome {
                 ("SELECT @@port FOR UPDATE", &writer),
             ],
         )?;
-        let holds = held(&two.proxy, &client)?;
+        let holds = settled(&two.proxy, &mut client)?;
         expect(
             holds.contains("Procedure") && holds.contains("SqlPrepare"),
             || holds,
@@ -761,7 +761,7 @@ fn of(command: u8, id: u32) -> Vec<u8> {
     [&[command][..], &id.to_le_bytes(), more].concat()
 }
 
-/// What one client after another does who is careless with statements.
+/// Does what one client after another does who is careless with statements.
 fn careless(port: u16, number: usize, times: usize) -> Outcome {
     let words = |error: std::io::Error| error.to_string();
     let log_in = || Raw::log_in(port).map_err(words);

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use conformance::by_hand::{self, Raw};
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, program};
 use conformance::servers::Vendor;
 use conformance::trials::{self, expect, same, soon};
+use conformance::watch::HANGS;
 use serde_json::Value;
 
 type Outcome = Result<(), String>;
@@ -83,12 +83,9 @@ fn files(proxy: &Proxy) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// What `millrace events` shows of some files.
+/// Returns what `millrace events` shows of some files.
 fn shown(files: &[PathBuf]) -> Result<Vec<Value>, String> {
-    let (fine, words) = output(
-        Command::new(program()?).arg("events").args(files),
-        Duration::from_secs(60),
-    )?;
+    let (fine, words) = output(Command::new(program()?).arg("events").args(files), HANGS)?;
     expect(fine, || format!("{files:?}: {words}"))?;
     words
         .lines()
@@ -444,11 +441,9 @@ fn no_file(driver: Driver) -> Outcome {
         || format!("{flushed:?}"),
     )?;
     same(&counted(&proxy, "dropped")?.to_string(), "10")?;
-    let told = proxy
-        .log()
-        .matches("the events log: mysql-eventslog_filename = 'logs/ev'")
-        .count();
-    expect(told == 1, || proxy.log())?;
+    let words = "the events log: mysql-eventslog_filename = 'logs/ev'";
+    expect(proxy.says(words), || proxy.log())?;
+    expect(proxy.log().matches(words).count() == 1, || proxy.log())?;
 
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
     proxy.admin("PROXYSQL FLUSH LOGS")?;
@@ -461,9 +456,7 @@ fn no_file(driver: Driver) -> Outcome {
         "\"SELECT 'again'\"",
     )?;
     expect(
-        proxy
-            .log()
-            .contains("the events log is written again; 10 statements are not in it"),
+        proxy.says("the events log is written again; 10 statements are not in it"),
         || proxy.log(),
     )
 }
@@ -477,7 +470,7 @@ fn what_waits_is_written(driver: Driver) -> Outcome {
             asked(client, &format!("SELECT {n}"))?;
         }
     }
-    expect(proxy.terminate(Duration::from_secs(20)), || proxy.log())?;
+    expect(proxy.terminate(HANGS), || proxy.log())?;
     let events = shown(&files(&proxy)?)?;
     expect(events.len() == 100, || format!("{} of 100", events.len()))
 }

@@ -174,7 +174,7 @@ fn mirrored(driver: Driver) -> Outcome {
     trials::until("prepared 2", || server.root(&told))
 }
 
-/// What a connection has said of itself, in order.
+/// Query for what a connection has said of itself, in order.
 const SAID: &str = "SELECT CONCAT(attr_name, '=', IFNULL(attr_value, 'NULL')) FROM performance_schema.session_connect_attrs \
                     WHERE processlist_id = CONNECTION_ID() ORDER BY ordinal_position";
 

@@ -560,8 +560,8 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what would
-/// be refused, PROTECTING.
+/// Does what a DBA does from the first day to the last: OFF, DETECTING, learning, a look at what
+/// would be refused, PROTECTING.
 fn a_firewall_is_learned_explained_and_protects(driver: Driver) -> Outcome {
     learned(one(driver)?)
 }
@@ -592,9 +592,7 @@ fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
     )?;
     same(&told, "app\t127.0.0.1\tconf\t0\tdetected\t2")?;
     expect(
-        proxy
-            .log()
-            .contains("Firewall detected unknown query with digest 0x"),
+        proxy.says("Firewall detected unknown query with digest 0x"),
         || proxy.log(),
     )?;
     proxy.admin("LEARN MYSQL FIREWALL FROM DETECTED; LOAD MYSQL FIREWALL TO RUNTIME")?;
@@ -667,12 +665,9 @@ fn learned((_server, proxy): (Server, Proxy)) -> Outcome {
     )?;
     let blocked = "SELECT SUM(count_star) FROM stats_mysql_firewall WHERE action = 'blocked' AND digest_text LIKE 'DELETE%'";
     same(&proxy.admin(blocked)?, "2")?;
-    expect(
-        proxy
-            .log()
-            .contains("Firewall blocked query with digest 0x"),
-        || proxy.log(),
-    )?;
+    expect(proxy.says("Firewall blocked query with digest 0x"), || {
+        proxy.log()
+    })?;
     expect(!proxy.log().contains("numbers"), || proxy.log())?;
     proxy.admin(
         "SET mysql-firewall_whitelist_errormsg = 'Ask the DBA'; LOAD MYSQL VARIABLES TO RUNTIME",
@@ -910,9 +905,7 @@ fn injected((_server, proxy): (Server, Proxy)) -> Outcome {
         "injection\t1&1o1\t2",
     )?;
     expect(
-        proxy.log().contains(
-            "SQLinjection detected with fingerprint of '1&1o1' from client app@127.0.0.1",
-        ),
+        proxy.says("SQLinjection detected with fingerprint of '1&1o1' from client app@127.0.0.1"),
         || proxy.log(),
     )?;
     proxy.admin("INSERT INTO mysql_firewall_whitelist_sqli_fingerprints VALUES (1, '1&1o1'); LOAD MYSQL FIREWALL TO RUNTIME")?;
@@ -987,7 +980,8 @@ fn a_saved_firewall_comes_back(driver: Driver) -> Outcome {
     same(&run(&proxy, "SELECT 1 FROM dual")?, "1")
 }
 
-/// What is prepared in SQL on a connection that is kept, by words outside that a rule allows.
+/// Texts that are prepared in SQL on a connection that is kept, by words outside that a rule
+/// allows.
 fn texts_inside(driver: Driver) -> Outcome {
     for vendor in [Vendor::MariaDb, Vendor::MySql]
         .into_iter()

@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use conformance::clients::{self, Client};
 use conformance::process::output;
@@ -12,6 +11,7 @@ use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use conformance::watch::HANGS;
 use conformance::{by_hand, cache};
 use wire::caps;
 
@@ -112,7 +112,7 @@ const WAYS: [Way; 7] = [
     ),
 ];
 
-/// What that client prints, or its error.
+/// Returns what the client of this way prints, or its error.
 fn by(way: Way, port: u16, user: &str, password: &str, sql: &str) -> Result<String, String> {
     let (vendor, options) = way;
     if vendor == Vendor::MariaDb {
@@ -139,7 +139,7 @@ fn by(way: Way, port: u16, user: &str, password: &str, sql: &str) -> Result<Stri
         format!("--password={password}"),
     ]);
     command.args(options).arg("-e").arg(sql);
-    let (fine, words) = output(&mut command, Duration::from_secs(60))?;
+    let (fine, words) = output(&mut command, HANGS)?;
     if fine { Ok(words) } else { Err(words) }
 }
 
@@ -288,9 +288,7 @@ fn the_password_that_a_server_knows(driver: Driver) -> Outcome {
         let status = proxy.admin("SELECT DISTINCT status FROM stats_mysql_connection_pool")?;
         same(&status, "ONLINE")?;
         expect(
-            proxy
-                .log()
-                .contains("does not let user 'turn' in: error 1045"),
+            proxy.says("does not let user 'turn' in: error 1045"),
             || proxy.log(),
         )?;
     }
@@ -338,7 +336,7 @@ fn certificates(driver: Driver) -> Outcome {
     let folder = proxy.data().display().to_string();
     output(
         Command::new("sh").args(["-c", CERTIFICATES, "certificates", &folder]),
-        Duration::from_secs(60),
+        HANGS,
     )?;
     proxy.admin("PROXYSQL RELOAD TLS")?;
     let come = |name: Option<&str>, password: &str| {
@@ -377,9 +375,7 @@ fn certificates(driver: Driver) -> Outcome {
         )?;
     }
     expect(
-        proxy
-            .log()
-            .contains("user 'turn' was refused for its certificate"),
+        proxy.says("user 'turn' was refused for its certificate"),
         || proxy.log(),
     )?;
     // Nobody becomes that user without its certificate.
@@ -452,14 +448,14 @@ fn vouched_for(driver: Driver) -> Outcome {
             .arg(file("middle-key.pem"))
             .arg("-out")
             .arg(file("middle-cert.pem")),
-        Duration::from_secs(60),
+        HANGS,
     )?;
     let come = |password: &str, files: &[String]| {
         let mut node = Command::new("node");
         node.current_dir(clients::node()?)
             .args(["-e", KNOWS_NO_AUTHORITY, &proxy.port.to_string(), password])
             .args(files);
-        output(&mut node, Duration::from_secs(60)).map(|(_, said)| said)
+        output(&mut node, HANGS).map(|(_, said)| said)
     };
     let middle = [file("middle-key.pem"), file("middle-cert.pem")];
     for password in ["'old'", "mysql_native_password('old')"] {
@@ -703,9 +699,7 @@ fn brute_force(driver: Driver) -> Outcome {
     )?;
     same(&away, "1")?;
     expect(
-        proxy
-            .log()
-            .contains("clients of 127.0.0.1 are turned away from now on: 3 failed logins"),
+        proxy.says("clients of 127.0.0.1 are turned away from now on: 3 failed logins"),
         || proxy.log(),
     )
 }
@@ -794,14 +788,12 @@ fn untrusted_header(driver: Driver) -> Outcome {
         )?;
     }
     expect(
-        proxy
-            .log()
-            .contains("a client of 127.0.0.1 was turned away: a PROXY header from an address"),
+        proxy.says("a client of 127.0.0.1 was turned away: a PROXY header from an address"),
         || proxy.log(),
     )
 }
 
-/// What a client of these flags sees, directly or through the proxy.
+/// Returns what a client of these flags sees, directly or through the proxy.
 fn flags_seen(port: u16, flags: u64) -> Result<Vec<String>, String> {
     let mut raw = Raw::log_in(port, flags)?;
     let mut seen = Vec::new();

@@ -1,7 +1,7 @@
 //! What one session has left on a connection is not what the next one finds there.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
@@ -280,7 +280,7 @@ fn limited(driver: Driver) -> Outcome {
             "INSERT INTO conf.counted (words) VALUES ('limited')",
         )?;
         asked(&mut second, "SELECT 1")?;
-        same(&held(proxy, &first)?, "")?;
+        same(&settled(proxy, &mut first)?, "")?;
         asked(&mut first, "SET sql_select_limit = DEFAULT")?;
         is(
             &mut first,
@@ -323,7 +323,7 @@ fn traces(driver: Driver) -> Outcome {
         // Others than those who trace keep no connection.
         let mut third = log_in(proxy)?;
         asked(&mut third, "SET optimizer_trace='enabled=off'")?;
-        same(held(proxy, &third)?.as_str(), "")
+        same(settled(proxy, &mut third)?.as_str(), "")
     })
 }
 
@@ -401,7 +401,7 @@ fn clocks(driver: Driver) -> Outcome {
         // One that stands still does so wherever the session goes.
         let mut second = log_in(proxy)?;
         asked(&mut second, "SET timestamp = 1000000000")?;
-        same(held(proxy, &second)?.as_str(), "")?;
+        same(settled(proxy, &mut second)?.as_str(), "")?;
         is(&mut second, "SELECT UNIX_TIMESTAMP()", &["1000000000"])
     })
 }
@@ -417,7 +417,7 @@ fn numbers(driver: Driver) -> Outcome {
         };
         let mut first = log_in(proxy)?;
         asked(&mut first, number)?;
-        same(held(proxy, &first)?.as_str(), "UnknownState")?;
+        same(settled(proxy, &mut first)?.as_str(), "UnknownState")?;
         let mut second = beside(proxy, &first)?;
         is(
             &mut second,
@@ -659,7 +659,7 @@ fn wide(driver: Driver) -> Outcome {
             let mut second = beside(proxy, &first)?;
             asked(&mut first, &format!("SET character_set_results = {charset}"))?;
             asked(&mut first, "INSERT INTO conf.fired VALUES (1)")?;
-            same(held(proxy, &first)?.as_str(), "Untold")?;
+            same(settled(proxy, &mut first)?.as_str(), "Untold")?;
             asked(&mut first, "SET character_set_results = utf8mb4")?;
             is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
             drop(first);
@@ -689,7 +689,7 @@ fn behind_an_error(driver: Driver) -> Outcome {
             let failed = asked(&mut first, "INSERT INTO conf.once VALUES (1)");
             expect(failed.is_err(), || "it was to fail".to_owned())?;
             asked(&mut first, reads)?;
-            let kept = held(proxy, &first)?;
+            let kept = settled(proxy, &mut first)?;
             expect(vendor == Vendor::MariaDb || kept.contains("Untold"), || {
                 format!("{reads}: held for '{kept}' only")
             })?;
@@ -747,7 +747,7 @@ fn leaves_nothing(
     for sql in statements {
         asked(&mut first, sql)?;
     }
-    let kept = held(proxy, &first)?;
+    let kept = settled(proxy, &mut first)?;
     let found = is(&mut first, what, own);
     drop(first);
     is(&mut second, what, others)
@@ -817,10 +817,10 @@ fn beside_statement_ids(driver: Driver) -> Outcome {
     )?;
     let mut client = log_in(&proxy)?;
     asked(&mut client, "INSERT INTO conf.plain VALUES (1)")?;
-    same(held(&proxy, &client)?.as_str(), "")
+    same(settled(&proxy, &mut client)?.as_str(), "")
 }
 
-/// What a statement sets by its own text is told by no server, unless it is a SET.
+/// Variables that a statement sets by its own text are told by no server, unless it is a SET.
 fn beside_its_statement(driver: Driver) -> Outcome {
     each(driver, |vendor, server, proxy| {
         server.root(FIRES)?;
@@ -849,7 +849,7 @@ fn beside_its_statement(driver: Driver) -> Outcome {
         server.root("CREATE TABLE conf.plain (a INT)")?;
         let mut client = log_in(proxy)?;
         asked(&mut client, "INSERT INTO conf.plain VALUES (@n := 2)")?;
-        soon("", || held(proxy, &client))?;
+        soon("", || settled(proxy, &mut client))?;
         is(&mut client, "SELECT @n", &["2"])
     })
 }
@@ -892,7 +892,7 @@ fn told_as_asked(driver: Driver) -> Outcome {
             for _ in 0..3 {
                 for client in [&mut first, &mut second] {
                     asked(client, plain)?;
-                    same(held(proxy, client)?.as_str(), "")?;
+                    same(settled(proxy, client)?.as_str(), "")?;
                 }
             }
             same(&resets()?, &before).map_err(|words| format!("{says}: resets: {words}"))?;
@@ -932,7 +932,8 @@ fn told_as_asked(driver: Driver) -> Outcome {
     })
 }
 
-/// What one session wants to be told comes onto a connection that tells all, and goes again.
+/// Settings of what one session wants to be told come onto a connection that tells all, and go
+/// again.
 fn others_told(driver: Driver) -> Outcome {
     each(driver, |_, server, proxy| {
         server.root(&format!("{FIRES}; CREATE TABLE conf.plain (a INT)"))?;
@@ -947,7 +948,7 @@ fn others_told(driver: Driver) -> Outcome {
         for sql in ["SHOW WARNINGS", "SELECT 1", "SELECT @@warning_count"] {
             asked(&mut other, sql)?;
             asked(&mut writer, "INSERT INTO conf.plain VALUES (1)")?;
-            same(held(proxy, &writer)?.as_str(), "")?;
+            same(settled(proxy, &mut writer)?.as_str(), "")?;
         }
         is(
             &mut other,
@@ -956,7 +957,7 @@ fn others_told(driver: Driver) -> Outcome {
         )?;
         asked(&mut other, "SHOW WARNINGS")?;
         asked(&mut writer, "INSERT INTO conf.fired VALUES (1)")?;
-        same(held(proxy, &writer)?.as_str(), "Untold")?;
+        same(settled(proxy, &mut writer)?.as_str(), "Untold")?;
         is(&mut writer, "SELECT @of_a_trigger", &["secret"])
     })
 }

@@ -20,6 +20,7 @@ use conformance::process::free_port;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use conformance::watch::HANGS;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
@@ -32,7 +33,7 @@ const POOL: u32 = 100;
 fn main() {
     // A test has two descriptors of each of its thousands of clients at most.
     let _as_far_as_it_goes = rlimit::increase_nofile_limit(u64::MAX);
-    trials::run(&[
+    trials::run_on_both(&[
         (
             "thousands_of_clients_get_their_own_answers_over_a_small_pool",
             thousands_of_clients,
@@ -95,8 +96,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What all of them have come to. This client has no patience of its own: who gets no answer at all
-/// would wait for ever.
+/// Waits for all tasks, and returns what they have come to. This client has no patience of its own:
+/// who gets no answer at all would wait for ever.
 async fn every<T: 'static>(mut set: JoinSet<Result<T, String>>) -> Result<Vec<T>, String> {
     let at_most = Duration::from_secs(if stress() { 3600 } else { 300 });
     let (mut all, many) = (Vec::new(), set.len());
@@ -294,7 +295,7 @@ fn a_slow_reader(driver: Driver) -> Outcome {
     expect(proxy.runs(), || proxy.log())
 }
 
-/// What writers were told is done.
+/// Inserts that writers were told are done.
 #[derive(Default)]
 struct Ledger {
     next: AtomicU64,
@@ -325,7 +326,7 @@ impl Ledger {
 
     /// Waits for so many acknowledgements more.
     fn more(&self, count: usize) -> Outcome {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + HANGS;
         let begun = self.count();
         while self.count() < begun + count {
             expect(Instant::now() < until, || {

@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Duration;
 
-use conformance::beside::{asked, beside, beside_with, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, beside_with, narrow, set, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::app;
 use conformance::proxy::{Driver, Proxy};
@@ -191,7 +191,7 @@ fn oracle(driver: Driver) -> Outcome {
             "SELECT c.nextval, c.currval FROM conf.counters c",
             &["3", "2"],
         )?;
-        same(held(&proxy, &client)?.as_str(), "")?;
+        same(settled(&proxy, &mut client)?.as_str(), "")?;
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ fn numbers_by_default(driver: Driver) -> Outcome {
     asked(&mut first, INSERT)?;
     is(&mut first, ASKS[1], &["1"])?;
     // From then on what the user writes keeps its connection, whoever writes beside it.
-    same(held(&proxy, &first)?.as_str(), "Sequence")?;
+    same(settled(&proxy, &mut first)?.as_str(), "Sequence")?;
     asked(&mut second, INSERT)?;
     for ask in ASKS {
         is(&mut first, ask, &["1"])?;
@@ -239,12 +239,13 @@ fn numbers_by_default(driver: Driver) -> Outcome {
     for in_transaction in [false, true] {
         let (_server, proxy, mut first, mut second) = two()?;
         asked(&mut first, INSERT)?;
+        same(&settled(&proxy, &mut first)?, "")?;
         asked(&mut second, INSERT)?;
         if in_transaction {
             asked(&mut first, "BEGIN")?;
         }
         same(
-            held(&proxy, &first)?.as_str(),
+            settled(&proxy, &mut first)?.as_str(),
             if in_transaction { "Transaction" } else { "" },
         )?;
         let mut third = beside(&proxy, &first)?;
@@ -377,7 +378,7 @@ fn binary_log(driver: Driver) -> Outcome {
         for _ in 0..3 {
             for client in [&mut first, &mut second] {
                 asked(client, "INSERT INTO conf.numbered VALUES (1)")?;
-                same(held(&proxy, client)?.as_str(), "")?;
+                same(settled(&proxy, client)?.as_str(), "")?;
             }
         }
         for client in [&mut first, &mut second] {
@@ -400,7 +401,7 @@ fn binary_log(driver: Driver) -> Outcome {
         }
         // What a trigger sets beside it is the session's alone.
         asked(&mut first, "INSERT INTO conf.fired VALUES (1)")?;
-        same(held(&proxy, &first)?.as_str(), "Untold")?;
+        same(settled(&proxy, &mut first)?.as_str(), "Untold")?;
         is(&mut first, "SELECT @of_a_trigger", &["secret"])?;
     }
     Ok(())
@@ -671,8 +672,8 @@ fn blanks_of_servers(_: Driver) -> Outcome {
     expect(wrong.is_empty(), || wrong.join("\n"))
 }
 
-/// What hides behind a comment or a name, or in a part of a text that looks like another, is what
-/// it is to servers.
+/// Words hidden behind a comment or a name, or in a part of a text that looks like another, are
+/// what they are to servers.
 fn hidden(driver: Driver) -> Outcome {
     for vendor in vendors() {
         alike(
@@ -715,13 +716,13 @@ fn hidden(driver: Driver) -> Outcome {
                 "INSERT INTO conf.called SELECT * FROM conf.called ON DUPLICATE KEY UPDATE b = conf.locks(1)",
             )?;
         }
-        let holds = held(&proxy, &client)?;
+        let holds = settled(&proxy, &mut client)?;
         expect(holds.contains("Routine"), || format!("{vendor}: {holds}"))?;
     }
     Ok(())
 }
 
-/// What is cached ends with writes that do not look like writes.
+/// Results in the cache end with writes that do not look like writes.
 fn written(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
@@ -778,7 +779,7 @@ fn dollars(driver: Driver) -> Outcome {
     server.root("SELECT COUNT(*) FROM conf.precious").map(drop)
 }
 
-/// What each server lists as its functions and can call keeps no connection for its session. The
+/// Functions that a server lists as its own and can call keep no connection for their session. The
 /// servers are asked without a proxy.
 fn functions(_: Driver) -> Outcome {
     /// Geometric ones that are called like anything, so that on MySQL they may be a user's; and

@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use conformance::process::{TempFolder, output};
 use conformance::proxy::{Driver, Proxy, Wish, command_line, program};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
 
@@ -40,6 +42,10 @@ fn main() {
         ),
         ("hits_of_rules_are_counted_until_rules_are_loaded", hits),
         ("the_log_says_why_a_client_got_no_connection", no_connection),
+        (
+            "a_log_that_nobody_takes_stops_nobody",
+            log_that_nobody_takes,
+        ),
         (
             "a_start_that_cannot_be_says_what_to_do_and_harms_nobody",
             refused_starts,
@@ -100,7 +106,7 @@ fn hits(driver: Driver) -> Outcome {
     counted("1\t3\n2\t0")
 }
 
-/// What the client is told without having asked, and that it is the last.
+/// Checks what the client is told without having asked, and that it is the last.
 fn is_sent_away(client: &mut Raw, code: &str) -> Outcome {
     let told = client.packet().map(|packet| complaint(&packet).to_string());
     expect(
@@ -114,7 +120,7 @@ fn is_sent_away(client: &mut Raw, code: &str) -> Outcome {
 
 /// Looks until it is so.
 fn soon(what: &str, mut look: impl FnMut() -> Result<bool, String>) -> Outcome {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + HANGS;
     while !look()? {
         expect(Instant::now() < until, || {
             format!("for 20 seconds it is not so: {what}")
@@ -159,10 +165,7 @@ fn draining(driver: Driver) -> Outcome {
     proxy.admin(&format!("KILL CONNECTION {}", client.id))?;
     is_sent_away(&mut client, "1317")?;
     soon("the proxy has ended", || Ok(!proxy.runs()))?;
-    expect(
-        proxy.log().contains("sessions have 600000 ms to end"),
-        || proxy.log(),
-    )?;
+    expect(proxy.says("sessions have 600000 ms to end"), || proxy.log())?;
     is_empty(&server)
 }
 
@@ -448,7 +451,7 @@ fn no_connection(driver: Driver) -> Outcome {
         expect(said.as_ref().is_err_and(|said| said.contains(code)), || {
             format!("{user}: {code} was wanted: {said:?}")
         })?;
-        expect(proxy.log().contains(words), || {
+        expect(proxy.says(words), || {
             format!("{words} was wanted:\n{}", proxy.log())
         })?;
     }
@@ -458,12 +461,58 @@ fn no_connection(driver: Driver) -> Outcome {
     )
 }
 
+/// Cores and the admin port say more than the pipe and what waits for it hold.
+fn log_that_nobody_takes(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let words = |error: io::Error| error.to_string();
+    let log = proxy.data().join("log");
+    fs::remove_file(&log).map_err(words)?;
+    let mut make = Command::new("mkfifo");
+    output(make.arg(&log), Duration::from_secs(30))?;
+    // For both, so that no end waits for the other.
+    let both = fs::OpenOptions::new().read(true).write(true).open(&log);
+    let pipe = both.map_err(words)?;
+    proxy.restart()?;
+    proxy.admin(
+        "INSERT INTO mysql_users (username, password, fast_forward) \
+         WITH RECURSIVE many (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 500) SELECT 'through' || n, 'x', 1 FROM many; \
+         INSERT INTO mysql_firewall_whitelist_users (active, username, client_address, mode, comment) \
+         SELECT 1, username, '', 'DETECTING', '' FROM mysql_users; \
+         LOAD MYSQL FIREWALL TO RUNTIME; SET mysql-firewall_whitelist_enabled = 'true'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    for turn in 0..12 {
+        // 500 lines.
+        proxy.admin("LOAD MYSQL USERS TO RUNTIME")?;
+        same(&proxy.query(&format!("SELECT {turn}"))?, &turn.to_string())?;
+    }
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(pipe).lines().map_while(Result::ok);
+        lines
+            .take_while(|line| tell.send(line.clone()).is_ok())
+            .count()
+    });
+    let line_with = |words: &str| loop {
+        let line = told.recv_timeout(Duration::from_secs(60));
+        match line {
+            Ok(line) if line.contains(words) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(format!("{words}: {error}")),
+        }
+    };
+    // Where the pipe was full.
+    line_with("lines were dropped here: nobody has read the log")?;
+    line_with("Firewall detected unknown query")?;
+    same(&proxy.query("SELECT 'after'")?, "after")?;
+    line_with("Firewall detected unknown query")
+}
+
 /// Starts another Millrace, which is to fail, and gives what it said.
 fn fails(flags: &[&str], configuration: &Path, text: &str) -> Result<String, String> {
     fs::write(configuration, text).map_err(|error| error.to_string())?;
     let mut command = Command::new(program()?);
     command.args(["-f", "-c"]).arg(configuration).args(flags);
-    match output(&mut command, Duration::from_secs(30))? {
+    match output(&mut command, HANGS)? {
         (true, said) => Err(format!("it ran: {said}")),
         (false, said) => Ok(said),
     }
@@ -557,7 +606,7 @@ fn certificate(port: u16) -> Result<String, String> {
         "-connect",
         &format!("127.0.0.1:{port}"),
     ]);
-    let (_, said) = output(&mut command, Duration::from_secs(20))?;
+    let (_, said) = output(&mut command, HANGS)?;
     let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
     let from = said
         .find(begin)

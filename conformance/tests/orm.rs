@@ -52,7 +52,8 @@ fn main() {
     ])
 }
 
-/// What an ORM says when it opens a connection for its own pool, and what only this client has set.
+/// Says what an ORM says when it opens a connection for its own pool, and sets what only this
+/// client has.
 async fn begin(port: u16, tag: u64) -> Result<Conn, String> {
     let failed = |error: mysql_async::Error| format!("client {tag} does not come in: {error}");
     let mut conn = library::come_in(port).await.map_err(failed)?;
@@ -263,7 +264,7 @@ const MADE: &str = "DROP TABLE IF EXISTS conf.made;
     CREATE PROCEDURE conf.make() INSERT INTO conf.made (words) VALUES ('by a procedure');
     CREATE FUNCTION conf.last_made() RETURNS BIGINT READS SQL DATA RETURN LAST_INSERT_ID();";
 
-/// What two clients of this port are told.
+/// Returns what two clients of this port are told.
 fn told(server: &Server, port: u16, pause: Duration) -> Result<Vec<String>, String> {
     server.root(MADE)?;
     let failed = |error: std::io::Error| error.to_string();

@@ -160,7 +160,7 @@ fn on(driver: Driver, vendor: Vendor) -> Outcome {
     given(vendor, &twin, &proxy)
 }
 
-/// What clients of several proxies write into one table as their numbers.
+/// Numbers of clients of several proxies, as they write them into one table, are all different.
 fn apart(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     let mut numbers = Vec::new();
@@ -237,13 +237,14 @@ impl Both {
         Ok(())
     }
 
-    /// What each is told of a text in which `{me}` is his number, behind other sessions.
+    /// Compares what each is told of a text in which `{me}` is his number, behind other sessions.
     fn say(&mut self, sql: &str) -> Outcome {
         self.disturb()?;
         self.say_at_once(sql)
     }
 
-    /// The same of one that keeps its connection, from which nobody can draw it away.
+    /// Compares what each is told of a text in which `{me}` is his number. The session keeps its
+    /// connection, from which nobody can draw it away.
     fn say_at_once(&mut self, sql: &str) -> Outcome {
         let ask = |raw: &mut Raw| -> Result<String, String> {
             raw.query(&sql.replace("{me}", &raw.id.to_string()))

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use std::process::Command;
-use std::time::Duration;
 
 use conformance::beside::set;
 use conformance::clients::{Client, app};
@@ -12,6 +11,7 @@ use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect};
+use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
 
@@ -28,7 +28,7 @@ const LONG: &str = "SELECT /* create_new_connection=1 */ REPEAT('much ', 3400000
 const MANY: &str = "SELECT /* create_new_connection=1 */ id, REPEAT(SHA2(id, 256), 4) FROM conf.numbers ORDER BY id; \
                     SHOW /* create_new_connection=1 */ STATUS LIKE 'Compression%'";
 
-/// What MySQL's own client prints.
+/// Returns what MySQL's own client prints.
 fn printed(port: u16, more: &[String], sql: &str) -> Result<String, String> {
     let mut command = Command::new(Vendor::MySql.programs()?.client);
     command.args([
@@ -47,10 +47,7 @@ fn printed(port: u16, more: &[String], sql: &str) -> Result<String, String> {
         "--max-allowed-packet=64M",
         &format!("--port={port}"),
     ]);
-    match output(
-        command.args(more).args(["-e", sql]),
-        Duration::from_secs(120),
-    )? {
+    match output(command.args(more).args(["-e", sql]), HANGS)? {
         (true, words) => Ok(words),
         (false, words) => Err(words
             .lines()

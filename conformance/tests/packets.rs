@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use wire::caps::{self, Caps};
 use wire::response::Expect;
 
-/// What a client does; the text is all that it saw.
+/// Steps of a client; the text is all that it saw.
 type Script = fn(&mut Raw) -> Result<String, String>;
 
 /// Name, capabilities besides the plain ones, script.
@@ -374,7 +374,8 @@ fn a_changed_table(raw: &mut Raw) -> Result<String, String> {
     Ok(seen)
 }
 
-/// What it says of a statement inside of it is not about itself: it must not be run again.
+/// Error of a statement inside of a procedure, which is not about the CALL itself: that must not be
+/// run again.
 fn a_call_that_fails_halfway(raw: &mut Raw) -> Result<String, String> {
     raw.query("DROP TABLE IF EXISTS conf.done")?;
     raw.query("DROP PROCEDURE IF EXISTS conf.halfway")?;

@@ -2,12 +2,12 @@
 //! it left to anybody.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
-use conformance::servers::Vendor;
+use conformance::servers::{Server, Vendor};
 use conformance::statements::{execute, fetch, prepare, rows_of, up_to_eof};
 use conformance::trials::{self, expect, same, soon};
 use std::io;
@@ -21,6 +21,10 @@ fn main() {
         (
             "what_a_failed_statement_has_changed_outlives_a_cursor",
             behind_a_cursor,
+        ),
+        (
+            "a_null_has_the_type_of_the_execution_before_it",
+            null_behind_a_number,
         ),
         (
             "a_connection_that_nothing_holds_any_more_is_given_back",
@@ -75,6 +79,18 @@ fn main() {
             "kill_query_of_the_last_rows_of_a_cursor_leaves_the_session",
             killed_at_the_end,
         ),
+        (
+            "what_nobody_executes_gives_way_where_a_server_has_no_room",
+            crowded,
+        ),
+        (
+            "statements_in_sql_give_way_where_a_server_has_no_room",
+            crowded_in_sql,
+        ),
+        (
+            "a_server_that_others_have_filled_says_so_to_the_client",
+            crowded_by_others,
+        ),
     ])
 }
 
@@ -128,7 +144,8 @@ fn behind_a_cursor(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What kept it was asked for before its server refused what the next statement needs.
+/// Leftovers that kept a connection were asked for before its server refused what the next
+/// statement needs.
 fn given_back(driver: Driver) -> Outcome {
     let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
     narrow(&proxy)?;
@@ -146,7 +163,7 @@ fn given_back(driver: Driver) -> Outcome {
     prepare(&mut client, b"SELECT 1")?;
     server.root("DROP DATABASE gone")?;
     asked(&mut client, "SELECT SQL_CALC_FOUND_ROWS @a := 1")?;
-    same(&held(&proxy, &client)?, "FoundRows Unread")?;
+    same(&settled(&proxy, &mut client)?, "FoundRows Unread")?;
     let refused = execute(&mut client, id, false);
     expect(
         refused
@@ -343,6 +360,46 @@ fn long_data_left(driver: Driver) -> Outcome {
                 })?;
             }
         }
+    }
+    Ok(())
+}
+
+/// To MySQL a NULL is of the type that was bound before it on the same connection. The one that a
+/// neighbour has given back last is not that one.
+fn null_behind_a_number(driver: Driver) -> Outcome {
+    const NUMBER: &[u8] = &[0, 1, 0, 0, 0, 0, 1, 8, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+    const NULL: &[u8] = &[0, 1, 0, 0, 0, 1, 1, 6, 0];
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        let columns = |port: u16| -> Result<Vec<String>, String> {
+            let mut first = Raw::log_in(port).map_err(said)?;
+            let mut second = if port == proxy.port {
+                beside(&proxy, &first)?
+            } else {
+                Raw::log_in(port).map_err(said)?
+            };
+            let id = prepare_with_one(&mut first, "SELECT 'typed before', ?", 2)?;
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                for values in [NUMBER, NULL] {
+                    first
+                        .command(&[&b"\x17"[..], &id, values].concat())
+                        .map_err(said)?;
+                    let packets = up_to_eof(&mut first, 2)?;
+                    seen.push(packets[2].escape_ascii().to_string());
+                    for text in ["BEGIN", "SELECT 1", "COMMIT"] {
+                        asked(&mut first, text)?;
+                        asked(&mut second, text)?;
+                    }
+                }
+            }
+            Ok(seen)
+        };
+        same(
+            &columns(proxy.port)?.join("\n"),
+            &columns(server.port)?.join("\n"),
+        )
+        .map_err(|error| format!("{vendor}: {error}"))?;
     }
     Ok(())
 }
@@ -660,7 +717,7 @@ fn limited(driver: Driver) -> Outcome {
                 || case(format!("{pieces:?}: {closed:?}")),
             )?;
             same(&asked(&mut client, "SELECT 7")?.concat().concat(), "7").map_err(case)?;
-            same(&held(&proxy, &client)?, "").map_err(case)?;
+            same(&settled(&proxy, &mut client)?, "").map_err(case)?;
         }
         // What no rule limits has its own cursor beside it.
         let other = prepare(
@@ -969,6 +1026,153 @@ fn killed_at_the_end(driver: Driver) -> Outcome {
                 .concat(),
             "7",
         )?;
+    }
+    Ok(())
+}
+
+/// Statements that the servers of these tests have room for.
+const ROOM: usize = 60;
+
+/// A server with little room, and a proxy before it.
+fn small(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
+    let option = format!("--max-prepared-stmt-count={ROOM}");
+    by_hand::one_with(driver, vendor, &[&option])
+}
+
+/// How often a server had no room.
+fn limits_met(proxy: &Proxy) -> Result<u64, String> {
+    let said = proxy.admin("SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_stmt_limits_met'")?;
+    said.trim().parse().map_err(|_| said)
+}
+
+/// Clients that keep nothing prepare and close again and again, and what they leave is closed for
+/// who comes, on whichever connection and core it is. What clients still have is prepared anew.
+fn crowded(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = small(driver, vendor)?;
+        // Connections of both cores have some each.
+        let mut idle: Vec<_> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        let mut kept = Vec::new();
+        for (number, client) in idle.iter_mut().enumerate() {
+            asked(client, "BEGIN")?;
+            for text in 0..8 {
+                let text = format!("SELECT 'kept', {number}, {text}");
+                kept.push((number, prepare(client, &text)?, text));
+            }
+        }
+        for client in &mut idle {
+            asked(client, "COMMIT")?;
+        }
+        let mut client = log_in(&proxy)?;
+        for number in 0..300 {
+            let id = prepare(&mut client, format!("SELECT {number}, 'left'"))
+                .map_err(|why| format!("{vendor}, {number}: {why}"))?;
+            let rows = rows_of(&mut client, id)?;
+            expect(rows.contains("left"), || rows.clone())?;
+            client
+                .command(&[&b"\x19"[..], &id.to_le_bytes()].concat())
+                .map_err(said)?;
+        }
+        let met = limits_met(&proxy)?;
+        expect(met > 0, || "there was room".to_owned())?;
+        // Each room that is made lasts for more than a statement.
+        expect(met < 60, || format!("{vendor}: {met} times"))?;
+        for (number, id, text) in &kept {
+            let rows = rows_of(&mut idle[*number], *id).map_err(|why| format!("{text}: {why}"))?;
+            expect(rows.contains("kept"), || rows.clone())?;
+        }
+        let known = proxy
+            .admin("SELECT SUM(ref_count_server) FROM stats_mysql_prepared_statements_info")?;
+        let known: usize = known.trim().parse().map_err(|_| known.clone())?;
+        expect(known <= ROOM, || format!("{known} are known to servers"))?;
+    }
+    Ok(())
+}
+
+/// Clients prepare by name on a server with little room: there no number is closed, and the names
+/// of idle connections are given up.
+fn crowded_in_sql(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (_server, proxy) = small(driver, vendor)?;
+        let mut idle: Vec<_> = (0..6).map(|_| log_in(&proxy)).collect::<Result<_, _>>()?;
+        for (number, client) in idle.iter_mut().enumerate() {
+            asked(client, "BEGIN")?;
+            for text in 0..10 {
+                asked(
+                    client,
+                    &format!("PREPARE s{text} FROM 'SELECT {number} * 10 + {text}'"),
+                )?;
+            }
+        }
+        for client in &mut idle {
+            asked(client, "COMMIT")?;
+        }
+        let mut client = log_in(&proxy)?;
+        for number in 0..100 {
+            let name = format!("s{}", number % 50);
+            asked(
+                &mut client,
+                &format!("PREPARE {name} FROM 'SELECT {number}, 1'"),
+            )
+            .map_err(|why| format!("{vendor}, {number}: {why}"))?;
+            let rows = asked(&mut client, &format!("EXECUTE {name}"))?;
+            expect(rows == [[number.to_string(), "1".to_owned()]], || {
+                format!("{number}: {rows:?}")
+            })?;
+            if vendor == Vendor::MariaDb {
+                let rows = asked(
+                    &mut client,
+                    &format!("EXECUTE IMMEDIATE 'SELECT {number}, 2'"),
+                )?;
+                expect(rows == [[number.to_string(), "2".to_owned()]], || {
+                    format!("{number}: {rows:?}")
+                })?;
+            }
+        }
+        expect(limits_met(&proxy)? > 0, || "there was room".to_owned())?;
+        for (number, client) in idle.iter_mut().enumerate() {
+            for text in 0..10 {
+                let rows = asked(client, &format!("EXECUTE s{text}"))?;
+                expect(rows == [[(number * 10 + text).to_string()]], || {
+                    format!("{number}, {text}: {rows:?}")
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where nothing of ours could give way the client gets the server's error, and goes on.
+fn crowded_by_others(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (server, proxy) = small(driver, vendor)?;
+        let mut direct = Raw::log_in(server.port).map_err(said)?;
+        for number in 0..ROOM {
+            prepare(&mut direct, format!("SELECT {number}"))?;
+        }
+        let mut client = log_in(&proxy)?;
+        let full = format!(
+            "1461 42000 Can't create more than max_prepared_stmt_count statements (current value: {ROOM})"
+        );
+        for _ in 0..2 {
+            let refused = prepare(&mut client, "SELECT 1").err().unwrap_or_default();
+            same(&refused, &full)?;
+            let refused = client.ask("PREPARE s FROM 'SELECT 1'");
+            same(
+                &refused
+                    .err()
+                    .map_or(String::new(), |error| error.to_string()),
+                &full,
+            )?;
+        }
+        same(
+            &format!("{:?}", asked(&mut client, "SELECT 7")?),
+            "[[\"7\"]]",
+        )?;
+        drop(direct);
+        soon("fine", || {
+            Ok(prepare(&mut client, "SELECT 1").map_or_else(|why| why, |_| "fine".to_owned()))
+        })?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! then, wherever it is executed.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
 use conformance::servers::{Server, Vendor};
@@ -96,7 +96,7 @@ fn hidden(driver: Driver) -> Outcome {
                 }
                 let case =
                     |words: String| format!("{vendor}, {}, in SQL: {in_sql}: {words}", states[0]);
-                if held(&proxy, &first)?.is_empty() {
+                if settled(&proxy, &mut first)?.is_empty() {
                     same(
                         &asked(&mut second, "SELECT @seen")?.concat().concat(),
                         "NULL",
@@ -201,7 +201,8 @@ fn unasked(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// The same for a variable of the session.
+/// A statement that asks for warnings is not kept waiting by questions. What a SET before it has
+/// made of a variable of the session is known to the server only.
 fn unasked_of_sessions(driver: Driver) -> Outcome {
     for vendor in vendors()
         .into_iter()
@@ -239,8 +240,8 @@ fn unasked_of_sessions(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What has failed has still to tell what its trigger has set; then comes, by its name, what was
-/// prepared under another value.
+/// A statement that has failed has still to tell what its trigger has set. Then comes, by name, one
+/// that was prepared under another value.
 fn by_a_name(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;
@@ -387,8 +388,8 @@ fn typed_elsewhere(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// The same of a variable of the session's that `init_connect` has set, too. Another is brought
-/// back.
+/// A session's variable that `init_connect` has set, too, is not brought back on a connection that
+/// is held: what is prepared there means something else. Another variable is brought back.
 fn meant_elsewhere(driver: Driver) -> Outcome {
     for vendor in vendors() {
         for (begins, elsewhere, in_sql) in [
@@ -470,7 +471,7 @@ fn prepared_otherwise(
         if leaves {
             drop(first);
         } else if port == proxy.port {
-            same(&held(proxy, &first)?, "")?;
+            same(&settled(proxy, &mut first)?, "")?;
         }
         Ok::<_, String>((rows_of(&mut third, id)?, elsewhere))
     };
@@ -486,8 +487,8 @@ fn prepared_otherwise(
     Ok(seen.unwrap_or_default())
 }
 
-/// What a function has set no server tells. A statement that was prepared when the variable had
-/// another type is prepared where the function has run.
+/// Values that a function has set are told by no server. A statement that was prepared when the
+/// variable had another type is prepared where the function has run.
 fn by_a_function(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let (server, proxy) = by_hand::one(driver, vendor)?;

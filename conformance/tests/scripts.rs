@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use conformance::process::{TempFolder, output};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
+use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
 
@@ -92,7 +92,7 @@ impl Stand {
             .args(given.split(' '))
             .args(["-h", "127.0.0.1"])
             .arg(format!("-P{port}"));
-        match output(&mut command, Duration::from_secs(120))? {
+        match output(&mut command, HANGS)? {
             (true, words) => Ok(words),
             (false, words) => Err(words),
         }

@@ -2,7 +2,7 @@
 //! ahead, and brought to its state.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, held, narrow, set, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
@@ -103,9 +103,9 @@ fn remembered_of_others(driver: Driver) -> Outcome {
                     let mut first = beside(&proxy, &core)?;
                     asked(&mut first, WARNS)?;
                     asked(&mut first, "SHOW WARNINGS")?;
-                    let first = if quits { None } else { Some(first) };
-                    if let Some(first) = &first {
-                        soon("", || held(&proxy, first))?;
+                    let mut first = if quits { None } else { Some(first) };
+                    if let Some(first) = &mut first {
+                        soon("", || settled(&proxy, first))?;
                     }
                     let mut second = beside(&proxy, &core)?;
                     asked(&mut second, between)?;
@@ -127,7 +127,7 @@ fn remembered_of_others(driver: Driver) -> Outcome {
         // One's own are not mixed with them.
         let mut first = beside(&proxy, &core)?;
         asked(&mut first, WARNS)?;
-        soon("", || held(&proxy, &first))?;
+        soon("", || settled(&proxy, &mut first))?;
         let mut second = beside(&proxy, &core)?;
         asked(&mut second, "SELECT CAST('own' AS SIGNED)")?;
         let found = asked(&mut second, "SHOW WARNINGS")?;
@@ -215,8 +215,8 @@ fn variables_in_views(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What begins to keep a connection sees no variables itself; what follows may name one that
-/// another session has left there.
+/// Statements that begin to keep a connection see no variables themselves; those that follow may
+/// name one that another session has left there.
 fn variables_of_others(driver: Driver) -> Outcome {
     const PREPARE: &str = "\x16SELECT * FROM conf.missing";
     const INIT_DB: &str = "\x02missing";
@@ -633,7 +633,7 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         let (server, proxy) = one_of(driver, vendor)?;
         let mut client = log_in(proxy.port)?;
         asked(&mut client, WARNS)?;
-        soon("", || held(&proxy, &client))?;
+        soon("", || settled(&proxy, &mut client))?;
         let late = asked(&mut client, "GET DIAGNOSTICS @n = NUMBER")
             .err()
             .unwrap_or_default();
@@ -646,8 +646,11 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         warnings_beside_variables(vendor, server.port, &mut client)?;
         // From now on the connection is kept.
         asked(&mut client, WARNS)?;
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        same(&held(&proxy, &client)?, "Diagnostics")?;
+        // Who was warned later, and has not asked so, has given it back by then.
+        let mut later = beside(&proxy, &client)?;
+        asked(&mut later, WARNS)?;
+        soon("", || settled(&proxy, &mut later))?;
+        same(&settled(&proxy, &mut client)?, "Diagnostics")?;
         asked(&mut client, "GET DIAGNOSTICS @n = NUMBER")?;
         let found = asked(&mut client, "SELECT @n")?;
         expect(found == [["2"]], || format!("{vendor}: {found:?}"))?;
@@ -657,7 +660,7 @@ fn warnings_of_servers(driver: Driver) -> Outcome {
         let mut other = log_in(proxy.port)?;
         let error = asked(&mut other, "SELECT nosuch").err().unwrap_or_default();
         expect(error.contains("1054"), || format!("{vendor}: {error}"))?;
-        soon("", || held(&proxy, &other))?;
+        soon("", || settled(&proxy, &mut other))?;
         let mut third = beside(&proxy, &other)?;
         let found = asked(&mut third, "SHOW WARNINGS")?;
         expect(found.is_empty(), || format!("{vendor}: {found:?}"))?;
@@ -753,7 +756,7 @@ fn counts_are_selects(driver: Driver) -> Outcome {
                 })?;
                 if sql.contains("CAST") {
                     std::thread::sleep(std::time::Duration::from_millis(20));
-                    soon("", || held(&proxy, &client))?;
+                    soon("", || settled(&proxy, &mut client))?;
                 }
             }
         }
@@ -771,7 +774,7 @@ fn warnings_lost(driver: Driver) -> Outcome {
             "SELECT id FROM information_schema.processlist WHERE info LIKE '%processlist%'",
         )?;
         asked(&mut client, WARNS)?;
-        same(&held(&proxy, &client)?, "Diagnostics")?;
+        same(&settled(&proxy, &mut client)?, "Diagnostics")?;
         server.root(&format!("KILL {}", server_id.concat().concat()))?;
         let lost = asked(&mut client, "SHOW WARNINGS")
             .err()
@@ -821,10 +824,10 @@ fn roles(driver: Driver) -> Outcome {
             })?;
             if sql.contains("sp") {
                 // It keeps its connection.
-                same(&held(&proxy, &client)?, "UnknownState")?;
+                same(&settled(&proxy, &mut client)?, "UnknownState")?;
                 continue;
             }
-            if held(&proxy, &client)?.contains("UnknownState") {
+            if settled(&proxy, &mut client)?.contains("UnknownState") {
                 continue;
             }
             let found = asked(&mut other, role)?;

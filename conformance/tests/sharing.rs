@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use conformance::beside::held;
+use conformance::beside::settled;
 use conformance::by_hand::{self, Raw};
 use conformance::cache;
 use conformance::clients::{Client, app};
@@ -15,11 +15,12 @@ use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, soon};
+use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
 
 fn main() {
-    trials::run(&[
+    trials::run_on_both(&[
         ("clients_are_spread_evenly_over_the_cores", spread),
         (
             "one_connection_serves_the_clients_of_two_cores_in_the_order_in_which_they_came",
@@ -121,7 +122,7 @@ fn counted(proxy: &Proxy, name: &str) -> Result<u64, String> {
 /// Asks until statements share connections: they do when they are known to be quick, and a busy
 /// machine makes them slow for a while.
 fn until_shared(proxy: &Proxy, mut ask: impl FnMut() -> Outcome) -> Outcome {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + HANGS;
     let mut rounds = 0;
     while rounds < 10 || counted(proxy, "Millrace_statements_pipelined")? == 0 {
         expect(Instant::now() < until, || {
@@ -449,7 +450,7 @@ fn lent(driver: Driver) -> Outcome {
     for turn in 0..10 {
         for (client, weight) in clients.iter_mut().zip([1000 + turn, 2000 + turn]) {
             asked(client, &format!("INSERT INTO conf.sacks VALUES ({weight})"))?;
-            let holds = held(&proxy, client)?;
+            let holds = settled(&proxy, client)?;
             expect(holds.contains("Untold"), || format!("held for {holds:?}"))?;
             same(
                 asked(client, "SELECT @@max_sort_length, CONNECTION_ID() > 0")?[0][0].as_str(),
@@ -573,7 +574,7 @@ fn pipelined(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What each is told is what it is told over a connection of its own, byte for byte.
+/// Clients are told what they are told over connections of their own, byte for byte.
 fn pipelined_executions(driver: Driver) -> Outcome {
     const ONE: &str = "SELECT ? AS given, 'one' AS statement";
     const OTHER: &str = "SELECT ? AS given, 'other' AS statement";
@@ -831,7 +832,8 @@ fn shared_at_a_pace(driver: Driver) -> Outcome {
     })
 }
 
-/// It could not be asked for, and the count of the statement before is not its.
+/// FOUND_ROWS() of a statement that was killed could not be asked for, and the count of the
+/// statement before is not its.
 fn found_when_killed(driver: Driver) -> Outcome {
     let (server, proxy) = one_of(driver, Vendor::MariaDb)?;
     pipeline(&proxy, &[0], 16)?;
@@ -866,8 +868,8 @@ fn found_when_killed(driver: Driver) -> Outcome {
     )
 }
 
-/// What a statement leaves on its connection, what its session says elsewhere next, and what it
-/// asks then.
+/// Statement that leaves something on its connection, what its session says elsewhere next, and
+/// what it asks then.
 struct Left {
     variables: &'static str,
     before: &'static str,
@@ -988,7 +990,7 @@ fn crossing(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// What a session does while a connection elsewhere is another's.
+/// Action of a session while a connection elsewhere is another's.
 enum Meanwhile {
     Ask(&'static str),
     Prepare(&'static str),

@@ -47,7 +47,7 @@ enum Over {
 type Goes<T = ()> = Result<T, Over>;
 type Text = Option<String>;
 
-/// What this client has set.
+/// Settings of this client.
 #[derive(Debug, Clone, PartialEq)]
 struct Own {
     schema: Text,
@@ -62,7 +62,7 @@ struct Own {
     insert_id: u64,
 }
 
-/// What every session begins with.
+/// Values that every session begins with.
 #[derive(Debug, Clone)]
 struct Defaults {
     mode: String,
@@ -79,7 +79,7 @@ struct Session<'a> {
     conn: Conn,
     own: Own,
     defaults: Defaults,
-    /// It began when nothing breaks any more.
+    /// Whether the session began when nothing breaks any more.
     calm: bool,
     /// Inserted by the open transaction.
     pending: Vec<String>,
@@ -386,7 +386,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What the connection has is what this client has set, and nobody else.
+    /// Checks that what the connection has is what this client has set, and nobody else.
     async fn report(&mut self, on_writer: bool) -> Goes {
         let tag = self.tag();
         let isolation = if self.vendor == Vendor::MariaDb {
@@ -615,8 +615,8 @@ impl Session<'_> {
         self.diagnosed("SHOW WARNINGS", &format!("'{tag}'")).await
     }
 
-    /// What the server says of the last statement. Who is kept for nothing else may lose it with
-    /// the connection.
+    /// Checks what the server says of the last statement. Who is kept for nothing else may lose it
+    /// with the connection.
     async fn diagnosed(&mut self, sql: &str, of: &str) -> Goes {
         let rows = self.rows(sql).await?;
         let told = rows

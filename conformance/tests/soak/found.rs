@@ -61,8 +61,8 @@ pub(crate) fn diagnostics(driver: Driver) -> Outcome {
     })
 }
 
-/// What a SET by an expression has made of a variable is not lost when a statement is prepared
-/// anew, as it meant before.
+/// A value that a SET by an expression has given a variable is not lost when a statement is
+/// prepared anew, as it meant before.
 pub(crate) fn expressions(driver: Driver) -> Outcome {
     use conformance::raw::Raw;
     let server = start(conformance::servers::Vendor::MariaDb)?;

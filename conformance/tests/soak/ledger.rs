@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a client knows of an insert.
+/// Fate of an insert, as far as its client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It, or its COMMIT, was acknowledged.
+    /// Acknowledgement of the insert, or of its COMMIT.
     Acknowledged,
     /// Nobody knows: the answer did not come.
     Unknown,
-    /// It was rolled back, or its transaction was lost before COMMIT was asked for.
+    /// Rollback of the insert, or loss of its transaction before COMMIT was asked for.
     Never,
 }
 
@@ -75,8 +75,8 @@ impl Ledger {
             .is_some()
     }
 
-    /// What was acknowledged is there once, what was rolled back is not, anything else at most
-    /// once.
+    /// Checks that what was acknowledged is there once, what was rolled back is not, and anything
+    /// else at most once.
     pub(crate) fn judge(&self, there: &HashMap<String, u64>) {
         for (tag, fate) in self.fates.lock().expect("nobody panics with it").iter() {
             let n = there.get(tag).copied().unwrap_or(0);

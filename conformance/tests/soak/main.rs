@@ -29,7 +29,7 @@ const CLIENTS: u32 = 24;
 const CONNECTIONS: u32 = 10;
 
 fn main() {
-    trials::run(&[
+    trials::run_on_both(&[
         ("the_clients_know_what_servers_do", direct),
         (
             "warnings_are_those_of_the_last_statement_wherever_it_ran",

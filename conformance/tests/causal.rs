@@ -1,0 +1,457 @@
+//! A session sees what it has written, wherever its reads go: MySQL with a replica that is held
+//! back, and readers that tell what each has executed.
+#![forbid(unsafe_code)]
+
+use conformance::beside::asked;
+use conformance::by_hand::{self, Raw};
+use conformance::clients::Login;
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run_once(&[
+        ("a_session_sees_its_writes_on_a_replica", own_writes),
+        (
+            "logs_of_servers_tell_the_same_without_readers",
+            by_logs_of_mysql,
+        ),
+        ("logs_of_mariadb_tell_it_by_domain", by_logs_of_mariadb),
+        ("gtids_are_shown_to_nobody_who_has_not_asked", not_shown),
+    ])
+}
+
+/// A reader as ProxySQL's protocol has it, which asks its server what it has executed.
+struct Reader {
+    port: u16,
+    over: Arc<AtomicBool>,
+    works: Option<JoinHandle<()>>,
+}
+
+impl Reader {
+    fn of(server: &Server) -> Result<Self, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(text)?;
+        let port = listener.local_addr().map_err(text)?.port();
+        listener.set_nonblocking(true).map_err(text)?;
+        let mut own = Raw::log_in(server.port).map_err(text)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = over.clone();
+        let works = thread::spawn(move || {
+            let mut clients: Vec<(TcpStream, String)> = Vec::new();
+            while !ends.load(Ordering::Relaxed) {
+                if let Ok((client, _)) = listener.accept() {
+                    let _blocks = client.set_nonblocking(true);
+                    clients.push((client, String::new()));
+                }
+                let Ok(rows) = own.ask("SELECT @@GLOBAL.gtid_executed") else {
+                    return;
+                };
+                let executed = rows.concat().concat().replace('\n', "");
+                clients.retain_mut(|(client, told)| {
+                    // Nobody says anything to a reader.
+                    let gone = !matches!(client.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
+                    if *told == executed || gone {
+                        return !gone;
+                    }
+                    let line = match told.is_empty() {
+                        true => format!("ST={executed}\n"),
+                        false => news(told, &executed),
+                    };
+                    told.clone_from(&executed);
+                    client.write_all(line.as_bytes()).is_ok()
+                });
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Ok(Self {
+            port,
+            over,
+            works: Some(works),
+        })
+    }
+}
+
+/// Transactions that have come since, number by number.
+fn news(before: &str, executed: &str) -> String {
+    let last = |one: &str| {
+        let (source, numbers) = one.split_once(':')?;
+        let last = numbers.rsplit([':', '-']).next()?;
+        Some((source.to_owned(), last.parse::<u64>().ok()?))
+    };
+    let known: Vec<_> = before.split(',').filter_map(last).collect();
+    let mut lines = String::new();
+    for (source, last) in executed.split(',').filter_map(last) {
+        let first = known.iter().find(|(known, _)| *known == source);
+        for number in first.map_or(1, |(_, number)| number + 1)..=last {
+            lines.push_str(&format!("I1={}:{number}\n", source.replace('-', "")));
+        }
+    }
+    lines
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _joined = self.works.take().map(JoinHandle::join);
+    }
+}
+
+const GTIDS: [&str; 3] = [
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--log-bin=log",
+];
+
+struct World {
+    source: Server,
+    replica: Server,
+    readers: Vec<Reader>,
+    proxy: Proxy,
+}
+
+/// How the proxy knows what servers have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Readers,
+    /// As [`FOLLOWS`], who may not yet.
+    Logs(Vendor),
+}
+
+/// The monitor's account where logs are followed.
+const FOLLOWS: &str = "follows";
+
+/// A server and one that follows it, with an empty table.
+fn replicated(vendor: Vendor) -> Result<(Server, Server), String> {
+    let (options, own, reset): (&[&str], &[&str], &str) = match vendor {
+        Vendor::MySql => (&GTIDS, &[], "RESET BINARY LOGS AND GTIDS"),
+        // Without it the replica's log has only its own writes.
+        Vendor::MariaDb => (
+            &["--log-bin=log"],
+            &["--log-slave-updates=ON"],
+            "RESET MASTER",
+        ),
+    };
+    let source = Server::start_with(vendor, options)?;
+    let own = [options, &["--server-id=2", "--relay-log=relay"], own].concat();
+    let mut replica = Server::start_with(vendor, &own)?;
+    let _made_anew = std::fs::remove_file(replica.tls_file("auto.cnf"));
+    replica.restart()?;
+    for server in [&source, &replica] {
+        server.root(reset)?;
+    }
+    source.root(by_hand::CREATE_USER)?;
+    source.root("CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY)")?;
+    let (port, user) = (source.port, by_hand::USER);
+    replica.root(&match vendor {
+        Vendor::MySql => format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', \
+             SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1; START REPLICA"
+        ),
+        Vendor::MariaDb => format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_USE_GTID=slave_pos; START SLAVE"
+        ),
+    })?;
+    Ok((source, replica))
+}
+
+/// Hostgroup 0 writes, and hostgroup 1 reads and must see what was written in 0.
+fn world(driver: Driver, by: By) -> Result<World, String> {
+    let vendor = match by {
+        By::Readers => Vendor::MySql,
+        By::Logs(vendor) => vendor,
+    };
+    let (source, replica) = replicated(vendor)?;
+    soon("0", || {
+        let said = replica.root("SELECT count(*) FROM d.t");
+        Ok(said.map_or_else(
+            |words| words,
+            |said| said.lines().last().unwrap_or_default().to_owned(),
+        ))
+    })?;
+    let mut readers = Vec::new();
+    if by == By::Readers {
+        readers = vec![Reader::of(&source)?, Reader::of(&replica)?];
+    } else {
+        source.root(&format!("CREATE USER {FOLLOWS}@'%' IDENTIFIED BY 'pw'"))?;
+    }
+    let mut wish = Wish::in_front_of(&source);
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.variables.push_str(&format!(
+        "    monitor_username = \"{FOLLOWS}\"\n    monitor_password = \"pw\"\n    binlog_reader_connect_retry_msec = 200\n"
+    ));
+    let of = |server: &Server, hostgroup: u32| {
+        let gtid_port = readers
+            .get(hostgroup as usize)
+            .map_or(0, |reader| reader.port);
+        format!(
+            "{{ address = \"127.0.0.1\", port = {}, gtid_port = {gtid_port}, hostgroup = {hostgroup} }}",
+            server.port
+        )
+    };
+    wish.servers = [of(&source, 0), of(&replica, 1)].join(",\n");
+    wish.rules = "{ rule_id = 1, active = 1, match_digest = \"^SELECT\", destination_hostgroup = 1, gtid_from_hostgroup = 0, apply = 1 }".to_owned();
+    let proxy = Proxy::start(driver, &wish)?;
+    let world = World {
+        source,
+        replica,
+        readers,
+        proxy,
+    };
+    if by == By::Readers {
+        world.is_told()?;
+    }
+    Ok(world)
+}
+
+impl World {
+    /// Waits until the proxy knows what both servers have.
+    fn is_told(&self) -> Outcome {
+        soon("2", || {
+            let told = self.proxy.admin(
+                "SELECT count(*) FROM stats_mysql_gtid_executed WHERE gtid_executed <> ''",
+            )?;
+            Ok(told.trim().to_owned())
+        })
+    }
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// Where a read goes, and how many rows are there.
+fn read(client: &mut Raw) -> Result<String, String> {
+    Ok(asked(client, "SELECT @@port, count(*) FROM d.t")?
+        .concat()
+        .join(" "))
+}
+
+/// A23, A27, A28: a read is at the replica while that has what the session wrote, and where it was
+/// written otherwise; nobody waits for a replica.
+fn own_writes(driver: Driver) -> Outcome {
+    let mut world = world(driver, By::Readers)?;
+    let (there, behind) = (world.source.port, world.replica.port);
+    let mut client = reads_follow_writes(&world)?;
+    let proxy = &world.proxy;
+    // A reader that is gone tells nothing, and what was told before is forgotten.
+    drop(world.readers.pop());
+    soon(&format!("{there} 3"), || read(&mut client))?;
+    expect(proxy.says("tells nothing"), || proxy.log())?;
+    let mut fresh = log_in(proxy)?;
+    same(&read(&mut fresh)?, &format!("{behind} 3"))
+}
+
+fn by_logs_of_mysql(driver: Driver) -> Outcome {
+    by_logs(driver, Vendor::MySql)
+}
+
+fn by_logs_of_mariadb(driver: Driver) -> Outcome {
+    by_logs(driver, Vendor::MariaDb)
+}
+
+/// Where no reader is, the proxy follows the logs: as soon as its account may.
+fn by_logs(driver: Driver, vendor: Vendor) -> Outcome {
+    let world = world(driver, By::Logs(vendor))?;
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = &world;
+    let logs = |column: &str| -> Result<String, String> {
+        let sql = format!("SELECT {column} FROM stats_millrace_logs");
+        let said = proxy.admin(&sql)?;
+        Ok(said.lines().collect::<Vec<_>>().join(" "))
+    };
+    // Nobody asks for it yet.
+    same(&logs("port")?, "")?;
+    proxy.admin(
+        "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES \
+         (0, '{\"causal_reads\": \"binlog\"}'), (1, '{\"causal_reads\": \"binlog\"}'); LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    soon("0 0", || logs("followed"))?;
+    let lacks = format!("the account '{FOLLOWS}' needs REPLICATION SLAVE there");
+    expect(proxy.says(&lacks), || proxy.log())?;
+    soon("2", || logs(&format!("sum(error LIKE '%{FOLLOWS}%')")))?;
+    let mut client = log_in(proxy)?;
+    asked(&mut client, "INSERT INTO d.t VALUES (0)")?;
+    same(&read(&mut client)?, &format!("{} 1", source.port))?;
+    asked(&mut client, "DELETE FROM d.t")?;
+    source.root(&format!("GRANT REPLICATION SLAVE ON *.* TO {FOLLOWS}@'%'"))?;
+    soon("1 1", || logs("followed"))?;
+    world.is_told()?;
+    expect(proxy.says("tells again"), || proxy.log())?;
+    // The replica has the rest.
+    soon(&format!("{} 0", replica.port), || read(&mut client))?;
+    let mut client = reads_follow_writes(&world)?;
+    hinted(&world, vendor)?;
+    split(&world)?;
+    // Numbers begin anew: what was told of them before says nothing.
+    replica.root(match vendor {
+        Vendor::MySql => "STOP REPLICA; RESET BINARY LOGS AND GTIDS",
+        Vendor::MariaDb => "STOP SLAVE; RESET MASTER",
+    })?;
+    soon(&format!("{} 3", source.port), || read(&mut client))?;
+    expect(proxy.says("its GTIDs were reset"), || proxy.log())?;
+    expect(logs("min(transactions) > 0")? == "1", || proxy.log())
+}
+
+/// The hint `min_gtid`, of whoever knows what another session wrote; and no rule that sees to it.
+fn hinted(world: &World, vendor: Vendor) -> Outcome {
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = world;
+    let rule = "UPDATE mysql_query_rules SET gtid_from_hostgroup = ";
+    let load = "LOAD MYSQL QUERY RULES TO RUNTIME; LOAD MYSQL SERVERS TO RUNTIME";
+    proxy.admin(&format!(
+        "{rule} NULL; UPDATE mysql_hostgroup_attributes SET hostgroup_settings = '{{\"causal_reads\": \"binlog\", \"read_hostgroup\": 1}}' \
+         WHERE hostgroup_id = 0; {load}"
+    ))?;
+    replica.root("STOP REPLICA SQL_THREAD")?;
+    source.root("DELETE FROM d.t WHERE a = 1; INSERT INTO d.t VALUES (1)")?;
+    let newest = source.root(match vendor {
+        Vendor::MySql => {
+            "SELECT concat(@@server_uuid, ':', regexp_substr(@@gtid_executed, '[0-9]+$'))"
+        }
+        Vendor::MariaDb => "SELECT @@gtid_binlog_pos",
+    })?;
+    let newest = newest.lines().last().unwrap_or_default().to_owned();
+    let mut client = log_in(proxy)?;
+    let mut port = |gtid: &str| -> Result<String, String> {
+        let sql = format!("SELECT /* min_gtid={gtid} */ @@port FROM d.t LIMIT 1");
+        Ok(asked(&mut client, &sql)?.concat().concat())
+    };
+    let old = match vendor {
+        Vendor::MySql => {
+            newest
+                .split_once(':')
+                .map_or("", |(uuid, _)| uuid)
+                .to_owned()
+                + ":1"
+        }
+        Vendor::MariaDb => "0-1-1".to_owned(),
+    };
+    same(&port(&old)?, &replica.port.to_string())?;
+    for _ in 0..3 {
+        same(&port(&newest)?, &source.port.to_string())?;
+    }
+    replica.root("START REPLICA")?;
+    soon(&replica.port.to_string(), || port(&newest))?;
+    proxy.admin(&format!("{rule} 0; {load}")).map(drop)
+}
+
+/// No rule, but the split: a session that has written reads what it wrote.
+fn split(world: &World) -> Outcome {
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = world;
+    let load = "LOAD MYSQL QUERY RULES TO RUNTIME; LOAD MYSQL SERVERS TO RUNTIME";
+    let settings = r#"{"causal_reads": "binlog", "read_hostgroup": 1, "read_after_write": "gtid"}"#;
+    proxy.admin(&format!(
+        "UPDATE mysql_query_rules SET active = 0; UPDATE mysql_hostgroup_attributes SET hostgroup_settings = '{settings}' WHERE hostgroup_id = 0; {load}"
+    ))?;
+    replica.root("STOP REPLICA SQL_THREAD")?;
+    let mut client = log_in(proxy)?;
+    same(&read_at(&mut client)?, &replica.port.to_string())?;
+    let mut other = log_in(proxy)?;
+    asked(&mut other, "UPDATE d.t SET a = a + 100 WHERE a = 3")?;
+    asked(&mut other, "UPDATE d.t SET a = a - 100 WHERE a = 103")?;
+    for _ in 0..3 {
+        same(&read_at(&mut other)?, &source.port.to_string())?;
+    }
+    same(&read_at(&mut client)?, &replica.port.to_string())?;
+    replica.root("START REPLICA")?;
+    soon(&replica.port.to_string(), || read_at(&mut other))?;
+    proxy
+        .admin(&format!("UPDATE mysql_query_rules SET active = 1; {load}"))
+        .map(drop)
+}
+
+fn read_at(client: &mut Raw) -> Result<String, String> {
+    let rows = asked(client, "SELECT @@port FROM d.t LIMIT 1")?;
+    Ok(rows.concat().concat())
+}
+
+/// A session with three rows behind it, which the replica has.
+fn reads_follow_writes(world: &World) -> Result<Raw, String> {
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = world;
+    let (there, behind) = (source.port, replica.port);
+    let (mut client, mut other) = (log_in(proxy)?, log_in(proxy)?);
+    same(&read(&mut client)?, &format!("{behind} 0"))?;
+    replica.root("STOP REPLICA SQL_THREAD")?;
+    asked(&mut client, "INSERT INTO d.t VALUES (1)")?;
+    for _ in 0..5 {
+        same(&read(&mut client)?, &format!("{there} 1"))?;
+    }
+    // Who has written nothing is not held up by others.
+    same(&read(&mut other)?, &format!("{behind} 0"))?;
+    // In a transaction it counts from its end.
+    asked(&mut other, "BEGIN")?;
+    asked(&mut other, "INSERT INTO d.t VALUES (2)")?;
+    same(&read(&mut other)?, &format!("{there} 2"))?;
+    asked(&mut other, "COMMIT")?;
+    same(&read(&mut other)?, &format!("{there} 2"))?;
+    replica.root("START REPLICA")?;
+    for client in [&mut client, &mut other] {
+        soon(&format!("{behind} 2"), || read(client))?;
+    }
+    // A prepared statement, and a session whose connection is another's: from then on at the replica.
+    asked(&mut client, "INSERT INTO d.t VALUES (3)")?;
+    let prepared = asked(&mut client, "SELECT count(*) FROM d.t")?;
+    same(&prepared.concat().concat(), "3")?;
+    soon(&format!("{behind} 3"), || read(&mut client))?;
+    let counted = proxy.admin("SELECT Variable_Name FROM stats_mysql_global WHERE Variable_Name LIKE 'GTID%' AND Variable_Value > 0 ORDER BY 1")?;
+    same(
+        counted.trim(),
+        "GTID_consistent_queries\nGTID_session_collected",
+    )?;
+    Ok(client)
+}
+
+/// Clients whose driver has session tracking, and who did not ask for GTIDs.
+fn not_shown(driver: Driver) -> Outcome {
+    let world = world(driver, By::Readers)?;
+    let proxy = &world.proxy;
+    let login = Login {
+        port: proxy.port,
+        user: by_hand::USER,
+        password: "",
+    };
+    const SESSION_TRACK: u32 = 1 << 23;
+    let mut client =
+        Raw::log_in_as(&login, SESSION_TRACK, SESSION_TRACK).map_err(|error| error.to_string())?;
+    let mut answer = |sql: &str| -> Result<Vec<u8>, String> {
+        client.query(sql).map_err(|error| error.to_string())?;
+        client.packet().map_err(|error| error.to_string())
+    };
+    let has_uuid = |packet: &[u8]| {
+        packet.windows(2).filter(|two| two == b"-1").count() > 0 || packet.len() > 40
+    };
+    let ok = answer("INSERT INTO d.t VALUES (1)")?;
+    expect(ok.first() == Some(&0) && !has_uuid(&ok), || {
+        format!("{ok:?}")
+    })?;
+    answer("SET SESSION session_track_gtids = OWN_GTID")?;
+    let ok = answer("INSERT INTO d.t VALUES (2)")?;
+    expect(ok.len() > 40, || format!("{ok:?}"))
+}

@@ -1,0 +1,446 @@
+//! Scripts in the API of today, `require("millrace")`, between real servers and clients that send
+//! text and prepared statements.
+#![forbid(unsafe_code)]
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::raw;
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same};
+use conformance::watch::HANGS;
+use std::thread;
+use wire::caps;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_script_of_today_changes_refuses_and_answers", changes),
+        (
+            "a_script_sends_statements_elsewhere_and_caches_them",
+            routes,
+        ),
+        ("what_a_script_hides_is_hidden_in_text_and_prepared", hides),
+        ("a_script_of_today_asks_servers_with_typed_values", asks),
+        ("sessions_of_all_cores_count_in_one_shared_map", shares),
+        (
+            "what_fails_in_a_script_of_today_is_told_with_its_place",
+            fails,
+        ),
+        ("scripts_see_no_query_attributes", attributes),
+        ("a_script_that_rules_name_sees_what_they_send_it", rules),
+        ("scripts_of_today_stand_one_behind_the_other", chains),
+        ("a_script_has_timers_without_a_client", timers),
+    ])
+}
+
+/// Puts a script in force for those who log in from now on.
+fn load(proxy: &Proxy, text: &str) -> Outcome {
+    load_with(proxy, text, "")
+}
+
+fn load_with(proxy: &Proxy, text: &str, settings: &str) -> Outcome {
+    let body = format!("local m = require(\"millrace\")\n{text}").replace('\'', "''");
+    let sql = format!(
+        "DELETE FROM mysql_scripts; INSERT INTO mysql_scripts (script_name, body, on_error, settings) VALUES ('new', '{body}', 'error', '{settings}'); LOAD MYSQL SCRIPTS TO RUNTIME"
+    );
+    proxy.admin(&sql).map(drop)
+}
+
+/// Both servers, each with a proxy in front of it.
+fn each(driver: Driver, what: impl Fn(&Server, &Proxy) -> Outcome) -> Outcome {
+    for vendor in [Vendor::MariaDb, Vendor::MySql] {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        // The password is in the server's cache from then on.
+        proxy.query("SELECT 1")?;
+        what(&server, &proxy)?;
+    }
+    Ok(())
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+/// The first row, its values behind one another; or an error's words.
+fn told(client: &mut Raw, sql: &str) -> String {
+    match client.ask(sql) {
+        Ok(rows) => rows.first().map(|row| row.join(" ")).unwrap_or_default(),
+        Err(error) => error.to_string(),
+    }
+}
+
+const CHANGES: &str = r#"
+    function m.on.statement(s)
+      if s.kind == "select" and s.text:find("secret") then return m.error(1045, "28000", "not for you") end
+      if s.text == "SHOW OWNER" then
+        return m.result { columns = { "who", { name = "n", type = "integer" } }, rows = { { s.user, 7 }, { nil, m.setting("n") } } }
+      end
+      if s.text:find("OLD_TABLE") then return m.rewrite((s.text:gsub("OLD_TABLE", "information_schema.schemata"))) end
+      if s.kind == "set" then return m.result { affected_rows = 5 } end
+    end"#;
+
+/// In text and prepared; what is prepared is changed when it is prepared, and answered when it is
+/// executed.
+fn changes(driver: Driver) -> Outcome {
+    each(driver, |_, proxy| {
+        let count = "SELECT COUNT(*) > 0 FROM OLD_TABLE WHERE schema_name <> ?";
+        load_with(proxy, CHANGES, r#"{"n": 8}"#)?;
+        let mut client = log_in(proxy)?;
+        same(&told(&mut client, &count.replace('?', "''")), "1")?;
+        same(
+            &told(&mut client, "SELECT 'secret'"),
+            "1045 28000 not for you",
+        )?;
+        let rows = client
+            .ask("SHOW OWNER")
+            .map_err(|error| error.to_string())?;
+        same(&format!("{rows:?}"), r#"[["open", "7"], ["NULL", "8"]]"#)?;
+        same(&told(&mut client, "SELECT 6"), "6")?;
+        let mut client = raw::Raw::log_in(proxy.port, 0)?;
+        client.prepare(count)?;
+        for value in ["a", "b"] {
+            let said = client.execute(0, 0, &[b"\0\x01\xfd\0\x01", value.as_bytes()].concat())?;
+            expect(said.contains(r"\x00\x00\x01"), || said.clone())?;
+        }
+        client.prepare("SHOW OWNER")?;
+        let said = client.execute(1, 0, &[])?;
+        expect(said.contains(r"\x00\x00\x03app\x07\x00"), || said.clone())?;
+        let said = client.prepare("SELECT 'secret'")?;
+        expect(said.contains("not for you"), || said.clone())?;
+        let said = client.query("SET @a = 1")?;
+        expect(said.contains(r"1 \x00\x05"), || said)
+    })
+}
+
+/// Two servers in hostgroups 0 and 1, and a cache.
+fn routes(driver: Driver) -> Outcome {
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
+    let mut wish = Wish::in_front_of(&servers[0]);
+    wish.servers.push_str(&format!(
+        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+        servers[1].port
+    ));
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    for server in &servers {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    let proxy = Proxy::start(driver, &wish)?;
+    let text = r#"
+        function m.on.statement(s)
+          if s.text:find("REPORT") then return m.route { hostgroup = 1 } end
+          if s.text:find("KEEP") then return m.route { cache_ttl = 60000 } end
+        end"#;
+    load(&proxy, text)?;
+    let [own, other] = servers.each_ref().map(|server| server.port.to_string());
+    let mut client = log_in(&proxy)?;
+    same(&told(&mut client, "SELECT @@port"), &own)?;
+    same(&told(&mut client, "SELECT /* REPORT */ @@port"), &other)?;
+    for _ in 0..2 {
+        same(&told(&mut client, "SELECT 41 + 1 /* KEEP */"), "42")?;
+    }
+    let asked = "SELECT hostgroup, count_star FROM stats_mysql_query_digest WHERE digest_text LIKE 'SELECT ?%+%?' ORDER BY 1";
+    same(&proxy.admin(asked)?, "-1\t1\n0\t1")?;
+    let mut client = raw::Raw::log_in(proxy.port, 0)?;
+    client.prepare("SELECT @@port /* REPORT */")?;
+    client.prepare("SELECT @@port")?;
+    let text = |port: &str| -> Result<String, String> {
+        let port: u32 = port.parse().map_err(|_| "no port")?;
+        Ok(format!(r"\x00\x00{}", port.to_le_bytes().escape_ascii()))
+    };
+    for (nth, port) in [(0, &other), (1, &own)] {
+        let (said, port) = (client.execute(nth, 0, &[])?, text(port)?);
+        expect(said.contains(&port), || format!("{said} has no {port}"))?;
+    }
+    Ok(())
+}
+
+const TYPES: &str = "CREATE DATABASE IF NOT EXISTS hidden; CREATE TABLE hidden.t (
+    id INT PRIMARY KEY, card VARCHAR(20) CHARACTER SET utf8mb4, b BIGINT UNSIGNED, c DECIMAL(30,10), d DOUBLE, e FLOAT, f DATETIME(6), g DATE,
+    h TIME(3), i BLOB, j YEAR, k BIT(9), l ENUM('x','y'), m TINYINT, n TIMESTAMP NULL, o JSON, p SMALLINT UNSIGNED ZEROFILL, q TEXT);
+    INSERT INTO hidden.t VALUES
+    (1, '4711', 18446744073709551615, 12345678901234567890.0123456789, 0.1, 1e-7, '2008-12-24 10:11:12.000013', '0000-00-00', '-838:59:59.5', X'00FF27', 1999, b'100000001', 'y', -1, '2008-12-24 00:00:00', '{\"a\": 1}', 7, 'it''s'),
+    (2, '4711', NULL, -0.5, -1e300, 3.5, '0000-00-00 00:00:00', '1000-01-01', '00:00:00', '', 2001, b'0', 'x', 127, NULL, 'null', 65535, ''),
+    (3, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);";
+
+/// An answer without the packets behind its definitions and its rows: MariaDB says of an index only in
+/// the second.
+fn rows(answer: &str) -> String {
+    let lines = answer
+        .lines()
+        .filter(|line| !line.contains(r"\xfe\x00\x00"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// A98: all but what is hidden is byte for byte what it was, of every type.
+fn hides(driver: Driver) -> Outcome {
+    each(driver, |server, proxy| {
+        server.root(&format!(
+            "SET sql_mode = ''; {TYPES} GRANT ALL ON hidden.* TO app@'%'"
+        ))?;
+        let sql = "SELECT * FROM hidden.t ORDER BY id";
+        // Each server has flags of its own for who asks twice: the first answers are compared.
+        let seen = |caps| -> Result<[String; 4], String> {
+            let mut client = raw::Raw::log_in(proxy.port, caps)?;
+            let text = client.query(sql)?;
+            client.prepare(sql)?;
+            Ok([
+                text,
+                client.execute(0, 0, &[])?,
+                client.execute(0, 0, &[])?,
+                client.query("SELECT 1")?,
+            ])
+        };
+        let forms = [0, caps::DEPRECATE_EOF, caps::MARIADB_CACHE_METADATA];
+        let before: Vec<_> = forms[..2]
+            .iter()
+            .map(|caps| seen(*caps))
+            .collect::<Result<_, _>>()?;
+        load(proxy, "function m.on.result(s, r)
+            return r:map(function(row) if row.card then row.card = 'xxxx' end return row end, { 'card', optional = true })
+          end")?;
+        for (caps, before) in forms.iter().zip(&before) {
+            for (now, before) in seen(*caps)?.iter().zip(before) {
+                expect(!now.contains("4711") && now.len() > 10, || now.clone())?;
+                same(&rows(now), &rows(&before.replace("4711", "xxxx")))?;
+            }
+        }
+        // Who remembers definitions, and who asks for a cursor, sees as little.
+        for said in seen(caps::MARIADB_CACHE_METADATA)? {
+            expect(!said.contains("4711"), || said.clone())?;
+        }
+        let mut client = raw::Raw::log_in(proxy.port, 0)?;
+        client.prepare(sql)?;
+        let said = client.execute(0, 1, &[])?;
+        expect(said.contains("xxxx") && !said.contains("4711"), || said)
+    })
+}
+
+/// A99, in the API of today: values are typed, and mean the same whatever they contain.
+fn asks(driver: Driver) -> Outcome {
+    each(driver, |_, proxy| {
+        let text = r#"
+            function m.on.statement(s)
+              local name = s.text:match("^ASK (%a+)")
+              if not name then return end
+              local value = ({ quote = "it's", slash = "a\\'b", letters = "\195\169", none = nil, yes = true, half = 1.5, large = m.number("18446744073709551615") })[name]
+              local r, words = s:query("SELECT HEX(?) AS h, ? IS NULL AS n, ? + 0 AS v, CAST(9007199254740993 AS SIGNED) AS big, 'literal ?' LIMIT ?", value, value, name == "quote" and 1 or value, 1)
+              if not r then return m.error(1105, "HY000", words) end
+              local row = r[1]
+              return m.result { columns = { "a" }, rows = { { table.concat({ tostring(row.h), type(row.n), row.n, tostring(row.v), type(row.big), row.big, #r }, " ") } } }
+            end"#;
+        load(proxy, text)?;
+        let mut client = log_in(proxy)?;
+        let said = told(&mut client, "ASK quote");
+        same(&said, "69742773 number 0 1 string 9007199254740993 1")?;
+        for (name, begins) in [
+            ("slash", "615C2762 number 0 "),
+            ("letters", "C3A9 number 0 "),
+            ("none", "nil number 1 nil "),
+            ("yes", "1 number 0 1 "),
+            ("half", "2 number 0 1.5 "),
+            ("large", "FFFFFFFFFFFFFFFF number 0 18446744073709551615 "),
+        ] {
+            let said = told(&mut client, &format!("ASK {name}"));
+            expect(said.starts_with(begins), || format!("{name}: {said}"))?;
+        }
+        same(&told(&mut client, "SELECT 5"), "5")
+    })
+}
+
+/// No addition is lost, whichever cores the sessions are on.
+fn shares(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    load(
+        &proxy,
+        r#"function m.on.statement(s)
+             if s.text == "COUNT" then return m.result { columns = { "n" }, rows = { { m.shared.add("n") } } } end
+           end"#,
+    )?;
+    let works = (0..8).map(|_| {
+        let port = proxy.port;
+        thread::spawn(move || {
+            let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
+            Ok::<_, String>(
+                (0..50)
+                    .map(|_| told(&mut client, "COUNT"))
+                    .collect::<Vec<_>>(),
+            )
+        })
+    });
+    let works: Vec<_> = works.collect();
+    let mut counted = Vec::new();
+    for work in works {
+        let own = work.join().map_err(|_| "a thread has ended")??;
+        counted.extend(own.iter().filter_map(|n| n.parse::<u32>().ok()));
+    }
+    counted.sort_unstable();
+    let all: Vec<u32> = (1..=400).collect();
+    same(&format!("{counted:?}"), &format!("{all:?}"))
+}
+
+fn fails(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    load(
+        &proxy,
+        "function m.on.statement(s)\n  if s.text == 'SELECT 1' then return 7 end\n  if s.text == 'SELECT 2' then return s.txt end\nend\nfunction m.on.result(s, r)\n  if s.text == 'SELECT 3' then return r:map(1) end\nend",
+    )?;
+    let mut client = log_in(&proxy)?;
+    let words = "The script 'new' has failed. Check the proxy's log";
+    for sql in ["SELECT 1", "SELECT 2", "SELECT 3"] {
+        same(&told(&mut client, sql), &format!("1105 07000 {words}"))?;
+    }
+    same(&told(&mut client, "SELECT 4"), "4")?;
+    let line = "(on.statement) [new]:2: on.statement must return nothing";
+    expect(proxy.says(line), || proxy.log())?;
+    let counted = proxy.admin(
+        "SELECT hook, errors, last_error FROM stats_millrace_scripts WHERE errors > 0 ORDER BY hook",
+    )?;
+    same(
+        &counted,
+        "on.result\t1\t(on.result) [new]:6: map wants a function first, it got a number\non.statement\t2\t(on.statement) [new]:4: a statement has no 'txt'",
+    )?;
+    let refused = load(&proxy, "m.on.statment = print");
+    expect(refused.is_ok(), || format!("{refused:?}"))?;
+    let said = told(&mut log_in(&proxy)?, "SELECT 5");
+    same(&said, &format!("1105 07000 {words}"))
+}
+
+/// Clients of today send attributes in front of the text. Scripts of both kinds see the text alone.
+fn attributes(driver: Driver) -> Outcome {
+    each(driver, |_, proxy| {
+        let caps = caps::QUERY_ATTRIBUTES;
+        let asked = |sql: &str| -> Result<[String; 2], String> {
+            let mut client = raw::Raw::log_in(proxy.port, caps)?;
+            Ok([client.query_with(&[("a", "b")], sql)?, client.query(sql)?])
+        };
+        let plain = asked("SELECT 'new'")?;
+        load(
+            proxy,
+            "function m.on.statement(s) if s.text == \"SELECT 'old'\" then return m.rewrite(\"SELECT 'new'\") end end",
+        )?;
+        same(
+            &format!("{:?}", asked("SELECT 'old'")?),
+            &format!("{plain:?}"),
+        )?;
+        let old = "function read_query(packet)
+            if packet:sub(2) ~= \"SELECT 'old'\" then return end
+            proxy.queries:append(1, \"\\3SELECT 'new'\")
+            return proxy.PROXY_SEND_QUERY
+          end";
+        load(proxy, old)?;
+        same(
+            &format!("{:?}", asked("SELECT 'old'")?),
+            &format!("{plain:?}"),
+        )
+    })
+}
+
+/// A timer runs once for all sessions, as the row's user, until other scripts are in force.
+fn timers(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let text = r#"
+        m.every(20, function()
+          local r = m.query("SELECT CURRENT_USER() AS who, CONNECTION_ID() > ? AS id", 0)
+          m.shared.set("who", r and r[1].who)
+          if m.shared.add("ticks") == 3 then error("the third time") end
+        end)
+        function m.on.statement(s)
+          if s.text ~= "TICKS" then return end
+          return m.result { columns = { "n", "who" }, rows = { { m.shared.get("ticks"), m.shared.get("who") } } }
+        end"#;
+    load(&proxy, text)?;
+    proxy.admin(
+        "UPDATE mysql_scripts SET usernames = 'other, open'; LOAD MYSQL SCRIPTS TO RUNTIME",
+    )?;
+    let mut client = log_in(&proxy)?;
+    let began = std::time::Instant::now();
+    loop {
+        let said = told(&mut client, "TICKS");
+        let (ticks, who) = said.split_once(' ').unwrap_or_default();
+        // What fails once goes on.
+        if ticks.parse::<u32>().is_ok_and(|ticks| ticks > 5) && !who.is_empty() {
+            break same(who, "other@%")?;
+        }
+        expect(began.elapsed() < HANGS, || said.clone())?;
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let failed = proxy.admin(
+        "SELECT errors >= 1, last_error LIKE '%the third time%' FROM stats_millrace_scripts WHERE hook = 'every'",
+    )?;
+    same(&failed, "1\t1")
+}
+
+/// A script that a rule names sees the statements that match it, and no others; in text and prepared,
+/// of both APIs.
+fn rules(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let rule = r#"INSERT INTO mysql_query_rules (rule_id, active, match_pattern, attributes) VALUES (1, 1, "MINE", '{"script":"new"}'); LOAD MYSQL QUERY RULES TO RUNTIME"#;
+    proxy.admin(rule)?;
+    let of_today = r#"
+        function m.on.statement(s) return m.rewrite(s.text:gsub("MINE", "SEEN")) end
+        function m.on.result(s, r) return r:map(function(row) row[1] = row[1] .. "!" end) end"#;
+    let old = r#"
+        function read_query(packet)
+          if packet:byte() ~= 3 and packet:byte() ~= 22 then return end
+          proxy.queries:append(1, (packet:gsub("MINE", "SEEN!")))
+          return proxy.PROXY_SEND_QUERY
+        end"#;
+    for (script, seen) in [(of_today, r"\x05SEEN!"), (old, r"\x05SEEN!")] {
+        load(&proxy, script)?;
+        let mut client = log_in(&proxy)?;
+        same(&told(&mut client, "SELECT 'MINE'"), "SEEN!")?;
+        same(&told(&mut client, "SELECT 'other'"), "other")?;
+        let mut client = raw::Raw::log_in(proxy.port, 0)?;
+        client.prepare("SELECT 'other'")?;
+        client.prepare("SELECT 'MINE'")?;
+        let said = client.execute(0, 0, &[])?;
+        expect(said.contains(r"\x05other"), || said.clone())?;
+        let said = client.execute(1, 0, &[])?;
+        expect(said.contains(seen), || said.clone())?;
+    }
+    // Who names a script that is not there is told.
+    proxy.admin(
+        &rule
+            .replace("\"new\"", "\"newer\"")
+            .replace("VALUES (1,", "VALUES (2,"),
+    )?;
+    let line = "(rule_id 2): attributes names the script 'newer', and no such script is in force";
+    expect(proxy.says(line), || proxy.log())
+}
+
+/// Two scripts of today, and one of MySQL Proxy between them: each sees what the one before has made,
+/// and answers come back the other way.
+fn chains(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let marks = |mark: &str| {
+        let text = "local m = require('millrace')
+            function m.on.statement(s) return m.rewrite(s.text:gsub('0', '0MARK')) end
+            function m.on.result(s, r) return r:map(function(row) row[1] = row[1] .. 'MARK' end) end";
+        text.replace("MARK", mark).replace('\'', "''")
+    };
+    let between = "function read_query(packet)
+            proxy.queries:append(1, (packet:gsub(''0a'', ''0ab'')), { resultset_is_needed = true })
+            return proxy.PROXY_SEND_QUERY
+        end
+        function read_query_result(inj) end";
+    let mut sql = "DELETE FROM mysql_scripts; ".to_owned();
+    for (at, text) in [marks("a"), between.to_owned(), marks("c")]
+        .iter()
+        .enumerate()
+    {
+        sql.push_str(&format!("INSERT INTO mysql_scripts (script_name, position, body, on_error) VALUES ('s{at}', {at}, '{text}', 'error'); "));
+    }
+    proxy.admin(&format!("{sql}LOAD MYSQL SCRIPTS TO RUNTIME"))?;
+    same(&told(&mut log_in(&proxy)?, "SELECT '0'"), "0cabca")?;
+    let mut client = raw::Raw::log_in(proxy.port, 0)?;
+    client.prepare("SELECT '0'")?;
+    for _ in 0..2 {
+        let said = client.execute(0, 0, &[])?;
+        expect(said.contains(r"\x060cabca"), || said.clone())?;
+    }
+    Ok(())
+}

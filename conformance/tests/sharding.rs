@@ -1,0 +1,739 @@
+//! Tables that are spread over two servers, set up with the commands of HSCALE's page: what has one
+//! partition goes there and nowhere else, and everything else is refused in a sentence.
+#![forbid(unsafe_code)]
+
+use conformance::beside::{asked, vendors};
+use conformance::by_hand::{self, Raw};
+use conformance::library;
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        (
+            "a_point_statement_goes_to_the_server_of_its_partition",
+            points,
+        ),
+        (
+            "what_cannot_be_done_on_partitions_is_refused_in_a_sentence",
+            refused,
+        ),
+        (
+            "rows_of_several_partitions_come_as_one_result_in_the_session_s_state",
+            several,
+        ),
+        (
+            "what_reads_several_partitions_ends_at_all_of_their_servers",
+            ended,
+        ),
+        (
+            "a_transaction_stays_on_the_server_of_its_partition",
+            transactions,
+        ),
+        (
+            "what_is_prepared_with_its_key_runs_where_its_partition_is",
+            prepared,
+        ),
+        (
+            "what_only_reads_goes_to_the_readers_of_its_partition",
+            readers,
+        ),
+        (
+            "truncate_and_alter_are_done_by_one_partition_after_another",
+            in_turn,
+        ),
+        (
+            "a_write_to_a_partition_ends_the_use_of_what_was_cached_of_it",
+            cached,
+        ),
+    ])
+}
+
+/// Two servers, the first in hostgroups 0 and 1, the second in 2; on them the tables that HSCALE's
+/// commands, given as the page has them, ask for.
+struct Sharded {
+    one: Server,
+    two: Server,
+    proxy: Proxy,
+}
+
+const COLUMNS: &str =
+    "(id INT PRIMARY KEY, nickname VARCHAR(40) NOT NULL, x INT NOT NULL DEFAULT 0)";
+
+/// A70, A71, A90: the quote that the first line of the page lacks is given back.
+const COMMANDS: &str = "HSCALE SETUP_TABLE(‘users‘, ‘nickname‘, ‘users_default‘, 1, ‘PREFIX(3)‘);
+HSCALE ADD_PARTITION(‘users’, ‘nick1′, ‘mar’, 1);
+HSCALE ADD_PARTITION('users', 'nick2', 'foo', 2);
+HSCALE SETUP_TABLE('small', 'category', 'small_default', 1, 'NONE()');
+HSCALE ADD_PARTITION('small', 'books', 'books', 2)";
+
+fn sharded(driver: Driver, vendor: Vendor) -> Result<Sharded, String> {
+    let (one, two) = (Server::start(vendor)?, Server::start(vendor)?);
+    for server in [&one, &two] {
+        server.root(by_hand::CREATE_USER)?;
+    }
+    one.root(&format!(
+        "USE conf; CREATE TABLE users {COLUMNS}; RENAME TABLE users TO users_default;
+         CREATE TABLE users_nick1 LIKE users_default;
+         CREATE TABLE small_default (id INT UNSIGNED NOT NULL, category ENUM('books', 'hardware', 'software') NOT NULL, PRIMARY KEY(id)) ENGINE=MEMORY"
+    ))?;
+    two.root(&format!(
+        "USE conf; CREATE TABLE users_nick2 {COLUMNS};
+         CREATE TABLE small_books (id INT UNSIGNED NOT NULL, category ENUM('books', 'hardware', 'software') NOT NULL, PRIMARY KEY(id)) ENGINE=MEMORY"
+    ))?;
+    let mut wish = Wish::in_front_of(&one);
+    for (server, hostgroup) in [(&one, 1), (&two, 2)] {
+        let row = format!(
+            ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup} }}",
+            server.port
+        );
+        wish.servers.push_str(&row);
+    }
+    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    let proxy = Proxy::start(driver, &wish)?;
+    proxy.admin(COMMANDS)?;
+    Ok(Sharded { one, two, proxy })
+}
+
+fn log_in(proxy: &Proxy) -> Result<Raw, String> {
+    let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    asked(&mut client, "USE conf")?;
+    Ok(client)
+}
+
+/// Returns the rows that a server has itself.
+fn rows(server: &Server, table: &str) -> Result<String, String> {
+    let said = server.root(&format!(
+        "SELECT GROUP_CONCAT(id, nickname ORDER BY id) FROM conf.{table}"
+    ))?;
+    Ok(said.lines().last().unwrap_or_default().trim().to_owned())
+}
+
+fn error(client: &mut Raw, sql: &str) -> String {
+    match client.ask(sql) {
+        Ok(rows) => format!("{rows:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A70 to A74, A88, A90: the application's texts stay as they are.
+fn points(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = log_in(&it.proxy)?;
+        for sql in [
+            "INSERT INTO users (id, nickname) VALUES (1, 'marvel')",
+            "INSERT INTO users (id, nickname) VALUES (2, 'martin'), (3, 'MARY')",
+            "INSERT INTO conf.users SET id = 4, nickname = 'foobar'",
+            "REPLACE INTO users (nickname, id) VALUES ('footaliciuos', 5)",
+            "INSERT INTO users (id, nickname) VALUES (6, 'anna') ON DUPLICATE KEY UPDATE users.x = users.x + 1",
+            "INSERT INTO small (id, category) VALUES (1, 'books')",
+            "INSERT INTO small (id, category) VALUES (2, 'hardware')",
+            "INSERT INTO small (id, category) VALUES (3, 'software')",
+            "UPDATE users SET users.x = 7 WHERE users.nickname = 'foobar'",
+            "DELETE FROM users WHERE users.nickname = 'martin' AND users.id = 2",
+        ] {
+            asked(&mut client, sql)?;
+        }
+        same(&rows(&it.one, "users_nick1")?, "1marvel,3MARY")?;
+        same(&rows(&it.two, "users_nick2")?, "4foobar,5footaliciuos")?;
+        same(&rows(&it.one, "users_default")?, "6anna")?;
+        for (sql, wanted) in [
+            ("SELECT id FROM users WHERE nickname = 'MARVEL'", "1"),
+            (
+                "SELECT users.id, u.x FROM users JOIN users u USING (nickname) WHERE users.nickname = 'foobar'",
+                "4 7",
+            ),
+            (
+                "SELECT conf.users.* FROM conf.users WHERE conf.users.nickname = 'anna'",
+                "6 anna 0",
+            ),
+            (
+                "SELECT count(*) FROM users WHERE nickname IN ('marvel', 'mary', 'martin')",
+                "2",
+            ),
+            (
+                "SELECT id, category FROM small WHERE small.category='books' /* Added */ /* some */ /* comments */ /* to */",
+                "1 books",
+            ),
+            ("SELECT id FROM small WHERE category = 'software'", "3"),
+            (
+                "SELECT /* hscale.partition(users) = 'nick2' */ max(id) FROM users",
+                "5",
+            ),
+        ] {
+            let found = asked(&mut client, sql)?;
+            let found = found
+                .iter()
+                .map(|row| row.join(" "))
+                .collect::<Vec<_>>()
+                .join(", ");
+            expect(found == wanted, || {
+                format!("{vendor}: {sql}: {found} instead of {wanted}")
+            })?;
+        }
+        // A83: its columns, from one partition.
+        let columns = asked(&mut client, "DESC users")?;
+        same(
+            &columns
+                .iter()
+                .map(|row| row[0].clone())
+                .collect::<Vec<_>>()
+                .join(" "),
+            "id nickname x",
+        )?;
+        // The name of the table in the result is the one that was asked for.
+        client
+            .query("SELECT id FROM users WHERE nickname = 'foobar'")
+            .map_err(|error| error.to_string())?;
+        client.packet().map_err(|error| error.to_string())?;
+        let column = client.packet().map_err(|error| error.to_string())?;
+        let told = String::from_utf8_lossy(&column).into_owned();
+        expect(told.contains("\u{5}users\u{b}users_nick2"), || {
+            format!("{vendor}: {told:?}")
+        })?;
+        counted(&it, &mut log_in(&it.proxy)?)?;
+        // Plain tables are where they were.
+        let mut other = log_in(&it.proxy)?;
+        same(
+            &asked(&mut other, "SELECT count(*) > 0 FROM numbers")?
+                .concat()
+                .concat(),
+            "1",
+        )?;
+    }
+    Ok(())
+}
+
+/// Statements are counted by the partitions that they need, and a LOAD of rules forgets none.
+fn counted(it: &Sharded, client: &mut Raw) -> Outcome {
+    it.proxy.admin("SELECT * FROM stats_mysql_shards_reset")?;
+    for sql in [
+        "SELECT id FROM users WHERE nickname = 'foobar'",
+        "SELECT id FROM users WHERE nickname IN ('marvel', 'foobar')",
+        "SELECT COUNT(*) FROM users",
+    ] {
+        asked(client, sql)?;
+    }
+    it.proxy.admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, apply) VALUES (1, 1, 'nothing', 0); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    for sql in [
+        "SELECT id FROM users ORDER BY RAND()",
+        "TRUNCATE users WAIT 5",
+    ] {
+        error(client, sql);
+    }
+    asked(client, "SELECT 1")?;
+    let told = it.proxy.admin("SELECT * FROM stats_mysql_shards")?;
+    same(&told, "\tusers\t1\t1\t1\t2\t6\t3")
+}
+
+fn refused(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = log_in(&it.proxy)?;
+        for (sql, words) in [
+            ("SELECT * FROM users FOR UPDATE", "it locks what it reads"),
+            (
+                "SELECT id FROM users WHERE id > @x",
+                "asks its connection for something",
+            ),
+            (
+                "INSERT INTO users (id, nickname) VALUES (1, 'marvel'), (2, 'foobar')",
+                "it changes 2 partitions",
+            ),
+            (
+                "INSERT INTO users VALUES (1, 'marvel', 0)",
+                "must name its columns",
+            ),
+            (
+                "INSERT INTO users (id, nickname) VALUES (1, CONCAT('mar', 'vel'))",
+                "must be written out",
+            ),
+            (
+                "INSERT INTO users (id, nickname) VALUES (1, 'märchen')",
+                "is not certain",
+            ),
+            (
+                "UPDATE users SET nickname = 'foo' WHERE nickname = 'marvel'",
+                "it changes nickname",
+            ),
+            (
+                "SELECT * FROM users LEFT JOIN small ON users.id = small.id",
+                "do not lie beside each other",
+            ),
+            (
+                "SELECT * FROM users, numbers WHERE nickname = 'marvel'",
+                "plain table numbers",
+            ),
+            (
+                "ALTER TABLE users RENAME TO others",
+                "cannot be done for all",
+            ),
+            ("RENAME TABLE users TO others", "not understood whole"),
+        ] {
+            let said = error(&mut client, sql);
+            let is_so = said.starts_with("1235 42000 HSCALE-1000: ")
+                && said.contains(words)
+                && said.contains(" - query was '");
+            expect(is_so, || format!("{vendor}: {sql}: {said}"))?;
+        }
+        // Nothing of it was done.
+        for (server, table) in [
+            (&it.one, "users_nick1"),
+            (&it.one, "users_default"),
+            (&it.two, "users_nick2"),
+        ] {
+            same(&rows(server, table)?, "NULL")?;
+        }
+        let told = it
+            .proxy
+            .admin("EXPLAIN ROUTE 'SELECT * FROM users WHERE nickname = ''foobar''' IN conf")?;
+        expect(told.contains("point: users.nick2 on hostgroup 2"), || {
+            told.clone()
+        })?;
+    }
+    Ok(())
+}
+
+/// Three rows, one in each partition.
+fn filled(it: &Sharded) -> Result<Raw, String> {
+    let mut client = log_in(&it.proxy)?;
+    for sql in [
+        "INSERT INTO users (id, nickname) VALUES (1, 'marvel')",
+        "INSERT INTO users (id, nickname) VALUES (2, 'foobar')",
+        "INSERT INTO users (id, nickname) VALUES (3, 'anna')",
+    ] {
+        asked(&mut client, sql)?;
+    }
+    Ok(client)
+}
+
+fn in_words(rows: &[Vec<String>]) -> String {
+    let line = |row: &Vec<String>| row.join(" ");
+    rows.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
+/// A84, A89: all partitions are asked as the session would ask one, and rows go on as they arrive.
+fn several(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = filled(&it)?;
+        let mut says = |sql: &str, wanted: &str| {
+            let rows = asked(&mut client, sql)?;
+            same(&in_words(&rows), wanted).map_err(|words| format!("{vendor}: {sql}: {words}"))
+        };
+        says("SELECT id FROM users ORDER BY id DESC", "3, 2, 1")?;
+        says("SELECT FOUND_ROWS()", "3")?;
+        says(
+            "SELECT COUNT(*), SUM(id), MAX(nickname) FROM users WHERE id > 1",
+            "2 5 foobar",
+        )?;
+        says("SHOW WARNINGS", "")?;
+        says("SELECT id FROM users WHERE nickname LIKE 'mar%'", "1")?;
+        says("SELECT id FROM users ORDER BY id LIMIT 1, 1", "2")?;
+        says("SELECT COUNT(DISTINCT x) FROM (SELECT 1 AS x) AS y", "1")?;
+        // What the session has set holds there, too.
+        says("SET sql_mode = 'ANSI_QUOTES', time_zone = '+03:00'", "")?;
+        says(
+            "SELECT \"id\", @@time_zone FROM users ORDER BY \"id\"",
+            "1 +03:00, 2 +03:00, 3 +03:00",
+        )?;
+        says("SET sql_mode = DEFAULT, time_zone = DEFAULT", "")?;
+        // One statement has one time.
+        for _ in 0..3 {
+            let rows = asked(&mut client, "SELECT NOW(6), id FROM users ORDER BY id")?;
+            let times: std::collections::BTreeSet<_> = rows.iter().map(|row| &row[0]).collect();
+            same(&times.len().to_string(), "1")?;
+        }
+        let mut says = |sql: &str, wanted: &str| {
+            let rows = asked(&mut client, sql)?;
+            same(&in_words(&rows), wanted).map_err(|words| format!("{vendor}: {sql}: {words}"))
+        };
+        says(
+            "SELECT COUNT(*) FROM users WHERE NOW(6) = FROM_UNIXTIME(0)",
+            "0",
+        )?;
+        // No transaction is begun by a read of several partitions; in one that is open there is none.
+        says("SET autocommit = 0", "")?;
+        says("SELECT id FROM users ORDER BY id", "1, 2, 3")?;
+        says("INSERT INTO users (id, nickname) VALUES (9, 'marvin')", "")?;
+        let said = error(&mut client, "SELECT id FROM users");
+        expect(
+            said.contains("a transaction is open on hostgroup 1"),
+            || said.clone(),
+        )?;
+        for sql in ["ROLLBACK", "SET autocommit = 1"] {
+            asked(&mut client, sql)?;
+        }
+        // What a server refuses is said, and the next statement runs.
+        it.two.root("RENAME TABLE conf.users_nick2 TO conf.gone")?;
+        let said = error(&mut client, "SELECT id FROM users ORDER BY id");
+        expect(said.starts_with("1146 42S02"), || said.clone())?;
+        it.two.root("RENAME TABLE conf.gone TO conf.users_nick2")?;
+        let before = connections(&it)?;
+        for _ in 0..50 {
+            let rows = asked(&mut client, "SELECT id FROM users ORDER BY id LIMIT 1")?;
+            same(&in_words(&rows), "1")?;
+        }
+        let after = connections(&it)?;
+        expect(after <= before + 4, || {
+            format!("{vendor}: {before} connections became {after}")
+        })?;
+        // Many rows, more than are in memory at once.
+        for (server, table, key) in [
+            (&it.one, "users_nick1", "mar"),
+            (&it.two, "users_nick2", "foo"),
+        ] {
+            let deep = match vendor {
+                Vendor::MariaDb => "max_recursive_iterations",
+                _ => "cte_max_recursion_depth",
+            };
+            server.root(&format!(
+                "SET {deep} = 100000; INSERT INTO conf.{table} (id, nickname) WITH RECURSIVE n (i) AS \
+                 (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 21000) SELECT i, CONCAT('{key}', i) FROM n"
+            ))?;
+        }
+        for order in ["", " ORDER BY id"] {
+            client
+                .query(&format!("SELECT id, REPEAT('x', 1000) FROM users{order}"))
+                .map_err(|error| error.to_string())?;
+            let mut rows = 0;
+            client
+                .each_row(|_| rows += 1)
+                .map_err(|error| error.to_string())?;
+            same(&rows.to_string(), &(2 * 20_001 + 3).to_string())?;
+        }
+        same(&in_words(&asked(&mut client, "SELECT 1")?), "1")?;
+    }
+    Ok(())
+}
+
+/// Connections that were ever made to both servers.
+fn connections(it: &Sharded) -> Result<u64, String> {
+    let mut all = 0;
+    for server in [&it.one, &it.two] {
+        let said = server.root("SHOW GLOBAL STATUS LIKE 'Connections'")?;
+        let number = said.split_whitespace().last().unwrap_or_default();
+        // Of these one is the question's.
+        all += number.parse::<u64>().map_err(|error| error.to_string())? - 1;
+    }
+    Ok(all)
+}
+
+/// Nobody runs what a client does not wait for any more.
+fn ended(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let mut it = sharded(driver, vendor)?;
+        let mut client = filled(&it)?;
+        let sleeps = "SELECT SLEEP(20), id FROM users";
+        let none_sleeps = |it: &Sharded| {
+            let count = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE info LIKE '%SLEEP(20)%' AND info NOT LIKE '%PROCESSLIST%'";
+            let of = |server: &Server| {
+                let said = server.root(count)?;
+                Ok::<_, String>(said.lines().last().unwrap_or_default().trim().to_owned())
+            };
+            Ok(format!("{} {}", of(&it.one)?, of(&it.two)?))
+        };
+        let id = in_words(&asked(&mut client, "SELECT CONNECTION_ID()")?);
+        // KILL QUERY: the session goes on.
+        client.query(sleeps).map_err(|error| error.to_string())?;
+        soon("2 1", || none_sleeps(&it))?;
+        let mut other = log_in(&it.proxy)?;
+        asked(&mut other, &format!("KILL QUERY {id}"))?;
+        let said = client.rows().err().map(|error| error.to_string());
+        expect(
+            said.as_ref().is_some_and(|said| said.starts_with("1317")),
+            || format!("{said:?}"),
+        )?;
+        soon("0 0", || none_sleeps(&it))?;
+        same(
+            &in_words(&asked(&mut client, "SELECT COUNT(*) FROM users")?),
+            "3",
+        )?;
+        // Its time is over.
+        it.proxy
+            .admin("SET mysql-default_query_timeout = 1000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        let said = error(&mut client, sleeps);
+        expect(said.contains("query_timeout exceeded"), || said.clone())?;
+        soon("0 0", || none_sleeps(&it))?;
+        it.proxy
+            .admin("SET mysql-default_query_timeout = 36000000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        // The client leaves.
+        let mut leaving = log_in(&it.proxy)?;
+        leaving.query(sleeps).map_err(|error| error.to_string())?;
+        soon("2 1", || none_sleeps(&it))?;
+        drop(leaving);
+        soon("0 0", || none_sleeps(&it))?;
+        it.proxy.admin(
+            "SET mysql-connect_timeout_server_max = 1000; LOAD MYSQL VARIABLES TO RUNTIME",
+        )?;
+        // A server goes: an error, no half of a result, and the session lives.
+        client.query(sleeps).map_err(|error| error.to_string())?;
+        soon("2 1", || none_sleeps(&it))?;
+        it.two.kill();
+        let said = client.rows().err().map(|error| error.to_string());
+        expect(said.is_some(), || "half of a result".into())?;
+        same(
+            &in_words(&asked(
+                &mut client,
+                "SELECT id FROM users WHERE nickname = 'marvel'",
+            )?),
+            "1",
+        )?;
+    }
+    Ok(())
+}
+
+/// A87: one server's transactions are as they are without shards.
+fn transactions(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = log_in(&it.proxy)?;
+        let there = "INSERT INTO users (id, nickname) VALUES (1, 'foo')";
+        let elsewhere = "INSERT INTO users (id, nickname) VALUES (2, 'mar')";
+        for (begin, end, left) in [
+            ("/* hostgroup=2 */ BEGIN", "ROLLBACK", "NULL"),
+            ("/* hostgroup=2 */ BEGIN", "COMMIT", "1foo"),
+        ] {
+            asked(&mut client, begin)?;
+            asked(&mut client, there)?;
+            let said = error(&mut client, elsewhere);
+            expect(
+                said.contains("a transaction is open on hostgroup 2"),
+                || format!("{vendor}: {said}"),
+            )?;
+            asked(&mut client, end)?;
+            same(&rows(&it.two, "users_nick2")?, left)?;
+        }
+        // The first statement says where it begins.
+        asked(&mut client, "SET autocommit = 0")?;
+        asked(&mut client, "DELETE FROM users WHERE nickname = 'foo'")?;
+        same(&rows(&it.two, "users_nick2")?, "1foo")?;
+        asked(&mut client, "ROLLBACK")?;
+        asked(&mut client, "DELETE FROM users WHERE nickname = 'foo'")?;
+        asked(&mut client, "COMMIT")?;
+        same(&rows(&it.two, "users_nick2")?, "NULL")?;
+        asked(&mut client, elsewhere)?;
+        asked(&mut client, "COMMIT")?;
+        same(&rows(&it.one, "users_nick1")?, "2mar")?;
+    }
+    Ok(())
+}
+
+/// A key that is a parameter says its partition at each execution.
+async fn by_parameters(it: &Sharded, vendor: Vendor, client: &mut Conn) -> Outcome {
+    let words = |error: mysql_async::Error| error.to_string();
+    let insert = "INSERT INTO users (id, nickname) VALUES (?, ?)";
+    let insert = client.prep(insert).await.map_err(words)?;
+    for (id, nickname) in [(10, "marvel"), (11, "foobaz"), (12, "anna"), (13, "martin")] {
+        client
+            .exec_drop(&insert, (id, nickname))
+            .await
+            .map_err(words)?;
+    }
+    same(&rows(&it.one, "users_nick1")?, "10marvel,13martin")?;
+    same(&rows(&it.one, "users_default")?, "12anna")?;
+    same(&rows(&it.two, "users_nick2")?, "4foobar,5foo,11foobaz")?;
+    let by_key = client
+        .prep("SELECT id FROM users WHERE nickname = ?")
+        .await
+        .map_err(words)?;
+    for (nickname, wanted) in [
+        ("marvel", Some(10)),
+        ("foobaz", Some(11)),
+        ("anna", Some(12)),
+        ("MARTIN", Some(13)),
+        ("nobody", None),
+    ] {
+        let found: Option<i32> = client
+            .exec_first(&by_key, (nickname,))
+            .await
+            .map_err(words)?;
+        expect(found == wanted, || {
+            format!("{vendor}: {nickname}: {found:?} instead of {wanted:?}")
+        })?;
+    }
+    let update = "UPDATE users SET x = ? WHERE nickname = ?";
+    client.exec_drop(update, (8, "anna")).await.map_err(words)?;
+    let deleted = client
+        .exec_iter("DELETE FROM users WHERE nickname = ?", ("marvel",))
+        .await
+        .map_err(words)?
+        .affected_rows();
+    expect(deleted == 1, || format!("{vendor}: {deleted} rows"))?;
+    let said = client
+        .exec_drop(
+            "INSERT INTO users (id, nickname) VALUES (?, ?), (?, ?)",
+            ("20", "mary", "21", "foo"),
+        )
+        .await;
+    let said = said.map_or_else(words, |()| "done".into());
+    expect(said.contains("it changes 2 partitions"), || {
+        format!("{vendor}: {said}")
+    })?;
+    let several = "SELECT id, nickname FROM users WHERE nickname IN (?, ?, ?) ORDER BY id DESC";
+    let found: Vec<(i32, String)> = client
+        .exec(several, ("foo", "nobody", "martin"))
+        .await
+        .map_err(words)?;
+    let wanted = [(13, "martin".to_owned()), (5, "foo".to_owned())];
+    expect(found == wanted, || format!("{vendor}: {found:?}"))?;
+    let pair = "INSERT INTO users (id, nickname) VALUES (?, ?), (?, ?)";
+    client
+        .exec_drop(pair, (20, "mary", 21, "marc"))
+        .await
+        .map_err(words)?;
+    same(&rows(&it.one, "users_nick1")?, "13martin,20mary,21marc")?;
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn prepared(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        it.two
+            .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar'), (5, 'foo')")?;
+        let words = |error: mysql_async::Error| error.to_string();
+        let mut client = library::come_in(it.proxy.port).await.map_err(words)?;
+        client.query_drop("USE conf").await.map_err(words)?;
+        let sql = "SELECT id FROM users WHERE nickname = 'foobar' AND id > ?";
+        let statement = client.prep(sql).await.map_err(words)?;
+        for (least, wanted) in [(1, Some(4)), (4, None), (0, Some(4))] {
+            let found: Option<i32> = client
+                .exec_first(&statement, (least,))
+                .await
+                .map_err(words)?;
+            expect(found == wanted, || {
+                format!("{vendor}: {found:?} instead of {wanted:?}")
+            })?;
+        }
+        by_parameters(&it, vendor, &mut client).await?;
+        // The map changes: what was prepared reads the table that is there now.
+        it.two
+            .root("RENAME TABLE conf.users_nick2 TO conf.users_n2")?;
+        it.proxy.admin(
+            "UPDATE mysql_shard_partitions SET physical_table = 'users_n2' WHERE partition_name = 'nick2'; LOAD MYSQL SHARDS TO RUNTIME",
+        )?;
+        let again: Option<i32> = client.exec_first(&statement, (1,)).await.map_err(words)?;
+        expect(again == Some(4), || format!("{vendor}: {again:?}"))?;
+        let statement = client
+            .prep(sql.replace("id >", "1 <"))
+            .await
+            .map_err(words)?;
+        let found: Option<i32> = client.exec_first(&statement, (2,)).await.map_err(words)?;
+        expect(found == Some(4), || format!("{vendor}: {found:?}"))?;
+    }
+    Ok(())
+}
+
+fn cached(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        it.two
+            .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar')")?;
+        it.proxy.admin(
+            "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, attributes, apply) VALUES (1, 1, '^SELECT x FROM users', 600000, '{\"cache_invalidate\":true}', 1); \
+             LOAD MYSQL QUERY RULES TO RUNTIME",
+        )?;
+        let mut client = log_in(&it.proxy)?;
+        let read = "SELECT x FROM users WHERE nickname = 'foobar'";
+        same(&asked(&mut client, read)?.concat().concat(), "0")?;
+        it.two.root("UPDATE conf.users_nick2 SET x = 1")?;
+        same(&asked(&mut client, read)?.concat().concat(), "0")?;
+        asked(
+            &mut client,
+            "UPDATE users SET x = x + 1 WHERE nickname = 'foobar'",
+        )?;
+        same(&asked(&mut client, read)?.concat().concat(), "2")?;
+    }
+    Ok(())
+}
+
+/// A change of the table that fails at one partition says where it was done, and can be resumed.
+fn in_turn(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = filled(&it)?;
+        asked(
+            &mut client,
+            "ALTER TABLE users ADD COLUMN y INT NOT NULL DEFAULT 7, ADD INDEX (nickname)",
+        )?;
+        let rows = asked(&mut client, "SELECT id, y FROM users ORDER BY id")?;
+        same(&in_words(&rows), "1 7, 2 7, 3 7")?;
+        let told = |columns: &str| {
+            it.proxy.admin(&format!(
+                "SELECT {columns} FROM stats_mysql_shard_ddl WHERE ddl_id = (SELECT MAX(ddl_id) FROM stats_mysql_shard_ddl) ORDER BY number"
+            ))
+        };
+        same(
+            &told("partitions, hostgroup, state, error")?,
+            "users (default)\t1\tdone\t\nusers.nick1\t1\tdone\t\nusers.nick2\t2\tdone",
+        )?;
+        // One partition has it already: the others wait, and are done by a hint.
+        it.one
+            .root("ALTER TABLE conf.users_nick1 ADD COLUMN z INT")?;
+        let said = error(&mut client, "ALTER TABLE conf.users ADD COLUMN z INT");
+        let is_so = said.starts_with("1060") && said.contains("1 of 3 partitions have done it");
+        expect(is_so, || format!("{vendor}: {said}"))?;
+        same(&told("state")?, "done\nfailed\nwaits")?;
+        asked(
+            &mut client,
+            "/* hscale.partition(users) = 'nick2' */ ALTER TABLE conf.users ADD COLUMN z INT",
+        )?;
+        let rows = asked(&mut client, "SELECT id, z FROM users ORDER BY id")?;
+        same(&in_words(&rows), "1 NULL, 2 NULL, 3 NULL")?;
+        // It would end a transaction.
+        asked(&mut client, "/* hostgroup=1 */ BEGIN")?;
+        asked(
+            &mut client,
+            "SELECT id FROM users WHERE nickname = 'marvel'",
+        )?;
+        let said = error(&mut client, "TRUNCATE TABLE users");
+        expect(said.contains("a transaction is open"), || said.clone())?;
+        asked(&mut client, "ROLLBACK")?;
+        asked(&mut client, "TRUNCATE TABLE users")?;
+        same(
+            &in_words(&asked(&mut client, "SELECT COUNT(*) FROM users")?),
+            "0",
+        )?;
+    }
+    Ok(())
+}
+
+/// The reader has other rows than its writer, so that it is seen who was asked.
+fn readers(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        it.two
+            .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar')")?;
+        it.one.root(&format!(
+            "CREATE TABLE conf.users_nick2 {COLUMNS}; INSERT INTO conf.users_nick2 (id, nickname) VALUES (9, 'foobar')"
+        ))?;
+        it.proxy.admin(&format!(
+            "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (5, '127.0.0.1', {}); \
+             INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (2, '{{\"read_hostgroup\":5}}'); \
+             LOAD MYSQL SERVERS TO RUNTIME",
+            it.one.port
+        ))?;
+        let mut client = log_in(&it.proxy)?;
+        let mut id = |sql: &str| Ok::<_, String>(asked(&mut client, sql)?.concat().concat());
+        let read = "SELECT id FROM users WHERE nickname = 'foobar'";
+        same(&id(read)?, "9")?;
+        same(&id(&format!("{read} FOR UPDATE"))?, "4")?;
+        same(&id(&format!("/* hostgroup=2 */ {read}"))?, "4")?;
+        id("/* hostgroup=2 */ BEGIN")?;
+        same(&id(read)?, "4")?;
+        id("COMMIT")?;
+        same(&id(read)?, "9")?;
+        it.proxy.admin(
+            "UPDATE mysql_servers SET status = 'OFFLINE_HARD' WHERE hostgroup_id = 5; LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
+        same(&id(read)?, "4")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! Traces: statements as a collector of OpenTelemetry gets them, by OTLP over HTTP.
+#![forbid(unsafe_code)]
+
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::Vendor;
+use conformance::trials::{self, expect, same, soon};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("a_callers_trace_has_the_statements_spans", of_a_caller),
+        ("chance_slowness_and_rules_choose", chosen),
+        ("what_a_collector_does_not_take_is_counted", refused),
+    ])
+}
+
+/// The number of the caller's trace, and of his span.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN: &str = "00f067aa0ba902b7";
+
+/// As a collector does: takes what is posted, if it is in the mood.
+#[derive(Clone)]
+struct Collector {
+    port: u16,
+    had: Arc<Mutex<Had>>,
+}
+
+#[derive(Default)]
+struct Had {
+    spans: Vec<Value>,
+    /// Statuses of the next answers; 200 when there are none.
+    moods: Vec<u16>,
+    posts: usize,
+}
+
+impl Collector {
+    fn start() -> Result<Self, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        let port = listener
+            .local_addr()
+            .map_err(|error| error.to_string())?
+            .port();
+        let this = Self {
+            port,
+            had: Arc::default(),
+        };
+        let all = this.clone();
+        thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let one = all.clone();
+                thread::spawn(move || one.serve(socket));
+            }
+        });
+        Ok(this)
+    }
+
+    fn serve(&self, socket: TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(socket.try_clone().ok()?);
+        let mut socket = socket;
+        loop {
+            let (mut first, mut length) = (String::new(), 0);
+            reader.read_line(&mut first).ok().filter(|read| *read > 0)?;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).ok()?;
+                match line.trim().to_ascii_lowercase().split_once(": ") {
+                    Some(("content-length", value)) => length = value.parse().ok()?,
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).ok()?;
+            let mut had = self.had.lock().ok()?;
+            had.posts += 1;
+            let status = match had.moods.is_empty() {
+                true => 200,
+                false => had.moods.remove(0),
+            };
+            if status == 200 && first.starts_with("POST /v1/traces ") {
+                let body: Value = serde_json::from_slice(&body).ok()?;
+                let spans = &body["resourceSpans"][0]["scopeSpans"][0]["spans"];
+                had.spans.extend(spans.as_array()?.iter().cloned());
+            }
+            drop(had);
+            let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\n{{}}");
+            socket.write_all(answer.as_bytes()).ok()?;
+        }
+    }
+
+    fn spans(&self) -> Vec<Value> {
+        self.had
+            .lock()
+            .map(|had| had.spans.clone())
+            .unwrap_or_default()
+    }
+
+    /// The first words of the digests that have come, sorted.
+    fn texts(&self) -> Vec<String> {
+        let mut all: Vec<_> = self
+            .spans()
+            .iter()
+            .filter_map(|span| attribute(span, "db.query.text"))
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn moods(&self, moods: &[u16]) {
+        if let Ok(mut had) = self.had.lock() {
+            had.moods = moods.to_vec();
+        }
+    }
+
+    fn posts(&self) -> usize {
+        self.had.lock().map(|had| had.posts).unwrap_or_default()
+    }
+}
+
+/// The value of an attribute of a span.
+fn attribute(span: &Value, key: &str) -> Option<String> {
+    let all = span["attributes"].as_array()?;
+    let found = all.iter().find(|one| one["key"] == key)?;
+    let value = found["value"].as_object()?.values().next()?;
+    Some(
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned),
+    )
+}
+
+fn traces_to(proxy: &Proxy, collector: &Collector, more: &str) -> Outcome {
+    let to = format!("http://127.0.0.1:{}/v1/traces", collector.port);
+    proxy
+        .admin(&format!(
+            "SET mysql-traces_endpoint = '{to}'; {more} LOAD MYSQL VARIABLES TO RUNTIME"
+        ))
+        .map(drop)
+}
+
+fn client(proxy: &Proxy) -> Result<Raw, String> {
+    Raw::log_in(proxy.port).map_err(|error| error.to_string())
+}
+
+fn ask(client: &mut Raw, sql: &str) -> Outcome {
+    client
+        .ask(sql)
+        .map(drop)
+        .map_err(|error| format!("{sql}: {error}"))
+}
+
+/// With the caller's trace, which he samples or not.
+fn called(sql: &str, flags: &str) -> String {
+    format!("{sql} /*traceparent='00-{TRACE}-{SPAN}-{flags}'*/")
+}
+
+fn of_a_caller(driver: Driver) -> Outcome {
+    let (server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let collector = Collector::start()?;
+    let wrong = proxy
+        .admin("SET mysql-traces_endpoint = 'collector:4318'; LOAD MYSQL VARIABLES TO RUNTIME");
+    expect(
+        wrong
+            .as_ref()
+            .is_err_and(|words| words.contains("must be like http://host:4318/v1/traces")),
+        || format!("{wrong:?}"),
+    )?;
+    traces_to(&proxy, &collector, "")?;
+    let mut client = client(&proxy)?;
+    ask(&mut client, "SELECT 'nobody traces it'")?;
+    ask(&mut client, &called("SELECT 'not sampled', 1", "00"))?;
+    ask(&mut client, &called("SELECT 41 + 1", "01"))?;
+    soon("2", || Ok(collector.spans().len().to_string()))?;
+    let spans = collector.spans();
+    let (whole, asked) = (&spans[0], &spans[1]);
+    for span in [whole, asked] {
+        same(span["traceId"].as_str().unwrap_or_default(), TRACE)?;
+    }
+    same(whole["parentSpanId"].as_str().unwrap_or_default(), SPAN)?;
+    expect(asked["parentSpanId"] == whole["spanId"], || {
+        format!("the server's span is not within the statement's: {spans:?}")
+    })?;
+    expect(
+        whole["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("SELECT"))
+            && asked["name"] == "server"
+            && whole["kind"] == 2
+            && asked["kind"] == 3,
+        || format!("{spans:?}"),
+    )?;
+    same(
+        &attribute(whole, "db.query.text").unwrap_or_default(),
+        "SELECT ?+?",
+    )?;
+    same(
+        &attribute(asked, "server.port").unwrap_or_default(),
+        &server.port.to_string(),
+    )?;
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<u64>().ok());
+    let times: Option<Vec<u64>> = [
+        &whole["startTimeUnixNano"],
+        &asked["startTimeUnixNano"],
+        &asked["events"][0]["timeUnixNano"],
+        &asked["endTimeUnixNano"],
+    ]
+    .into_iter()
+    .map(time)
+    .collect();
+    expect(
+        times.as_ref().is_some_and(|times| times.is_sorted())
+            && asked["endTimeUnixNano"] == whole["endTimeUnixNano"],
+        || format!("{times:?} of {spans:?}"),
+    )?;
+    let shown = format!("{spans:?}");
+    expect(!shown.contains("41 + 1"), || {
+        format!("a literal is in a trace: {shown}")
+    })
+}
+
+fn chosen(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let collector = Collector::start()?;
+    proxy.admin(
+        "INSERT INTO mysql_query_rules (rule_id, active, match_digest, attributes) VALUES \
+         (1, 1, 'SELECT .[*].', '{\"trace\": false}'), (2, 1, 'SELECT .-.', '{\"trace\": true}'); \
+         LOAD MYSQL QUERY RULES TO RUNTIME",
+    )?;
+    traces_to(&proxy, &collector, "")?;
+    let mut client = client(&proxy)?;
+    // The rule alone.
+    ask(&mut client, "SELECT 3 / 4")?;
+    ask(&mut client, "SELECT 3 * 4")?;
+    ask(&mut client, "SELECT 3 - 4")?;
+    soon("[\"SELECT ?-?\"]", || {
+        Ok(format!("{:?}", collector.texts()))
+    })?;
+    // All but what the rule excludes.
+    traces_to(
+        &proxy,
+        &collector,
+        "SET mysql-traces_per_million = 1000000;",
+    )?;
+    ask(&mut client, "SELECT 3 * 4")?;
+    ask(&mut client, "SELECT 3 / 4")?;
+    let missing = client.ask("SELECT * FROM nowhere_at_all");
+    expect(missing.is_err(), || "there is such a table".to_owned())?;
+    soon("3", || Ok(collector.texts().len().to_string()))?;
+    let spans = collector.spans();
+    let failed: Vec<_> = spans
+        .iter()
+        .filter(|span| span["status"]["code"] == 2)
+        .filter_map(|span| attribute(span, "error.type"))
+        .collect();
+    expect(
+        !failed.is_empty() && failed.iter().all(|code| code == "1146" || code == "1046"),
+        || format!("{failed:?} of {spans:?}"),
+    )?;
+    // Only slow ones.
+    traces_to(
+        &proxy,
+        &collector,
+        "SET mysql-traces_per_million = 0; SET mysql-traces_slow_ms = 20;",
+    )?;
+    ask(&mut client, "SELECT SLEEP(0.05)")?;
+    soon("true", || {
+        let all = collector.texts();
+        Ok(all.iter().any(|text| text.contains("SLEEP")).to_string())
+    })?;
+    // Nothing without a collector: what is asked behind it comes, and it does not.
+    proxy.admin("SET mysql-traces_endpoint = ''; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let before = collector.texts().len();
+    ask(&mut client, &called("SELECT 1 % 2", "01"))?;
+    traces_to(&proxy, &collector, "")?;
+    ask(&mut client, &called("SELECT 1 & 2", "01"))?;
+    soon(&(before + 1).to_string(), || {
+        Ok(collector.texts().len().to_string())
+    })?;
+    let texts = collector.texts();
+    expect(
+        texts.iter().any(|text| text.contains('&')) && !texts.iter().any(|text| text.contains('%')),
+        || format!("{texts:?}"),
+    )
+}
+
+fn count(proxy: &Proxy, what: &str) -> Result<String, String> {
+    let sql = format!(
+        "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_traces_{what}'"
+    );
+    proxy.admin(&sql)
+}
+
+fn refused(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let collector = Collector::start()?;
+    traces_to(&proxy, &collector, "")?;
+    let mut client = client(&proxy)?;
+    // Taken at the second try.
+    collector.moods(&[503]);
+    ask(&mut client, &called("SELECT 1", "01"))?;
+    soon("1\n", || count(&proxy, "sent"))?;
+    same(&collector.posts().to_string(), "2")?;
+    same(&count(&proxy, "dropped")?, "0")?;
+    // Not taken at all: no client hears of it.
+    collector.moods(&[400]);
+    ask(&mut client, &called("SELECT 2", "01"))?;
+    soon("1\n", || count(&proxy, "dropped"))?;
+    expect(proxy.says("statements are dropped, since"), || proxy.log())?;
+    ask(&mut client, &called("SELECT 3", "01"))?;
+    soon("2\n", || count(&proxy, "sent"))
+}

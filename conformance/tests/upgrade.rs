@@ -1,0 +1,222 @@
+//! A new process takes over from the one that serves: nobody is refused, no statement fails, and
+//! sessions go on with all that they have set.
+#![forbid(unsafe_code)]
+
+use conformance::beside::asked;
+use conformance::by_hand::{self, Raw};
+use conformance::proxy::{Driver, Proxy};
+use conformance::servers::{Server, Vendor};
+use conformance::statements::{prepare, rows_of};
+use conformance::trials::{self, expect, same, soon};
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+type Outcome = Result<(), String>;
+
+fn main() {
+    trials::run(&[
+        ("nobody_is_refused_and_sessions_go_on", goes_on),
+        ("who_cannot_take_over_leaves_all_as_it_was", stays),
+        ("more_and_fewer_cores_serve_the_same_clients", other_cores),
+    ])
+}
+
+fn said(error: impl ToString) -> String {
+    error.to_string()
+}
+
+fn one(driver: Driver) -> Result<(Server, Proxy), String> {
+    by_hand::one(driver, Vendor::MariaDb)
+}
+
+/// Clients that come, ask and go, and some that stay, until they are told to end.
+struct Load {
+    ends: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+    clients: Vec<thread::JoinHandle<Outcome>>,
+}
+
+impl Load {
+    fn begin(port: u16) -> Self {
+        let (ends, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let clients = (0..6).map(|nth| {
+            let (ends, count) = (ends.clone(), asked.clone());
+            thread::spawn(move || {
+                let mut stays = None;
+                while !ends.load(Ordering::Relaxed) {
+                    let mut client = match stays.take() {
+                        Some(client) => client,
+                        None => Raw::log_in(port).map_err(|error| format!("login: {error}"))?,
+                    };
+                    let stayed = nth % 2 == 0;
+                    let rows = client.ask("SELECT 1 + 1");
+                    let rows =
+                        rows.map_err(|error| format!("one that stays: {stayed}: {error}"))?;
+                    expect(rows == [["2"]], || format!("{rows:?}"))?;
+                    count.fetch_add(1, Ordering::Relaxed);
+                    stays = stayed.then_some(client);
+                }
+                Ok(())
+            })
+        });
+        Self {
+            clients: clients.collect(),
+            ends,
+            asked,
+        }
+    }
+
+    /// How many answers came; no client may have seen an error.
+    fn end(self) -> Result<u64, String> {
+        self.ends.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().map_err(|_| "a client has panicked")??;
+        }
+        Ok(self.asked.load(Ordering::Relaxed))
+    }
+}
+
+fn number(client: &mut Raw) -> Result<String, String> {
+    Ok(asked(client, "SELECT CONNECTION_ID()")?.concat().concat())
+}
+
+fn goes_on(driver: Driver) -> Outcome {
+    let (server, mut proxy) = one(driver)?;
+    server.root(
+        "CREATE TABLE conf.upgraded (id INT PRIMARY KEY AUTO_INCREMENT, words VARCHAR(20))",
+    )?;
+    // What is in force counts, saved or not.
+    proxy.admin("SET mysql-max_allowed_packet = 33554432; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let port = proxy.port;
+    let log_in = || Raw::log_in(port).map_err(said);
+    let (mut idle, mut writes) = (log_in()?, log_in()?);
+    for text in [
+        "USE conf",
+        "SET @x = 'kept', sql_mode = 'ANSI_QUOTES', @@session.max_join_size = 4711",
+        "SET NAMES latin1",
+        "INSERT INTO upgraded (words) VALUES ('before')",
+    ] {
+        asked(&mut idle, text)?;
+    }
+    const STATE: &str = "SELECT CONNECTION_ID(), DATABASE(), @x, @@sql_mode, @@max_join_size, @@character_set_client, \
+                         LAST_INSERT_ID(), \"words\" FROM upgraded WHERE id = 1";
+    let before = asked(&mut idle, STATE)?;
+    let id = prepare(
+        &mut idle,
+        "SELECT words, 'prepared' FROM upgraded WHERE id = 1",
+    )?;
+    let row = rows_of(&mut idle, id)?;
+    asked(&mut writes, "BEGIN")?;
+    asked(
+        &mut writes,
+        "INSERT INTO conf.upgraded (words) VALUES ('in the middle')",
+    )?;
+    let load = Load::begin(proxy.port);
+    thread::sleep(Duration::from_millis(300));
+
+    let mut old = proxy.upgrade(&[])?;
+
+    thread::sleep(Duration::from_millis(300));
+    let answers = load.end()?;
+    expect(answers > 100, || format!("{answers} answers"))?;
+    let after =
+        asked(&mut idle, STATE).map_err(|error| format!("idle: {error}: {}", proxy.log()))?;
+    expect(before == after, || format!("{before:?} became {after:?}"))?;
+    same(&rows_of(&mut idle, id)?, &row)?;
+    same(
+        &proxy.admin("SELECT @@mysql-max_allowed_packet")?,
+        "33554432",
+    )?;
+    // Who has a transaction open ends it where he began it, and goes then.
+    expect(old.ended().is_none(), || {
+        "the old process ended too soon".to_owned()
+    })?;
+    asked(&mut writes, "COMMIT")?;
+    same(
+        &asked(&mut writes, "SELECT COUNT(*) FROM conf.upgraded")?
+            .concat()
+            .concat(),
+        "2",
+    )?;
+    let ended = old.wait(Duration::from_secs(60));
+    expect(ended.is_some_and(|status| status.success()), || {
+        format!("the old process: {ended:?}: {}", proxy.log())
+    })?;
+    asked(&mut writes, "DO 1")?;
+    // Numbers are the same, and a KILL finds them.
+    let (mut killer, victim) = (log_in()?, number(&mut idle)?);
+    asked(&mut killer, &format!("KILL {victim}"))?;
+    expect(asked(&mut idle, "DO 1").is_err(), || {
+        "the KILL did nothing".to_owned()
+    })?;
+    let pid = fs::read_to_string(proxy.data().join("millrace.pid")).map_err(said)?;
+    same(&pid, &proxy.id().to_string())?;
+    let settled = || {
+        proxy.admin("SELECT variable_value >= 2 FROM stats_mysql_global WHERE variable_name = 'Millrace_sessions_settled'")
+    };
+    soon("1\n", settled)
+}
+
+/// A process with another driver, somebody who says nothing, and one that is killed before it serves.
+fn stays(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let mut client = Raw::log_in(proxy.port).map_err(said)?;
+    asked(&mut client, "SET @x = 1")?;
+    proxy.admin("PROXYSQL READONLY")?;
+    let other = if driver == Driver::Epoll {
+        "uring"
+    } else {
+        "epoll"
+    };
+    match proxy.upgrade(&["--io-driver", other]) {
+        Ok(_) => return Err("it took over with another driver".to_owned()),
+        Err(words) => expect(words.contains("cannot take over"), || words.clone())?,
+    }
+    let silent = UnixStream::connect(proxy.data().join("millrace_upgrade.sock")).map_err(said)?;
+    drop(silent);
+    // What an operator has forbidden stays so, and changes are accepted again.
+    let forbidden = proxy.admin("DELETE FROM mysql_query_rules");
+    expect(forbidden.is_err(), || format!("{forbidden:?}"))?;
+    proxy.admin("PROXYSQL READWRITE; INSERT INTO mysql_query_rules (rule_id) VALUES (4711)")?;
+    let loads = || proxy.admin("LOAD MYSQL SERVERS TO RUNTIME; SELECT 1");
+    soon("1\n", loads)?;
+    same(&asked(&mut client, "SELECT @x")?.concat().concat(), "1")?;
+    same(&proxy.query("SELECT 2")?, "2")?;
+    // And the next may take over.
+    let mut old = proxy.upgrade(&[])?;
+    same(&asked(&mut client, "SELECT @x")?.concat().concat(), "1")?;
+    expect(old.wait(Duration::from_secs(60)).is_some(), || proxy.log())
+}
+
+fn other_cores(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    for threads in [4, 1, 2] {
+        proxy.admin(&format!(
+            "SET mysql-threads = {threads}; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))?;
+        let load = Load::begin(proxy.port);
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(Raw::log_in(proxy.port).map_err(said)?);
+        }
+        let numbers: Vec<_> = clients.iter_mut().map(number).collect::<Result<_, _>>()?;
+        let mut old = proxy.upgrade(&[])?;
+        load.end()?;
+        for (client, before) in clients.iter_mut().zip(&numbers) {
+            same(&number(client)?, before)?;
+        }
+        expect(old.wait(Duration::from_secs(60)).is_some(), || proxy.log())?;
+        for (client, before) in clients.iter_mut().zip(&numbers) {
+            let mut killer = Raw::log_in(proxy.port).map_err(said)?;
+            asked(&mut killer, &format!("KILL {before}"))?;
+            expect(asked(client, "DO 1").is_err(), || {
+                "the KILL did nothing".to_owned()
+            })?;
+        }
+    }
+    Ok(())
+}
