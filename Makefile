@@ -13,28 +13,45 @@ MINUTES ?= 10
 SECONDS ?= 20
 # Passed on as they are: `make bench ARGS="--seconds 10 --only direct,millrace"`.
 ARGS ?=
+# `make test EVERYTHING=1` also proves what other tests prove already: every test on both drivers, every client everywhere.
+ifdef EVERYTHING
+export MILLRACE_TEST_EVERYTHING := 1
+endif
+# Which servers `make topology` brings up.
+T ?= replication
 
-.PHONY: help run test lint bench stress soak fuzz setup clean
+.PHONY: help run topology test lint bench cost stress soak fuzz dist dist-test setup clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 run: ## build Millrace and start it with an embedded backend, so that the first query works at once
 	@scripts/setup.sh run
 	@scripts/run.sh $(ARGS)
 
+topology: ## three servers as T=galera, T=group (Group Replication) or T=replication, Millrace in front, and how to talk to them, until Ctrl-C
+	@scripts/setup.sh topology
+	@scripts/topology.sh $(T)
+
 test: ## every test: units, tidy, lints, simulator, conformance with real servers and clients
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
 
-lint: ## the formatter's, the compiler's and clippy's opinion, warnings denied
+lint: ## the formatter's, the compiler's and clippy's opinion, warnings denied; licences of what is linked; cargo-deny's if it is there
 	@scripts/setup.sh build
 	cargo fmt --all -- --check
 	cargo clippy --workspace --quiet -- --deny warnings
+	cargo run --quiet --package xtask -- sbom >/dev/null
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check bans licenses sources; fi
 
 bench: ## rules, fast routing and digests alone; CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions; other tables: ARGS=--rules, --paste, --loads, --bulk, --help
 	@scripts/setup.sh bench
 	@bench/run.sh $(ARGS)
+
+cost: ## instructions of a statement of each kind, and the code that it touches (callgrind, no machine changes them): ARGS="--haproxy --only select"
+	@scripts/setup.sh bench
+	cargo build --quiet --release --package millrace
+	@python3 bench/cost.py --target $(CARGO_TARGET_DIR) $(ARGS)
 
 stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9, 50,000 schemas, a million users
 	@scripts/setup.sh test
@@ -51,6 +68,13 @@ soak: ## the simulator with fresh seeds, and real servers with faults, for MINUT
 fuzz: ## every fuzz target for SECONDS, starting from its corpus
 	@scripts/setup.sh fuzz
 	@scripts/fuzz.sh $(SECONDS) $(ARGS)
+
+dist: ## a release: Debian package, RPM, tarball, and a root file system for containers, in $MILLRACE_DIST (else dist/ beside what cargo builds)
+	@scripts/setup.sh dist
+	@scripts/dist.sh $(ARGS)
+
+dist-test: dist ## the packages in a fresh Debian: install, first query, upgrade, remove, purge; the container's root
+	@scripts/dist-test.sh $(ARGS)
 
 setup: ## install what building and testing need
 	@scripts/setup.sh test

@@ -2,7 +2,9 @@
 # Builds one of the client programmes under conformance/clients, with its locked dependencies, in the
 # cache, and prints the folder that holds what was built.
 #
-#   scripts/clients.sh python|go|node|java|php|c|ruby|perl|odbc|r2dbc
+#   scripts/clients.sh python|go|node|java|php|c|ruby|perl|odbc|r2dbc|chdb
+#
+# chdb is no client: it is the engine of a current ClickHouse as a library, without what it needs for tables of Python.
 #
 # The folder is named by the content of the client's own folder: unchanged sources are built once.
 set -euo pipefail
@@ -21,7 +23,7 @@ library() { # its name, and what succeeds where it is there
   "$@" >/dev/null 2>&1 || { echo "clients: $name is not installed" >&2; exit 1; }
 }
 case $client in
-  python) tool python3; version=$(python3 --version) ;;
+  python | chdb) tool python3; version=$(python3 --version) ;;
   go) tool go; version=$(go version) ;;
   node) tool node; tool npm; version=$(node --version) ;;
   java | r2dbc) tool javac; tool mvn; version=$(javac -version 2>&1) ;;
@@ -47,6 +49,10 @@ if [ ! -e "$folder/.complete" ]; then
       python)
         python3 -m venv "$folder/venv" &&
           "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: -r "$source/requirements.txt"
+        ;;
+      chdb)
+        python3 -m venv "$folder/venv" &&
+          "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r "$source/requirements.txt"
         ;;
       go) (cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -o "$folder/client" .) ;;
       node)

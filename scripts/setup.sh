@@ -3,9 +3,11 @@
 #
 #   scripts/setup.sh build    what compiling needs
 #   scripts/setup.sh run      that, and a client for the first query
+#   scripts/setup.sh topology what compiling needs, and servers
 #   scripts/setup.sh test     that, and the servers and client libraries of the conformance tests
 #   scripts/setup.sh bench    what compiling needs, a load generator and the peers to compare with
 #   scripts/setup.sh fuzz     what compiling needs, and a C++ compiler for libFuzzer
+#   scripts/setup.sh dist     what compiling needs, and what packages are made with and tried in
 #
 # It asks for what is missing and installs only that, so it is quick (a fraction of a second) when
 # all is there, and several at once wait for each other. Everything comes from package registries.
@@ -17,7 +19,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 mode=${1:-test}
-case $mode in build|run|test|bench|fuzz) ;; *) echo "usage: setup.sh build|run|test|bench|fuzz" >&2; exit 2 ;; esac
+case $mode in build|run|topology|test|bench|fuzz|dist) ;; *) echo "usage: setup.sh build|run|topology|test|bench|fuzz|dist" >&2; exit 2 ;; esac
 cache=$(millrace_cache)
 say() { printf 'setup: %s\n' "$*" >&2; }
 missing() { printf 'MISSING: %s\n' "$*" >&2; }
@@ -26,14 +28,21 @@ missing() { printf 'MISSING: %s\n' "$*" >&2; }
 needs_build="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config /usr/include/openssl/ssl.h:libssl-dev make:make"
 needs_run="mysql-client?:mariadb-client-core"
 needs_servers="mariadbd:mariadb-server-core mariadb:mariadb-client-core setpriv:util-linux openssl:openssl"
+needs_galera="/usr/lib/galera/libgalera_smm.so:galera-4"
+needs_clickhouse="clickhouse-server:clickhouse-server clickhouse-client:clickhouse-client"
+needs_etcd="etcd:etcd-server"
+needs_prometheus="prometheus:prometheus promtool:prometheus"
 needs_clients="python3:python3 python3-venv?:python3-venv go:golang-go node:nodejs npm:npm javac:default-jdk-headless mvn:maven /etc/ssl/certs/ca-certificates.crt:ca-certificates"
 needs_php="php:php-cli php-mysql?:php-mysql"
 needs_c="/usr/include/mariadb/mysql.h:libmariadb-dev"
 needs_ruby="ruby:ruby ruby-mysql2?:ruby-mysql2"
 needs_perl="perl:perl dbd-mysql?:libdbd-mysql-perl dbd-mariadb?:libdbd-mariadb-perl"
 needs_odbc="/usr/include/sqlext.h:unixodbc-dev odbcinst:odbcinst odbc-mariadb?:odbc-mariadb"
-needs_bench="sysbench:sysbench haproxy:haproxy python3:python3"
+needs_bench="sysbench:sysbench haproxy:haproxy python3:python3 valgrind:valgrind"
 needs_fuzz="c++:g++"
+needs_dist="dpkg-deb:dpkg objdump:binutils perl:perl python3:python3 python3-venv?:python3-venv"
+needs_rpm="rpmbuild:rpm"
+needs_fresh="debootstrap:debootstrap unshare:util-linux mariadb:mariadb-client-core"
 
 there() { # is it?
   case $1 in
@@ -81,6 +90,12 @@ install() { # the packages for these needs
     # The list may be older than what the archive holds: refresh it once a day, and again if the first try fails.
     [ -n "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -mtime -1 2>/dev/null | head -n 1)" ] ||
       "${as_root[@]}" apt-get "${quiet[@]}" update >&2 || true
+    # Tests start their servers themselves: a package shall not start its service here.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+      trap '"${as_root[@]}" rm -f "$policy"' EXIT
+      printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null && "${as_root[@]}" chmod 755 "$policy"
+    fi
     # shellcheck disable=SC2086  # one word a package
     "${as_root[@]}" apt-get "${quiet[@]}" install --no-install-recommends $packages >"$cache/apt.log" 2>&1 || {
       "${as_root[@]}" apt-get "${quiet[@]}" update >>"$cache/apt.log" 2>&1 || true
@@ -90,6 +105,19 @@ install() { # the packages for these needs
   packages=$(absent "$1")
   [ -z "$packages" ] || { say "still not there after installing: $packages"; return 1; }
 }
+
+zig() ( # a linker that knows older C libraries, and its way into cargo, from Python's packages
+  exec 9>"$cache/.zig.lock"
+  flock 9
+  versions="ziglang==0.17.1 cargo-zigbuild==0.24.1"
+  [ "$(cat "$cache/zig/.complete" 2>/dev/null)" != "$versions" ] || exit 0
+  say "installing $versions"
+  rm -rf "$cache/zig"
+  python3 -m venv "$cache/zig" || exit 1
+  # shellcheck disable=SC2086  # one word a package
+  "$cache/zig/bin/pip" install --quiet --disable-pip-version-check $versions >"$cache/zig.log" 2>&1 || { tail -n 5 "$cache/zig.log" >&2; exit 1; }
+  echo "$versions" > "$cache/zig/.complete"
+)
 
 if ! command -v cargo >/dev/null && [ ! -x "$HOME/.cargo/bin/cargo" ]; then
   say "there is no Rust toolchain: install rustup (stable, 1.95 or later) first"
@@ -106,6 +134,10 @@ case $mode in
     ;;
   test)
     install "$needs_servers" || missing "MariaDB, so the conformance tests against it are skipped"
+    install "$needs_galera" || missing "Galera, so the conformance tests of a cluster of it are skipped"
+    install "$needs_clickhouse" || missing "ClickHouse, so the conformance tests in front of it fail"
+    install "$needs_etcd" || missing "etcd, so the conformance tests of a fleet fail"
+    install "$needs_prometheus" || missing "Prometheus, so the conformance tests of metrics fail"
     "$here/get-mariadb-plugins.sh" || missing "MariaDB's auth_ed25519, so no server asks for it"
     install "$needs_clients" || missing "some client languages, so their conformance tests are skipped"
     install "$needs_php" || missing "PHP with mysqli and PDO, so their conformance tests are skipped"
@@ -114,12 +146,23 @@ case $mode in
     install "$needs_perl" || missing "Perl with DBD::mysql and DBD::MariaDB, so their conformance tests are skipped"
     install "$needs_odbc" || missing "unixODBC with MariaDB's driver, so its conformance tests are skipped"
     "$here/get-mysql.sh" || missing "MySQL, so the conformance tests against it and with its client are skipped"
-    for client in python go node java php c ruby perl odbc r2dbc; do
+    for client in python go node java php c ruby perl odbc r2dbc chdb; do
       "$here/clients.sh" "$client" >/dev/null || missing "the $client clients, so their conformance tests are skipped"
     done
     ;;
+  topology)
+    install "$needs_servers $needs_galera" || exit 1
+    "$here/get-mysql.sh" || missing "MySQL, so there is no T=group"
+    ;;
   fuzz)
     install "$needs_fuzz" || exit 1
+    ;;
+  dist)
+    install "$needs_dist" || exit 1
+    install "$needs_rpm" || missing "rpmbuild, so there is no RPM"
+    install "$needs_fresh" || missing "debootstrap, so packages are not tried in a fresh system"
+    zig || missing "cargo-zigbuild, so the binary is for this machine's glibc and OpenSSL"
+    rustup target add x86_64-unknown-linux-gnu >/dev/null 2>&1 || true
     ;;
   bench)
     install "$needs_servers $needs_bench $needs_c" || exit 1

@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod rules;
+pub mod sbom;
 pub mod tokens;
 pub mod tree;

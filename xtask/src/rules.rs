@@ -5,6 +5,7 @@ use std::fmt;
 use crate::tree::Tree;
 
 mod acceptance;
+mod comments;
 mod counters;
 mod dependencies;
 mod documents;
@@ -49,7 +50,7 @@ impl fmt::Display for Complaint {
 
 /// A rule.
 pub struct Rule {
-    /// What it asks, as a sentence.
+    /// Demand of the rule, as a sentence.
     pub asks: &'static str,
     /// The check.
     pub check: fn(&Tree) -> Vec<Complaint>,
@@ -60,6 +61,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         asks: "a Rust file opens with a //! line that lets a reader decide to stay",
         check: opening::check,
+    },
+    Rule {
+        asks: "a doc comment begins with a noun or a verb, and names the thing",
+        check: comments::check,
     },
     Rule {
         asks: "a function has at most 800 tokens, or is on the list of those that shrink",
