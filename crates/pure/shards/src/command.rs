@@ -35,6 +35,15 @@ pub enum Command {
         /// Its table there, if that is not `table_name`.
         physical: String,
     },
+    /// Rows of a table get numbers from a sequence.
+    AddSequence {
+        /// The table's schema, or empty.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The column that is numbered.
+        column: String,
+    },
     /// A partition goes elsewhere.
     MovePartition {
         /// The table's schema, or empty.
@@ -87,7 +96,7 @@ pub enum Shown {
     Commands,
 }
 
-const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), MOVE_PARTITION('table', 'partition', hostgroup), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
+const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), ADD_SEQUENCE('table', 'column'), MOVE_PARTITION('table', 'partition', hostgroup), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
 
 /// Longer commands are not read.
 const BYTES_MAX: usize = 65_536;
@@ -126,15 +135,15 @@ fn read(text: &str) -> Result<Command, String> {
         return shown(&name).map(Command::Show).ok_or_else(|| FORMS.into());
     };
     let arguments = match name.as_str() {
-        "SETUP_TABLE" | "ADD_PARTITION" | "MOVE_PARTITION" | "CANCEL_MOVE" | "DROP_OLD" => {
-            split(arguments)?
-        }
+        "SETUP_TABLE" | "ADD_PARTITION" | "ADD_SEQUENCE" | "MOVE_PARTITION" | "CANCEL_MOVE"
+        | "DROP_OLD" => split(arguments)?,
         _ => return Err(FORMS.into()),
     };
     let arguments = Arguments { all: &arguments };
     match name.as_str() {
         "SETUP_TABLE" => setup(arguments),
         "ADD_PARTITION" => add(arguments),
+        "ADD_SEQUENCE" => sequence(arguments),
         "CANCEL_MOVE" | "DROP_OLD" => ends(&name, arguments),
         _ => {
             arguments.count(3..=3, "MOVE_PARTITION('table', 'partition', hostgroup)")?;
@@ -200,6 +209,16 @@ fn setup(arguments: Arguments<'_>) -> Result<Command, String> {
         default_table,
         hostgroup: arguments.hostgroup(3)?,
         function,
+    })
+}
+
+fn sequence(arguments: Arguments<'_>) -> Result<Command, String> {
+    arguments.count(2..=2, "ADD_SEQUENCE('table', 'column')")?;
+    let (schema, table) = arguments.table()?;
+    Ok(Command::AddSequence {
+        schema,
+        table,
+        column: arguments.text(1, "column")?,
     })
 }
 
@@ -374,6 +393,19 @@ mod tests {
         ] {
             assert_eq!(command(text), Some(Ok(wanted.clone())), "{text}");
         }
+        let sequence = Command::AddSequence {
+            schema: "shop".into(),
+            table: "users".into(),
+            column: "id".into(),
+        };
+        assert_eq!(
+            command("HSCALE ADD SEQUENCE('shop.users', 'id')"),
+            Some(Ok(sequence))
+        );
+        assert_eq!(
+            error("HSCALE ADD_SEQUENCE('users')"),
+            "1 arguments are not as many as there should be: ADD_SEQUENCE('table', 'column')"
+        );
         assert_eq!(
             error("HSCALE SETUP_TABLE(‘users, ‘nickname‘, ‘users_default‘, 1, ‘PREFIX(3)‘)"),
             "argument 1 lacks a quote, or the ',' behind it: 'nickname‘, ‘users_de' stands there"

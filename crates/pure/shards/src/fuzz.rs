@@ -1,6 +1,7 @@
 //! Bodies of the fuzz targets of this crate.
 
 use crate::map::Map;
+use crate::numbers::Numbering;
 use crate::rows::{PartitionRow, TableRow};
 use crate::spread::{Facts, Spread, explained, spread};
 use sql::Lexing;
@@ -22,6 +23,7 @@ pub fn fuzz_routes(data: &[u8]) {
         comment,
         parameters: None,
         prepares: text.len() % 2 == 0,
+        numbers: Numbering::Whichever,
     };
     let map = map();
     let routed = spread(&map, text, &facts);

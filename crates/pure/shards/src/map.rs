@@ -3,6 +3,7 @@
 use crate::buckets::{Span, spans};
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
+use crate::numbers::unfit;
 use crate::rows::{PartitionRow, TableRow};
 use sql::tree::Literal;
 use std::borrow::Cow;
@@ -32,6 +33,7 @@ pub struct Map {
     numbered: Vec<Arc<Table>>,
     table_rows: Vec<TableRow>,
     partition_rows: Vec<PartitionRow>,
+    has_sequences: bool,
 }
 
 /// Kind of a table.
@@ -74,6 +76,8 @@ pub struct Table {
     pub homes: Vec<Home>,
     /// Where partitions are made by themselves.
     pub automatic: Automatic,
+    /// Column whose numbers come from a sequence, where a row names none.
+    pub sequence: Option<String>,
     /// In the order of their lower ends, with the home that has them.
     spans: Vec<(Span, usize)>,
     /// Tables of one layout lie beside each other.
@@ -145,6 +149,7 @@ impl Map {
             return Err(refused);
         }
         Ok(Self {
+            has_sequences: numbered.iter().any(|table| table.sequence.is_some()),
             tables: built,
             numbered,
             table_rows: tables,
@@ -156,6 +161,12 @@ impl Map {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
+    }
+
+    /// Whether a table of it has a sequence.
+    #[must_use]
+    pub const fn has_sequences(&self) -> bool {
+        self.has_sequences
     }
 
     /// The table that a statement means by this name, said in this schema.
@@ -268,6 +279,9 @@ fn table(
         refuse("auto_partition", words);
         Automatic::No
     });
+    if let Some(words) = unfit(kind, &row.sequence_column) {
+        refuse("sequence_column", words);
+    }
     let default = hostgroup(row.default_hostgroup).unwrap_or_else(|words| {
         refuse("default_hostgroup", words);
         0
@@ -295,6 +309,7 @@ fn table(
             value: String::new(),
         }],
         automatic,
+        sequence: (!row.sequence_column.is_empty()).then(|| row.sequence_column.clone()),
         spans: Vec::new(),
         layout: None,
         ranks: Vec::new(),
@@ -637,6 +652,9 @@ impl fmt::Display for Table {
                 write!(f, ", {}", quoted(&home.table))?;
             }
             writeln!(f, ")")?;
+        }
+        if let Some(column) = &self.sequence {
+            writeln!(f, "HSCALE ADD_SEQUENCE({name}, {})", quoted(column))?;
         }
         Ok(())
     }

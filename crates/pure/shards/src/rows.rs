@@ -15,6 +15,7 @@ pub struct TableRow {
     pub default_schema: String,
     pub default_hostgroup: i64,
     pub auto_partition: String,
+    pub sequence_column: String,
     pub comment: String,
 }
 
@@ -32,6 +33,7 @@ impl Default for TableRow {
             default_schema: String::new(),
             default_hostgroup: 0,
             auto_partition: String::new(),
+            sequence_column: String::new(),
             comment: String::new(),
         }
     }

@@ -6,6 +6,7 @@ use crate::ddl;
 use crate::hints::{Hints, Said, hints};
 use crate::key::{Reading, Value};
 use crate::map::{Kind, Map, Table, literal};
+use crate::numbers::Numbering;
 use crate::rows::PartitionRow;
 use crate::scopes::{Named, Scope, Use, every, named};
 use sql::Lexing;
@@ -32,6 +33,8 @@ pub struct Facts<'a> {
     /// Whether the statement is only prepared: which partition it goes to is asked again when its
     /// `?` have values. Until then any one will do.
     pub prepares: bool,
+    /// Numbers of a sequence that it gets.
+    pub numbers: Numbering,
 }
 
 /// Where a statement goes.

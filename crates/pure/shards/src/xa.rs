@@ -101,6 +101,17 @@ impl Outcome {
     }
 }
 
+/// The name of a table of the proxy's own, `schema.table`, as statements say it; `None` for what is
+/// none.
+pub(crate) fn quoted_table(table: &str) -> Option<String> {
+    let is_name = |name: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-".contains(&byte);
+        !name.is_empty() && name.len() <= NAME_LEN_MAX && name.bytes().all(is_plain)
+    };
+    let (schema, name) = table.split_once('.')?;
+    (is_name(schema) && is_name(name)).then(|| format!("`{schema}`.`{name}`"))
+}
+
 /// The table of outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decisions {
@@ -114,15 +125,8 @@ impl Decisions {
     /// Of `schema.table`; `None` for what is none.
     #[must_use]
     pub fn of(hostgroup: u32, table: &str) -> Option<Self> {
-        let is_name = |name: &str| {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-".contains(&byte);
-            !name.is_empty() && name.len() <= NAME_LEN_MAX && name.bytes().all(is_plain)
-        };
-        let (schema, name) = table.split_once('.')?;
-        (is_name(schema) && is_name(name)).then(|| Self {
-            hostgroup,
-            table: format!("`{schema}`.`{name}`"),
-        })
+        let table = quoted_table(table)?;
+        Some(Self { hostgroup, table })
     }
 
     /// Writes an outcome down, unless there is one: the first counts.

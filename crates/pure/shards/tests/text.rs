@@ -6,6 +6,7 @@
 //! table users: key_column=nickname | function=PREFIX(3) | default_table=users_default | default_hostgroup=1
 //! partition users.nick1: partition_value=mar | hostgroup_id=1
 //! schema shop
+//! numbers 41                                          the first number of the sequence; none are taken before
 //! parameters: 7, 'x', NULL                            the values of ?
 //! > SELECT 1 FROM users WHERE nickname = 'marvel'
 //!   point: users.nick1 on hostgroup 1                 then what each leg is sent
@@ -14,7 +15,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use shards::{Facts, Map, PartitionRow, Spread, TableRow, spread};
+use shards::{
+    Facts, Map, Numbered, Numbering, Numbers, PartitionRow, Spread, TableRow, number, spread,
+};
 use sql::tree::{DoubleQuotes, Literal};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -66,6 +69,7 @@ struct World {
     partitions: Vec<PartitionRow>,
     schema: String,
     parameters: Option<Vec<Literal<'static>>>,
+    numbers: Numbering,
 }
 
 impl World {
@@ -86,6 +90,9 @@ impl World {
             } else if let Some(rest) = line.strip_prefix("parameters:") {
                 let all = rest.split(',').map(str::trim).filter(|one| !one.is_empty());
                 self.parameters = Some(all.map(literal).collect());
+            } else if let Some(rest) = line.strip_prefix("numbers ") {
+                let first = rest.parse().unwrap();
+                self.numbers = Numbering::Taken(Numbers { first, count: 1000 });
             } else if line == "clear" {
                 self = Self::default();
             } else {
@@ -116,7 +123,25 @@ impl World {
             comment: comment.map(|at| &sql.as_bytes()[at]),
             parameters: self.parameters.as_deref(),
             prepares: false,
+            numbers: self.numbers,
         };
+        let numbered = match number(&map, sql.as_bytes(), &facts) {
+            Numbered::Not => None,
+            Numbered::Wants { count, .. } => {
+                let _ = writeln!(out, "  wants numbers: {count}");
+                return;
+            }
+            Numbered::Refused(_, words) => {
+                let _ = writeln!(out, "  refused: {words}");
+                return;
+            }
+            Numbered::Done { text, first, .. } => {
+                let text = String::from_utf8(text).unwrap();
+                let _ = writeln!(out, "  numbered from {first}: {text}");
+                Some(text)
+            }
+        };
+        let sql = numbered.as_deref().unwrap_or(sql);
         let routed = spread(&map, sql.as_bytes(), &facts);
         let _ = writeln!(out, "  {}", routed.spread);
         if explained {
@@ -186,6 +211,7 @@ fn table(text: &str) -> TableRow {
             "default_schema" => row.default_schema = text,
             "default_hostgroup" => row.default_hostgroup = value.parse().unwrap(),
             "auto_partition" => row.auto_partition = text,
+            "sequence_column" => row.sequence_column = text,
             _ => panic!("what is {column}?"),
         }
     }
