@@ -43,6 +43,7 @@ pub fn legs(map: &Map, sql: &str) -> Result<Vec<Leg>, String> {
         comment: None,
         parameters: None,
         prepares: false,
+        numbers: shards::Numbering::Whichever,
     };
     match spread(map, sql.as_bytes(), &facts).spread {
         Spread::Some(legs) | Spread::All(legs) => Ok(legs),

@@ -113,8 +113,59 @@ fn add(conn: &Connection, command: &Command) -> Result<Result<String, Said>, Sql
                  that are in `{default_table}` have to be moved there by hand"
             )))
         }
+        Command::AddSequence {
+            schema,
+            table,
+            column,
+        } => {
+            let Some(column_now) = sequence_of(conn, schema, table)? else {
+                let words = format!(
+                    "argument 1 (table): '{table}' is not set up; HSCALE SETUP_TABLE comes first"
+                );
+                return Ok(Err(words.into()));
+            };
+            if !column_now.is_empty() {
+                let words = format!(
+                    "argument 1 (table): '{table}' has a sequence for '{column_now}' already"
+                );
+                return Ok(Err(words.into()));
+            }
+            number_by(conn, (schema, table), column)?;
+            Ok(Ok(format!(
+                "the sequence of {} needs its row in the table of mysql-sharding_sequences, with a next_number that no row has",
+                qualified(schema, table)
+            )))
+        }
         _ => Ok(Ok(String::new())),
     }
+}
+
+/// A table as its sequence is called.
+fn qualified(schema: &str, table: &str) -> String {
+    match schema {
+        "" => table.to_owned(),
+        schema => format!("{schema}.{table}"),
+    }
+}
+
+/// The column of a table that a sequence numbers, empty for none; `None` if the table is not set up.
+fn sequence_of(conn: &Connection, schema: &str, table: &str) -> Result<Option<String>, SqlError> {
+    let sql = "SELECT sequence_column FROM main.mysql_shard_tables WHERE schemaname = ?1 AND table_name = ?2";
+    Ok(conn
+        .query_row(sql, (schema, table), |row| row.get(0))
+        .optional()?)
+}
+
+fn number_by(
+    conn: &Connection,
+    (schema, table): (&str, &str),
+    column: &str,
+) -> Result<(), SqlError> {
+    conn.execute(
+        "UPDATE main.mysql_shard_tables SET sequence_column = ?3 WHERE schemaname = ?1 AND table_name = ?2",
+        (schema, table, column),
+    )?;
+    Ok(())
 }
 
 /// The default table of a table that is set up.
@@ -145,6 +196,7 @@ fn take_back(conn: &Connection, command: &Command) -> Result<(), SqlError> {
                 (schema, table, name),
             )?;
         }
+        Command::AddSequence { schema, table, .. } => number_by(conn, (schema, table), "")?,
         _ => {}
     }
     Ok(())

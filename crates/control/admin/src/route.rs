@@ -279,6 +279,7 @@ fn one(
         prepares: false,
         guarded: Guarded::Text,
         routed: plan::Routed::default(),
+        numbers: shards::Numbering::Whichever,
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
     let mut plan = explained.plan.clone();
@@ -309,6 +310,7 @@ fn one(
             prepares: false,
             guarded: Guarded::Text,
             routed: plan::Routed::default(),
+            numbers: shards::Numbering::Whichever,
         };
         let told = plan::plan(snapshot, facts, &within, random)
             .shown(&snapshot.rules)

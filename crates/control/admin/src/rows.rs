@@ -122,7 +122,7 @@ mapped! { ScriptRow is "mysql_scripts" by 1:
 }
 mapped! { ShardTableRow is "mysql_shard_tables" by 2:
     schemaname text, table_name text, active int, kind text, key_column text, key_type text, function text, default_table text,
-    default_schema text, default_hostgroup int, auto_partition text, comment text,
+    default_schema text, default_hostgroup int, auto_partition text, sequence_column text, comment text,
 }
 mapped! { ShardPartitionRow is "mysql_shard_partitions" by 3:
     schemaname text, table_name text, partition_name text, partition_value text, hostgroup_id int, physical_schema text,

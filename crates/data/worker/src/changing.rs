@@ -117,7 +117,11 @@ pub(crate) async fn change(
             Err(stopped) => Err(stopped),
         };
         let complaint = match ended {
-            Ok(sum) => {
+            Ok(mut sum) => {
+                if let Some(given) = gather.numbered.filter(|_| sum.affected > 0) {
+                    sum.insert_id = given.first;
+                    session.numbered_from(given.first);
+                }
                 for part in &gather.parts {
                     session.has_written_at(part.hostgroup);
                 }

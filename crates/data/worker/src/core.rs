@@ -12,6 +12,7 @@ use crate::in_turn::InTurn;
 use crate::lanes::Brief;
 use crate::lasting::{Once, lasting};
 use crate::mirror::Mirrors;
+use crate::numbers::Blocks;
 use crate::peers::{self, FromPeer, Loads, Peer};
 use crate::roster::{Entry, Roster};
 use crate::scratch::Scratch;
@@ -138,6 +139,7 @@ pub struct Core {
     pub(crate) mirrors: Mirrors,
     pub(crate) in_turn: InTurn,
     pub(crate) gates: Rc<Gates>,
+    pub(crate) numbers: Blocks,
     pub(crate) scripting: Scripting,
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
@@ -235,6 +237,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         pools,
         cache: setup.kept.cache,
         flights: Flights::default(),
+        numbers: Blocks::default(),
         statements: Statements::default(),
         tally,
         brief: Brief::default(),

@@ -515,6 +515,11 @@ impl Session {
                 call: job.class.command == CommandCounter::Call,
                 outline,
                 columns,
+                first_number: job
+                    .plan
+                    .numbered()
+                    .filter(|given| !given.may_update)
+                    .map(|given| given.first),
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);

@@ -191,7 +191,7 @@ impl Gates {
 /// The partitions of a statement, as texts for people have them.
 fn partitions(plan: &Plan) -> Option<Box<str>> {
     match &plan.gather {
-        None => plan.partitions.as_deref().cloned(),
+        None => plan.partition.as_ref().map(|one| one.names.clone()),
         Some(gather) => {
             let all = gather.parts.iter().map(|part| &*part.partitions);
             Some(all.collect::<Vec<_>>().join(" and ").into())

@@ -63,6 +63,7 @@ impl Session {
             prepares: false,
             guarded: Guarded::Text,
             routed: plan::Routed::default(),
+            numbers: shards::Numbering::Whichever,
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {

@@ -94,7 +94,7 @@ impl Session {
         }
         self.doubt_last_gtid(backend, job);
         self.learn_written(backend, job, response);
-        self.learn_insert_id(backend, job, insert_id, response.row_count() >= 0);
+        self.learn_insert_id(backend, job, insert_id, response);
         if let Some(flags) = flags {
             let autocommit = flags & status::AUTOCOMMIT != 0;
             self.state.autocommit = autocommit;

@@ -46,6 +46,7 @@ mod lexing;
 mod memory;
 mod mirror;
 mod moving;
+mod numbers;
 mod on_reader;
 mod pace;
 mod packing;

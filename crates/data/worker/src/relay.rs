@@ -49,6 +49,8 @@ pub(crate) struct Ask {
     pub(crate) outline: Option<Outline>,
     /// Columns of what is executed, as the client knows them; none if their number is not watched.
     pub(crate) columns: Option<u16>,
+    /// Number of the first row that was numbered here; the client is told it as the insert id.
+    pub(crate) first_number: Option<u64>,
 }
 
 impl Ask {
@@ -67,6 +69,7 @@ impl Ask {
             call: false,
             outline: None,
             columns: None,
+            first_number: None,
         }
     }
 
@@ -87,6 +90,16 @@ impl Ask {
 }
 
 impl Ask {
+    /// The follower that a response begins with.
+    fn begin(&self, session: &Session, backend: &Backend) -> Follower {
+        match self.first_number {
+            None => self.follower(session, backend, Follower::new),
+            Some(first) => self
+                .follower(session, backend, Follower::anew)
+                .numbering(first),
+        }
+    }
+
     /// Looks at the first bytes of the response, if the number of columns is still to be compared.
     fn compare_columns(
         &self,
@@ -193,6 +206,14 @@ impl Follower {
         if let Self::Other(recode) = self {
             recode.knowing(columns);
         }
+    }
+
+    /// Tells the client this insert id, where rows were numbered here.
+    fn numbering(mut self, first: u64) -> Self {
+        if let Self::Other(recode) = &mut self {
+            recode.numbering(first);
+        }
+        self
     }
 
     /// Number of the last packet that the client was sent.
@@ -315,7 +336,7 @@ pub(crate) async fn relay(
         mut columns,
         ..
     } = *ask;
-    let mut follower = ask.follower(session, backend, Follower::new);
+    let mut follower = ask.begin(session, backend);
     // With a second row nothing is kept back any more; it may not be the one at which it is cut.
     if let Follower::Other(recode) = &mut follower
         && rows_max.is_none_or(|most| most > 1)

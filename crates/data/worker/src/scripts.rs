@@ -303,6 +303,7 @@ impl Session {
             prepares: false,
             guarded: plan::Guarded::Text,
             routed: Routed::default(),
+            numbers: shards::Numbering::Whichever,
         };
         let plan = self.decide(epoch, &class, (None, lexing), &statement);
         let chain = epoch.snapshot.rules.chain();

@@ -5,6 +5,7 @@ use crate::changing;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
 use crate::gathering::gathers;
+use crate::gathering::not_supported;
 use crate::in_turn;
 use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, bare, quiet};
@@ -15,9 +16,11 @@ use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
+use shards::Numbering;
 use sql::bound::Bound;
 use sql::{Class, Lexing};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use wire::attributes::Attributes;
@@ -183,7 +186,7 @@ fn asked<'a>(
     what: What<'a>,
     lexing: Lexing,
     digest: Option<plan::Digest<'a>>,
-    parameters: Option<&'a [Bound]>,
+    (parameters, numbers): (Option<&'a [Bound]>, Numbering),
 ) -> plan::Statement<'a> {
     let text = read.sql;
     let comment =
@@ -197,6 +200,27 @@ fn asked<'a>(
         prepares: matches!(what, What::Prepare(preparing) if preparing.naming.is_none()),
         guarded: what.guarded(),
         routed: plan::Routed::default(),
+        numbers,
+    }
+}
+
+/// A statement that has come in: its command, its numbers, and the configuration that it runs under if
+/// another has come meanwhile.
+type CameIn<'t> = (What<'t>, Numbering, Option<Rc<Epoch>>);
+
+/// Whether rows of a statement may have to be numbered.
+fn wants_numbers(epoch: &Epoch, class: &Class<'_>) -> bool {
+    epoch.snapshot.shards.has_sequences() && class.inserts
+}
+
+/// The command for a plan. Rows of an execution that have got numbers go as a text, with all values
+/// in it.
+fn as_planned<'t>(what: What<'t>, plan: &Plan) -> What<'t> {
+    match what {
+        What::Execute(execution) if plan.gather.is_none() && plan.numbered().is_some() => {
+            What::Query(&execution.attributes)
+        }
+        _ => what,
     }
 }
 
@@ -288,17 +312,15 @@ impl Session {
             sql: text, class, ..
         } = read;
         let began = self.core.rt.now();
-        let fresh;
-        let epoch = match self.core.gates.are_open() {
-            true => epoch_before,
-            false => match Box::pin(self.wait_at_gates(epoch_before, read, what)).await? {
+        let (mut what, mut numbers, mut fresh) = (what, Numbering::Untaken, None);
+        let unnumbered = OnceCell::new();
+        if !self.core.gates.are_open() || wants_numbers(epoch_before, class) {
+            match Box::pin(self.come_in((epoch_before, read), what, &unnumbered)).await? {
                 ControlFlow::Break(()) => return Ok(()),
-                ControlFlow::Continue(epoch) => {
-                    fresh = epoch;
-                    fresh.as_deref().unwrap_or(epoch_before)
-                }
-            },
-        };
+                ControlFlow::Continue(changed) => (what, numbers, fresh) = changed,
+            }
+        }
+        let epoch = fresh.as_deref().unwrap_or(epoch_before);
         self.forget_flag(epoch);
         self.next_statement();
         self.core.tally.up(Counter::Questions);
@@ -324,7 +346,7 @@ impl Session {
                     hash,
                     text: &buffer,
                 }),
-                parameters.as_deref(),
+                (parameters.as_deref(), numbers),
             )
         };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
@@ -359,18 +381,10 @@ impl Session {
         }
 
         // Rules have made another statement of it: what follows is about that one.
+        let what = as_planned(what, &plan);
         self.follow(&mut plan);
         self.go_to_its_partition(epoch, what, &plan);
-        let remade = plan.remade().map(|text| {
-            Box::new(match what {
-                What::Prepare(_) => quiet(self.lexing().class(text)),
-                // What its words outside ask for is still asked for.
-                What::Dynamic(dynamic) => {
-                    self.class_of_inner(text, self.lexing(), self.lexing().class(dynamic.outer))
-                }
-                _ => self.lexing().class(text),
-            })
-        });
+        let remade = self.class_of_remade(what, &plan);
         let class = remade.as_deref().unwrap_or(class);
 
         // Do it.
@@ -428,31 +442,53 @@ impl Session {
         }
     }
 
+    /// Class of the statement that rules or the map have made of another.
+    fn class_of_remade<'p>(&self, what: What<'_>, plan: &'p Plan) -> Option<Box<Class<'p>>> {
+        let text = plan.remade()?;
+        Some(Box::new(match what {
+            What::Prepare(_) => quiet(self.lexing().class(text)),
+            // What its words outside ask for is still asked for.
+            What::Dynamic(dynamic) => {
+                self.class_of_inner(text, self.lexing(), self.lexing().class(dynamic.outer))
+            }
+            _ => self.lexing().class(text),
+        }))
+    }
+
+    /// Takes the numbers that a statement's rows want, and waits while a gate on its way is closed.
+    /// `unnumbered` gets the answer if there are no numbers.
+    async fn come_in<'t>(
+        &mut self,
+        (epoch, read): (&Epoch, Text<'_>),
+        mut what: What<'t>,
+        unnumbered: &'t OnceCell<Complaint>,
+    ) -> Result<ControlFlow<(), CameIn<'t>>, Ended> {
+        let mut numbers = Numbering::Untaken;
+        if wants_numbers(epoch, read.class) {
+            match self.numbers_for(epoch, read, what).await? {
+                Ok(taken) => numbers = taken,
+                Err(complaint) => what = What::Refused(unnumbered.get_or_init(|| complaint)),
+            }
+        }
+        if self.core.gates.are_open() {
+            return Ok(ControlFlow::Continue((what, numbers, None)));
+        }
+        let waited = self.wait_at_gates(epoch, read, (what, numbers)).await?;
+        Ok(waited.map_continue(|fresh| (what, numbers, fresh)))
+    }
+
     /// Has a statement wait while a gate on its way is closed; the configuration that it runs under
     /// then. A transaction that is open there does not wait: the gate's partition waits for it.
     async fn wait_at_gates(
         &mut self,
         epoch: &Epoch,
         read: Text<'_>,
-        what: What<'_>,
+        (what, numbers): (What<'_>, Numbering),
     ) -> Result<ControlFlow<(), Option<Rc<Epoch>>>, Ended> {
         let mut fresh: Option<Rc<Epoch>> = None;
         loop {
             let now = fresh.as_deref().unwrap_or(epoch);
-            let (lexing, parameters) = (self.lexing_of(what), written_keys::values(now, what));
-            let mut buffer = Vec::new();
-            let digest = now
-                .digests
-                .then(|| write_digest(now, read, what, &mut buffer));
-            let digest = digest.map(|hash| plan::Digest {
-                hash,
-                text: &buffer,
-            });
-            let statement = plan::Statement {
-                routed: self.routed(),
-                ..asked(read, what, lexing, digest, parameters.as_deref())
-            };
-            let plan = self.decide(now, read.class, (what.prepared_in(), lexing), &statement);
+            let plan = self.decide_with(now, read, what, numbers);
             let is_in_transaction = self.held.transaction() == Some(plan.hostgroup());
             let gates = self.core.gates.clone();
             let until = gates.in_the_way(&plan);
@@ -470,6 +506,30 @@ impl Session {
             gates.open_those_over(rt.now());
             fresh = Some(self.core.epoch());
         }
+    }
+
+    /// Decides what would become of a statement with these numbers; nothing of it happens.
+    pub(crate) fn decide_with(
+        &self,
+        epoch: &Epoch,
+        read: Text<'_>,
+        what: What<'_>,
+        numbers: Numbering,
+    ) -> Plan {
+        let (lexing, parameters) = (self.lexing_of(what), written_keys::values(epoch, what));
+        let mut buffer = Vec::new();
+        let digest = epoch
+            .digests
+            .then(|| write_digest(epoch, read, what, &mut buffer));
+        let digest = digest.map(|hash| plan::Digest {
+            hash,
+            text: &buffer,
+        });
+        let statement = plan::Statement {
+            routed: self.routed(),
+            ..asked(read, what, lexing, digest, (parameters.as_deref(), numbers))
+        };
+        self.decide(epoch, read.class, (what.prepared_in(), lexing), &statement)
     }
 
     /// Where nobody serves, it goes elsewhere. Most statements have no elsewhere.
@@ -713,6 +773,17 @@ impl Session {
                     words.to_string(),
                 ))
                 .await?;
+            }
+            Some(Answer::Number { .. }) => {
+                let changed = || {
+                    not_supported(
+                        "HSCALE-1000: the map of sharded tables has changed meanwhile; say it again",
+                    )
+                };
+                match job.what {
+                    What::Refused(complaint) => self.refuse(complaint).await?,
+                    _ => self.refuse(&changed()).await?,
+                }
             }
             Some(Answer::Refuse(words)) => {
                 self.refuse(&Complaint::new(

@@ -87,6 +87,7 @@ fn only_bounds(class: &Class<'_>) -> bool {
 fn only_goes(plan: &Plan) -> bool {
     plan.answer.is_none()
         && plan.gather.is_none()
+        && plan.numbered().is_none()
         && plan.mirror.is_none()
         && plan.multiplex.is_none()
         && plan.delay_ms.is_none()

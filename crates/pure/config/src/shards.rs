@@ -2,8 +2,8 @@
 
 use crate::refusal::Refusals;
 use crate::{Refusal, Variables};
-use shards::Map;
 use shards::xa::Decisions;
+use shards::{Map, Sequences};
 
 pub use shards::{PartitionRow as ShardPartitionRow, TableRow as ShardTableRow};
 
@@ -37,6 +37,13 @@ impl Variables {
     pub fn decisions(&self) -> Option<Decisions> {
         let hostgroup = u32::try_from(self.mysql_sharding_decisions_hostgroup).ok()?;
         Decisions::of(hostgroup, &self.mysql_sharding_decisions)
+    }
+
+    /// The table of sequences, if one is named.
+    #[must_use]
+    pub fn sequences(&self) -> Option<Sequences> {
+        let hostgroup = u32::try_from(self.mysql_sharding_sequences_hostgroup).ok()?;
+        Sequences::of(hostgroup, &self.mysql_sharding_sequences)
     }
 }
 

@@ -158,6 +158,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         prepares: false,
         guarded: plan::Guarded::Text,
         routed: plan::Routed::default(),
+        numbers: shards::Numbering::Whichever,
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

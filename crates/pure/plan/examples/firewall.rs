@@ -86,6 +86,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         prepares: false,
         guarded: Guarded::Text,
         routed: plan::Routed::default(),
+        numbers: shards::Numbering::Whichever,
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

@@ -267,6 +267,7 @@ impl World {
             prepares: false,
             guarded: plan::Guarded::Text,
             routed: plan::Routed::default(),
+            numbers: shards::Numbering::Whichever,
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

@@ -389,20 +389,7 @@ impl World {
             ..Snapshot::default()
         };
         let decide = |(n, question): (usize, &Question)| {
-            let digest = question
-                .digest
-                .as_ref()
-                .map(|(hash, text)| Digest { hash: *hash, text });
-            let statement = Statement {
-                text: &question.text,
-                digest,
-                comment: None,
-                prepared: None,
-                parameters: None,
-                prepares: false,
-                guarded: crate::Guarded::Text,
-                routed: crate::Routed::default(),
-            };
+            let statement = question.statement();
             let session = question.session();
             let plan = if n.is_multiple_of(2) {
                 plan_with(&snapshot, &session, &statement, question.random, memo)
@@ -421,6 +408,7 @@ impl World {
                 (Some(Answer::Refuse(words) | Answer::NotSupported(words)), _) => {
                     format!("error '{words}'")
                 }
+                (Some(Answer::Number { count, .. }), _) => format!("numbers for {count}"),
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
@@ -647,6 +635,21 @@ impl World {
 }
 
 impl Question {
+    fn statement(&self) -> Statement<'_> {
+        let digest = self.digest.as_ref();
+        Statement {
+            text: &self.text,
+            digest: digest.map(|(hash, text)| Digest { hash: *hash, text }),
+            comment: None,
+            prepared: None,
+            parameters: None,
+            prepares: false,
+            guarded: crate::Guarded::Text,
+            routed: crate::Routed::default(),
+            numbers: shards::Numbering::Whichever,
+        }
+    }
+
     fn session(&self) -> SessionFacts<'_> {
         SessionFacts {
             user: &self.user,

@@ -31,7 +31,7 @@ mod width;
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use firewall::{Action, Alarm, AnsiQuotes};
 pub use fresh::Bounds;
-pub use outcome::{Answer, Leg, Mirror, Plan, Shown, Text};
+pub use outcome::{Answer, Given, Leg, Mirror, Partition, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use reach::{MustSee, Settled, Sight};
 pub use replay::{Replay, flag_at_end, replay};
@@ -42,6 +42,7 @@ pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
 pub use width::{Width, width};
 
+use ::shards::Numbering;
 pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
@@ -95,6 +96,8 @@ pub struct Statement<'a> {
     pub guarded: Guarded,
     /// Route that a script has returned for the statement.
     pub routed: Routed,
+    /// Numbers of a sequence that its rows get.
+    pub numbers: Numbering,
 }
 
 /// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it

@@ -14,10 +14,8 @@ pub struct Plan {
     /// Partitions whose rows become one result. Nothing else is sent then; the leg has what would
     /// be, on the first one's hostgroup.
     pub gather: Option<Box<Gather>>,
-    /// The partition of a sharded table that it goes to, as `table.partition`; several of them where
-    /// tables lie beside each other. None where [`Plan::gather`] has them. Boxed twice: few plans have
-    /// it, and all are moved.
-    pub partitions: Option<Box<Box<str>>>,
+    /// The partition of a sharded table that it goes to. None where [`Plan::gather`] has them.
+    pub partition: Option<Box<Partition>>,
     /// Answer that the client gets instead of a server's.
     pub answer: Option<Answer>,
     /// Reasons of the decision.
@@ -67,6 +65,24 @@ pub struct Plan {
     pub(crate) wish: crate::mirror::Wish,
 }
 
+/// The partition of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Name as `table.partition`; several of them where tables lie beside each other.
+    pub names: Box<str>,
+    /// Numbers that rows of an INSERT have got from a sequence.
+    pub numbered: Option<Given>,
+}
+
+/// Numbers that rows of an INSERT have got from a sequence: they stand in the text that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// First of them: `LAST_INSERT_ID()`, once a row is there.
+    pub first: u64,
+    /// Whether the row may be one that was there before; then the server's answer has its number.
+    pub may_update: bool,
+}
+
 /// The leg that nobody waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
@@ -81,6 +97,13 @@ pub struct Mirror {
 }
 
 impl Plan {
+    /// Numbers that its rows have got from a sequence.
+    #[must_use]
+    pub fn numbered(&self) -> Option<Given> {
+        let of_many = self.gather.as_ref().and_then(|gather| gather.numbered);
+        of_many.or_else(|| self.partition.as_ref()?.numbered)
+    }
+
     /// To the session's default hostgroup, as long as nothing else is said.
     pub(crate) const fn to(hostgroup: u32) -> Self {
         Self {
@@ -89,7 +112,7 @@ impl Plan {
                 statement: Text::AsIs,
             },
             gather: None,
-            partitions: None,
+            partition: None,
             answer: None,
             why: Why::new(),
             multiplex: None,
@@ -214,6 +237,14 @@ pub enum Answer {
     NotSupported(Arc<str>),
     /// OK with this text.
     Say(Arc<str>),
+    /// No answer yet: so many rows want numbers of the sequence of a sharded table, which has this
+    /// number in the map. With them it is decided again.
+    Number {
+        /// The table's number.
+        table: u32,
+        /// Rows without a number.
+        count: u32,
+    },
 }
 
 /// A plan in words.
@@ -229,6 +260,7 @@ impl fmt::Display for Shown<'_> {
         match answer {
             Some(Answer::Refuse(text) | Answer::NotSupported(text)) => write!(f, "error '{text}'")?,
             Some(Answer::Say(text)) => write!(f, "OK '{text}'")?,
+            Some(Answer::Number { count, .. }) => write!(f, "numbers for {count} rows first")?,
             None => {
                 let places = self.places();
                 write!(f, "{}", places.join(" and "))?;

@@ -91,6 +91,7 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         prepares: false,
         guarded: Guarded::Shape(shape),
         routed: crate::Routed::default(),
+        numbers: shards::Numbering::Whichever,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A statement whose rows are those of several partitions, read or changed.
 
+use crate::outcome::Given;
 use gather::Recipe;
 use std::fmt;
 
@@ -18,6 +19,8 @@ pub struct Gather {
     pub table: u32,
     /// Each part is the same change of another copy of a reference table.
     pub copies: bool,
+    /// Numbers that its rows have got from a sequence.
+    pub numbered: Option<Given>,
 }
 
 /// A partition, or several that share a table.

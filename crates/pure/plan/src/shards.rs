@@ -4,12 +4,13 @@
 //! Rules, rewriting, firewall and mirror see the logical statement. What its partition is sent is put
 //! in last.
 
+use crate::outcome::{Given, Partition};
 use crate::several::{Gather, Part};
 use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
-use shards::{Facts, Leg, Routed, Spread};
+use shards::{Facts, Leg, Numbered, Numbering, Routed, Spread};
 use sql::bound::Bound;
 use sql::tree::DoubleQuotes;
 use std::borrow::Cow;
@@ -24,6 +25,8 @@ pub(crate) enum Sharded {
     To(To),
     /// Its rows are those of several partitions.
     Gathered(Box<Gather>),
+    /// So many rows want numbers of the sequence of the table of this number.
+    Unnumbered(u32, u32),
     /// The statement is refused, in these words; it names the table of this number.
     Refused(u32, String),
 }
@@ -38,6 +41,8 @@ pub(crate) struct To {
     partitions: String,
     /// Text that is sent, if that is not what was asked.
     text: Option<Box<[u8]>>,
+    /// Numbers that its rows have got.
+    numbered: Option<Given>,
 }
 
 /// Asks the map, once rules have rewritten the statement.
@@ -67,13 +72,22 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         comment: statement.comment,
         parameters: literals.as_deref(),
         prepares: statement.prepares,
+        numbers: match statement.prepares {
+            true => Numbering::Whichever,
+            false => statement.numbers,
+        },
     };
     let map = &case.snapshot.shards;
-    let routed = shards::spread(map, asked, &facts);
-    let (asked, routed) = match statement.parameters.filter(|_| is_wide(&routed)) {
-        None => (Cow::Borrowed(asked), routed),
+    let (facts, asked, numbered) = match number(map, asked, facts, statement.parameters) {
+        Ok(numbered) => numbered,
+        Err(unnumbered) => return unnumbered,
+    };
+    let values = statement.parameters.filter(|_| facts.parameters.is_some());
+    let routed = shards::spread(map, &asked, &facts);
+    let (asked, routed) = match values.filter(|_| is_wide(&routed)) {
+        None => (asked, routed),
         // Several partitions are told the values in the text.
-        Some(values) => match with_values(asked, &facts, values) {
+        Some(values) => match with_values(&asked, &facts, values) {
             Ok(text) => {
                 let facts = Facts {
                     parameters: None,
@@ -88,6 +102,11 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     if routed.spread == Spread::Plain {
         return Sharded::No;
     }
+    if facts.numbers == Numbering::Whichever && numbered.is_some() {
+        trace.saw("map", || {
+            "rows get numbers of a sequence; 1 stands for the first".into()
+        });
+    }
     for reason in &routed.reasons {
         trace.saw("map", || reason.clone());
     }
@@ -97,7 +116,64 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
             gather::told(&asked, facts.lexing, facts.quotes)
         });
     }
-    outcome(&routed, &asked, case, &facts)
+    match outcome(&routed, &asked, case, &facts) {
+        // The numbers may be all that a partition is told otherwise.
+        Sharded::To(to) if numbered.is_some() => Sharded::To(To {
+            text: to.text.or_else(|| Some(asked.into())),
+            numbered,
+            ..to
+        }),
+        Sharded::Gathered(mut gather) => {
+            gather.numbered = numbered;
+            Sharded::Gathered(gather)
+        }
+        other => other,
+    }
+}
+
+/// Facts and text with the numbers in it that its rows get from a sequence. Of an execution that is a
+/// text with all values written out.
+type WithNumbers<'a> = (Facts<'a>, Cow<'a, [u8]>, Option<Given>);
+
+fn number<'a>(
+    map: &shards::Map,
+    asked: &'a [u8],
+    facts: Facts<'a>,
+    values: Option<&[Bound]>,
+) -> Result<WithNumbers<'a>, Sharded> {
+    match shards::number(map, asked, &facts) {
+        Numbered::Not => Ok((facts, Cow::Borrowed(asked), None)),
+        Numbered::Refused(table, words) => Err(Sharded::Refused(table, words)),
+        Numbered::Wants { table, count } => Err(Sharded::Unnumbered(table, count)),
+        Numbered::Done { table, returns, .. } if returns && values.is_some() => {
+            let words = "its rows get numbers from a sequence, and its RETURNING is prepared; send it as a text";
+            Err(Sharded::Refused(table, words.into()))
+        }
+        Numbered::Done {
+            table,
+            text,
+            first,
+            may_update,
+            ..
+        } => {
+            let given = Some(Given { first, may_update });
+            let Some(values) = values else {
+                return Ok((facts, Cow::Owned(text), given));
+            };
+            let refused = |words| Sharded::Refused(table, words);
+            let text = with_values(asked, &facts, values).map_err(refused)?;
+            let facts = Facts {
+                parameters: None,
+                ..facts
+            };
+            match shards::number(map, &text, &facts) {
+                Numbered::Done { text, .. } => Ok((facts, Cow::Owned(text), given)),
+                _ => Err(refused(
+                    "its values cannot be written out for certain; send it as a text".into(),
+                )),
+            }
+        }
+    }
 }
 
 /// Whether it needs several partitions.
@@ -141,6 +217,7 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
             writer: leg.hostgroup,
             partitions: leg.partitions.join(" and "),
             text: (!leg.cuts.is_empty()).then(|| leg.text(asked).into()),
+            numbered: None,
         }),
     }
 }
@@ -190,6 +267,7 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
         all: matches!(routed.spread, Spread::All(_)),
         table: routed.table,
         copies: routed.copies,
+        numbered: None,
     })
 }
 
@@ -217,6 +295,7 @@ fn gathered(
         all: matches!(routed.spread, Spread::All(_)),
         table: routed.table,
         copies: false,
+        numbered: None,
     })
 }
 
@@ -232,7 +311,7 @@ pub(crate) fn lead<T: Trace>(
     let (table, led) = match sharded {
         Sharded::To(to) => (to.table, led(plan, to, case, trace)),
         Sharded::Gathered(gather) => (gather.table, led_all(plan, gather, case, trace)),
-        Sharded::No | Sharded::Refused(..) => return,
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Refused(..) => return,
     };
     if let Err(words) = led {
         *sharded = Sharded::Refused(table, words);
@@ -395,6 +474,11 @@ pub(crate) fn refuse(
     session: &SessionFacts<'_>,
     asked: &Statement<'_>,
 ) {
+    if let Sharded::Unnumbered(table, count) = *sharded
+        && plan.answer.is_none()
+    {
+        plan.answer = Some(Answer::Number { table, count });
+    }
     if let Sharded::Refused(_, words) = sharded
         && plan.answer.is_none()
     {
@@ -416,7 +500,7 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
         return;
     };
     let (number, width) = match sharded {
-        Sharded::No => return,
+        Sharded::No | Sharded::Unnumbered(..) => return,
         Sharded::To(to) => (to.table, SpreadWidth::Point),
         Sharded::Gathered(gather) if gather.all => {
             (gather.table, SpreadWidth::All(gather.parts.len()))
@@ -440,13 +524,19 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
     match sharded {
         Sharded::Gathered(gather) => plan.gather = Some(gather),
         Sharded::To(To {
-            text, partitions, ..
+            text,
+            partitions,
+            numbered,
+            ..
         }) => {
-            plan.partitions = Some(Box::new(partitions.into()));
+            plan.partition = Some(Box::new(Partition {
+                names: partitions.into(),
+                numbered,
+            }));
             if let Some(text) = text.filter(|text| case.statement.prepared != Some(&**text)) {
                 plan.leg.statement = Text::Rewritten(text);
             }
         }
-        Sharded::No | Sharded::Refused(..) => {}
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Refused(..) => {}
     }
 }

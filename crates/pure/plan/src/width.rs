@@ -4,7 +4,7 @@
 use crate::shards::{Sharded, outcome};
 use crate::{Case, Guarded, SessionFacts, Statement};
 use config::Snapshot;
-use shards::{Facts, Map, Routed, Spread, spread};
+use shards::{Facts, Map, Numbering, Routed, Spread, spread};
 use sql::bound::{self, Bound};
 use sql::tree::{DoubleQuotes, tree};
 
@@ -36,8 +36,13 @@ pub fn width(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: &[u8]) -> 
         comment: None,
         parameters: None,
         prepares: false,
+        numbers: Numbering::Whichever,
     };
     let map = &snapshot.shards;
+    let text = match shards::number(map, &text, &facts) {
+        shards::Numbered::Done { text, .. } => text,
+        _ => text,
+    };
     let unknown = spread(map, &text, &facts);
     if unknown.spread == Spread::Plain || session.user.fast_forward {
         return None;
@@ -148,6 +153,7 @@ fn told(
         prepares: false,
         guarded: Guarded::Text,
         routed: crate::Routed::default(),
+        numbers: Numbering::Whichever,
     };
     let case = Case {
         snapshot,
@@ -161,7 +167,7 @@ fn told(
             Some(recipe) => format!("{shown}, {recipe}"),
             None => format!("{shown}, all or none"),
         },
-        Sharded::No | Sharded::To(_) => shown,
+        Sharded::No | Sharded::To(_) | Sharded::Unnumbered(..) => shown,
     }
 }
 

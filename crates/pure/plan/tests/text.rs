@@ -345,6 +345,7 @@ impl World {
             prepares: false,
             guarded: session.guarded,
             routed: session.routed,
+            numbers: shards::Numbering::Whichever,
         };
         let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

@@ -11,7 +11,9 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use crate::trouble::{Failed, Trouble};
 use backend::{Backend, Hold};
+use plan::Given;
 use sql::{Class, CommandCounter, Leaves, Reads};
+use wire::response::{Outcome, Response};
 
 pub(crate) static MEMORY: Memory = Memory {
     holds: &[Hold::InsertId],
@@ -130,16 +132,20 @@ fn reads(job: &Job<'_>) -> bool {
 }
 
 impl Session {
-    /// A statement has ended whose answer has this id. `ok`: and is an OK.
+    /// A statement has ended whose answer has this id.
     pub(crate) fn learn_insert_id(
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,
         id: u64,
-        ok: bool,
+        response: &Response,
     ) {
+        let ok = response.row_count() >= 0;
         if matches!(job.what, What::Prepare(_)) {
             return;
+        }
+        if let Some(given) = job.plan.numbered() {
+            return self.insert_id_is_given(backend, (given, id), response);
         }
         let unsaid = changes_unsaid(job.class, ok);
         if id == 0 && !unsaid {
@@ -183,6 +189,44 @@ impl Session {
         }
         backend.holds.add(Hold::InsertId);
         backend.lease.insert_id_left = statements;
+    }
+
+    /// Rows of a statement were numbered here. `id`: the one in the server's answer, which has the
+    /// number of its last row, or 0.
+    fn insert_id_is_given(
+        &mut self,
+        backend: &mut Backend,
+        (given, id): (Given, u64),
+        response: &Response,
+    ) {
+        let is_there = match response.outcome() {
+            Outcome::Err { .. } => false,
+            _ => response.affected_rows() > 0 || response.columns() > 0,
+        };
+        backend.holds.remove(Hold::InsertId);
+        if is_there {
+            let value = if given.may_update && id > 0 {
+                id
+            } else {
+                given.first
+            };
+            self.numbered_from(value);
+            backend.lasting.insert_id = None;
+        }
+    }
+
+    /// `LAST_INSERT_ID()` is this, whatever servers know.
+    pub(crate) fn numbered_from(&mut self, value: u64) {
+        **self
+            .remembered
+            .insert_id
+            .borrow_mut()
+            .get_or_insert_default() = InsertId {
+            value,
+            ..InsertId::default()
+        };
+        self.held.forget_inserts();
+        self.let_go_of_free();
     }
 
     /// This is `LAST_INSERT_ID()` for certain, and no connection is needed for it.

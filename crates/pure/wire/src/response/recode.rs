@@ -49,6 +49,8 @@ pub struct Recode {
     known: Option<u32>,
     /// SERVER_STATUS_METADATA_CHANGED, if they are others now.
     changed: u16,
+    /// Insert id of an OK that has changed rows, in place of the server's; 0 for the server's.
+    insert_id: u64,
     /// Which session changes the client is told; all if `None`.
     wish: Option<Arc<Wish>>,
     /// Results are those of a CALL: each is followed by something, and one of a single row may be
@@ -126,6 +128,7 @@ impl Recode {
             more: 0,
             known: None,
             changed: 0,
+            insert_id: 0,
             wish: None,
             call: false,
             out_params: 0,
@@ -160,6 +163,12 @@ impl Recode {
         self.more |= flags;
         self.status |= flags;
         self
+    }
+
+    /// An OK that has changed rows has this insert id: the number of the first row that was numbered
+    /// here, and not by the server.
+    pub fn numbering(&mut self, first: u64) {
+        self.insert_id = first;
     }
 
     /// The client is told no other session changes than these.
@@ -222,6 +231,7 @@ impl Recode {
             more,
             known,
             changed,
+            insert_id,
             wish,
             call,
             out_params,
@@ -258,6 +268,7 @@ impl Recode {
             more,
             known,
             changed,
+            insert_id: *insert_id,
             wish,
             call,
             out_params,
@@ -320,6 +331,7 @@ struct Copy<'a> {
     more: u16,
     known: &'a mut Option<u32>,
     changed: &'a mut u16,
+    insert_id: u64,
     wish: Option<&'a Wish>,
     call: bool,
     out_params: &'a mut u16,
@@ -348,8 +360,13 @@ impl Copy<'_> {
                 }
             }
         };
+        let insert_id = match self.insert_id {
+            first if first > 0 && said.affected > 0 => first,
+            _ => said.insert_id,
+        };
         ok::Ok {
             status: said.status | self.more | *self.changed,
+            insert_id,
             ..said
         }
     }
