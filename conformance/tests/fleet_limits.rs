@@ -194,13 +194,15 @@ impl Watch {
         self.most.load(Ordering::Relaxed)
     }
 
-    fn ends(self) -> Outcome {
+    /// `given_up`: a machine so slow that etcd did not hear of a proxy that lived. Then there may be
+    /// more connections for a while, as the page says.
+    fn ends(self, given_up: bool) -> Outcome {
         self.over.store(true, Ordering::Relaxed);
         let most = self.most();
         let looks = self.looks.join().map_err(|_| "nobody looked")??;
         eprintln!("at most {most} connections in {looks} looks");
         expect(looks > 50, || format!("only {looks} looks"))?;
-        expect(most <= MAX, || {
+        expect(given_up || most <= MAX, || {
             format!("{most} connections, and {MAX} may be")
         })
     }
@@ -254,7 +256,11 @@ fn servers(driver: Driver) -> Outcome {
     // One that starts without etcd has the least share.
     fleet.proxies[1].restart()?;
     fleet.proxies[1].query("SELECT 1")?;
-    watch.ends()
+    let given_up = fleet.proxies.iter().any(|proxy| {
+        let log = proxy.log();
+        log.contains("has given its shares to others")
+    });
+    watch.ends(given_up)
 }
 
 fn users(driver: Driver) -> Outcome {

@@ -21,6 +21,9 @@ const LIVES: Duration = Duration::from_secs(2);
 /// Time after which a proxy says a need again that has changed a little.
 const SAID_AGAIN: Duration = Duration::from_secs(10);
 
+/// Line of the log for who wonders why a limit was passed.
+const GIVEN_UP: &str = "fleet: etcd has not heard of this proxy for 6 s and has given its shares to others; what it had beyond is given back now";
+
 /// Place of this proxy in the ledger of one store.
 struct Seat {
     books: Rc<Books>,
@@ -31,6 +34,8 @@ struct Seat {
     lived: Instant,
     /// When turns were counted last.
     counted: Instant,
+    /// Whether the store has given this proxy up, and nobody was told.
+    was_given_up: bool,
 }
 
 impl Seat {
@@ -42,6 +47,7 @@ impl Seat {
             said: None,
             lived: rt.now(),
             counted: rt.now(),
+            was_given_up: false,
         }
     }
 
@@ -51,6 +57,7 @@ impl Seat {
             self.lived = now;
             if !self.books.live(given).await? {
                 self.lease = None;
+                self.was_given_up = true;
             }
         }
         let is_news = self.said.as_ref().is_none_or(|(said, when)| {
@@ -59,7 +66,9 @@ impl Seat {
         if is_news || self.lease.is_none() {
             match self.books.say_needs(&report, self.lease).await {
                 Ok(given) => (self.lease, self.said) = (Some(given), Some((report, now))),
-                Err(Failed::Said(_)) if self.lease.is_some() => self.lease = None,
+                Err(Failed::Said(_)) if self.lease.is_some() => {
+                    (self.lease, self.was_given_up) = (None, true);
+                }
                 Err(failed) => return Err(failed),
             }
         }
@@ -86,6 +95,9 @@ impl Shared {
             };
             if let Err(failed) = self.share_out(&mut sits).await {
                 self.cannot_share(&failed);
+            }
+            if std::mem::take(&mut sits.was_given_up) {
+                (self.hooks.log)(GIVEN_UP);
             }
             seat = Some(sits);
             self.rt.sleep(LOOK).await;
