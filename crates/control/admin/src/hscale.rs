@@ -6,6 +6,7 @@ use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
 use crate::shared::Shared;
 use crate::tables::Module;
+use bridge::{Ask, Report, ShardRow};
 use rusqlite::{Connection, OptionalExtension as _};
 use shards::{Command, Kind, Map, Shown, Table};
 
@@ -14,6 +15,16 @@ impl Shared {
     pub(crate) async fn hscale(&self, command: Command) -> Result<Reply, Said> {
         let command = match command {
             Command::Show(Shown::Moves) => return Ok(self.show_moves()),
+            Command::Show(what @ (Shown::Status | Shown::FullPartitionScans)) => {
+                let Report::Shards(rows) = self.cores.ask(Ask::Shards).await? else {
+                    return Err("the cores have answered another question".into());
+                };
+                return Ok(Reply::Rows(counted(
+                    &self.snapshot.borrow().shards,
+                    what,
+                    &rows,
+                )));
+            }
             Command::Show(what) => return show(&self.snapshot.borrow().shards, what),
             Command::MovePartition {
                 schema,
@@ -205,19 +216,10 @@ fn take_back(conn: &Connection, command: &Command) -> Result<(), SqlError> {
 /// The map that is in force, or a part of it.
 fn show(map: &Map, what: Shown) -> Result<Reply, Said> {
     let grid = match what {
-        Shown::Status => {
-            let partitions: usize = map.tables().map(|table| table.homes.len() - 1).sum();
-            pairs([
-                ("tables", map.tables().count().to_string()),
-                ("partitions", partitions.to_string()),
-            ])
-        }
         // The map comes with the configuration, whole and at once.
         Shown::Variables => pairs([("mode", "NORMAL".into()), ("reloadInterval", "0".into())]),
-        Shown::FullPartitionScans => {
-            return Err("statements over several partitions are refused in this version, so none was counted".into());
-        }
-        Shown::Moves => Grid::new(["id"]),
+        // The cores know these.
+        Shown::Moves | Shown::Status | Shown::FullPartitionScans => Grid::new(["id"]),
         Shown::Tables => tables(map),
         Shown::Partitions => partitions(map),
         Shown::Commands => {
@@ -230,6 +232,30 @@ fn show(map: &Map, what: Shown) -> Result<Reply, Said> {
         }
     };
     Ok(Reply::Rows(grid))
+}
+
+/// What statements have needed so far, as `stats_mysql_shards` has it.
+fn counted(map: &Map, what: Shown, rows: &[ShardRow]) -> Grid {
+    if what == Shown::FullPartitionScans {
+        let mut grid = Grid::new(["table", "full partition scans"]);
+        for row in rows {
+            let name = qualified(&row.schema, &row.table);
+            grid.push_row([Some(name), Some(row.all.to_string())]);
+        }
+        return grid;
+    }
+    let partitions: usize = map.tables().map(|table| table.homes.len() - 1).sum();
+    let sum = |count: fn(&ShardRow) -> u64| rows.iter().map(count).sum::<u64>().to_string();
+    pairs([
+        ("tables", map.tables().count().to_string()),
+        ("partitions", partitions.to_string()),
+        (
+            "Hscale_queries_analyzed",
+            sum(|row| row.points + row.some + row.all + row.refused),
+        ),
+        ("Hscale_full_partition_scans", sum(|row| row.all)),
+        ("Hscale_refused", sum(|row| row.refused)),
+    ])
 }
 
 fn commands(table: &Table) -> Vec<String> {
@@ -323,7 +349,13 @@ mod tests {
             );
             assert_eq!(
                 bench.rows("HSCALE SHOW STATUS").await,
-                [["tables", "1"], ["partitions", "1"]]
+                [
+                    ["tables", "1"],
+                    ["partitions", "1"],
+                    ["Hscale_queries_analyzed", "0"],
+                    ["Hscale_full_partition_scans", "0"],
+                    ["Hscale_refused", "0"]
+                ]
             );
             assert!(!bench.loaded.borrow().last().unwrap().shards.is_empty());
 
