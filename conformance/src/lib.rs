@@ -23,6 +23,7 @@ pub mod nodes;
 pub mod partitions;
 pub mod process;
 pub mod proxy;
+pub mod proxysql;
 pub mod raw;
 pub mod relay;
 pub mod servers;

@@ -1,6 +1,6 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
-use crate::cluster::{Reach, Share, Sum};
+use crate::cluster::{Arrived, Reach, Share};
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
 use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
@@ -119,7 +119,10 @@ impl Shared {
         values: &[Value],
     ) -> Result<Answered, Said> {
         let mut taken = Vec::new();
-        let reply = self.reply(asker, text, values, &mut taken).await?;
+        let reply = match self.answer_proxysql(asker, text).await? {
+            Some(reply) => reply,
+            None => self.reply(asker, text, values, &mut taken).await?,
+        };
         if matches!(reply, Reply::Done { .. }) {
             // It is where the statement has put it.
             taken.drain(..).for_each(Taken::delivered);
@@ -707,6 +710,7 @@ impl Shared {
         let events = self.events_after(module, &next).await?;
         notices.extend(events.notice);
         notices.extend(self.cluster.told_apart(module, &next));
+        notices.extend(self.told_algorithm().filter(|_| module == Module::Servers));
         notices.extend(
             next.variables
                 .waiting_for_a_start(&self.snapshot.borrow().variables),
@@ -776,7 +780,7 @@ impl Shared {
         &self,
         module: Module,
         next: Snapshot,
-        theirs: Option<Sum>,
+        theirs: Option<Arrived>,
         ends_events: bool,
     ) -> Result<(), Said> {
         if module == Module::AdminVariables {
@@ -843,7 +847,7 @@ impl Shared {
         &self,
         module: Module,
         next: Snapshot,
-        theirs: Option<Sum>,
+        theirs: Option<Arrived>,
     ) -> Result<(), Said> {
         let generation = next.generation;
         let before = self.snapshot.replace(next.clone());

@@ -58,12 +58,12 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
     ),
     (
         "SHOW ADMIN VARIABLES",
-        "columns [\"Variable_name\", \"Value\"]\nrows 5",
+        "columns [\"Variable_name\", \"Value\"]\nrows 6",
         "variables of our own",
     ),
     (
         "SAVE ADMIN VARIABLES TO DISK",
-        "OK affected=5",
+        "OK affected=6",
         "variables of our own",
     ),
     (

@@ -24,6 +24,8 @@ use rusqlite::{Connection, Row};
 pub(crate) trait Mapped: Sized {
     const TABLE: &'static str;
     const COLUMNS: &'static [&'static str];
+    /// Kind of each column: `int`, `text`, and either of them `_or_null`.
+    const KINDS: &'static [&'static str];
 
     fn read(row: &Row<'_>, wrong: &mut Vec<Refusal>) -> rusqlite::Result<Self>;
 
@@ -44,6 +46,7 @@ macro_rules! mapped {
         impl Mapped for $row {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [&'static str] = &[$(stringify!($field)),*];
+            const KINDS: &'static [&'static str] = &[$(stringify!($kind)),*];
 
             fn read(row: &Row<'_>, wrong: &mut Vec<Refusal>) -> rusqlite::Result<Self> {
                 let mut at = 0;

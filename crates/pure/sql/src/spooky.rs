@@ -10,10 +10,16 @@ const BLOCK: usize = LANES * 8;
 /// SpookyHash V2 of `bytes`, the first 64 bits, with both seeds equal to `seed`.
 #[must_use]
 pub fn hash64(bytes: &[u8], seed: u64) -> u64 {
+    hash64_of(bytes, [seed, seed])
+}
+
+/// SpookyHash V2 of `bytes`, the first 64 bits, with two seeds.
+#[must_use]
+pub fn hash64_of(bytes: &[u8], seeds: [u64; 2]) -> u64 {
     if bytes.len() < 2 * BLOCK {
-        short(bytes, seed)
+        short(bytes, seeds)
     } else {
-        long(bytes, seed)
+        long(bytes, seeds)
     }
 }
 
@@ -54,8 +60,8 @@ fn settle(h: &mut [u64; 4]) {
     }
 }
 
-fn short(bytes: &[u8], seed: u64) -> u64 {
-    let mut h = [seed, seed, FILLER, FILLER];
+fn short(bytes: &[u8], [one, two]: [u64; 2]) -> u64 {
+    let mut h = [one, two, FILLER, FILLER];
     let mut blocks = bytes.chunks_exact(32);
     for block in blocks.by_ref() {
         h[2] = h[2].wrapping_add(word(block));
@@ -85,9 +91,9 @@ fn short(bytes: &[u8], seed: u64) -> u64 {
     h[0]
 }
 
-fn long(bytes: &[u8], seed: u64) -> u64 {
+fn long(bytes: &[u8], [one, two]: [u64; 2]) -> u64 {
     let mut h = [
-        seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER, seed, seed, FILLER,
+        one, two, FILLER, one, two, FILLER, one, two, FILLER, one, two, FILLER,
     ];
     let mut blocks = bytes.chunks_exact(BLOCK);
     for block in blocks.by_ref() {

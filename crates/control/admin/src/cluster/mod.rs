@@ -9,10 +9,12 @@
 //! | giving a module away, and taking one over | `take.rs` |
 //! | the tables | `show.rs` |
 //! | one truth for all in a store | `fleet/` |
+//! | ProxySQLs among the others | `proxysql/` |
 
 mod decide;
 mod fleet;
 mod peer;
+mod proxysql;
 mod show;
 mod sums;
 mod take;
@@ -29,6 +31,7 @@ use fleet::Membership;
 pub(crate) use fleet::{Reach, Share};
 use peer::Met;
 pub(crate) use peer::Peer;
+use proxysql::{Form, Proxysql};
 use rt::local::{Bell, Notify};
 use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
@@ -213,6 +216,8 @@ pub(crate) struct Cluster {
     tally: Tally,
     /// Part in a fleet with one store.
     fleet: Membership,
+    /// Part in a cluster of ProxySQLs.
+    proxysql: Proxysql,
     /// Rings when others may have to be looked at, or otherwise.
     changed: Bell,
 }
@@ -255,6 +260,7 @@ impl Cluster {
             edits: RefCell::default(),
             tally: Tally::default(),
             fleet: Membership::default(),
+            proxysql: Proxysql::default(),
             changed: Bell::new(),
         }
     }
@@ -262,10 +268,19 @@ impl Cluster {
     /// This module is in force from now on: loaded here, or taken over with what it was there. What
     /// is loaded by a proxy that has no part yet in what the others share is for nobody else: who
     /// sets up a new one would replace by it what all of them have.
-    pub(crate) fn loaded(&self, module: Module, theirs: Option<Sum>, next: &Snapshot, now_s: u64) {
+    pub(crate) fn loaded(
+        &self,
+        module: Module,
+        theirs: Option<Arrived>,
+        next: &Snapshot,
+        now_s: u64,
+    ) {
         let is_apart = theirs.is_none() && self.apart(module, next).is_some();
         let mut all = self.own.borrow_mut();
-        let Some(own) = at(module).and_then(|at| all.get_mut(at)) else {
+        let Some(at) = at(module) else {
+            return;
+        };
+        let Some(own) = all.get_mut(at) else {
             return;
         };
         // Later than what was saved, too, be it that nobody has asked yet whether it is what the
@@ -280,9 +295,12 @@ impl Cluster {
             checksum: 0,
         };
         let elsewhere = self.latest_elsewhere(module);
-        let (now, checksum) = match theirs {
-            Some(theirs) => (before.taken(theirs), Some(theirs.checksum)),
-            None => (before.loaded(now_s, elsewhere, 0), None),
+        let (now, checksum, form) = match theirs {
+            Some(theirs) => {
+                let sum = theirs.sum;
+                (before.taken(sum), Some(sum.checksum), theirs.form)
+            }
+            None => (before.loaded(now_s, elsewhere, 0), None, None),
         };
         let version = if is_apart { own.version } else { now.version };
         *own = Own {
@@ -294,6 +312,7 @@ impl Cluster {
             saved: None,
             past: 0,
         };
+        self.proxysql.loaded(at, own.serial, form);
         drop(all);
         self.fleet.ring();
         self.changed.ring();
@@ -336,10 +355,14 @@ impl Cluster {
                 .get(at)
                 .map(|seen| seen.sum)
                 .unwrap_or_default();
+            let checksum = match peer.speaks_proxysql.get() {
+                true => self.form_of(at, own.serial).map(|form| form.checksum),
+                false => own.checksum,
+            };
             let had = Sum {
                 version: own.version,
                 epoch: own.epoch,
-                checksum: own.checksum.unwrap_or(!theirs.checksum),
+                checksum: checksum.unwrap_or(!theirs.checksum),
             };
             decide((had, own.past), theirs, Kin::Unknown, u64::MAX, enough) == Verdict::Pull
         };
@@ -435,7 +458,7 @@ impl Cluster {
             .unwrap_or(0)
     }
 
-    /// Decides what is to be done about what another proxy has, and had before; see [`decide`].
+    /// Decides what is to be done about what a Millrace has, and had before; see [`decide`].
     fn verdict(
         &self,
         at: At,
@@ -443,17 +466,69 @@ impl Cluster {
         looks: u64,
         variables: &Variables,
     ) -> Verdict {
-        let past = self.own.borrow().get(at).map_or(0, |own| own.past);
-        let enough = SUBJECTS
-            .get(at)
-            .map_or(0, |subject| (subject.enough)(variables));
         decide(
-            (self.sum(at, variables), past),
+            (self.sum(at, variables), self.past(at)),
             theirs,
             self.kin(at, theirs, had),
             looks,
-            enough,
+            enough(at, variables),
         )
+    }
+
+    /// Decides what is to be done about what another proxy has, be it a Millrace or a ProxySQL.
+    fn verdict_on(
+        &self,
+        peer: &Peer,
+        at: At,
+        (theirs, had): (Sum, Option<u64>),
+        looks: u64,
+        variables: &Variables,
+    ) -> Verdict {
+        if !peer.speaks_proxysql.get() {
+            return self.verdict(at, (theirs, had), looks, variables);
+        }
+        let own = self.sum_for_proxysql(at, variables);
+        let form = self.form(at).map(|form| form.checksum);
+        let kin = kin((form, self.proxysql.replaced(at)), (theirs.checksum, had));
+        decide(
+            (own, self.past(at)),
+            theirs,
+            kin,
+            looks,
+            enough(at, variables),
+        )
+    }
+
+    /// Whether one of ours and theirs, which differ, is known to come from the other.
+    fn kin(&self, at: At, theirs: Sum, they_had: Option<u64>) -> Kin {
+        let all = self.own.borrow();
+        all.get(at).map_or(Kin::Unknown, |own| {
+            kin((own.checksum, own.replaced), (theirs.checksum, they_had))
+        })
+    }
+
+    /// Version, epoch and checksum of a module, as this other proxy counts.
+    fn sum_on(&self, peer: &Peer, at: At, variables: &Variables) -> Sum {
+        match peer.speaks_proxysql.get() {
+            true => self.sum_for_proxysql(at, variables),
+            false => self.sum(at, variables),
+        }
+    }
+
+    /// The names of modules, as another proxy has them.
+    fn names_on(&self, peer: &Peer) -> [&'static str; SUBJECTS.len()] {
+        let speech = self
+            .proxysql
+            .speech()
+            .filter(|_| peer.speaks_proxysql.get());
+        SUBJECTS.each_ref().map(|subject| match &speech {
+            Some(speech) => speech.dialect.name(subject.module, subject.name),
+            None => subject.name,
+        })
+    }
+
+    fn past(&self, at: At) -> u64 {
+        self.own.borrow().get(at).map_or(0, |own| own.past)
     }
 
     /// Where a module comes in the order in which several of another proxy are taken over: as they
@@ -470,23 +545,6 @@ impl Cluster {
     /// The name of this process.
     pub(crate) fn uuid(&self) -> &str {
         &self.uuid
-    }
-
-    /// Whether one of ours and theirs, which differ, is known to come from the other.
-    fn kin(&self, at: At, theirs: Sum, they_had: Option<u64>) -> Kin {
-        let all = self.own.borrow();
-        let Some(own) = all.get(at) else {
-            return Kin::Unknown;
-        };
-        match (
-            own.replaced == Some(theirs.checksum),
-            own.checksum.is_some() && they_had == own.checksum,
-        ) {
-            (false, true) => Kin::Theirs,
-            (true, false) => Kin::Ours,
-            // Both went back and forth.
-            _ => Kin::Unknown,
-        }
     }
 
     /// The serial of a module whose checksum nobody has asked for yet.
@@ -599,6 +657,32 @@ impl Cluster {
             .filter(|client| client.session == session)
             .for_each(|client| client.seen_s = now_s);
     }
+}
+
+/// Whether one of ours and theirs, which differ, is known to come from the other: by checksums as
+/// they are, and as they were before.
+fn kin((own, replaced): (Option<u64>, Option<u64>), (theirs, they_had): (u64, Option<u64>)) -> Kin {
+    match (replaced == Some(theirs), own.is_some() && they_had == own) {
+        (false, true) => Kin::Theirs,
+        (true, false) => Kin::Ours,
+        // Both went back and forth.
+        _ => Kin::Unknown,
+    }
+}
+
+/// So many looks must have found another checksum.
+fn enough(at: At, variables: &Variables) -> u64 {
+    SUBJECTS
+        .get(at)
+        .map_or(0, |subject| (subject.enough)(variables))
+}
+
+/// Origin of a module that was taken over.
+pub(crate) struct Arrived {
+    /// With the checksum that it has here.
+    sum: Sum,
+    /// In a ProxySQL's form, if it came from one.
+    form: Option<Rc<Form>>,
 }
 
 /// Why what is loaded here is for nobody else.

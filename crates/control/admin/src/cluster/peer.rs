@@ -1,7 +1,7 @@
 //! Another proxy, and the looks at it.
 
 use super::decide::{Sum, Verdict};
-use super::{At, SUBJECTS, Subject, sums, up};
+use super::{At, SUBJECTS, sums, up};
 use crate::answer::Said;
 use crate::shared::Shared;
 use config::{ProxyRow, Variables};
@@ -75,6 +75,10 @@ pub(crate) struct Peer {
     met: Cell<Met>,
     gone: Cell<bool>,
     bell: Bell,
+    /// Whether it is a ProxySQL.
+    pub(super) speaks_proxysql: Cell<bool>,
+    /// Which servers it takes over, if it is a ProxySQL that has said so.
+    pub(super) algorithm: RefCell<Option<String>>,
 }
 
 /// Names of `stats_mysql_global` that are kept, in the order of [`Known::metrics`].
@@ -93,6 +97,8 @@ impl Peer {
             met: Cell::new(Met::Nobody),
             gone: Cell::new(false),
             bell: Bell::new(),
+            speaks_proxysql: Cell::new(false),
+            algorithm: RefCell::default(),
         }
     }
 
@@ -116,12 +122,18 @@ impl Peer {
         format!("{}:{}", self.row.hostname, self.row.port)
     }
 
-    fn take_in(&self, rows: &Rows, now_s: u64) {
+    /// Whether it has answered when it was looked at last.
+    pub(super) fn answers(&self) -> bool {
+        let known = self.known.borrow();
+        known.looked.is_some() && known.why.is_none()
+    }
+
+    fn take_in(&self, rows: &Rows, names: &Names, now_s: u64) {
         let mut known = self.known.borrow_mut();
-        for (subject, seen) in SUBJECTS.iter().zip(&mut known.seen) {
+        for (name, seen) in names.iter().zip(&mut known.seen) {
             let sum = rows
                 .iter()
-                .find_map(|row| read_sum(row, subject.name))
+                .find_map(|row| read_sum(row, name))
                 .unwrap_or_default();
             if sum != seen.sum {
                 if sum.checksum != seen.sum.checksum {
@@ -146,7 +158,7 @@ impl Peer {
         }
     }
 
-    fn seen(&self, at: At) -> Seen {
+    pub(super) fn seen(&self, at: At) -> Seen {
         self.known
             .borrow()
             .seen
@@ -155,6 +167,9 @@ impl Peer {
             .unwrap_or_default()
     }
 }
+
+/// The names of modules as a proxy has them.
+type Names = [&'static str; SUBJECTS.len()];
 
 /// A row of `runtime_checksums_values`, if it is of this module.
 fn read_sum(row: &[Option<Vec<u8>>], name: &str) -> Option<Sum> {
@@ -308,6 +323,12 @@ impl Shared {
         } else {
             None
         };
+        if theirs.is_empty() {
+            // A ProxySQL does not understand that.
+            self.join_proxysql(peer, &mut line, variables).await?;
+            return Ok((line, Met::Another));
+        }
+        peer.speaks_proxysql.set(false);
         if theirs != ours {
             let theirs = words_of_another(&format!("{theirs:?}"));
             return Err(format!(
@@ -341,7 +362,7 @@ impl Shared {
             }
         };
         let words = |failed: Failed| failed.to_string();
-        if let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.settle().await {
+        if let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.settle_for(peer).await {
             return Err(why);
         }
         let began = self.rt.precise_now();
@@ -353,19 +374,19 @@ impl Shared {
             .ask("SELECT * FROM runtime_checksums_values ORDER BY name")
             .await
             .map_err(words)?;
-        let is_garbage = |subject: &&Subject| {
+        let names = self.cluster.names_on(peer);
+        let is_garbage = |name: &&&str| {
             rows.iter()
-                .find_map(|row| read_sum(row, subject.name))
+                .find_map(|row| read_sum(row, name))
                 .is_some_and(|sum| !sum.is_possible())
         };
-        if let Some(subject) = SUBJECTS.iter().find(is_garbage) {
+        if let Some(name) = names.iter().find(is_garbage) {
             return Err(format!(
-                "its {} has a version, or an epoch, that nobody can have",
-                subject.name
+                "its {name} has a version, or an epoch, that nobody can have"
             ));
         }
-        let (own, now_s) = (|at| self.cluster.sum(at, variables), self.now_s());
-        peer.take_in(&rows, now_s);
+        let (own, now_s) = (|at| self.cluster.sum_on(peer, at, variables), self.now_s());
+        peer.take_in(&rows, &names, now_s);
         peer.meets(met);
         peer.compare(own, now_s);
         let every = variables.admin_cluster_check_status_frequency;
@@ -381,6 +402,9 @@ impl Shared {
     }
 
     async fn measure(&self, peer: &Peer, line: &mut Line) -> Result<(), Failed> {
+        if peer.speaks_proxysql.get() {
+            self.measure_proxysql(peer, line).await?;
+        }
         let began = self.rt.precise_now();
         let rows = line
             .ask("SELECT * FROM stats_mysql_global ORDER BY Variable_Name")
@@ -416,7 +440,7 @@ impl Shared {
         };
         match self
             .cluster
-            .verdict(at, (seen.sum, seen.had), seen.looks, &variables)
+            .verdict_on(peer, at, (seen.sum, seen.had), seen.looks, &variables)
         {
             Verdict::Same | Verdict::Apart | Verdict::Ours | Verdict::Later => {}
             Verdict::Unloaded => {
@@ -451,7 +475,11 @@ impl Shared {
                 {
                     return Ok(());
                 }
-                match self.pull(peer, line, at, seen.had).await {
+                let pulled = match peer.speaks_proxysql.get() {
+                    true => self.pull_from_proxysql(peer, line, at, seen.had).await,
+                    false => self.pull(peer, line, at, seen.had).await,
+                };
+                match pulled {
                     Ok(()) => {}
                     Err(Failed::Lost(why)) => {
                         return Err(Failed::Lost(format!(

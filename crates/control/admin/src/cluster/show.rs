@@ -1,7 +1,7 @@
 //! The tables in which operators see the other proxies.
 
 use super::peer::ms_since;
-use super::{SUBJECTS, sums};
+use super::{SUBJECTS, proxysql, sums};
 use crate::answer::Said;
 use crate::engine::{SqlError, View};
 use crate::observe::{Into, signed};
@@ -59,16 +59,24 @@ impl Shared {
             Observe::PeerChecksums => {
                 let mut into = Into::table(conn, table, 9)?;
                 for peer in peers.iter() {
-                    for (subject, seen) in SUBJECTS.iter().zip(&peer.known.borrow().seen) {
+                    let is_proxysql = peer.speaks_proxysql.get();
+                    let names = self.cluster.names_on(peer);
+                    for (name, seen) in names.iter().zip(&peer.known.borrow().seen) {
+                        if is_proxysql && seen.sum.version == 0 {
+                            // ProxySQL has no such module.
+                            continue;
+                        }
                         // They are made of passwords, too, and who has one can try what fits.
                         let checksum = if view == View::Stats {
                             String::new()
+                        } else if is_proxysql {
+                            proxysql::text(seen.sum.checksum)
                         } else {
                             sums::text(seen.sum.checksum)
                         };
                         #[rustfmt::skip]
                         into.row(&[
-                            &peer.row.hostname, &peer.row.port, &subject.name, &signed(seen.sum.version), &signed(seen.sum.epoch),
+                            &peer.row.hostname, &peer.row.port, name, &signed(seen.sum.version), &signed(seen.sum.epoch),
                             &checksum, &signed(seen.changed_s), &signed(seen.updated_s), &signed(seen.looks),
                         ])?;
                     }

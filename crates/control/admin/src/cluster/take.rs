@@ -2,7 +2,8 @@
 //! promised, or not at all.
 
 use super::decide::{Sum, Verdict};
-use super::{At, Peer, SUBJECTS, Subject, sums, up};
+use super::proxysql::Form;
+use super::{Arrived, At, Peer, SUBJECTS, Subject, sums, up};
 use crate::access;
 use crate::answer::{Said, because};
 use crate::build::Built;
@@ -14,12 +15,21 @@ use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help, Refusal, Snapshot};
 use line::{Failed, Line, Room, Rows};
+use rt::Instant;
+use std::rc::Rc;
 
 /// Rows are given in pieces of about so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// A module is coming from there.
-struct Pulling<'a>(&'a Peer);
+pub(super) struct Pulling<'a>(&'a Peer);
+
+impl<'a> Pulling<'a> {
+    pub(super) fn begin(peer: &'a Peer, at: At, now: Instant) -> Self {
+        peer.known.borrow_mut().pulling = Some((at, now));
+        Self(peer)
+    }
+}
 
 impl Drop for Pulling<'_> {
     fn drop(&mut self) {
@@ -128,8 +138,7 @@ impl Shared {
         let Some(subject) = SUBJECTS.get(at) else {
             return Ok(());
         };
-        peer.known.borrow_mut().pulling = Some((at, self.rt.now()));
-        let _until_then = Pulling(peer);
+        let _until_then = Pulling::begin(peer, at, self.rt.now());
         // What it takes is given back when it is in force: several may come at once, and wait for
         // each other in the end only.
         let mut room = Room::among(&self.cluster.coming);
@@ -174,8 +183,7 @@ impl Shared {
         self.take_in(subject, at, theirs, pieces, &from).await
     }
 
-    /// Builds, checks, writes into memory, puts into force and saves what came from elsewhere, as a
-    /// LOAD would; nobody else changes what is in force meanwhile.
+    /// Takes in what has to have the checksum that was promised; see [`Self::take_in_as`].
     pub(super) async fn take_in(
         &self,
         subject: &Subject,
@@ -183,6 +191,22 @@ impl Shared {
         theirs: Sum,
         pieces: Pieces,
         from: &str,
+    ) -> Result<(), Said> {
+        self.take_in_as(subject, at, theirs, pieces, from, None)
+            .await
+    }
+
+    /// Builds, checks, writes into memory, puts into force and saves what came from elsewhere, as a
+    /// LOAD would; nobody else changes what is in force meanwhile. What came in a ProxySQL's form
+    /// was compared with its checksum before.
+    pub(super) async fn take_in_as(
+        &self,
+        subject: &Subject,
+        at: At,
+        mut theirs: Sum,
+        pieces: Pieces,
+        from: &str,
+        form: Option<Rc<Form>>,
     ) -> Result<(), Said> {
         let (module, now) = (subject.module, self.snapshot.borrow().clone());
         let helpers = self.aside.helpers();
@@ -197,6 +221,9 @@ impl Shared {
             .await
             .ok_or("a defect ended it; the log has it")?
             .map_err(|refused| because(module.words(), &refused))?;
+        if form.is_some() {
+            theirs.checksum = checksum;
+        }
         if checksum != theirs.checksum {
             let (came, said) = (sums::text(checksum), sums::text(theirs.checksum));
             return Err(Said::Sql(format!(
@@ -222,7 +249,8 @@ impl Shared {
         self.keep(subject, &next)?;
         self.cluster.was_taken(at, self.rt.now(), from);
         let generation = next.generation;
-        let entered = self.enter(module, next, Some(theirs), events.ends).await;
+        let arrived = Arrived { sum: theirs, form };
+        let entered = self.enter(module, next, Some(arrived), events.ends).await;
         if self.snapshot.borrow().generation != generation {
             // It was not even begun to tell the cores.
             return entered;

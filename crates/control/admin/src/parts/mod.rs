@@ -104,8 +104,9 @@ pub(crate) struct PartTable {
     /// See [`is_large`].
     is_large: bool,
     /// As rows have them.
-    #[cfg(test)]
     pub(crate) columns: &'static [&'static str],
+    /// See [`crate::rows::Mapped::KINDS`].
+    pub(crate) kinds: &'static [&'static str],
 }
 
 /// Operations of LOAD, SAVE and other proxies on a part.

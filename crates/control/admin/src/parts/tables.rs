@@ -106,8 +106,8 @@ const fn table<T: InForce>() -> PartTable {
     PartTable {
         name: T::TABLE,
         is_large: T::IS_LARGE,
-        #[cfg(test)]
         columns: T::COLUMNS,
+        kinds: T::KINDS,
     }
 }
 

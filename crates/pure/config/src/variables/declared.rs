@@ -318,6 +318,7 @@ variables! {
     // ----------------------------------------------------------------------------------------
     admin_cluster_username: text = "", Live, "User that proxies log in to each other with.";
     admin_cluster_password: text = "", Live, "Its password.";
+    admin_cluster_proxysql_version: text = "", Live, "What ProxySQLs of the cluster are told as @@version: their own. Empty: what they say themselves. Ours.";
     admin_cluster_store: text = "", Live, "Where the configuration of a fleet is kept: etcd://user:password@host:port,host:port/prefix. Empty: proxies ask each other. Every proxy has its own. Ours.";
     admin_cluster_key_file: text = "", Live, "File with the key under which passwords are sealed in that store: 32 bytes of chance or more, the same on every proxy. Ours.";
     admin_cluster_check_interval_ms: int(10..=300000) = 1000, Live, "Milliseconds between looks at the other proxies.";
