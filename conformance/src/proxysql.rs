@@ -47,7 +47,6 @@ struct State {
     modules: BTreeMap<&'static str, Module>,
     /// Announcements of the peer: version, epoch, checksum, looks that differed.
     peer: BTreeMap<String, (u64, u64, String, u64)>,
-    algorithm: &'static str,
     /// How often the peer had another version.
     strangers: u64,
     /// Why something was not taken over.
@@ -66,7 +65,6 @@ impl ProxySql {
             version,
             modules: modules.map(|name| (name, Module::started(name))).collect(),
             peer: BTreeMap::new(),
-            algorithm: "2",
             strangers: 0,
             failures: Vec::new(),
             lies: false,
@@ -118,9 +116,16 @@ impl ProxySql {
         }
     }
 
-    /// Sets `admin-cluster_mysql_servers_sync_algorithm`.
-    pub fn takes(&self, algorithm: &'static str) {
-        lock(&self.state).algorithm = algorithm;
+    /// Loads other values of variables: names with values, of those that the module has.
+    pub fn set(&self, name: &'static str, values: &[(&str, &str)]) {
+        let mut rows = self.module(name).results.concat();
+        for row in &mut rows {
+            let variable = texts::line(row.get(..1).unwrap_or_default());
+            if let Some((_, value)) = values.iter().find(|(name, _)| *name == variable) {
+                row[1] = Some(value.as_bytes().to_vec());
+            }
+        }
+        self.load(name, vec![rows]);
     }
 
     /// Gives something else than it announces, or does not.

@@ -5,6 +5,7 @@
 use std::fs;
 use std::time::Duration;
 
+use conformance::etcd::Etcd;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::proxysql::{Module, ProxySql, Rows, cells};
 use conformance::servers::{Server, Vendor};
@@ -40,6 +41,10 @@ fn main() {
         (
             "a_proxysql_that_is_in_no_list_here_follows_by_the_version_that_was_set",
             one_way,
+        ),
+        (
+            "one_proxy_of_a_fleet_exchanges_with_proxysqls_and_another_takes_its_place",
+            fleet,
         ),
     ])
 }
@@ -218,17 +223,11 @@ fn taken_over(driver: Driver) -> Outcome {
         "attributes",
     ]]);
     other.load("mysql_servers_v2", servers);
-    let variables = cells(&[
-        &["mysql-max_connections", "777"],
-        &["mysql-monitor_username", "theirs"],
-        &["mysql-of_tomorrow", "2"],
-    ]);
-    other.load("mysql_variables", vec![variables]);
-    let admin = cells(&[
-        &["admin-refresh_interval", "1999"],
-        &["admin-version", LATE],
-    ]);
-    other.load("admin_variables", vec![admin]);
+    other.set(
+        "mysql_variables",
+        &[("mysql-max_connections", "777"), ("mysql-of_tomorrow", "2")],
+    );
+    other.set("admin_variables", &[("admin-refresh_interval", "1999")]);
     for (wanted, sql) in [
         (
             "7\ttheirs\n",
@@ -481,7 +480,10 @@ fn refused(driver: Driver) -> Outcome {
     load("^SELECT 4$");
     soon("^SELECT 4$\n", || ask(&proxy, digest))?;
     // Who mixes servers with what monitors move is named.
-    other.takes("1");
+    other.set(
+        "admin_variables",
+        &[("admin-cluster_mysql_servers_sync_algorithm", "1")],
+    );
     soon("true", || {
         proxy.admin("LOAD MYSQL SERVERS TO RUNTIME")?;
         let words = "set admin-cluster_mysql_servers_sync_algorithm to 2 there";
@@ -574,4 +576,76 @@ fn one_way(driver: Driver) -> Outcome {
     expect(other.failures().is_empty(), || {
         format!("{:?}", other.failures())
     })
+}
+
+/// Two Millraces with one truth in etcd, and a ProxySQL that both have in their lists.
+fn fleet(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let etcd = Etcd::start(1)?;
+    let mut all = [millrace(driver, &server)?, millrace(driver, &server)?];
+    let other = model(LATE, &all[0])?;
+    let behind = model(LATE, &all[1])?;
+    for proxy in &all {
+        let key = proxy.data().join("fleet.key");
+        fs::write(&key, "0123456789abcdef0123456789abcdef").map_err(|error| error.to_string())?;
+        proxy.admin(&format!(
+            "SET admin-cluster_store = '{}'; SET admin-cluster_key_file = '{}'; SET admin-cluster_proxysql_version = '{LATE}'; \
+             LOAD ADMIN VARIABLES TO RUNTIME; SAVE ADMIN VARIABLES TO DISK",
+            etcd.store(),
+            key.display()
+        ))?;
+    }
+    for proxy in &all {
+        soon("2\n", || {
+            ask(
+                proxy,
+                "SELECT COUNT(DISTINCT proxy) FROM stats_millrace_fleet",
+            )
+        })?;
+    }
+    let list = format!(
+        "DELETE FROM proxysql_servers; INSERT INTO proxysql_servers (hostname, port) VALUES ('127.0.0.1', {}), ('127.0.0.1', {}), ('127.0.0.1', {}); \
+         LOAD PROXYSQL SERVERS TO RUNTIME; SAVE PROXYSQL SERVERS TO DISK",
+        other.port, all[0].admin_port, all[1].admin_port
+    );
+    all[0].admin(&list)?;
+    // What the ProxySQL has loaded is the truth of the fleet.
+    other.load(
+        "mysql_users",
+        vec![of_rows(&[user("app", "secret"), user("theirs", "x")])],
+    );
+    let users = "SELECT group_concat(DISTINCT username) FROM runtime_mysql_users";
+    for proxy in &all {
+        soon("app,theirs\n", || ask(proxy, users))
+            .map_err(|why| format!("{why}\n{}", whole_log(proxy)))?;
+    }
+    // One of the two has asked it.
+    let looks = "SELECT SUM(checks_OK + checks_ERR > 1) FROM stats_proxysql_servers_status";
+    let asked = |proxy: &Proxy| Ok::<_, String>(ask(proxy, looks)?.trim() != "0");
+    let bridge = usize::from(!asked(&all[0])?);
+    expect(asked(&all[bridge])? && !asked(&all[1 - bridge])?, || {
+        "there is one bridge".to_owned()
+    })?;
+    // What is loaded on the one that is none is followed by each ProxySQL, whichever it asks.
+    all[1 - bridge].admin("INSERT INTO mysql_query_rules (rule_id, active, match_digest, apply) VALUES (5, 1, '^SELECT', 1); LOAD MYSQL QUERY RULES TO RUNTIME")?;
+    for follower in [&other, &behind] {
+        soon("true", || {
+            let rows = follower.rows("mysql_query_rules", 0);
+            let has = rows.iter().any(|row| row.starts_with("5|"));
+            Ok(if has {
+                "true".to_owned()
+            } else {
+                format!("{rows:?} {:?}", follower.failures())
+            })
+        })?;
+    }
+    // The next one takes its place.
+    all[bridge].kill();
+    other.load(
+        "mysql_users",
+        vec![of_rows(&[user("app", "secret"), user("later", "x")])],
+    );
+    soon("app,later\n", || ask(&all[1 - bridge], users))?;
+    all[bridge].restart()?;
+    soon("app,later\n", || ask(&all[bridge], users))
 }

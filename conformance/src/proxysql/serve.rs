@@ -9,6 +9,8 @@ use std::thread;
 use super::texts::{self, Rows, cells};
 use super::{State, lock};
 
+const ALGORITHM: &str = "admin-cluster_mysql_servers_sync_algorithm";
+
 /// Serves until the end of the model.
 pub(super) fn serve(listener: &TcpListener, state: &Arc<Mutex<State>>, ended: &Arc<AtomicBool>) {
     for client in listener.incoming().flatten() {
@@ -74,22 +76,19 @@ fn answer(text: &str, state: &State) -> Answer {
                 .into_iter()
                 .flatten()
                 .flat_map(|module| module.results.concat());
-            Answer::Rows(2, rows.chain(algorithm(state)).collect())
+            Answer::Rows(2, rows.collect())
         }
         _ if text.ends_with("= 'admin-cluster_mysql_servers_sync_algorithm'") => {
-            one(state.algorithm)
+            let all = state.modules.get("admin_variables");
+            let rows = all.into_iter().flat_map(|module| module.results.concat());
+            let is_it = |row: &Vec<_>| texts::line(row).starts_with(ALGORITHM);
+            let value = |row: Vec<_>| row.into_iter().skip(1).collect();
+            Answer::Rows(1, rows.filter(is_it).map(value).collect())
         }
         // A variable that nobody knows is no row.
         _ if text.starts_with("SELECT @@version, ") => Answer::Rows(1, Rows::new()),
         _ => of_module(text, state),
     }
-}
-
-fn algorithm(state: &State) -> Rows {
-    cells(&[&[
-        "admin-cluster_mysql_servers_sync_algorithm",
-        state.algorithm,
-    ]])
 }
 
 fn sums(state: &State) -> Answer {

@@ -99,6 +99,7 @@ pub(super) fn empty(module: &str) -> Vec<Rows> {
             &["mysql-of_tomorrow", "1"],
         ])],
         "admin_variables" => vec![cells(&[
+            &["admin-cluster_mysql_servers_sync_algorithm", "2"],
             &["admin-refresh_interval", "2000"],
             &["admin-version", "model"],
         ])],

@@ -816,6 +816,7 @@ impl Shared {
         if module == Module::AdminVariables {
             // The addresses of the next start have been looked at; these are open until then.
             access::check_at(&built.0.variables, &self.open_at).map_err(refused)?;
+            cluster::check_version(&built.0.variables).map_err(|one| refused(vec![one]))?;
         }
         Ok(built)
     }

@@ -31,6 +31,7 @@ use fleet::Membership;
 pub(crate) use fleet::{Reach, Share};
 use peer::Met;
 pub(crate) use peer::Peer;
+pub(crate) use proxysql::check_version;
 use proxysql::{Form, Proxysql};
 use rt::local::{Bell, Notify};
 use rt::{Instant, Rt};
@@ -275,7 +276,9 @@ impl Cluster {
         next: &Snapshot,
         now_s: u64,
     ) {
-        let is_apart = theirs.is_none() && self.apart(module, next).is_some();
+        // In a fleet every LOAD is for all.
+        let is_alone = theirs.is_none() && next.variables.admin_cluster_store.is_empty();
+        let is_apart = is_alone && self.apart(module, next).is_some();
         let mut all = self.own.borrow_mut();
         let Some(at) = at(module) else {
             return;

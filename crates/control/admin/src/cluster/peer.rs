@@ -219,10 +219,10 @@ impl Shared {
         while !peer.gone.get() {
             let began = self.rt.now();
             let variables = self.snapshot.borrow().variables.clone();
-            if variables.admin_cluster_username.is_empty()
-                || !variables.admin_cluster_store.is_empty()
-            {
-                // Nobody is asked, or all of them look into one store.
+            let is_in_fleet = !variables.admin_cluster_store.is_empty();
+            if variables.admin_cluster_username.is_empty() || is_in_fleet && !self.is_bridge() {
+                // Nobody is asked, or all Millraces look into one store, and another one asks
+                // ProxySQLs.
                 line = None;
             } else {
                 let looked = self.look(&peer, &mut line, &variables, looks).await;
@@ -361,6 +361,10 @@ impl Shared {
                 line.insert(joined)
             }
         };
+        if !variables.admin_cluster_store.is_empty() && !peer.speaks_proxysql.get() {
+            // The store has what Millraces share.
+            return Ok(());
+        }
         let words = |failed: Failed| failed.to_string();
         if let Err(Said::Sql(why) | Said::Coded(_, _, why)) = self.settle_for(peer).await {
             return Err(why);

@@ -3,7 +3,7 @@
 
 use super::decide::{Sum, Verdict};
 use super::proxysql::Form;
-use super::{Arrived, At, Peer, SUBJECTS, Subject, sums, up};
+use super::{Arrived, At, Peer, Reach, SUBJECTS, Subject, sums, up};
 use crate::access;
 use crate::answer::{Said, because};
 use crate::build::Built;
@@ -246,11 +246,19 @@ impl Shared {
         {
             (self.hooks.log)(&format!("cluster: {}: {notice}", subject.name));
         }
+        let share = match form.is_some() {
+            // What a ProxySQL has loaded is for the whole fleet, if there is one.
+            true => self.share_load(module, &next, Reach::All).await?,
+            false => None,
+        };
         self.keep(subject, &next)?;
         self.cluster.was_taken(at, self.rt.now(), from);
         let generation = next.generation;
         let arrived = Arrived { sum: theirs, form };
         let entered = self.enter(module, next, Some(arrived), events.ends).await;
+        if share.is_some() {
+            self.is_shared_now(share.as_ref());
+        }
         if self.snapshot.borrow().generation != generation {
             // It was not even begun to tell the cores.
             return entered;

@@ -218,6 +218,19 @@ impl Shared {
         fleet.looked.notify_all();
     }
 
+    /// Whether this proxy exchanges with ProxySQLs for its fleet: the first of those that live does.
+    /// Two of them for a moment do no harm, since what they write has a guard.
+    pub(super) fn is_bridge(&self) -> bool {
+        let fleet = &self.cluster.fleet;
+        if fleet.lost.borrow().is_some() {
+            return false;
+        }
+        let seen = fleet.seen.borrow();
+        let living = seen.iter().flat_map(|seen| &seen.proxies);
+        let first = living.map(|status| &*status.uuid).min();
+        first.is_some_and(|uuid| uuid == self.cluster.uuid())
+    }
+
     fn is_current(&self, books: &Rc<Books>) -> bool {
         self.books().is_some_and(|now| Rc::ptr_eq(&now, books))
     }

@@ -18,7 +18,8 @@ use super::decide::Sum;
 use super::{At, Cluster, Own, SUBJECTS};
 use crate::answer::Said;
 use crate::shared::Shared;
-use config::{Help as _, Variables};
+use config::{Help as _, Refusal, Variables};
+use facts::Dialect;
 pub(super) use form::{Form, Speech};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -115,6 +116,22 @@ impl Proxysql {
             sessions.pop_front();
         }
     }
+}
+
+/// Refuses a version of ProxySQL that nobody here can speak as.
+pub(crate) fn check_version(variables: &Variables) -> Result<(), Refusal> {
+    let version = &*variables.admin_cluster_proxysql_version;
+    if version.is_empty() || Dialect::of(version).is_some() {
+        return Ok(());
+    }
+    Err(Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "admin-cluster_proxysql_version",
+        words: format!(
+            "is '{version}': it must be what SELECT @@version says on a ProxySQL from 2.5 to 3.0, or empty"
+        ),
+    })
 }
 
 impl Cluster {

@@ -7,7 +7,6 @@ use crate::engine::{Reply, View};
 use crate::open::Options;
 use crate::tables::Module;
 use crate::testing::{self, Bench};
-use facts::Dialect;
 use line::Rows;
 use std::collections::BTreeMap;
 
@@ -255,6 +254,13 @@ fn a_version_that_an_operator_names_is_spoken_without_a_peer() {
             bench.rows("SELECT @@version").await,
             [["2.5.5-10-g195bd70"]]
         );
+        for wrong in ["8.0.36", "2.4.8-1-g2222222", "newest"] {
+            bench
+                .run(&format!("SET admin-cluster_proxysql_version = '{wrong}'"))
+                .await;
+            let words = bench.refused("LOAD ADMIN VARIABLES TO RUNTIME").await;
+            assert!(words.contains("on a ProxySQL from 2.5 to 3.0"), "{words}");
+        }
         let form = fetched(&bench, Dialect::Early, Module::Servers).await;
         assert_eq!(text(form.checksum), told(&bench, "mysql_servers").await.2);
         let all = bench
