@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -40,6 +40,71 @@ pub fn start_with(to: u16, words: &LastWords) -> io::Result<u16> {
         }
     });
     Ok(port)
+}
+
+/// Starts a relay in front of the port of a server, and gives the relay's own. The answer to the
+/// command that `loses` is a part of is lost, and its connection ends. The relay serves until the
+/// process ends.
+pub fn start_that_loses(to: u16, loses: &LastWords) -> io::Result<u16> {
+    let loses = loses.clone();
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let loses = loses.clone();
+            thread::spawn(move || {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else {
+                    return;
+                };
+                let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone())
+                else {
+                    return;
+                };
+                let is_lost = Arc::new(AtomicBool::new(false));
+                let is_lost_too = is_lost.clone();
+                thread::spawn(move || pour_until(server_too, client_too, &is_lost_too));
+                pour_commands(client, server, &loses, &is_lost);
+            });
+        }
+    });
+    Ok(port)
+}
+
+/// Carries commands until they end, and looks for the one whose answer is to be lost.
+fn pour_commands(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    loses: &LastWords,
+    is_lost: &AtomicBool,
+) {
+    let _ = server.set_nodelay(true);
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = client.read(&mut buffer) {
+        let is_part = |text: &Vec<u8>| buffer[..count].windows(text.len()).any(|at| at == text);
+        if let Ok(mut loses) = loses.lock()
+            && loses.as_ref().is_some_and(is_part)
+        {
+            *loses = None;
+            is_lost.store(true, Ordering::SeqCst);
+        }
+        if server.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = server.shutdown(Shutdown::Write);
+}
+
+/// Carries answers until they end, or one is to be lost.
+fn pour_until(mut server: TcpStream, mut client: TcpStream, is_lost: &AtomicBool) {
+    let _ = client.set_nodelay(true);
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = server.read(&mut buffer) {
+        let is_lost = is_lost.load(Ordering::SeqCst);
+        if is_lost || client.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = client.shutdown(Shutdown::Both);
 }
 
 /// An address at which one server takes another's place: starts one in front of the port that is

@@ -47,6 +47,11 @@ pub enum BackendFailed {
         /// Its words.
         message: String,
     },
+    /// The transaction was the victim of a deadlock, and has been rolled back.
+    Deadlock {
+        /// Words of the server.
+        message: String,
+    },
     /// A server knows the user's password, and nobody else: no connection can be opened, and none is
     /// idle that an earlier session has left.
     Unproven,
@@ -104,7 +109,9 @@ impl fmt::Display for BackendFailed {
             Self::NobodyServes { hostgroup } => {
                 write!(f, "No server of hostgroup {hostgroup} takes work")
             }
-            Self::Refused { message, .. } | Self::Sync { message, .. } | Self::ReadOnly { message, .. } => f.write_str(message),
+            Self::Refused { message, .. } | Self::Sync { message, .. } | Self::ReadOnly { message, .. } | Self::Deadlock { message } => {
+                f.write_str(message)
+            }
             Self::BrokeBefore(_) | Self::BrokeAfter(_) => f.write_str("Lost connection to the server during query"),
             Self::Unproven => f.write_str(
                 "Only a server knows this user's password: no connection of an earlier session is idle there, and none can be opened",
@@ -132,7 +139,7 @@ impl std::error::Error for BackendFailed {}
 impl Failure for BackendFailed {
     fn blame(&self) -> Blame {
         match self {
-            Self::Sync { .. } | Self::Kept => Blame::Client,
+            Self::Sync { .. } | Self::Kept | Self::Deadlock { .. } => Blame::Client,
             Self::Refused { .. } | Self::CutOff => Blame::Operator,
             _ => Blame::Backend,
         }
@@ -154,6 +161,7 @@ impl Failure for BackendFailed {
                 (*code, errors::state_of(*code), words)
             }
             Self::BrokeBefore(_) | Self::BrokeAfter(_) | Self::Unfit => (2013, "HY000", words),
+            Self::Deadlock { .. } => (errors::DEADLOCK.number, errors::DEADLOCK.state, words),
             Self::Kept | Self::Unproven => (1235, "42000", words),
             Self::ReadsOtherwise => (1105, "HY000", words),
             Self::CutOff => (1053, "08S01", words),

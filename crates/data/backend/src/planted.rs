@@ -61,6 +61,8 @@ thread_local! {
     pub static KEEP_COPIES: Cell<bool> = const { Cell::new(false) };
     /// Statements that mean something on their own connection only are copied, too.
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
+    /// A COMMIT whose answer was lost is said again, behind a replay of its transaction.
+    pub static REPEAT_COMMITS: Cell<bool> = const { Cell::new(false) };
     /// A schema that a server does not have is passed over: what is said in it runs in the one
     /// before.
     pub static PASS_OVER: Cell<bool> = const { Cell::new(false) };

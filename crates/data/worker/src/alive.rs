@@ -1,6 +1,7 @@
 //! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a
 //! connection of its own.
 
+use crate::answer::Complaint;
 use crate::session::{Ended, Session};
 use crate::trouble::Failed;
 use backend::{BackendFailed, Idle, Unreported};
@@ -30,7 +31,17 @@ impl Session {
                         .then_some(())
                         .ok_or_else(over)
                 });
-                ended = well.map_err(Failed::ends);
+                let is_course = self.is_course_on(hostgroup, &backend);
+                match well {
+                    Ok(()) => {}
+                    Err(Failed::Backend(failure)) if is_course => {
+                        self.core.pools.abandon(backend);
+                        let complaint = Complaint::of(&failure);
+                        ended = Box::pin(self.replay_at_rest(complaint)).await;
+                        continue;
+                    }
+                    Err(why) => ended = Err(why.ends()),
+                }
             }
             if ended.is_ok() {
                 self.held.put(hostgroup, backend);

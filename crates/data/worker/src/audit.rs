@@ -118,7 +118,7 @@ impl Session {
             user: self.user_name.to_string(),
             schema: self.state.schema.to_string(),
             client: in_words((&client.0, client.1)),
-            local: in_words((&self.local.0, self.local.1)),
+            local: in_words((&self.local, self.local_port)),
             tls: self.client.is_tls(),
             why: why.map(str::to_owned),
         });

@@ -39,8 +39,10 @@ impl Session {
     /// it. Warnings and found rows are not: who asks for them is told.
     pub(crate) fn leave_cut_off(&mut self) -> bool {
         let mut lost = false;
-        while let Some(backend) = self.held.take_cut_off() {
-            lost |= backend.holds.carry_state();
+        while let Some((hostgroup, backend)) = self.held.take_cut_off() {
+            let carries = backend.holds.carry_state();
+            lost |= carries;
+            self.loses_beside_course(carries.then_some(hostgroup));
             self.lose_memories(backend.holds);
             self.core.pools.release(backend);
         }

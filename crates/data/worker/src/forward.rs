@@ -8,6 +8,7 @@ use crate::memory::drain::{Asking, Whom};
 use crate::memory::{lingers, locks};
 use crate::ready::sees;
 use crate::relay::{Ask, doubt_interrupted, relay};
+use crate::replay::{Replayed, explained};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use crate::traces::Mark;
@@ -40,6 +41,9 @@ impl Session {
             .retries
             .map_or(v.mysql_query_retries_on_failure, u64::from);
         let mut demoted = None;
+        if self.course.is_some() || job.epoch.snapshot.servers.replays() {
+            self.begins_course(job);
+        }
         loop {
             // One that is kept for the warnings of the statement before is asked for its rows as
             // well.
@@ -47,34 +51,16 @@ impl Session {
             let knows = job.class.reads.intersects(Reads::FOUND_ROWS)
                 && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
             let trouble = match self.attempt(job).await {
-                Ok(told) => return Ok(told),
+                Ok(told) => {
+                    self.goes_on_course(job);
+                    return Ok(told);
+                }
                 Err(trouble) => trouble,
             };
-            let Trouble {
-                why,
-                heard,
-                state_lost,
-            } = trouble;
-            let failure = match why {
-                Failed::Client => return Err(Ended::Gone),
-                // As below.
-                Failed::Killed if heard != Heard::Nothing => return Err(Ended::Broken),
-                Failed::Killed if self.entry.killed.get() => return Err(why.ends()),
-                Failed::Killed | Failed::Unsent if state_lost => return Err(why.ends()),
-                Failed::Killed | Failed::Unsent => {
-                    self.doubt_found_rows(job);
-                    self.refuse(&Complaint::interrupted()).await?;
-                    return Ok(Told::default());
-                }
-                Failed::Cut => {
-                    self.doubt_found_rows(job);
-                    return Ok(Told {
-                        rows_sent: job.plan.rows_max().unwrap_or_default(),
-                        ..Told::default()
-                    });
-                }
-                Failed::Backend(failure) => failure,
-                Failed::Stale => unreachable!("attempt() deals with it"),
+            let (heard, state_lost) = (trouble.heard, trouble.state_lost);
+            let failure = match self.by_the_server(job, trouble).await? {
+                ControlFlow::Continue(failure) => failure,
+                ControlFlow::Break(told) => return Ok(told),
             };
             match Box::pin(self.goes_on(job, &failure, &mut demoted)).await? {
                 Waited::Again => continue,
@@ -87,10 +73,18 @@ impl Session {
                 return Err(Ended::Told(Complaint::of(&failure)));
             }
             if heard == Heard::Part {
+                self.cannot_replay_half(state_lost);
                 // Half of it is with the client; only the end of the connection says that the rest
                 // is missing.
                 return Err(Ended::Broken);
             }
+            let unfit = match self.course {
+                None => None,
+                Some(_) => match Box::pin(self.replay(job, &failure, state_lost)).await? {
+                    Replayed::Again => continue,
+                    Replayed::Not(words) => words,
+                },
+            };
             let again = match failure.retry() {
                 Retry::Freely => true,
                 Retry::IfHarmless => {
@@ -111,20 +105,73 @@ impl Session {
             } else {
                 self.doubt_found_rows(job);
             }
-            let complaint = self.says_or_ends(job, &failure, state_lost)?;
+            self.count_doubt(job, &failure, state_lost);
+            let complaint = self.says_or_ends(job, &failure, state_lost, unfit)?;
             self.refuse(&complaint).await?;
             return Ok(Told::default());
         }
     }
 
-    /// Words for a client whose session goes on behind a failure.
+    /// The failure of a server; of any other a client is told, or its session ends.
+    async fn by_the_server(
+        &mut self,
+        job: &Job<'_>,
+        trouble: Trouble,
+    ) -> Result<ControlFlow<Told, BackendFailed>, Ended> {
+        let Trouble {
+            why,
+            heard,
+            state_lost,
+        } = trouble;
+        let failure = match why {
+            Failed::Client => return Err(Ended::Gone),
+            // As below.
+            Failed::Killed if heard != Heard::Nothing => return Err(Ended::Broken),
+            Failed::Killed if self.entry.killed.get() => return Err(why.ends()),
+            Failed::Killed | Failed::Unsent if state_lost => return Err(why.ends()),
+            Failed::Killed | Failed::Unsent => {
+                self.doubt_found_rows(job);
+                self.refuse(&Complaint::interrupted()).await?;
+                return Ok(ControlFlow::Break(Told::default()));
+            }
+            Failed::Cut => {
+                self.doubt_found_rows(job);
+                return Ok(ControlFlow::Break(Told {
+                    rows_sent: job.plan.rows_max().unwrap_or_default(),
+                    ..Told::default()
+                }));
+            }
+            Failed::Backend(failure) => failure,
+            Failed::Stale => unreachable!("attempt() deals with it"),
+        };
+        Ok(ControlFlow::Continue(failure))
+    }
+
+    /// Counts a change of which nobody knows whether it was done.
+    fn count_doubt(&self, job: &Job<'_>, failure: &BackendFailed, state_lost: bool) {
+        let was_sent = matches!(
+            failure,
+            BackendFailed::BrokeAfter(_) | BackendFailed::CutOff
+        );
+        let class = job.class;
+        let commits = class.command == CommandCounter::Commit || class.ddl;
+        let writes = class.may_write() && !class.ends_transaction && self.state.autocommit;
+        if was_sent && (commits || writes && !state_lost) {
+            self.core.tally.up(Counter::ChangesInDoubt);
+        }
+    }
+
+    /// Words for a client whose session goes on behind a failure. `unfit`: why its transaction was
+    /// not replayed.
     fn says_or_ends(
         &self,
         job: &Job<'_>,
         failure: &BackendFailed,
         state_lost: bool,
+        unfit: Option<&'static str>,
     ) -> Result<Complaint, Ended> {
         let (complaint, is_out) = self.tells_of(job, failure);
+        let complaint = explained(complaint, unfit);
         #[cfg(feature = "planted")]
         if backend::planted::HANG_UP.get() {
             return Err(Ended::Broken);
@@ -487,6 +534,7 @@ impl Session {
             if command.len() as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
                 backend.retire();
             }
+            let sum = self.course_is_sent(job);
             self.send(backend, Chunk::from(command), limit_ms).await?;
             // What fails halfway leaves nobody sure of what the client was told.
             let (outline, columns) = told_before(job.what);
@@ -499,6 +547,7 @@ impl Session {
                     stale: executed.filter(|_| stale_allowed),
                     crowd: first && only_prepares(job),
                     demoted: self.may_wait_for_a_writer(backend, job),
+                    deadlock: self.retries_deadlock(job),
                 },
                 rows_max: job.plan.rows_max(),
                 rows_before: 0,
@@ -512,6 +561,7 @@ impl Session {
                     .mirror
                     .as_ref()
                     .is_some_and(|mirror| mirror.compare),
+                sum,
                 call: job.class.command == CommandCounter::Call,
                 outline,
                 columns,

@@ -71,12 +71,12 @@ impl Held {
             .any(|(_, backend)| backend.place().is_cut_off())
     }
 
-    pub(crate) fn take_cut_off(&mut self) -> Option<Box<Backend>> {
+    pub(crate) fn take_cut_off(&mut self) -> Option<(u32, Box<Backend>)> {
         let at = self
             .0
             .iter()
             .position(|(_, backend)| backend.place().is_cut_off())?;
-        Some(self.0.swap_remove(at).1)
+        Some(self.0.swap_remove(at))
     }
 
     /// Those of which this is true.

@@ -66,7 +66,7 @@ impl Session {
         json.number("thread_session_id", self.entry.id);
         json.open(Some("client"), '{');
         json.address("client_addr", &self.entry.client.0, self.entry.client.1);
-        json.address("proxy_addr", &self.local.0, self.local.1);
+        json.address("proxy_addr", &self.local, self.local_port);
         json.open(Some("userinfo"), '{');
         json.text("username", &self.user_name);
         json.close('}');

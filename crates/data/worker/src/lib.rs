@@ -58,6 +58,7 @@ mod ready;
 mod received;
 mod relay;
 mod relayed;
+mod replay;
 mod replica;
 mod roster;
 mod schemas;

@@ -194,7 +194,7 @@ impl Session {
                 .map(|(name, value)| (name.to_vec(), value.to_vec()))
                 .collect(),
             client: self.entry.client.clone(),
-            local: (self.local.0.to_string(), self.local.1),
+            local: (self.local.to_string(), self.local_port),
             schema: self.state.schema.to_string(),
             names: (&self.state.names).into(),
             autocommit: self.state.autocommit,

@@ -43,6 +43,8 @@ pub(crate) struct Ask {
     pub(crate) per_second: u64,
     /// The result will be compared with another.
     pub(crate) compare: bool,
+    /// The result is summed up for the course of its transaction.
+    pub(crate) sum: bool,
     /// Whether the statement is a CALL.
     pub(crate) call: bool,
     /// Outline of the columns of what is executed, as the client remembers it.
@@ -66,6 +68,7 @@ impl Ask {
             rows_before: 0,
             per_second: 0,
             compare: false,
+            sum: false,
             call: false,
             outline: None,
             columns: None,
@@ -316,6 +319,23 @@ fn compare_cut(session: &Session, summed: &Summed, begun: Instant, rows_max: u64
     session.core.verdicts.relayed(session.entry.id, side);
 }
 
+/// Hands over what is known of a whole result, to be compared.
+fn compare_whole(session: &Session, summed: &Summed, begun: Instant) {
+    let response = summed.response();
+    let error = match response.outcome() {
+        Outcome::Err { code, .. } => Some(code),
+        _ => None,
+    };
+    let side = Side {
+        error,
+        affected: response.affected_rows(),
+        sum: summed.sum(),
+        time_us: micros(session.core.rt.now() - begun),
+        more_than: None,
+    };
+    session.core.verdicts.relayed(session.entry.id, side);
+}
+
 /// Relays one response.
 pub(crate) async fn relay(
     session: &mut Session,
@@ -331,6 +351,7 @@ pub(crate) async fn relay(
         rows_before,
         per_second,
         compare,
+        sum,
         call,
         outline,
         mut columns,
@@ -354,7 +375,7 @@ pub(crate) async fn relay(
     let mut asked = backend.place().is_timed().then_some(begun);
     session.mark(Mark::Asked);
     let mut stop = Stop::after(Duration::from_millis(limit_ms), begun);
-    let mut summed = compare.then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
+    let mut summed = (compare || sum).then(|| Box::new(Summed::expect(expect, backend.hello.caps)));
     let mut cut = rows_max.map(|most| Cut::after(most.saturating_sub(rows_before)));
     let mut is_cut = false;
     let mut answered = false;
@@ -420,7 +441,7 @@ pub(crate) async fn relay(
                         session.cached.filling = None;
                         session.core.tally.up(Counter::RowsLimited);
                         session.core.tally.up(Counter::GeneratedErrorPackets);
-                        if let Some(summed) = summed.take() {
+                        if let Some(summed) = summed.take().filter(|_| compare) {
                             compare_cut(session, &summed, begun, cut.rows_max());
                         }
                         let complaint = too_many(rows_before + cut.rows_max());
@@ -508,20 +529,12 @@ pub(crate) async fn relay(
         }
     }
     if let Some(summed) = summed {
-        let response = summed.response();
-        let error = match response.outcome() {
-            Outcome::Err { code, .. } => Some(code),
-            _ => None,
-        };
-        let time_us = micros(session.core.rt.now() - begun);
-        let side = Side {
-            error,
-            affected: response.affected_rows(),
-            sum: summed.sum(),
-            time_us,
-            more_than: None,
-        };
-        session.core.verdicts.relayed(session.entry.id, side);
+        if compare {
+            compare_whole(session, &summed, begun);
+        }
+        if sum {
+            session.course_has_sum(&summed);
+        }
     }
     if let Some(outcome) = stop.interrupting() {
         settle_interruption(session, backend, outcome).await?;

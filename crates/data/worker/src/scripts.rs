@@ -187,7 +187,7 @@ impl Session {
             collation: self.collation,
             attributes: (*self.attributes).clone(),
             stand_in,
-            local: self.local.clone(),
+            local: (self.local.clone(), self.local_port),
         }
     }
 

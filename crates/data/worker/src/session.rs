@@ -11,6 +11,7 @@ use crate::lexing::Reading;
 use crate::memory::Remembered;
 use crate::memory::accepted::Sent;
 use crate::prepared::ClientStatements;
+use crate::replay::Course;
 use crate::roster::Entry;
 use crate::scripts::Chain;
 use crate::through::{Through, silent};
@@ -64,6 +65,8 @@ pub(crate) struct Session {
     /// Entries of the cache that the session fills, and the tables whose results it ends.
     pub(crate) cached: Cached,
     pub(crate) turn: Turn,
+    /// Statements of its transaction, where that may be replayed.
+    pub(crate) course: Option<Box<Course>>,
     /// A SET that a server has accepted, until all that it has set is known.
     pub(crate) sent: Option<Box<Sent>>,
     /// Where its bytes go as they come, if they do.
@@ -77,8 +80,9 @@ pub(crate) struct Session {
     /// COM_CHANGE_USERs that failed.
     pub(crate) refused_changes: u8,
     pub(crate) entry: Rc<Entry>,
-    /// Where it came in.
-    pub(crate) local: (Box<str>, u16),
+    /// Address that it came to.
+    pub(crate) local: Box<str>,
+    pub(crate) local_port: u16,
     pub(crate) seats: [Seat; 2],
 }
 
@@ -173,7 +177,7 @@ impl Session {
     /// sooner inside a transaction; who is in the middle of a command is not silent as long as
     /// something of it comes.
     async fn next_command(&mut self) -> Result<Packet, Ended> {
-        self.may_go_on()?;
+        self.may_go_on().await?;
         let limit = usize::try_from(
             self.core
                 .epoch()
@@ -213,7 +217,7 @@ impl Session {
                 Box::pin(self.refuse_large(limit)).await?;
             } else {
                 Box::pin(self.let_go_in_time()).await?;
-                self.may_go_on()?;
+                self.may_go_on().await?;
             }
         }
     }
@@ -253,12 +257,12 @@ impl Session {
 
     /// Whether it is to end while it waits: somebody ended it, its server is cut off, or the proxy
     /// drains.
-    fn may_go_on(&mut self) -> Result<(), Ended> {
+    async fn may_go_on(&mut self) -> Result<(), Ended> {
         if self.entry.killed.get() {
             return Err(Ended::Told(killed()));
         }
         if self.leave_cut_off() {
-            return Err(Ended::Told(cut_off()));
+            Box::pin(self.replay_at_rest(cut_off())).await?;
         }
         if self.core.is_draining() && self.held.is_empty() {
             return Err(Ended::Told(going_down()));
@@ -314,7 +318,7 @@ impl Session {
         let Some((code, seq)) = skipped.map_err(|malformed| self.cannot_be_read(&malformed))?
         else {
             // It breaks off in the middle of a command: there is no way on.
-            self.may_go_on()?;
+            self.may_go_on().await?;
             return Err(Ended::Gone);
         };
         if code == command::COM_STMT_PREPARE {
@@ -691,6 +695,7 @@ impl Session {
             statements: ClientStatements::default(),
             cached: Cached::default(),
             turn: Turn::after(0),
+            course: None,
             sent: None,
             through: None,
             scripts: None,
@@ -698,7 +703,8 @@ impl Session {
             wrote: None,
             refused_changes: 0,
             entry,
-            local: (address.into_boxed_str(), port),
+            local: address.into_boxed_str(),
+            local_port: port,
             seats,
         };
         session.show_who();

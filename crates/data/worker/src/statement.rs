@@ -696,8 +696,8 @@ impl Session {
             user: &self.user,
             schema: self.schema_of(epoch, class, prepared_in),
             client_addr: &self.entry.client.0,
-            proxy_addr: &self.local.0,
-            proxy_port: self.local.1,
+            proxy_addr: &self.local,
+            proxy_port: self.local_port,
             in_transaction: if user_lock.is_some()
                 || self.locks_beside_reader(class, statement.text)
             {

@@ -36,6 +36,7 @@ impl Failed {
                     | BackendFailed::Kept
                     | BackendFailed::ReadsOtherwise
                     | BackendFailed::ReadOnly { .. }
+                    | BackendFailed::Deadlock { .. }
             ),
             _ => false,
         }

@@ -127,6 +127,7 @@ impl Session {
             && !self.is_unsure()
             && self.cached.is_unwatched()
             && self.holds_nothing_but(plan.hostgroup())
+            && !self.may_be_replayed(epoch, plan)
     }
 
     /// Whether it begins a transaction where none is open, or ends the one that is.
@@ -226,6 +227,7 @@ impl Session {
                 stale: executed,
                 crowd: false,
                 demoted: self.may_wait_for_a_writer(backend, job),
+                deadlock: false,
             },
             outline,
             columns,

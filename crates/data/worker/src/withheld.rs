@@ -8,7 +8,7 @@ use crate::statement::{Job, What};
 use crate::trouble::Failed;
 use backend::{Backend, BackendFailed, Unreported};
 use sql::{CommandCounter, Leaves};
-use wire::errors::TOO_MANY_STATEMENTS;
+use wire::errors::{DEADLOCK, TOO_MANY_STATEMENTS};
 use wire::response::{Outcome, Response};
 
 /// "Prepared statement needs to be re-prepared".
@@ -25,6 +25,8 @@ pub(crate) struct Withhold {
     pub(crate) crowd: bool,
     /// That the server is no writer any more.
     pub(crate) demoted: bool,
+    /// That the transaction was the victim of a deadlock.
+    pub(crate) deadlock: bool,
 }
 
 impl Withhold {
@@ -32,6 +34,7 @@ impl Withhold {
         stale: None,
         crowd: false,
         demoted: false,
+        deadlock: false,
     };
 
     /// The failure, if this is to be withheld.
@@ -54,6 +57,11 @@ impl Withhold {
         if self.demoted && response.results() == 0 && demoted::is_meant(code, message) {
             return Some(Failed::Backend(BackendFailed::ReadOnly {
                 code,
+                message: String::from_utf8_lossy(message).into_owned(),
+            }));
+        }
+        if self.deadlock && response.results() == 0 && code == DEADLOCK.number {
+            return Some(Failed::Backend(BackendFailed::Deadlock {
                 message: String::from_utf8_lossy(message).into_owned(),
             }));
         }

@@ -121,6 +121,15 @@ counters! {
     QueryCacheWaited, "Millrace_query_cache_waited", Total "millrace_query_cache_waited_total", "Statements that waited, as cache_timeout allows, for another session that fetched the same.";
     StatementsRetried, "Millrace_statements_retried", Total "millrace_statements_retried_total", "Statements sent again after their connection broke before the first byte of the answer.";
     StatementsHeldForWriter, "Millrace_statements_held_for_writer", Total "millrace_statements_held_for_writer_total", "Statements that a writer refused because it takes no writes any more, and that waited for the next one.";
+    TransactionReplays, "Millrace_transaction_replays", Total "millrace_transaction_replays_total", "Transactions whose server was lost, or that were the victim of a deadlock, and that were to be replayed.";
+    TransactionReplaysSucceeded, "Millrace_transaction_replays_succeeded", Total r#"millrace_transaction_replays_ended_total{how="succeeded"}"#, "Transactions that were replayed and went on.";
+    TransactionReplaysDiffered, "Millrace_transaction_replays_differed", Total r#"millrace_transaction_replays_ended_total{how="differed"}"#, "Transactions that were not replayed because a result differed.";
+    TransactionReplaysUnfit, "Millrace_transaction_replays_unfit", Total r#"millrace_transaction_replays_ended_total{how="unfit"}"#, "Transactions that were not replayed because of a statement, a state or a table that cannot be repeated.";
+    TransactionReplaysTooLarge, "Millrace_transaction_replays_too_large", Total r#"millrace_transaction_replays_ended_total{how="too_large"}"#, "Transactions that were not replayed because they had more bytes than transaction_replay_max_size.";
+    TransactionReplaysGaveUp, "Millrace_transaction_replays_gave_up", Total r#"millrace_transaction_replays_ended_total{how="gave_up"}"#, "Transactions that were not replayed because attempts or time were used up, or somebody ended them.";
+    TransactionReplaysPartial, "Millrace_transaction_replays_partial", Total r#"millrace_transaction_replays_ended_total{how="partial"}"#, "Transactions that were not replayed because a part of a result was with the client.";
+    TransactionReplaysCommits, "Millrace_transaction_replays_commits", Total r#"millrace_transaction_replays_ended_total{how="commit"}"#, "Transactions that were not replayed because the answer to their COMMIT was lost.";
+    ChangesInDoubt, "Millrace_changes_in_doubt", Total "millrace_changes_in_doubt_total", "Changes and COMMITs whose answer was lost with the connection: nobody knows whether they were done, and none is repeated.";
     ScriptCalls, "Millrace_script_calls", Total "millrace_script_calls_total", "Hooks of scripts that were called.";
     ScriptErrors, "Millrace_script_errors", Total "millrace_script_errors_total", "Hooks of scripts that failed.";
     StatementsGathered, "Millrace_statements_gathered", Total "millrace_statements_gathered_total", "Statements whose rows came from several partitions of a sharded table.";

@@ -58,8 +58,8 @@ pub use rules::{
 pub use schedule::Schedule;
 pub use servers::{AlsoReads, Aurora, Quartet, Topology, TopologyKind, TopologyRows};
 pub use servers::{
-    Balance, CheckType, Fallback, Hostgroup, HostgroupAttributes, LogUse, Replication, Server,
-    Servers, ServersDefaults, SslParams, Status, WeightZero, Writers,
+    Balance, CheckType, Checksum, Fallback, Hostgroup, HostgroupAttributes, LogUse, Replay,
+    Replication, Server, Servers, ServersDefaults, SslParams, Status, WeightZero, Writers,
 };
 pub use snapshot::Snapshot;
 use snapshot::{RATE_MAX, rate};

@@ -2,10 +2,12 @@
 //! can go.
 
 mod attributes;
+mod replay;
 mod tls;
 mod topologies;
 
 pub use attributes::{Balance, Fallback, HostgroupAttributes, LogUse, ServersDefaults, WeightZero};
+pub use replay::{Checksum, Replay};
 pub use tls::SslParams;
 pub use topologies::{AlsoReads, Aurora, CheckType, Quartet, Replication, Writers};
 pub use topologies::{Topology, TopologyKind, TopologyRows};
@@ -29,6 +31,7 @@ pub struct Servers {
     splits: bool,
     begins: bool,
     falls_back: bool,
+    replays: bool,
 }
 
 /// One hostgroup.
@@ -254,6 +257,8 @@ impl Servers {
                 .is_some_and(|hostgroup| hostgroup.attributes.split.is_some());
         }
         self.compare_fallbacks(&mut refusals);
+        let mut all = self.hostgroups.values();
+        self.replays = all.any(|hostgroup| hostgroup.attributes.replay.is_some());
         self.compare_beginnings(&mut notices);
         refused.extend(refusals.into_list());
         self.notices.extend(notices.into_list());
@@ -334,6 +339,12 @@ impl Servers {
     #[must_use]
     pub const fn falls_back(&self) -> bool {
         self.falls_back
+    }
+
+    /// Whether transactions of some hostgroup are replayed.
+    #[must_use]
+    pub const fn replays(&self) -> bool {
+        self.replays
     }
 
     /// Returns what servers of weight 0 in a hostgroup are for.

@@ -1,6 +1,6 @@
 //! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
 
-use super::{HOSTGROUP_MAX, Writers};
+use super::{Checksum, HOSTGROUP_MAX, Replay, Writers};
 use crate::refusal::{Notices, Refusals};
 use crate::{HostgroupAttributesRow, Split};
 use serde_json::Value;
@@ -49,6 +49,9 @@ pub struct HostgroupAttributes {
     /// `hostgroup_settings.fallback_hostgroup` and what belongs to it: where statements go while
     /// nobody serves here.
     pub fallback: Option<Fallback>,
+    /// `hostgroup_settings.transaction_replay` and what belongs to it; `None` where a transaction ends
+    /// with its server.
+    pub replay: Option<Replay>,
     /// `hostgroup_settings.weight_zero`: what servers of weight 0 are for.
     pub weight_zero: WeightZero,
     /// `hostgroup_settings.balance`: how one of its servers is chosen.
@@ -86,6 +89,7 @@ impl Default for HostgroupAttributes {
             monitor_slave_lag_when_null: None,
             writers: Writers::default(),
             fallback: None,
+            replay: None,
             weight_zero: WeightZero::default(),
             balance: Balance::default(),
             slow_start_ms: 0,
@@ -238,6 +242,7 @@ impl HostgroupAttributes {
             .map_or(0, |version| version as u8);
         let writers = settings.word("writers", Writers::named, "'first', 'none' or 'all'");
         let fallback = settings.fallback(row.hostgroup_id);
+        let replay = settings.replay();
         let ways = "'weight', 'least_outstanding' or 'latency'";
         let balance = settings.word("balance", Balance::named, ways);
         let slow_start_ms = settings.number("slow_start_ms", (0, 3_600_000));
@@ -293,6 +298,7 @@ impl HostgroupAttributes {
             monitor_slave_lag_when_null,
             writers: writers.unwrap_or_default(),
             fallback,
+            replay,
             weight_zero: weight_zero.unwrap_or_default(),
             balance: balance.unwrap_or_default(),
             slow_start_ms: slow_start_ms.unwrap_or_default(),
@@ -394,6 +400,29 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             hostgroup: hostgroup?,
             writes: writes == Some(1),
             return_after_ms: return_after_ms.unwrap_or(0),
+        })
+    }
+
+    fn replay(&mut self) -> Option<Replay> {
+        const SIZE_MAX: i64 = 1 << 30;
+        let said = self.number("transaction_replay", (0, 1));
+        let before = self.members.len();
+        let max_size = self.number("transaction_replay_max_size", (1, SIZE_MAX));
+        let attempts = self.number("transaction_replay_attempts", (1, 1000));
+        let timeout_ms = self.number("transaction_replay_timeout_ms", (1, 3_600_000));
+        let on_deadlock = self.number("transaction_replay_retry_on_deadlock", (0, 1));
+        let which = "'full', 'no_insert_id' or 'result_only'";
+        let checksum = self.word("transaction_replay_checksum", Checksum::named, which);
+        if said.is_none() && self.members.len() < before {
+            self.refuse("has members of 'transaction_replay' without 'transaction_replay'");
+        }
+        let usual = Replay::default();
+        (said == Some(1)).then(|| Replay {
+            max_size: max_size.unwrap_or(usual.max_size),
+            attempts: attempts.unwrap_or(usual.attempts),
+            timeout_ms: timeout_ms.unwrap_or(usual.timeout_ms),
+            retry_on_deadlock: on_deadlock == Some(1),
+            checksum: checksum.unwrap_or_default(),
         })
     }
 

@@ -1,0 +1,457 @@
+//! Transaction replay: what a transaction has done is done again where its server is lost.
+//!
+//! docs/features/transaction-replay.md
+
+mod course;
+mod rerun;
+
+pub(crate) use course::Course;
+
+use crate::alone;
+use crate::answer::Complaint;
+use crate::epoch::Epoch;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, What};
+use crate::trouble::Failed;
+use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, Tracking, Want};
+use bridge::Counter;
+use course::{Sum, Unfit, only_rolls_back};
+use plan::Plan;
+use rerun::{Change, Ran};
+use rt::{Either, Instant};
+use std::time::Duration;
+use wire::response::Summed;
+
+/// So long after a server has not taken a transaction another one is asked, if nothing is heard of
+/// them meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Outcome of an attempt to go on in spite of a failure.
+#[derive(Debug)]
+pub(crate) enum Replayed {
+    /// The statement may be said again.
+    Again,
+    /// The statement may not; words for the client, if the failure has cost a transaction that was to be
+    /// replayed.
+    Not(Option<&'static str>),
+}
+
+impl Session {
+    /// A statement is about to be sent: it may be the first of a transaction, or the next.
+    pub(crate) fn begins_course(&mut self, job: &Job<'_>) {
+        if let Some(course) = &self.course
+            && course.is_open
+            && !self.held.has(course.hostgroup, Hold::Transaction)
+        {
+            // It was given back with all that the session had.
+            self.course = None;
+        }
+        if let Some(course) = &mut self.course
+            && course.is_open
+        {
+            (course.sent, course.sum) = (false, None);
+            return;
+        }
+        self.course = None;
+        let hostgroup = job.plan.hostgroup();
+        let servers = &job.epoch.snapshot.servers;
+        let wish = servers
+            .hostgroup(hostgroup)
+            .and_then(|group| group.attributes.replay);
+        // What the split has led to a reader is that one's.
+        let may_be = |_: &config::Replay| !self.is_relayed() && !job.plan.why.is_read();
+        if let Some(wish) = wish.filter(may_be) {
+            let mut course = Course::new(hostgroup, wish, self.state.clone());
+            let holds = self.held_for(hostgroup);
+            course.is_open = holds.has(Hold::Transaction);
+            if holds.carry_state() {
+                course.spoil(Unfit::Statement);
+            }
+            self.course = Some(Box::new(course));
+        }
+    }
+
+    /// Whether a statement is, or may begin, what is replayed when its server is lost.
+    pub(crate) fn may_be_replayed(&self, epoch: &Epoch, plan: &Plan) -> bool {
+        let servers = &epoch.snapshot.servers;
+        let is_wished = |hostgroup| {
+            let group: Option<&config::Hostgroup> = servers.hostgroup(hostgroup);
+            group.is_some_and(|group| group.attributes.replay.is_some())
+        };
+        self.course.is_some() || servers.replays() && is_wished(plan.hostgroup())
+    }
+
+    /// Something of the session is lost with the connection of this hostgroup: if it is not the
+    /// transaction, that cannot be replayed alone.
+    pub(crate) fn loses_beside_course(&mut self, hostgroup: Option<u32>) {
+        if let Some(course) = &mut self.course
+            && course.is_open
+            && hostgroup.is_some_and(|of| of != course.hostgroup)
+        {
+            course.spoil(Unfit::Statement);
+        }
+    }
+
+    /// Reasons that keep the connection of a hostgroup.
+    fn held_for(&self, hostgroup: u32) -> Holds {
+        let mut held = self.held.iter();
+        held.find(|(of, _)| *of == hostgroup)
+            .map_or_else(Holds::default, |(_, backend)| backend.holds)
+    }
+
+    /// The command is on its way; whether its answer is to be summed up.
+    pub(crate) fn course_is_sent(&mut self, job: &Job<'_>) -> bool {
+        let Some(course) = &mut self.course else {
+            return false;
+        };
+        course.sent = true;
+        course.spoilt.is_none() && course.takes(job)
+    }
+
+    /// The answer has ended.
+    pub(crate) fn course_has_sum(&mut self, summed: &Summed) {
+        if let Some(course) = &mut self.course {
+            course.sum = Some(Sum::of(summed));
+        }
+    }
+
+    /// A statement was answered: it is kept, if it is of a transaction.
+    pub(crate) fn goes_on_course(&mut self, job: &Job<'_>) {
+        let Some(course) = &self.course else { return };
+        let holds = self.held_for(course.hostgroup);
+        if !holds.has(Hold::Transaction) {
+            self.course = None;
+            return;
+        }
+        let is_elsewhere = job.plan.hostgroup() != course.hostgroup;
+        let is_over = job.class.ends_transaction;
+        let lexing = self.lexing_of(job.what);
+        let is_as_begun = self.state == course.state;
+        let Some(course) = &mut self.course else {
+            return;
+        };
+        course.is_open = true;
+        if course.spoilt.is_some() || is_elsewhere {
+            return;
+        }
+        if is_over || !is_as_begun {
+            // Another one has begun with it, or its state would have to change on the way.
+            course.spoil(Unfit::Statement);
+        } else {
+            course.add(job, lexing, holds);
+        }
+    }
+
+    /// Whether an error 1213 of this statement is not for its client, because the transaction is
+    /// run again.
+    pub(crate) fn retries_deadlock(&self, job: &Job<'_>) -> bool {
+        self.course.as_ref().is_some_and(|course| {
+            course.wish.retry_on_deadlock
+                && !course.steps.is_empty()
+                && course.attempts < course.wish.attempts
+                && self.state == course.state
+                && !matches!(job.what, What::Prepare(_))
+                && course.takes(job)
+        })
+    }
+
+    /// A statement has failed of whose answer its client has nothing: whether it can be said again,
+    /// where all that was before it in its transaction is done.
+    pub(crate) async fn replay(
+        &mut self,
+        job: &Job<'_>,
+        failure: &BackendFailed,
+        state_lost: bool,
+    ) -> Result<Replayed, Ended> {
+        let Some(course) = &mut self.course else {
+            return Ok(Replayed::Not(None));
+        };
+        let is_deadlock = matches!(failure, BackendFailed::Deadlock { .. });
+        let is_lost = matches!(
+            failure,
+            BackendFailed::BrokeBefore(_) | BackendFailed::BrokeAfter(_) | BackendFailed::CutOff
+        );
+        let (hostgroup, is_open) = (course.hostgroup, course.is_open);
+        let is_held = self.held.has(hostgroup, Hold::Transaction);
+        let concerns_it = is_deadlock || is_lost && !is_held && (state_lost || !is_open);
+        if !concerns_it || job.plan.hostgroup() != hostgroup && !is_open {
+            return Ok(Replayed::Not(None));
+        }
+        let unsent = !course.sent || matches!(failure, BackendFailed::BrokeBefore(_));
+        let is_first = job.class.begins_transaction || !self.state.autocommit;
+        if !is_open && (!is_first || state_lost || course.spoilt.is_some() || !course.takes(job)) {
+            self.course = None;
+            return Ok(Replayed::Not(None));
+        }
+        if course.spoilt.is_none() {
+            let rolls_back = only_rolls_back(job);
+            #[cfg(feature = "planted")]
+            let unsent = unsent
+                || backend::planted::REPEAT_COMMITS.get()
+                    && job.class.command == sql::CommandCounter::Commit;
+            if rolls_back && !is_deadlock {
+                // It is gone either way.
+                self.course = None;
+                return Ok(Replayed::Again);
+            }
+            if !unsent && !course.takes(job) {
+                let ends = job.class.ends_transaction;
+                course.spoil(if ends {
+                    Unfit::Commit
+                } else {
+                    Unfit::Statement
+                });
+            } else if self.state != course.state {
+                course.spoil(Unfit::Statement);
+            }
+        }
+        let next = Change {
+            text: job.sent(),
+            lexing: self.lexing_of(job.what),
+            schema: &job.what.prepared_in().unwrap_or(&self.state.schema).clone(),
+        };
+        self.run_again(is_deadlock, Some(next)).await
+    }
+
+    /// Whether this connection has the transaction that may be replayed.
+    pub(crate) fn is_course_on(&self, hostgroup: u32, backend: &Backend) -> bool {
+        let is_here = |course: &Course| course.is_open && course.hostgroup == hostgroup;
+        backend.holds.has(Hold::Transaction) && self.course.as_deref().is_some_and(is_here)
+    }
+
+    /// No statement runs, and the connection of the transaction is lost. `complaint`: for a client
+    /// whose transaction is not replayed.
+    pub(crate) async fn replay_at_rest(&mut self, complaint: Complaint) -> Result<(), Ended> {
+        let Some(course) = self.course.as_mut().filter(|course| course.is_open) else {
+            return Err(Ended::Told(complaint));
+        };
+        if self.state != course.state {
+            course.spoil(Unfit::Statement);
+        }
+        // That was of a statement before.
+        self.entry.interrupted.set(false);
+        match self.run_again(false, None).await? {
+            Replayed::Again => Ok(()),
+            Replayed::Not(words) => Err(Ended::Told(explained(complaint, words))),
+        }
+    }
+
+    /// Runs the course again, here or on another server, and counts it.
+    async fn run_again(
+        &mut self,
+        is_deadlock: bool,
+        next: Option<Change<'_>>,
+    ) -> Result<Replayed, Ended> {
+        let Some(mut course) = self.course.take() else {
+            return Ok(Replayed::Not(None));
+        };
+        self.core.tally.up(Counter::TransactionReplays);
+        let unfit = match course.spoilt {
+            Some(unfit) => Some(unfit),
+            None => {
+                self.run_until_it_stands(&mut course, is_deadlock, next)
+                    .await?
+            }
+        };
+        match unfit {
+            None => {
+                self.core.tally.up(Counter::TransactionReplaysSucceeded);
+                (course.sent, course.sum) = (false, None);
+                self.course = Some(course);
+                Ok(Replayed::Again)
+            }
+            Some(unfit) => {
+                self.note_unfit(course.hostgroup, unfit);
+                Ok(Replayed::Not(Some(unfit.words())))
+            }
+        }
+    }
+
+    /// A part of an answer is with the client: what it has lost is counted.
+    pub(crate) fn cannot_replay_half(&mut self, state_lost: bool) {
+        let open = self
+            .course
+            .take()
+            .filter(|course| state_lost && course.is_open);
+        if let Some(course) = open {
+            self.core.tally.up(Counter::TransactionReplays);
+            self.note_unfit(course.hostgroup, course.spoilt.unwrap_or(Unfit::Partial));
+        }
+    }
+
+    fn note_unfit(&self, hostgroup: u32, unfit: Unfit) {
+        self.core.tally.up(unfit.counter());
+        let (id, words) = (self.entry.id, unfit.words());
+        self.core.note(&format!(
+            "session {id}: a transaction on hostgroup {hostgroup} was not replayed: {words}"
+        ));
+    }
+
+    /// Waits for servers until one has taken the whole course; `None`, or why none will.
+    async fn run_until_it_stands(
+        &mut self,
+        course: &mut Course,
+        is_deadlock: bool,
+        next: Option<Change<'_>>,
+    ) -> Result<Option<Unfit>, Ended> {
+        let rt = self.core.rt.clone();
+        let until = rt.now() + Duration::from_millis(course.wish.timeout_ms.into());
+        let mut own = match is_deadlock {
+            true => self.held.take(course.hostgroup),
+            false => None,
+        };
+        loop {
+            let is_own = own.is_some();
+            let backend = match own.take() {
+                Some(backend) => backend,
+                None => match self.connection_to_anybody(course, until).await? {
+                    Some(backend) => backend,
+                    None => return Ok(Some(Unfit::GaveUp)),
+                },
+            };
+            if course.attempts >= course.wish.attempts {
+                self.core.pools.give_up(backend);
+                return Ok(Some(Unfit::GaveUp));
+            }
+            course.attempts += 1;
+            match self
+                .try_there(backend, course, (is_own, next), until)
+                .await?
+            {
+                Ran::Same => return Ok(None),
+                Ran::Unfit(unfit) => return Ok(Some(unfit)),
+                Ran::NotNow => {}
+            }
+            let pools = self.core.pools.clone();
+            let left = (until - rt.now()).min(ASK_AGAIN);
+            let pause = async {
+                let _changed_or_not = rt.timeout(left, pools.are_placed_anew()).await;
+            };
+            if self.unless_ended(pause).await?.is_none() || rt.now() >= until {
+                return Ok(Some(Unfit::GaveUp));
+            }
+        }
+    }
+
+    /// A connection to whoever serves now; `None` when the time is over or somebody has ended it.
+    async fn connection_to_anybody(
+        &self,
+        course: &Course,
+        until: Instant,
+    ) -> Result<Option<Box<Backend>>, Ended> {
+        let rt = self.core.rt.clone();
+        loop {
+            let epoch = self.core.epoch();
+            let want = Want {
+                hostgroup: course.hostgroup,
+                user: &self.user.username,
+                secret: &self.secret,
+                caps: self.caps,
+                collation: self.collation,
+                session: self.entry.id,
+                attributes: &self.attributes,
+                client: self.entry.address,
+                state: &course.state,
+                user_variables: Sees::Variables,
+                remembered: None,
+                tracking: Tracking::Any,
+                snapshot: &epoch.snapshot,
+                new_connection: false,
+                must_see: None,
+                like: None,
+                executes: None,
+            };
+            let left = until - rt.now();
+            let acquired = rt.timeout(left, self.core.pools.acquire(&want));
+            match self.unless_ended(acquired).await? {
+                Some(Ok(Ok(backend))) => return Ok(Some(backend)),
+                Some(Err(_)) | None => return Ok(None),
+                // Servers may come back.
+                Some(Ok(Err(_))) => {}
+            }
+            let left = (until - rt.now()).min(ASK_AGAIN);
+            if self.unless_ended(rt.sleep(left)).await?.is_none() || rt.now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// One attempt. The connection is the session's when all is the same; else it is cleaned, or
+    /// closed.
+    async fn try_there(
+        &mut self,
+        mut backend: Box<Backend>,
+        course: &Course,
+        (is_own, next): (bool, Option<Change<'_>>),
+        until: Instant,
+    ) -> Result<Ran, Ended> {
+        let (core, rt) = (self.core.clone(), self.core.rt.clone());
+        self.entry.works_on(course.hostgroup, &backend);
+        if is_own {
+            backend.has_failed_unseen();
+        }
+        let max = core
+            .epoch()
+            .snapshot
+            .variables
+            .mysql_max_stmts_per_connection;
+        let ran = {
+            let run = async {
+                if is_own {
+                    rerun::roll_back(&mut backend, course).await?;
+                }
+                alone::takes(&mut backend);
+                rerun::run(&mut backend, course, next, max).await
+            };
+            let left = until - rt.now();
+            self.unless_ended(rt.timeout(left, Box::pin(run))).await
+        };
+        match ran {
+            Ok(Some(Ok(Ok(Ran::Same)))) if backend.idle == Idle::Proven => {
+                self.held.put(course.hostgroup, backend);
+                Ok(Ran::Same)
+            }
+            Ok(Some(Ok(Ok(ran)))) => {
+                core.pools.give_up(backend);
+                Ok(if ran == Ran::Same { Ran::NotNow } else { ran })
+            }
+            Ok(Some(Ok(Err(failed)))) => {
+                self.have_it_looked_at(&backend, &Failed::Backend(failed));
+                core.pools.abandon(backend);
+                Ok(Ran::NotNow)
+            }
+            Ok(Some(Err(_)) | None) => {
+                core.pools.abandon(backend);
+                Ok(Ran::Unfit(Unfit::GaveUp))
+            }
+            Err(ended) => {
+                core.pools.abandon(backend);
+                Err(ended)
+            }
+        }
+    }
+
+    /// The result of this; `None` when somebody has ended the statement or the session first.
+    async fn unless_ended<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>, Ended> {
+        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
+        match rt::select(work, gone).await {
+            Either::Left(done) => Ok(Some(done)),
+            Either::Right(Either::Left(())) => Err(Ended::Gone),
+            Either::Right(Either::Right(())) => Ok(None),
+        }
+    }
+}
+
+/// The complaint, with the reason why its transaction was not replayed.
+pub(crate) fn explained(complaint: Complaint, words: Option<&'static str>) -> Complaint {
+    match words {
+        None => complaint,
+        Some(why) => Complaint {
+            words: format!(
+                "{}; its transaction was not replayed: {why}",
+                complaint.words
+            ),
+            ..complaint
+        },
+    }
+}
