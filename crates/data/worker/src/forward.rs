@@ -82,6 +82,10 @@ impl Session {
                 None => None,
                 Some(_) => match Box::pin(self.replay(job, &failure, state_lost)).await? {
                     Replayed::Again => continue,
+                    Replayed::RolledBack => {
+                        self.say("").await?;
+                        return Ok(Told::default());
+                    }
                     Replayed::Not(words) => words,
                 },
             };

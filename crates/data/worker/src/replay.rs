@@ -31,6 +31,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) enum Replayed {
     /// The statement may be said again.
     Again,
+    /// The statement was a ROLLBACK, and there is nothing any more to be rolled back.
+    RolledBack,
     /// The statement may not; words for the client, if the failure has cost a transaction that was to be
     /// replayed.
     Not(Option<&'static str>),
@@ -148,6 +150,7 @@ impl Session {
         self.course.as_ref().is_some_and(|course| {
             course.wish.retry_on_deadlock
                 && !course.steps.is_empty()
+                && !course.is_doubtful
                 && course.attempts < course.wish.attempts
                 && self.state == course.state
                 && !matches!(job.what, What::Prepare(_))
@@ -189,12 +192,11 @@ impl Session {
             let unsent = unsent
                 || backend::planted::REPEAT_COMMITS.get()
                     && job.class.command == sql::CommandCounter::Commit;
-            if rolls_back && !is_deadlock {
-                // It is gone either way.
+            if rolls_back && self.state.variable("completion_type").is_none() {
                 self.course = None;
-                return Ok(Replayed::Again);
+                return Ok(Replayed::RolledBack);
             }
-            if !unsent && !course.takes(job) {
+            if !unsent && (course.is_doubtful || !course.takes(job)) {
                 let ends = job.class.ends_transaction;
                 course.spoil(if ends {
                     Unfit::Commit
@@ -231,7 +233,7 @@ impl Session {
         // That was of a statement before.
         self.entry.interrupted.set(false);
         match self.run_again(false, None).await? {
-            Replayed::Again => Ok(()),
+            Replayed::Again | Replayed::RolledBack => Ok(()),
             Replayed::Not(words) => Err(Ended::Told(explained(complaint, words))),
         }
     }
@@ -408,6 +410,10 @@ impl Session {
         };
         match ran {
             Ok(Some(Ok(Ok(Ran::Same)))) if backend.idle == Idle::Proven => {
+                if course.is_open && !backend.holds.has(Hold::Transaction) {
+                    core.pools.give_up(backend);
+                    return Ok(Ran::Unfit(Unfit::Differs));
+                }
                 self.held.put(course.hostgroup, backend);
                 Ok(Ran::Same)
             }

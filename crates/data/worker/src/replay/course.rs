@@ -174,6 +174,9 @@ pub(crate) struct Course {
     bytes: usize, // <= wish.max_size
     /// An insert of it has made an id.
     has_id: bool,
+    /// The last statement has failed, and no answer has said since that the transaction is still
+    /// open: some errors end it.
+    pub(super) is_doubtful: bool,
     /// Why it cannot be replayed.
     pub(super) spoilt: Option<Unfit>,
     pub(super) attempts: u32, // <= wish.attempts
@@ -195,6 +198,7 @@ impl Course {
             steps: Vec::new(),
             bytes: 0,
             has_id: false,
+            is_doubtful: false,
             spoilt: None,
             attempts: 0,
             is_open: false,
@@ -243,6 +247,7 @@ impl Course {
             return self.spoil(Unfit::TooLarge);
         }
         self.has_id |= sum.insert_id != 0;
+        self.is_doubtful = sum.error().is_some();
         self.steps.push(step);
     }
 }
