@@ -117,6 +117,8 @@ pub(crate) struct Manners {
     calm: bool,
     /// The replica is in service all the time.
     steady: bool,
+    /// Whether a transaction may go on elsewhere, because its server may be lost.
+    moves: bool,
 }
 
 impl Manners {
@@ -140,6 +142,7 @@ impl Manners {
                 && world.pace == 0
                 && world.bytes_per_second == 0,
             steady: !world.rough() && !world.operator,
+            moves: world.replays && (world.rough() || world.operator),
         }
     }
 
@@ -412,7 +415,7 @@ impl Session<'_> {
             18..=32 => self.state(false).await,
             33..=38 => self.state(true).await,
             39..=43 => self.big().await,
-            44..=55 if !open => self.run("BEGIN", true, Own::begin).await,
+            44..=55 if !open => self.begin().await,
             44..=51 => self.commit().await,
             52..=55 => self.roll_back().await,
             59..=62 if self.client.bulk => self.many_rows().await,
@@ -640,6 +643,19 @@ impl Session<'_> {
         }
     }
 
+    /// Begins a transaction, sometimes one that reads nothing: it has the same answers wherever it is
+    /// run.
+    async fn begin(&mut self) -> Goes {
+        self.run("BEGIN", true, Own::begin).await?;
+        if !self.manners.moves || !self.own.in_transaction || self.chance.percent(50) {
+            return Ok(());
+        }
+        for _ in 0..self.chance.between(1, 4) {
+            self.insert().await?;
+        }
+        self.commit().await
+    }
+
     async fn roll_back(&mut self) -> Goes {
         self.forget_pending();
         self.run("ROLLBACK", true, Own::end).await?;
@@ -704,6 +720,9 @@ impl Session<'_> {
             if self.own.in_transaction {
                 match &self.spot {
                     None => self.spot = Some(here),
+                    Some(spot) if *spot != here && self.manners.moves && !self.reading => {
+                        self.spot = Some(here);
+                    }
                     Some(spot) => {
                         self.judge.check(*spot == here, &self.who, || {
                             format!("{sql}: the transaction moved from {spot:?} to {here:?}")

@@ -66,6 +66,8 @@ const OFFERED: Caps = caps::LONG_PASSWORD
     | caps::EXPIRED_PASSWORDS
     | caps::LOCAL_FILES;
 
+/// How the number of tables without transactions is asked for.
+const ENGINES: &str = "SELECT COUNT(*) FROM information_schema.TABLES ";
 /// How a list of connections is asked for.
 const LISTED: &str = "SELECT ID, HOST FROM performance_schema.processlist ";
 
@@ -772,6 +774,14 @@ impl Guest {
             return Ok(self.has_new_password(text, mind));
         }
         self.server.catch_up();
+        if text.starts_with(ENGINES) {
+            // All tables have transactions.
+            return Ok(Said::Answer(Answer {
+                columns: 1,
+                rows: vec![vec![Some("0".to_owned())]],
+                ..Answer::default()
+            }));
+        }
         if text.starts_with(LISTED) {
             return self.listed(text);
         }

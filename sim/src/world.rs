@@ -76,6 +76,8 @@ pub struct World {
     pub missing: [Option<&'static str>; 2],
     /// The password of an account expires, whose clients can set another, or cannot.
     pub expires: bool,
+    /// A transaction whose server is lost is run again.
+    pub replays: bool,
     /// Faults of the network: what goes wrong with bytes.
     pub faults: Faults,
 }
@@ -178,6 +180,7 @@ impl World {
             mirror: chance.percent(35),
             missing,
             expires,
+            replays: Chance::new(seed, 22).percent(40),
             split,
             // Nobody reads what they write who have connections of their own.
             cached: chance.percent(40) && !courier,
@@ -673,6 +676,8 @@ async fn judge_rest(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>], m
             Report::Global(counts) => {
                 judge.between.set(between(&counts));
                 judge.judge_closed(counts.value(Counter::ClientConnectionsLost));
+                let replayed = counts.value(Counter::TransactionReplaysSucceeded);
+                judge.hit("a transaction replayed", replayed);
                 for counter in [
                     Counter::ClientConnectionsConnected,
                     Counter::ClientConnectionsNonIdle,
@@ -888,19 +893,21 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         ..HostgroupAttributesRow::default()
     };
     let pipelining = settings(1, format!(r#"{{"pipelining":{}}}"#, world.depth));
-    let split = world.split.map(|ms| {
-        settings(
-            0,
-            format!(r#"{{"read_hostgroup":1,"read_after_write_ms":{ms}}}"#),
-        )
-    });
+    let split = world
+        .split
+        .map(|ms| format!(r#""read_hostgroup":1,"read_after_write_ms":{ms}"#));
+    let replays = world
+        .replays
+        .then(|| r#""transaction_replay":1"#.to_owned());
+    let of_writer: Vec<_> = split.into_iter().chain(replays).collect();
+    let of_writer = settings(0, format!("{{{}}}", of_writer.join(",")));
     let servers = [
         server(0, "10.0.0.1", statuses[0]),
         server(1, "10.0.0.2", statuses[1]),
         server(2, "10.0.0.3", Status::Online),
     ];
-    let servers = Servers::build(servers, [pipelining].into_iter().chain(split), [])
-        .expect("servers of this file");
+    let servers =
+        Servers::build(servers, [pipelining, of_writer], []).expect("servers of this file");
     let cached = RuleRow {
         match_digest: None,
         match_pattern: Some(format!("^{}$", programme::SAME)),

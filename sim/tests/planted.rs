@@ -7,8 +7,8 @@ use backend::planted::{
     ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
     FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
     HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, LEAVE_UNASKED,
-    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, SPOIL_FILE, STAY_THERE,
-    TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, REPEAT_COMMITS, SPOIL_FILE,
+    STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::{World, run};
@@ -294,6 +294,11 @@ fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
         Hold::ExpiredPassword,
         &["error 1820: You must reset your password"],
     );
+}
+
+#[test]
+fn a_commit_that_is_said_again_is_seen() {
+    assert_seen(&REPEAT_COMMITS, Fickle, &["is there 2 times"]);
 }
 
 #[test]
