@@ -60,7 +60,7 @@
 //! | `handed.rs` | a connection between two cores |
 //! | `inherit.rs` | listeners between two processes |
 //! | `recycled.rs` | futures on the heap whose memory is used again |
-//! | `mailbox.rs`, `local.rs`, `permits.rs`, `select.rs` | how tasks and cores meet |
+//! | `mailbox.rs`, `local.rs`, `permits.rs`, `flow.rs`, `select.rs` | how tasks and cores meet |
 //! | `address.rs`, `resolve.rs`, `random.rs`, `driver.rs` | the rest |
 //!
 //! # What is bounded
@@ -116,6 +116,7 @@ mod core;
 mod driver;
 mod epoll;
 mod executor;
+pub mod flow;
 mod handed;
 mod inherit;
 mod io;

@@ -3,6 +3,7 @@
 //!
 //! A limit may hold over several processes. Each then has a share of it, which another thread moves.
 
+use crate::flow::Flow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -164,6 +165,8 @@ pub struct Permits {
     turns: AtomicU32,
     /// Since when the first of each core's line waits; made when somebody waits for the first time.
     lines: OnceLock<Box<[AtomicU64; LINES]>>,
+    /// Windows of samples, of a limit that follows them; made when somebody asks for it.
+    flow: OnceLock<Box<Flow>>,
 }
 
 impl Default for Permits {
@@ -178,6 +181,7 @@ impl Default for Permits {
             next: AtomicU64::new(0),
             turns: AtomicU32::new(0),
             lines: OnceLock::new(),
+            flow: OnceLock::new(),
         }
     }
 }
@@ -261,6 +265,16 @@ impl Permits {
     fn pace(&self, per_s: u32) -> (u64, u64) {
         let step = SECOND_NS / u64::from(self.of(per_s).max(1));
         (step, step.max(BURST_NS))
+    }
+
+    /// Takes one permit whatever the limit is; how many are taken then.
+    pub fn take(&self) -> u32 {
+        self.taken.fetch_add(1, Ordering::AcqRel).saturating_add(1)
+    }
+
+    /// Windows of samples that this limit follows.
+    pub fn flow(&self) -> &Flow {
+        self.flow.get_or_init(Box::default)
     }
 
     /// How many are taken now.
