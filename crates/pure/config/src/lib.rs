@@ -6,6 +6,7 @@
 //! told as notices.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod clickhouse;
 mod events;
 mod fast_routing;
@@ -33,6 +34,7 @@ pub use self::scripts::{
     FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts, Setting,
 };
 pub use self::shards::{ShardPartitionRow, ShardTableRow, shard_map};
+pub use admission::{Admission, Concurrency, Order, PRIORITY_MAX, PRIORITY_USUAL};
 pub use clickhouse::{ClickhouseUser, ClickhouseUsers};
 pub use events::{AuditLog, EventsForm, EventsLog, Logs};
 pub use fast_routing::FastRouting;

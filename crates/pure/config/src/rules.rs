@@ -113,6 +113,8 @@ pub struct Rule {
     pub rows_max: Option<u64>,
     /// So many statements that it matches are sent in a second.
     pub statements_per_sec: Option<u32>,
+    /// Priority of the statements that it matches.
+    pub priority: Option<u8>,
     /// Whether it is traced, whatever chance says.
     pub trace: Option<bool>,
     /// Name of a script that sees the statement. One that rules name sees no others.

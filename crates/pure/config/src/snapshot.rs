@@ -55,7 +55,10 @@ impl Snapshot {
     #[must_use]
     pub fn needs_digests(&self) -> bool {
         let v = &self.variables;
-        v.mysql_query_digests || self.rules.needs_digest() || !v.mysql_traces_endpoint.is_empty()
+        v.mysql_query_digests
+            || self.rules.needs_digest()
+            || !v.mysql_traces_endpoint.is_empty()
+            || self.has_priorities()
     }
 
     /// Whether somebody's statements are sent at a pace: a user's, a hostgroup's, or what a rule
@@ -70,6 +73,21 @@ impl Snapshot {
                 .chain()
                 .iter()
                 .any(|rule| rule.statements_per_sec.is_some())
+    }
+
+    /// Whether statements wait by priority and cost in some hostgroup.
+    #[must_use]
+    pub fn has_priorities(&self) -> bool {
+        let by_priority =
+            |group: &crate::Hostgroup| group.attributes.admission.order == crate::Order::Priority;
+        self.servers.iter().any(by_priority)
+    }
+
+    /// Whether the order of coming, and time, are not all that decides who waits for some hostgroup.
+    #[must_use]
+    pub fn has_admission(&self) -> bool {
+        let is_used = |group: &crate::Hostgroup| group.attributes.admission.is_used();
+        self.servers.iter().any(is_used)
     }
 
     /// Which statements are traced, if any.

@@ -283,6 +283,12 @@ impl User {
         self.attributes.as_ref()?.statements_per_sec
     }
 
+    /// Returns the priority of its clients' statements, if it has one.
+    #[must_use]
+    pub fn priority(&self) -> Option<u8> {
+        self.attributes.as_ref()?.priority
+    }
+
     /// Returns the kinds of the user's passwords, on which it depends what a client is asked for.
     fn kind(&self) -> (Discriminant<Password>, Option<Discriminant<Password>>) {
         let mut kinds = self.passwords().map(discriminant);

@@ -5,6 +5,7 @@
 //! `firewall`, `mirror`; `turns` then chooses a server of the hostgroup.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod answer;
 pub mod differential;
 mod explain;
@@ -28,6 +29,7 @@ mod turns;
 mod why;
 mod width;
 
+pub use admission::{LIMIT_WORDS, Limit, Window, priority, rank_ns};
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use firewall::{Action, Alarm, AnsiQuotes};
 pub use fresh::Bounds;

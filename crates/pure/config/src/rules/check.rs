@@ -11,11 +11,12 @@ const HOSTGROUP: (i64, i64) = (0, i32::MAX as i64);
 const FLAG: (i64, i64) = (0, u32::MAX as i64);
 
 /// Members that `attributes` may have.
-const MEMBERS: [&str; 7] = [
+const MEMBERS: [&str; 8] = [
     "flagOUTs",
     "cache_invalidate",
     "max_rows",
     "mirror_compare",
+    "priority",
     "script",
     "statements_per_sec",
     "trace",
@@ -172,6 +173,7 @@ impl Checking<'_> {
             rows_max: self.whole(&attributes, "max_rows"),
             mirror_compare: self.truth(&attributes, "mirror_compare"),
             statements_per_sec: self.rate(&attributes),
+            priority: self.priority(&attributes),
             trace: self.truth(&attributes, "trace"),
             script: self.script(&attributes),
             mirror_hostgroup: self.number("mirror_hostgroup", row.mirror_hostgroup, HOSTGROUP),
@@ -352,6 +354,14 @@ impl Checking<'_> {
             );
         })
         .ok()
+    }
+
+    /// `{"priority":7}`
+    fn priority(&mut self, attributes: &Value) -> Option<u8> {
+        let priority = crate::admission::priority(attributes.get("priority")?);
+        priority
+            .map_err(|words| self.refuse("attributes", format!("has priority, which {words}")))
+            .ok()
     }
 
     /// `{"script":"name"}`
@@ -551,7 +561,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [
                 "mysql_query_rules (rule_id 4): attributes has members that mean nothing here: flagOUT, mirror; \
-                 known are flagOUTs, cache_invalidate, max_rows, mirror_compare, script, statements_per_sec, trace",
+                 known are flagOUTs, cache_invalidate, max_rows, mirror_compare, priority, script, statements_per_sec, trace",
                 "mysql_query_rules (rule_id 5): proxy_addr matches nobody: it is compared with the address that a client connected to, not with that of the listener",
             ]
         );

@@ -1,6 +1,7 @@
 //! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
 
 use super::{Checksum, HOSTGROUP_MAX, Replay, Writers};
+use crate::admission::{Admission, Concurrency, Order};
 use crate::refusal::{Notices, Refusals};
 use crate::{HostgroupAttributesRow, Split};
 use serde_json::Value;
@@ -32,6 +33,8 @@ pub struct HostgroupAttributes {
     pub max_connections: Option<u32>,
     /// `hostgroup_settings.statements_per_sec`: so many statements are sent to it in a second.
     pub statements_per_sec: Option<u32>,
+    /// Who waits for its servers, and for how long.
+    pub admission: Admission,
     /// `hostgroup_settings.pipelining`: so many statements of several sessions may be in flight on
     /// one connection; 0 for none but one.
     pub pipelining: u32,
@@ -83,6 +86,7 @@ impl Default for HostgroupAttributes {
             handle_warnings: None,
             max_connections: None,
             statements_per_sec: None,
+            admission: Admission::default(),
             pipelining: 0,
             split: None,
             proxy_protocol: 0,
@@ -237,6 +241,7 @@ impl HostgroupAttributes {
         let statements_per_sec =
             settings.number("statements_per_sec", (1, i64::from(crate::RATE_MAX)));
         let pipelining = settings.number("pipelining", (0, 64)).unwrap_or(0);
+        let admission = settings.admission(pipelining);
         let proxy_protocol = settings
             .number("proxy_protocol", (0, 2))
             .map_or(0, |version| version as u8);
@@ -292,6 +297,7 @@ impl HostgroupAttributes {
             handle_warnings,
             max_connections,
             statements_per_sec,
+            admission,
             pipelining,
             split,
             proxy_protocol,
@@ -424,6 +430,57 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             retry_on_deadlock: on_deadlock == Some(1),
             checksum: checksum.unwrap_or_default(),
         })
+    }
+
+    fn admission(&mut self, pipelining: u32) -> Admission {
+        let order = self.word("admission", Order::named, "'fifo' or 'priority'");
+        let queue_max = self.number("queue_max", (0, 1_000_000));
+        let queue_ms = self.number("queue_ms", (0, 3_600_000));
+        Admission {
+            order: order.unwrap_or_default(),
+            queue_max: queue_max.unwrap_or_default(),
+            queue_ms: queue_ms.unwrap_or_default(),
+            concurrency: self.concurrency(pipelining),
+        }
+    }
+
+    fn concurrency(&mut self, pipelining: u32) -> Option<Concurrency> {
+        let named = |word: &str| match word {
+            "off" => Some(false),
+            "adaptive" => Some(true),
+            _ => None,
+        };
+        let adapts = self.word("concurrency", named, "'off' or 'adaptive'") == Some(true);
+        let bounds =
+            ["concurrency_min", "concurrency_max"].map(|name| self.number(name, (1, 100_000)));
+        if !adapts {
+            if bounds != [None; 2] {
+                self.refuse(
+                    "has 'concurrency_min' or 'concurrency_max' without 'concurrency': 'adaptive'",
+                );
+            }
+            return None;
+        }
+        if pipelining > 1 {
+            self.refuse(
+                "has 'concurrency' beside 'pipelining': statements that share a connection are not counted one by one",
+            );
+        }
+        let usual = Concurrency::default();
+        let (min, max) = match bounds {
+            [Some(min), Some(max)] => (min, max),
+            [Some(min), None] => (min, usual.max.max(min)),
+            [None, max] => {
+                let max = max.unwrap_or(usual.max);
+                (usual.min.min(max), max)
+            }
+        };
+        if min > max {
+            self.refuse(&format!(
+                "has 'concurrency_min' above 'concurrency_max': {min} and {max}"
+            ));
+        }
+        Some(Concurrency { min, max })
     }
 
     fn reads_see_writes(&mut self) -> bool {
@@ -576,6 +633,57 @@ mod tests {
             words.contains("'causal_reads', which must be 'reader' or 'binlog'"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn who_waits_and_how_many_are_let_in_is_said_for_each_hostgroup() {
+        let admission = |settings: &str| {
+            let row = HostgroupAttributesRow {
+                hostgroup_id: 7,
+                hostgroup_settings: settings.into(),
+                ..HostgroupAttributesRow::default()
+            };
+            let servers = Servers::build([], [row], []);
+            let words = |refusals: Vec<crate::Refusal>| refusals[0].to_string();
+            servers
+                .map(|servers| servers.hostgroup(7).unwrap().attributes.admission)
+                .map_err(words)
+        };
+        let unused = admission("{}").unwrap();
+        assert!(unused == Admission::default() && !unused.is_used());
+        assert_eq!(
+            admission(
+                r#"{"admission":"priority","queue_max":9,"queue_ms":100,"concurrency":"adaptive"}"#
+            ),
+            Ok(Admission {
+                order: Order::Priority,
+                queue_max: 9,
+                queue_ms: 100,
+                concurrency: Some(Concurrency { min: 4, max: 1000 }),
+            })
+        );
+        let bounds = |settings: &str| {
+            let bounds = admission(&format!(r#"{{"concurrency":"adaptive",{settings}}}"#));
+            bounds.map(|one| one.concurrency.map(|one| (one.min, one.max)))
+        };
+        assert_eq!(bounds(r#""concurrency_max":2"#), Ok(Some((2, 2))));
+        assert_eq!(bounds(r#""concurrency_min":2000"#), Ok(Some((2000, 2000))));
+        for (settings, words) in [
+            (r#""concurrency_min":9,"concurrency_max":8"#, "9 and 8"),
+            (r#""pipelining":2"#, "beside 'pipelining'"),
+            (r#""concurrency_min":0"#, "must be from 1 to 100000"),
+        ] {
+            let said = bounds(settings).unwrap_err();
+            assert!(said.contains(words), "{said}");
+        }
+        for (settings, words) in [
+            (r#"{"concurrency_min":9}"#, "without 'concurrency'"),
+            (r#"{"concurrency":7}"#, "must be 'off' or 'adaptive'"),
+            (r#"{"admission":"lifo"}"#, "must be 'fifo' or 'priority'"),
+        ] {
+            let said = admission(settings).unwrap_err();
+            assert!(said.contains(words), "{said}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Attributes {
     pub certificate: Option<Box<Certificate>>,
     /// `statements_per_sec`: so many statements of the user's clients are sent in a second.
     pub statements_per_sec: Option<u32>,
+    /// `priority`: priority of the statements of the user's clients.
+    pub priority: Option<u8>,
 }
 
 /// Names that the certificate of a client must have, besides being signed by the authority of our
@@ -94,10 +96,15 @@ impl Attributes {
             let words = |words| refuse(format!("has 'statements_per_sec', which {words}"));
             crate::rate(&value).map_err(words).ok()
         });
+        let priority = members.remove("priority").and_then(|value| {
+            let words = |words| refuse(format!("has 'priority', which {words}"));
+            crate::admission::priority(&value).map_err(words).ok()
+        });
         let partition_changes = PartitionChanges::take(&mut members, &mut refuse);
         Some(Self {
             partition_changes,
             statements_per_sec,
+            priority,
             split: Split::take(&mut members, refuse),
             additional_password,
             certificate,
@@ -245,6 +252,23 @@ mod tests {
             let (none, wrong) = rate(&format!(r#"{{"statements_per_sec":{value}}}"#));
             let words = format!(
                 "has 'statements_per_sec', which must be from 1 to 1000000; {shown} is not"
+            );
+            assert_eq!((none, wrong), (None, vec![words]));
+        }
+    }
+
+    #[test]
+    fn a_priority_is_from_0_to_10() {
+        let priority = |json: &str| {
+            let (attributes, wrong) = taken(json);
+            (attributes.unwrap().priority, wrong)
+        };
+        assert_eq!(priority(r#"{"priority":0}"#), (Some(0), Vec::new()));
+        assert_eq!(priority(r#"{"priority":10}"#), (Some(10), Vec::new()));
+        for value in ["11", "-1", "1.5", "\"high\"", "266"] {
+            let (none, wrong) = priority(&format!(r#"{{"priority":{value}}}"#));
+            let words = format!(
+                "has 'priority', which must be a whole number from 0 to 10; {value} is not"
             );
             assert_eq!((none, wrong), (None, vec![words]));
         }
