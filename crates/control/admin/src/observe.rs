@@ -36,6 +36,8 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::HostgroupLatency => Ask::Hostgroups,
         Observe::HostgroupPool => Ask::HostgroupPool,
         Observe::Choice => Ask::Choice,
+        Observe::Admission => Ask::Admission,
+        Observe::Concurrency => Ask::Concurrency,
         Observe::Rules => Ask::Rules,
         Observe::Commands | Observe::CommandLatency => Ask::Commands,
         Observe::Users => Ask::Users,
@@ -160,6 +162,33 @@ impl ToSql for Bound<'_> {
     }
 }
 
+/// Fills a table whose rows are of hostgroups, or of servers there, in order.
+fn of_hostgroups(conn: &Connection, table: &str, report: &Report) -> Result<(), SqlError> {
+    match report {
+        Report::Choice(all) => {
+            in_order(conn, table, all, |row| (row.hostgroup, &row.host, row.port))
+        }
+        Report::Admission(all) => in_order(conn, table, all, |row| (row.hostgroup, row.priority)),
+        Report::Concurrency(all) => {
+            in_order(conn, table, all, |row| (row.hostgroup, &row.host, row.port))
+        }
+        Report::HostgroupPool(all) => in_order(conn, table, all, |row| row.hostgroup),
+        _ => Ok(()),
+    }
+}
+
+/// Fills a table with rows in the order of their keys.
+fn in_order<'r, T: Observed, K: Ord>(
+    conn: &Connection,
+    table: &str,
+    all: &'r [T],
+    key: impl Fn(&'r T) -> K,
+) -> Result<(), SqlError> {
+    let mut all: Vec<&'r T> = all.iter().collect();
+    all.sort_unstable_by_key(|row| key(row));
+    rows(conn, table, all)
+}
+
 /// Makes a table hold these rows, as they are declared.
 pub(crate) fn rows<'r, T: Observed + 'r>(
     conn: &Connection,
@@ -252,16 +281,10 @@ pub(crate) fn report(
             }
         }
         Report::Hostgroups(groups) => hostgroup_latency(conn, table, groups)?,
-        Report::Choice(choices) => {
-            let mut choices: Vec<_> = choices.iter().collect();
-            choices.sort_unstable_by_key(|row| (row.hostgroup, &row.host, row.port));
-            rows(conn, table, choices)?;
-        }
-        Report::HostgroupPool(groups) => {
-            let mut groups: Vec<_> = groups.iter().collect();
-            groups.sort_unstable_by_key(|row| row.hostgroup);
-            rows(conn, table, groups)?;
-        }
+        Report::Choice(_)
+        | Report::Admission(_)
+        | Report::Concurrency(_)
+        | Report::HostgroupPool(_) => of_hostgroups(conn, table, report)?,
         Report::Commands(commands) => {
             let mut into = Into::table(conn, table, 15)?;
             for row in commands {

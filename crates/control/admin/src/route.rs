@@ -4,7 +4,7 @@
 use crate::commands::Question;
 use crate::grid::Grid;
 use bridge::DigestRow;
-use config::{Balance, Password, Server, Snapshot, User, WeightZero};
+use config::{Balance, Order, Password, Server, Snapshot, User, WeightZero};
 use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Settled, Sight, Statement};
 use sql::template::Read;
 use std::borrow::Cow;
@@ -155,6 +155,7 @@ fn servers(
     user: &User,
 ) {
     let placement = Placement(snapshot, placed);
+    let priority = plan::priority(Some(user), &snapshot.rules, plan.why.hits());
     let mut step = |what: &str, told: String| {
         grid.push_row([None, None, Some(what.into()), Some(told)]);
     };
@@ -170,6 +171,19 @@ fn servers(
             step(
                 "server",
                 format!("hostgroup {hostgroup} chooses by {balance}"),
+            );
+        }
+        let admission = attributes.map(|one| one.attributes.admission);
+        if admission.is_some_and(|one| one.order == Order::Priority) {
+            let (priority, by) = priority;
+            let by = match by {
+                Some(rule_id) => format!("rule {rule_id}"),
+                None if user.priority().is_some() => "its user".to_owned(),
+                None => "nobody: the usual one".to_owned(),
+            };
+            step(
+                "priority",
+                format!("{priority} among those who wait for hostgroup {hostgroup}, said by {by}"),
             );
         }
         for place in placement.of(hostgroup) {

@@ -199,6 +199,8 @@ fn empty(what: Ask) -> Report {
         Ask::Commands => Report::Commands(Vec::new()),
         Ask::Hostgroups => Report::Hostgroups(Vec::new()),
         Ask::Choice => Report::Choice(Vec::new()),
+        Ask::Admission => Report::Admission(Vec::new()),
+        Ask::Concurrency => Report::Concurrency(Vec::new()),
         Ask::HostgroupPool => Report::HostgroupPool(Vec::new()),
         Ask::Users => Report::Users(Vec::new()),
         Ask::Errors => Report::Errors(Vec::new()),

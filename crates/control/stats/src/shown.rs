@@ -4,8 +4,9 @@
 use crate::families::{Families, metric};
 use crate::process;
 use bridge::{
-    Check, CommandRow, CoreRow, Counter, Counts, DigestRow, ErrorRow, Facts, GtidRow,
-    HostgroupPoolRow, HostgroupRow, Kind, Metric, PoolRow, ProcessRow, ServerState, UserRow,
+    AdmissionRow, Check, CommandRow, ConcurrencyRow, CoreRow, Counter, Counts, DigestRow, ErrorRow,
+    Facts, GtidRow, HostgroupPoolRow, HostgroupRow, Kind, Metric, PoolRow, ProcessRow, ServerState,
+    UserRow,
 };
 use config::Snapshot;
 use std::collections::BTreeMap;
@@ -135,6 +136,25 @@ pub(crate) fn pool(into: &mut Families, rows: &[PoolRow]) {
 pub(crate) fn hostgroup_pool(into: &mut Families, rows: &[HostgroupPoolRow]) {
     for row in rows {
         into.row(row, &[("hostgroup", &row.hostgroup.to_string())]);
+    }
+}
+
+pub(crate) fn admission(into: &mut Families, rows: &[AdmissionRow]) {
+    for row in rows {
+        let (hostgroup, priority) = (row.hostgroup.to_string(), row.priority.to_string());
+        let labels = [("hostgroup", &*hostgroup), ("priority", &*priority)];
+        into.row(row, &labels);
+    }
+}
+
+pub(crate) fn concurrency(into: &mut Families, rows: &[ConcurrencyRow]) {
+    for row in rows {
+        let (hostgroup, endpoint) = (
+            row.hostgroup.to_string(),
+            format!("{}:{}", row.host, row.port),
+        );
+        let labels = [("hostgroup", &*hostgroup), ("endpoint", &*endpoint)];
+        into.row(row, &labels);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A connection for a command: an idle one that fits, else a new one, else wait for either.
 
 use crate::BackendFailed;
+use crate::admission::Slot;
 use crate::backend::{Backend, Key};
 use crate::choice::in_turn;
 use crate::connect::{Attempt, OF_CLIENT};
@@ -8,6 +9,7 @@ use crate::lend::Why;
 use crate::pace::{Rate, Token};
 use crate::place::{Place, WhyNot};
 use crate::pools::{Executes, Group, Pools, Want};
+use crate::queue::Standing;
 use crate::room::Shares;
 use crate::sync::Need;
 use bridge::Counter;
@@ -55,17 +57,31 @@ enum Permitted {
     Elsewhere(Rc<Place>),
 }
 
+/// Why somebody waits no more, and gets nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vain {
+    /// The time is over.
+    Late,
+    /// Too many wait, and it is the last of them.
+    Full,
+}
+
 /// A permit of a server, given back when dropped.
 /// As long as there is one, a connection is being opened there.
-pub(crate) struct Taken(Option<Rc<Place>>);
+pub(crate) struct Taken(Option<Rc<Place>>, Option<Slot>);
 
 impl Taken {
     /// One of a server of which no more than `max` are taken yet.
     pub(crate) fn of(place: &Rc<Place>, max: u32) -> Option<Self> {
         place.try_take(max).then(|| {
             place.opening.set(place.opening.get() + 1);
-            Self(Some(place.clone()))
+            Self(Some(place.clone()), None)
         })
+    }
+
+    /// The slot of the statement for which it was taken.
+    pub(crate) fn take_slot(&mut self) -> Option<Slot> {
+        self.1.take()
     }
 
     pub(crate) fn place(&self) -> &Rc<Place> {
@@ -115,7 +131,8 @@ impl Pools {
         if !group.queue.is_empty() {
             return None;
         }
-        let backend = self.take_shared(&group, want, self.rt.now())?;
+        let standing = group.standing(want, self.rt.now());
+        let backend = self.take_shared(&group, want, standing.rank)?;
         self.was_at_hand();
         Some(backend)
     }
@@ -218,6 +235,8 @@ impl Pools {
         let v = &want.snapshot.variables;
         let begun = self.rt.now();
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
+        let (limit, is_shorter) = group.wait_max(limit);
+        let standing = group.standing(want, begun);
         let mut last = None;
         let (mut attempts, mut waited) = (0, false);
         let mut full = false;
@@ -227,19 +246,16 @@ impl Pools {
             // room each time.
             let in_time = attempts == 0 && !waited || self.rt.now() - begun < limit;
             let got = if in_time {
-                self.my_turn(group, want, begun, limit, lends).await
+                self.my_turn(group, want, standing, limit, lends).await
             } else {
-                None
+                Err(Vain::Late)
             };
-            let Some(got) = got else {
-                let waited_ms =
-                    u64::try_from((self.rt.now() - begun).as_millis()).unwrap_or(u64::MAX);
-                self.tell_in_vain(group, want, waited_ms, last.as_deref());
-                return Err(BackendFailed::Timeout {
-                    hostgroup: want.hostgroup,
-                    waited_ms,
-                    last,
-                });
+            let got = match got {
+                Ok(got) => got,
+                Err(vain) => {
+                    let shorter = is_shorter && last.is_none();
+                    return Err(self.in_vain(group, want, (standing, vain, shorter), last));
+                }
             };
             let (room, token, made) = match got {
                 Got::Idle(backend) => return Ok(backend),
@@ -266,7 +282,7 @@ impl Pools {
                 drop((room, token));
                 waited = true;
                 if let Some(backend) = self
-                    .wait_beside(group, want, begun, limit, ASK_FULL_AGAIN)
+                    .wait_beside(group, want, standing, limit, ASK_FULL_AGAIN)
                     .await
                 {
                     return Ok(backend);
@@ -300,9 +316,33 @@ impl Pools {
             } else {
                 ASK_FULL_AGAIN
             };
-            if let Some(backend) = self.wait_beside(group, want, begun, limit, pause).await {
+            if let Some(backend) = self.wait_beside(group, want, standing, limit, pause).await {
                 return Ok(backend);
             }
+        }
+    }
+
+    /// Somebody has waited in vain. `shorter`: for less long than elsewhere, and nothing but others
+    /// kept it from being served.
+    fn in_vain(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        (standing, vain, shorter): (Standing, Vain, bool),
+        last: Option<String>,
+    ) -> BackendFailed {
+        let full = vain == Vain::Full;
+        if full || shorter && group.may_serve(want, self.rt.now()) {
+            return self.shed(group, (want.hostgroup, standing), full);
+        }
+        let begun = standing.came;
+        let waited = (self.rt.now() - begun).as_millis();
+        let waited_ms = u64::try_from(waited).unwrap_or(u64::MAX);
+        self.tell_in_vain(group, want, waited_ms, last.as_deref());
+        BackendFailed::Timeout {
+            hostgroup: want.hostgroup,
+            waited_ms,
+            last,
         }
     }
 
@@ -352,47 +392,84 @@ impl Pools {
         ));
     }
 
-    /// Waits in line, if there is one, until there is something for this session; none when the
-    /// time is over. `lends`: as [`Self::permitted`].
+    /// Waits in line, if there is one, until there is something for this session, or the time is
+    /// over. `lends`: as [`Self::permitted`].
     async fn my_turn(
         &self,
         group: &Group,
         want: &Want<'_>,
-        begun: Instant,
+        standing: Standing,
         limit: Duration,
         lends: bool,
-    ) -> Option<Got> {
-        if group.queue.is_empty() {
-            if let Some(backend) = self.take_shared(group, want, begun) {
-                return Some(Got::Idle(backend));
-            }
-            let one_could_leave = !want.new_connection
-                && !group.lingering.is_empty()
-                && group.lingering.is_due(begun, &self.key_of(group, want));
-            if !one_could_leave
-                && !self.must_slow_down(group, want, begun)
-                && let Some(got) = self.look(group, want, begun, lends)
-            {
-                return Some(got);
-            }
+    ) -> Result<Got, Vain> {
+        if group.queue.is_empty()
+            && let Some(got) = self.without_waiting(group, want, standing, lends)
+        {
+            return Ok(got);
         }
+        // Given back when the place in line is.
+        let _seat = self.sit_down(group, (want.hostgroup, standing))?;
+        let got = self.in_line(group, want, standing, limit, lends).await?;
+        group.has_served(standing, self.rt.now());
+        Ok(got)
+    }
+
+    /// Looks, where nobody waits.
+    fn without_waiting(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        Standing { came, rank, .. }: Standing,
+        lends: bool,
+    ) -> Option<Got> {
+        if let Some(backend) = self.take_shared(group, want, rank) {
+            return Some(Got::Idle(backend));
+        }
+        let one_could_leave = !want.new_connection
+            && !group.lingering.is_empty()
+            && group.lingering.is_due(came, &self.key_of(group, want));
+        if one_could_leave || self.must_slow_down(group, want, rank) {
+            return None;
+        }
+        self.look(group, want, rank, lends)
+    }
+
+    /// Stands in line: as [`Self::my_turn`].
+    async fn in_line(
+        &self,
+        group: &Group,
+        want: &Want<'_>,
+        standing: Standing,
+        limit: Duration,
+        lends: bool,
+    ) -> Result<Got, Vain> {
+        let (begun, rank) = (standing.came, standing.rank);
         self.tally.up(Counter::ServerConnectionsDelayed);
-        let mut turn = group.queue.join(begun);
+        let mut turn = group.queue.join(standing);
+        self.tell_last(group);
         let mut told = None;
         let mut asked: Option<Instant> = None;
         let mut paced = None;
         // Rather than opening a connection. Each who waits tells one: together they wait no longer
         // than the first.
         let presses = !want.new_connection
+            && !self.lacks_slots(group, want, rank)
             && !group.lingering.is_empty()
             && group
                 .lingering
                 .press(self.rt.now(), &self.key_of(group, want));
         let mut left_by = presses.then(|| self.rt.now() + LEAVES_WITHIN);
         loop {
-            if turn.is_first() {
-                if let Some(backend) = self.take_shared(group, want, begun) {
-                    return Some(Got::Idle(backend));
+            if turn.is_shed() {
+                return Err(Vain::Full);
+            }
+            if turn.is_first() && self.lacks_slots(group, want, rank) {
+                // Connections help nobody before one is free.
+                drop(told.take());
+                told = Some(Told::slots(group, self.line, rank));
+            } else if turn.is_first() {
+                if let Some(backend) = self.take_shared(group, want, rank) {
+                    return Ok(Got::Idle(backend));
                 }
                 if let Some(place) = &paced {
                     self.pass_offer(group, place);
@@ -403,9 +480,9 @@ impl Pools {
                     let _called_or_too_late = self.rt.timeout(left, turn.called()).await;
                     continue;
                 }
-                let slow = self.must_slow_down(group, want, begun);
-                if !slow && let Some(got) = self.look(group, want, begun, lends) {
-                    return Some(got);
+                let slow = self.must_slow_down(group, want, rank);
+                if !slow && let Some(got) = self.look(group, want, rank, lends) {
+                    return Ok(got);
                 }
                 // The other cores shall know how long we wait; servers may have come or gone since
                 // the last look.
@@ -414,33 +491,33 @@ impl Pools {
                 if !slow && left_by.is_none() && group.lingering.press_any(self.rt.now()) {
                     left_by = Some(self.rt.now() + LEAVES_WITHIN);
                     // Else what comes free there meanwhile goes to who came later.
-                    told = Some(self.tell_others(group, want, begun, &mut asked));
+                    told = Some(self.tell_others(group, want, rank, &mut asked));
                     continue;
                 }
                 left_by = None;
-                if slow || self.must_slow_down(group, want, begun) {
+                if slow || self.must_slow_down(group, want, rank) {
                     // Not in the way of those for whom a connection is idle.
                     drop(turn);
                     let place =
-                        paced.get_or_insert_with(|| self.stand_aside(group, want, begun, true));
+                        paced.get_or_insert_with(|| self.stand_aside(group, want, standing, true));
                     if let Some(backend) = self
                         .wait_for_pace(group, want, place, begun + limit, &mut asked)
                         .await
                     {
-                        return Some(Got::Idle(backend));
+                        return Ok(Got::Idle(backend));
                     }
-                    turn = group.queue.join(begun);
+                    turn = group.queue.join(standing);
                     if self.rt.now() - begun >= limit {
-                        return None;
+                        return Err(Vain::Late);
                     }
                     continue;
                 }
                 group.lanes.ring();
-                told = Some(self.tell_others(group, want, begun, &mut asked));
+                told = Some(self.tell_others(group, want, rank, &mut asked));
             }
             let left = limit.saturating_sub(self.rt.now() - begun);
             if left.is_zero() {
-                return None;
+                return Err(Vain::Late);
             }
             if let Some(place) = &paced {
                 // Behind another in this line nobody looks at what was offered in that one.
@@ -460,10 +537,10 @@ impl Pools {
         &self,
         group: &Group,
         want: &Want<'_>,
-        begun: Instant,
+        rank: Instant,
         asked: &mut Option<Instant>,
     ) -> Told {
-        let told = Told::tell(group, self.line, begun, self.rt.now());
+        let told = Told::tell(group, self.line, rank, self.rt.now());
         self.ask_now_and_then(want, Why::NoRoom, asked);
         told
     }
@@ -497,7 +574,7 @@ impl Pools {
         if want.new_connection || self.is_offered(group, want, since) {
             None
         } else {
-            self.take_idle(group, want, true)
+            self.take_idle(group, want, (since, true))
         }
     }
 
@@ -563,7 +640,8 @@ impl Pools {
     ) -> Option<Permitted> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let all: Vec<&Rc<Place>> = in_turn(&places, |place| place.serves_for(want, now)).collect();
+        let takes = |place: &Place| place.serves_for(want, now) && self.lets_in(place, want, since);
+        let all: Vec<&Rc<Place>> = in_turn(&places, takes).collect();
         let (well, full) = all
             .iter()
             .partition::<Vec<&Rc<Place>>, _>(|place| !place.comes_last(want.user, now));
@@ -579,7 +657,11 @@ impl Pools {
                     continue;
                 }
                 let max = place.row_max();
-                if let Some(room) = Taken::of(place, max) {
+                if let Some(mut room) = Taken::of(place, max) {
+                    let Ok(slot) = place.slot(want.waits) else {
+                        continue;
+                    };
+                    room.1 = slot;
                     group.chooser.had(&all, place, now, || self.rt.random());
                     return Some(Permitted::Room(room));
                 }
@@ -596,7 +678,11 @@ impl Pools {
                 // One goes that is for somebody with another user or schema: its room is worth more
                 // than itself.
                 let has_room = place.make_room(&places, now, &self.tally);
-                if let Some(room) = has_room.then(|| Taken::of(place, max)).flatten() {
+                if let Some(mut room) = has_room.then(|| Taken::of(place, max)).flatten() {
+                    let Ok(slot) = place.slot(want.waits) else {
+                        continue;
+                    };
+                    room.1 = slot;
                     group.chooser.had(&all, place, now, || self.rt.random());
                     return Some(if is_short {
                         Permitted::Made(room)
@@ -627,16 +713,17 @@ impl Pools {
     }
 
     /// An idle connection for this session: of the server that the weights choose, else of any; the
-    /// one that needs least to be brought there. `opens`: if there is none, one may be opened.
+    /// one that needs least to be brought there. `since`: its rank. `opens`: if there is none, one
+    /// may be opened.
     pub(crate) fn take_idle(
         &self,
         group: &Group,
         want: &Want<'_>,
-        opens: bool,
+        (since, opens): (Instant, bool),
     ) -> Option<Box<Backend>> {
         let now = self.rt.now();
         let places = group.places.borrow();
-        let takes = |place: &Place| place.serves_for(want, now);
+        let takes = |place: &Place| place.serves_for(want, now) && self.lets_in(place, want, since);
         if let [only] = places.as_slice() {
             return if takes(only) {
                 self.take_from(only, want)
@@ -688,9 +775,12 @@ impl Pools {
                     break;
                 }
             }
-            let mut backend = idle.swap_remove(best?.1);
+            let at = best?.1;
+            let slot = place.slot(want.waits).ok()?;
+            let mut backend = idle.swap_remove(at);
             drop(idle);
             if backend.conn.is_idle() {
+                backend.slot = slot;
                 backend.in_use = true;
                 place.begin_use();
                 return Some(backend);
@@ -747,13 +837,29 @@ impl Told {
         // Only where it would take room that there is not: elsewhere others would close for it what
         // nobody lacks. Where the hostgroup itself is full, any server of it makes some.
         let places = group.places.borrow();
-        let makes_room =
-            |place: &Place| place.is_group_full() || place.is_full() && place.serves(now);
+        // With priorities another core must not take what comes free because it did not know who
+        // waits here: room that is left to somebody else is no room, either.
+        let is_wanted = |place: &Place| group.is_by_priority() && place.room.of_server.wanted() > 0;
+        let makes_room = |place: &Place| {
+            place.is_group_full() || (place.is_full() || is_wanted(place)) && place.serves(now)
+        };
         let permits: Vec<_> = in_turn(&places, makes_room)
             .map(|place| place.room.of_server.clone())
             .collect();
         for one in &permits {
             one.wait_since(line, since.as_ns());
+        }
+        Self(permits, line)
+    }
+}
+
+impl Told {
+    /// Report on who waits for a slot.
+    fn slots(group: &Group, line: usize, rank: Instant) -> Self {
+        let places = group.places.borrow();
+        let permits: Vec<_> = places.iter().filter_map(|place| place.slots()).collect();
+        for one in &permits {
+            one.wait_since(line, rank.as_ns());
         }
         Self(permits, line)
     }

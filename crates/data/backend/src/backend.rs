@@ -74,6 +74,8 @@ pub struct Backend {
     pub(crate) retired: bool,
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,
+    /// Slot of the statement in flight on it, where those are limited.
+    pub(crate) slot: Option<crate::admission::Slot>,
     /// Its connection lives on, on another core, and its permit with it.
     pub(crate) lent: bool,
     /// Properties that go with the connection from core to core.

@@ -136,7 +136,7 @@ impl Place {
     /// Whether its answers are to be timed.
     #[must_use]
     pub fn is_timed(&self) -> bool {
-        self.choice.is_timed.get()
+        self.choice.is_timed.get() || self.is_limited()
     }
 
     /// An answer has begun with these bytes, so long after it was asked for.
@@ -144,6 +144,9 @@ impl Place {
     pub fn has_answered(&self, took: Duration, begins: &[u8], now: Instant) {
         let is_error = begins.get(wire::packet::HEADER_LEN) == Some(&0xff);
         self.choice.answers.add(took, is_error, now);
+        if !is_error {
+            self.was_in_flight(took, now);
+        }
     }
 
     /// Microseconds until it begins an answer; 0 where nothing is known.

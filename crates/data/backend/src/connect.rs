@@ -133,7 +133,7 @@ impl Pools {
     /// is said on it that is said before anything else.
     pub(crate) async fn takes_over(
         &self,
-        room: Taken,
+        mut room: Taken,
         want: &Want<'_>,
         key: Key,
         (conn, hello): (Conn, net::Hello),
@@ -175,6 +175,7 @@ impl Pools {
             retired: false,
             tally: self.tally.clone(),
             in_use: true,
+            slot: room.take_slot(),
             lent: false,
             lasting: Lasting::new(opened_as, ways, now),
             local: Local::default(),

@@ -17,6 +17,18 @@ pub enum BackendFailed {
         /// Words of the last attempt, for the log.
         last: Option<String>,
     },
+    /// Too many wait there, and this is the last of them; or it has waited for as long as its
+    /// hostgroup says.
+    Shed {
+        /// Where.
+        hostgroup: u32,
+        /// `queue_max`, if so many wait.
+        queue_max: Option<u32>,
+        /// Milliseconds waited.
+        waited_ms: u64,
+        /// Milliseconds after which another try may have better luck.
+        retry_ms: u64,
+    },
     /// Nobody serves in the hostgroup (any more), and the statement may go elsewhere.
     NobodyServes {
         /// Where.
@@ -106,6 +118,16 @@ impl fmt::Display for BackendFailed {
             Self::Timeout { hostgroup, waited_ms, .. } => {
                 write!(f, "Max connect timeout reached while reaching hostgroup {hostgroup} after {waited_ms}ms")
             }
+            Self::Shed { hostgroup, queue_max: Some(max), retry_ms, .. } => write!(
+                f,
+                "Too many statements wait for hostgroup {hostgroup}: {max} (queue_max), and this one is the last of them; \
+                 try again in about {retry_ms}ms"
+            ),
+            Self::Shed { hostgroup, queue_max: None, waited_ms, retry_ms } => write!(
+                f,
+                "Too many statements wait for hostgroup {hostgroup}: this one has waited {waited_ms}ms, as long as it may (queue_ms); \
+                 try again in about {retry_ms}ms"
+            ),
             Self::NobodyServes { hostgroup } => {
                 write!(f, "No server of hostgroup {hostgroup} takes work")
             }
@@ -156,7 +178,9 @@ impl Failure for BackendFailed {
     fn to_client(&self) -> (u16, &'static str, String) {
         let words = self.to_string();
         match self {
-            Self::Timeout { .. } | Self::NobodyServes { .. } => (9001, "HY000", words),
+            Self::Timeout { .. } | Self::NobodyServes { .. } | Self::Shed { .. } => {
+                (9001, "HY000", words)
+            }
             Self::Refused { code, .. } | Self::Sync { code, .. } | Self::ReadOnly { code, .. } => {
                 (*code, errors::state_of(*code), words)
             }

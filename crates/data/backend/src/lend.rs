@@ -55,6 +55,10 @@ pub enum Word {
     Crowded(Crowded, u64),
     /// Answer to [`Word::Crowded`], with its number: what nobody needed there was closed.
     Uncrowded(u64),
+    /// A slot of a hostgroup's server is free.
+    Slot(u32),
+    /// The last who waits for a hostgroup is to leave.
+    Shed(u32),
 }
 
 /// A server that has as many prepared statements as it may.
@@ -259,6 +263,11 @@ impl Neighbours {
         self.others.borrow().len() + 1
     }
 
+    /// Their indexes.
+    pub(crate) fn others(&self) -> Vec<u32> {
+        self.others.borrow().clone()
+    }
+
     pub(crate) fn say(&self, to: u32, word: Word) -> Result<(), ()> {
         self.speak
             .borrow()
@@ -400,6 +409,8 @@ impl Pools {
             Word::Met(met) => self.heard_of(&met.host, met.port, met.bulk),
             Word::Crowded(crowded, number) => self.hear_of_crowd(from, crowded, number),
             Word::Uncrowded(number) => self.answered(number),
+            Word::Slot(hostgroup) => self.hear_of_slot(hostgroup),
+            Word::Shed(hostgroup) => self.hear_of_shedding(hostgroup),
         }
     }
 
@@ -749,6 +760,7 @@ impl Pools {
                 retired: false,
                 tally: self.tally.clone(),
                 in_use: false,
+                slot: None,
                 lent: false,
                 local: Local::after(&lent.lasting),
                 lasting: lent.lasting.clone(),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod admission;
 mod ask;
 mod backend;
 mod choice;

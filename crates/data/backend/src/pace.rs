@@ -11,7 +11,7 @@ use crate::backend::{Backend, Key};
 use crate::choice::working;
 use crate::lend::Why;
 use crate::pools::{Group, Pools, Want};
-use crate::queue::Turn;
+use crate::queue::{Standing, Turn};
 use config::Snapshot;
 use rt::permits::Permits;
 use rt::{Instant, Rt};
@@ -75,13 +75,13 @@ impl Pools {
         &self,
         group: &'a Group,
         want: &Want<'_>,
-        begun: Instant,
+        standing: Standing,
         for_pace: bool,
     ) -> Turn<'a> {
         let key = (!want.new_connection).then(|| self.key_of(group, want));
         // What rests as a lane may be what is waited for.
         group.lanes.ring();
-        group.paced.join_for(begun, key, for_pace)
+        group.paced.join_for(standing, key, for_pace)
     }
 
     /// Waits until there is a connection for this session, or one may be opened, or the time is
@@ -105,12 +105,12 @@ impl Pools {
         &self,
         group: &Group,
         want: &Want<'_>,
-        begun: Instant,
+        standing: Standing,
         limit: Duration,
         pause: Duration,
     ) -> Option<Box<Backend>> {
-        let until = (self.rt.now() + pause).min(begun + limit);
-        let turn = self.stand_aside(group, want, begun, false);
+        let until = (self.rt.now() + pause).min(standing.came + limit);
+        let turn = self.stand_aside(group, want, standing, false);
         self.wait_for_offer(group, want, &turn, until, &mut None, || true)
             .await
     }
@@ -162,7 +162,7 @@ impl Pools {
             turn.has_looked();
             return None;
         }
-        let backend = self.take_idle(group, want, false);
+        let backend = self.take_idle(group, want, (since, false));
         self.pass_offer(group, turn);
         backend
     }
@@ -336,7 +336,7 @@ mod tests {
                     user: "few",
                     ..want
                 },
-                begun,
+                begun.into(),
                 false,
             );
             rt.sleep(Duration::from_millis(1)).await;
@@ -346,7 +346,7 @@ mod tests {
             };
             assert!(!pools.must_slow_down(&group, &want, rt.now()));
             assert!(group.has_spare());
-            let slow = pools.stand_aside(&group, &want, begun, true);
+            let slow = pools.stand_aside(&group, &want, begun.into(), true);
             assert!(pools.must_slow_down(&group, &want, rt.now()));
             assert!(!group.has_spare());
             drop((full, slow));

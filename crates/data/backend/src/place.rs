@@ -2,6 +2,7 @@
 //! and its numbers.
 
 use crate::Backend;
+use crate::admission::InFlight;
 use crate::choice::Choice;
 use crate::room::{self, Room};
 use crate::server::Server;
@@ -21,6 +22,8 @@ pub struct Place {
     /// The server, which may be in other hostgroups as well.
     pub(crate) known: Rc<Server>,
     pub(crate) choice: Choice,
+    /// The limit of statements in flight there, if there is one.
+    pub(crate) in_flight: InFlight,
     /// Whether it serves here, as the operator and the checks say.
     serves: RefCell<Serves>,
     /// No longer in its hostgroup.
@@ -121,6 +124,7 @@ impl Place {
             row: RefCell::new(row),
             known,
             choice: Choice::default(),
+            in_flight: InFlight::default(),
             serves: RefCell::new(Serves::Yes),
             gone: Cell::new(false),
             moved: Cell::new(false),

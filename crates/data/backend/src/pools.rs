@@ -2,6 +2,7 @@
 
 use crate::Unreported;
 use crate::acquire::{GIVE_WAY, LEND_WAY, LOOK_AGAIN};
+use crate::admission::Admission;
 use crate::backend::{Backend, Idle};
 use crate::choice::Chooser;
 use crate::lane::Lanes;
@@ -72,6 +73,13 @@ pub struct Want<'a> {
     /// Execution that is the client's command: a connection that has its statement as the client's
     /// last execution left it is preferred.
     pub executes: Option<Executes<'a>>,
+    /// Priority among those who wait, where that is asked for.
+    pub priority: u8,
+    /// Nanoseconds that statements of its digest usually keep a connection, if that is known.
+    pub cost_ns: Option<u64>,
+    /// Whether it waits for a slot where as many statements are in flight as may be. Who keeps what
+    /// others wait for does not.
+    pub waits: bool,
 }
 
 impl<'a> Want<'a> {
@@ -102,6 +110,9 @@ impl<'a> Want<'a> {
             must_see: None,
             like: None,
             executes: None,
+            priority: config::PRIORITY_USUAL,
+            cost_ns: None,
+            waits: false,
         }
     }
 }
@@ -207,6 +218,10 @@ pub(crate) struct Group {
     pub(crate) queue: Queue,
     /// Those of them who may not open one yet: so many were opened in the last second.
     pub(crate) paced: Queue,
+    /// Who waits in which order, and for how long.
+    pub(crate) admission: Admission,
+    /// Whether statements in flight at its servers are limited.
+    limited: Cell<bool>,
     /// Copies for mirrors that have one of its connections, over all cores.
     pub(crate) copies: OnceCell<Arc<Permits>>,
     /// Connections opened in the last second, over all cores; counted where that is limited.
@@ -231,6 +246,13 @@ pub(crate) struct Group {
     idle_since: Cell<Option<rt::Instant>>,
     /// Whether connections are opened ahead until there are so many.
     pub(crate) warms: Cell<bool>,
+}
+
+impl Group {
+    /// Whether statements in flight at its servers are limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limited.get()
+    }
 }
 
 impl Pools {
@@ -406,6 +428,12 @@ impl Pools {
             group
                 .lingering
                 .press_of(|place| !place.keeps() || place.is_over());
+            let admission = attributes.map(|one| one.admission).unwrap_or_default();
+            group.admission.settings.set(admission);
+            group.limited.set(admission.concurrency.is_some());
+            for place in places.iter() {
+                place.limits(admission.concurrency, &self.registry);
+            }
             group.warms.set(warms(snapshot, *id));
             group.pace_max.set(Some(pace_of(snapshot, *id)));
             group.paced.call();
@@ -482,6 +510,7 @@ impl Pools {
         let hostgroup = backend.place.server().hostgroup;
         backend.in_use = false;
         backend.place.end_use();
+        let had_slot = backend.slot.take().is_some();
         backend.close_meant_otherwise();
         backend.lease = Lease::default();
         backend.lasting.since = self.rt.now();
@@ -495,6 +524,9 @@ impl Pools {
         let young = self.max_age.get().is_zero()
             || self.rt.now() - backend.lasting.opened < self.max_age.get();
         let group = self.group(hostgroup);
+        if had_slot {
+            self.has_freed_slot(&group, &place);
+        }
         let paced = group.paced.first_since_for(&backend.key);
         let since = [group.queue.first_since(), paced]
             .into_iter()

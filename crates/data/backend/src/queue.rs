@@ -1,4 +1,5 @@
-//! Who waits for a connection of a hostgroup on this core: one line, first come first served.
+//! Who waits for a connection of a hostgroup on this core: one line, the first rank first. Without
+//! priorities a rank is the time of coming.
 //!
 //! Only the first of the line looks for a connection; the others sleep, so that thousands who wait
 //! cost nothing while they do.
@@ -32,8 +33,32 @@ struct Kind {
     offered: Cell<usize>,
 }
 
+/// Where somebody stands in a line, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The least is first.
+    pub(crate) rank: Instant,
+    pub(crate) came: Instant,
+    pub(crate) priority: u8,
+}
+
+impl From<Instant> for Standing {
+    fn from(came: Instant) -> Self {
+        Self {
+            rank: came,
+            came,
+            priority: config::PRIORITY_USUAL,
+        }
+    }
+}
+
 struct Ticket {
+    /// The rank.
     since: Instant,
+    came: Instant,
+    priority: u8,
+    /// Whether it is to leave for somebody before it.
+    shed: Cell<bool>,
     called: Notify,
     /// Of the connections that would serve, where these may be offered; `None` where only a new one
     /// will do.
@@ -92,7 +117,38 @@ impl Queue {
         self.line.borrow().len()
     }
 
-    /// Since when the first waits.
+    /// Since when the one waits that waits longest.
+    pub(crate) fn longest_since(&self) -> Option<Instant> {
+        self.line.borrow().iter().map(|ticket| ticket.came).min()
+    }
+
+    /// Calls this with priority and time of coming of each who waits.
+    pub(crate) fn each(&self, mut hears: impl FnMut(u8, Instant)) {
+        let line = self.line.borrow();
+        line.iter()
+            .for_each(|ticket| hears(ticket.priority, ticket.came));
+    }
+
+    /// The rank of the last who is not leaving already.
+    pub(crate) fn last_since(&self) -> Option<Instant> {
+        let line = self.line.borrow();
+        let last = line.iter().rev().find(|ticket| !ticket.shed.get());
+        last.map(|ticket| ticket.since)
+    }
+
+    /// Has the last leave, if its rank is behind this one; whether it was.
+    pub(crate) fn shed_last(&self, behind: Instant) -> bool {
+        let line = self.line.borrow();
+        let last = line.iter().rev().find(|ticket| !ticket.shed.get());
+        let last = last.filter(|ticket| ticket.since > behind);
+        if let Some(ticket) = last {
+            ticket.shed.set(true);
+            ticket.called.notify_one();
+        }
+        last.is_some()
+    }
+
+    /// Since when the first waits: its rank.
     pub(crate) fn first_since(&self) -> Option<Instant> {
         self.line.borrow().front().map(|ticket| ticket.since)
     }
@@ -143,13 +199,23 @@ impl Queue {
 
     /// Stand in line behind all who came before `since`: who failed to connect comes back to where
     /// it was.
-    pub(crate) fn join(&self, since: Instant) -> Turn<'_> {
-        self.join_for(since, None, false)
+    pub(crate) fn join(&self, standing: impl Into<Standing>) -> Turn<'_> {
+        self.join_for(standing, None, false)
     }
 
     /// Joins the line as [`join`](Self::join) does, for connections of this kind. `is_slow`: who
     /// joins may open a connection as soon as others have opened fewer.
-    pub(crate) fn join_for(&self, since: Instant, key: Option<Key>, is_slow: bool) -> Turn<'_> {
+    pub(crate) fn join_for(
+        &self,
+        standing: impl Into<Standing>,
+        key: Option<Key>,
+        is_slow: bool,
+    ) -> Turn<'_> {
+        let Standing {
+            rank: since,
+            came,
+            priority,
+        } = standing.into();
         let kind = key.map(|key| {
             let kind = self
                 .kinds
@@ -161,6 +227,9 @@ impl Queue {
         });
         let ticket = Rc::new(Ticket {
             since,
+            came,
+            priority,
+            shed: Cell::new(false),
             called: Notify::new(),
             kind,
             is_slow,
@@ -196,6 +265,11 @@ impl Turn<'_> {
             .is_some_and(|first| Rc::ptr_eq(first, &self.ticket))
     }
 
+    /// Whether it is to leave for somebody before it.
+    pub(crate) fn is_shed(&self) -> bool {
+        self.ticket.shed.get()
+    }
+
     /// Of those who wait for connections of this kind.
     pub(crate) fn is_first_of_its_kind(&self) -> bool {
         let kind = self.ticket.kind.as_ref();
@@ -212,6 +286,7 @@ impl Turn<'_> {
         self.ticket.called.wait().await;
     }
 
+    /// Its rank.
     pub(crate) fn since(&self) -> Instant {
         self.ticket.since
     }
@@ -372,6 +447,35 @@ mod tests {
             many < few * 20,
             "{few:?} with two in line, {many:?} with ten thousand"
         );
+    }
+
+    #[test]
+    fn the_first_rank_is_the_first_and_the_last_is_shed() {
+        let queue = Queue::default();
+        let standing = |rank, came| Standing {
+            rank: at(rank),
+            came: at(came),
+            priority: 5,
+        };
+        let low = queue.join(standing(100, 1));
+        let high = queue.join(standing(50, 2));
+        let middle = queue.join(standing(70, 3));
+        assert!(high.is_first());
+        assert_eq!(
+            (
+                queue.first_since(),
+                queue.longest_since(),
+                queue.last_since()
+            ),
+            (Some(at(50)), Some(at(1)), Some(at(100)))
+        );
+        assert!(!queue.shed_last(at(100)) && !low.is_shed());
+        assert!(queue.shed_last(at(60)) && low.is_shed());
+        // It has not gone yet, and nobody leaves for it twice.
+        assert!(queue.shed_last(at(60)) && middle.is_shed());
+        assert!(!queue.shed_last(at(60)) && !high.is_shed());
+        drop((low, middle));
+        assert_eq!(queue.last_since(), Some(at(50)));
     }
 
     #[test]

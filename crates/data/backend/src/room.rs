@@ -349,7 +349,7 @@ impl Group {
             return None;
         }
         let max = first.map_or(UNLIMITED, |place| place.group_max.get());
-        let since = [self.queue.first_since(), self.paced.first_since()]
+        let since = [self.queue.longest_since(), self.paced.longest_since()]
             .into_iter()
             .flatten()
             .min();

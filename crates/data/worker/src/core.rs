@@ -3,6 +3,7 @@
 use crate::asking::Asking;
 use crate::audit::{Auditor, Audits};
 use crate::compare::Verdicts;
+use crate::costs::Costs;
 use crate::demoted;
 use crate::epoch::Epoch;
 use crate::events::{Hand, Outbox};
@@ -121,6 +122,7 @@ pub struct Core {
     pub(crate) statements: Statements,
     pub(crate) tally: Rc<Tally>,
     pub(crate) brief: Brief,
+    pub(crate) costs: Costs,
     pub(crate) digests: Digests,
     pub(crate) commands: Commands,
     pub(crate) latencies: Latencies,
@@ -241,6 +243,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         statements: Statements::default(),
         tally,
         brief: Brief::default(),
+        costs: Costs::default(),
         digests: Digests::default(),
         commands: Commands::default(),
         latencies: Latencies::default(),
@@ -835,6 +838,8 @@ impl Core {
             Ask::Digests => Report::Digests(Vec::new()),
             Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
             Ask::Choice => Report::Choice(self.pools.report_choices()),
+            Ask::Admission => Report::Admission(self.pools.report_admission()),
+            Ask::Concurrency => Report::Concurrency(self.pools.report_concurrency()),
             Ask::HostgroupPool => Report::HostgroupPool(self.pools.report_groups()),
             Ask::Rules => Report::Rules(self.epoch().hits(reset)),
             Ask::Commands => Report::Commands(self.commands.rows(reset)),

@@ -49,6 +49,10 @@ pub(crate) struct Epoch {
     pub(crate) skeletons: RefCell<Skeletons>,
     /// Schemas that servers were seen to have.
     pub(crate) schemas: Schemas,
+    /// Whether statements wait by priority and cost in some hostgroup,
+    pub(crate) priorities: bool,
+    /// or who waits, and for how long, is said otherwise.
+    pub(crate) admission: bool,
     /// Turns of statements, if some have a rate.
     pub(crate) rates: Option<Rates>,
 }
@@ -70,6 +74,7 @@ impl Epoch {
         let traces = snapshot.traces();
         let usual = is_usual_configuration(&snapshot);
         let rates = snapshot.has_rates().then(Rates::default);
+        let (priorities, admission) = (snapshot.has_priorities(), snapshot.has_admission());
         let has_scripts = !snapshot.scripts.active().is_empty();
         let mut scripts_of_rules = Vec::new();
         if has_scripts {
@@ -96,6 +101,8 @@ impl Epoch {
             values: RefCell::default(),
             skeletons: RefCell::default(),
             schemas: Schemas::default(),
+            priorities,
+            admission,
             rates,
         }
     }

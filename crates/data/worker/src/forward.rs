@@ -223,7 +223,15 @@ impl Session {
 
     /// The connection that a statement needs.
     pub(crate) fn want<'s>(&'s self, job: &Job<'s>) -> Want<'s> {
+        let (priority, cost_ns) = match job.epoch.admission {
+            true => self.standing(job),
+            false => (config::PRIORITY_USUAL, None),
+        };
         Want {
+            priority,
+            cost_ns,
+            // Others may wait for what the session has elsewhere.
+            waits: self.held.is_empty(),
             hostgroup: job.plan.hostgroup(),
             user: &self.user.username,
             secret: &self.secret,
@@ -247,6 +255,24 @@ impl Session {
         }
     }
 
+    /// Priority and cost of a statement among those who wait.
+    #[cold]
+    fn standing(&self, job: &Job<'_>) -> (u8, Option<u64>) {
+        let rules = &job.epoch.snapshot.rules;
+        let (priority, _) = plan::priority(Some(&self.user), rules, job.plan.why.hits());
+        let cost = |digest| self.core.costs.of(digest, job.plan.hostgroup());
+        (priority, job.digest.and_then(cost))
+    }
+
+    /// Remembers for how long a statement has kept a connection, where that decides who waits.
+    #[cold]
+    pub(crate) fn note_cost(&self, job: &Job<'_>, since: Instant) {
+        if let Some(digest) = job.digest {
+            let took = self.core.rt.now() - since;
+            self.core.costs.learn(digest, job.plan.hostgroup(), took);
+        }
+    }
+
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
         let hostgroup = job.plan.hostgroup();
         if !job.usual {
@@ -256,7 +282,12 @@ impl Session {
             self.leave_cut_off_for(job)?;
         }
         let mut backend = match self.held.take(hostgroup) {
-            Some(backend) => backend,
+            Some(mut backend) => {
+                if job.epoch.admission {
+                    backend.takes_off();
+                }
+                backend
+            }
             None => match self.core.pools.at_once(&self.want(job)) {
                 Some(backend) => backend,
                 None => {
@@ -268,6 +299,7 @@ impl Session {
             },
         };
         self.entry.works_on(hostgroup, &backend);
+        let begun = job.epoch.priorities.then(|| self.core.rt.now());
         if !job.usual && self.must_see(job.plan).is_some() {
             backend.place().is_seen_at();
         }
@@ -282,6 +314,9 @@ impl Session {
             },
             false => self.on_with_room(&mut backend, job).await,
         };
+        if let Some(begun) = begun.filter(|_| result.is_ok()) {
+            self.note_cost(job, begun);
+        }
         match result {
             Ok(told) if usual => {
                 if let ControlFlow::Continue(backend) = self.settle_usual(hostgroup, backend) {

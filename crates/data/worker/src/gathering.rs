@@ -440,6 +440,8 @@ impl Session {
             tracking: alone::tracking(&asking.class),
             must_see: None,
             executes: None,
+            // Its parts wait for each other.
+            waits: false,
             ..self.want(job)
         };
         if let Some(backend) = self.core.pools.at_once(&want) {

@@ -51,13 +51,20 @@ impl Held {
         Some(self.0.swap_remove(at).1)
     }
 
-    pub(crate) fn put(&mut self, hostgroup: u32, backend: Box<Backend>) {
+    pub(crate) fn put(&mut self, hostgroup: u32, mut backend: Box<Backend>) {
+        backend.lands();
         self.0.push((hostgroup, backend));
     }
 
     /// Keeps a connection for as long as anything holds it, and gives back one that nothing does.
-    pub(crate) fn keep_or_release(&mut self, hostgroup: u32, backend: Box<Backend>, pools: &Pools) {
+    pub(crate) fn keep_or_release(
+        &mut self,
+        hostgroup: u32,
+        mut backend: Box<Backend>,
+        pools: &Pools,
+    ) {
         if backend.idle == Idle::Proven && !backend.holds.is_empty() {
+            pools.has_landed(&mut backend);
             self.put(hostgroup, backend);
         } else {
             pools.release(backend);

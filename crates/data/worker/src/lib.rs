@@ -18,6 +18,7 @@ mod changing;
 mod collect;
 mod compare;
 mod core;
+mod costs;
 mod cursor;
 mod cut;
 mod cutoff;

@@ -287,6 +287,10 @@ impl Copy {
             must_see: None,
             like: None,
             executes: None,
+            // Nobody waits for a copy.
+            priority: 0,
+            cost_ns: None,
+            waits: true,
         };
         let acquired = match core.pools.until_spare(&want).await {
             Ok(spare) => core

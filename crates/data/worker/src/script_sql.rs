@@ -109,6 +109,9 @@ impl Connections {
             must_see: None,
             like: None,
             executes: None,
+            priority: user.priority().unwrap_or(config::PRIORITY_USUAL),
+            cost_ns: None,
+            waits: false,
         };
         let acquired = match at.1 {
             None => Box::pin(self.core.pools.acquire(&want)).await,
@@ -118,6 +121,8 @@ impl Connections {
             Ok(backend) => backend,
             Err(failed) => return Reply::Refused(words(&failed)),
         };
+        // A script has it for as long as it likes.
+        backend.lands();
         alone::takes(&mut backend);
         // Whatever it will be told, nobody else finds anything of it.
         backend.holds.add(Hold::Untold);

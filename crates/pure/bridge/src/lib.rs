@@ -42,9 +42,9 @@ pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, ToMonitor};
 pub use moved::{MOVED_FORMAT, Moved, Take};
 pub use observed::{Cell, Observed};
 pub use report::{
-    ChoiceRow, ClientHostRow, CommandRow, CoreRow, DigestRow, ErrorRow, FreeConnectionRow, HeldRow,
-    HostgroupPoolRow, HostgroupRow, LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow,
-    QueryCacheRow, Report, ServerState, UserRow,
+    AdmissionRow, ChoiceRow, ClientHostRow, CommandRow, ConcurrencyRow, CoreRow, DigestRow,
+    ErrorRow, FreeConnectionRow, HeldRow, HostgroupPoolRow, HostgroupRow, LATENCY_BOUNDS_US,
+    PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
 };
 pub use runs::{RunRow, ToScheduler};
 pub use shards::{MoveRow, ShardDdlRow, ShardRow};
@@ -288,6 +288,10 @@ pub enum Ask {
     HostgroupPool,
     /// A row per server of a hostgroup: [`Report::Choice`].
     Choice,
+    /// A row per priority of a hostgroup: [`Report::Admission`].
+    Admission,
+    /// A row per server with a limit: [`Report::Concurrency`].
+    Concurrency,
     /// A row per user: [`Report::Users`].
     Users,
     /// A row per error: [`Report::Errors`].

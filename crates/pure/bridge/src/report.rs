@@ -32,6 +32,10 @@ pub enum Report {
     HostgroupPool(Vec<HostgroupPoolRow>),
     /// How the servers of hostgroups are chosen.
     Choice(Vec<ChoiceRow>),
+    /// Who waits for hostgroups, by priority.
+    Admission(Vec<AdmissionRow>),
+    /// Limits of statements in flight.
+    Concurrency(Vec<ConcurrencyRow>),
     /// Users.
     Users(Vec<UserRow>),
     /// Errors.
@@ -148,6 +152,50 @@ observed! {
     used: u64, "used INTEGER NOT NULL", sum;
     /// Mean until it begins an answer, of the core where that is longest.
     answers_us: u64, "answers_us INTEGER NOT NULL", max;
+}
+
+observed! {
+    /// A row of `stats_millrace_admission`.
+    pub struct AdmissionRow, ends ", PRIMARY KEY (hostgroup, priority))":
+    /// Hostgroup.
+    hostgroup: u32, "hostgroup INTEGER NOT NULL", key;
+    /// Priority of the statements.
+    priority: u32, "priority INTEGER NOT NULL", key;
+    /// Statements that wait for a connection or a slot.
+    waiting: u64, "waiting INTEGER NOT NULL", sum,
+        Gauge "millrace_admission_waiting" "Statements of a priority that wait for a hostgroup.";
+    /// Milliseconds that the one of them has waited that came first.
+    longest_wait_ms: u64, "longest_wait_ms INTEGER NOT NULL", max,
+        Gauge "millrace_admission_longest_wait_ms" "Milliseconds that the first of them has waited.";
+    /// Statements that were served after they had waited.
+    served: u64, "served INTEGER NOT NULL", sum,
+        Total "millrace_admission_served_total" "Statements of a priority that were served after they had waited.";
+    /// Statements that were sent away.
+    shed: u64, "shed INTEGER NOT NULL", sum,
+        Total "millrace_admission_shed_total" "Statements of a priority that were sent away because too many waited, or for too long.";
+}
+
+observed! {
+    /// A row of `stats_millrace_concurrency`.
+    pub struct ConcurrencyRow, ends ", PRIMARY KEY (hostgroup, srv_host, srv_port))":
+    /// Hostgroup.
+    hostgroup: u32, "hostgroup INTEGER NOT NULL", key;
+    /// `mysql_servers.hostname`.
+    host: Arc<str>, "srv_host VARCHAR NOT NULL", key;
+    /// `mysql_servers.port`.
+    port: u16, "srv_port INTEGER NOT NULL", key;
+    /// Statements in flight at most, over all cores.
+    limit: u32, "concurrency_limit INTEGER NOT NULL", first,
+        Gauge "millrace_concurrency_limit" "Statements in flight that a server may have.";
+    /// Statements in flight, over all cores.
+    in_flight: u32, "in_flight INTEGER NOT NULL", max,
+        Gauge "millrace_concurrency_in_flight" "Statements in flight at a server.";
+    /// Microseconds to the first byte of an answer when the server is not pressed.
+    baseline_us: u64, "baseline_us INTEGER NOT NULL", max,
+        Gauge "millrace_concurrency_baseline_us" "Microseconds to the first byte of an answer of a server that is not pressed.";
+    /// Microseconds to the first byte of an answer, mean of the last window.
+    latency_us: u64, "latency_us INTEGER NOT NULL", max,
+        Gauge "millrace_concurrency_latency_us" "Microseconds to the first byte of an answer of a server, lately.";
 }
 
 observed! {
@@ -506,17 +554,13 @@ impl Report {
             (Self::Pool(a), Self::Pool(b)) => observed::merge(a, b),
             (Self::Processes(a), Self::Processes(b)) => a.extend(b),
             (Self::Digests(a), Self::Digests(b)) => merge_digests(a, b),
-            (Self::Rules(a), Self::Rules(b)) => {
-                let mut sums: BTreeMap<i64, u64> = a.drain(..).collect();
-                for (rule, hits) in b {
-                    *sums.entry(rule).or_default() += hits;
-                }
-                a.extend(sums);
-            }
+            (Self::Rules(a), Self::Rules(b)) => merge_rules(a, b),
             (Self::Commands(a), Self::Commands(b)) => merge_commands(a, &b),
             (Self::Hostgroups(a), Self::Hostgroups(b)) => merge_hostgroups(a, b),
             (Self::HostgroupPool(a), Self::HostgroupPool(b)) => observed::merge(a, b),
             (Self::Choice(a), Self::Choice(b)) => observed::merge(a, b),
+            (Self::Admission(a), Self::Admission(b)) => observed::merge(a, b),
+            (Self::Concurrency(a), Self::Concurrency(b)) => observed::merge(a, b),
             (Self::Users(a), Self::Users(b)) => {
                 let mut sums: BTreeMap<Arc<str>, u64> = BTreeMap::new();
                 for row in a.drain(..).chain(b) {
@@ -584,6 +628,14 @@ fn merge_digests(a: &mut Vec<DigestRow>, b: Vec<DigestRow>) {
             }
         }
     }
+}
+
+fn merge_rules(into: &mut Vec<(i64, u64)>, other: Vec<(i64, u64)>) {
+    let mut sums: BTreeMap<i64, u64> = into.drain(..).collect();
+    for (rule, hits) in other {
+        *sums.entry(rule).or_default() += hits;
+    }
+    into.extend(sums);
 }
 
 fn merge_commands(a: &mut Vec<CommandRow>, b: &[CommandRow]) {

@@ -166,6 +166,8 @@ pub enum Observe {
     HostgroupLatency,
     HostgroupPool,
     Choice,
+    Admission,
+    Concurrency,
     CommandLatency,
     Rules,
     Commands,

@@ -3,8 +3,9 @@
 
 use super::{Kind, Observe, Table};
 use bridge::{
-    AlarmRow, ChoiceRow, ClientHostRow, CoreRow, ErrorRow, HookRow, HostgroupPoolRow, LogRow,
-    MirrorRow, MoveRow, Observed as _, PoolRow, QueryCacheRow, RunRow, ShardDdlRow, ShardRow,
+    AdmissionRow, AlarmRow, ChoiceRow, ClientHostRow, ConcurrencyRow, CoreRow, ErrorRow, HookRow,
+    HostgroupPoolRow, LogRow, MirrorRow, MoveRow, Observed as _, PoolRow, QueryCacheRow, RunRow,
+    ShardDdlRow, ShardRow,
 };
 
 /// In the order of their names.
@@ -297,6 +298,24 @@ pub(super) const TABLES: &[Table] = &[
         columns: ChoiceRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Choice,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_admission",
+        about: "Who waits for each hostgroup with admission, queue_max, queue_ms or concurrency in its hostgroup_settings, by priority, and who was sent away.",
+        columns: AdmissionRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Admission,
+            reset: false,
+        },
+    },
+    Table {
+        name: "stats_millrace_concurrency",
+        about: "Of each server of a hostgroup whose concurrency is adaptive: statements in flight at most and now, and the latencies that the limit follows.",
+        columns: ConcurrencyRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Concurrency,
             reset: false,
         },
     },
