@@ -351,9 +351,14 @@ fn adaptive(driver: Driver) -> Outcome {
         let waiting = "SELECT SUM(waiting) > 30 FROM stats_millrace_admission";
         until("1", || bench.proxy.admin(waiting))
     })?;
-    // What these do they do side by side.
+    let low = "SELECT concurrency_limit FROM stats_millrace_concurrency";
+    let low = bench.proxy.admin(low)?;
+    // What these do they do side by side. How fast the limit rises depends on how long it was held
+    // down.
     let aside = "SELECT SLEEP(0.02)";
-    while_asked(&bench, 60, aside, || is("concurrency_limit >= 15"))?;
+    while_asked(&bench, 60, aside, || {
+        is(&format!("concurrency_limit > {}", low.trim()))
+    })?;
     is("in_flight = 0")
 }
 
