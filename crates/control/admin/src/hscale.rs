@@ -234,7 +234,7 @@ fn show(map: &Map, what: Shown) -> Result<Reply, Said> {
     Ok(Reply::Rows(grid))
 }
 
-/// What statements have needed so far, as `stats_mysql_shards` has it.
+/// Counts of what statements have needed so far, as `stats_mysql_shards` has it.
 fn counted(map: &Map, what: Shown, rows: &[ShardRow]) -> Grid {
     if what == Shown::FullPartitionScans {
         let mut grid = Grid::new(["table", "full partition scans"]);

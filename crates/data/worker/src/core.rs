@@ -219,14 +219,11 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let epoch = Rc::new(Epoch::new(&setup.snapshot));
     let observed = Arc::<Observed>::default();
     pools.adopt(&epoch.snapshot, &placed(&epoch.snapshot, &observed));
+    let first = first_session(&rt, &setup);
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
     let look = setup.look;
     pools.tell_of_trouble(move |server| look(server));
-    // What clients write into tables as their CONNECTION_ID() should not be what another proxy's
-    // clients write, or this one's did before it was started anew.
-    let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
-    let first = u32::try_from(first).unwrap_or_default();
     let core = Rc::new(Core {
         rt: rt.clone(),
         index: setup.index,
@@ -287,6 +284,13 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     (setup.ready)(());
     core.obey(&setup.mailbox).await;
     Ok(())
+}
+
+/// Number of a core's first session. What clients write into tables as their CONNECTION_ID() should not
+/// be what another proxy's clients write, or this one's did before it was started anew.
+fn first_session(rt: &Rt, setup: &Setup) -> u32 {
+    let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
+    u32::try_from(first).unwrap_or_default()
 }
 
 /// Where the core accepts, unless it does not yet. A process that this one takes over from may have

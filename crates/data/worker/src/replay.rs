@@ -362,6 +362,10 @@ impl Session {
                 must_see: None,
                 like: None,
                 executes: None,
+                priority: self.user.priority().unwrap_or(config::PRIORITY_USUAL),
+                cost_ns: None,
+                // Its transaction has begun: it does not wait behind others.
+                waits: false,
             };
             let left = until - rt.now();
             let acquired = rt.timeout(left, self.core.pools.acquire(&want));

@@ -223,9 +223,8 @@ impl HostgroupAttributes {
                 travel,
             ),
         ];
-        for (column, _, words) in without_effect.into_iter().filter(|(_, set, _)| *set) {
-            notices.add(key, column, words);
-        }
+        let set = without_effect.into_iter().filter(|(_, set, _)| *set);
+        set.for_each(|(column, _, words)| notices.add(key, column, words));
         let mut settings = Members::of(
             &row.hostgroup_settings,
             "hostgroup_settings",
@@ -248,8 +247,7 @@ impl HostgroupAttributes {
         let writers = settings.word("writers", Writers::named, "'first', 'none' or 'all'");
         let fallback = settings.fallback(row.hostgroup_id);
         let replay = settings.replay();
-        let ways = "'weight', 'least_outstanding' or 'latency'";
-        let balance = settings.word("balance", Balance::named, ways);
+        let balance = settings.balance();
         let slow_start_ms = settings.number("slow_start_ms", (0, 3_600_000));
         let weight_zero = settings.word("weight_zero", WeightZero::named, "'never' or 'last'");
         let log_use = settings.log_use();
@@ -430,6 +428,11 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             retry_on_deadlock: on_deadlock == Some(1),
             checksum: checksum.unwrap_or_default(),
         })
+    }
+
+    fn balance(&mut self) -> Option<Balance> {
+        let ways = "'weight', 'least_outstanding' or 'latency'";
+        self.word("balance", Balance::named, ways)
     }
 
     fn admission(&mut self, pipelining: u32) -> Admission {
