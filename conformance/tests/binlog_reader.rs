@@ -75,7 +75,8 @@ fn can_be_read(_: Driver) -> Outcome {
     writes.join().map_err(|_| "the writer panicked")?
 }
 
-/// Numbers for each consumer there is, intervals for who asked for them.
+/// A24, A26: who connects is pushed what there is and what comes. Numbers for each consumer there is,
+/// intervals for who asked for them.
 fn words(_: Driver) -> Outcome {
     let server = server()?;
     let uuid = server.root("SELECT @@server_uuid")?;

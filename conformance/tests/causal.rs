@@ -235,8 +235,9 @@ fn read(client: &mut Raw) -> Result<String, String> {
         .join(" "))
 }
 
-/// A23, A27, A28: a read is at the replica while that has what the session wrote, and where it was
-/// written otherwise; nobody waits for a replica.
+/// A22, A23, A24, A26, A27, A28: a read is at the replica while that has what the session wrote, and
+/// where it was written otherwise. Nobody waits for a replica, and none is asked: a reader of
+/// ProxySQL's protocol pushes what it has.
 fn own_writes(driver: Driver) -> Outcome {
     let mut world = world(driver, By::Readers)?;
     let (there, behind) = (world.source.port, world.replica.port);
@@ -258,7 +259,8 @@ fn by_logs_of_mariadb(driver: Driver) -> Outcome {
     by_logs(driver, Vendor::MariaDb)
 }
 
-/// Where no reader is, the proxy follows the logs: as soon as its account may.
+/// A29, and MariaDB beyond it: where no reader is, the proxy follows the logs, as soon as its account
+/// may.
 fn by_logs(driver: Driver, vendor: Vendor) -> Outcome {
     let world = world(driver, By::Logs(vendor))?;
     let World {
