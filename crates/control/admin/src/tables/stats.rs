@@ -303,7 +303,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "stats_millrace_admission",
-        about: "Who waits for each hostgroup with admission, queue_max, queue_ms or concurrency in its hostgroup_settings, by priority, and who was sent away.",
+        about: "Who waits for each hostgroup with admission, queue_max, queue_ms or concurrency in its hostgroup_settings, by priority, and who was sent away. Ours.",
         columns: AdmissionRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Admission,
@@ -312,7 +312,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "stats_millrace_concurrency",
-        about: "Of each server of a hostgroup whose concurrency is adaptive: statements in flight at most and now, and the latencies that the limit follows.",
+        about: "Of each server of a hostgroup whose concurrency is adaptive: statements in flight at most and now, and the latencies that the limit follows. Ours.",
         columns: ConcurrencyRow::COLUMNS,
         kind: Kind::Observed {
             observe: Observe::Concurrency,
