@@ -496,11 +496,16 @@ fn keeps_its_connection(driver: Driver) -> Outcome {
         server.root(CREATE_USER)?;
         let proxy = started(driver, &[&server], &[])?;
         let (mut client, mut others) = (log_in(&proxy)?, log_in(&proxy)?);
-        // A statement that finds itself on the server.
+        // A statement that finds itself on the server. One that has just been answered elsewhere may be
+        // there still.
+        let asked_for = std::cell::Cell::new(0);
         let id = |client: &mut Raw| {
-            let sql =
-                "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%its own number%'";
-            Ok::<_, String>(asked(client, sql)?.concat().concat())
+            asked_for.set(asked_for.get() + 1);
+            let sql = format!(
+                "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%its number {}.%'",
+                asked_for.get()
+            );
+            Ok::<_, String>(asked(client, &sql)?.concat().concat())
         };
         let own = id(&mut client)?;
         expect(own != id(&mut others)?, || {
