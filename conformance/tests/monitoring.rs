@@ -84,7 +84,7 @@ fn two(driver: Driver, vendor: Vendor) -> Result<([Server; 2], Proxy), String> {
     Ok((servers, proxy))
 }
 
-/// Who is where, by what an operator sees: the hostgroup, 1 or 2 for which server, its status.
+/// Places of the servers, as an operator sees them: the hostgroup, 1 or 2 for which server, its status.
 fn places(servers: &[Server; 2], proxy: &Proxy) -> Result<String, String> {
     let said = proxy.admin(&format!(
         "SELECT hostgroup_id, 1 + (port = {}), status FROM runtime_mysql_servers \

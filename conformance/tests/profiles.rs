@@ -1,4 +1,4 @@
-//! What servers show a session of its own statements, profiles and traces: nothing of the proxy's is
+//! Views that servers give a session of its own statements, profiles and traces: nothing of the proxy's is
 //! among it.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Who waits for a hostgroup: in which order, how many, for how long, and for the limit of
+//! Lines of statements that wait for a hostgroup: in which order, how many, for how long, and for the limit of
 //! statements in flight that follows latency.
 #![forbid(unsafe_code)]
 
@@ -111,7 +111,7 @@ impl Bench {
         })
     }
 
-    /// Who wrote into the log, in order.
+    /// Names of those who wrote into the log, in order.
     fn order(&mut self) -> Result<String, String> {
         let rows = ask(&mut self.keeper, "SELECT who FROM w.log ORDER BY id")?;
         ask(&mut self.keeper, "TRUNCATE w.log")?;

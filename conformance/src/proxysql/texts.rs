@@ -1,4 +1,4 @@
-//! What ProxySQLs ask for each module, and what they hash of the answers.
+//! Texts that ProxySQLs ask for each module, and the parts of the answers that they hash.
 
 use sql::spooky::hash64_of;
 

@@ -1,4 +1,4 @@
-//! Who waits for a hostgroup's servers in which order, who is sent away, and how many statements are
+//! Lines of statements that wait for a hostgroup's servers: their order, who is sent away, and how many statements are
 //! in flight at each server: what `hostgroup_settings` says of it, and what came of it on this core.
 //!
 //! A statement in flight has a slot of its server. Cores share slots as they share permits.

@@ -1,4 +1,4 @@
-//! Who waits for a hostgroup's servers, in which order and for how long, and how many statements
+//! Rules for those who wait for a hostgroup's servers: in which order and for how long, and how many statements
 //! each of them gets at once.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What operators see of a fleet.
+//! Tables of a fleet for operators.
 
 use super::SUBJECTS;
 use crate::answer::Said;
