@@ -55,7 +55,7 @@ pub use rows::{
 };
 pub use rows::{RestRouteRow, SchedulerRow};
 pub use rules::{
-    AddressPattern, Alone, Asked, Candidate, Candidates, Help, Memo, Rule, Rules, Step,
+    AddressPattern, Alone, Asked, Candidate, Candidates, Help, Memo, Repeats, Rule, Rules, Step,
 };
 pub use schedule::Schedule;
 pub use servers::{AlsoReads, Aurora, Quartet, Topology, TopologyKind, TopologyRows};

@@ -81,6 +81,11 @@ impl Pattern {
         Self::compiled(bench, text, caseless, dialect, true)
     }
 
+    /// Whether it says the same of all statements that differ in values only, as long as no value has a newline.
+    pub(crate) fn is_blind_to_values(&self) -> bool {
+        self.shape.as_ref().is_some_and(Shape::is_blind_to_values)
+    }
+
     /// Returns what a text must have to match.
     pub(crate) fn needed(&self) -> Needed {
         self.needed.unpacked()

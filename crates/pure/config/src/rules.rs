@@ -36,8 +36,21 @@ pub struct Rules {
     next_flags: Arc<NextFlags>,
     needs_digest: bool,
     watches_writes: bool,
+    repeats: Repeats,
     /// How the expressions were read.
     dialect: Option<Dialect>,
+}
+
+/// Statements of one user in one schema for which the rules decide alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Repeats {
+    /// Those that differ in values only: their skeleton ([`sql::write_skeleton`]) is one.
+    #[default]
+    Always,
+    /// As long as no value has a newline, likewise.
+    OnOneLine,
+    /// None for certain: an expression looks at values, or chance, the client's address or the listener decides.
+    Never,
 }
 
 /// One active rule. What is `None` asks nothing or sets nothing.
@@ -124,6 +137,18 @@ pub struct Rule {
     row: Arc<RuleRow>,
 }
 
+impl Repeats {
+    /// Of all rules together.
+    fn of(chain: &[Rule]) -> Self {
+        let worse = |one, other| match (one, other) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::OnOneLine, _) | (_, Self::OnOneLine) => Self::OnOneLine,
+            (Self::Always, Self::Always) => Self::Always,
+        };
+        chain.iter().map(Rule::repeats).fold(Self::Always, worse)
+    }
+}
+
 impl Rule {
     /// Whether it depends on where the client is, on the listener or on the statement itself.
     const fn asks_beyond_digest(&self) -> bool {
@@ -131,6 +156,20 @@ impl Rule {
             || self.proxy_addr.is_some()
             || self.proxy_port.is_some()
             || self.match_pattern.is_some()
+    }
+
+    fn repeats(&self) -> Repeats {
+        let looks_elsewhere = self.client_addr.is_some()
+            || self.proxy_addr.is_some()
+            || self.proxy_port.is_some()
+            || self.flag_outs.is_some()
+            || self.replace.is_some();
+        match &self.match_pattern {
+            _ if looks_elsewhere => Repeats::Never,
+            None => Repeats::Always,
+            Some(pattern) if pattern.is_blind_to_values() => Repeats::OnOneLine,
+            Some(_) => Repeats::Never,
+        }
     }
 
     /// The row, as `runtime_mysql_query_rules` has it.
@@ -201,6 +240,7 @@ impl Rules {
                 .collect(),
             next_flags: Arc::new(NextFlags::of(&chain)),
             watches_writes: chain.iter().any(|rule| rule.cache_invalidate == Some(true)),
+            repeats: Repeats::of(&chain),
             chain,
             fast: Arc::new(fast),
             notices: notices.into(),
@@ -225,6 +265,7 @@ impl Rules {
             next_flags: Arc::clone(&self.next_flags),
             needs_digest: self.needs_digest,
             watches_writes: self.watches_writes,
+            repeats: self.repeats,
             dialect: self.dialect,
         }
     }
@@ -320,6 +361,12 @@ impl Rules {
     #[must_use]
     pub const fn needs_digest(&self) -> bool {
         self.needs_digest
+    }
+
+    /// Statements for which they decide alike.
+    #[must_use]
+    pub const fn repeats(&self) -> Repeats {
+        self.repeats
     }
 
     /// Whether some rule's cached results end with writes: otherwise nobody needs to look at those.

@@ -192,6 +192,19 @@ impl Plan {
         self.cache_invalidate = None;
     }
 
+    /// Whether the decision holds for every statement that differs in values only, of the same user in the same
+    /// schema, in a session that has nothing anywhere: nothing but rules, the default or fast routing has made it.
+    /// What rules look at besides is [`config::Rules::repeats`]'s to say.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        matches!(self.why.by, By::Default | By::Rule(_) | By::FastRouting)
+            && self.answer.is_none()
+            && self.alarm.is_none()
+            && self.wish == crate::mirror::Wish::NONE
+            && !self.gave_up
+            && !self.is_causal()
+    }
+
     /// In words, for people. The rules are those it was made with.
     #[must_use]
     pub const fn shown<'a>(&'a self, rules: &'a Rules) -> Shown<'a> {

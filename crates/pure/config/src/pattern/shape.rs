@@ -71,6 +71,22 @@ impl Shape {
         Needed::of_texts(self.texts.iter().map(|text| &**text), self.start)
     }
 
+    /// Whether it says the same of all statements that differ in values only (`sql::write_skeleton`), as long as no
+    /// value has a newline. A text without digits and quotes that stands at the start or at the end never meets a
+    /// value there; anywhere else it may be found inside of one.
+    pub(super) fn is_blind_to_values(&self) -> bool {
+        let says_nothing_of_values = |text: &[u8]| {
+            !text
+                .iter()
+                .any(|byte| byte.is_ascii_digit() || *byte == b'\'')
+        };
+        let last = self.texts.len() - 1;
+        self.texts.iter().enumerate().all(|(at, text)| {
+            let is_anchored = at == 0 && self.start || at == last && self.end;
+            text.is_empty() || is_anchored && says_nothing_of_values(text)
+        })
+    }
+
     /// Texts have no newline and `.*` does not cross one, so each line is looked at by itself.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
         // Whether it begins so says all of the commonest, and of most others that they do not
@@ -369,6 +385,72 @@ mod tests {
             "ü",
         ] {
             assert_eq!(Shape::of(expression, true, true), None, "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_is_blind_to_values_says_the_same_of_statements_that_differ_in_them() {
+        let texts = [
+            "SELECT 1 FOR UPDATE",
+            "SELECT 'FOR UPDATE'",
+            "SELECT 'a' FROM t WHERE b = 'SELECT'",
+            "SELECT a FROM t2 WHERE b = 5",
+            "'x' 1",
+            "1 FOR UPDATE",
+            "UPDATE t SET a = 1",
+            "UPDATE",
+            "",
+        ];
+        let values = [
+            "0",
+            "5",
+            "1234567",
+            "'FOR UPDATE'",
+            "'SELECT'",
+            "''",
+            "' FOR UPDATE '",
+        ];
+        let skeleton = |text: &str| {
+            let mut out = Vec::new();
+            assert!(sql::write_skeleton(
+                text.as_bytes(),
+                sql::Lexing::Escapes,
+                &mut out
+            ));
+            out
+        };
+        let all: Vec<String> = texts
+            .iter()
+            .flat_map(|text| {
+                let with = |value: &&str| text.replace('1', value).replace("'a'", value);
+                values.iter().map(with)
+            })
+            .collect();
+        for (expression, blind) in [
+            ("^SELECT", true),
+            ("^SELECT.*", true),
+            ("^SELECT.*FOR UPDATE$", true),
+            ("FOR UPDATE$", true),
+            ("^UPDATE$", true),
+            (".*", true),
+            ("FOR UPDATE", false),
+            ("^SELECT.*FOR", false),
+            ("^SELECT.*FROM.*UPDATE$", false),
+            ("^SELECT 1", false),
+            ("UPDATE'$", false),
+            ("^SELECT.*t2", false),
+        ] {
+            let shape = Shape::of(expression, true, true).unwrap();
+            assert_eq!(shape.is_blind_to_values(), blind, "{expression}");
+            for (one, other) in all
+                .iter()
+                .flat_map(|one| all.iter().map(move |other| (one, other)))
+            {
+                if blind && skeleton(one) == skeleton(other) {
+                    let said = [one, other].map(|text| shape.is_match(text.as_bytes()));
+                    assert_eq!(said[0], said[1], "{expression}: {one} and {other}");
+                }
+            }
         }
     }
 }
