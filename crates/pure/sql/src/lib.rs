@@ -53,7 +53,7 @@ pub use marks::{Leaves, Reads};
 pub use own_number::{OwnNumber, own_number_from, with_own_number};
 pub use reading::{Against, Lexing, Routine, Unread, calls, fuzz_reading, reading, reads_alike};
 pub use shift::Shift;
-pub use skeleton::{fuzz_skeleton, write_skeleton};
+pub use skeleton::{Skeleton, fuzz_skeleton, is_on_one_line, write_skeleton};
 pub use split::split;
 pub use tables::{is_system_schema, names, tables_mentioned, tables_read};
 pub use tail::{without_tail, without_tail_of_prepared};

@@ -126,6 +126,90 @@ pub fn write_skeleton(text: &[u8], lexing: Lexing, skeleton: &mut Vec<u8>) -> bo
     true
 }
 
+/// A skeleton, and where its values stand: whether a text has it is told faster than written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skeleton {
+    bytes: Box<[u8]>,
+    /// Ends of the pieces between values, and whether the value behind is a string.
+    values: Box<[(u16, bool)]>, // ends are <= SKELETON_LEN_MAX
+}
+
+impl Skeleton {
+    /// Of a skeleton that [`write_skeleton`] has written.
+    #[must_use]
+    pub fn of(skeleton: &[u8]) -> Self {
+        let (mut values, mut at, mut before) = (Vec::new(), 0, Is::Itself);
+        while let Some(&byte) = skeleton.get(at) {
+            let kind = KINDS[usize::from(byte)];
+            let end = u16::try_from(at).expect("a skeleton is no longer than SKELETON_LEN_MAX");
+            match kind {
+                Is::Quote => {
+                    values.push((end, true));
+                    at += 2;
+                }
+                // The digits of a name stay, and a number that stands alone is one digit.
+                Is::Digit if before != Is::Word => {
+                    values.push((end, false));
+                    at += 1;
+                }
+                Is::Backquote => {
+                    let rest = &skeleton[at + 1..];
+                    at += 2 + memchr::memchr(b'`', rest).unwrap_or(rest.len());
+                }
+                _ => at += 1,
+            }
+            if kind != Is::Digit || before != Is::Word {
+                before = kind;
+            }
+        }
+        Self {
+            bytes: skeleton.into(),
+            values: values.into(),
+        }
+    }
+
+    /// The skeleton.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether a text that is read so has this skeleton: [`write_skeleton`] would write it. The lexing is one
+    /// for which some text has.
+    #[must_use]
+    pub fn fits(&self, text: &[u8], lexing: Lexing) -> bool {
+        let multibyte = matches!(lexing, Lexing::Escapes | Lexing::NoEscapes);
+        let (mut from, mut at) = (0, 0);
+        for &(end, is_string) in &*self.values {
+            let piece = self.bytes.get(from..usize::from(end)).unwrap_or_default();
+            let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(piece)) else {
+                return false;
+            };
+            at += piece.len();
+            from = usize::from(end) + 1 + usize::from(is_string);
+            at = match is_string {
+                true if rest.first() == Some(&b'\'') => match plain_string_end(text, at, multibyte)
+                {
+                    Some(end) => end,
+                    None => return false,
+                },
+                true => return false,
+                false => match rest.iter().take_while(|byte| byte.is_ascii_digit()).count() {
+                    0 => return false,
+                    digits => at + digits,
+                },
+            };
+        }
+        text.len() <= SKELETON_LEN_MAX && text.get(at..) == self.bytes.get(from..)
+    }
+}
+
+/// Whether a text has no newline, and so none of its values has.
+#[must_use]
+pub fn is_on_one_line(text: &[u8]) -> bool {
+    memchr::memchr(b'\n', text).is_none()
+}
+
 /// Just behind the string that begins at `at`, if it has no backslash and no quote in it. `multibyte`:
 /// it may have bytes above ASCII.
 fn plain_string_end(text: &[u8], at: usize, multibyte: bool) -> Option<usize> {
@@ -161,6 +245,15 @@ pub fn fuzz_skeleton(data: &[u8]) {
     // The skeleton is the text with zeros and empty strings.
     assert!(write_skeleton(&skeleton, lexing, &mut again));
     assert_eq!(again, skeleton);
+    let shape = Skeleton::of(&skeleton);
+    assert!(shape.fits(text, lexing) && shape.fits(&skeleton, lexing));
+    for at in 0..text.len() {
+        // Whatever else fits has the same skeleton.
+        let other = [&text[..at], &text[at + 1..]].concat();
+        again.clear();
+        let is_same = write_skeleton(&other, lexing, &mut again) && again == skeleton;
+        assert_eq!(shape.fits(&other, lexing), is_same);
+    }
     let hashes = (
         crate::digest(text, &options, &mut one),
         crate::digest(&skeleton, &options, &mut other),
