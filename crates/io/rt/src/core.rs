@@ -516,6 +516,85 @@ impl<F: Future> Future for Timeout<'_, F> {
     }
 }
 
+/// A timer that outlives what it limits. A task that waits a thousand times a second, each time with a limit
+/// of hours, sets it once: while it is set for no later than the limit it stays as it is, and the task that
+/// it wakes too early sets it anew.
+///
+/// Whoever waits with it is in one task; several waits at once are fine.
+pub struct Alarm {
+    core: Rc<Core>,
+    key: Cell<Option<Key>>,
+}
+
+impl Alarm {
+    /// Of this core.
+    pub fn new(rt: &Rt) -> Self {
+        Self {
+            core: rt.0.clone(),
+            key: Cell::new(None),
+        }
+    }
+
+    /// Waits for `f`, until `at` at the latest. Whatever is ready is asked first.
+    pub fn until<F: Future>(&self, at: Instant, f: F) -> Until<'_, F> {
+        Until { alarm: self, at, f }
+    }
+
+    /// Has the task woken at this moment or before.
+    fn set(&self, at: Instant, waker: &Waker) {
+        let mut wheel = self.core.wheel.borrow_mut();
+        let tick = self.core.tick_of(at);
+        if let Some(key) = self.key.get() {
+            if wheel.pending(key, waker).is_some_and(|its| its <= tick) {
+                return;
+            }
+            wheel.remove(key);
+        }
+        self.key.set(Some(wheel.insert(tick, waker.clone())));
+    }
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Alarm")
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.core.wheel.borrow_mut().remove(key);
+        }
+    }
+}
+
+/// The future of [`Alarm::until`].
+pub struct Until<'a, F> {
+    alarm: &'a Alarm,
+    at: Instant,
+    f: F,
+}
+
+impl<F: Future> Future for Until<'_, F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: `f` is pinned with the struct: nothing moves it out, there is no `Drop`, and
+        // `Unpin` is its own.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        let f = unsafe { Pin::new_unchecked(&mut this.f) };
+        if let Poll::Ready(output) = f.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if this.alarm.core.now() >= this.at {
+            return Poll::Ready(Err(Elapsed));
+        }
+        this.alarm.set(this.at, cx.waker());
+        Poll::Pending
+    }
+}
+
 /// Waits for a moment. Sets its timer at the first poll, and takes it back when dropped.
 pub(crate) struct Sleep {
     core: Rc<Core>,

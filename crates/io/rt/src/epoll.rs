@@ -389,13 +389,12 @@ fn read_some(conn: &Conn, into: &mut [u8]) -> io::Result<usize> {
 /// Hands over as much of the outbox as the kernel takes.
 fn send_outbox(conn: &Conn, state: &mut State) {
     while state.writable && !state.outbox.is_empty() {
-        let mut pieces = [IoSlice::new(&[]); PIECES_PER_SEND];
-        let mut used = 0;
-        for (piece, chunk) in pieces.iter_mut().zip(&state.outbox) {
-            *piece = IoSlice::new(chunk);
-            used += 1;
-        }
-        match sys::send(conn.fd(), &pieces[..used]) {
+        let sent = match (state.outbox.len(), state.outbox.front()) {
+            // As most often: nothing to be gathered.
+            (1, Some(only)) => sys::send(conn.fd(), &[IoSlice::new(only)]),
+            _ => send_several(conn, state),
+        };
+        match sent {
             Ok(n) => {
                 take_front(state, n);
                 state.sent(n);
@@ -405,6 +404,17 @@ fn send_outbox(conn: &Conn, state: &mut State) {
             Err(e) => state.send_failed(e.raw_os_error().unwrap_or(libc::EIO)),
         }
     }
+}
+
+/// Sends as many pieces as fit into one call.
+fn send_several(conn: &Conn, state: &State) -> io::Result<usize> {
+    let mut pieces = [IoSlice::new(&[]); PIECES_PER_SEND];
+    let mut used = 0;
+    for (piece, chunk) in pieces.iter_mut().zip(&state.outbox) {
+        *piece = IoSlice::new(chunk);
+        used += 1;
+    }
+    sys::send(conn.fd(), &pieces[..used])
 }
 
 /// Drops `n` bytes from the front of the outbox.

@@ -137,7 +137,7 @@ mod vigil;
 
 pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
-pub use core::{Elapsed, Instant, Rt};
+pub use core::{Alarm, Elapsed, Instant, Rt};
 pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
 pub use executor::panic_words;
 pub use handed::{Handed, NotHanded};

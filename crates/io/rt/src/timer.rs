@@ -93,6 +93,13 @@ impl Wheel {
         false
     }
 
+    /// The tick of a timer that has not fired and wakes this waker.
+    pub(crate) fn pending(&self, key: Key, waker: &Waker) -> Option<u64> {
+        let entry = &self.entries[key.0 as usize];
+        let is_its = entry.waker.as_ref().is_some_and(|its| its.will_wake(waker));
+        (is_its && entry.at != Place::Fired).then_some(entry.tick)
+    }
+
     /// Forgets the timer.
     pub(crate) fn remove(&mut self, key: Key) {
         self.unlink(key.0);
