@@ -6,9 +6,9 @@ use crate::packed::Packed;
 use crate::tls::{Acceptor, Connector, Session, Shown};
 use rt::{Address, Chunk, NotHanded, Socket};
 use std::cell::Cell;
-use std::future::Future as _;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::frame::{Algorithm, PIECE_MAX};
@@ -92,6 +92,18 @@ impl Packet {
             *seq = 0;
         }
         bytes
+    }
+}
+
+/// The future of [`Conn::recv`].
+#[derive(Debug)]
+pub struct Recv<'a>(&'a mut Conn);
+
+impl Future for Recv<'_> {
+    type Output = Result<Chunk, NetError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_recv(cx)
     }
 }
 
@@ -244,26 +256,17 @@ impl Conn {
         Ok((handed, rest))
     }
 
-    /// The bytes that came next, as they came. An empty chunk is the end.
-    pub async fn recv(&mut self) -> Result<Chunk, NetError> {
-        if let Some(rest) = self.rest.take()
-            && !rest.is_empty()
-        {
-            return Ok(rest);
-        }
-        self.more().await
+    /// The bytes that came next, as they came. An empty chunk is the end. Cancel-safe.
+    pub fn recv(&mut self) -> Recv<'_> {
+        Recv(self)
     }
 
     async fn more(&mut self) -> Result<Chunk, NetError> {
         if self.packed.is_some() {
-            return Box::pin(self.more_unpacked()).await;
+            self.more_unpacked().await
+        } else {
+            self.more_of_tls().await
         }
-        if self.tls.is_some() {
-            return Box::pin(self.more_of_tls()).await;
-        }
-        let chunk = self.socket.recv().await?;
-        self.received += chunk.len() as u64;
-        Ok(chunk)
     }
 
     async fn more_unpacked(&mut self) -> Result<Chunk, NetError> {
@@ -348,7 +351,7 @@ impl Conn {
                     return Ok(client);
                 }
                 proxied::First::Unfinished => {
-                    let more = self.more().await?;
+                    let more = poll_fn(|cx| self.poll_more(cx)).await?;
                     if more.is_empty() {
                         return Err(NetError::Closed);
                     }
@@ -363,7 +366,26 @@ impl Conn {
     /// [`recv`](Self::recv) for whoever waits for several things at once. Nothing is lost between
     /// two looks.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, NetError>> {
-        pin!(self.recv()).poll(cx)
+        if let Some(rest) = self.rest.take()
+            && !rest.is_empty()
+        {
+            return Poll::Ready(Ok(rest));
+        }
+        self.poll_more(cx)
+    }
+
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, NetError>> {
+        if self.packed.is_some() || self.tls.is_some() {
+            return pin!(Box::pin(self.more())).poll(cx);
+        }
+        match self.socket.poll_recv(cx) {
+            Poll::Ready(Ok(chunk)) => {
+                self.received += chunk.len() as u64;
+                Poll::Ready(Ok(chunk))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Whether there is room for more to be sent, see [`Socket::room`].

@@ -122,7 +122,8 @@ impl Socket {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    fn poll_recv(&self, cx: &Context<'_>) -> Poll<io::Result<Chunk>> {
+    /// [`recv`](Self::recv) for whoever waits for several things at once.
+    pub fn poll_recv(&self, cx: &Context<'_>) -> Poll<io::Result<Chunk>> {
         let mut state = self.conn.state.borrow_mut();
         if let Some(chunk) = state.inbox.pop_front() {
             state.unread -= chunk.len();
