@@ -1,5 +1,6 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
+use crate::express::repeats_of;
 use crate::memory::accepted::Accepted;
 use crate::memory::generated::Generated;
 use crate::memory::values::Values;
@@ -8,7 +9,7 @@ use crate::schemas::Schemas;
 use crate::skeletons::Skeletons;
 use crate::usual::is_usual_configuration;
 use bridge::ShardRow;
-use config::Snapshot;
+use config::{Repeats, Snapshot};
 use sql::DigestOptions;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub(crate) struct Epoch {
     pub(crate) pipelines: bool,
     /// Whether nothing is asked for that each statement is looked at for.
     pub(crate) usual: bool,
+    /// Statements that are decided once for all that differ in values only.
+    pub(crate) repeats: Repeats,
     /// Whether a statement is logged whose rules do not say; none is at all if `None`.
     pub(crate) logs: Option<bool>,
     /// Which statements are traced, if any.
@@ -73,6 +76,7 @@ impl Epoch {
         let logs = snapshot.logs();
         let traces = snapshot.traces();
         let usual = is_usual_configuration(&snapshot);
+        let repeats = repeats_of(&snapshot, usual);
         let rates = snapshot.has_rates().then(Rates::default);
         let (priorities, admission) = (snapshot.has_priorities(), snapshot.has_admission());
         let has_scripts = !snapshot.scripts.active().is_empty();
@@ -92,6 +96,7 @@ impl Epoch {
             scripts_of_rules,
             pipelines,
             usual,
+            repeats,
             logs,
             traces,
             hits,

@@ -3,6 +3,7 @@
 use crate::answer::Complaint;
 use crate::asked::{Asked, Knows};
 use crate::demoted::Waited;
+use crate::express::Ahead;
 use crate::lanes;
 use crate::memory::drain::{Asking, Whom};
 use crate::memory::{lingers, locks};
@@ -19,6 +20,7 @@ use bridge::{Counter, Failure, Retry};
 use net::NetError;
 use rt::{Chunk, Either, Instant};
 use sql::{CommandCounter, Leaves, Reads};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::outline::Outline;
@@ -117,7 +119,7 @@ impl Session {
     }
 
     /// The failure of a server; of any other a client is told, or its session ends.
-    async fn by_the_server(
+    pub(crate) async fn by_the_server(
         &mut self,
         job: &Job<'_>,
         trouble: Trouble,
@@ -281,7 +283,22 @@ impl Session {
             }
             self.leave_cut_off_for(job)?;
         }
-        let mut backend = match self.held.take(hostgroup) {
+        let ahead = job.ahead.and_then(Cell::take);
+        let (mut backend, ahead) = match ahead {
+            Some(ahead) => {
+                let Ahead {
+                    backend,
+                    sent,
+                    came,
+                } = *ahead;
+                (
+                    Some(backend),
+                    sent.map(|(since, sent)| (since, (sent, came))),
+                )
+            }
+            None => (self.held.take(hostgroup), None),
+        };
+        let mut backend = match backend.take() {
             Some(mut backend) => {
                 if job.epoch.admission {
                     backend.takes_off();
@@ -298,15 +315,17 @@ impl Session {
                 }
             },
         };
-        self.entry.works_on(hostgroup, &backend);
+        if ahead.is_none() {
+            self.entry.works_on(hostgroup, &backend);
+        }
         let begun = job.epoch.priorities.then(|| self.core.rt.now());
         if !job.usual && self.must_see(job.plan).is_some() {
             backend.place().is_seen_at();
         }
         let kept = backend.holds;
-        let usual = job.usual && self.is_usual_there(&backend, job);
+        let usual = ahead.is_some() || job.usual && self.is_usual_there(&backend, job);
         let result = match usual {
-            true => match self.ask_usual(&mut backend, job).await {
+            true => match self.ask_usual(&mut backend, job, ahead).await {
                 Err(Trouble {
                     why: Failed::Stale, ..
                 }) => Box::pin(self.on(&mut backend, job, false)).await,
@@ -609,6 +628,7 @@ impl Session {
                     .numbered()
                     .filter(|given| !given.may_update)
                     .map(|given| given.first),
+                ..Ask::for_all_of(expect)
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));
             let has_habits = self.has_habits(job);
@@ -664,7 +684,7 @@ impl Session {
     }
 
     /// Keep the connection, or give it back.
-    async fn settle(
+    pub(crate) async fn settle(
         &mut self,
         job: &Job<'_>,
         hostgroup: u32,

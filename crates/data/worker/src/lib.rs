@@ -26,6 +26,7 @@ mod demoted;
 mod dynamic;
 mod epoch;
 mod events;
+mod express;
 mod fetching;
 mod firewall;
 mod forward;

@@ -144,6 +144,7 @@ impl Session {
             what: What::Query(&attributes),
             stays: false,
             usual: false,
+            ahead: None,
         };
         let asking = self.asking(&job, false);
         let state = State::new("", self.collation);

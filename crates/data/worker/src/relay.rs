@@ -53,6 +53,10 @@ pub(crate) struct Ask {
     pub(crate) columns: Option<u16>,
     /// Number of the first row that was numbered here; the client is told it as the insert id.
     pub(crate) first_number: Option<u64>,
+    /// When it was asked, if that is over already,
+    pub(crate) since: Option<Instant>,
+    /// and what came since.
+    pub(crate) came: Cell<Option<Chunk>>,
 }
 
 impl Ask {
@@ -73,6 +77,8 @@ impl Ask {
             outline: None,
             columns: None,
             first_number: None,
+            since: None,
+            came: Cell::new(None),
         }
     }
 
@@ -94,7 +100,7 @@ impl Ask {
 
 impl Ask {
     /// The follower that a response begins with.
-    fn begin(&self, session: &Session, backend: &Backend) -> Follower {
+    pub(crate) fn begin(&self, session: &Session, backend: &Backend) -> Follower {
         match self.first_number {
             None => self.follower(session, backend, Follower::new),
             Some(first) => self
@@ -264,6 +270,23 @@ impl Follower {
         }
     }
 
+    /// Follows a response that is whole in these bytes, ends well and is all there is. What the client
+    /// gets for it, if not these very bytes. `None` for any other, of which something may have been
+    /// followed.
+    pub(crate) fn whole(&mut self, came: &Chunk) -> Option<Option<Chunk>> {
+        let (follow, out) = match self {
+            Self::Same(response) => (response.follow(came).ok()?, None),
+            Self::Sifted(_) => return None,
+            Self::Other(recode) => {
+                let mut out = Vec::with_capacity(came.len() + 16);
+                (recode.follow(came, &mut out).ok()?, Some(Chunk::from(out)))
+            }
+        };
+        let is_whole = matches!(follow, Follow::Ended { used } if used == came.len())
+            && matches!(self.response().outcome(), Outcome::Ok);
+        is_whole.then_some(out)
+    }
+
     /// Follows what came; returns what the client is to get, and the end of the response among what
     /// came.
     pub(crate) fn follow(
@@ -371,7 +394,7 @@ pub(crate) async fn relay(
     if let Some(filling) = &mut session.cached.filling {
         filling.gathered.restart();
     }
-    let begun = session.core.rt.now();
+    let begun = ask.since.unwrap_or_else(|| session.core.rt.now());
     let mut asked = backend.place().is_timed().then_some(begun);
     session.mark(Mark::Asked);
     let mut stop = Stop::after(Duration::from_millis(limit_ms), begun);
@@ -384,17 +407,18 @@ pub(crate) async fn relay(
     // A prepare's answer is small, and its first bytes are ours to change.
     let mut gathered: Option<Vec<u8>> = shown.as_ref().map(|_| Vec::new());
     loop {
-        let left = stop.left(session.core.rt.now());
-        let event = match session
-            .core
-            .rt
-            .timeout(left, rt::select(backend.recv(), stop.next(session)))
-            .await
-        {
-            Ok(Either::Left(Ok(chunk))) => Ok(chunk),
-            Ok(Either::Left(Err(failure))) => return Err(Trouble::halfway(failure, answered)),
-            Ok(Either::Right(event)) => Err(event),
-            Err(_late) => Err(Event::Late),
+        let event = match ask.came.take() {
+            Some(chunk) => Ok(chunk),
+            None => match session
+                .alarm
+                .until(stop.ends(), rt::select(backend.recv(), stop.next(session)))
+                .await
+            {
+                Ok(Either::Left(Ok(chunk))) => Ok(chunk),
+                Ok(Either::Left(Err(failure))) => return Err(Trouble::halfway(failure, answered)),
+                Ok(Either::Right(event)) => Err(event),
+                Err(_late) => Err(Event::Late),
+            },
         };
         let chunk = match event {
             Ok(chunk) => chunk,

@@ -21,7 +21,7 @@ use backend::{Names, State};
 use bridge::{Auditable, Counter};
 use config::User;
 use net::{Conn, Entered, NetError, Packet, Secret};
-use rt::{Either, Instant, Rt, Socket};
+use rt::{Alarm, Either, Instant, Rt, Socket};
 use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -65,6 +65,8 @@ pub(crate) struct Session {
     /// Entries of the cache that the session fills, and the tables whose results it ends.
     pub(crate) cached: Cached,
     pub(crate) turn: Turn,
+    /// Limits what the session waits for.
+    pub(crate) alarm: Alarm,
     /// Statements of its transaction, where that may be replayed.
     pub(crate) course: Option<Box<Course>>,
     /// A SET that a server has accepted, until all that it has set is known.
@@ -192,9 +194,9 @@ impl Session {
             if self.core.is_left() && Box::pin(self.goes_elsewhere()).await {
                 return Err(Ended::Elsewhere);
             }
-            let nap = self.held.next_end().map_or(until, |end| until.min(end)) - self.core.rt.now();
-            let next = self.core.rt.timeout(
-                nap,
+            let wakes = self.held.next_end().map_or(until, |end| until.min(end));
+            let next = self.alarm.until(
+                wakes,
                 rt::select(self.client.packet(limit), self.entry.bell.heard()),
             );
             let large = match next.await {
@@ -676,7 +678,7 @@ impl Session {
             .unwrap_or("");
         let collation = entered.login.charset;
         let state = State::new(schema, collation);
-        let life = core.next_life();
+        let (life, alarm) = (core.next_life(), Alarm::new(&core.rt));
         let session = Self {
             core,
             client,
@@ -695,6 +697,7 @@ impl Session {
             statements: ClientStatements::default(),
             cached: Cached::default(),
             turn: Turn::after(0),
+            alarm,
             course: None,
             sent: None,
             through: None,

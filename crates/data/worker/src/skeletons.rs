@@ -1,8 +1,9 @@
 //! Statements that came before with other values: what they are, and their digests, read once. An
 //! application has a few hundred of them and sends each thousands of times.
 
+use crate::express::Decisions;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use sql::{Class, DigestOptions, Lexing, write_skeleton};
+use sql::{Class, DigestOptions, Lexing, Skeleton, write_skeleton};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
@@ -12,16 +13,34 @@ const KNOWN_MAX: usize = 2_000;
 const BYTES_MAX: usize = 1 << 20;
 /// A statement is remembered when it comes for the second time: of so many the first is known.
 const SEEN: usize = 1_024;
+/// Statements that are found by how they begin,
+const GUESSES: usize = 256;
+/// which is so many bytes.
+const BEGINNING: usize = 32;
+
+/// Where a text that begins so is guessed; none for a short one.
+fn place_of_guess(text: &[u8]) -> Option<usize> {
+    let begins: &[u8; BEGINNING] = text.first_chunk()?;
+    let (words, _) = begins.as_chunks::<8>();
+    let mixed = words.iter().fold(0u64, |mixed, word| {
+        (mixed ^ u64::from_le_bytes(*word))
+            .wrapping_mul(0xFF51_AFD7_ED55_8CCD)
+            .rotate_left(29)
+    });
+    Some((mixed >> 40) as usize % GUESSES)
+}
 
 /// A statement, whatever its values.
 #[derive(Debug)]
 pub(crate) struct Known {
     hash: u64,
     lexing: Lexing,
-    skeleton: Box<[u8]>,
+    skeleton: Skeleton,
     pub(crate) class: Class<'static>,
     /// Hash of the digest, and its text.
     pub(crate) digest: (u64, Box<[u8]>),
+    /// Decisions for some users.
+    pub(crate) decisions: Decisions,
 }
 
 /// Statements that this core has read, under one set of options for digests.
@@ -35,6 +54,8 @@ pub(crate) struct Skeletons {
     seen: Box<[u32]>,
     /// The skeleton of the statement that is looked for.
     skeleton: Vec<u8>,
+    /// By how a text begins, what it was the last time.
+    guesses: Box<[Option<Rc<Known>>]>,
 }
 
 impl Default for Skeletons {
@@ -45,6 +66,7 @@ impl Default for Skeletons {
             bytes: 0,
             seen: vec![0; SEEN].into_boxed_slice(),
             skeleton: Vec::new(),
+            guesses: vec![None; GUESSES].into_boxed_slice(),
         }
     }
 }
@@ -57,13 +79,37 @@ impl Skeletons {
         lexing: Lexing,
         options: &DigestOptions,
     ) -> Option<Rc<Known>> {
+        let place = place_of_guess(text);
+        let guess = place.and_then(|place| self.guesses[place].as_ref());
+        if let Some(known) = guess
+            && known.lexing == lexing
+            && known.skeleton.fits(text, lexing)
+        {
+            return Some(known.clone());
+        }
+        let found = self.look_up(text, lexing, options);
+        if let (Some(place), Some(known)) = (place, &found) {
+            self.guesses[place] = Some(known.clone());
+        }
+        found
+    }
+
+    /// [`Skeletons::find`], of a text that is not like the last one that began so.
+    fn look_up(
+        &mut self,
+        text: &[u8],
+        lexing: Lexing,
+        options: &DigestOptions,
+    ) -> Option<Rc<Known>> {
         self.skeleton.clear();
         if !write_skeleton(text, lexing, &mut self.skeleton) {
             return None;
         }
         let hash = self.hasher.hash_one(self.skeleton.as_slice());
         let is_it = |known: &Rc<Known>| {
-            known.hash == hash && known.lexing == lexing && *known.skeleton == *self.skeleton
+            known.hash == hash
+                && known.lexing == lexing
+                && *known.skeleton.bytes() == *self.skeleton
         };
         if let Some(known) = self.known.find(hash, is_it) {
             return Some(known.clone());
@@ -98,15 +144,16 @@ impl Skeletons {
         let known = Rc::new(Known {
             hash,
             lexing,
-            skeleton: self.skeleton.as_slice().into(),
+            skeleton: Skeleton::of(&self.skeleton),
             class,
             digest: (hash_of_digest, digest.into_boxed_slice()),
+            decisions: Decisions::default(),
         });
         if self.known.len() >= KNOWN_MAX || self.bytes >= BYTES_MAX {
             self.known.clear();
             self.bytes = 0;
         }
-        self.bytes += known.skeleton.len() + known.digest.1.len();
+        self.bytes += known.skeleton.bytes().len() + known.digest.1.len();
         self.known
             .insert_unique(hash, known.clone(), |known| known.hash);
         Some(known)

@@ -4,6 +4,7 @@ use crate::answer::Complaint;
 use crate::changing;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
+use crate::express::Ahead;
 use crate::gathering::gathers;
 use crate::gathering::not_supported;
 use crate::in_turn;
@@ -11,6 +12,7 @@ use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, bare, quiet};
 use crate::rates::{Next, Turn};
 use crate::session::{Ended, Session};
+use crate::skeletons::Known;
 use crate::stats::{Bounds, Seen};
 use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
@@ -20,7 +22,7 @@ use shards::Numbering;
 use sql::bound::Bound;
 use sql::{Class, Lexing};
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use wire::attributes::Attributes;
@@ -31,8 +33,12 @@ use wire::response::Expect;
 pub(crate) struct Text<'a> {
     pub(crate) sql: &'a [u8],
     pub(crate) class: &'a Class<'a>,
-    /// Hash of its digest, and that one's text, if they are known.
-    pub(crate) digest: Option<(u64, &'a [u8])>,
+    /// The statement that it is with other values, if it came before.
+    pub(crate) known: Option<&'a Known>,
+    /// Connection that it has already, if any,
+    pub(crate) ahead: Option<&'a Cell<Option<Box<Ahead>>>>,
+    /// and when it was sent there, if it was.
+    pub(crate) began: Option<Instant>,
 }
 
 impl<'a> Text<'a> {
@@ -40,7 +46,9 @@ impl<'a> Text<'a> {
         Self {
             sql,
             class,
-            digest: None,
+            known: None,
+            ahead: None,
+            began: None,
         }
     }
 }
@@ -60,6 +68,8 @@ pub(crate) struct Job<'a> {
     pub(crate) stays: bool,
     /// No stage has anything to do for it: [`Session::is_usual`].
     pub(crate) usual: bool,
+    /// Connection that it has already, if any.
+    pub(crate) ahead: Option<&'a Cell<Option<Box<Ahead>>>>,
 }
 
 impl<'a> Job<'a> {
@@ -226,11 +236,11 @@ fn as_planned<'t>(what: What<'t>, plan: &Plan) -> What<'t> {
 
 /// Writes the digest of a text, unless it is known; its hash.
 fn write_digest(epoch: &Epoch, text: Text<'_>, what: What<'_>, digest: &mut Vec<u8>) -> u64 {
-    match (what, text.digest) {
-        (_, Some((hash, known))) => {
+    match (what, text.known) {
+        (_, Some(known)) => {
             digest.clear();
-            digest.extend_from_slice(known);
-            hash
+            digest.extend_from_slice(&known.digest.1);
+            known.digest.0
         }
         (What::Execute(execution), None) if std::ptr::eq(text.sql, &*execution.prepared().sql) => {
             execution.prepared().digest(&epoch.digest, digest)
@@ -311,7 +321,7 @@ impl Session {
         let Text {
             sql: text, class, ..
         } = read;
-        let began = self.core.rt.now();
+        let began = read.began.unwrap_or_else(|| self.core.rt.now());
         let (mut what, mut numbers, mut fresh) = (what, Numbering::Untaken, None);
         let unnumbered = OnceCell::new();
         if !self.core.gates.are_open() || wants_numbers(epoch_before, class) {
@@ -361,11 +371,7 @@ impl Session {
         let _under_way = self.core.gates.enter(&plan);
         self.go_where_somebody_serves(epoch, class, &mut plan);
         let digested = digest.map(|hash| Digested { hash, text: buffer });
-        epoch.count(&plan);
-        let given_up = u64::from(plan.gave_up) + epoch.memo.borrow_mut().take_gave_up();
-        if given_up > 0 {
-            self.core.tally.add(Counter::ExpressionsGivenUp, given_up);
-        }
+        self.count_decision(epoch, &plan);
         if let Some(alarm) = &plan.alarm {
             self.raise(
                 epoch,
@@ -398,7 +404,9 @@ impl Session {
             what,
             stays: false,
             usual: self.is_usual(epoch, class, what, &plan),
+            ahead: read.ahead,
         };
+        self.remember_decision(&job, read.known);
         let told = match self.stages(&job).await {
             Ok(told) => told,
             Err(ended) => {
@@ -412,9 +420,18 @@ impl Session {
         Ok(())
     }
 
+    /// Counts the rules that matched, and expressions on which PCRE gave up.
+    fn count_decision(&self, epoch: &Epoch, plan: &Plan) {
+        epoch.count(plan);
+        let given_up = u64::from(plan.gave_up) + epoch.memo.borrow_mut().take_gave_up();
+        if given_up > 0 {
+            self.core.tally.add(Counter::ExpressionsGivenUp, given_up);
+        }
+    }
+
     /// Notes what a statement that was done leaves for those behind it. `autocommit`: as it was
     /// before.
-    fn remember_it(&mut self, job: &Job<'_>, told: Told, autocommit: bool) {
+    pub(crate) fn remember_it(&mut self, job: &Job<'_>, told: Told, autocommit: bool) {
         // What is prepared leaves ROW_COUNT() as it was, unless it fails.
         let counts = self.turn.failed
             || !matches!(job.what, What::Prepare(preparing) if preparing.naming.is_none());
@@ -860,15 +877,24 @@ impl Session {
 
     fn count(&mut self, job: &Job<'_>, digested: Option<Digested>, began: Instant, told: Told) {
         self.ends_trace(job, digested.as_ref(), began, Some(told));
-        let Job {
-            epoch, plan, class, ..
-        } = *job;
-        if job.what.is_init_db() {
-            self.core
-                .scratch
-                .give(digested.map(|digested| digested.text).unwrap_or_default());
-            return;
+        if !job.what.is_init_db() {
+            let known = digested.as_ref().map(|known| (known.hash, &*known.text));
+            self.count_known(job, known, began, told);
         }
+        if let Some(Digested { text, .. }) = digested {
+            self.core.scratch.give(text);
+        }
+    }
+
+    /// Counts a statement with this digest, in all tables that have it.
+    pub(crate) fn count_known(
+        &self,
+        job: &Job<'_>,
+        digested: Option<(u64, &[u8])>,
+        began: Instant,
+        told: Told,
+    ) {
+        let Job { epoch, plan, .. } = *job;
         let v = &epoch.snapshot.variables;
         let took = self.core.rt.now() - began;
         let time_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -884,7 +910,7 @@ impl Session {
             i64::from(plan.hostgroup())
         };
         if v.mysql_commands_stats {
-            self.core.commands.count(class.command, time_us);
+            self.core.commands.count(job.class.command, time_us);
             if !refused {
                 self.core.latencies.count(hostgroup, time_us);
             }
@@ -892,13 +918,15 @@ impl Session {
         if took.as_millis() >= u128::from(v.mysql_long_query_time) {
             self.core.tally.up(Counter::SlowQueries);
         }
-        let Some(Digested { mut hash, mut text }) = digested else {
+        let Some((mut hash, mut text)) = digested else {
             return self.log_if_wanted(job, None, began, told);
         };
+        let mut of_sent = Vec::new();
         if v.mysql_query_digests && !refused {
             let sent = job.sent();
             if !self.has_digest_of_sent(job) {
-                hash = sql::digest(sent, &epoch.digest, &mut text);
+                hash = sql::digest(sent, &epoch.digest, &mut of_sent);
+                text = &of_sent;
             }
             let unnamed;
             let mut schema = job.what.prepared_in().unwrap_or(&self.state.schema);
@@ -916,7 +944,7 @@ impl Session {
                     ""
                 },
                 digest: hash,
-                text: &text,
+                text,
                 shape: plan.alarm.as_ref().and_then(|alarm| alarm.shape()),
                 alike: epoch.digests_alike || text.len() >= epoch.digest.max_digest_length,
                 time_us,
@@ -930,7 +958,6 @@ impl Session {
                 self.core.tally.up(Counter::DigestsDropped);
             }
         }
-        self.core.scratch.give(text);
         self.log_if_wanted(job, Some(hash), began, told);
     }
 

@@ -57,6 +57,11 @@ impl Stop {
         self.limit.saturating_sub(now - self.begun)
     }
 
+    /// When the statement's time is over.
+    pub(crate) fn ends(&self) -> Instant {
+        self.begun + self.limit
+    }
+
     /// Milliseconds that the statement might take, if the server was told to end it when they were
     /// over.
     pub(crate) fn late_ms(&self) -> Option<u64> {
@@ -237,7 +242,8 @@ impl Session {
         Ok(())
     }
 
-    async fn read_or_killed(&self) -> Result<(), Ended> {
+    /// Waits for a client that has not read what it was sent.
+    pub(crate) async fn read_or_killed(&self) -> Result<(), Ended> {
         let killed = async {
             while !self.entry.killed.get() {
                 self.entry.bell.heard().await;

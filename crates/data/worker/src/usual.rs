@@ -13,12 +13,13 @@ use crate::session::Session;
 use crate::statement::{Job, Told, What};
 use crate::trouble::{Failed, Trouble};
 use crate::withheld::Withhold;
-use backend::{Answered, Backend, Hold, Holds, Idle, Unreported};
+use backend::{Answered, Backend, BackendFailed, Hold, Holds, Idle, Unreported};
 use bridge::Counter;
 use config::{Snapshot, Variables};
 use plan::Plan;
-use rt::Chunk;
+use rt::{Chunk, Instant};
 use sql::{Class, CommandCounter};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use wire::outline::Outline;
 use wire::packet;
@@ -52,7 +53,7 @@ pub(crate) fn is_usual_configuration(snapshot: &Snapshot) -> bool {
 }
 
 /// Whether a text leaves nothing and asks for nothing but rows: a read, or a change of rows.
-fn only_reads_or_writes(class: &Class<'_>) -> bool {
+pub(crate) fn only_reads_or_writes(class: &Class<'_>) -> bool {
     use CommandCounter as C;
     let is_read = class.command == C::Select && class.plain_read;
     let changes = matches!(
@@ -102,6 +103,43 @@ fn only_goes(plan: &Plan) -> bool {
 const fn is_free_or_in_transaction(holds: Holds) -> bool {
     holds.is_empty() || holds.is_only(Hold::Transaction)
 }
+
+/// Command of a usual statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    /// Its bytes, headers among them.
+    len: usize,
+    expect: Expect,
+    executed: Option<Executed>,
+    /// As [`Ask::outline`].
+    outline: Option<Outline>,
+    /// As [`Ask::columns`].
+    columns: Option<u16>,
+    /// As [`Withhold::demoted`].
+    demoted: bool,
+}
+
+impl Sent {
+    /// How its answer is relayed.
+    pub(crate) fn ask(&self, limit_ms: u64) -> Ask {
+        Ask {
+            sent: packet::last_seq_of_framed(self.len),
+            limit_ms,
+            withhold: Withhold {
+                stale: self.executed,
+                crowd: false,
+                demoted: self.demoted,
+                deadlock: false,
+            },
+            outline: self.outline,
+            columns: self.columns,
+            ..Ask::for_all_of(self.expect)
+        }
+    }
+}
+
+/// When a usual statement was sent, how, and what came since, if anything has.
+pub(crate) type Before = (Instant, (Sent, Option<Result<Chunk, BackendFailed>>));
 
 impl Session {
     /// Whether no stage before [`Session::forward`] has anything to do for a statement.
@@ -167,92 +205,124 @@ impl Session {
             && is_prepared()
     }
 
-    /// Asks there. An execution that the server has lost goes the long way: [`Failed::Stale`].
+    /// Asks there, or goes on where that was done already. An execution that the server has lost goes
+    /// the long way: [`Failed::Stale`].
     pub(crate) async fn ask_usual(
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,
+        ahead: Option<Before>,
     ) -> Result<Told, Trouble> {
         let limit_ms = self.limit_ms(job);
-        backend.lease.knew_found_rows = self.knows_found_rows(backend);
-        backend.serves(self.life);
-        self.draw(backend, job);
-        let caps = backend.hello.caps;
-        let (mut command, mut executed) = (Vec::new(), None);
-        let (mut outline, mut columns) = (None::<Outline>, None);
-        let expect = match job.what {
-            What::Execute(execution) => {
-                let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
-                let id = backend
-                    .prepare(
-                        execution.prepared(),
-                        execution.client,
-                        execution.bindings,
-                        max,
-                    )
-                    .await
-                    .map_err(Failed::Backend)?;
-                execution.fits(backend, id).map_err(Failed::Backend)?;
-                self.core.tally.up(Counter::ComBackendStmtExecute);
-                (outline, columns) = (execution.outline.take(), execution.known_columns());
-                executed = Some(Executed::Id(id));
-                command.reserve(packet::HEADER_LEN + execution.len());
-                packet::append_with(&mut command, &mut 0, |out| {
-                    execution.write(out, id, &execution.attributes, caps)
-                });
-                Expect::Execute
+        let mut came = None;
+        let (since, sent) = match ahead {
+            Some((since, sent)) => {
+                came = sent.1.transpose()?;
+                (Some(since), sent.0)
             }
-            What::Query(attributes) => {
-                command.reserve_exact(packet::HEADER_LEN + job.sent().len() + 3);
-                packet::append_with(&mut command, &mut 0, |out| {
-                    wire::attributes::write_query(out, job.sent(), attributes, caps)
-                });
-                Expect::Query
-            }
-            What::Raw(..) | What::Prepare(_) | What::Dynamic(_) | What::Refused(_) => {
-                unreachable!("is_usual() takes texts and executions")
+            None => {
+                let executed = self.executed_there(backend, job).await?;
+                let (mut command, sent) = self.writes_usual(backend, job, executed);
+                if sent.len >= LARGE || !backend.queue(&mut command)? {
+                    self.send(backend, Chunk::from(command), limit_ms).await?;
+                }
+                (None, sent)
             }
         };
-        let len = command.len();
-        if len as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
-            backend.retire();
-        }
-        if len >= LARGE || !backend.queue(&mut command)? {
-            self.send(backend, Chunk::from(command), limit_ms).await?;
-        }
         let ask = Ask {
-            sent: packet::last_seq_of_framed(len),
-            limit_ms,
-            withhold: Withhold {
-                stale: executed,
-                crowd: false,
-                demoted: self.may_wait_for_a_writer(backend, job),
-                deadlock: false,
-            },
-            outline,
-            columns,
-            ..Ask::for_all_of(expect)
+            since,
+            came: Cell::new(came),
+            ..sent.ask(limit_ms)
         };
         match relay(self, backend, &ask).await {
             Ok(reply) => {
                 if let What::Execute(execution) = job.what {
-                    execution.told(&reply, outline);
+                    execution.told(&reply, sent.outline);
                 }
                 backend.local.undisturbed = Some(self.entry.statement.get());
                 let told = match self.learn_usual(backend, job, &reply) {
                     Some(told) => told,
-                    None => self.learn(backend, job, &reply, executed),
+                    None => self.learn(backend, job, &reply, sent.executed),
                 };
                 doubt_interrupted(backend);
                 Ok(told)
             }
             Err(trouble) => {
                 if matches!(trouble.why, Failed::Stale) {
-                    self.is_stale(backend, job, executed, outline);
+                    self.is_stale(backend, job, sent.executed, sent.outline);
                 }
                 Err(trouble)
             }
         }
+    }
+
+    /// How the server knows what is executed; it is prepared there first if it is not yet.
+    async fn executed_there(
+        &self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+    ) -> Result<Option<Executed>, Trouble> {
+        let What::Execute(execution) = job.what else {
+            return Ok(None);
+        };
+        let max = job.epoch.snapshot.variables.mysql_max_stmts_per_connection;
+        let prepared = backend.prepare(
+            execution.prepared(),
+            execution.client,
+            execution.bindings,
+            max,
+        );
+        let id = prepared.await.map_err(Failed::Backend)?;
+        execution.fits(backend, id).map_err(Failed::Backend)?;
+        Ok(Some(Executed::Id(id)))
+    }
+
+    /// Writes the command for a statement whose connection has all that it needs. `executed`: how
+    /// the server knows what is executed.
+    pub(crate) fn writes_usual(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        executed: Option<Executed>,
+    ) -> (Vec<u8>, Sent) {
+        backend.lease.knew_found_rows = self.knows_found_rows(backend);
+        backend.serves(self.life);
+        self.draw(backend, job);
+        let caps = backend.hello.caps;
+        let mut command = Vec::new();
+        let (mut outline, mut columns) = (None::<Outline>, None);
+        let expect = match (job.what, executed) {
+            (What::Execute(execution), Some(Executed::Id(id))) => {
+                self.core.tally.up(Counter::ComBackendStmtExecute);
+                (outline, columns) = (execution.outline.take(), execution.known_columns());
+                command.reserve(packet::HEADER_LEN + execution.len());
+                packet::append_with(&mut command, &mut 0, |out| {
+                    execution.write(out, id, &execution.attributes, caps)
+                });
+                Expect::Execute
+            }
+            (What::Query(attributes), _) => {
+                command.reserve_exact(packet::HEADER_LEN + job.sent().len() + 3);
+                packet::append_with(&mut command, &mut 0, |out| {
+                    wire::attributes::write_query(out, job.sent(), attributes, caps)
+                });
+                Expect::Query
+            }
+            _ => unreachable!("is_usual() takes texts and executions"),
+        };
+        let len = command.len();
+        if len as u64 > job.epoch.snapshot.variables.mysql_threshold_query_length {
+            backend.retire();
+        }
+        let sent = Sent {
+            len,
+            expect,
+            executed,
+            outline,
+            columns,
+            demoted: self.may_wait_for_a_writer(backend, job),
+        };
+        (command, sent)
     }
 
     /// The server has lost the statement, or cannot bring it up to date.
@@ -278,7 +348,7 @@ impl Session {
 
     /// Learns from an answer that says nothing but rows: all of [`Session::learn`] that there is to
     /// be learnt from it. `None` if it says more.
-    fn learn_usual(
+    pub(crate) fn learn_usual(
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,

@@ -1,0 +1,286 @@
+//! Statements that came before, of sessions that have nothing anywhere. One decision holds for all
+//! that differ in values only. Such a statement passes no stage: it is sent at once, and it is done
+//! if its answer comes in one piece and says nothing but rows, or how many were changed.
+//!
+//! Whatever is otherwise goes the long way ([`Session::whole_of`]), with the connection and what
+//! came on it, if there is any. Only there do errors, retries, limits and half answers exist.
+
+use crate::answer::Complaint;
+use crate::epoch::Epoch;
+use crate::relay::{Follower, doubt_interrupted};
+use crate::session::{Ended, Session};
+use crate::skeletons::Known;
+use crate::statement::{Job, Told, What};
+use crate::stop::Stop;
+use crate::trouble::Trouble;
+use crate::usual::{Sent, only_reads_or_writes};
+use backend::{Backend, BackendFailed};
+use bridge::Counter;
+use config::{Repeats, Snapshot, User};
+use net::NetError;
+use plan::{By, Plan};
+use rt::{Chunk, Either, Instant};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Decisions that are remembered of one statement at most: users and schemas are few.
+const DECISIONS_MAX: usize = 8;
+
+/// Decisions on one statement, whatever its values.
+#[derive(Debug, Default)]
+pub(crate) struct Decisions(RefCell<Vec<Decision>>);
+
+#[derive(Debug)]
+struct Decision {
+    user: Arc<User>,
+    schema: Rc<str>,
+    plan: Rc<Plan>,
+}
+
+impl Decisions {
+    /// The decision for a user in a schema.
+    fn of(&self, user: &Arc<User>, schema: &str) -> Option<Rc<Plan>> {
+        let all = self.0.borrow();
+        let mut its = all.iter();
+        let is_it = |one: &&Decision| Arc::ptr_eq(&one.user, user) && *one.schema == *schema;
+        its.find(is_it).map(|decision| decision.plan.clone())
+    }
+
+    fn add(&self, user: &Arc<User>, schema: &Rc<str>, plan: &Plan) {
+        let mut all = self.0.borrow_mut();
+        if all.len() >= DECISIONS_MAX {
+            all.clear();
+        }
+        all.push(Decision {
+            user: user.clone(),
+            schema: schema.clone(),
+            plan: Rc::new(plan.clone()),
+        });
+    }
+}
+
+/// Connection on which a statement goes on that has left the short way.
+pub(crate) struct Ahead {
+    pub(crate) backend: Box<Backend>,
+    /// When it was sent there, if it was, and how.
+    pub(crate) sent: Option<(Instant, Sent)>,
+    /// Bytes that came on it, if anything has.
+    pub(crate) came: Option<Result<Chunk, BackendFailed>>,
+}
+
+impl Ahead {
+    /// When the statement was sent, if it was.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.sent.as_ref().map(|(began, _)| *began)
+    }
+
+    /// The connection alone: nothing was sent there yet.
+    fn unsent(backend: Box<Backend>) -> ControlFlow<(), Option<Box<Self>>> {
+        ControlFlow::Continue(Some(Box::new(Self {
+            backend,
+            sent: None,
+            came: None,
+        })))
+    }
+
+    /// The statement was sent, or that failed.
+    fn sent(
+        backend: Box<Backend>,
+        sent: (Instant, Sent),
+        came: Option<Result<Chunk, BackendFailed>>,
+    ) -> ControlFlow<(), Option<Box<Self>>> {
+        ControlFlow::Continue(Some(Box::new(Self {
+            backend,
+            sent: Some(sent),
+            came,
+        })))
+    }
+}
+
+/// Statements that may be decided once for all.
+pub(crate) fn repeats_of(snapshot: &Snapshot, usual: bool) -> Repeats {
+    let looks_at_each = snapshot.has_rates()
+        || snapshot.has_priorities()
+        || snapshot.has_admission()
+        || snapshot.logs().is_some()
+        || snapshot.traces().is_some()
+        || !snapshot.scripts.active().is_empty()
+        || !snapshot.shards.is_empty()
+        || !snapshot.rewrites.is_empty()
+        || snapshot.servers.falls_back()
+        || snapshot.servers.replays()
+        || snapshot.variables.mysql_stats_time_query_processor
+        || snapshot.variables.mysql_automatic_detect_sqli;
+    match usual && !looks_at_each {
+        true => snapshot.rules.repeats(),
+        false => Repeats::Never,
+    }
+}
+
+impl Session {
+    /// Whether the session has nothing anywhere, and nothing is asked of it: what is decided of it
+    /// depends on its user and its schema only.
+    fn has_nothing(&self) -> bool {
+        self.held.is_empty()
+            && self.state.autocommit
+            && self.next_flag_in.is_none()
+            && self.course.is_none()
+            && self.sent.is_none()
+            && self.scripts.is_none()
+            && self.cached.is_unwatched()
+            && !self.is_unsure()
+            && self.core.gates.are_open()
+            && !self.entry.killed.get()
+    }
+
+    /// The decision on a text that came before, if one holds.
+    pub(crate) fn decided(&self, epoch: &Epoch, text: &[u8], known: &Known) -> Option<Rc<Plan>> {
+        let alike = match epoch.repeats {
+            Repeats::Always => true,
+            Repeats::OnOneLine => sql::is_on_one_line(text),
+            Repeats::Never => false,
+        };
+        if !alike || !self.has_nothing() {
+            return None;
+        }
+        known.decisions.of(&self.user, &self.state.schema)
+    }
+
+    /// Remembers the decision on a statement that came before, if it holds for all that differ in
+    /// values only.
+    pub(crate) fn remember_decision(&self, job: &Job<'_>, known: Option<&Known>) {
+        let Some(known) = known else { return };
+        let epoch = job.epoch;
+        let by_split = || {
+            job.plan.why.by == By::Default && plan::split_of(&epoch.snapshot, &self.user).is_some()
+        };
+        let holds = job.usual
+            && epoch.repeats != Repeats::Never
+            && only_reads_or_writes(&known.class)
+            && job.plan.repeats()
+            && job.plan.remade().is_none()
+            && job.plan.partition.is_none()
+            && self.has_nothing()
+            && !by_split();
+        if holds && known.decisions.of(&self.user, &self.state.schema).is_none() {
+            known
+                .decisions
+                .add(&self.user, &self.state.schema, job.plan);
+        }
+    }
+
+    /// Does a statement that came before. `Continue` if it goes the long way from here on, with
+    /// the connection that it has, if any.
+    pub(crate) async fn express(
+        &mut self,
+        epoch: &Epoch,
+        (text, known, plan): (&[u8], &Known, &Plan),
+        name: &'static str,
+        what: What<'_>,
+    ) -> Result<ControlFlow<(), Option<Box<Ahead>>>, Ended> {
+        let began = self.core.rt.now();
+        let job = Job {
+            epoch,
+            text,
+            class: &known.class,
+            plan,
+            digest: epoch.digests.then_some(known.digest.0),
+            what,
+            stays: false,
+            usual: true,
+            ahead: None,
+        };
+        let Some(mut backend) = self.core.pools.at_once(&self.want(&job)) else {
+            return Ok(ControlFlow::Continue(None));
+        };
+        if !self.is_usual_there(&backend, &job) {
+            return Ok(Ahead::unsent(backend));
+        }
+        self.next_statement();
+        self.entry.begins(name, text, began);
+        self.entry.works_on(plan.hostgroup(), &backend);
+        let doing = &self.core.doing;
+        doing.begins(self.entry.id, job.digest.unwrap_or_default());
+        let (mut command, sent) = self.writes_usual(&mut backend, &job, None);
+        match backend.queue(&mut command) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Ahead::unsent(backend)),
+            Err(failed) => return Ok(Ahead::sent(backend, (began, sent), Some(Err(failed)))),
+        }
+        let stop = Stop::after(Duration::from_millis(self.limit_ms(&job)), began);
+        let came = rt::select(backend.recv(), stop.next(self));
+        let chunk = match self.alarm.until(stop.ends(), came).await {
+            Ok(Either::Left(Ok(chunk))) => chunk,
+            Ok(Either::Left(failed)) => {
+                return Ok(Ahead::sent(backend, (began, sent), Some(failed)));
+            }
+            // Whoever relays sees it as well.
+            Ok(Either::Right(_)) | Err(_) => {
+                return Ok(Ahead::sent(backend, (began, sent), None));
+            }
+        };
+        let mut follower = sent.ask(u64::MAX).begin(self, &backend);
+        let Some(out) = follower.whole(&chunk) else {
+            return Ok(Ahead::sent(backend, (began, sent), Some(Ok(chunk))));
+        };
+        backend.ended(chunk.len(), chunk.len());
+        let out = out.unwrap_or(chunk);
+        self.note_unwatched(&job);
+        let (told, passed) = self.has_answer(&mut backend, &job, (began, &follower), out);
+        self.gives_back(&job, backend).await?;
+        self.keep(&job);
+        self.core.tally.up(Counter::Questions);
+        epoch.count(plan);
+        self.remember_it(&job, told, true);
+        let digested = job.digest.map(|hash| (hash, &*known.digest.1));
+        self.count_known(&job, digested, began, told);
+        passed?;
+        Ok(ControlFlow::Break(()))
+    }
+
+    /// The answer is whole: the client gets it, and it is learnt from.
+    fn has_answer(
+        &mut self,
+        backend: &mut Backend,
+        job: &Job<'_>,
+        (asked, follower): (Instant, &Follower),
+        out: Chunk,
+    ) -> (Told, Result<(), NetError>) {
+        if backend.place().is_timed() {
+            let now = self.core.rt.now();
+            backend.place().has_answered(now - asked, &out, now);
+        }
+        let sent = Counter::QueriesFrontendsBytesSent;
+        self.core.tally.add(sent, out.len() as u64);
+        self.turn.sent = follower.last_seq();
+        self.turn.failed = false;
+        backend.local.undisturbed = Some(self.entry.statement.get());
+        let told = match self.learn_usual(backend, job, follower) {
+            Some(told) => told,
+            None => self.learn(backend, job, follower, None),
+        };
+        doubt_interrupted(backend);
+        (told, self.pass(out))
+    }
+
+    /// The connection is free again, or kept for a transaction.
+    async fn gives_back(&mut self, job: &Job<'_>, backend: Box<Backend>) -> Result<(), Ended> {
+        let hostgroup = job.plan.hostgroup();
+        if let ControlFlow::Continue(backend) = self.settle_usual(hostgroup, backend) {
+            let settled = Box::pin(self.settle(job, hostgroup, backend)).await;
+            if let Err(trouble) = settled.map_err(Trouble::behind)
+                && let ControlFlow::Continue(failure) = self.by_the_server(job, trouble).await?
+            {
+                self.entry.rests(self.core.rt.now());
+                return Err(Ended::Told(Complaint::of(&failure)));
+            }
+        }
+        match self.client.socket().is_full() {
+            true => Box::pin(self.read_or_killed()).await,
+            false => Ok(()),
+        }
+    }
+}
