@@ -24,6 +24,10 @@ fn main() {
         ("a_password_goes_to_the_server_by_each_way", by_each_way),
         ("letters_and_a_file_start_it", letters_and_a_file),
         ("a_script_sees_such_a_session", a_script_sees),
+        (
+            "scripts_split_statements_and_tell_operators",
+            splits_and_tells,
+        ),
         ("the_next_server_is_tried", the_next_server),
         ("a_client_proves_itself_to_a_reader_too", to_a_reader_too),
         ("a_session_keeps_its_connection", keeps_its_connection),
@@ -376,6 +380,244 @@ fn a_script_sees(driver: Driver) -> Outcome {
         &"app@%\n".to_owned(),
         "what it means",
     )
+}
+
+/// A script that sends reads to a server that only reads, as users of MySQL Proxy have them.
+const SPLITS: &str = r#"
+local tokenizer = require("proxy.tokenizer")
+local config = proxy.global.config
+config.split = config.split or { min_idle = 1, reads = 0 }
+local is_in_transaction = false
+
+local function of_type(type, user)
+  local best = 0
+  for i = 1, #proxy.global.backends do
+    local b = proxy.global.backends[i]
+    local is_there = user == nil or b.pool.users[user].cur_idle_connections > 0
+    if b.type == type and b.state ~= proxy.BACKEND_STATE_DOWN and is_there
+      and (best == 0 or b.connected_clients < proxy.global.backends[best].connected_clients) then
+      best = i
+    end
+  end
+  return best
+end
+
+function connect_server()
+  assert(proxy.connection.server == nil)
+  local rw = of_type(proxy.BACKEND_TYPE_RW)
+  if rw > 0 then
+    proxy.global.backends[rw].pool.min_idle_connections = config.split.min_idle
+    proxy.connection.backend_ndx = rw
+  end
+end
+
+function read_handshake(auth)
+  config.split.greeted = auth.server_addr .. " " .. #auth.scramble .. " " .. tostring(auth.mysqld_version > 50000)
+end
+
+function read_query(packet)
+  if packet:byte() ~= proxy.COM_QUERY then return end
+  local query = packet:sub(2)
+  if query == "SELECT WHERE" then
+    proxy.response = {
+      type = proxy.MYSQLD_PACKET_OK,
+      resultset = { fields = { { name = "at" } }, rows = { { proxy.connection.backend_ndx } } },
+    }
+    return proxy.PROXY_SEND_RESULT
+  end
+  proxy.queries:append(1, packet, { resultset_is_needed = true })
+  local user = proxy.connection.client.username
+  local first = tokenizer.first_stmt_token(tokenizer.tokenize(query))
+  local reads = not is_in_transaction and first.token_name == "TK_SQL_SELECT" and of_type(proxy.BACKEND_TYPE_RO, user) or 0
+  if reads > 0 then
+    config.split.reads = config.split.reads + 1
+    proxy.connection.backend_ndx = reads
+  else
+    proxy.connection.backend_ndx = of_type(proxy.BACKEND_TYPE_RW, user)
+  end
+  return proxy.PROXY_SEND_QUERY
+end
+
+function read_query_result(inj)
+  is_in_transaction = inj.resultset.flags.in_trans
+  if not is_in_transaction then proxy.connection.backend_ndx = 0 end
+end
+"#;
+
+/// A script of the kind that answers operators of MySQL Proxy.
+const TELLS: &str = r#"
+local STATES = { [0] = "unknown", "up", "down" }
+local TYPES = { [0] = "unknown", "rw", "ro" }
+
+local function rows(names, rows)
+  local fields = {}
+  for i, name in ipairs(names) do fields[i] = { name = name, type = proxy.MYSQL_TYPE_STRING } end
+  proxy.response = { type = proxy.MYSQLD_PACKET_OK, resultset = { fields = fields, rows = rows } }
+  return proxy.PROXY_SEND_RESULT
+end
+
+local function refuse(words)
+  proxy.response = { type = proxy.MYSQLD_PACKET_ERR, errmsg = words }
+  return proxy.PROXY_SEND_RESULT
+end
+
+function read_query(packet)
+  if packet:byte() ~= proxy.COM_QUERY then
+    return refuse("[admin] we only handle text-based queries (COM_QUERY)")
+  end
+  local query = packet:sub(2):lower()
+  if query == "select * from backends" then
+    local all = {}
+    for i = 1, #proxy.global.backends do
+      local b = proxy.global.backends[i]
+      all[i] = { i, b.dst.name, STATES[b.state], TYPES[b.type], b.uuid, b.connected_clients }
+    end
+    return rows({ "backend_ndx", "address", "state", "type", "uuid", "connected_clients" }, all)
+  elseif query == "select * from help" then
+    return rows({ "command", "description" }, {
+      { "SELECT * FROM help", "shows this help" },
+      { "SELECT * FROM backends", "lists the backends and their state" },
+    })
+  elseif query == "select * from split" then
+    local split = proxy.global.config.split or {}
+    local pool = proxy.global.backends[1].pool
+    return rows({ "reads", "greeted", "min_idle" }, { { split.reads, split.greeted, pool.min_idle_connections } })
+  elseif query:find("^set backend") then
+    local at, state = query:match("^set backend (%d+) (%a+)$")
+    proxy.global.backends[tonumber(at)].state = state == "down" and proxy.BACKEND_STATE_DOWN or proxy.BACKEND_STATE_UP
+    proxy.response = { type = proxy.MYSQLD_PACKET_OK, affected_rows = 1 }
+    return proxy.PROXY_SEND_RESULT
+  elseif query == "select nothing" then
+    return
+  end
+  return refuse("use 'SELECT * FROM help' to see the supported commands")
+end
+"#;
+
+/// A proxy with both scripts, before a writer and a reader; `own` is the admin port beside the console.
+fn with_scripts(driver: Driver, [writer, reader]: [u16; 2], own: u16) -> Result<Bare, String> {
+    bare(driver, |folder, port, admin_port| {
+        let at = |name: &str| folder.join(name).display().to_string();
+        let config = format!("admin_variables={{ mysql_ifaces=\"127.0.0.1:{own}\" }}\n");
+        for (name, text) in [
+            ("rw.lua", SPLITS),
+            ("admin.lua", TELLS),
+            ("own.cnf", &config),
+        ] {
+            // A file that cannot be written shows in what is missing below.
+            let _shown_later = fs::write(folder.join(name), text);
+        }
+        vec![
+            format!("--proxy-address=127.0.0.1:{port}"),
+            format!("--proxy-backend-addresses=127.0.0.1:{writer}"),
+            format!("--proxy-read-only-backend-addresses=127.0.0.1:{reader}"),
+            format!("--proxy-lua-script={}", at("rw.lua")),
+            format!("--admin-lua-script={}", at("admin.lua")),
+            format!("--admin-address=127.0.0.1:{admin_port}"),
+            "--admin-username=op".into(),
+            "--admin-password=x".into(),
+            "--event-threads=2".into(),
+            format!("--config={}", at("own.cnf")),
+        ]
+    })
+}
+
+/// A96: a script chooses the server of each statement, and another tells operators of it.
+fn splits_and_tells(driver: Driver) -> Outcome {
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
+    let [writer, reader] = [servers[0].port, servers[1].port];
+    for server in &servers {
+        server.root(CREATE_USER)?;
+    }
+    let own = free_port().map_err(|error| error.to_string())?;
+    let proxy = with_scripts(driver, [writer, reader], own)?;
+    let tells = |sql: &str| command_line(proxy.admin_port, "op", "x", &[], sql);
+    let asks = |sql: &str| command_line(proxy.port, "app", "secret", &[], sql);
+    let backends = |states: [&str; 2], clients: [u32; 2]| {
+        format!(
+            "1\t127.0.0.1:{writer}\t{}\trw\tNULL\t{}\n2\t127.0.0.1:{reader}\t{}\tro\tNULL\t{}\n",
+            states[0], clients[0], states[1], clients[1]
+        )
+    };
+    let all = "SELECT * FROM backends";
+    same(
+        &tells(all)?,
+        &backends(["unknown"; 2], [0, 0]),
+        "before anybody has come",
+    )?;
+    let port = "SELECT @@port";
+    same(&asks(port)?, &format!("{reader}\n"), "a read")?;
+    let in_turn = "SELECT WHERE; SHOW VARIABLES LIKE 'port'; BEGIN; SELECT @@port; SELECT WHERE; COMMIT; SELECT @@port; SELECT WHERE";
+    let places = format!("1\nport\t{writer}\n{writer}\n1\n{reader}\n0\n");
+    same(&asks(in_turn)?, &places, "statements one after another")?;
+    let nobody = backends(["up"; 2], [0, 0]);
+    soon(&nobody, || tells(all))?;
+    let split = format!("2\t127.0.0.1:{writer} 20 true\t1\n");
+    same(
+        &tells("SELECT * FROM split")?,
+        &split,
+        "what both scripts know",
+    )?;
+    // What an operator takes out, the other script leaves alone; and so does the proxy itself.
+    tells("SET backend 2 down")?;
+    same(
+        &tells(all)?,
+        &backends(["up", "down"], [0, 0]),
+        "one is taken out",
+    )?;
+    same(
+        &asks(port)?,
+        &format!("{writer}\n"),
+        "a read without a reader",
+    )?;
+    tells("SET backend 2 up; SET backend 1 down")?;
+    let refused = asks(port).err().unwrap_or_default();
+    expect(refused.contains("(proxy) all backends are down"), || {
+        refused
+    })?;
+    tells("SET backend 1 up")?;
+    same(
+        &asks(port)?,
+        &format!("{reader}\n"),
+        "a read when all are back",
+    )?;
+    let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    asked(&mut client, "SELECT WHERE")?;
+    soon(&backends(["up"; 2], [1, 0]), || tells(all))?;
+    drop(client);
+    soon(&nobody, || tells(all))?;
+    tells_words(&proxy, tells)?;
+    // The proxy's own port is there, too.
+    let rows = "SELECT script_name, serves, globals FROM runtime_mysql_scripts ORDER BY 1";
+    let rows = command_line(own, "op", "x", &[], rows)?;
+    same(
+        &rows,
+        &"admin (admin)\tconsole\trw\nrw\tclients\t\n".to_owned(),
+        "the rows",
+    )
+}
+
+/// Who may come in at the console, and what is said to those who do.
+fn tells_words(proxy: &Bare, tells: impl Fn(&str) -> Result<String, String>) -> Outcome {
+    let all = "SELECT * FROM backends";
+    let denied = command_line(proxy.admin_port, "op", "y", &[], all);
+    expect(
+        denied.is_err_and(|words| words.contains("Access denied")),
+        String::new,
+    )?;
+    let words = |sql: &str| tells(sql).err().unwrap_or_default();
+    let (nothing, unknown) = (words("SELECT nothing"), words("DROP TABLE t"));
+    expect(
+        nothing.contains("need a resultset + proxy.PROXY_SEND_RESULT"),
+        || nothing,
+    )?;
+    expect(unknown.contains("use 'SELECT * FROM help'"), || unknown)?;
+    let help = tells("SELECT * FROM help")?;
+    expect(help.contains("shows this help"), || help.clone())?;
+    Ok(())
 }
 
 /// A server that is down is no matter as long as another is there; then it is said.

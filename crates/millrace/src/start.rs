@@ -644,7 +644,7 @@ impl Threads {
     ) -> Result<Vec<Sender<ToCore>>, Reasons> {
         let variables = admin.snapshot().variables.clone();
         let cores = u32::try_from(variables.mysql_threads.clamp(1, 1024)).expect("clamped");
-        let listen = addresses(&variables.mysql_interfaces, "0.0.0.0:6033")?;
+        let listen = admin::traffic(&variables)?;
         if !flags.reuseport {
             listen.iter().try_for_each(nobody_listens)?;
         }

@@ -2,7 +2,7 @@
 
 use crate::cores::is_local;
 use crate::engine::View;
-use config::{Refusal, Variables, interfaces};
+use config::{Refusal, Variables, credentials, interfaces};
 use door::{Entry, Refused};
 use rt::Address;
 use std::net::{IpAddr, SocketAddr};
@@ -31,13 +31,6 @@ pub fn socket_mode(variables: &Variables) -> u32 {
     } else {
         0o777
     }
-}
-
-/// `user:password` pairs of a list separated by `;`.
-fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
-    list.split(';')
-        .map(str::trim)
-        .filter_map(|pair| pair.split_once(':'))
 }
 
 /// Tells what a login of `user` needs.
@@ -76,6 +69,43 @@ pub(crate) fn check(variables: &Variables) -> Result<(), Vec<Refusal>> {
         .filter_map(|at| at.parse().ok())
         .collect();
     check_for(variables, &all, "admin-mysql_ifaces listens")
+}
+
+/// Where cores listen: for clients, and for operators whom scripts answer.
+///
+/// # Errors
+/// Others can come to those, with the password of an administrator that they know; or clients do.
+pub fn traffic(variables: &Variables) -> Result<Vec<Address>, Vec<String>> {
+    let mut all = door::listen::addresses(&variables.mysql_interfaces, "0.0.0.0:6033")?;
+    let told = |refused: Vec<Refusal>| refused.iter().map(ToString::to_string).collect();
+    check_console(variables).map_err(|refused| -> Vec<String> { told(refused) })?;
+    for at in console_of(variables) {
+        if all.contains(&at) {
+            return Err(vec![format!(
+                "mysql-script_console_ifaces and mysql-interfaces both have {at}: a port serves operators or clients"
+            )]);
+        }
+        all.push(at);
+    }
+    Ok(all)
+}
+
+fn console_of(variables: &Variables) -> Vec<Address> {
+    let all = interfaces(&variables.mysql_script_console_ifaces);
+    all.filter_map(|at| at.parse().ok()).collect()
+}
+
+/// Refuses a console of scripts where others can come, with the password of an administrator that
+/// they know.
+pub(crate) fn check_console(variables: &Variables) -> Result<(), Vec<Refusal>> {
+    let all = console_of(variables);
+    let all: Vec<_> = all.iter().collect();
+    let refused = known_where_others_come(variables, &all, "mysql-script_console_ifaces listens");
+    let of_administrators = |refusal: &Refusal| refusal.column == "admin-admin_credentials";
+    match refused.into_iter().find(of_administrators) {
+        None => Ok(()),
+        Some(refusal) => Err(vec![refusal]),
+    }
 }
 
 /// Tells why other proxies with these settings could not log in here: their user has to be one of
@@ -157,6 +187,7 @@ pub(crate) fn check_at(variables: &Variables, open: &[Address]) -> Result<(), Ve
         return Err(vec![refusal]);
     }
     web_address(variables).map_err(|refusal| vec![refusal])?;
+    check_console(variables)?;
     check_for(
         variables,
         open,
@@ -269,6 +300,32 @@ fn known_where_others_come(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_console_is_no_port_of_clients_and_none_that_all_can_enter() {
+        let at = |list: &str, credentials: &str| {
+            let pairs = [
+                ("mysql-script_console_ifaces", list),
+                ("admin-admin_credentials", credentials),
+            ];
+            traffic(&variables(&pairs))
+        };
+        assert_eq!(at("", "admin:admin").unwrap().len(), 1);
+        assert_eq!(at("127.0.0.1:4041", "admin:admin").unwrap().len(), 2);
+        assert_eq!(at("0.0.0.0:4041", "op:secret").unwrap().len(), 2);
+        for (list, words) in [
+            ("0.0.0.0:4041", "has a password that everybody knows"),
+            ("127.0.0.1:1;0.0.0.0:6033", "both have 0.0.0.0:6033"),
+        ] {
+            let known = if list.contains(';') {
+                "op:x"
+            } else {
+                "admin:admin"
+            };
+            let refused = at(list, known).unwrap_err();
+            assert!(refused[0].contains(words), "{refused:?}");
+        }
+    }
 
     fn password(entry: &Entry) -> &str {
         match entry {

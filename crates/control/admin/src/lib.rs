@@ -61,7 +61,7 @@ mod taken;
 #[cfg(test)]
 mod testing;
 
-pub use access::{socket_mode, web_address};
+pub use access::{socket_mode, traffic, web_address};
 pub use observe::STACK_BYTES;
 pub use open::{Admin, Findings, Laid, Options, Recall, Start, check};
 pub use private::keep_private;

@@ -101,7 +101,7 @@ pub(crate) const OPTIONS: &[Declared] = &[
         "admin-address",
         None,
         One(AT),
-        "Where operators connect [default: 127.0.0.1:6032]",
+        "Where operators connect [default: 127.0.0.1:6032; :4041 with --admin-lua-script]",
         Meant,
     ),
     option(
@@ -122,10 +122,8 @@ pub(crate) const OPTIONS: &[Declared] = &[
         "admin-lua-script",
         None,
         One(FILE),
-        "Not run",
-        Becomes::Nothing(
-            "it is not run: the admin port has tables of its own, such as runtime_mysql_servers",
-        ),
+        "Script that answers operators at --admin-address",
+        Meant,
     ),
     option(
         "proxy-connect-timeout",

@@ -69,23 +69,46 @@ impl Given {
         };
         given.servers(said, &mut against);
         given.variables(said, &mut against);
-        if let Some(path) = said.path("proxy-lua-script") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let row = [
-                ("script_name", name.into()),
-                ("path", path.display().to_string()),
-            ];
-            given
-                .laid
-                .over
-                .settings
-                .push(list("mysql_scripts", vec![row.to_vec()]));
-        }
+        given.scripts(said, &mut against);
         given.tell(said, &mut against);
         if against.is_empty() {
             Ok(Some(given))
         } else {
             Err(against)
+        }
+    }
+
+    /// The scripts, with one `proxy.global`: that of the proxy's, if it has one.
+    fn scripts(&mut self, said: &Said, against: &mut Vec<String>) {
+        let name = |path: &Path| {
+            let stem = path.file_stem().unwrap_or_default();
+            stem.to_string_lossy().into_owned()
+        };
+        let mut rows = Vec::new();
+        let of_proxy = said.path("proxy-lua-script");
+        if let Some(path) = &of_proxy {
+            rows.push(vec![
+                ("script_name", name(path)),
+                ("path", path.display().to_string()),
+            ]);
+        }
+        if let Some(path) = said.path("admin-lua-script") {
+            for option in ["admin-username", "admin-password"] {
+                if !said.has(option) {
+                    against.push(format!("--admin-lua-script needs --{option}: whoever knows it may come in where the script answers"));
+                }
+            }
+            let own = format!("{} (admin)", name(&path));
+            let globals = of_proxy.as_deref().map_or_else(|| own.clone(), name);
+            rows.push(vec![
+                ("script_name", own),
+                ("path", path.display().to_string()),
+                ("serves", "console".to_owned()),
+                ("globals", globals),
+            ]);
+        }
+        if !rows.is_empty() {
+            self.laid.over.settings.push(list("mysql_scripts", rows));
         }
     }
 
@@ -152,7 +175,18 @@ impl Given {
         };
         under.push(("interfaces", format!("0.0.0.0:{PORT}")));
         over.extend(at("proxy-address", "interfaces", PORT));
-        let operators = at("admin-address", "mysql_ifaces", ADMIN_PORT);
+        let console = said.has("admin-lua-script");
+        let operators = match (console, said.has("admin-address")) {
+            (true, true) => {
+                over.extend(at("admin-address", "script_console_ifaces", ADMIN_PORT));
+                None
+            }
+            (true, false) => {
+                over.push(("script_console_ifaces", format!("0.0.0.0:{ADMIN_PORT}")));
+                None
+            }
+            (false, _) => at("admin-address", "mysql_ifaces", ADMIN_PORT),
+        };
         let ms = [
             ("proxy-connect-timeout", "connect_timeout_server", 2.0),
             ("proxy-read-timeout", "wait_timeout", 28800.0),
@@ -327,6 +361,32 @@ mod tests {
              relay_logins_beside_hostgroup=1 free_connections_pct=1 interfaces=0.0.0.0:4040 wait_timeout=28800000\n";
         assert_eq!(drawn(&given.laid.under.settings), under);
         assert!(!given.is_behind);
+    }
+
+    #[test]
+    fn a_script_for_operators_has_the_port_of_mysql_proxy() {
+        let drawn = |args: &str| {
+            let given = given(&args.split_whitespace().collect::<Vec<_>>())?;
+            Ok::<_, Vec<String>>(drawn(&given.laid.over.settings))
+        };
+        let args =
+            "-s /p/rw.lua --admin-lua-script=/p/admin.lua --admin-username=op --admin-password=x";
+        let over = "mysql_servers:\n  hostgroup_id=0 hostname=127.0.0.1 port=3306 max_connections=3000\n\
+                    mysql_variables: script_console_ifaces=0.0.0.0:4041\n\
+                    admin_variables: admin_credentials=op:x\n\
+                    mysql_scripts:\n  script_name=rw path=/p/rw.lua\n  \
+                    script_name=admin (admin) path=/p/admin.lua serves=console globals=rw\n";
+        assert_eq!(drawn(args).unwrap(), over);
+        let at = format!("{args} --admin-address=127.0.0.1:5041");
+        let there = over.replace("0.0.0.0:4041", "127.0.0.1:5041");
+        assert_eq!(drawn(&at).unwrap(), there);
+        let against = drawn("--admin-lua-script=/p/admin.lua --admin-username=op").unwrap_err();
+        assert_eq!(
+            against,
+            [
+                "--admin-lua-script needs --admin-password: whoever knows it may come in where the script answers"
+            ]
+        );
     }
 
     #[test]

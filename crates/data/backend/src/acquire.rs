@@ -127,6 +127,9 @@ impl Pools {
     /// An idle connection, if there is one and nobody waits for it.
     #[must_use]
     pub fn at_once(&self, want: &Want<'_>) -> Option<Box<Backend>> {
+        if let Some(at) = want.at {
+            return self.at_once_at(want, at);
+        }
         let group = self.group(want.hostgroup);
         if !group.queue.is_empty() {
             return None;
@@ -216,6 +219,9 @@ impl Pools {
     /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`;
     /// [`BackendFailed::Refused`] when the server refuses the user.
     pub async fn acquire(&self, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
+        if let Some(at) = want.at {
+            return Box::pin(self.acquire_at(want, at)).await;
+        }
         self.tally.up(Counter::MyhgmPoolGet);
         let group = self.group(want.hostgroup);
         let result = self.open_or_wait(&group, want).await;

@@ -4,11 +4,56 @@ use crate::BackendFailed;
 use crate::acquire::{LOOK_AGAIN, Taken};
 use crate::backend::Backend;
 use crate::connect::Attempt;
+use crate::place::Place;
 use crate::pools::{Pools, Want};
 use bridge::Counter;
+use std::rc::Rc;
 use std::time::Duration;
 
+/// Facts of a server in a hostgroup, as this core knows them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// New work may go there, and nobody has failed to connect lately.
+    pub serves: bool,
+    /// Connections of the proxy there, over all cores.
+    pub connected: u32,
+    /// Connections of this user that are idle here.
+    pub idle_own: u32,
+    /// Connections of anybody that are idle here.
+    pub idle_any: u32,
+}
+
 impl Pools {
+    /// Returns what is known of a server; `user` is whose connections are counted.
+    #[must_use]
+    pub fn seen(&self, hostgroup: u32, (host, port): (&str, u16), user: &str) -> Seen {
+        let now = self.rt.now();
+        let Some(place) = self.place_at(hostgroup, (host, port)) else {
+            return Seen::default();
+        };
+        let idle = place.idle.borrow();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Seen {
+            serves: place.serves(now) && !place.known.has_failed(now),
+            connected: place.taken(),
+            idle_own: number(idle.iter().filter(|one| *one.key.user == *user).count()),
+            idle_any: number(idle.len()),
+        }
+    }
+
+    fn place_at(&self, hostgroup: u32, (host, port): (&str, u16)) -> Option<Rc<Place>> {
+        let group = self.group(hostgroup);
+        let is_it = |of: &&Rc<Place>| **of.host() == *host && of.server().port == port;
+        group.places.borrow().iter().find(is_it).cloned()
+    }
+
+    /// An idle connection to this server of the hostgroup, if there is one and nobody waits for it.
+    #[must_use]
+    pub fn at_once_at(&self, want: &Want<'_>, at: (&str, u16)) -> Option<Box<Backend>> {
+        let place = self.place_at(want.hostgroup, at)?;
+        self.at_once_to(&self.group(want.hostgroup), &place, want)
+    }
+
     /// A connection to this server of the hostgroup, for this session alone until it is released.
     /// Others are not kept from coming first.
     ///
@@ -25,9 +70,7 @@ impl Pools {
         let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
         let mut last = None;
         loop {
-            let is_it =
-                |of: &&std::rc::Rc<crate::Place>| **of.host() == *host && of.server().port == port;
-            let place = group.places.borrow().iter().find(is_it).cloned();
+            let place = self.place_at(want.hostgroup, (host, port));
             let waited = self.rt.now() - begun;
             let Some(place) = place.filter(|_| waited < limit || last.is_none()) else {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);

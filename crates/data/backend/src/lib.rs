@@ -50,6 +50,7 @@ pub use acquire::Spare;
 pub use ask::{Shown, Unread};
 pub use backend::{Backend, Idle, NOBODY};
 pub use connect::{any_init_connect, init_connect, probe_when_silent};
+pub use exactly::Seen;
 pub use failure::BackendFailed;
 pub use gtids::ask_for_the_same_gtids;
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};

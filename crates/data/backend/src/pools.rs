@@ -80,6 +80,8 @@ pub struct Want<'a> {
     /// Whether it waits for a slot where as many statements are in flight as may be. Who keeps what
     /// others wait for does not.
     pub waits: bool,
+    /// The server of the hostgroup that somebody has named: host and port.
+    pub at: Option<(&'a str, u16)>,
 }
 
 impl<'a> Want<'a> {
@@ -113,6 +115,7 @@ impl<'a> Want<'a> {
             priority: config::PRIORITY_USUAL,
             cost_ns: None,
             waits: false,
+            at: None,
         }
     }
 }

@@ -10,13 +10,14 @@ use crate::connect::{Attempt, OF_CLIENT, account, attributes_of, of_refusal};
 use crate::place::{OpenedAs, Place};
 use crate::pools::{Pools, Want};
 use crate::{BackendFailed, State};
-use config::Snapshot;
+use config::{Server, Snapshot};
 use net::tls::Acceptor;
 use net::{Conn, NetError, Refused, RelayFailed, Secret, Unsaid};
 use rt::Instant;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
 use wire::handshake::{Greeting, Login};
@@ -44,6 +45,12 @@ impl fmt::Debug for Greeted {
 }
 
 impl Greeted {
+    /// Returns the server.
+    #[must_use]
+    pub fn server(&self) -> Arc<Server> {
+        self.room.place().server()
+    }
+
     /// Returns the greeting that the server has sent.
     #[must_use]
     pub fn greeting(&self) -> &Greeting {
@@ -61,8 +68,9 @@ pub enum NotLetIn {
 }
 
 impl Pools {
-    /// Reaches a server of the hostgroup: of those that serve, the one with the fewest connections; those that
-    /// have just failed come last. Each is tried once. The connection counts among its `max_connections`.
+    /// Reaches a server of the hostgroup: of those that serve and that `may` be reached, the one with the fewest
+    /// connections; those that have just failed come last. Each is tried once. The connection counts among its
+    /// `max_connections`.
     ///
     /// # Errors
     /// What the client is to be told where none lets anybody in: a server's own words if there are any.
@@ -71,6 +79,7 @@ impl Pools {
         hostgroup: u32,
         client: Option<SocketAddr>,
         snapshot: &Snapshot,
+        may: impl Fn(&Server) -> bool,
     ) -> Result<Greeted, BackendFailed> {
         let (state, attributes) = (State::new("", 45), ConnectAttributes::default());
         let want = Want {
@@ -84,6 +93,7 @@ impl Pools {
             let all = group.places.borrow().clone();
             (working(&all, now).cloned().collect(), all)
         };
+        places.retain(|place| may(&place.server()));
         places.sort_by_key(|place| (place.known.has_failed(self.rt.now()), place.taken()));
         let mut why = all_are_down();
         for place in &places {

@@ -7,7 +7,8 @@ use crate::outcome::{Counts, Outcome as Answered};
 use crate::response::{Bad, Response};
 use crate::shared::{Keep, Kept, Shared};
 use crate::vm::{
-    Call, Code, Decision, Failed, Host, Item, Limits, Lines, Route, Scripted, Server, Verdict, Vm,
+    Call, Code, Decision, Failed, Host, Item, Limits, Lines, Route, Scripted, Server, Standing,
+    Verdict, Vm,
 };
 use config::Script;
 use lua::syntax;
@@ -419,7 +420,7 @@ impl Bench {
         let words = |Failed(words): Failed| words;
         let mut answer = None;
         match done(session.read_query(packet)).map_err(words)? {
-            Decision::Forward => return self.serve(lua, client, packet, Route::default()),
+            Decision::Forward(_) => return self.serve(lua, client, packet, Route::default()),
             Decision::Answer(response) => answer = Some(written(&response, packet)),
             Decision::Queue => {}
         }
@@ -628,9 +629,30 @@ impl Host for Made {
         vec![Server {
             host: "192.0.2.2".into(),
             port: 3306,
-            is_reader: false,
-            is_up: true,
+            standing: Standing::Up,
+            clients: 1,
+            idle_own: 1,
+            idle_any: 1,
+            ..Server::default()
         }]
+    }
+
+    fn current(&self) -> usize {
+        1
+    }
+
+    fn noted(&self, server: &Server, field: &str) -> Option<Kept> {
+        let key = server.note(field);
+        let kept = self.shared.keep((&self.name, &key), Keep::Get, (0, None));
+        kept.ok().flatten()
+    }
+
+    fn note(&self, server: &Server, field: &str, value: Option<Kept>) -> Result<(), String> {
+        let key = server.note(field);
+        let kept = self
+            .shared
+            .keep((&self.name, &key), Keep::Set(value), (0, None));
+        kept.map(drop)
     }
 
     fn user(&self) -> String {

@@ -109,8 +109,9 @@ fn look(vm: &Vm, script: &Script, known: &Known, world: &mut World<'_>, wrong: &
             wrong.push(format!("{chunk}:{line}: {words}"));
         }
     }
-    for hook in crate::hooks_that_never_run(&script.text) {
-        let words = "is never called: the script is found by the user, who has logged in by then";
+    for hook in crate::hooks_of_the_greeting(&script.text) {
+        let words =
+            "is called only where logins are relayed, and for a script that serves all users";
         (world.say)(&format!("{}: {hook}() {words}", script.chunk));
     }
 }

@@ -30,7 +30,8 @@ pub use outcome::{Counts, Outcome};
 pub use proto::version;
 pub use response::{Bad, Response};
 pub use shared::{Keep, Kept, Shared};
-pub use text::{Level, hooks_that_never_run, is_of_today, may_have_timers};
+pub use text::{Level, hooks_of_the_greeting, is_of_today, may_have_timers};
 pub use vm::{
-    Call, Code, Decision, Failed, Host, Item, Limits, Route, Scripted, Server, Verdict, Vm, check,
+    Call, Chosen, Code, Decision, Failed, Greeted, Host, Item, Limits, Route, Scripted, Server,
+    Standing, Verdict, Vm, Wishes, check,
 };

@@ -213,7 +213,14 @@ local function item(id, packet, options)
   if needed ~= nil and type(needed) ~= "boolean" then
     error("resultset_is_needed must be a boolean, it is a " .. type(needed), 3)
   end
-  return { id = id, packet = packet, needed = needed or false }
+  local backend_ndx = options and options.backend_ndx
+  if backend_ndx ~= nil and type(backend_ndx) ~= "number" then
+    error("backend_ndx must be a number, it is a " .. type(backend_ndx), 3)
+  end
+  if backend_ndx and (backend_ndx < 0 or backend_ndx > native.backends() or backend_ndx % 1 ~= 0) then
+    error("backend_ndx must be from 0 to " .. native.backends() .. ", that of the last backend", 3)
+  end
+  return { id = id, packet = packet, needed = needed or false, backend_ndx = backend_ndx }
 end
 
 function Queries.append(self, id, packet, options)
@@ -241,16 +248,79 @@ local function address(name, host, port)
   return { name = name, address = host, port = port, type = port and 2 or 1 }
 end
 
--- proxy.backends, alias proxy.global.backends: asked for when they are looked at.
-local function pool()
-  local users = setmetatable({}, { __index = function() return { cur_idle_connections = 1 } end })
-  return { max_idle_connections = 0, min_idle_connections = 0, users = users }
+-- proxy.backends, alias proxy.global.backends: asked for when they are looked at. What scripts write
+-- there is noted for all of their sessions.
+local function not_writable(key) error("proxy.global.backends[...]." .. tostring(key) .. " is not writable", 3) end
+
+local function users_of(at)
+  return setmetatable({}, {
+    __index = function(_, name)
+      local found = native.backend(at)
+      if not found then return { cur_idle_connections = 0 } end
+      local is_own = name == native.client("user")
+      return { cur_idle_connections = is_own and found.idle_own or found.idle_any }
+    end,
+  })
 end
 
-local pools = {}
-local Backend = {}
+local NUMBERS = { max_idle_connections = true, min_idle_connections = true }
 
-function Backend.__newindex(_, key) error("proxy.global.backends[...]." .. tostring(key) .. " is not writable", 2) end
+local function pool(at)
+  local users = users_of(at)
+  return setmetatable({}, {
+    __index = function(_, key)
+      if key == "users" then return users end
+      if NUMBERS[key] then return native.noted(at, key) or 0 end
+    end,
+    __newindex = function(_, key, value)
+      if not NUMBERS[key] then not_writable("pool." .. tostring(key)) end
+      if type(value) ~= "number" then error("proxy.global.backends[...].pool." .. key .. " must be a number", 2) end
+      native.note(at, key, value)
+    end,
+  })
+end
+
+-- DOWN takes a server out for these scripts; any other state takes that back.
+local function set_state(at, value)
+  if type(value) ~= "number" or value < 0 or value > 3 or value % 1 ~= 0 then
+    error("proxy.global.backends[...].state must be one of proxy.BACKEND_STATE_…", 3)
+  end
+  native.note(at, "state", value >= 2 and 2 or nil)
+end
+
+local WRITES = {
+  state = set_state,
+  uuid = function(at, value)
+    if value ~= nil and type(value) ~= "string" then
+      error("proxy.global.backends[...].uuid must be a string or nil", 3)
+    end
+    if value == "" then value = nil end
+    native.note(at, "uuid", value)
+  end,
+}
+
+local function backend(at, found)
+  local name = found.port and found.host .. ":" .. found.port or found.host
+  return setmetatable({}, {
+    __index = function(_, key)
+      if key == "address" then return name end
+      if key == "dst" then return address(name, found.host, found.port) end
+      if key == "type" then return found.type end
+      if key == "connected_clients" then return found.clients end
+      if key == "pool" then return pool(at) end
+      if key == "uuid" then return native.noted(at, key) end
+      if key == "state" then
+        local now = native.backend(at)
+        return now and now.state or 2
+      end
+    end,
+    __newindex = function(_, key, value)
+      local writes = WRITES[key]
+      if not writes then not_writable(key) end
+      writes(at, value)
+    end,
+  })
+end
 
 local backends = newproxy(true)
 do
@@ -258,19 +328,8 @@ do
   meta.__len = function() return native.backends() end
   meta.__index = function(_, at)
     if type(at) ~= "number" then return nil end
-    local host, port, is_reader, is_up = native.backend(at)
-    if not host then return nil end
-    local name = port and host .. ":" .. port or host
-    pools[at] = pools[at] or pool()
-    local facts = {
-      address = name,
-      dst = address(name, host, port),
-      type = is_reader and 2 or 1,
-      state = is_up and 1 or 2,
-      connected_clients = 0,
-      pool = pools[at],
-    }
-    return setmetatable({}, { __index = facts, __newindex = Backend.__newindex })
+    local found = native.backend(at)
+    return found and backend(at, found)
   end
   meta.__newindex = function() error("proxy.global.backends is not writable", 2) end
   meta.__metatable = false
@@ -317,11 +376,22 @@ local function connection(session)
   return setmetatable({}, {
     __index = function(_, key)
       if key == "client" then return client end
-      if key == "server" then return server end
-      if key == "backend_ndx" then return 1 end
+      if key == "backend_ndx" then return session.backend_ndx or native.current() end
+      if key == "server" then
+        local at = session.backend_ndx or native.current()
+        return at > 0 and server or nil
+      end
       if key == "default_db" or key == "thread_id" or key == "mysqld_version" then return client[key] end
     end,
     __newindex = function(_, key, value)
+      if key == "backend_ndx" then
+        local most = native.backends()
+        if type(value) ~= "number" or value < 0 or value > most or value % 1 ~= 0 then
+          error("proxy.connection.backend_ndx must be a number from 0 to " .. most .. ", that of the last backend", 2)
+        end
+        session.backend_ndx = value
+        return
+      end
       if key == "connection_close" then
         if type(value) ~= "boolean" then error("proxy.connection.connection_close must be a boolean", 2) end
         session.closes = value
@@ -450,10 +520,10 @@ function Session.read_query(session, packet)
   lists[session.queries] = {}
   rawset(session.proxy, "response", {})
   local env = session.env
-  if not env.read_query then return false, 0, 0 end
+  if not env.read_query then return false, 0, 0, session.backend_ndx end
   local decision = env.read_query(packet)
   if type(decision) ~= "number" then decision = 0 end
-  return true, decision, #lists[session.queries]
+  return true, decision, #lists[session.queries], session.backend_ndx
 end
 
 -- The next query of the queue: its id, its packet, and whether its result is needed.
@@ -461,7 +531,8 @@ function Session.next(session)
   local one = table.remove(lists[session.queries], 1)
   if one then
     local route = one.route or one
-    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl
+    local backend_ndx = one.backend_ndx or session.backend_ndx
+    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl, backend_ndx
   end
 end
 
@@ -477,6 +548,31 @@ function Session.read_query_result(session, id, packet, query_us, response_us)
   local decision = env.read_query_result(inj)
   if type(decision) ~= "number" then decision = 0 end
   return true, decision
+end
+
+-- A client that has not been greeted yet. Returns what the script has decided, and the server that it has chosen.
+function Session.connect_server(session)
+  local env = session.env
+  if not env.connect_server then return false, 0, nil end
+  current = session
+  session.backend_ndx = 0
+  local decision = env.connect_server()
+  local chosen = session.backend_ndx
+  -- From now on the session is where it has been greeted.
+  session.backend_ndx = nil
+  return true, type(decision) == "number" and decision or 0, chosen > 0 and chosen or nil
+end
+
+-- The greeting of a server.
+function Session.read_handshake(session, scramble, version, thread_id, server_addr)
+  local env = session.env
+  if not env.read_handshake then return false, 0 end
+  current = session
+  local decision = env.read_handshake({
+    scramble = scramble, mysqld_version = version, thread_id = thread_id, server_addr = server_addr,
+    client_addr = session.proxy.connection.client.address,
+  })
+  return true, type(decision) == "number" and decision or 0
 end
 
 -- The login, which is over by now. Returns what the script has decided.
@@ -515,7 +611,7 @@ end
 
 function Session.response(session) return rawget(session.proxy, "response") end
 
-function Session.closes(session) return session.closes end
+function Session.wishes(session) return session.closes, session.backend_ndx end
 
 local function enter(session) current = session end
 

@@ -22,10 +22,9 @@ impl Level {
     }
 }
 
-/// Hooks that a script defines and that run before anybody knows whom it serves: they are never
-/// called for scripts that are found by the user.
+/// Hooks that a script defines and that run before anybody knows who comes.
 #[must_use]
-pub fn hooks_that_never_run(text: &str) -> Vec<&'static str> {
+pub fn hooks_of_the_greeting(text: &str) -> Vec<&'static str> {
     ["connect_server", "read_handshake"]
         .into_iter()
         .filter(|hook| {
@@ -82,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn hooks_of_the_login_are_found() {
+    fn hooks_of_the_greeting_are_found() {
         let text = "function read_handshake()\nend\n-- function read_auth()\nlocal function read_query() end\nconnect_server = nil";
         assert_eq!(
-            hooks_that_never_run(text),
+            hooks_of_the_greeting(text),
             ["connect_server", "read_handshake"]
         );
     }

@@ -5,7 +5,7 @@ use crate::meaning::Reading;
 use crate::outcome::Outcome;
 use crate::response::{Bad, Response};
 use crate::shared::{Keep, Kept};
-use crate::text::{Level, hooks_that_never_run, may_wait};
+use crate::text::{Level, hooks_of_the_greeting, may_wait};
 use lua::lint::Known;
 use lua::required::Module;
 use mlua::debug::{Debug, DebugEvent};
@@ -35,17 +35,66 @@ pub struct Limits {
     pub memory_max: usize,
 }
 
+/// State of a server, as scripts see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standing {
+    /// Nobody has a connection to it.
+    #[default]
+    Unknown,
+    /// The proxy is connected to it.
+    Up,
+    /// New work does not go there, or a script has taken it out.
+    Down,
+}
+
 /// A server, as `proxy.backends` shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Server {
+    /// Hostgroup.
+    pub hostgroup: u32,
     /// Host, or path of a socket.
     pub host: String,
     /// Port; 0 for a socket.
     pub port: u16,
     /// Whether the server is of a hostgroup for reads.
     pub is_reader: bool,
-    /// Whether the server takes new work.
-    pub is_up: bool,
+    /// State.
+    pub standing: Standing,
+    /// Sessions that have chosen it, or are on it.
+    pub clients: u32,
+    /// Connections that are at hand for the session's user.
+    pub idle_own: u32,
+    /// Connections that are idle for anybody.
+    pub idle_any: u32,
+}
+
+impl Server {
+    /// Key of a note about it, among the values that scripts share.
+    #[must_use]
+    pub fn note(&self, field: &str) -> Vec<u8> {
+        format!("\0{field} {}:{}", self.host, self.port).into_bytes()
+    }
+}
+
+/// A script's choice of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Chosen {
+    /// Nothing was said.
+    #[default]
+    Unsaid,
+    /// None: it wants no server for now.
+    Nowhere,
+    /// This one.
+    At(Server),
+}
+
+/// Wishes of a script about its session, beside those for a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// The connection is closed behind the answer.
+    pub closes: bool,
+    /// Server of what runs next.
+    pub chosen: Chosen,
 }
 
 /// The session that a hook runs for. What is asked here is asked while a hook runs.
@@ -68,6 +117,15 @@ pub trait Host {
     fn stand_in(&self) -> Vec<u8>;
     /// Servers, those that are written to first.
     fn servers(&self) -> Vec<Server>;
+    /// Place of the server that the session is on among those, from 1; 0 for none.
+    fn current(&self) -> usize;
+    /// A note that scripts have made of a server, by the name of the field.
+    fn noted(&self, server: &Server, field: &str) -> Option<Kept>;
+    /// Makes such a note, or takes it away.
+    ///
+    /// # Errors
+    /// Words for the script's author: there is no room.
+    fn note(&self, server: &Server, field: &str, value: Option<Kept>) -> Result<(), String>;
     /// The client's user.
     fn user(&self) -> String;
     /// The current schema, or empty.
@@ -111,8 +169,8 @@ pub struct Call<'a> {
 /// A script's wish for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// As if there were no script.
-    Forward,
+    /// As if there were no script; at this server, if the script has chosen one.
+    Forward(Chosen),
     /// This is the answer; what is queued runs behind it.
     Answer(Response),
     /// Ask [`Scripted::next`].
@@ -140,6 +198,21 @@ pub struct Item {
     pub is_collected: bool,
     /// Where it goes, if the script says so.
     pub route: Route,
+    /// Server that it goes to, if the script has chosen one.
+    pub chosen: Chosen,
+}
+
+/// Facts of a server's greeting.
+#[derive(Debug, Clone)]
+pub struct Greeted {
+    /// Challenge for the proof.
+    pub challenge: Vec<u8>,
+    /// Version of the server, such as 50114.
+    pub version: u32,
+    /// Number of the connection there.
+    pub thread: u32,
+    /// Address of the server, `host:port`.
+    pub server: String,
 }
 
 /// A script's word on a statement's way; it beats rules and hints.
@@ -187,10 +260,10 @@ pub fn check(chunk: &str, text: &str) -> Result<Vec<String>, String> {
     };
     let vm = Vm::new(limits).map_err(|failed| failed.0)?;
     vm.check(chunk, text).map_err(|failed| failed.0)?;
-    let never = hooks_that_never_run(text);
+    let never = hooks_of_the_greeting(text);
     let told = |hook| {
         format!(
-            "has {hook}(), which is never called: the script is found by the user, who has logged in by then"
+            "has {hook}(), which is called only where logins are relayed (mysql-relay_logins), and for a script that serves all users"
         )
     };
     Ok(never.into_iter().map(told).collect())
@@ -554,7 +627,8 @@ impl Scripted {
         let mut turns = self.turns(None);
         let packet = self.string(packet)?;
         let hook = self.hooks[0];
-        let (decision, queued): (f64, usize) = self.hook(&mut turns, hook, packet).await?;
+        let (decision, queued, chosen): (f64, usize, Option<usize>) =
+            self.hook(&mut turns, hook, packet).await?;
         if queued > QUEUED_MAX {
             return Err(Failed(format!(
                 "({hook}) {queued} queries were queued; {QUEUED_MAX} are the most"
@@ -571,7 +645,7 @@ impl Scripted {
                 if queued > 0 {
                     self.forget();
                 }
-                Ok(Decision::Forward)
+                Ok(Decision::Forward(self.chosen(chosen)))
             }
         }
     }
@@ -587,9 +661,10 @@ impl Scripted {
             bool,
             Option<u32>,
             Option<u32>,
+            Option<usize>,
         );
         let next: Next = self.vm.call("next", self.session.clone())?;
-        let (Some(id), Some(packet), needed, hostgroup, cache_ttl_ms) = next else {
+        let (Some(id), Some(packet), needed, hostgroup, cache_ttl_ms, chosen) = next else {
             return Ok(None);
         };
         let has_hook: bool = self.vm.call("has_result_hook", self.session.clone())?;
@@ -601,7 +676,24 @@ impl Scripted {
                 hostgroup,
                 cache_ttl_ms,
             },
+            chosen: self.chosen(chosen),
         }))
+    }
+
+    /// The server at this place of `proxy.backends`.
+    fn chosen(&self, at: Option<usize>) -> Chosen {
+        match at {
+            None => Chosen::Unsaid,
+            Some(0) => Chosen::Nowhere,
+            // One that is gone by now is no choice.
+            Some(at) => {
+                let mut servers = self.host.servers();
+                match at <= servers.len() {
+                    true => Chosen::At(servers.swap_remove(at - 1)),
+                    false => Chosen::Unsaid,
+                }
+            }
+        }
     }
 
     /// Milliseconds between the calls of each of its timers.
@@ -695,12 +787,48 @@ impl Scripted {
         done.map(drop)
     }
 
-    /// Whether the script wants the connection closed behind the answer.
+    /// Wishes of the script about its session.
     #[must_use]
-    pub fn closes(&self) -> bool {
-        self.vm
-            .call("closes", self.session.clone())
-            .unwrap_or_default()
+    pub fn wishes(&self) -> Wishes {
+        type Said = (bool, Option<usize>);
+        let said = self.vm.call::<Said>("wishes", self.session.clone());
+        let (closes, chosen) = said.unwrap_or_default();
+        Wishes {
+            closes,
+            chosen: self.chosen(chosen),
+        }
+    }
+
+    /// Asks the script for a server before the client is greeted. An answer is said instead of a
+    /// greeting.
+    ///
+    /// # Errors
+    /// The hook raised, ran for too long, or made up what cannot be sent.
+    pub async fn connect_server(&self) -> Result<(Chosen, Option<Response>), Failed> {
+        let mut turns = self.turns(None);
+        let (decision, chosen): (f64, Option<usize>) =
+            self.hook(&mut turns, "connect_server", ()).await?;
+        let said = match decision as i64 {
+            2 => Some(self.response(&mut turns, "connect_server", None)?),
+            _ => None,
+        };
+        Ok((self.chosen(chosen), said))
+    }
+
+    /// Shows the script a server's greeting. An answer is said instead of it.
+    ///
+    /// # Errors
+    /// As [`Self::connect_server`].
+    pub async fn read_handshake(&self, greeted: &Greeted) -> Result<Option<Response>, Failed> {
+        let mut turns = self.turns(None);
+        let challenge = self.string(&greeted.challenge)?;
+        let args = (challenge, greeted.version, greeted.thread, &*greeted.server);
+        let decision: f64 = self.hook(&mut turns, "read_handshake", args).await?;
+        match decision as i64 {
+            // The original took both for the same.
+            1 | 2 => self.response(&mut turns, "read_handshake", None).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn string(&self, bytes: &[u8]) -> Result<mlua::LuaString, Failed> {
@@ -991,7 +1119,7 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
 /// Those that are about the servers and the client.
 fn of_session(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
     let of = now.clone();
-    let servers = move |of: &Now| {
+    let servers = |of: &Now| {
         let host = of.host.borrow();
         let ask = || host.as_ref().map(|host| host.servers()).unwrap_or_default();
         of.servers.borrow_mut().get_or_insert_with(ask).clone()
@@ -1001,17 +1129,24 @@ fn of_session(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
         lua.create_function(move |_, ()| Ok(servers(&of).len()))?,
     )?;
     let of = now.clone();
+    let at_place = move |at: f64| {
+        let all = servers(&of);
+        (at >= 1.0)
+            .then(|| all.get(at as usize - 1).cloned())
+            .flatten()
+    };
+    let find = at_place.clone();
     native.set(
         "backend",
-        lua.create_function(move |_, at: f64| {
-            let all = servers(&of);
-            let one = (at >= 1.0).then(|| all.get(at as usize - 1)).flatten();
-            let port = one.map(|one| one.port).filter(|port| *port != 0);
-            let is = one
-                .map(|one| (one.is_reader, one.is_up))
-                .unwrap_or_default();
-            Ok((one.map(|one| one.host.clone()), port, is.0, is.1))
+        lua.create_function(move |lua, at: f64| {
+            find(at).map(|server| shown(lua, &server)).transpose()
         })?,
+    )?;
+    of_notes(lua, native, now, at_place)?;
+    let of = now.clone();
+    native.set(
+        "current",
+        lua.create_function(move |_, ()| Ok(of.host().map_or(0, |host| host.current())))?,
     )?;
     let of = now.clone();
     native.set(
@@ -1034,6 +1169,67 @@ fn of_session(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
                 "src" => end(src),
                 _ => end(dst),
             }
+        })?,
+    )
+}
+
+/// A server, as `proxy.lua` has it.
+fn shown(lua: &Lua, server: &Server) -> Result<Table, mlua::Error> {
+    let table = lua.create_table()?;
+    table.set("host", &*server.host)?;
+    table.set("port", Some(server.port).filter(|port| *port != 0))?;
+    table.set("type", if server.is_reader { 2 } else { 1 })?;
+    let state = match server.standing {
+        Standing::Unknown => 0,
+        Standing::Up => 1,
+        Standing::Down => 2,
+    };
+    table.set("state", state)?;
+    table.set("clients", server.clients)?;
+    table.set("idle_own", server.idle_own)?;
+    table.set("idle_any", server.idle_any)?;
+    Ok(table)
+}
+
+/// Those that are about scripts' notes of servers.
+fn of_notes(
+    lua: &Lua,
+    native: &Table,
+    now: &Rc<Now>,
+    find: impl Fn(f64) -> Option<Server> + Clone + 'static,
+) -> Result<(), mlua::Error> {
+    let (of, at_place) = (now.clone(), find.clone());
+    native.set(
+        "noted",
+        lua.create_function(move |lua, (at, field): (f64, String)| {
+            let (Some(host), Some(server)) = (of.host(), at_place(at)) else {
+                return Ok(Value::Nil);
+            };
+            match host.noted(&server, &field) {
+                None => Ok(Value::Nil),
+                Some(Kept::Number(number)) => Ok(Value::Number(number)),
+                Some(Kept::Flag(flag)) => Ok(Value::Boolean(flag)),
+                Some(Kept::Text(text)) => lua.create_string(text).map(Value::String),
+            }
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "note",
+        lua.create_function(move |_, (at, field, value): (f64, String, Value)| {
+            let value = match value {
+                Value::Number(number) => Some(Kept::Number(number)),
+                Value::Integer(number) => Some(Kept::Number(number as f64)),
+                Value::String(text) => Some(Kept::Text(text.as_bytes().to_vec())),
+                _ => None,
+            };
+            let (Some(host), Some(server)) = (of.host(), find(at)) else {
+                return Ok(());
+            };
+            let noted = host.note(&server, &field, value);
+            // It is shown at once.
+            of.servers.replace(None);
+            noted.map_err(mlua::Error::runtime)
         })?,
     )
 }

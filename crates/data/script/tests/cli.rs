@@ -40,7 +40,7 @@ fn a_script_is_looked_through_with_what_it_requires() {
         (vec!["a.lua: well".into()], vec![])
     );
     let old = "function read_query(packet)\n  if packet:byte() ~= proxy.COM_QUERY then return end\n  proxy.queries:append(1, packet, { resultset_is_needed = true })\n  return proxy.PROXY_SEND_QUERY\nend\nfunction read_handshake() end";
-    let never = "a.lua: read_handshake() is never called: the script is found by the user, who has logged in by then";
+    let never = "a.lua: read_handshake() is called only where logins are relayed, and for a script that serves all users";
     assert_eq!(
         check(&[("a.lua", old)]),
         (vec![never.into(), "a.lua: well".into()], vec![])

@@ -2,8 +2,8 @@
 
 mod session;
 
-use script::{Counts, Decision, Failed, Item, Outcome, Response, Verdict};
-use session::{Script, World, begin, query, vm, world};
+use script::{Chosen, Counts, Decision, Failed, Item, Outcome, Response, Verdict};
+use session::{FORWARD, Script, World, begin, query, vm, world};
 use wire::caps::{self, Caps};
 use wire::resultset::{Column, Writer};
 
@@ -62,7 +62,7 @@ fn judged(script: &Script, outcome: Outcome) -> Result<Verdict, Failed> {
 #[test]
 fn a_script_without_hooks_lets_everything_through() {
     let World { script, .. } = world("local x = 1");
-    assert_eq!(script.read_query(&query("SELECT 1")), Ok(Decision::Forward));
+    assert_eq!(script.read_query(&query("SELECT 1")), Ok(FORWARD));
     assert_eq!(script.disconnect_client(), Ok(()));
 }
 
@@ -89,7 +89,7 @@ fn queries_are_rewritten_and_put_before_and_behind() {
     let collected: Vec<_> = items.iter().map(|item| item.is_collected).collect();
     assert_eq!(collected, [true, false, false]);
     // What is queued for one command is not there at the next.
-    assert_eq!(script.read_query(b"\x0e"), Ok(Decision::Forward));
+    assert_eq!(script.read_query(b"\x0e"), Ok(FORWARD));
     assert_eq!(script.next(), Ok(None));
 }
 
@@ -249,17 +249,95 @@ fn servers_and_the_client_are_there_to_look_at() {
            proxy.connection.connection_close = true
          end",
     );
-    assert_eq!(script.read_query(b"\x0e"), Ok(Decision::Forward));
-    assert!(script.closes());
+    assert_eq!(script.read_query(b"\x0e"), Ok(FORWARD));
+    assert!(script.wishes().closes);
     assert_eq!(
         *host.lines.borrow(),
         [
             "2\t10.0.0.1\t3306",
-            "::1:3306\ttrue\ttrue\t1",
+            "::1:3306\ttrue\ttrue\t4",
             "nil\tnil\tnil",
             "shop\tapp\t7\t50114\t10.0.0.9:50000\tnil\t7",
             "false\tt.lua:8: proxy.global.backends[...].address is not writable",
             "false\tt.lua:9: proxy.connection.nosuch is not writable",
+        ]
+    );
+}
+
+#[test]
+fn a_script_writes_on_servers_for_all_of_its_sessions() {
+    let World { host, script } = world(
+        "function read_query()
+           local one = proxy.global.backends[1]
+           print(one.state, one.uuid, one.connected_clients, one.pool.min_idle_connections)
+           one.state = proxy.BACKEND_STATE_DOWN
+           one.uuid, one.pool.min_idle_connections = 'a', 4
+           local again = proxy.global.backends[1]
+           print(one.state, again.state, again.uuid, again.pool.min_idle_connections, proxy.backends[2].state)
+           one.state, one.uuid = proxy.BACKEND_STATE_UNKNOWN, ''
+           print(one.state, one.uuid, one.pool.users.app.cur_idle_connections, one.pool.users[''].cur_idle_connections)
+           print(pcall(function() one.state = 'up' end))
+           print(pcall(function() one.pool.users = {} end))
+           print(pcall(function() proxy.backends[9] = {} end))
+         end",
+    );
+    assert_eq!(script.read_query(b"\x0e"), Ok(FORWARD));
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "1\tnil\t3\t0",
+            "2\t2\ta\t4\t1",
+            "1\tnil\t2\t4",
+            "false\tt.lua:10: proxy.global.backends[...].state must be one of proxy.BACKEND_STATE_…",
+            "false\tt.lua:11: proxy.global.backends[...].pool.users is not writable",
+            "false\tt.lua:12: proxy.global.backends is not writable",
+        ]
+    );
+}
+
+#[test]
+fn a_script_chooses_the_server_of_what_runs_next() {
+    let World { host, script } = world(
+        "function connect_server()
+           print(proxy.connection.backend_ndx, proxy.connection.server)
+           proxy.connection.backend_ndx = 2
+         end
+         function read_query(packet)
+           print(proxy.connection.backend_ndx, proxy.connection.server ~= nil)
+           if packet:byte() == proxy.COM_PING then
+             proxy.connection.backend_ndx = 2
+             return
+           end
+           print(pcall(function() proxy.connection.backend_ndx = 3 end))
+           print(pcall(function() proxy.queries:append(1, packet, { backend_ndx = -1 }) end))
+           proxy.queries:append(1, packet)
+           proxy.queries:append(2, packet, { backend_ndx = 1 })
+           proxy.connection.backend_ndx = 0
+           return proxy.PROXY_SEND_QUERY
+         end",
+    );
+    let place = |chosen: &Chosen| match chosen {
+        Chosen::At(server) => server.host.clone(),
+        other => format!("{other:?}"),
+    };
+    let (chosen, said) = script.connect_server().unwrap();
+    assert_eq!((&*place(&chosen), said), ("::1", None));
+    match script.read_query(b"\x0e") {
+        Ok(Decision::Forward(chosen)) => assert_eq!(place(&chosen), "::1"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(script.read_query(&query("SELECT 1")), Ok(Decision::Queue));
+    let queued = || place(&script.next().unwrap().unwrap().chosen);
+    assert_eq!([queued(), queued()], ["Nowhere", "10.0.0.1"]);
+    assert_eq!(place(&script.wishes().chosen), "Nowhere");
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "0\tnil",
+            "1\ttrue",
+            "2\ttrue",
+            "false\tt.lua:11: proxy.connection.backend_ndx must be a number from 0 to 2, that of the last backend",
+            "false\tt.lua:12: backend_ndx must be from 0 to 2, that of the last backend",
         ]
     );
 }
@@ -272,7 +350,7 @@ fn globals_are_a_sessions_and_proxy_global_is_everybodys() {
                 function read_query() print(own, proxy.global.all) end";
     let (one, other) = (begin(&vm, text).unwrap(), begin(&vm, text).unwrap());
     for world in [&one, &other] {
-        assert_eq!(world.script.read_query(b"\x0e"), Ok(Decision::Forward));
+        assert_eq!(world.script.read_query(b"\x0e"), Ok(FORWARD));
         assert_eq!(*world.host.lines.borrow(), ["1\t2"]);
     }
 }
@@ -366,7 +444,7 @@ fn statements_are_cut_into_tokens() {
          end",
     );
     let sql = "/* c */ SELECT a, 'x' FROM t";
-    assert_eq!(script.read_query(&query(sql)), Ok(Decision::Forward));
+    assert_eq!(script.read_query(&query(sql)), Ok(FORWARD));
     let lines = host.lines.borrow();
     assert_eq!(
         lines[..7],

@@ -5,7 +5,7 @@
 mod session;
 
 use script::{Counts, Decision, Item, Outcome, Response, Verdict};
-use session::{Script, begin, query, vm, world};
+use session::{FORWARD, Script, begin, query, vm, world};
 use wire::caps::{self, Caps};
 use wire::resultset::{Column, Writer};
 
@@ -271,7 +271,7 @@ fn old_lua_and_commands_of_the_scripts_own() {
         one("SET GLOBAL proxy.debug = on"),
         Ok(Decision::Answer(Response::Ok { .. }))
     ));
-    assert_eq!(one("SELECT a, 17 FROM b"), Ok(Decision::Forward));
+    assert_eq!(one("SELECT a, 17 FROM b"), Ok(FORWARD));
     assert_eq!(
         *world.host.lines.borrow(),
         ["4\t0\tselect\ta\tfrom\tb", "SELECT a, <17> FROM b\t1970"]
@@ -293,7 +293,7 @@ fn an_audit_names_who_asks_what() {
     );
     assert_eq!(world.script.has_logged_in(), Ok(None));
     for packet in [query("SELECT 1"), b"\x02other".to_vec(), b"\x01".to_vec()] {
-        assert_eq!(world.script.read_query(&packet), Ok(Decision::Forward));
+        assert_eq!(world.script.read_query(&packet), Ok(FORWARD));
     }
     assert_eq!(world.script.disconnect_client(), Ok(()));
     assert_eq!(

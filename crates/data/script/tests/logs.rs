@@ -3,8 +3,7 @@
 mod session;
 
 use lua::required::Module;
-use script::Decision;
-use session::{World, begin_with, query, vm};
+use session::{FORWARD, World, begin_with, query, vm};
 
 /// A100: the configuration of the document that this project grew from.
 const CONFIG: &str = r#"local logger = require("optivo.common.log4lua.logger")
@@ -49,7 +48,7 @@ fn config(name: &str, text: &str) -> Module {
 
 fn run(text: &str, modules: &[Module]) -> World {
     let world = begin_with(&vm(), &text.into(), modules).expect("a script that runs");
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     world
 }
 

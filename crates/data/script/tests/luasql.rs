@@ -3,7 +3,7 @@
 mod session;
 
 use script::{Ask, Connect, Counts, Decision, Outcome, Reply, Response};
-use session::{Script, Session, World, begin, begin_before, query, vm, world};
+use session::{FORWARD, Script, Session, World, begin, begin_before, query, vm, world};
 use std::rc::Rc;
 use wire::caps::{self, Caps};
 use wire::resultset::{Column, Writer};
@@ -68,7 +68,7 @@ fn statements_are_answered_before_the_next_line_runs() {
             Reply::Refused("no".into()),
         ],
     );
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     assert_eq!(
         *world.host.lines.borrow(),
         [
@@ -239,7 +239,7 @@ fn objects_refuse_what_they_are_not_for() {
         &text,
         [Reply::Connected(1), Reply::Refused("there is none".into())],
     );
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     let lines = world.host.lines.borrow();
     for (line, words) in lines.iter().zip([
         "MySQL connection (at)\tLuaSQL: you're not allowed to get this metatable",
@@ -263,7 +263,7 @@ fn a_connection_that_nobody_has_any_more_is_given_back() {
         function read_query() luasql.mysql():connect('a') collectgarbage() collectgarbage() end";
     let world = before(text, [Reply::Connected(9), Reply::Connected(10)]);
     for _ in 0..2 {
-        assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+        assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     }
     assert_eq!(*world.host.closed.borrow(), [9]);
 }
@@ -285,7 +285,7 @@ fn waiting_passes_through_coroutines() {
         end
         function disconnect_client() glib2.usleep(4) end";
     let world = before(text, [Reply::Slept, Reply::Slept]);
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     let lines = world.host.lines.borrow();
     assert_eq!(lines[..2], ["true", "1\t2"]);
     assert!(

@@ -4,12 +4,12 @@ mod session;
 
 use lua::required::Module;
 use script::{Decision, Response};
-use session::{begin_with, query, vm, world};
+use session::{FORWARD, begin_with, query, vm, world};
 
 /// Returns what a script prints at a query.
 fn printed(text: &str, sql: &str) -> Vec<String> {
     let world = world(&format!("{text}\nreturn nil"));
-    assert_eq!(world.script.read_query(&query(sql)), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query(sql)), Ok(FORWARD));
     world.host.lines.take()
 }
 
@@ -125,7 +125,7 @@ fn options_of_scripts_are_shown_and_set_by_statements() {
         };
         assert_eq!(String::from_utf8_lossy(&message), words);
     }
-    assert_eq!(answer("SELECT 1"), Ok(Decision::Forward));
+    assert_eq!(answer("SELECT 1"), Ok(FORWARD));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn files_beside_the_script_are_modules_of_all_its_sessions() {
     let source = text.into();
     for count in 1..=2 {
         let world = begin_with(&vm, &source, &modules).expect("a script that runs");
-        assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+        assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
         let lines = world.host.lines.take();
         assert_eq!(
             lines[..2],

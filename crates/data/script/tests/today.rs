@@ -3,7 +3,7 @@
 mod session;
 
 use script::{Ask, Counts, Decision, Item, Outcome, Reply, Response, Route, Verdict};
-use session::{Session, World, begin, begin_before, query, vm};
+use session::{FORWARD, Session, World, begin, begin_before, query, vm};
 use std::rc::Rc;
 use wire::caps::{self, Caps};
 use wire::execute::Value;
@@ -88,10 +88,10 @@ fn a_statement_passes_or_is_changed_or_routed() {
     let item = becomes(&world, &query("both")).unwrap();
     assert_eq!((item.packet, item.route.hostgroup), (query("X"), Some(3)));
     for sql in ["same", "other"] {
-        assert_eq!(world.script.read_query(&query(sql)), Ok(Decision::Forward));
+        assert_eq!(world.script.read_query(&query(sql)), Ok(FORWARD));
     }
     // A command that is no statement.
-    assert_eq!(world.script.read_query(b"\x0e"), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(b"\x0e"), Ok(FORWARD));
     let calls = world.host.calls.take();
     assert_eq!(
         calls
@@ -108,7 +108,7 @@ fn a_statement_is_what_rules_and_statistics_see() {
         print(s.user, s.schema, s.client, s.session, s.prepared, s.parameters)";
     let world = hook(text);
     let sql = "UPDATE a, x.b SET c = 1 WHERE d = 'e'";
-    assert_eq!(world.script.read_query(&query(sql)), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query(sql)), Ok(FORWARD));
     assert_eq!(
         world.host.lines.take(),
         [
@@ -312,24 +312,21 @@ fn a_prepared_statement_is_known_when_it_is_executed() {
     let decided = |packet: &[u8]| world.script.read_query(packet);
     assert_eq!(
         decided(&executed(1, &[0, 1, 8, 0, 7, 0, 0, 0, 0, 0, 0, 0])),
-        Ok(Decision::Forward)
+        Ok(FORWARD)
     );
     assert_eq!(
         decided(&executed(
             1,
             &[0, 0, 255, 255, 255, 255, 255, 255, 255, 127]
         )),
-        Ok(Decision::Forward)
+        Ok(FORWARD)
     );
-    assert_eq!(decided(&executed(1, &[1, 0])), Ok(Decision::Forward));
+    assert_eq!(decided(&executed(1, &[1, 0])), Ok(FORWARD));
     // A piece came ahead.
-    assert_eq!(
-        decided(&[0x18, 1, 0, 0, 0, 0, 0, b'x']),
-        Ok(Decision::Forward)
-    );
-    assert_eq!(decided(&executed(1, &[0, 0])), Ok(Decision::Forward));
+    assert_eq!(decided(&[0x18, 1, 0, 0, 0, 0, 0, b'x']), Ok(FORWARD));
+    assert_eq!(decided(&executed(1, &[0, 0])), Ok(FORWARD));
     // One that nobody has prepared.
-    assert_eq!(decided(&executed(9, &[])), Ok(Decision::Forward));
+    assert_eq!(decided(&executed(9, &[])), Ok(FORWARD));
     assert_eq!(
         world.host.lines.take(),
         [
@@ -358,8 +355,8 @@ fn a_prepared_statement_is_known_when_it_is_executed() {
         decided(&[0x17, 255, 255, 255, 255, 0, 1, 0, 0, 0, 1, 0]),
         Ok(Decision::Answer(_))
     ));
-    assert_eq!(decided(&[0x19, 3, 0, 0, 0]), Ok(Decision::Forward));
-    assert_eq!(decided(&executed(3, &[0, 0, 0])), Ok(Decision::Forward));
+    assert_eq!(decided(&[0x19, 3, 0, 0, 0]), Ok(FORWARD));
+    assert_eq!(decided(&executed(3, &[0, 0, 0])), Ok(FORWARD));
 }
 
 #[test]
@@ -380,7 +377,7 @@ fn a_hook_asks_servers_with_values_in_their_places() {
     host.replies.borrow_mut().extend(replies);
     let text = script(&format!("function m.on.statement(s)\n{text}\nend"));
     let world = begin_before(&vm(), &text.into(), &[], host).expect("a script that runs");
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     let asked: Vec<_> = world.host.asked.take();
     let asked: Vec<_> = asked
         .iter()
@@ -526,7 +523,7 @@ fn values_are_shared_and_settings_read() {
         print(m.shared.get('n'))
         m.log('warning', 'careful')";
     let world = hook(text);
-    assert_eq!(world.script.read_query(&query("x")), Ok(Decision::Forward));
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
     assert_eq!(
         world.host.lines.take(),
         [

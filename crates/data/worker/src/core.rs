@@ -3,6 +3,7 @@
 use crate::asking::Asking;
 use crate::audit::{Auditor, Audits};
 use crate::compare::Verdicts;
+use crate::console;
 use crate::costs::Costs;
 use crate::demoted;
 use crate::epoch::Epoch;
@@ -71,7 +72,7 @@ pub struct Setup {
     pub registry: Registry,
     /// Results and values of scripts over all cores; the same for all.
     pub kept: Kept,
-    /// Where clients come in.
+    /// Where clients come in, and operators.
     pub listen: Vec<Address>,
     /// Clients are let in from the start on; else after `ToCore::Accept(true)`.
     pub open: bool,
@@ -111,6 +112,8 @@ pub struct Core {
     pub(crate) index: u32,
     pub(crate) cores: u32,
     pub(crate) peers: Vec<Option<Peer>>,
+    /// Addresses of the console of scripts, since the start.
+    pub(crate) console: Vec<Address>,
     pub(crate) loads: Loads,
     /// State of the servers, as it was seen.
     observed: RefCell<Arc<Observed>>,
@@ -257,6 +260,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         mirrors: Mirrors::default(),
         in_turn: InTurn::default(),
         gates: Rc::default(),
+        console: console::addresses(&setup.snapshot.variables),
         scripting: Scripting::with(setup.kept.scripts),
         verdicts: Verdicts::default(),
         default_schema: RefCell::new("".into()),

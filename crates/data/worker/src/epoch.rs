@@ -26,6 +26,8 @@ pub(crate) struct Epoch {
     pub(crate) digests: bool,
     /// Whether scripts are in force.
     pub(crate) has_scripts: bool,
+    /// Scripts that see a client before it is greeted.
+    pub(crate) scripts_at_the_door: Vec<Arc<config::Script>>,
     /// Names of scripts that see only what rules send to them.
     pub(crate) scripts_of_rules: Vec<Arc<str>>,
     /// Whether statements share connections in flight in some hostgroup.
@@ -80,6 +82,11 @@ impl Epoch {
         let rates = snapshot.has_rates().then(Rates::default);
         let (priorities, admission) = (snapshot.has_priorities(), snapshot.has_admission());
         let has_scripts = !snapshot.scripts.active().is_empty();
+        let active = snapshot.scripts.active().iter();
+        let at_the_door = |script: &&Arc<config::Script>| {
+            script.serves_all() && !script::hooks_of_the_greeting(&script.text).is_empty()
+        };
+        let scripts_at_the_door = active.filter(at_the_door).cloned().collect();
         let mut scripts_of_rules = Vec::new();
         if has_scripts {
             let chain = snapshot.rules.chain().iter();
@@ -93,6 +100,7 @@ impl Epoch {
             digests_alike,
             digests,
             has_scripts,
+            scripts_at_the_door,
             scripts_of_rules,
             pipelines,
             usual,

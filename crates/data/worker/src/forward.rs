@@ -234,6 +234,7 @@ impl Session {
             cost_ns,
             // Others may wait for what the session has elsewhere.
             waits: self.held.is_empty(),
+            at: self.named_server(job.plan.hostgroup()),
             hostgroup: job.plan.hostgroup(),
             user: &self.user.username,
             secret: &self.secret,
@@ -282,6 +283,7 @@ impl Session {
                 Box::pin(self.remember_elsewhere(job)).await?;
             }
             self.leave_cut_off_for(job)?;
+            self.changes_server(job);
         }
         let ahead = job.ahead.and_then(Cell::take);
         let (mut backend, ahead) = match ahead {

@@ -442,6 +442,7 @@ impl Session {
             executes: None,
             // Its parts wait for each other.
             waits: false,
+            at: None,
             ..self.want(job)
         };
         if let Some(backend) = self.core.pools.at_once(&want) {

@@ -3,6 +3,7 @@
 use crate::answer::{self, Complaint};
 use crate::audit::Newcomer;
 use crate::certificate::unfit;
+use crate::console;
 use crate::core::{Core, Seat};
 use crate::epoch::Epoch;
 use crate::hosts::turned_away;
@@ -25,7 +26,7 @@ use wire::frame::Algorithm;
 use wire::{caps, errors};
 
 /// Capabilities that we offer to clients.
-const OFFERED: caps::Caps = caps::LONG_PASSWORD
+pub(crate) const OFFERED: caps::Caps = caps::LONG_PASSWORD
     | caps::FOUND_ROWS
     | caps::LONG_FLAG
     | caps::CONNECT_WITH_DB
@@ -142,7 +143,7 @@ fn local_of(socket: &Socket) -> (String, u16) {
 }
 
 /// Returns the door with what the greeting of session `id` says.
-fn door(core: &Core, epoch: &Epoch, id: u32) -> Door {
+pub(crate) fn door(core: &Core, epoch: &Epoch, id: u32) -> Door {
     let v = &epoch.snapshot.variables;
     let mut random = [0; 20];
     for piece in random.chunks_mut(8) {
@@ -202,26 +203,23 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         refuse(core, conn, 0, &turned_away(&client.0)).await;
         return None;
     }
+    if console::is_at(&core.console, &local) {
+        return Box::pin(console::enter(core, conn, client, local)).await;
+    }
     let Some(seat) = core.seat(v.mysql_max_connections) else {
-        core.tally.up(Counter::AccessDeniedMaxConnections);
-        refuse(
-            core,
-            conn,
-            0,
-            &Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections"),
-        )
-        .await;
+        too_many(core, conn).await;
         return None;
     };
-    let greeted = match Box::pin(relayed::greeted(core, &epoch, &conn)).await {
-        Ok(greeted) => greeted,
+    let id = core.next_session_id();
+    let ends = (&client, &local);
+    let (greeted, early) = match Box::pin(relayed::greeted(core, &epoch, &conn, (id, ends))).await {
+        Ok(greeted) => greeted.unzip(),
         Err(complaint) => {
             core.tally.up(Counter::ClientConnectionsAborted);
             refuse(core, conn, 0, &complaint).await;
             return None;
         }
     };
-    let id = core.next_session_id();
     let door = match &greeted {
         Some(greeted) => relayed::door(door(core, &epoch, id), &epoch, greeted.greeting()),
         None => door(core, &epoch, id),
@@ -362,6 +360,9 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     session.through = through;
     if let Some(backend) = backend {
         session.keeps_login(backend);
+        if let Some(early) = early.flatten() {
+            session.was_seen_by(early);
+        }
     }
     session.audit(Auditable::ConnectOk, None);
     Some(session)
@@ -507,6 +508,13 @@ pub(crate) fn denied(user: &str, host: &str, with_password: bool) -> Complaint {
     Complaint::new(errors::ACCESS_DENIED, words)
 }
 
+/// Tells a client that as many are here as may be.
+pub(crate) async fn too_many(core: &Core, conn: Conn) {
+    core.tally.up(Counter::AccessDeniedMaxConnections);
+    let complaint = Complaint::new(errors::TOO_MANY_CONNECTIONS, "Too many connections");
+    refuse(core, conn, 0, &complaint).await;
+}
+
 async fn refuse(core: &Core, mut conn: Conn, seq: u8, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     // The client may be gone already; nobody is left to tell.
@@ -529,7 +537,7 @@ async fn refuse_newcomer(core: &Core, conn: Conn, who: Newcomer, complaint: &Com
 }
 
 /// As the next packet of the login's dialogue.
-async fn refuse_next(core: &Core, mut conn: Conn, complaint: &Complaint) {
+pub(crate) async fn refuse_next(core: &Core, mut conn: Conn, complaint: &Complaint) {
     core.tally.up(Counter::GeneratedErrorPackets);
     let mut payload = Vec::new();
     wire::ok::Err {

@@ -174,7 +174,8 @@ impl Session {
     /// Statements that may be in flight on one connection to the hostgroup of this one; `None` if
     /// it does not join others.
     fn depth(&self, job: &Job<'_>) -> Option<u32> {
-        if !job.epoch.pipelines || job.plan.must_see().is_some() {
+        let is_named = || self.named_server(job.plan.hostgroup()).is_some();
+        if !job.epoch.pipelines || job.plan.must_see().is_some() || is_named() {
             return None;
         }
         let snapshot = &job.epoch.snapshot;

@@ -291,6 +291,7 @@ impl Copy {
             priority: 0,
             cost_ns: None,
             waits: true,
+            at: None,
         };
         let acquired = match core.pools.until_spare(&want).await {
             Ok(spare) => core

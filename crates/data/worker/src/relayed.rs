@@ -6,6 +6,8 @@
 use crate::answer::Complaint;
 use crate::core::Core;
 use crate::epoch::Epoch;
+use crate::script_door::{self, Early, Ends};
+use crate::script_servers::is_taken_out;
 use crate::session::Session;
 use crate::statement::Job;
 use backend::{Backend, BackendFailed, Greeted, Hold, Names, NotLetIn, State, Want};
@@ -40,15 +42,20 @@ pub(crate) enum Refused {
     There(Complaint, String),
 }
 
-/// The server that greets a client; none if logins are checked here.
+/// A server that greets a client, and the scripts that have met the client before.
+pub(crate) type Greets = (Greeted, Option<Box<Early>>);
+
+/// The server that greets client `id`; none if logins are checked here. Scripts choose it, and one
+/// that they have taken out greets nobody who does not ask for it by name.
 ///
 /// # Errors
 /// What the client is to be told instead of a greeting.
 pub(crate) async fn greeted(
-    core: &Core,
+    core: &Rc<Core>,
     epoch: &Epoch,
     conn: &Conn,
-) -> Result<Option<Greeted>, Complaint> {
+    (id, ends): (u32, Ends<'_>),
+) -> Result<Option<Greets>, Complaint> {
     let v = &epoch.snapshot.variables;
     if !(v.mysql_relay_logins && epoch.snapshot.users.is_empty()) {
         return Ok(None);
@@ -57,11 +64,25 @@ pub(crate) async fn greeted(
         Address::Tcp(at) => Some(at),
         Address::Unix(_) => None,
     };
+    let mut early = script_door::meet(core, epoch, id, ends).await?;
+    let named = early.as_ref().and_then(|early| early.server()).cloned();
+    let hostgroup = named
+        .as_ref()
+        .map_or_else(|| hostgroup(epoch), |server| server.hostgroup);
+    let scripts = epoch.snapshot.scripts.active();
+    let may = |row: &config::Server| match &named {
+        Some(named) => *row.hostname == *named.host && row.port == named.port,
+        None => !is_taken_out(core, scripts, row),
+    };
     let greeted = core
         .pools
-        .greeted(hostgroup(epoch), peer, &epoch.snapshot)
+        .greeted(hostgroup, peer, &epoch.snapshot, may)
         .await;
-    greeted.map(Some).map_err(told)
+    let greeted = greeted.map_err(told)?;
+    if let Some(early) = &mut early {
+        early.greeted(&greeted).await?;
+    }
+    Ok(Some((greeted, early)))
 }
 
 fn hostgroup(epoch: &Epoch) -> u32 {
@@ -69,12 +90,15 @@ fn hostgroup(epoch: &Epoch) -> u32 {
     u32::try_from(hostgroup).unwrap_or(u32::MAX)
 }
 
-/// The other hostgroup to whose servers such a user has proven himself.
-pub(crate) fn beside(snapshot: &Snapshot, secret: &Secret) -> Option<u32> {
+/// The hostgroup to whose servers such a user proves himself besides the one at which he logs in.
+fn beside(snapshot: &Snapshot, own: u32) -> Option<u32> {
     let v = &snapshot.variables;
-    let beside = v.mysql_relay_logins_beside_hostgroup;
-    let is_another = secret.is_relayed() && beside != v.mysql_relay_logins_hostgroup;
-    u32::try_from(beside).ok().filter(|_| is_another)
+    let both = [
+        v.mysql_relay_logins_hostgroup,
+        v.mysql_relay_logins_beside_hostgroup,
+    ];
+    let mut both = both.into_iter().filter_map(|one| u32::try_from(one).ok());
+    both.find(|one| *one != own)
 }
 
 /// A server's words as they are.
@@ -127,7 +151,7 @@ pub(crate) async fn enter(
         Address::Unix(_) => None,
     };
     let want = Want {
-        hostgroup: hostgroup(epoch),
+        hostgroup: greeted.server().hostgroup,
         caps: login.caps,
         collation: login.charset,
         session: door.thread_id,
@@ -146,7 +170,7 @@ pub(crate) async fn enter(
         NotLetIn::Refused(failure) => Refused::There(told(failure), login.user.clone()),
     })?;
     let own = want.hostgroup;
-    if let Some(beside) = beside(&epoch.snapshot, &Secret::Relayed) {
+    if let Some(beside) = beside(&epoch.snapshot, own) {
         let want = Want {
             hostgroup: beside,
             ..want

@@ -366,6 +366,7 @@ impl Session {
                 cost_ns: None,
                 // Its transaction has begun: it does not wait behind others.
                 waits: false,
+                at: None,
             };
             let left = until - rt.now();
             let acquired = rt.timeout(left, self.core.pools.acquire(&want));

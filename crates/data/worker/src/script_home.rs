@@ -2,11 +2,16 @@
 //! sessions of other cores are guests there. What is asked and answered is sent from core to core.
 
 use crate::core::Core;
+use crate::roster::Entry;
 use crate::script_host::{Facts, View};
+use crate::script_servers::OwnPools;
 use crate::script_sql::Owner;
 use config::{Script, ScriptApi, Scripts};
 use rt::mailbox;
-use script::{Code, Decision, Failed, Item, Level, Outcome, Response, Scripted, Verdict};
+use script::{
+    Chosen, Code, Decision, Failed, Greeted, Item, Level, Outcome, Response, Scripted, Verdict,
+    Wishes,
+};
 use sql::Lexing;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -53,12 +58,7 @@ pub(crate) struct Visitor {
     pub(crate) client: (String, u16),
     pub(crate) schema: String,
     pub(crate) owner: Owner,
-    /// Answer to its login.
-    pub(crate) welcome: Vec<u8>,
 }
-
-/// A script of a session that has run its main chunk, and what it said against the login.
-pub(crate) type Met = (Runs, Option<Response>);
 
 /// Where the hooks of a script run, for one session.
 pub(crate) enum Runs {
@@ -73,22 +73,23 @@ pub(crate) struct Remote {
     key: Key,
     schema: RefCell<Rc<str>>,
     lexing: Cell<Lexing>,
-    closes: Cell<bool>,
+    own_pools: RefCell<Option<Rc<OwnPools>>>,
+    wishes: RefCell<Wishes>,
 }
 
-/// Runs the main chunk of a script for a session, and shows it the login.
+/// Runs the main chunk of a script for a session. Without an entry it is not in yet.
 pub(crate) async fn meet(
     core: &Rc<Core>,
     scripts: &Arc<Scripts>,
     script: &Arc<Script>,
     visitor: Visitor,
-    entry: Rc<crate::roster::Entry>,
-) -> Result<Met, Failed> {
+    entry: Option<Rc<Entry>>,
+) -> Result<Runs, Failed> {
     let home = home_of(core, script);
     if home == core.index as usize {
-        let facts = Rc::new(Facts::new(core.clone(), &visitor, Some(entry)));
-        let (runs, said) = begin(&facts, scripts, script, &visitor.welcome).await?;
-        return Ok((Runs::Here(runs, facts), said));
+        let facts = Rc::new(Facts::new(core.clone(), &visitor, entry));
+        let runs = begin(&facts, scripts, script).await?;
+        return Ok(Runs::Here(runs, facts));
     }
     let guests = &core.scripting.guests;
     guests.last.set(guests.last.get() + 1);
@@ -98,7 +99,8 @@ pub(crate) async fn meet(
         key: (core.index, guests.last.get()),
         schema: RefCell::new((&*visitor.schema).into()),
         lexing: Cell::default(),
-        closes: Cell::default(),
+        own_pools: RefCell::default(),
+        wishes: RefCell::default(),
     };
     let (tell, told) = mailbox::channel(1);
     let (key, scripts, script) = (remote.key, scripts.clone(), script.clone());
@@ -106,25 +108,22 @@ pub(crate) async fn meet(
         let home = home.clone();
         home.clone().rt.spawn(async move {
             let facts = Rc::new(Facts::new(home.clone(), &visitor, None));
-            let met = begin(&facts, &scripts, &script, &visitor.welcome).await;
-            let said = met.map(|(runs, said)| {
+            let met = begin(&facts, &scripts, &script).await.map(|runs| {
                 let guest = Rc::new(Guest { runs, facts });
                 home.scripting.guests.all.borrow_mut().insert(key, guest);
-                said
             });
-            let _session_has_gone = tell.try_send(said);
+            let _session_has_gone = tell.try_send(met);
         });
     })?;
-    let said = told.recv().await.unwrap_or_else(|| Err(gone()))?;
-    Ok((Runs::There(remote), said))
+    told.recv().await.unwrap_or_else(|| Err(gone()))?;
+    Ok(Runs::There(remote))
 }
 
 async fn begin(
     facts: &Rc<Facts>,
     scripts: &Arc<Scripts>,
     script: &Arc<Script>,
-    welcome: &[u8],
-) -> Result<(Scripted, Option<Response>), Failed> {
+) -> Result<Scripted, Failed> {
     let level = match script.api {
         ScriptApi::Auto => Level::of(&script.text),
         ScriptApi::V06 => Level::V06,
@@ -137,10 +136,8 @@ async fn begin(
         modules: &script.modules,
     };
     let view = Rc::new(View::new(facts.clone(), script.clone()));
-    let runs = vm.session(&script.name, code, level, view, script.hook_ms_max);
-    let runs = runs.await?;
-    let said = runs.has_logged_in(welcome).await?;
-    Ok((runs, said))
+    vm.session(&script.globals, code, level, view, script.hook_ms_max)
+        .await
 }
 
 /// The core on which the hooks of a script run: that of the session, unless sessions of several
@@ -155,7 +152,7 @@ fn home_of(core: &Core, script: &Script) -> usize {
 /// The core that a script has as its home, if it needs one.
 pub(crate) fn home_by_name(core: &Core, script: &Script) -> usize {
     let mut hash = DefaultHasher::new();
-    script.name.hash(&mut hash);
+    script.globals.hash(&mut hash);
     (hash.finish() % u64::from(core.cores)) as usize
 }
 
@@ -180,25 +177,27 @@ impl Remote {
     /// Has the script asked on its core. Nobody asks it anything else until it has answered.
     async fn ask<T: Send + 'static>(
         &self,
-        job: impl AsyncFnOnce(&Scripted) -> Result<T, Failed> + Send + 'static,
+        job: impl AsyncFnOnce(&Guest) -> Result<T, Failed> + Send + 'static,
     ) -> Result<T, Failed> {
         let (tell, told) = mailbox::channel(1);
         let (key, schema) = (self.key, self.schema.borrow().to_string());
         let lexing = self.lexing.get();
+        let own_pools = self.own_pools.borrow().as_deref().cloned();
         self.send(move |home| {
             let guest = home.scripting.guests.all.borrow().get(&key).cloned();
             // Without one the session hears that from `tell`, which is dropped.
             if let Some(guest) = guest {
                 guest.facts.schema.replace((&*schema).into());
                 guest.facts.lexing.set(lexing);
+                guest.facts.own_pools.replace(own_pools.map(Rc::new));
                 home.rt.spawn(async move {
-                    let done = job(&guest.runs).await;
-                    let _session_has_gone = tell.try_send((done, guest.runs.closes()));
+                    let done = job(&guest).await;
+                    let _session_has_gone = tell.try_send((done, guest.runs.wishes()));
                 });
             }
         })?;
-        let (done, closes) = told.recv().await.ok_or_else(gone)?;
-        self.closes.set(closes);
+        let (done, wishes) = told.recv().await.ok_or_else(gone)?;
+        self.wishes.replace(wishes);
         done
     }
 }
@@ -219,14 +218,66 @@ impl Drop for Remote {
 }
 
 impl Runs {
-    /// The session is in this schema, and its texts are read so.
-    pub(crate) fn is_in(&self, schema: &Rc<str>, lexing: Lexing) {
-        let (of, read) = match self {
-            Self::Here(_, facts) => (&facts.schema, &facts.lexing),
-            Self::There(remote) => (&remote.schema, &remote.lexing),
+    /// The session is in this schema, its texts are read so, and these connections are at hand.
+    pub(crate) fn is_in(&self, schema: &Rc<str>, lexing: Lexing, own: Option<Rc<OwnPools>>) {
+        let (of, read, pools) = match self {
+            Self::Here(_, facts) => (&facts.schema, &facts.lexing, &facts.own_pools),
+            Self::There(remote) => (&remote.schema, &remote.lexing, &remote.own_pools),
         };
         of.replace(schema.clone());
         read.set(lexing);
+        pools.replace(own);
+    }
+
+    /// Asks for a server before the client is greeted.
+    pub(crate) async fn connect_server(&self) -> Result<(Chosen, Option<Response>), Failed> {
+        match self {
+            Self::Here(runs, _) => runs.connect_server().await,
+            Self::There(remote) => {
+                let job = async |guest: &Guest| guest.runs.connect_server().await;
+                remote.ask(job).await
+            }
+        }
+    }
+
+    /// Shows the greeting of a server.
+    pub(crate) async fn read_handshake(
+        &self,
+        greeted: &Greeted,
+    ) -> Result<Option<Response>, Failed> {
+        match self {
+            Self::Here(runs, _) => runs.read_handshake(greeted).await,
+            Self::There(remote) => {
+                let greeted = greeted.clone();
+                let job = async move |guest: &Guest| guest.runs.read_handshake(&greeted).await;
+                remote.ask(job).await
+            }
+        }
+    }
+
+    /// Shows the login of the session, which is this owner's, and its answer; returns what is said
+    /// against it.
+    pub(crate) async fn has_logged_in(
+        &self,
+        owner: &Owner,
+        entry: &Rc<Entry>,
+        welcome: &[u8],
+    ) -> Result<Option<Response>, Failed> {
+        match self {
+            Self::Here(runs, facts) => {
+                facts.owner.replace(Rc::new(owner.clone()));
+                facts.entry.replace(Some(entry.clone()));
+                runs.has_logged_in(welcome).await
+            }
+            Self::There(remote) => {
+                let (owner, welcome) = (owner.clone(), welcome.to_vec());
+                let job = async move |guest: &Guest| {
+                    guest.facts.owner.replace(Rc::new(owner));
+                    guest.runs.has_logged_in(&welcome).await
+                };
+                remote.ask(job).await
+            }
+        }
     }
 
     pub(crate) async fn read_query(&self, packet: &[u8]) -> Result<Decision, Failed> {
@@ -234,7 +285,7 @@ impl Runs {
             Self::Here(runs, _) => runs.read_query(packet).await,
             Self::There(remote) => {
                 let packet = packet.to_vec();
-                let job = async move |runs: &Scripted| runs.read_query(&packet).await;
+                let job = async move |guest: &Guest| guest.runs.read_query(&packet).await;
                 remote.ask(job).await
             }
         }
@@ -243,7 +294,7 @@ impl Runs {
     pub(crate) async fn next(&self) -> Result<Option<Item>, Failed> {
         match self {
             Self::Here(runs, _) => runs.next(),
-            Self::There(remote) => remote.ask(async |runs: &Scripted| runs.next()).await,
+            Self::There(remote) => remote.ask(async |guest: &Guest| guest.runs.next()).await,
         }
     }
 
@@ -256,7 +307,8 @@ impl Runs {
             Self::Here(runs, _) => runs.read_query_result(item, outcome).await,
             Self::There(remote) => {
                 let item = item.clone();
-                let job = async move |runs: &Scripted| runs.read_query_result(&item, outcome).await;
+                let job =
+                    async move |guest: &Guest| guest.runs.read_query_result(&item, outcome).await;
                 remote.ask(job).await
             }
         }
@@ -286,11 +338,11 @@ impl Runs {
         }
     }
 
-    /// Whether the script wants the connection closed behind the answer.
-    pub(crate) fn closes(&self) -> bool {
+    /// Wishes of the script about the session.
+    pub(crate) fn wishes(&self) -> Wishes {
         match self {
-            Self::Here(runs, _) => runs.closes(),
-            Self::There(remote) => remote.closes.get(),
+            Self::Here(runs, _) => runs.wishes(),
+            Self::There(remote) => remote.wishes.borrow().clone(),
         }
     }
 }

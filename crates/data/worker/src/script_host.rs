@@ -2,13 +2,15 @@
 //! lines in the log.
 
 use crate::core::Core;
-use crate::relayed;
 use crate::roster::Entry;
 use crate::script_home::{Guests, Visitor};
+use crate::script_servers::{self, At, OwnPools};
 use crate::script_sql::{Connections, Owner};
 use bridge::HookRow;
-use config::{Setting, Status};
-use script::{Ask, Call, Connect, Failed, Host, Keep, Kept, Limits, Reading, Reply, Shared, Vm};
+use config::Setting;
+use script::{
+    Ask, Call, Connect, Failed, Host, Keep, Kept, Limits, Reading, Reply, Server, Shared, Vm,
+};
 use sql::Lexing;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -176,13 +178,15 @@ impl Scripting {
 /// Facts that a script asks its session for.
 pub(crate) struct Facts {
     pub(crate) core: Rc<Core>,
-    /// None where the session is another core's: nobody tells us of a KILL.
-    entry: Option<Rc<Entry>>,
+    /// None where the session is another core's, or not in yet: nobody tells us of a KILL.
+    pub(crate) entry: RefCell<Option<Rc<Entry>>>,
     id: u32,
     client: (String, u16),
-    pub(crate) owner: Owner,
+    pub(crate) owner: RefCell<Rc<Owner>>,
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) lexing: Cell<Lexing>,
+    /// Connections at hand, where nobody could open more.
+    pub(crate) own_pools: RefCell<Option<Rc<OwnPools>>>,
 }
 
 impl Facts {
@@ -190,18 +194,25 @@ impl Facts {
     pub(crate) fn new(core: Rc<Core>, visitor: &Visitor, entry: Option<Rc<Entry>>) -> Self {
         Self {
             core,
-            entry,
+            entry: RefCell::new(entry),
             id: visitor.id,
             client: visitor.client.clone(),
-            owner: visitor.owner.clone(),
+            owner: RefCell::new(Rc::new(visitor.owner.clone())),
             schema: RefCell::new((&*visitor.schema).into()),
             lexing: Cell::default(),
+            own_pools: RefCell::default(),
         }
+    }
+
+    /// Whose session it is.
+    fn owner(&self) -> Rc<Owner> {
+        self.owner.borrow().clone()
     }
 
     /// Resolves when somebody ends the session, or its statement.
     async fn told(&self) {
-        match &self.entry {
+        let entry = self.entry.borrow().clone();
+        match entry {
             Some(entry) => entry.told(false).await,
             None => std::future::pending().await,
         }
@@ -268,16 +279,17 @@ impl Host for View {
                     Reply::Slept
                 }
                 Ask::Connect(wish) => {
-                    let owner = &facts.owner;
-                    self.connections.connect(owner, facts.id, &wish).await
+                    let owner = facts.owner();
+                    self.connections.connect(&owner, facts.id, &wish).await
                 }
                 Ask::Query(sql) => {
                     let wish = Connect {
                         schema: facts.schema.borrow().to_string(),
                         ..Connect::default()
                     };
+                    let owner = facts.owner();
                     self.connections
-                        .query(&facts.owner, facts.id, (&wish, &sql), facts.told())
+                        .query(&owner, facts.id, (&wish, &sql), facts.told())
                         .await
                 }
                 Ask::Execute { connection, sql } => {
@@ -294,33 +306,39 @@ impl Host for View {
     }
 
     fn stand_in(&self) -> Vec<u8> {
-        self.facts.owner.stand_in.clone()
+        self.facts.owner().stand_in.clone()
     }
 
-    fn servers(&self) -> Vec<script::Server> {
-        let epoch = self.facts.core.epoch();
-        let servers = &epoch.snapshot.servers;
-        let of = |hostgroup: u32, is_reader| {
-            let found = servers.hostgroup(hostgroup);
-            let all = found.map_or(&[][..], |found| &found.servers);
-            all.iter().map(move |server| script::Server {
-                host: server.hostname.to_string(),
-                port: server.port,
-                is_reader,
-                is_up: server.status == Status::Online,
-            })
-        };
-        let own = self.facts.owner.user.default_hostgroup;
-        let readers = servers
-            .hostgroup(own)
-            .and_then(|hostgroup| Some(hostgroup.attributes.split.as_ref()?.read_hostgroup))
-            .or_else(|| relayed::beside(&epoch.snapshot, &self.facts.owner.secret));
-        let readers = readers.into_iter().flat_map(|readers| of(readers, true));
-        of(own, false).chain(readers).collect()
+    fn servers(&self) -> Vec<Server> {
+        let own = self.facts.own_pools.borrow().clone();
+        let (core, owner) = (&self.facts.core, self.facts.owner());
+        script_servers::servers(core, &owner, &self.script.globals, own.as_deref())
+    }
+
+    fn current(&self) -> usize {
+        let own = self.facts.own_pools.borrow().clone();
+        let servers = self.servers();
+        match own {
+            None if self.facts.owner().secret.is_relayed() => 0,
+            None => servers.len().min(1),
+            Some(own) => {
+                let at = |server: &Server| own.current == Some(At::from(server));
+                servers.iter().position(at).map_or(0, |at| at + 1)
+            }
+        }
+    }
+
+    fn noted(&self, server: &Server, field: &str) -> Option<Kept> {
+        script_servers::noted(&self.facts.core, &self.script.globals, server, field)
+    }
+
+    fn note(&self, server: &Server, field: &str, value: Option<Kept>) -> Result<(), String> {
+        let globals = &self.script.globals;
+        script_servers::note(&self.facts.core, globals, (server, field), value)
     }
 
     fn user(&self) -> String {
-        self.facts.owner.user.username.to_string()
+        self.facts.owner().user.username.to_string()
     }
 
     fn schema(&self) -> String {
@@ -345,11 +363,11 @@ impl Host for View {
     }
 
     fn caps(&self) -> wire::caps::Caps {
-        self.facts.owner.caps
+        self.facts.owner().caps
     }
 
     fn charset(&self) -> Option<&'static str> {
-        script::charset(self.facts.owner.collation)
+        script::charset(self.facts.owner().collation)
     }
 
     fn setting(&self, name: &str) -> Option<Kept> {
@@ -363,11 +381,12 @@ impl Host for View {
 
     fn shared(&self, key: &[u8], what: Keep, ttl_us: Option<u64>) -> Result<Option<Kept>, String> {
         let shared = &self.facts.core.scripting.shared;
-        shared.keep((&self.script.name, key), what, (self.now_us(), ttl_us))
+        shared.keep((&self.script.globals, key), what, (self.now_us(), ttl_us))
     }
 
     fn ends(&self) -> [(String, u16); 2] {
-        let local = &self.facts.owner.local;
+        let owner = self.facts.owner();
+        let local = &owner.local;
         [self.facts.client.clone(), (local.0.to_string(), local.1)]
     }
 }

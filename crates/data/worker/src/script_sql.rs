@@ -39,6 +39,8 @@ pub(crate) struct Owner {
     pub(crate) stand_in: Vec<u8>,
     /// Address that the client came to.
     pub(crate) local: (Box<str>, u16),
+    /// Whether they are those of an operator at the console.
+    pub(crate) is_at_console: bool,
 }
 
 /// The connections of one script in one session.
@@ -73,6 +75,14 @@ impl Connections {
 
     /// A connection for a script.
     pub(crate) async fn connect(&self, owner: &Owner, session: u32, wish: &Connect) -> Reply {
+        if owner.is_at_console && wish.user.is_none() {
+            let words = "an operator at the console is no user of the servers: name one of mysql_users, with his password";
+            return Reply::Refused(words.into());
+        }
+        if owner.user.username.is_empty() && owner.secret.is_relayed() && wish.user.is_none() {
+            let words = "nobody has logged in yet: name one of mysql_users, with his password";
+            return Reply::Refused(words.into());
+        }
         if owner.user.username.is_empty() && wish.user.is_none() {
             let words = "a timer asks as the first of the script's usernames whose password mysql_users has in clear, and there is none";
             return Reply::Refused(words.into());
@@ -112,6 +122,7 @@ impl Connections {
             priority: user.priority().unwrap_or(config::PRIORITY_USUAL),
             cost_ns: None,
             waits: false,
+            at: None,
         };
         let acquired = match at.1 {
             None => Box::pin(self.core.pools.acquire(&want)).await,

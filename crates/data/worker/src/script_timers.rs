@@ -22,7 +22,7 @@ use wire::resultset::UTF8MB4;
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// Capabilities of timers' connections.
-const CAPS: Caps = caps::LONG_PASSWORD
+pub(crate) const CAPS: Caps = caps::LONG_PASSWORD
     | caps::LONG_FLAG
     | caps::PROTOCOL_41
     | caps::TRANSACTIONS
@@ -95,7 +95,6 @@ async fn begin(
         client: (String::new(), 0),
         schema: owner.user.default_schema.as_deref().unwrap_or("").into(),
         owner,
-        welcome: Vec::new(),
     };
     let facts = Rc::new(Facts::new(core.clone(), &visitor, None));
     let view = Rc::new(View::new(facts, script.clone()));
@@ -105,7 +104,7 @@ async fn begin(
         modules: &script.modules,
     };
     let vm = core.scripting.vm(scripts)?;
-    let runs = vm.own_session(&script.name, code, view, script.hook_ms_max);
+    let runs = vm.own_session(&script.globals, code, view, script.hook_ms_max);
     let runs = runs.await?;
     let periods = runs.periods()?.into_iter();
     let periods = periods.map(Duration::from_millis).collect();
@@ -132,10 +131,12 @@ fn owner(core: &Core, script: &Script) -> Owner {
         attributes: ConnectAttributes::default(),
         stand_in: Vec::new(),
         local: ("".into(), 0),
+        is_at_console: false,
     }
 }
 
-fn nobody() -> Arc<User> {
+/// A user without a name.
+pub(crate) fn nobody() -> Arc<User> {
     Arc::new(User {
         username: "".into(),
         password: Password::Empty,

@@ -6,15 +6,17 @@
 use crate::answer::{Complaint, Turn};
 use crate::collect::Collected;
 use crate::epoch::Epoch;
+use crate::script_door::Early;
 use crate::script_home::{self, Runs, Visitor};
+use crate::script_servers::{At, Counted};
 use crate::script_sql::Owner;
 use crate::session::{Ended, Session};
 use bridge::Counter;
-use config::{OnError, Script};
+use config::{OnError, Script, Serves};
 use net::Secret;
 use plan::Routed;
 use rt::Either;
-use script::{Counts, Decision, Failed, Item, Outcome, Response, Route, Verdict};
+use script::{Chosen, Counts, Decision, Failed, Item, Outcome, Response, Route, Verdict};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,8 +34,41 @@ pub(crate) struct Chain {
     pub(crate) collects: Option<Collected>,
     /// Where the statement goes that runs now, if a script says so.
     route: Routed,
+    /// The server that it goes to, if a script has named one.
+    pub(crate) named: Option<Rc<At>>,
+    /// The session counts as one on a server.
+    pub(crate) counted: Option<Counted>,
+    /// Whose session it is, from its first command on.
+    owner: Option<Owner>,
+    /// Scripts that have seen the client before it was greeted, until its first command.
+    early: Option<Box<Early>>,
+    /// Whether it is in the way of an operator at the console.
+    is_at_console: bool,
     /// Attributes that the client has sent along with its COM_QUERY. Scripts do not see them.
     attributes: Vec<u8>,
+}
+
+impl Chain {
+    /// Without scripts yet.
+    fn new(early: Option<Box<Early>>, is_at_console: bool) -> Self {
+        Self {
+            all: Vec::new(),
+            collects: None,
+            route: Routed::default(),
+            named: None,
+            counted: None,
+            owner: None,
+            early,
+            is_at_console,
+            attributes: Vec::new(),
+        }
+    }
+}
+
+/// A way of a statement, as scripts have named it.
+struct Way {
+    route: Routed,
+    named: Option<Rc<At>>,
 }
 
 /// A script of a chain. None where its main chunk has failed.
@@ -46,18 +81,42 @@ impl Session {
     /// Whether a script may stand in this session's way.
     #[inline]
     pub(crate) fn meets_scripts(&self, epoch: &Epoch) -> bool {
-        self.scripts.is_some() || epoch.has_scripts && self.is_served(epoch)
+        self.scripts.is_some() || epoch.has_scripts && self.is_served(epoch) || self.is_console()
     }
 
     /// Whether some script serves this user.
     fn is_served(&self, epoch: &Epoch) -> bool {
         let mut scripts = epoch.snapshot.scripts.active().iter();
-        scripts.any(|script| script.serves(&self.user.username))
+        scripts.any(|script| self.has_in_its_way(script))
+    }
+
+    fn has_in_its_way(&self, script: &Script) -> bool {
+        match self.is_console() {
+            true => script.serves == Serves::Console,
+            false => script.serves(&self.user.username),
+        }
+    }
+
+    /// Whether scripts alone answer it.
+    pub(crate) fn is_console(&self) -> bool {
+        let chain = self.scripts.as_ref();
+        chain.is_some_and(|chain| chain.is_at_console)
+    }
+
+    /// Keeps scripts that have seen its client before the greeting.
+    pub(crate) fn was_seen_by(&mut self, early: Box<Early>) {
+        self.scripts = Some(Box::new(Chain::new(Some(early), false)));
+    }
+
+    /// Puts the scripts of the console in its way, and no server behind them.
+    pub(crate) fn is_of_an_operator(&mut self) {
+        self.scripts = Some(Box::new(Chain::new(None, true)));
     }
 
     /// One command, by way of the scripts.
     pub(crate) async fn converse(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
-        if self.scripts.is_none() {
+        let has_met = |chain: &Chain| chain.owner.is_some();
+        if !self.scripts.as_deref().is_some_and(has_met) {
             Box::pin(self.meet_scripts(epoch)).await?;
         }
         let who = self.user_name.clone();
@@ -69,15 +128,33 @@ impl Session {
             // It has become somebody else, whose scripts are others; these know the one before.
             self.leave_scripts();
         }
-        let closes = |one: &Rc<One>| one.runs.as_ref().is_some_and(Runs::closes);
-        let closed = self
-            .scripts
-            .as_ref()
-            .is_some_and(|chain| chain.all.iter().any(closes));
+        let closed = self.follows_wishes();
         if payload.first() == Some(&COM_QUIT) || closed {
             return said.and(Err(Ended::ByClient));
         }
         said
+    }
+
+    /// Does what scripts wish of the session behind a command; whether it ends.
+    fn follows_wishes(&mut self) -> bool {
+        let Some(chain) = &self.scripts else {
+            return false;
+        };
+        let mut closes = false;
+        let mut chosen = Chosen::Unsaid;
+        for runs in chain.all.iter().filter_map(|one| one.runs.as_ref()) {
+            let wishes = runs.wishes();
+            closes |= wishes.closes;
+            if wishes.chosen != Chosen::Unsaid {
+                chosen = wishes.chosen;
+            }
+        }
+        let own = match chosen {
+            Chosen::Unsaid => chain.owner.as_ref().and_then(|owner| self.own_pools(owner)),
+            _ => None,
+        };
+        self.rests_on(chosen, own.as_deref());
+        closes
     }
 
     /// Where scripts send the statement that runs now.
@@ -118,56 +195,84 @@ impl Session {
         Some([&[COM_QUERY], block, sql].concat())
     }
 
-    /// Runs the main chunks of the scripts that serve this user.
+    /// Runs the main chunks of the scripts that serve this user, but for those that have met the
+    /// client before it was greeted.
     async fn meet_scripts(&mut self, epoch: &Epoch) -> Result<(), Ended> {
         let snapshot = &epoch.snapshot;
         let owner = self.owner();
-        let mut chain = Chain {
-            all: Vec::new(),
-            collects: None,
-            route: Routed::default(),
-            attributes: Vec::new(),
-        };
-        let user = &*self.user.username;
+        let mut all = Vec::new();
+        let chain = self.scripts.as_mut();
+        let mut early = chain.and_then(|chain| chain.early.take());
         for script in snapshot.scripts.active() {
-            if !script.serves(user) {
+            if !self.has_in_its_way(script) {
                 continue;
             }
-            let (visitor, entry) = (self.visitor(&owner), self.entry.clone());
-            let made = script_home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
-            let made = made.await;
-            let runs = match made {
-                Ok((runs, None)) => Some(runs),
-                Ok((
-                    _,
-                    Some(Response::Err {
-                        code,
-                        state,
-                        message,
-                    }),
-                )) => {
-                    let state = String::from_utf8_lossy(&state);
-                    let words = String::from_utf8_lossy(&message);
-                    return Err(Ended::Told(Complaint::with(code, &state, words)));
-                }
-                Ok((runs, Some(_))) => {
-                    let late = "(read_auth) what it answers is left out: the client is in already";
-                    self.tell_of_script(script, &Failed(late.into()));
-                    Some(runs)
-                }
-                Err(failed) => {
-                    self.tell_of_script(script, &failed);
-                    if script.on_error != OnError::Forward {
-                        return Err(Ended::Told(failed_script(script)));
-                    }
-                    None
+            let known = early.as_mut().and_then(|early| early.take(script));
+            let (script, made) = match known {
+                Some((script, made)) => (script, made),
+                None => {
+                    let (visitor, entry) = (self.visitor(&owner), Some(self.entry.clone()));
+                    let made =
+                        script_home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
+                    (script.clone(), made.await)
                 }
             };
-            let script = script.clone();
-            chain.all.push(Rc::new(One { script, runs }));
+            let runs = self.shows_login(&script, &owner, made).await?;
+            all.push(Rc::new(One { script, runs }));
         }
-        self.scripts = Some(Box::new(chain));
+        let is_at_console = self.is_console();
+        let early = early.map(|early| *early);
+        self.scripts = Some(Box::new(Chain {
+            all,
+            counted: early.and_then(Early::counted),
+            owner: Some(owner),
+            ..Chain::new(None, is_at_console)
+        }));
         Ok(())
+    }
+
+    /// Shows a script that has run its main chunk the login; none if it cannot run.
+    async fn shows_login(
+        &self,
+        script: &Arc<Script>,
+        owner: &Owner,
+        made: Result<Runs, Failed>,
+    ) -> Result<Option<Runs>, Ended> {
+        let seen = match made {
+            Ok(runs) => {
+                let welcome = self.welcome();
+                let said = runs.has_logged_in(owner, &self.entry, &welcome).await;
+                said.map(|said| (runs, said))
+            }
+            Err(failed) => Err(failed),
+        };
+        match seen {
+            Ok((runs, None)) => Ok(Some(runs)),
+            Ok((
+                _,
+                Some(Response::Err {
+                    code,
+                    state,
+                    message,
+                }),
+            )) => {
+                let state = String::from_utf8_lossy(&state);
+                let words = String::from_utf8_lossy(&message);
+                Err(Ended::Told(Complaint::with(code, &state, words)))
+            }
+            Ok((runs, Some(_))) => {
+                let late = "(read_auth) what it answers is left out: the client is in already";
+                self.tell_of_script(script, &Failed(late.into()));
+                Ok(Some(runs))
+            }
+            Err(failed) => {
+                self.tell_of_script(script, &failed);
+                match script.on_error {
+                    OnError::Forward => Ok(None),
+                    _ => Err(Ended::Told(failed_script(script))),
+                }
+            }
+        }
     }
 
     /// Whose connections the scripts have.
@@ -188,17 +293,12 @@ impl Session {
             attributes: (*self.attributes).clone(),
             stand_in,
             local: (self.local.clone(), self.local_port),
+            is_at_console: self.is_console(),
         }
     }
 
     /// This session, as a script sees it.
     fn visitor(&self, owner: &Owner) -> Visitor {
-        let mut welcome = Vec::new();
-        wire::ok::Ok {
-            status: self.flags(),
-            ..wire::ok::Ok::default()
-        }
-        .write(&mut welcome, self.caps);
         Visitor {
             id: self.entry.id,
             client: match self.entry.address {
@@ -207,8 +307,18 @@ impl Session {
             },
             schema: self.state.schema.to_string(),
             owner: owner.clone(),
-            welcome,
         }
+    }
+
+    /// The answer to its login, as scripts see it.
+    fn welcome(&self) -> Vec<u8> {
+        let mut welcome = Vec::new();
+        wire::ok::Ok {
+            status: self.flags(),
+            ..wire::ok::Ok::default()
+        }
+        .write(&mut welcome, self.caps);
+        welcome
     }
 
     fn tell_of_script(&self, script: &Script, failed: &Failed) {
@@ -223,6 +333,9 @@ impl Session {
     async fn shown_to(&mut self, epoch: &Epoch, at: usize, payload: &[u8]) -> Result<(), Ended> {
         let chain = self.scripts.as_ref();
         let Some(one) = chain.and_then(|chain| chain.all.get(at)).cloned() else {
+            if self.is_console() {
+                return self.lacks_an_answer(payload).await;
+            }
             let whole = self.with_attributes(payload);
             return Box::pin(self.obey(epoch, whole.as_deref().unwrap_or(payload))).await;
         };
@@ -231,7 +344,9 @@ impl Session {
         let Some(runs) = one.runs.as_ref().filter(|_| is_shown(&one)) else {
             return Box::pin(self.shown_to(epoch, at + 1, payload)).await;
         };
-        runs.is_in(&self.state.schema, self.lexing());
+        let owner = chain.and_then(|chain| chain.owner.as_ref());
+        let own = owner.and_then(|owner| self.own_pools(owner));
+        runs.is_in(&self.state.schema, self.lexing(), own);
         self.core.tally.up(Counter::ScriptCalls);
         // A script may wait for a server, and its client may leave meanwhile.
         let decides = pin!(runs.read_query(payload));
@@ -240,7 +355,12 @@ impl Session {
             Either::Right(()) => return Err(Ended::Gone),
         };
         match decided {
-            Ok(Decision::Forward) => Box::pin(self.shown_to(epoch, at + 1, payload)).await,
+            Ok(Decision::Forward(chosen)) => {
+                let before = self.send_to(Route::default(), &chosen);
+                let done = Box::pin(self.shown_to(epoch, at + 1, payload)).await;
+                self.goes_as(before);
+                done
+            }
             Ok(Decision::Answer(response)) => {
                 let end = (self.flags(), 0);
                 self.answer_from_script(&response, payload, end).await?;
@@ -251,12 +371,16 @@ impl Session {
                 self.tell_of_script(&one.script, &failed);
                 runs.forget();
                 match one.script.on_error {
-                    OnError::Forward => Box::pin(self.shown_to(epoch, at + 1, payload)).await,
-                    OnError::Error if has_answer(payload.first().copied().unwrap_or(0)) => {
+                    OnError::Forward if !self.is_console() => {
+                        Box::pin(self.shown_to(epoch, at + 1, payload)).await
+                    }
+                    OnError::Forward | OnError::Error
+                        if has_answer(payload.first().copied().unwrap_or(0)) =>
+                    {
                         self.turn = Turn::after(payload.len());
                         self.refuse(&failed_script(&one.script)).await
                     }
-                    OnError::Error => Ok(()),
+                    OnError::Forward | OnError::Error => Ok(()),
                     OnError::Disconnect => Err(Ended::Told(failed_script(&one.script))),
                 }
             }
@@ -341,11 +465,9 @@ impl Session {
                 false => Collected::up_to(one.script.result_len_max, expect, self.caps),
             };
             let outer = self.collect(Some(collected), goes_by);
-            let before = self.send_to(item.route);
+            let before = self.send_to(item.route, &item.chosen);
             let ran = Box::pin(self.shown_to(epoch, at + 1, &item.packet)).await;
-            if let (Some(before), Some(chain)) = (before, &mut self.scripts) {
-                chain.route = before;
-            }
+            self.goes_as(before);
             let Some(mut collected) = self.collect(None, false) else {
                 return ran;
             };
@@ -463,15 +585,52 @@ impl Session {
         }
     }
 
-    /// Sends what runs next where a script says; where it went before.
-    fn send_to(&mut self, route: Route) -> Option<Routed> {
-        let chain = self.scripts.as_mut()?;
-        let before = chain.route;
-        chain.route = Routed {
-            hostgroup: route.hostgroup.or(before.hostgroup),
-            cache_ttl_ms: route.cache_ttl_ms.or(before.cache_ttl_ms),
+    /// Sends what runs next where a script says; how it went before.
+    fn send_to(&mut self, route: Route, chosen: &Chosen) -> Option<Way> {
+        let at = match chosen {
+            // One to which there is no way is not chosen: the session stays where it is.
+            Chosen::At(server) if self.can_go_to(server) => Some(At::from(server)),
+            _ => None,
         };
+        if at.is_some() {
+            self.is_on(at.clone());
+        }
+        let chain = self.scripts.as_mut()?;
+        let before = Way {
+            route: chain.route,
+            named: chain.named.clone(),
+        };
+        let hostgroup = at.as_ref().map(|at| at.hostgroup).or(route.hostgroup);
+        chain.route = Routed {
+            hostgroup: hostgroup.or(before.route.hostgroup),
+            cache_ttl_ms: route.cache_ttl_ms.or(before.route.cache_ttl_ms),
+        };
+        if let Some(at) = at {
+            chain.named = Some(Rc::new(at));
+        }
         Some(before)
+    }
+
+    fn goes_as(&mut self, way: Option<Way>) {
+        if let (Some(way), Some(chain)) = (way, &mut self.scripts) {
+            (chain.route, chain.named) = (way.route, way.named);
+        }
+    }
+
+    /// No script has answered a command at the console: MySQL Proxy closes the connection then.
+    async fn lacks_an_answer(&mut self, payload: &[u8]) -> Result<(), Ended> {
+        if payload.first() == Some(&COM_QUIT) {
+            return Err(Ended::ByClient);
+        }
+        let scripts = self.core.epoch().snapshot.scripts.clone();
+        let mut scripts = scripts.active().iter();
+        let words = match scripts.any(|script| script.serves == Serves::Console) {
+            true => "need a resultset + proxy.PROXY_SEND_RESULT",
+            false => "no script with serves = 'console' is in force",
+        };
+        self.turn = Turn::after(payload.len());
+        self.refuse(&Complaint::with(1105, "07000", words)).await?;
+        Err(Ended::ByClient)
     }
 
     /// Gives the client what a script has made up as the answer to this command. `end`: the status

@@ -31,7 +31,7 @@ mod users;
 mod variables;
 
 pub use self::scripts::{
-    FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts, Setting,
+    FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts, Serves, Setting,
 };
 pub use self::shards::{ShardPartitionRow, ShardTableRow, shard_map};
 pub use admission::{Admission, Concurrency, Order, PRIORITY_MAX, PRIORITY_USUAL};
@@ -69,4 +69,4 @@ pub use split::Split;
 pub use spreads::{SpreadCount, SpreadWidth, Spreads};
 pub use traces::{Collector, Traces};
 pub use users::{Attributes, Certificate, PartitionChanges, Password, User, Users, UsersBuilder};
-pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, interfaces};
+pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, credentials, interfaces};

@@ -25,6 +25,8 @@ pub struct ScriptRow {
     pub hook_ms_max: i64,
     pub result_mb_max: i64,
     pub settings: String,
+    pub serves: String,
+    pub globals: String,
     pub comment: String,
 }
 
@@ -42,9 +44,21 @@ impl Default for ScriptRow {
             hook_ms_max: 1000,
             result_mb_max: 64,
             settings: String::new(),
+            serves: "clients".into(),
+            globals: String::new(),
             comment: String::new(),
         }
     }
+}
+
+/// Whom a script serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Serves {
+    /// Clients: it stands between them and their servers.
+    #[default]
+    Clients,
+    /// Operators who come to the console: it answers them itself.
+    Console,
 }
 
 /// Behaviour after an error in a hook.
@@ -86,6 +100,10 @@ pub struct Script {
     pub modules: Vec<Module>,
     /// Its sessions share what they keep in `proxy.global`, whichever core they are on.
     pub shares_globals: bool,
+    /// Name of its `proxy.global`: scripts of one name have one.
+    pub globals: Box<str>,
+    /// Whom it serves.
+    pub serves: Serves,
     /// Level of the interface.
     pub api: ScriptApi,
     /// After an error.
@@ -119,7 +137,14 @@ impl Script {
     /// Whether sessions of this user have it in their way.
     #[must_use]
     pub fn serves(&self, user: &str) -> bool {
-        self.users.is_empty() || self.users.iter().any(|one| **one == *user)
+        let is_one = || self.users.is_empty() || self.users.iter().any(|one| **one == *user);
+        self.serves == Serves::Clients && is_one()
+    }
+
+    /// Whether it is in the way of every client, whoever that will be.
+    #[must_use]
+    pub fn serves_all(&self) -> bool {
+        self.serves == Serves::Clients && self.users.is_empty()
     }
 }
 
@@ -166,25 +191,8 @@ impl Scripts {
             let hook_ms_max = refusals.number(which, "hook_ms_max", row.hook_ms_max, (1, 60_000));
             let mb: u32 = refusals.number(which, "result_mb_max", row.result_mb_max, (1, 1024));
             let is_active = refusals.flag(which, "active", row.active);
-            let api = match &*row.api {
-                "auto" => ScriptApi::Auto,
-                "0.6" => ScriptApi::V06,
-                "0.8" => ScriptApi::V08,
-                other => {
-                    let words = format!("must be auto, 0.6 or 0.8; '{other}' is not");
-                    refusals.add(which, "api", words);
-                    continue;
-                }
-            };
-            let on_error = match &*row.on_error {
-                "forward" => OnError::Forward,
-                "error" => OnError::Error,
-                "disconnect" => OnError::Disconnect,
-                other => {
-                    let words = format!("must be forward, error or disconnect; '{other}' is not");
-                    refusals.add(which, "on_error", words);
-                    continue;
-                }
+            let Some((api, on_error, serves)) = choices_of(row, &mut refusals) else {
+                continue;
             };
             let settings = match settings_of(&row.settings) {
                 Ok(settings) => settings,
@@ -231,8 +239,14 @@ impl Scripts {
                 }
             };
             let users = row.usernames.split(',').map(str::trim);
-            active.push(Arc::new(Script {
+            let globals = match row.globals.is_empty() {
+                true => &row.script_name,
+                false => &row.globals,
+            };
+            active.push(Script {
                 name: row.script_name.as_str().into(),
+                globals: globals.as_str().into(),
+                serves,
                 users: users
                     .filter(|user| !user.is_empty())
                     .map(Into::into)
@@ -249,15 +263,16 @@ impl Scripts {
                 hook_ms_max,
                 result_len_max: mb as usize * (1 << 20),
                 settings,
-            }));
+            });
         }
+        share(&mut active);
         if rows.len() > MAX {
             let words = format!("has {} rows; {MAX} are the most", rows.len());
             refusals.add(String::new, "", words);
         }
         refusals.or(Self {
             rows,
-            active,
+            active: active.into_iter().map(Arc::new).collect(),
             given,
         })
     }
@@ -302,6 +317,50 @@ impl Scripts {
     #[must_use]
     pub fn active(&self) -> &[Arc<Script>] {
         &self.active
+    }
+}
+
+/// Columns of a row that have one of several words; none where a word is another.
+fn choices_of(row: &ScriptRow, refusals: &mut Refusals) -> Option<(ScriptApi, OnError, Serves)> {
+    let mut refuse = |column, words: &str, text: &str| {
+        let which = || format!("script_name '{}'", row.script_name);
+        refusals.add(which, column, format!("must be {words}; '{text}' is not"));
+    };
+    let api = match &*row.api {
+        "auto" => Some(ScriptApi::Auto),
+        "0.6" => Some(ScriptApi::V06),
+        "0.8" => Some(ScriptApi::V08),
+        other => {
+            refuse("api", "auto, 0.6 or 0.8", other);
+            None
+        }
+    };
+    let on_error = match &*row.on_error {
+        "forward" => Some(OnError::Forward),
+        "error" => Some(OnError::Error),
+        "disconnect" => Some(OnError::Disconnect),
+        other => {
+            refuse("on_error", "forward, error or disconnect", other);
+            None
+        }
+    };
+    let serves = match &*row.serves {
+        "clients" => Some(Serves::Clients),
+        "console" => Some(Serves::Console),
+        other => {
+            refuse("serves", "clients or console", other);
+            None
+        }
+    };
+    Some((api?, on_error?, serves?))
+}
+
+/// Where one of several with the same `proxy.global` shares it, all of them do.
+fn share(scripts: &mut [Script]) {
+    let sharing = scripts.iter().filter(|script| script.shares_globals);
+    let sharing: Vec<Box<str>> = sharing.map(|script| script.globals.clone()).collect();
+    for script in scripts {
+        script.shares_globals = sharing.contains(&script.globals);
     }
 }
 
@@ -459,6 +518,37 @@ mod tests {
         };
         assert!(b.serves("app") && a.serves("web") && !a.serves("other"));
         assert_eq!(scripts.rows().len(), 3);
+    }
+
+    #[test]
+    fn scripts_of_one_global_share_it_if_one_does() {
+        let named = |name, body, serves: &str| ScriptRow {
+            globals: "g".into(),
+            serves: serves.into(),
+            ..row(name, body)
+        };
+        let rows = [
+            named("a", "x = #proxy.global.backends", "console"),
+            named("b", "proxy.global.x = 1", "clients"),
+            row("c", "x = 1"),
+        ];
+        let read = |_: &str| Err(String::new());
+        let scripts = Scripts::build(rows, Given::default(), read).unwrap();
+        let shown: Vec<_> = scripts
+            .active()
+            .iter()
+            .map(|one| (&*one.globals, one.shares_globals, one.serves_all()))
+            .collect();
+        assert_eq!(
+            shown,
+            [("g", true, false), ("g", true, true), ("c", false, true)]
+        );
+        let strange = named("d", "x = 1", "nobody");
+        let refused = Scripts::build([strange], Given::default(), read).unwrap_err();
+        assert_eq!(
+            refused[0].to_string(),
+            "mysql_scripts (script_name 'd'): serves must be clients or console; 'nobody' is not"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Of these every proxy has its own: where it listens, and what depends on its machine.
 /// `admin-version` cannot be set.
-pub(crate) const NOT_SHARED: [&str; 16] = [
+pub(crate) const NOT_SHARED: [&str; 17] = [
     "admin-cluster_key_file",
     "admin-cluster_store",
     "admin-mysql_ifaces",
@@ -28,6 +28,7 @@ pub(crate) const NOT_SHARED: [&str; 16] = [
     "clickhouse-mysql_ifaces",
     "clickhouse-threads",
     "mysql-interfaces",
+    "mysql-script_console_ifaces",
     "mysql-threads",
 ];
 
@@ -136,6 +137,7 @@ pub(crate) fn checked(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dy
     let mut notices = build(pairs, next, help)?;
     if prefix == "admin-" {
         access::check(&next.variables)?;
+        access::check_console(&next.variables)?;
         notices.extend(access::check_cluster(&next.variables));
     }
     Ok(notices)

@@ -3,8 +3,8 @@
 
 use lua::required::Module;
 use script::{
-    Ask, Call, Code, Decision, Failed, Host, Item, Level, Limits, Outcome, Reply, Response,
-    Scripted, Server, Verdict, Vm,
+    Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Level, Limits, Outcome, Reply, Response,
+    Scripted, Server, Standing, Verdict, Vm, Wishes,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,6 +12,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+/// A command that goes on as it came.
+pub(crate) const FORWARD: Decision = Decision::Forward(Chosen::Unsaid);
 
 #[derive(Default)]
 pub(crate) struct Session {
@@ -74,13 +77,46 @@ impl Host for Session {
     }
 
     fn servers(&self) -> Vec<Server> {
-        let server = |host: &str, is_reader| Server {
-            host: host.into(),
-            port: 3306,
-            is_reader,
-            is_up: true,
+        let server = |host: &str, is_reader| {
+            let mut server = Server {
+                host: host.into(),
+                port: 3306,
+                is_reader,
+                standing: Standing::Up,
+                clients: 3,
+                idle_own: 2,
+                idle_any: 4,
+                ..Server::default()
+            };
+            if self.noted(&server, "state").is_some() {
+                server.standing = Standing::Down;
+            }
+            server
         };
         vec![server("10.0.0.1", false), server("::1", true)]
+    }
+
+    fn current(&self) -> usize {
+        1
+    }
+
+    fn noted(&self, server: &Server, field: &str) -> Option<script::Kept> {
+        let key = server.note(field);
+        let kept = self.shared.keep(("s", &key), script::Keep::Get, (0, None));
+        kept.expect("reading needs no room")
+    }
+
+    fn note(
+        &self,
+        server: &Server,
+        field: &str,
+        value: Option<script::Kept>,
+    ) -> Result<(), String> {
+        let key = server.note(field);
+        let kept = self
+            .shared
+            .keep(("s", &key), script::Keep::Set(value), (0, None));
+        kept.map(drop)
     }
 
     fn user(&self) -> String {
@@ -166,12 +202,16 @@ impl Script {
         self.0.next()
     }
 
-    pub(crate) fn disconnect_client(&self) -> Result<(), Failed> {
-        self.0.disconnect_client()
+    pub(crate) fn connect_server(&self) -> Result<(Chosen, Option<Response>), Failed> {
+        done(self.0.connect_server())
     }
 
-    pub(crate) fn closes(&self) -> bool {
-        self.0.closes()
+    pub(crate) fn wishes(&self) -> Wishes {
+        self.0.wishes()
+    }
+
+    pub(crate) fn disconnect_client(&self) -> Result<(), Failed> {
+        self.0.disconnect_client()
     }
 }
 

@@ -235,6 +235,14 @@ pub fn interfaces(list: &str) -> impl Iterator<Item = &str> {
         .filter(|text| !text.is_empty())
 }
 
+/// Pairs of user and password of a variable such as admin-admin_credentials: `user:password`,
+/// separated by `;`.
+pub fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    list.split(';')
+        .map(str::trim)
+        .filter_map(|pair| pair.split_once(':'))
+}
+
 fn is_interface(text: &str) -> bool {
     (text.starts_with('/') && text.len() > 1) || text.parse::<std::net::SocketAddr>().is_ok()
 }
