@@ -141,12 +141,25 @@ impl Raw {
 
     /// Sends COM_CHANGE_USER with the id of a collation.
     pub fn change_user_with(&mut self, user: &str, collation: u8) -> Result<(), String> {
+        self.change_user_saying(user, collation, &[])
+    }
+
+    /// Sends COM_CHANGE_USER with a proof, of which servers want another.
+    pub fn change_user_saying(
+        &mut self,
+        user: &str,
+        collation: u8,
+        proof: &[u8],
+    ) -> Result<(), String> {
         let plugin = Plugin::MysqlNative.name();
-        // No proof yet: servers ask for it. No schema.
+        let len = u8::try_from(proof.len()).map_err(|error| error.to_string())?;
+        // Without a proof servers ask for it. No schema.
         let payload = [
             b"\x11",
             user.as_bytes(),
-            b"\0\0\0",
+            &[0, len],
+            proof,
+            b"\0",
             &[collation, 0],
             plugin.as_bytes(),
             b"\0",
@@ -160,11 +173,13 @@ impl Raw {
                 Some(0xFE) => {
                     let switch = AuthSwitch::read(&answer).map_err(|error| error.to_string())?;
                     let nonce = switch.nonce().map_err(|error| error.to_string())?;
-                    self.send(
-                        seq.wrapping_add(1),
-                        &auth::native_scramble(b"secret", &nonce),
-                    )?;
+                    let proof = match Plugin::by_name(&switch.plugin) {
+                        Some(Plugin::CachingSha2) => auth::sha2_scramble(b"secret", &nonce),
+                        _ => auth::native_scramble(b"secret", &nonce),
+                    };
+                    self.send(seq.wrapping_add(1), &proof)?;
                 }
+                Some(0x01) if answer.get(1) == Some(&auth::FAST_OK) => {}
                 _ => return Err(answer.escape_ascii().to_string()),
             }
         }

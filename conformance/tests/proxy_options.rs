@@ -11,6 +11,7 @@ use conformance::beside::{asked, set, vendors};
 use conformance::by_hand::{CREATE_USER, Raw};
 use conformance::process::{Process, TempFolder, free_port, output};
 use conformance::proxy::{Driver, Proxy, Wish, command_line, program};
+use conformance::raw::Raw as Plain;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, soon};
 use conformance::watch::HANGS;
@@ -31,6 +32,7 @@ fn main() {
         ("the_next_server_is_tried", the_next_server),
         ("a_client_proves_itself_to_a_reader_too", to_a_reader_too),
         ("a_session_keeps_its_connection", keeps_its_connection),
+        ("a_client_becomes_another_user_there", becomes_another),
         ("no_connection_is_another_user_s", never_another_user_s),
         ("a_statement_is_killed_there", killed_there),
         (
@@ -772,10 +774,6 @@ fn keeps_its_connection(driver: Driver) -> Outcome {
                 "its variable is still there".to_owned()
             })?;
         }
-        let refused = simple(&mut client, b"\x11open\0\0\0\x2d\0mysql_native_password\0")?;
-        let words = String::from_utf8_lossy(&refused);
-        expect(words.contains("COM_CHANGE_USER"), || words.to_string())?;
-        same(&id(&mut client)?, &own, "its connection behind that")?;
         // Sharing is nothing for it, whatever the operator says.
         set(&proxy, "SET mysql-multiplexing = true")?;
         same(&id(&mut client)?, &own, "its connection behind a LOAD")?;
@@ -788,6 +786,70 @@ fn keeps_its_connection(driver: Driver) -> Outcome {
         expect(lost.collect::<Vec<_>>().ends_with(&[true]), || {
             "it goes on".to_owned()
         })?;
+    }
+    Ok(())
+}
+
+/// COM_CHANGE_USER is the server's to decide, also behind a login that has proven itself to two servers. Who is
+/// refused is nobody.
+fn becomes_another(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let servers = [Server::start(vendor)?, Server::start(vendor)?];
+        for server in &servers {
+            server.root(
+                "CREATE USER turn@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO turn@'%'",
+            )?;
+            // MySQL knows fast proofs of whom it has seen once.
+            if vendor == Vendor::MySql {
+                for user in ["-uapp", "-uturn"] {
+                    mysql(server.port, &[user, "-psecret"], "DO 1")?;
+                }
+            }
+        }
+        let reader = format!(
+            "--proxy-read-only-backend-addresses=127.0.0.1:{}",
+            servers[1].port
+        );
+        let mut proxy = started(driver, &[&servers[0]], &[&reader])?;
+        let mut client = Plain::log_in(proxy.port, 0)?;
+        let is = |client: &mut Plain, wanted: &str| {
+            let found = client.query("SELECT CURRENT_USER(), @left, DATABASE()")?;
+            expect(found.contains(wanted), || {
+                format!("{vendor}: wanted {wanted}, found {found}")
+            })
+        };
+        client.query("SET @left = 1")?;
+        is(&mut client, "app@%")?;
+        client.change_user("turn")?;
+        is(&mut client, "turn@%")?;
+        let found = client.query("SELECT IFNULL(@left, 'is gone')")?;
+        expect(found.contains("\\x07is gone"), || {
+            format!("{vendor}: its variable is there: {found}")
+        })?;
+        same(
+            &proxy.admin("SELECT user FROM stats_mysql_processlist")?,
+            &"turn\n".to_owned(),
+            "the processlist",
+        )?;
+        // A proof of another challenge is none, and the server asks for a new one.
+        client.change_user_saying("app", 45, &[7; 20])?;
+        is(&mut client, "app@%")?;
+        let refused = client.change_user("nobody").err().unwrap_or_default();
+        expect(refused.contains("Access denied for user"), || {
+            format!("{vendor}: {refused}")
+        })?;
+        expect(client.query("DO 1").is_err(), || {
+            format!("{vendor}: it goes on")
+        })?;
+        // What its connection has become is nobody else's.
+        let mut next = Plain::log_in(proxy.port, 0)?;
+        is(&mut next, "app@%")?;
+        same(
+            &proxy.admin("SELECT sum(ConnUsed) <= 2 FROM stats_mysql_connection_pool")?,
+            &"1\n".to_owned(),
+            "connections in use",
+        )?;
+        expect(proxy.runs(), || "it has ended".to_owned())?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::choice::working;
 use crate::connect::{Attempt, OF_CLIENT, account, attributes_of, of_refusal};
 use crate::place::{OpenedAs, Place};
 use crate::pools::{Pools, Want};
-use crate::{BackendFailed, State};
+use crate::{BackendFailed, Hold, State};
 use config::{Server, Snapshot};
 use net::tls::Acceptor;
 use net::{Conn, NetError, Refused, RelayFailed, Secret, Unsaid};
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
-use wire::handshake::{Greeting, Login};
+use wire::handshake::{ChangeUser, Greeting, Login};
 
 /// Error number of a server that is full.
 const TOO_MANY: u16 = 1040;
@@ -353,6 +353,71 @@ impl Pools {
         Ok(Box::pin(opened).await.ok())
     }
 
+    /// COM_CHANGE_USER of a client on the connection of its login: it is there to prove who it becomes.
+    /// `own` has the key that it was offered; `want` is what its session will want.
+    ///
+    /// # Errors
+    /// [`NotLetIn`]; the connection is closed.
+    pub async fn change_user_for(
+        &self,
+        backend: Box<Backend>,
+        client: &mut Conn,
+        (change, own): (&ChangeUser, Option<&Acceptor>),
+        want: &Want<'_>,
+    ) -> Result<(Box<Backend>, Unsaid), NotLetIn> {
+        let mut kept = Changing(self, Some(backend));
+        let Some(backend) = kept.1.as_mut() else {
+            return Err(NotLetIn::Refused(BackendFailed::CutOff));
+        };
+        let broke = || NotLetIn::Refused(BackendFailed::BrokeBefore(NetError::Closed));
+        let is_fit =
+            backend.idle == Idle::Proven && backend.conn.is_idle() && !backend.holds.has(Hold::Xa);
+        if !is_fit {
+            return Err(broke());
+        }
+        backend.lasting.closing.clear();
+        backend.local.undisturbed = None;
+        // Until it is known what has come of it.
+        backend.idle = Idle::Doubtful;
+        let said = ChangeUser {
+            attributes: attributes_of(want),
+            ..change.clone()
+        };
+        let patience = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server);
+        let said = (&said, want.caps, own);
+        let hello = backend.hello.clone();
+        let done = net::change_user_for(&mut backend.conn, &hello, client, said, patience).await;
+        let (status, proof, unsaid) = match done {
+            Ok(done) => done,
+            Err(failed) => {
+                return Err(match failed {
+                    RelayFailed::Client(error) => NotLetIn::ByClient(error),
+                    RelayFailed::Server(Refused::Server {
+                        code,
+                        state,
+                        message,
+                    }) => NotLetIn::Refused(refused(code, state, &message)),
+                    RelayFailed::Server(other) => match of_refusal(other) {
+                        Attempt::Final(failed) => NotLetIn::Refused(failed),
+                        _ => broke(),
+                    },
+                });
+            }
+        };
+        backend.idle = Idle::Proven;
+        backend.hello.proof = Arc::new(proof);
+        if backend.key.user != change.user.as_str().into() {
+            backend.state.unset(crate::ROLE);
+            backend.key.user = change.user.as_str().into();
+        }
+        backend.state.schema = change.database.as_deref().unwrap_or_default().into();
+        if backend.is_as_new(status, true).await.is_err() {
+            return Err(broke());
+        }
+        let backend = kept.1.take().ok_or_else(broke)?;
+        Ok((backend, unsaid))
+    }
+
     /// The session starts over on a connection that only its server could open anew: as after a login, in
     /// the schema in which it is. None if that cannot be: it is closed.
     pub async fn start_over(&self, mut backend: Box<Backend>) -> Option<Box<Backend>> {
@@ -376,6 +441,17 @@ impl Pools {
         backend.in_use = true;
         place.begin_use();
         Some(backend)
+    }
+}
+
+/// A connection whose user changes. Dropped so, it is closed.
+struct Changing<'a>(&'a Pools, Option<Box<Backend>>);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        if let Some(backend) = self.1.take() {
+            self.0.abandon(backend);
+        }
     }
 }
 

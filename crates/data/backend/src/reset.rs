@@ -95,6 +95,16 @@ impl Backend {
             refusal(&response)?;
             response.status()
         };
+        self.is_as_new(status, by_login).await
+    }
+
+    /// The server has taken away what there was, by a new login or not.
+    pub(crate) async fn is_as_new(
+        &mut self,
+        status: u16,
+        by_login: bool,
+    ) -> Result<(), BackendFailed> {
+        let takes_roles = by_login && !self.hello.is_mariadb();
         let gone = self.prepared.clear() + self.slots.clear();
         self.tally.add(
             Counter::StmtServerActiveTotal,

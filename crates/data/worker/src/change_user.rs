@@ -2,14 +2,17 @@
 
 use crate::answer;
 use crate::certificate::unfit;
+use crate::core::Seat;
 use crate::epoch::Epoch;
 use crate::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::{Ended, Session};
 use crate::through::{Said, Through};
 use backend::{Like, Names, State};
 use bridge::{Auditable, Counter};
+use config::User;
 use net::{LoginFailed, Proven};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::handshake::ChangeUser;
 
@@ -40,22 +43,24 @@ impl Session {
         Box::pin(known).await.map(|()| None)
     }
 
+    /// The command of a client that wants to be somebody else.
+    pub(crate) fn read_change(&self, body: &[u8]) -> Result<ChangeUser, Ended> {
+        ChangeUser::read(body, self.caps).map_err(|malformed| {
+            self.core.tally.up(Counter::UnexpectedFrontendPackets);
+            Ended::Told(answer::Complaint::with(
+                1043,
+                "08S01",
+                malformed.to_string(),
+            ))
+        })
+    }
+
     pub(crate) async fn change_user(&mut self, body: &[u8]) -> Result<(), Ended> {
         if self.is_due_through() {
             self.leave_through();
             return Err(Ended::Broken);
         }
-        let change = match ChangeUser::read(body, self.caps) {
-            Ok(change) => change,
-            Err(malformed) => {
-                self.core.tally.up(Counter::UnexpectedFrontendPackets);
-                return Err(Ended::Told(answer::Complaint::with(
-                    1043,
-                    "08S01",
-                    malformed.to_string(),
-                )));
-            }
-        };
+        let change = self.read_change(body)?;
         // Servers say so before they ask for a proof.
         if let Some(complaint) = change.charset.and_then(wide_charset) {
             return self.turned_away(&complaint).await;
@@ -108,19 +113,10 @@ impl Session {
             Err(complaint) => return self.turned_away(&complaint).await,
         };
         let same = user.username == self.user.username;
-        let mut seat = None;
-        if !same {
-            seat = core.user_seat(&user.username, user.max_connections);
-            if seat.is_none() {
-                let words = format!(
-                    "User '{}' has exceeded the 'max_user_connections' resource",
-                    user.username
-                );
-                return self
-                    .turned_away(&answer::Complaint::with(1226, "42000", words))
-                    .await;
-            }
-        }
+        let seat = match self.seat_for(&user) {
+            Ok(seat) => seat,
+            Err(complaint) => return self.turned_away(&complaint).await,
+        };
         let named = change.database.as_deref();
         let schema = named.or(user.default_schema.as_deref());
         let said = Said {
@@ -172,20 +168,47 @@ impl Session {
         if let Some(role) = role {
             self.state.set(backend::ROLE, &role);
         }
+        self.becomes(user);
+        self.leave_through();
+        self.through = through;
+        self.tells_that_it_is_in(&vouch).await
+    }
+
+    /// One more seat of another user.
+    pub(crate) fn seat_for(&self, user: &User) -> Result<Option<Seat>, answer::Complaint> {
+        if user.username == self.user.username {
+            return Ok(None);
+        }
+        match self.core.user_seat(&user.username, user.max_connections) {
+            Some(seat) => Ok(Some(seat)),
+            None => {
+                let words = format!(
+                    "User '{}' has exceeded the 'max_user_connections' resource",
+                    user.username
+                );
+                Err(answer::Complaint::with(1226, "42000", words))
+            }
+        }
+    }
+
+    /// The session is another user's from now on, and knows nothing of what was before.
+    pub(crate) fn becomes(&mut self, user: Arc<User>) {
         self.forget_modes();
         self.next_flag_in = None;
-        self.life = core.next_life();
+        self.life = self.core.next_life();
         self.remembered.forget();
-        core.user_went(&self.user_name);
+        self.core.user_went(&self.user_name);
         self.user_name = user.username.as_ref().into();
-        core.user_came(&self.user_name);
+        self.core.user_came(&self.user_name);
         if self.user.fast_forward {
             // Nobody has looked at what it said until now.
             self.wrote = Some(self.core.rt.now());
         }
         self.user = user;
-        self.leave_through();
-        self.through = through;
+    }
+
+    /// Tells the client that it is somebody else; `vouch` proves that to it.
+    pub(crate) async fn tells_that_it_is_in(&mut self, vouch: &[u8]) -> Result<(), Ended> {
         self.show_who();
         self.audit(Auditable::ChangeUserOk, None);
         let mut payload = Vec::new();
@@ -195,10 +218,27 @@ impl Session {
             insert_id: 0,
             status: self.flags(),
             warnings: 0,
-            info: &vouch,
+            info: vouch,
             changes: &schema,
         };
         ok.write(&mut payload, self.caps);
+        let framed = self.client.frame(&payload);
+        self.hand_over(framed).await
+    }
+
+    /// Tells the client, as the next packet of its dialogue, that it is not.
+    pub(crate) async fn tells_that_it_is_not_in(
+        &mut self,
+        complaint: &answer::Complaint,
+    ) -> Result<(), Ended> {
+        self.core.tally.up(Counter::GeneratedErrorPackets);
+        let mut payload = Vec::new();
+        wire::ok::Err {
+            code: complaint.code,
+            state: complaint.state,
+            message: complaint.words.as_bytes(),
+        }
+        .write(&mut payload);
         let framed = self.client.frame(&payload);
         self.hand_over(framed).await
     }
@@ -209,16 +249,7 @@ impl Session {
         self.audit(Auditable::ChangeUserErr, Some(&complaint.words));
         self.let_go_of_locks().await;
         self.forget_everything(Names::of_the_server());
-        self.core.tally.up(Counter::GeneratedErrorPackets);
-        let mut payload = Vec::new();
-        wire::ok::Err {
-            code: complaint.code,
-            state: complaint.state,
-            message: complaint.words.as_bytes(),
-        }
-        .write(&mut payload);
-        let framed = self.client.frame(&payload);
-        self.hand_over(framed).await?;
+        self.tells_that_it_is_not_in(complaint).await?;
         self.refused_changes += 1;
         if !self.core.epoch().claims_mariadb() || self.refused_changes >= REFUSED_CHANGES_MAX {
             return Err(Ended::Broken);

@@ -6,19 +6,22 @@
 use crate::answer::Complaint;
 use crate::core::Core;
 use crate::epoch::Epoch;
+use crate::greet::known_charset;
 use crate::script_door::{self, Early, Ends};
 use crate::script_servers::is_taken_out;
-use crate::session::Session;
+use crate::session::{Ended, Session};
 use crate::statement::Job;
 use backend::{Backend, BackendFailed, Greeted, Hold, Names, NotLetIn, State, Want};
+use bridge::Auditable;
 use config::{Password, Snapshot, User};
 use net::{Conn, Door, Entered, Heard, LoginFailed, NetError, Secret};
 use rt::Address;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::auth::Plugin;
 use wire::caps;
-use wire::handshake::Greeting;
+use wire::handshake::{ChangeUser, Greeting};
 
 /// Capabilities that a server has of its own vendor: a client of the other is not offered them.
 const OF_A_VENDOR: caps::Caps = caps::QUERY_ATTRIBUTES
@@ -249,10 +252,88 @@ impl Session {
             .for_each(|backend| self.keeps_login(backend));
     }
 
-    /// The answer to COM_CHANGE_USER of whom only a server knows.
-    pub(crate) fn may_not_change() -> Complaint {
-        let words =
-            "COM_CHANGE_USER: this user has logged in at a server, through the proxy; connect anew";
-        Complaint::with(1235, "42000", words)
+    /// COM_CHANGE_USER of whom only a server knows: the proof goes to that server, on the connection of
+    /// the login. Whoever is refused there is nobody, and the session ends.
+    pub(crate) async fn changes_user_there(
+        &mut self,
+        epoch: &Epoch,
+        body: &[u8],
+    ) -> Result<(), Ended> {
+        let change = self.read_change(body)?;
+        let core: Rc<Core> = self.core.clone();
+        let v = &epoch.snapshot.variables;
+        if !(v.mysql_relay_logins && epoch.snapshot.users.is_empty()) {
+            let words = "COM_CHANGE_USER: this user has logged in at a server, and logins are checked here by now; connect anew";
+            return self.refuse(&Complaint::with(1235, "42000", words)).await;
+        }
+        let own = self.user.default_hostgroup;
+        let user = Arc::new(user(&change.user, own));
+        let asked = change.charset.unwrap_or(self.collation);
+        let fits = known_charset(&core, v, &self.entry.client, asked);
+        let fits = fits.and_then(|collation| Ok((collation, self.seat_for(&user)?)));
+        let (collation, seat) = match fits {
+            Ok(fits) => fits,
+            Err(complaint) => return self.is_turned_away(&complaint).await,
+        };
+        // Whoever it is from now on: what it held elsewhere ends, as at a server.
+        let Some(login) = self.held.take(own) else {
+            return Err(Ended::Broken);
+        };
+        self.let_go_of_locks().await;
+        self.let_go();
+        let change = ChangeUser {
+            charset: Some(collation),
+            ..change
+        };
+        let state = State::new("", collation);
+        let want = Want {
+            hostgroup: own,
+            caps: self.caps,
+            collation,
+            session: self.entry.id,
+            client: self.entry.address,
+            ..Want::of_nobody(
+                (&change.user, &Secret::Relayed),
+                &epoch.snapshot,
+                &state,
+                &change.attributes,
+            )
+        };
+        let acceptor = core.acceptor();
+        let said = (&change, acceptor.as_ref());
+        let limit = Duration::from_millis(v.mysql_connect_timeout_client);
+        let done = core
+            .pools
+            .change_user_for(login, &mut self.client, said, &want);
+        let (backend, unsaid) = match core.rt.timeout(limit, Box::pin(done)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(NotLetIn::Refused(failure))) => {
+                return self.is_turned_away(&told(failure)).await;
+            }
+            Ok(Err(NotLetIn::ByClient(_))) | Err(_) => return Err(Ended::Gone),
+        };
+        unsaid.tell(&mut self.client).await?;
+        if let Some(seat) = seat {
+            self.seats[1] = seat;
+        }
+        // MariaDB lets who stays himself keep his role, MySQL does not.
+        let stays = user.username == self.user.username && epoch.claims_mariadb();
+        let role = self.state.variable(backend::ROLE).filter(|_| stays);
+        let role = role.map(str::to_owned);
+        self.state = State::new(change.database.as_deref().unwrap_or(""), collation);
+        if let Some(role) = role {
+            self.state.set(backend::ROLE, &role);
+        }
+        self.collation = collation;
+        self.attributes = Rc::new(change.attributes);
+        self.becomes(user);
+        self.keeps_login(backend);
+        self.tells_that_it_is_in(&[]).await
+    }
+
+    async fn is_turned_away(&mut self, complaint: &Complaint) -> Result<(), Ended> {
+        self.audit(Auditable::ChangeUserErr, Some(&complaint.words));
+        self.tells_that_it_is_not_in(complaint).await?;
+        Err(Ended::Broken)
     }
 }

@@ -440,8 +440,8 @@ impl Session {
                 self.hand_over(answer::ok(1, self.caps, self.flags(), ""))
                     .await
             }
-            Command::ChangeUser(_) if self.is_relayed() => {
-                self.refuse(&Self::may_not_change()).await
+            Command::ChangeUser(body) if self.is_relayed() => {
+                Box::pin(self.changes_user_there(epoch, body)).await
             }
             Command::ChangeUser(body) => Box::pin(self.change_user(body)).await,
             Command::ProcessKill(session) => {

@@ -137,6 +137,11 @@ impl Proof {
         !self.secret.is_relayed()
     }
 
+    /// Challenge that it answered last.
+    pub(crate) const fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+
     /// Collation that the login asked for.
     #[must_use]
     pub fn charset(&self) -> u16 {

@@ -16,7 +16,7 @@ pub use client::{
 };
 pub use conn::{Conn, Packet, Parted};
 pub use error::NetError;
-pub use relay::{RelayFailed, Unsaid, log_in_beside, log_in_for};
+pub use relay::{RelayFailed, Unsaid, change_user_for, log_in_beside, log_in_for};
 pub use server::{
     Credential, Door, Entered, Found, Heard, LoginFailed, Proven, authenticate_again, introduce,
     welcome,

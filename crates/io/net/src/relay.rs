@@ -9,7 +9,8 @@ use crate::{Account, Conn, Hello, NetError, Proof, Refused};
 use std::time::Duration;
 use wire::auth::{self, Nonce, Plugin};
 use wire::caps;
-use wire::handshake::{AuthReply, AuthSwitch, Greeting, Login, write_auth_more};
+use wire::handshake::{AuthReply, AuthSwitch, ChangeUser, Greeting, Login, write_auth_more};
+use wire::packet;
 
 /// Packets of a login that the server sends at most.
 const TURNS_MAX: u32 = 32;
@@ -190,6 +191,57 @@ pub async fn log_in_beside(
     let plugin = Plugin::by_name(&relay.plugin).unwrap_or(Plugin::MysqlNative);
     let proof = Proof::relayed(plugin, relay.nonce, account.charset);
     Ok(status.map(|status| let_in(server, greeting, account, agreed, status, proof)))
+}
+
+/// COM_CHANGE_USER of a client at the server where it has logged in, by what it says there: the flags
+/// of the OK, and the proof that convinced the server. `own` has the key that clients were offered.
+///
+/// # Errors
+/// As [`log_in_for`].
+pub async fn change_user_for(
+    server: &mut Conn,
+    hello: &Hello,
+    client: &mut Conn,
+    (change, client_caps, own): (&ChangeUser, caps::Caps, Option<&Acceptor>),
+    patience: Duration,
+) -> Result<(u16, Proof, Unsaid), RelayFailed> {
+    let switchable = caps::has(client_caps, caps::PLUGIN_AUTH);
+    let plugin = change.auth_plugin.as_deref().filter(|_| switchable);
+    let mut relay = Relay {
+        client,
+        server,
+        own,
+        patience,
+        plugin: plugin.unwrap_or(Plugin::MysqlNative.name()).to_owned(),
+        nonce: hello.proof.nonce(),
+        switchable,
+        has_told: false,
+        is_fast: false,
+    };
+    let change = ChangeUser {
+        auth_response: match relay.may_pass(&relay.plugin) {
+            true => change.auth_response.clone(),
+            false => Vec::new(),
+        },
+        auth_plugin: Some(relay.plugin.clone()),
+        ..change.clone()
+    };
+    let mut payload = Vec::with_capacity(256);
+    change.write(&mut payload, hello.caps);
+    let mut framed = Vec::with_capacity(payload.len() + packet::HEADER_LEN);
+    packet::append(&mut framed, &mut 0, &payload);
+    let sent = relay.server.send_commands(framed).await;
+    sent.map_err(|error| RelayFailed::Server(Refused::Net(error)))?;
+    let status = relay.converse(hello.caps).await?;
+    let plugin = Plugin::by_name(&relay.plugin).unwrap_or(Plugin::MysqlNative);
+    let charset = change.charset.unwrap_or_else(|| hello.proof.charset());
+    let unsaid = Unsaid {
+        may_be_asked: false,
+        is_fast: relay.is_fast,
+        plugin: relay.plugin,
+    };
+    let proof = Proof::relayed(plugin, relay.nonce, charset);
+    Ok((status, proof, unsaid))
 }
 
 fn silent(patience: Duration) -> RelayFailed {
