@@ -6,7 +6,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, program};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, same};
+use conformance::trials::{self, expect, same};
 use conformance::watch::HANGS;
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +22,7 @@ fn main() {
         ("a_script_requires_files_beside_it", requires),
         ("a_script_writes_logs_of_its_own", logs),
         ("the_documents_script_copies_results", documents_copy),
+        ("several_results_and_large_ones", several_and_large),
         ("the_documents_script_asks_servers_itself", documents_luasql),
         ("a_script_asks_servers_itself", asks),
         ("a_script_names_the_server_that_it_asks", names),
@@ -145,7 +146,7 @@ fn rewrites(driver: Driver) -> Outcome {
             "UPDATE mysql_scripts SET usernames = 'nobody, other'; LOAD MYSQL SCRIPTS TO RUNTIME",
         )?;
         let said = told(&mut log_in(proxy)?, "SLECT 5");
-        trials::expect(said.starts_with("1064 "), || said)?;
+        expect(said.starts_with("1064 "), || said)?;
         // Who was there before the LOAD has no script, until it logs in anew.
         load(proxy, &[])?;
         same(&told(&mut log_in(proxy)?, "SELECT 8"), "8")
@@ -237,7 +238,7 @@ fn fails(driver: Driver) -> Outcome {
         let told = proxy.admin("SELECT script_name, hook, errors, calls > errors, sum_time >= max_time, max_time > 1000000, last_error LIKE '(read_query) %' FROM stats_millrace_scripts WHERE hook = 'read_query'")?;
         same(told.trim(), "f\tread_query\t5\t1\t1\t1\t1")?;
         let told = proxy.admin(&format!("EXPLAIN ROUTE 'SELECT 1' AS {}", by_hand::USER))?;
-        trials::expect(told.contains("f sees the statement first"), || told.clone())
+        expect(told.contains("f sees the statement first"), || told.clone())
     })
 }
 
@@ -320,7 +321,7 @@ fn logs(driver: Driver) -> Outcome {
         end";
     load(&proxy, &[("l", text, "error")])?;
     same(&told(&mut log_in(&proxy)?, "SELECT 5"), "5")?;
-    trials::expect(proxy.says("[INFO] asked SELECT 5 at [l]:6"), || proxy.log())?;
+    expect(proxy.says("[INFO] asked SELECT 5 at [l]:6"), || proxy.log())?;
     let folder = proxy.data().join("script-logs");
     let written = || {
         let entry = std::fs::read_dir(&folder).ok()?.next()?.ok()?;
@@ -331,7 +332,7 @@ fn logs(driver: Driver) -> Outcome {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let text = written().unwrap_or_default();
-    trials::expect(text.contains("WARN SELECT 5 5\n"), || text.clone())
+    expect(text.contains("WARN SELECT 5 5\n"), || text.clone())
 }
 
 /// The document's script, with quotes and dashes as Lua has them.
@@ -411,6 +412,98 @@ fn documents_copy(driver: Driver) -> Outcome {
     })
 }
 
+/// A script that counts, and one that also reads and changes.
+const COUNTS: &str = "
+local seen = 0
+function read_query(packet)
+  if packet:sub(2) == 'SELECT SEEN' then
+    packet = string.char(proxy.COM_QUERY) .. 'SELECT ' .. seen
+  end
+  proxy.queries:append(1, packet)
+  return proxy.PROXY_SEND_QUERY
+end
+function read_query_result(inj) seen = seen + inj.resultset.row_count end
+";
+const MARKS: &str = "
+function read_query(packet) proxy.queries:append(1, packet) return proxy.PROXY_SEND_QUERY end
+function read_query_result(inj)
+  local all = {}
+  for i, one in ipairs(inj.resultsets) do
+    if not one.fields then
+      all[i] = { affected_rows = 7 }
+    else
+      local rows = {}
+      for row in one.rows do rows[#rows + 1] = { row[1] .. '!' } end
+      all[i] = { fields = { { name = one.fields[1].name } }, rows = rows }
+    end
+  end
+  if #all < 2 then return end
+  proxy.response = { type = proxy.MYSQLD_PACKET_OK, resultsets = all }
+  return proxy.PROXY_SEND_RESULT
+end
+";
+
+/// All results of a CALL or of several statements come to a script, and its own go to the client. A result that
+/// is larger than a script may have passes one that only counts, and is refused to one that reads.
+fn several_and_large(driver: Driver) -> Outcome {
+    each(driver, |server, proxy| {
+        server.root("CREATE DATABASE IF NOT EXISTS test; DROP PROCEDURE IF EXISTS test.two")?;
+        let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        asked(
+            &mut direct,
+            "CREATE PROCEDURE test.two() BEGIN SELECT 'a' AS one; SELECT 'b' AS two; END",
+        )?;
+        let large = "SELECT REPEAT('x', 700000) UNION ALL SELECT REPEAT('y', 700000)";
+        let narrow = "UPDATE mysql_scripts SET result_mb_max = 1; LOAD MYSQL SCRIPTS TO RUNTIME";
+        load(proxy, &[("counts", COUNTS, "forward")])?;
+        proxy.admin(narrow)?;
+        let mut client = log_in(proxy)?;
+        let rows = client.ask(large).map_err(|error| error.to_string())?;
+        expect(rows.len() == 2 && rows[1][0].len() == 700_000, || {
+            "it is cut".to_owned()
+        })?;
+        let seen = told(&mut client, "SELECT SEEN");
+        expect(seen == "2", || format!("it has seen {seen} rows"))?;
+        // A script that may stop an answer keeps it, and so has room for it or not.
+        for (text, on_error) in [(COUNTS, "error"), (MARKS, "forward")] {
+            load(proxy, &[("reads", text, on_error)])?;
+            proxy.admin(narrow)?;
+            let words = told(&mut log_in(proxy)?, large);
+            expect(
+                words.contains("more bytes than its result_mb_max allows"),
+                || words,
+            )?;
+        }
+        let text = |error: std::io::Error| error.to_string();
+        let mut client = Raw::log_in_for_several(proxy.port).map_err(text)?;
+        let mut ask = |sql: &str, results: usize| {
+            client.query(sql).map_err(text)?;
+            let mut ends = 0;
+            let mut all = String::new();
+            while ends < results {
+                let packet = client.packet().map_err(text)?;
+                all.push_str(&packet.escape_ascii().to_string());
+                expect(packet.first() != Some(&0xff), || all.clone())?;
+                let is_eof = packet.first() == Some(&0xfe) && packet.len() < 9;
+                let is_ok = packet.first() == Some(&0) && packet.len() < 12;
+                // Of two ends of a result the second counts.
+                ends += usize::from(is_ok) * 2 + usize::from(is_eof);
+            }
+            Ok::<_, String>(all)
+        };
+        let call = ask("CALL test.two()", 6)?;
+        expect(call.contains("a!") && call.contains("b!"), || {
+            format!("a CALL: {call}")
+        })?;
+        let both = ask("SELECT 'c'; DO 1; SELECT 'd'", 6)?;
+        expect(both.contains("c!") && both.contains("d!"), || {
+            format!("statements: {both}")
+        })?;
+        let one = ask("SELECT 'e'", 2)?;
+        expect(!one.contains("e!"), || format!("one: {one}"))
+    })
+}
+
 /// The document's script for LuaSQL, with quotes and dashes as Lua has them.
 const DOCUMENTS_LUASQL: &str = r#"require("luasql.mysql")
 local _sqlEnv = assert(luasql.mysql())
@@ -480,7 +573,7 @@ fn documents_luasql(driver: Driver) -> Outcome {
         let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
         let mut through = log_in(proxy)?;
         let inserted = packets(&mut through, "INSERT INTO seed VALUES (1, 'one', 1.5)")?;
-        trials::expect(inserted[0].starts_with(&[0, 1, 0]), || {
+        expect(inserted[0].starts_with(&[0, 1, 0]), || {
             format!("{inserted:x?}")
         })?;
         let sql = "SELECT a, b, c FROM test.seed WHERE a = 1";
@@ -551,11 +644,11 @@ fn asks(driver: Driver) -> Outcome {
             ("local all = {} for i = 1, 20 do local c, words = env:connect('test') if not c then return i, words end all[i] = c end".into(), "16 LuaSQL: error connecting to database. MySQL: a script has 16 connections in a session at most"),
         ] {
             let said = told(&mut client, &lua);
-            trials::expect(said.starts_with(wanted), || format!("{lua}\nwanted: {wanted}\nsaid:   {said}"))?;
+            expect(said.starts_with(wanted), || format!("{lua}\nwanted: {wanted}\nsaid:   {said}"))?;
         }
         drop(client);
         let left = told(&mut log_in(proxy)?, "return one('SELECT @left')");
-        trials::expect(left.starts_with("nil"), || left)
+        expect(left.starts_with("nil"), || left)
     })
 }
 
@@ -586,7 +679,7 @@ fn names(driver: Driver) -> Outcome {
             "local c = assert(env:connect('', 'third', 'its own', '127.0.0.1', {port})) return one('SELECT @@port', c), one('SELECT CURRENT_USER()', c)"
         );
         let said = told(&mut client, &lua);
-        trials::expect(said.starts_with(&format!("{port} third@% nil")), || said)?;
+        expect(said.starts_with(&format!("{port} third@% nil")), || said)?;
     }
     Ok(())
 }
@@ -610,13 +703,13 @@ fn waits(driver: Driver) -> Outcome {
     std::thread::sleep(std::time::Duration::from_millis(500));
     for client in &mut quick {
         let said = told(client, "return one('SELECT 2')");
-        trials::expect(said.starts_with('2'), || said)?;
+        expect(said.starts_with('2'), || said)?;
     }
-    trials::expect(!asks.is_finished(), || {
+    expect(!asks.is_finished(), || {
         format!("all waited: {:?}", began.elapsed())
     })?;
     let said = asks.join().map_err(|_| "no answer")?;
-    trials::expect(said.starts_with("0 1"), || said)
+    expect(said.starts_with("0 1"), || said)
 }
 
 const SHARES: &str = "proxy.global.n = proxy.global.n or 0
@@ -651,7 +744,7 @@ fn shares(driver: Driver) -> Outcome {
     let threads = proxy.admin(
         "SELECT variable_value FROM runtime_global_variables WHERE variable_name = 'mysql-threads'",
     )?;
-    trials::expect(
+    expect(
         threads
             .trim()
             .parse::<u32>()
@@ -691,7 +784,7 @@ fn shares(driver: Driver) -> Outcome {
         &format!("{:?}", (1..=400).collect::<Vec<u32>>()),
     )?;
     let busy = proxy.admin("SELECT COUNT(*) FROM stats_mysql_cores WHERE sessions > 0")?;
-    trials::expect(busy.trim() != "1", || {
+    expect(busy.trim() != "1", || {
         format!("all sessions were on one core: {busy}")
     })?;
     drop(clients);
@@ -703,7 +796,7 @@ fn shares(driver: Driver) -> Outcome {
         if said == wanted {
             return Ok(());
         }
-        trials::expect(began.elapsed() < HANGS, || format!("{said}, not {wanted}"))?;
+        expect(began.elapsed() < HANGS, || format!("{said}, not {wanted}"))?;
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
@@ -731,7 +824,7 @@ fn changes(driver: Driver) -> Outcome {
     for user in ["app", "next", "app"] {
         raw.change_user(user)?;
         let said = raw.query("WHO")?;
-        trials::expect(said.contains(&format!("{user} {user}")), || said.clone())?;
+        expect(said.contains(&format!("{user} {user}")), || said.clone())?;
     }
     Ok(())
 }
@@ -757,7 +850,7 @@ fn loads(driver: Driver) -> Outcome {
     let said = proxy.says(
         "script_name 'late'): has read_handshake(), which is called only where logins are relayed",
     );
-    trials::expect(said, || proxy.log())?;
+    expect(said, || proxy.log())?;
     // So does who looks at a file without a server.
     let directory = proxy.data();
     let (fine, bad) = (directory.join("fine.lua"), directory.join("bad.lua"));
@@ -769,7 +862,7 @@ fn loads(driver: Driver) -> Outcome {
         output(&mut command, HANGS)
     };
     let (well, words) = check(&fine)?;
-    trials::expect(well && words.contains("fine.lua: well"), || words)?;
+    expect(well && words.contains("fine.lua: well"), || words)?;
     let (well, words) = check(&bad)?;
-    trials::expect(!well && words.contains("bad.lua:2:"), || words)
+    expect(!well && words.contains("bad.lua:2:"), || words)
 }

@@ -14,8 +14,10 @@ mod judge;
 mod mind;
 mod programme;
 pub mod scene;
+mod scripts;
 mod server;
 mod world;
 
 pub use judge::Verdict;
+pub use scripts::Doing;
 pub use world::{Weather, World, run};

@@ -30,6 +30,7 @@ fn small(cores: u32) -> World {
         bytes_per_second: 0,
         pace: 0,
         operator: false,
+        script: None,
         faults: rt::sim::Faults::perfect(),
         ..calm
     }

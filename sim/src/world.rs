@@ -4,6 +4,7 @@ use crate::chance::Chance;
 use crate::client::Client;
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
+use crate::scripts::{self, Doing};
 use crate::server::{COURIER, MIRROR, Nature, PASSWORD, SLEEPER, Server, judge_copies};
 use bridge::{Ask, Counter, Counts, Report, ToCore};
 use config::{
@@ -78,6 +79,8 @@ pub struct World {
     pub expires: bool,
     /// A transaction whose server is lost is run again.
     pub replays: bool,
+    /// A script stands in the way of all sessions.
+    pub script: Option<Doing>,
     /// Faults of the network: what goes wrong with bytes.
     pub faults: Faults,
 }
@@ -181,11 +184,20 @@ impl World {
             missing,
             expires,
             replays: Chance::new(seed, 22).percent(40),
+            script: Doing::of(seed),
             split,
             // Nobody reads what they write who have connections of their own.
             cached: chance.percent(40) && !courier,
             lag: Duration::from_millis(behind.into()),
             faults,
+        }
+    }
+
+    /// A snapshot with its script and nothing else.
+    fn base(&self) -> Snapshot {
+        Snapshot {
+            scripts: Arc::new(scripts::of(self.script)),
+            ..Snapshot::default()
         }
     }
 
@@ -958,6 +970,6 @@ fn snapshot(world: &World, generation: u64, statuses: [Status; 2]) -> Snapshot {
         users: Arc::new(users),
         servers: Arc::new(servers),
         rules: Arc::new(rules),
-        ..Snapshot::default()
+        ..world.base()
     }
 }

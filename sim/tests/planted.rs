@@ -7,11 +7,11 @@ use backend::planted::{
     ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
     FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
     HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, LEAVE_UNASKED,
-    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, REPEAT_COMMITS, SPOIL_FILE,
-    STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, REPEAT_COMMITS, SAY_IGNORED,
+    SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
-use sim::{World, run};
+use sim::{Doing, World, run};
 use std::cell::Cell;
 use std::thread::LocalKey;
 
@@ -299,6 +299,19 @@ fn a_connection_that_wants_a_new_password_and_is_given_back_is_seen() {
 #[test]
 fn a_commit_that_is_said_again_is_seen() {
     assert_seen(&REPEAT_COMMITS, Fickle, &["is there 2 times"]);
+}
+
+#[test]
+fn a_result_that_a_script_ignores_and_that_is_said_all_the_same_is_seen() {
+    SAY_IGNORED.set(true);
+    let world = |seed| World {
+        script: Some(Doing::Injects),
+        ..World::with(seed, Calm)
+    };
+    let mut told = (0..SEEDS).flat_map(|seed| run(&world(seed)).violations);
+    let seen = told.next();
+    SAY_IGNORED.set(false);
+    assert!(seen.is_some_and(|line| line.contains("client")));
 }
 
 #[test]

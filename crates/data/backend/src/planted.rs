@@ -63,6 +63,8 @@ thread_local! {
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
     /// A COMMIT whose answer was lost is said again, behind a replay of its transaction.
     pub static REPEAT_COMMITS: Cell<bool> = const { Cell::new(false) };
+    /// A result that a script ignores goes to the client as well.
+    pub static SAY_IGNORED: Cell<bool> = const { Cell::new(false) };
     /// A schema that a server does not have is passed over: what is said in it runs in the one
     /// before.
     pub static PASS_OVER: Cell<bool> = const { Cell::new(false) };

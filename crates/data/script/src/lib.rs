@@ -13,6 +13,7 @@ mod ask;
 mod bench;
 pub mod cli;
 mod constants;
+mod fuzz;
 mod meaning;
 mod modules;
 mod outcome;
@@ -25,6 +26,7 @@ mod tokens;
 mod vm;
 
 pub use ask::{Ask, Connect, Reply};
+pub use fuzz::fuzz_handed_back;
 pub use meaning::{Reading, charset};
 pub use outcome::{Counts, Outcome};
 pub use proto::version;

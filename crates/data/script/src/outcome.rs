@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use wire::caps::Caps;
 use wire::definition;
+use wire::response::{self, Expect, Response};
 use wire::rows::{self, Rows};
 
 /// Numbers of an answer, which are there whether or not its rows are.
@@ -43,6 +44,7 @@ pub struct Outcome {
     /// Microseconds until its last packet.
     pub response_us: u64,
     read: OnceCell<Rows>,
+    parts: OnceCell<Vec<Self>>,
 }
 
 impl Outcome {
@@ -80,6 +82,38 @@ impl Outcome {
     pub(crate) fn is_several(&self) -> bool {
         let packets = self.packets.as_deref().unwrap_or_default();
         rows::are_several(packets, self.caps)
+    }
+
+    /// Its results, one after another; none where they have gone to the client.
+    pub(crate) fn parts(&self) -> &[Self] {
+        self.parts.get_or_init(|| {
+            let packets = self.packets.as_deref().unwrap_or_default();
+            let all = rows::results(packets, self.caps).into_iter();
+            all.map(|one| Self::of_one(one, self.caps, self.is_binary))
+                .collect()
+        })
+    }
+
+    /// One whose numbers stand in its packets.
+    fn of_one(packets: &[u8], caps: Caps, is_binary: bool) -> Self {
+        let expect = match is_binary {
+            true => Expect::Execute,
+            false => Expect::Query,
+        };
+        let mut response = Response::expect(expect, caps);
+        // The whole was followed on its way; what follows this one is of no matter to it.
+        let _followed = response.follow(packets);
+        let counts = Counts {
+            failed: matches!(response.outcome(), response::Outcome::Err { .. }),
+            has_rows: response.columns() > 0,
+            rows: response.rows(),
+            bytes: packets.len() as u64,
+            status: response.status(),
+            warnings: response.warnings(),
+            affected: response.affected_rows(),
+            insert_id: response.insert_id(),
+        };
+        Self::new(Some(packets.to_vec()), caps, is_binary, counts)
     }
 
     /// Names of a column: its own, its original one, its table's and that one's original.

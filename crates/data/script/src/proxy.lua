@@ -402,8 +402,8 @@ local function connection(session)
   })
 end
 
--- The result of a queued query. It is there until its hook has returned.
-local function resultset(session, number)
+-- The result of a queued query, or one of several. It is there until its hook has returned.
+local function resultset(session, number, part)
   local function is_there()
     if native.serial() ~= number then error(".resultset is gone: its hook has returned", 3) end
   end
@@ -413,14 +413,14 @@ local function resultset(session, number)
       error(".resultset." .. name .. " isn't available if 'resultset_is_needed ~= true'", 3)
     end
   end
-  local counts = native.counts()
+  local counts = native.counts(part)
   return setmetatable({}, {
     __index = function(_, key)
       local count = counts[key]
       if count ~= nil then return count end
       if key == "fields" then
         is_collected(key)
-        if counts.has_rows then return native.fields() end
+        if counts.has_rows then return native.fields(part) end
         return session.level >= 8 and {} or nil
       elseif key == "rows" then
         is_collected(key)
@@ -429,14 +429,24 @@ local function resultset(session, number)
         return function()
           is_there()
           at = at + 1
-          return native.row(at)
+          return native.row(at, part)
         end
       elseif key == "raw" then
         is_collected(key)
-        return native.first()
+        return native.first(part)
       end
     end,
   })
+end
+
+-- All results of a queued query: of a CALL, or of several statements.
+local function resultsets(session, number)
+  if not native.is_collected() then
+    error(".resultsets isn't available if 'resultset_is_needed ~= true'", 3)
+  end
+  local all = {}
+  for part = 1, native.results() do all[part] = resultset(session, number, part) end
+  return all
 end
 
 local Session = {}
@@ -544,7 +554,13 @@ function Session.read_query_result(session, id, packet, query_us, response_us)
   if not env.read_query_result then return false, 0 end
   current = session
   local inj = { id = id, type = id, query = packet, query_time = query_us, response_time = response_us }
-  inj.resultset = resultset(session, native.serial())
+  local number = native.serial()
+  inj.resultset = resultset(session, number)
+  setmetatable(inj, {
+    __index = function(_, key)
+      if key == "resultsets" then return resultsets(session, number) end
+    end,
+  })
   local decision = env.read_query_result(inj)
   if type(decision) ~= "number" then decision = 0 end
   return true, decision

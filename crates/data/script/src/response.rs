@@ -2,14 +2,17 @@
 
 use crate::outcome::Outcome;
 use mlua::{Table, Value};
-use wire::caps::Caps;
+use std::borrow::Cow;
+use wire::caps::{self, Caps};
 use wire::resultset::{Column, UTF8MB4, Writer};
 use wire::rows::Shape;
 use wire::types::Type;
-use wire::{ok, packet};
+use wire::{ok, packet, status};
 
 /// Columns at most, as servers have it.
 const COLUMNS_MAX: usize = 4096;
+/// Results of one answer at most.
+const RESULTS_MAX: usize = 10_000;
 /// Type numbers of `proxy.MYSQLD_PACKET_*`, those of 0.6 beside them.
 const OK: i64 = 0;
 const ERR: [i64; 2] = [255, -1];
@@ -41,6 +44,8 @@ pub enum Response {
         /// Words.
         message: Vec<u8>,
     },
+    /// Several results, one after another.
+    Several(Vec<Self>),
     /// Payloads of packets, as the script has written them.
     Raw(Vec<Vec<u8>>),
 }
@@ -74,13 +79,15 @@ impl Response {
             return Self::mapped(&mapped, source);
         }
         match number(&table.get("type")?) {
-            Some(OK) => match table.get("resultset")? {
-                Value::Nil => Ok(Self::Ok {
-                    affected: counted(table, "affected_rows")?,
-                    insert_id: counted(table, "insert_id")?,
-                }),
-                Value::Table(result) => Self::of_result(&result, source),
-                _ => Err(Bad("proxy.response.resultset is no table".into())),
+            Some(OK) => match (table.get("resultset")?, table.get("resultsets")?) {
+                (Value::Nil, Value::Nil) => Self::of_ok(table),
+                (Value::Nil, Value::Table(results)) => Self::of_results(&results, source),
+                (Value::Nil, _) => Err(Bad("proxy.response.resultsets is no table".into())),
+                (Value::Table(result), Value::Nil) => Self::of_result(&result, source),
+                (_, Value::Nil) => Err(Bad("proxy.response.resultset is no table".into())),
+                _ => Err(Bad(
+                    "proxy.response has resultset and resultsets; one of them is the answer".into(),
+                )),
             },
             Some(kind) if ERR.contains(&kind) => Self::of_error(table),
             Some(kind) if RAW.contains(&kind) => {
@@ -142,6 +149,41 @@ impl Response {
             }
         }
         Ok(Self::Rows { fields, rows })
+    }
+
+    fn of_ok(table: &Table) -> Result<Self, Bad> {
+        Ok(Self::Ok {
+            affected: counted(table, "affected_rows")?,
+            insert_id: counted(table, "insert_id")?,
+        })
+    }
+
+    /// Several results; each that has no fields is an OK.
+    fn of_results(results: &Table, source: Option<&Outcome>) -> Result<Self, Bad> {
+        let mut all = Vec::new();
+        for (at, one) in results.sequence_values::<Value>().enumerate() {
+            let Value::Table(one) = one? else {
+                return Err(Bad(
+                    "an element of proxy.response.resultsets is no table".into()
+                ));
+            };
+            if all.len() == RESULTS_MAX {
+                return Err(Bad(format!(
+                    "proxy.response.resultsets has more than {RESULTS_MAX} elements"
+                )));
+            }
+            all.push(match one.get("fields")? {
+                Value::Nil => Self::of_ok(&one)?,
+                _ => {
+                    let source = source.and_then(|source| source.parts().get(at));
+                    Self::of_result(&one, source)?
+                }
+            });
+        }
+        match all.is_empty() {
+            true => Err(Bad("proxy.response.resultsets is empty".into())),
+            false => Ok(Self::Several(all)),
+        }
     }
 
     fn of_error(table: &Table) -> Result<Self, Bad> {
@@ -228,6 +270,26 @@ impl Response {
         Ok(Self::Rows { fields, rows })
     }
 
+    /// This, or an error where it is for clients with other capabilities.
+    #[must_use]
+    pub fn for_client(&self, caps: Caps, is_binary: bool) -> Cow<'_, Self> {
+        // Who sends several statements takes several results.
+        let takes_several = match is_binary {
+            true => caps::has(caps, caps::PS_MULTI_RESULTS),
+            false => {
+                caps::has(caps, caps::MULTI_RESULTS) || caps::has(caps, caps::MULTI_STATEMENTS)
+            }
+        };
+        match self {
+            Self::Several(all) if all.len() > 1 && !takes_several => Cow::Owned(Self::Err {
+                code: 1105,
+                state: *b"07000",
+                message: b"(lua) several results for a client that takes one".to_vec(),
+            }),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
     /// Whether it tells the client of an error.
     #[must_use]
     pub const fn is_error(&self) -> bool {
@@ -274,6 +336,14 @@ impl Response {
                     writer.text_row(row.iter().map(Option::as_deref));
                 }
                 writer.end(warnings);
+            }
+            Self::Several(all) => {
+                let (mut seq, last) = (command_seq, all.len().saturating_sub(1));
+                for (at, one) in all.iter().enumerate() {
+                    let more = if at < last { status::MORE_RESULTS } else { 0 };
+                    seq = one.write(out, seq, (caps, status | more, warnings), is_binary);
+                }
+                return seq;
             }
             Self::Raw(packets) => {
                 let mut seq = command_seq.wrapping_add(1);
@@ -372,7 +442,7 @@ fn is_number(value: &[u8]) -> bool {
 fn completed(payload: &[u8], caps: Caps, status: u16) -> Vec<u8> {
     let mut whole = payload.to_vec();
     let is_short = payload.first() == Some(&0) && (3..7).contains(&payload.len());
-    if is_short && wire::caps::has(caps, wire::caps::PROTOCOL_41) {
+    if is_short && caps::has(caps, caps::PROTOCOL_41) {
         whole.truncate(3);
         whole.extend_from_slice(&status.to_le_bytes());
         whole.extend_from_slice(&[0, 0]);

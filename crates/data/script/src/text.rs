@@ -42,6 +42,24 @@ pub(crate) fn may_wait(text: &str) -> bool {
     of_today && asks || ["luasql", "usleep"].iter().any(|word| text.contains(word))
 }
 
+/// Whether a script may look at the rows of an answer, or put something in its place: it mentions a
+/// word without which that cannot be done.
+pub(crate) fn may_read_results(text: &str) -> bool {
+    let words = [
+        "rows",
+        "fields",
+        "raw",
+        "resultsets",
+        "SEND_RESULT",
+        "IGNORE_RESULT",
+    ];
+    // Names that are put together could be any.
+    let makes_names = ["..", "gsub", "format", "char", "pairs", "millrace"];
+    let indexes = || text.contains("resultset[") || text.contains("resultset,");
+    let by_name = || text.contains('[') && makes_names.iter().any(|one| text.contains(one));
+    words.iter().any(|word| text.contains(word)) || indexes() || by_name()
+}
+
 /// Whether a script has hooks of `require("millrace")`.
 #[must_use]
 pub fn is_of_today(text: &str) -> bool {
@@ -78,6 +96,21 @@ mod tests {
         assert_eq!(Level::of(queue), Level::V08);
         assert_eq!(Level::of(&format!("-- {queue}")), Level::V06);
         assert_eq!(Level::of("resultset_is_needed_too = 1"), Level::V06);
+    }
+
+    #[test]
+    fn what_only_counts_reads_no_results() {
+        let counts = "function read_query_result(inj) n = n + inj.resultset.row_count end";
+        assert!(!may_read_results(counts));
+        for reads in [
+            "for row in inj.resultset.rows do end",
+            "return proxy.PROXY_IGNORE_RESULT",
+            "local r = inj.resultset[name]",
+            "local r = inj.resultset x = r['ro' .. 'ws']",
+            "return proxy['PROXY_' .. what]",
+        ] {
+            assert!(may_read_results(reads), "{reads}");
+        }
     }
 
     #[test]

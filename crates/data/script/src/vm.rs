@@ -5,7 +5,7 @@ use crate::meaning::Reading;
 use crate::outcome::Outcome;
 use crate::response::{Bad, Response};
 use crate::shared::{Keep, Kept};
-use crate::text::{Level, hooks_of_the_greeting, may_wait};
+use crate::text::{Level, hooks_of_the_greeting, may_read_results, may_wait};
 use lua::lint::Known;
 use lua::required::Module;
 use mlua::debug::{Debug, DebugEvent};
@@ -23,6 +23,9 @@ use wire::caps::Caps;
 
 /// Instructions between two looks at the clock.
 const STEPS: u32 = 100_000;
+/// Looks at the clock that a millisecond of a hook has at most: a clock that stands still ends it,
+/// too. No machine comes to so many.
+const LOOKS_PER_MS: u64 = 100;
 /// Functions of a stack that are looked at.
 const STACK_MAX: usize = 64;
 /// Queries that one command may queue.
@@ -200,6 +203,8 @@ pub struct Item {
     pub route: Route,
     /// Server that it goes to, if the script has chosen one.
     pub chosen: Chosen,
+    /// The script looks at numbers of its answer only, and neither replaces nor drops it.
+    pub is_unread: bool,
 }
 
 /// Facts of a server's greeting.
@@ -279,6 +284,8 @@ pub(crate) struct Now {
     serial: Cell<u32>,
     last_serial: Cell<u32>,
     until_us: Cell<u64>,
+    /// Looks at the clock that are left in this turn.
+    looks: Cell<u64>,
 }
 
 impl Now {
@@ -298,8 +305,15 @@ impl Now {
     /// Whether the time of the hook that runs is over.
     fn is_over(&self) -> bool {
         let host = self.host.borrow();
+        let is_late = |host: &Rc<dyn Host>| host.now_us() > self.until_us.get();
         host.as_ref()
-            .is_some_and(|host| host.now_us() > self.until_us.get())
+            .is_some_and(|host| self.looks.get() == 0 || is_late(host))
+    }
+
+    /// A number of steps was done. Whether the time of the hook is over.
+    fn looks_up(&self) -> bool {
+        self.looks.set(self.looks.get().saturating_sub(1));
+        self.is_over()
     }
 }
 
@@ -473,7 +487,9 @@ impl Vm {
     fn library(&self, code: Code<'_>) -> Result<Table, mlua::Error> {
         let modules = code.modules;
         let texts = modules.iter().map(|module| &module.text);
-        let waits = texts.chain([code.text]).any(|text| may_wait(text));
+        let mut texts = texts.chain([code.text]);
+        let reads_nothing = !texts.clone().any(|text| may_read_results(text));
+        let waits = texts.any(|text| may_wait(text));
         let files = self.lua.create_table()?;
         for module in modules {
             let file = self.lua.create_table()?;
@@ -485,6 +501,7 @@ impl Vm {
         library.set("loaded", self.lua.create_table()?)?;
         library.set("files", files)?;
         library.set("waits", waits)?;
+        library.set("reads_nothing", reads_nothing)?;
         Ok(library)
     }
 
@@ -536,7 +553,7 @@ impl Vm {
         };
         let failed = |error| Failed::of("load", &error);
         let new = self.function("new").map_err(failed)?;
-        let made = new.call((name, main, level_number, library));
+        let made = new.call((name, main, level_number, library.clone()));
         let mut scripted = Scripted {
             vm: self.clone(),
             session: made.map_err(failed)?,
@@ -544,6 +561,7 @@ impl Vm {
             host,
             hook_ms_max,
             waits,
+            reads_nothing: library.get("reads_nothing").unwrap_or_default(),
             hooks: ["read_query", "read_query_result"],
         };
         if is_own {
@@ -592,6 +610,8 @@ pub struct Scripted {
     hook_ms_max: u32,
     /// Its hooks run in coroutines.
     waits: bool,
+    /// Nothing in its texts could look at rows, or put something in their place.
+    reads_nothing: bool,
     /// Those that see commands and answers.
     hooks: [&'static str; 2],
 }
@@ -672,6 +692,7 @@ impl Scripted {
             id,
             packet: packet.as_bytes().to_vec(),
             is_collected: has_hook && (needed || self.level == Level::V06),
+            is_unread: self.reads_nothing,
             route: Route {
                 hostgroup,
                 cache_ttl_ms,
@@ -932,6 +953,7 @@ impl Scripted {
         let now = &self.vm.now;
         let began = self.host.now_us();
         now.until_us.set(began.saturating_add(turns.left_us));
+        now.looks.set(turns.left_us.div_ceil(1000) * LOOKS_PER_MS);
         now.host.replace(Some(self.host.clone()));
         now.servers.replace(None);
         now.serial.set(turns.serial);
@@ -942,6 +964,7 @@ impl Scripted {
         now.serial.set(0);
         now.host.replace(None);
         now.until_us.set(u64::MAX);
+        now.looks.set(u64::MAX);
         let took = self.host.now_us().saturating_sub(began);
         turns.left_us = turns.left_us.saturating_sub(took);
         turns.used_us += took;
@@ -962,7 +985,7 @@ fn guard(lua: &Lua, now: &Rc<Now>, lines: Option<Rc<Lines>>) -> Result<(), mlua:
             lines.ran(debug);
             return Ok(VmState::Continue);
         }
-        if now.is_over() {
+        if now.looks_up() {
             return Err(mlua::Error::runtime("the hook has run for too long"));
         }
         Ok(VmState::Continue)
@@ -1252,19 +1275,24 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
     let of = now.clone();
     native.set(
         "counts",
-        lua.create_function(move |lua, ()| counts(lua, &of))?,
+        lua.create_function(move |lua, part| counts(lua, &of, part))?,
     )?;
     let of = now.clone();
     native.set(
         "fields",
-        lua.create_function(move |lua, ()| fields(lua, &of))?,
+        lua.create_function(move |lua, part| fields(lua, &of, part))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "results",
+        lua.create_function(move |_, ()| Ok(of.outcome(|outcome| outcome.parts().len())))?,
     )?;
     let of = now.clone();
     native.set(
         "row",
-        lua.create_function(move |lua, at: usize| {
+        lua.create_function(move |lua, (at, part): (usize, Option<usize>)| {
             let outcome = of.outcome.borrow();
-            let Some(outcome) = outcome.as_ref() else {
+            let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
                 return Ok(None);
             };
             if outcome.is_binary {
@@ -1286,18 +1314,28 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
     let of = now.clone();
     native.set(
         "first",
-        lua.create_function(move |lua, ()| {
+        lua.create_function(move |lua, part| {
             let outcome = of.outcome.borrow();
-            let first = outcome.as_ref().and_then(Outcome::first);
+            let outcome = outcome.as_ref().and_then(|one| part_of(one, part));
+            let first = outcome.and_then(Outcome::first);
             first.map(|first| lua.create_string(first)).transpose()
         })?,
     )
 }
 
-fn counts(lua: &Lua, now: &Now) -> Result<Table, mlua::Error> {
+/// One of several results, from 1; without a number the answer as a whole.
+fn part_of(outcome: &Outcome, part: Option<usize>) -> Option<&Outcome> {
+    match part {
+        None => Some(outcome),
+        Some(part) => outcome.parts().get(part.checked_sub(1)?),
+    }
+}
+
+fn counts(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
     let table = lua.create_table()?;
     let outcome = now.outcome.borrow();
-    let Some(counts) = outcome.as_ref().map(|outcome| outcome.counts) else {
+    let outcome = outcome.as_ref().and_then(|one| part_of(one, part));
+    let Some(counts) = outcome.map(|outcome| outcome.counts) else {
         return Ok(table);
     };
     let flag = |bit: u16| counts.status & bit != 0;
@@ -1319,10 +1357,10 @@ fn counts(lua: &Lua, now: &Now) -> Result<Table, mlua::Error> {
     Ok(table)
 }
 
-fn fields(lua: &Lua, now: &Now) -> Result<Table, mlua::Error> {
+fn fields(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
     let table = lua.create_table()?;
     let outcome = now.outcome.borrow();
-    let Some(outcome) = outcome.as_ref() else {
+    let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
         return Ok(table);
     };
     for (at, shape) in outcome.rows().shapes.iter().enumerate() {

@@ -342,6 +342,100 @@ fn a_script_chooses_the_server_of_what_runs_next() {
     );
 }
 
+/// A result, an OK behind it, and one more result: of a CALL.
+fn several() -> Outcome {
+    let more = wire::status::MORE_RESULTS;
+    let (mut out, mut seq) = (Vec::new(), 0);
+    for (name, status) in [("a", 2 | more), ("", 2 | more), ("b", 2)] {
+        let mut writer = Writer::new(&mut out, seq, CAPS, status);
+        match name {
+            "" => writer.ok(&wire::ok::Ok {
+                affected: 3,
+                ..wire::ok::Ok::default()
+            }),
+            name => {
+                writer.columns(&[Column::text(name)]);
+                writer.text_row([Some(name.as_bytes())]);
+                writer.end(0);
+            }
+        }
+        seq = writer.last_seq();
+    }
+    let counts = Counts {
+        has_rows: true,
+        rows: 2,
+        ..Counts::default()
+    };
+    Outcome::new(Some(out), CAPS, false, counts)
+}
+
+#[test]
+fn a_script_reads_and_answers_several_results() {
+    let World { host, script } = world(
+        "function read_query(packet) proxy.queries:append(1, packet) return proxy.PROXY_SEND_QUERY end
+         function read_query_result(inj)
+           for row in inj.resultset.rows do print('first', row[1]) end
+           local made = {}
+           for i, one in ipairs(inj.resultsets) do
+             print(i, one.fields and one.fields[1].name, one.row_count, one.affected_rows, one.flags.auto_commit)
+             if one.fields then
+               for row in one.rows do made[i] = { fields = { { name = one.fields[1].name } }, rows = { { row[1] .. '!' } } } end
+             else
+               made[i] = { affected_rows = one.affected_rows }
+             end
+           end
+           proxy.response = { type = proxy.MYSQLD_PACKET_OK, resultsets = made }
+           return proxy.PROXY_SEND_RESULT
+         end",
+    );
+    let Ok(Verdict::Instead(made)) = judged(&script, several()) else {
+        panic!("the script has an answer")
+    };
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "first\ta",
+            "1\ta\t1\tnil\ttrue",
+            "2\tnil\t0\t3\ttrue",
+            "3\tb\t1\tnil\ttrue",
+        ]
+    );
+    let caps = CAPS | caps::MULTI_RESULTS;
+    let bytes = written(&made.for_client(caps, false), false);
+    let parts = wire::rows::results(&bytes, CAPS);
+    assert_eq!(parts.len(), 3);
+    let last = wire::rows::read(parts[2], CAPS).unwrap();
+    assert_eq!(last.rows, [[Some(b"b!".to_vec())]]);
+    let mut response = wire::response::Response::expect(wire::response::Expect::Query, caps);
+    let followed = response.follow(&bytes);
+    assert_eq!(
+        followed,
+        Ok(wire::response::Follow::Ended { used: bytes.len() })
+    );
+    assert!(
+        made.for_client(CAPS, false).is_error(),
+        "it takes one result"
+    );
+    for (made, words) in [
+        ("{}", "proxy.response.resultsets is empty"),
+        ("7", "proxy.response.resultsets is no table"),
+        (
+            "{ 7 }",
+            "an element of proxy.response.resultsets is no table",
+        ),
+        (
+            "{ { fields = {} } }",
+            "proxy.response.resultset.fields is empty",
+        ),
+    ] {
+        let text = format!(
+            "function read_query() proxy.response = {{ type = 0, resultsets = {made} }} return proxy.PROXY_SEND_RESULT end"
+        );
+        let failed = world(&text).script.read_query(&query("x")).unwrap_err();
+        assert_eq!(failed.0, format!("(read_query) {words}"));
+    }
+}
+
 #[test]
 fn globals_are_a_sessions_and_proxy_global_is_everybodys() {
     let vm = vm();

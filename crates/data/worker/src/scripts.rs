@@ -449,7 +449,7 @@ impl Session {
         let Some(runs) = &one.runs else { return Ok(()) };
         let has_answers = has_answer(payload.first().copied().unwrap_or(0));
         loop {
-            let item = match runs.next().await {
+            let mut item = match runs.next().await {
                 Ok(Some(item)) => item,
                 Ok(None) => break,
                 Err(failed) => {
@@ -457,7 +457,11 @@ impl Session {
                     break;
                 }
             };
-            let goes_by = !item.is_collected && !answered;
+            // What only counts an answer and may not stop it does not keep it either, however large.
+            let is_read =
+                item.is_collected && !(item.is_unread && one.script.on_error == OnError::Forward);
+            item.is_collected = is_read;
+            let goes_by = !is_read && !answered;
             let began = self.core.rt.now();
             let expect = expected(&item.packet);
             let collected = match goes_by {
@@ -576,6 +580,11 @@ impl Session {
                 self.tell_of_script(&one.script, &late("the result that it made is dropped"));
                 Ok(false)
             }
+            #[cfg(feature = "planted")]
+            Verdict::Ignore if backend::planted::SAY_IGNORED.get() => {
+                self.hand_over(packets).await?;
+                Ok(false)
+            }
             Verdict::Ignore => {
                 if went_by {
                     self.tell_of_script(&one.script, &late("the result cannot be ignored"));
@@ -649,6 +658,7 @@ impl Session {
         let mut out = Vec::new();
         let form = (self.caps, end.0, end.1);
         let is_binary = code == COM_STMT_EXECUTE;
+        let response = response.for_client(self.caps, is_binary);
         self.turn.sent = response.write(&mut out, self.turn.sent, form, is_binary);
         self.turn.failed = response.is_error();
         self.hand_over(out).await

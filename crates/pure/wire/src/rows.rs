@@ -130,6 +130,23 @@ fn executed(payload: &[u8], shapes: &[Shape]) -> Result<Vec<Option<Vec<u8>>>, Ma
 /// Whether another result follows the first one: the answer to several statements, or to a CALL.
 #[must_use]
 pub fn are_several(bytes: &[u8], caps: Caps) -> bool {
+    first_len(bytes, caps) < bytes.len()
+}
+
+/// The results of an answer whose end was seen, one after another.
+#[must_use]
+pub fn results(mut bytes: &[u8], caps: Caps) -> Vec<&[u8]> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let (one, rest) = bytes.split_at(first_len(bytes, caps).max(1));
+        all.push(one);
+        bytes = rest;
+    }
+    all
+}
+
+/// Bytes of the first result.
+fn first_len(bytes: &[u8], caps: Caps) -> usize {
     let first = packet::join(bytes).map(|(payload, ..)| payload);
     let is_rows = first.is_some_and(|first| {
         !matches!(
@@ -149,7 +166,7 @@ pub fn are_several(bytes: &[u8], caps: Caps) -> bool {
             break;
         }
     }
-    !rest.is_empty()
+    bytes.len() - rest.len()
 }
 
 /// The number in the answer to a COM_STMT_EXECUTE that has one row of one whole number, or of NULL;
@@ -242,6 +259,8 @@ pub fn fuzz_rows(data: &[u8]) {
         if let Ok(found) = read_executed(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }
+        let all: usize = results(data, caps).iter().map(|one| one.len()).sum();
+        assert_eq!(all, data.len());
         let _several = are_several(data, caps);
         let _number = read_executed_number(data, caps);
     }
