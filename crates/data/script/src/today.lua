@@ -629,8 +629,25 @@ end
 
 local SHARED = { get = true, set = true, add = true }
 
+-- Those of MySQL Proxy's tables.
+local function list(words)
+  local all = {}
+  for word in words:gmatch("%S+") do all[#all + 1] = word end
+  return all
+end
+
+local SOCKET = "default_db username thread_id mysqld_version scrambled_password auth_plugin_name scramble_buffer src dst address"
+
 function Session.known()
   return {
+    ["proxy.response"] = list("type resultset resultsets errmsg errcode errno sqlstate packets affected_rows insert_id"),
+    ["proxy.connection"] = list("client server backend_ndx connection_close default_db thread_id mysqld_version"),
+    ["proxy.connection.client"] = list(SOCKET),
+    ["proxy.connection.server"] = list(SOCKET),
+    ["proxy.queries"] = list("append prepend reset len"),
+    inj = list("id type query query_time response_time resultset resultsets"),
+    ["inj.resultset"] = list(
+      "fields rows row_count bytes raw flags warning_count affected_rows insert_id query_status"),
     millrace = names(M), ["millrace.on"] = names(HOOKS), ["millrace.shared"] = names(SHARED),
     s = names(READS, KNOWN, Methods), r = names(RESULT, Reads),
   }

@@ -291,6 +291,7 @@ impl Linter<'_> {
     fn kind_at(&self, place: &Expression) -> Option<String> {
         match &place.value {
             Value::Field(of, name) => Some(format!("{}.{name}", self.kind(of)?)),
+            Value::Name(name) => Some(name.to_string()),
             _ => None,
         }
     }
@@ -301,6 +302,7 @@ fn given(hook: Option<&str>) -> Vec<&'static str> {
     match hook {
         Some("millrace.on.statement") => vec!["s"],
         Some("millrace.on.result") => vec!["s", "r"],
+        Some("read_query_result") => vec!["inj"],
         _ => Vec::new(),
     }
 }
@@ -385,12 +387,15 @@ mod tests {
     fn found(text: &str) -> Vec<String> {
         let set = |names: &str| names.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
         let fields = [
-            ("proxy", "COM_QUERY queries PROXY_SEND_QUERY"),
+            ("proxy", "COM_QUERY queries response PROXY_SEND_QUERY"),
             ("millrace", "on pass rewrite shared"),
             ("millrace.on", "statement result"),
             ("millrace.shared", "get set add"),
             ("s", "text kind query"),
             ("r", "rows map"),
+            ("proxy.response", "type errcode"),
+            ("inj", "id resultset"),
+            ("inj.resultset", "rows"),
         ];
         let known = Known {
             globals: set("_G print require proxy string error pairs type"),
@@ -439,7 +444,10 @@ mod tests {
             end
             m.on.result = function(s, r) return r:mapp(print), proxy.COM_QURY end
             function m.on.statment() end
-            proxy.mine = 1 print(proxy.mine, proxy['COM_QUERY'], proxy.queries.anything)";
+            proxy.mine = 1 print(proxy.mine, proxy['COM_QUERY'], proxy.queries.anything)
+            function read_query_result(inj) local r = inj.resultset
+              proxy.response.errocde = r.row, inj.idd, inj.id, other(inj).anything end
+            function other(inj) return inj.anything end";
         assert_eq!(
             found(text),
             [
@@ -450,6 +458,9 @@ mod tests {
                 "8 a result has no 'mapp': is 'map' meant?",
                 "8 proxy has no 'COM_QURY': is 'COM_QUERY' meant?",
                 "9 millrace.on has no 'statment': is 'statement' meant?",
+                "12 inj has no 'idd': is 'id' meant?",
+                "12 inj.resultset has no 'row': is 'rows' meant?",
+                "12 proxy.response has no 'errocde': is 'errcode' meant?",
             ]
         );
     }
