@@ -578,7 +578,7 @@ fn splits_and_tells(driver: Driver) -> Outcome {
     tells("SET backend 2 up; SET backend 1 down")?;
     let refused = asks(port).err().unwrap_or_default();
     expect(refused.contains("(proxy) all backends are down"), || {
-        refused
+        format!("a login while the writer is out: {refused}")
     })?;
     tells("SET backend 1 up")?;
     same(
@@ -835,13 +835,23 @@ fn becomes_another(driver: Driver) -> Outcome {
         client.change_user_saying("app", 45, &[7; 20])?;
         is(&mut client, "app@%")?;
         let refused = client.change_user("nobody").err().unwrap_or_default();
-        expect(refused.contains("Access denied for user"), || {
-            format!("{vendor}: {refused}")
-        })?;
-        expect(client.query("DO 1").is_err(), || {
+        // MySQL asks some of those whom it does not know for their password in full.
+        let is_asked = vendor == Vendor::MySql && refused == "\\x01\\x04";
+        expect(
+            is_asked || refused.contains("Access denied for user"),
+            || format!("{vendor}: {refused}"),
+        )?;
+        expect(is_asked || client.query("DO 1").is_err(), || {
             format!("{vendor}: it goes on")
         })?;
-        // What its connection has become is nobody else's.
+        drop(client);
+        // What its connection has become, it is for whoever gets it.
+        let mut other = Plain::log_in(proxy.port, 0)?;
+        other.change_user("turn")?;
+        drop(other);
+        soon("1\n", || {
+            proxy.admin("SELECT count(*) FROM stats_mysql_free_connections WHERE user = 'turn'")
+        })?;
         let mut next = Plain::log_in(proxy.port, 0)?;
         is(&mut next, "app@%")?;
         same(
