@@ -29,6 +29,7 @@ fn main() {
             "scripts_split_statements_and_tell_operators",
             splits_and_tells,
         ),
+        ("a_script_stops_clients_at_the_door", stops_at_the_door),
         ("the_next_server_is_tried", the_next_server),
         ("a_client_proves_itself_to_a_reader_too", to_a_reader_too),
         ("a_session_keeps_its_connection", keeps_its_connection),
@@ -620,6 +621,35 @@ fn tells_words(proxy: &Bare, tells: impl Fn(&str) -> Result<String, String>) -> 
     let help = tells("SELECT * FROM help")?;
     expect(help.contains("shows this help"), || help.clone())?;
     Ok(())
+}
+
+/// Checks that a script which waits or refuses before the greeting is as far as its clients come.
+fn stops_at_the_door(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let folder = TempFolder::new("door").map_err(|error| error.to_string())?;
+    let script = folder.path().join("door.lua");
+    let text = "local glib2 = require('glib2')\n\
+                function connect_server() if slow then glib2.usleep(3600000000) end end\n\
+                function read_handshake()\n\
+                  proxy.response = { type = proxy.MYSQLD_PACKET_ERR, errmsg = 'not today', errcode = 1130 }\n\
+                  return proxy.PROXY_SEND_RESULT\n\
+                end\n";
+    fs::write(&script, text).map_err(|error| error.to_string())?;
+    let flag = format!("--proxy-lua-script={}", script.display());
+    let proxy = started(driver, &[&server], &[&flag])?;
+    let refused = || log_in(&proxy).err().unwrap_or_default();
+    expect(refused().contains("not today"), refused)?;
+    let slow = format!("slow = true\n{text}").replace('\'', "''");
+    proxy.admin(&format!(
+        "UPDATE mysql_scripts SET path = '', body = '{slow}'; LOAD MYSQL SCRIPTS TO RUNTIME; \
+         SET mysql-connect_timeout_client = 500; LOAD MYSQL VARIABLES TO RUNTIME"
+    ))?;
+    expect(refused().contains("mysql-connect_timeout_client"), refused)?;
+    same(
+        &proxy.admin("SELECT sum(ConnUsed) FROM stats_mysql_connection_pool")?,
+        &"0\n".to_owned(),
+        "connections in use",
+    )
 }
 
 /// A server that is down is no matter as long as another is there; then it is said.

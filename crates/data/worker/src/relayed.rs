@@ -67,7 +67,14 @@ pub(crate) async fn greeted(
         Address::Tcp(at) => Some(at),
         Address::Unix(_) => None,
     };
-    let mut early = script_door::meet(core, epoch, id, ends).await?;
+    // A script may wait in its middle; nobody waits for it longer than for a client.
+    let limit = Duration::from_millis(v.mysql_connect_timeout_client);
+    let late = |_late| {
+        let words = "a script takes longer than mysql-connect_timeout_client before the greeting";
+        Complaint::with(1105, "07000", words)
+    };
+    let met = script_door::meet(core, epoch, id, ends);
+    let mut early = core.rt.timeout(limit, met).await.map_err(late)??;
     let named = early.as_ref().and_then(|early| early.server()).cloned();
     let hostgroup = named
         .as_ref()
@@ -83,7 +90,8 @@ pub(crate) async fn greeted(
         .await;
     let greeted = greeted.map_err(told)?;
     if let Some(early) = &mut early {
-        early.greeted(&greeted).await?;
+        let shown = core.rt.timeout(limit, early.greeted(&greeted)).await;
+        shown.map_err(late)??;
     }
     Ok(Some((greeted, early)))
 }
