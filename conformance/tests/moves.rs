@@ -41,6 +41,19 @@ fn main() {
             transaction,
         ),
         ("what_a_move_lacks_is_said_before_it_begins", lacking),
+        (
+            "a_partition_that_is_added_takes_its_rows_while_clients_read_and_write_them",
+            splits,
+        ),
+        (
+            "a_proxy_that_is_killed_while_it_adds_a_partition_goes_on",
+            killed_splitting,
+        ),
+        (
+            "a_partition_without_rows_is_added_and_nothing_is_copied",
+            bare,
+        ),
+        ("what_adding_a_partition_lacks_is_said", split_lacking),
     ])
 }
 
@@ -48,6 +61,7 @@ fn main() {
 struct World {
     one: Server,
     two: Server,
+    wish: Wish,
     proxy: Proxy,
 }
 
@@ -104,7 +118,12 @@ fn world(driver: Driver, vendor: Vendor) -> Result<World, String> {
     wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
     let proxy = Proxy::start(driver, &wish)?;
     proxy.admin(MAP)?;
-    Ok(World { one, two, proxy })
+    Ok(World {
+        one,
+        two,
+        wish,
+        proxy,
+    })
 }
 
 fn log_in(port: u16) -> Result<Raw, String> {
@@ -185,16 +204,23 @@ impl Chance {
 struct Load {
     stop: AtomicBool,
     done: AtomicU64,
+    /// Keys are four times something, and one of these.
+    classes: &'static [u64],
 }
 
 const ACCOUNTS: u64 = 16;
 
 impl Load {
-    fn new() -> Self {
+    fn new(classes: &'static [u64]) -> Self {
         Self {
             stop: AtomicBool::new(false),
             done: AtomicU64::new(0),
+            classes,
         }
+    }
+
+    fn class(&self, chance: &mut Chance) -> u64 {
+        self.classes[chance.below(self.classes.len() as u64) as usize]
     }
 
     fn goes_on(&self) -> bool {
@@ -216,7 +242,7 @@ impl Load {
         let mut client = log_in(port)?;
         let (mut chance, mut known) = (Chance(number), BTreeMap::new());
         while self.goes_on() {
-            let key = (number * 1_000_000 + chance.below(50)) * 4;
+            let key = (number * 1_000_000 + chance.below(50)) * 4 + self.class(&mut chance);
             match (known.get(&key).copied(), chance.below(5)) {
                 (None, _) => {
                     asked(
@@ -251,7 +277,9 @@ impl Load {
         let mut client = log_in(port)?;
         let mut chance = Chance(seed);
         while self.goes_on() {
-            let (from, to) = (chance.below(ACCOUNTS) * 4, chance.below(ACCOUNTS) * 4);
+            let class = self.class(&mut chance);
+            let mut account = || chance.below(ACCOUNTS) * 4 + class;
+            let (from, to) = (account(), account());
             if from != to {
                 let sql = format!(
                     "UPDATE t SET x = x + CASE id WHEN {from} THEN -7 ELSE 7 END WHERE id IN ({from}, {to})"
@@ -265,12 +293,16 @@ impl Load {
     /// The sum is the same at every moment.
     fn sums(&self, port: u16) -> Outcome {
         let mut client = log_in(port)?;
-        let all: Vec<_> = (0..ACCOUNTS).map(|n| (n * 4).to_string()).collect();
+        let accounts = self
+            .classes
+            .iter()
+            .flat_map(|class| (0..ACCOUNTS).map(move |n| n * 4 + class));
+        let all: Vec<_> = accounts.map(|account| account.to_string()).collect();
         let sql = format!(
             "SELECT SUM(x), COUNT(*) FROM t WHERE id IN ({})",
             all.join(", ")
         );
-        let wanted = [(ACCOUNTS * 1000).to_string(), ACCOUNTS.to_string()];
+        let wanted = [(all.len() * 1000).to_string(), all.len().to_string()];
         while self.goes_on() {
             let found = asked(&mut client, &sql)?;
             expect(found == [wanted.to_vec()], || format!("sum: {found:?}"))?;
@@ -290,7 +322,17 @@ fn told<T>(load: &Load, outcome: Result<T, String>) -> Result<T, String> {
 /// Runs this while clients read and write the partition, and compares what is there afterwards with what
 /// they know.
 fn under_load(it: &mut World, does: impl FnOnce(&mut World, &Load) -> Outcome) -> Outcome {
-    let (load, port) = (Load::new(), it.proxy.port);
+    let hint = "/* hscale.partition(t) = 'a' */";
+    under_load_of(it, (&[0], hint), does)
+}
+
+/// Load on keys of these classes, whose rows are read with this hint.
+fn under_load_of(
+    it: &mut World,
+    (classes, hint): (&'static [u64], &str),
+    does: impl FnOnce(&mut World, &Load) -> Outcome,
+) -> Outcome {
+    let (load, port) = (Load::new(classes), it.proxy.port);
     let known = thread::scope(|scope| {
         let load = &load;
         let owners: Vec<_> = (1..3)
@@ -334,7 +376,7 @@ fn under_load(it: &mut World, does: impl FnOnce(&mut World, &Load) -> Outcome) -
     let mut client = log_in(it.proxy.port)?;
     let found = asked(
         &mut client,
-        "/* hscale.partition(t) = 'a' */ SELECT id, x FROM t WHERE id >= 4000000 ORDER BY id",
+        &format!("{hint} SELECT id, x FROM t WHERE id >= 4000000 ORDER BY id"),
     )?;
     let wanted: Vec<_> = known
         .iter()
@@ -810,4 +852,306 @@ fn logged(server: &Server, vendor: Vendor) -> Result<Vec<Vec<String>>, String> {
         }
     }
     Ok(rows)
+}
+
+/// Rows of the default table, and partitions that are added for some of them.
+impl World {
+    /// Rows that have no partition: keys of both classes that are left.
+    fn fill_default(&self, count: u32) -> Outcome {
+        let rows: Vec<_> = (0..count)
+            .flat_map(|n| [2, 3].map(|class| format!("({}, 'n{n}', 1000)", n * 4 + class)))
+            .collect();
+        for some in rows.chunks(1000) {
+            let sql = format!("INSERT INTO conf.t_default VALUES {}", some.join(", "));
+            self.one.root(&sql)?;
+        }
+        Ok(())
+    }
+
+    fn add(&self, partition: &str, value: &str, to: u32) -> Outcome {
+        let sql = format!("HSCALE ADD_PARTITION('t', '{partition}', '{value}', {to})");
+        self.proxy.admin(&sql).map(drop)
+    }
+
+    /// A number that a server says.
+    fn number(server: &Server, sql: &str) -> Result<String, String> {
+        Ok(last(&server.root(sql)?))
+    }
+
+    fn default_table(&self) -> Result<String, String> {
+        let sql = "SELECT default_table FROM disk.mysql_shard_tables WHERE table_name = 't'";
+        Ok(last(&self.proxy.admin(sql)?))
+    }
+}
+
+/// A71, A79, A80: both halves are read and written all the while, and whoever has an old map finds no
+/// table.
+fn splits(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let mut it = world(driver, vendor)?;
+        it.fill_default(2000)?;
+        let stale = Proxy::start(driver, &it.wish)?;
+        stale.admin(MAP)?;
+        under_load_of(&mut it, (&[2, 3], ""), |it, load| {
+            it.add("c", "2", 2)?;
+            it.becomes("done")?;
+            load.more(200)?;
+            same(&it.default_table()?, "t_default_v2")?;
+            // And one beside the default table, as the first commands of the page have it.
+            it.add("d", "3", 1)?;
+            it.becomes("done")?;
+            load.more(200)
+        })
+        .map_err(|error| format!("{vendor}: {error}"))?;
+        let shown = it.proxy.admin("HSCALE SHOW MOVES")?;
+        expect(shown.contains("conf.t_default_old_"), || shown.clone())?;
+        expect(shown.contains("conf.t_default_v2_old_"), || shown)?;
+        for (server, table, class) in [(&it.two, "t_c", "2"), (&it.one, "t_d", "3")] {
+            let sql = format!("SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.{table}");
+            same(&World::number(server, &sql)?, class)?;
+            let sql = format!("SELECT COUNT(*) FROM conf.{table} WHERE name LIKE 'n%'");
+            same(&World::number(server, &sql)?, "2000")?;
+        }
+        let left = "SELECT COUNT(*) FROM conf.t_default_v3";
+        same(&World::number(&it.one, left)?, "0")?;
+        let mut late = log_in(stale.port)?;
+        for sql in [
+            "SELECT x FROM t WHERE id = 2",
+            "INSERT INTO t (id) VALUES (4000002)",
+            "SELECT COUNT(*) FROM t",
+        ] {
+            let said = asked(&mut late, sql).err().unwrap_or_default();
+            expect(said.contains("1146"), || format!("{vendor}: {sql}: {said}"))?;
+        }
+        for partition in ["c", "d"] {
+            it.proxy
+                .admin(&format!("HSCALE DROP_OLD('t', '{partition}')"))?;
+        }
+        let old =
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE '%\\_old\\_%'";
+        same(&World::number(&it.one, old)?, "0")?;
+        let mut client = log_in(it.proxy.port)?;
+        same(
+            &asked(&mut client, "SELECT COUNT(*) FROM t WHERE name LIKE 'n%'")?
+                .concat()
+                .concat(),
+            "4000",
+        )?;
+    }
+    Ok(())
+}
+
+/// While rows are copied, and at both sides of the moment at which the old table gets its name.
+fn killed_splitting(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        for is_renamed in [None, Some(true), Some(false)] {
+            let mut it = world(driver, vendor)?;
+            it.fill_default(1500)?;
+            it.proxy.admin("SET mysql-sharding_move_rows_per_second = 600; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK")?;
+            let mut open = log_in(it.one.port)?;
+            asked(&mut open, "BEGIN")?;
+            asked(&mut open, "SELECT COUNT(*) FROM t_default")?;
+            it.add("c", "2", 2)?;
+            if is_renamed.is_some() {
+                it.proxy.admin("SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK")?;
+                soon("true", || Ok((it.last("tries")? != "0").to_string()))?;
+            } else {
+                let kept =
+                    "SELECT COUNT(*) FROM disk.saved_moves WHERE record LIKE '%\"copied_to\":[%'";
+                soon("1", || Ok(last(&it.proxy.admin(kept)?)))?;
+            }
+            it.proxy.kill();
+            asked(&mut open, "COMMIT")?;
+            if is_renamed.is_none() {
+                it.one.root("UPDATE conf.t_default SET x = 2 WHERE id IN (2, 3, 5998); DELETE FROM conf.t_default WHERE id IN (6, 7); \
+                     UPDATE conf.t_default SET id = 16002 WHERE id = 11; UPDATE conf.t_default SET id = 16003 WHERE id = 10")?;
+            } else {
+                let edit = "UPDATE saved_moves SET record = json_set(record, '$.state', 'cutting_over', '$.fence', 't_default_old_7')";
+                sqlite(&it, edit)?;
+            }
+            let all = "SELECT COUNT(*), SUM(x), SUM(CRC32(CONCAT(id, ':', name, ':', x))) FROM";
+            let mut client = log_in(it.one.port)?;
+            let wanted = asked(&mut client, &format!("{all} t_default"))?;
+            if is_renamed == Some(true) {
+                it.one
+                    .root("RENAME TABLE conf.t_default TO conf.t_default_old_7")?;
+            }
+            it.proxy.restart()?;
+            it.proxy.admin(
+                "SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME",
+            )?;
+            it.becomes("done")
+                .map_err(|error| format!("{vendor}, {is_renamed:?}: {error}"))?;
+            let mut client = log_in(it.proxy.port)?;
+            let found = asked(&mut client, &format!("{all} t"))?;
+            expect(found == wanted, || {
+                format!("{vendor}, {is_renamed:?}: {found:?} instead of {wanted:?}")
+            })?;
+            let sql = "SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.t_c";
+            same(&World::number(&it.two, sql)?, "2")?;
+            let sql = "SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.t_default_v2";
+            same(&World::number(&it.one, sql)?, "3")?;
+        }
+    }
+    Ok(())
+}
+
+/// The others stay in their table. If a row comes meanwhile, it moves.
+fn bare(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        bare_unfinished(driver, vendor)?;
+        for comes in [false, true] {
+            let it = world(driver, vendor)?;
+            let rows: Vec<_> = (0..1000)
+                .map(|n| format!("({}, 'n', 1)", n * 4 + 3))
+                .collect();
+            let fills = format!("INSERT INTO conf.t_default VALUES {}", rows.join(", "));
+            it.one.root(&fills)?;
+            it.proxy.admin(
+                "SET mysql-sharding_move_rows_per_second = 300; LOAD MYSQL VARIABLES TO RUNTIME",
+            )?;
+            let mut client = log_in(it.proxy.port)?;
+            it.add("c", "2", 2)?;
+            if comes {
+                let kept =
+                    "SELECT COUNT(*) FROM disk.saved_moves WHERE record LIKE '%\"copied_to\":[%'";
+                soon("1", || Ok(last(&it.proxy.admin(kept)?)))?;
+                asked(&mut client, "INSERT INTO t (id, x) VALUES (2, 7)")?;
+            }
+            it.proxy.admin(
+                "SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME",
+            )?;
+            it.becomes("done")
+                .map_err(|error| format!("{vendor}: {error}"))?;
+            same(&it.default_table()?, "t_default_v2")?;
+            let tables = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 't\\_default%'";
+            let (copied, left) = if comes { ("1001", "2") } else { ("0", "1") };
+            same(&it.last("rows_copied")?, copied)?;
+            same(&World::number(&it.one, tables)?, left)?;
+            asked(&mut client, "INSERT INTO t (id, x) VALUES (6, 7)")?;
+            let count = "SELECT COUNT(*) FROM conf.t_c";
+            same(
+                &World::number(&it.two, count)?,
+                if comes { "2" } else { "1" },
+            )?;
+            let read = "SELECT COUNT(*) FROM t WHERE name = 'n'";
+            same(&asked(&mut client, read)?.concat().concat(), "1000")?;
+            let drops = it.proxy.admin("HSCALE DROP_OLD('t', 'c')");
+            expect(drops.is_ok() == comes, || format!("{vendor}: {drops:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The table has its new name, and the process ends before the map is changed.
+fn bare_unfinished(driver: Driver, vendor: Vendor) -> Outcome {
+    let mut it = world(driver, vendor)?;
+    it.one
+        .root("INSERT INTO conf.t_default VALUES (3, 'n', 1)")?;
+    let mut open = log_in(it.one.port)?;
+    asked(&mut open, "BEGIN")?;
+    asked(&mut open, "SELECT COUNT(*) FROM t_default")?;
+    it.add("c", "2", 2)?;
+    soon("true", || Ok((it.last("tries")? != "0").to_string()))?;
+    it.proxy.kill();
+    asked(&mut open, "COMMIT")?;
+    let edit = "UPDATE saved_moves SET record = json_set(record, '$.state', 'cutting_over', '$.fence', 't_default_v2')";
+    sqlite(&it, edit)?;
+    it.one
+        .root("RENAME TABLE conf.t_default TO conf.t_default_v2")?;
+    it.proxy.restart()?;
+    it.becomes("done")
+        .map_err(|error| format!("{vendor}: {error}"))?;
+    let drops = it.proxy.admin("HSCALE DROP_OLD('t', 'c')");
+    expect(drops.is_err(), || format!("{vendor}: {drops:?}"))?;
+    let mut client = log_in(it.proxy.port)?;
+    let read = "SELECT GROUP_CONCAT(id) FROM t";
+    same(&asked(&mut client, read)?.concat().concat(), "3")
+}
+
+fn split_lacking(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = world(driver, vendor)?;
+        let refused = |adds: &str, words: &str| {
+            let said = it.proxy.admin(&format!("HSCALE ADD_PARTITION({adds})"));
+            let said = said.map_or_else(|said| said, |_| "it has begun".to_owned());
+            expect(said.contains(words), || {
+                format!("{vendor}: {adds}: {said}\nlacks: {words}")
+            })
+        };
+        // An empty table: nothing moves, and so nothing is needed.
+        it.one
+            .root("CREATE TABLE conf.small_default (k VARCHAR(9)) ENGINE=MyISAM")?;
+        it.proxy.admin("HSCALE SETUP_TABLE('small', 'k', 'small_default', 1, 'PREFIX(3)'); HSCALE ADD_PARTITION('small', 'one', 'one', 2)")?;
+        it.one
+            .root("INSERT INTO conf.small_default VALUES ('twofold')")?;
+        refused(
+            "'small', 'two', 'two', 2",
+            "conf.small_default is a BASE TABLE MyISAM",
+        )?;
+        refused(
+            "'small', 'two', 'two', 2",
+            "whoever moves them by hand adds the row to mysql_shard_partitions",
+        )?;
+        // A key that a collation may take for another.
+        it.one.root("DROP TABLE conf.small_default; CREATE TABLE conf.small_default (k VARCHAR(9) CHARACTER SET utf8mb4 PRIMARY KEY) ENGINE=InnoDB; \
+             SET NAMES utf8mb4; INSERT INTO conf.small_default VALUES ('twofold'), ('tw\u{f6}'), ('Zo\u{eb}')")?;
+        it.proxy
+            .admin("HSCALE ADD_PARTITION('small', 'two', 'two', 2)")?;
+        it.becomes("failed")?;
+        let said = it.last("error")?;
+        expect(said.contains("nobody but the server knows whether a row with k 'tw\u{f6}' belongs to the partition 'two'"), || said.clone())?;
+        let left =
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'small\\_%'";
+        same(&World::number(&it.one, left)?, "1")?;
+        same(&World::number(&it.two, left)?, "0")?;
+        it.fill_default(500)?;
+        it.proxy.admin(
+            "SET mysql-sharding_move_rows_per_second = 100; LOAD MYSQL VARIABLES TO RUNTIME",
+        )?;
+        it.two.root(&format!("CREATE TABLE conf.t_c {COLUMNS}"))?;
+        refused(
+            "'t', 'c', '2', 2",
+            "the target has a table conf.t_c already",
+        )?;
+        it.two.root("DROP TABLE conf.t_c")?;
+        refused(
+            "'t', 'c', '2', 2, 't_b'",
+            "its table t_b has rows of 'b' as well",
+        )?;
+        refused(
+            "'t', 'c', '0', 2",
+            "overlaps with the value of partition 'a'",
+        )?;
+        refused("'t', 'c', '2', 2", "it has begun")?;
+        refused("'t', 'd', '3', 2", "is under way")?;
+        it.proxy.admin("HSCALE CANCEL_MOVE('t', 'c')")?;
+        it.becomes("cancelled")?;
+        same(&it.default_table()?, "t_default")?;
+        // Rows cannot be told apart any more as they were.
+        refused("'t', 'c', '2', 2", "it has begun")?;
+        it.proxy.admin("UPDATE mysql_shard_tables SET key_type = 'BIGINT' WHERE table_name = 't'; LOAD MYSQL SHARDS TO RUNTIME; \
+             SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        it.becomes("failed")?;
+        let said = it.last("error")?;
+        expect(said.contains("t is not spread any more as it was"), || said)?;
+        for table in ["t_c", "t_default_v2"] {
+            let sql = format!(
+                "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME = '{table}'"
+            );
+            for server in [&it.one, &it.two] {
+                same(&World::number(server, &sql)?, "0")?;
+            }
+        }
+        // Who may see nothing knows nothing.
+        it.one
+            .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;
+        refused("'t', 'c', '2', 2", "GRANT SELECT")?;
+        it.one.root("DROP USER monitor@'%'")?;
+        refused(
+            "'t', 'c', '2', 2",
+            "it cannot be looked whether `t_default`",
+        )?;
+    }
+    Ok(())
 }

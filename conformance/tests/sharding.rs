@@ -77,6 +77,10 @@ fn sharded(driver: Driver, vendor: Vendor) -> Result<Sharded, String> {
     for server in [&one, &two] {
         server.root(by_hand::CREATE_USER)?;
     }
+    // HSCALE looks whether rows have to move.
+    one.root(
+        "CREATE USER monitor@'%' IDENTIFIED BY 'monitor'; GRANT SELECT ON conf.* TO monitor@'%'",
+    )?;
     one.root(&format!(
         "USE conf; CREATE TABLE users {COLUMNS}; RENAME TABLE users TO users_default;
          CREATE TABLE users_nick1 LIKE users_default;

@@ -5,8 +5,10 @@ use crate::answer::Said;
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
 use crate::shared::Shared;
+use crate::splits::Adding;
 use crate::tables::Module;
 use bridge::{Ask, Report, ShardRow};
+use config::ShardPartitionRow;
 use rusqlite::{Connection, OptionalExtension as _};
 use shards::{Command, Kind, Map, Shown, Table};
 
@@ -44,15 +46,28 @@ impl Shared {
             } => return self.drop_old((&schema, &table, &name)).await,
             command => command,
         };
+        let held = match partition_row(&command) {
+            None => None,
+            Some(row) => match self.clear_way(row).await? {
+                Adding::Moves(reply) => return Ok(reply),
+                Adding::AtOnce(held) => held,
+            },
+        };
+        let done = self.hscale_at_once(&command).await;
+        self.let_go(held).await;
+        done
+    }
+
+    async fn hscale_at_once(&self, command: &Command) -> Result<Reply, Said> {
         let todo = self
             .engine
             .borrow()
-            .transaction(|conn| add(conn, &command))??;
+            .transaction(|conn| add(conn, command))??;
         self.cluster.edited(Module::Shards);
         if let Err(refused) = self.load(Module::Shards).await {
             self.engine
                 .borrow()
-                .transaction(|conn| take_back(conn, &command))?;
+                .transaction(|conn| take_back(conn, command))?;
             return Err(refused);
         }
         self.save(Module::Shards)?;
@@ -61,6 +76,30 @@ impl Shared {
             info: todo,
         })
     }
+}
+
+/// The row of a partition that a command adds.
+fn partition_row(command: &Command) -> Option<ShardPartitionRow> {
+    let Command::AddPartition {
+        schema,
+        table,
+        name,
+        value,
+        hostgroup,
+        physical,
+    } = command
+    else {
+        return None;
+    };
+    Some(ShardPartitionRow {
+        schemaname: schema.clone(),
+        table_name: table.clone(),
+        partition_name: name.clone(),
+        partition_value: value.clone(),
+        hostgroup_id: (*hostgroup).into(),
+        physical_table: physical.clone(),
+        ..ShardPartitionRow::default()
+    })
 }
 
 /// Adds the row of a command; answers what is to be done on servers besides.

@@ -56,6 +56,7 @@ mod scripts;
 mod session;
 mod shape;
 mod shared;
+mod splits;
 pub mod tables;
 mod taken;
 #[cfg(test)]

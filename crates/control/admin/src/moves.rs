@@ -8,10 +8,10 @@ use crate::grid::Grid;
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{MoveRow, ToMonitor};
-use mover::{Pace, Place, Record, State, World};
+use mover::{Pace, Part, Place, Record, State, World};
 use rt::local::Notify;
 use rusqlite::Connection;
-use shards::{Kind, Map};
+use shards::{Home, Kind, Map};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -114,20 +114,23 @@ impl World for Ground<'_> {
     }
 
     async fn hold(&self, record: &Record, within: Duration) -> Result<(), String> {
-        let gate = gate_of(record);
-        let closes = self.0.cores.close_gate(&gate, within + GATE_SLACK);
-        match self.0.rt.timeout(within, closes).await {
-            Ok(true) => Ok(()),
-            _ => Err("statements for it did not end in time, and it is tried again".to_owned()),
-        }
+        let held = self.0.hold_partition(&gate_of(record), within).await;
+        held.map_err(|words| format!("{words}, and it is tried again"))
     }
 
     async fn release(&self, record: &Record) {
         self.0.cores.open_gate(&gate_of(record)).await;
     }
 
+    fn part(&self, record: &Record) -> Result<Part, String> {
+        self.0.part_of(record)
+    }
+
     async fn put_in_force(&self, record: &Record) -> Result<(), String> {
-        self.0.put_move_in_force(record).await
+        match &record.split {
+            Some(split) => self.0.put_split_in_force(record, split).await,
+            None => self.0.put_move_in_force(record).await,
+        }
     }
 
     fn now_s(&self) -> u64 {
@@ -139,12 +142,43 @@ impl World for Ground<'_> {
     }
 }
 
-/// As the data plane shows the partition.
+/// As the data plane shows the partition that has the rows.
 fn gate_of(record: &Record) -> String {
-    format!("{}.{}", record.table_shown(), record.partition)
+    match record.split {
+        Some(_) => gate_of_default(&record.table_shown()),
+        None => format!("{}.{}", record.table_shown(), record.partition),
+    }
+}
+
+/// As the data plane shows the default partition of a table.
+pub(crate) fn gate_of_default(table_shown: &str) -> String {
+    format!("{table_shown} (default)")
+}
+
+/// Words for a table that has rows of another partition as well.
+pub(crate) fn shared_table(map: &Map, home: &Home) -> Option<String> {
+    let shares = |other: &&Home| {
+        (other.hostgroup, &other.schema, &other.table)
+            == (home.hostgroup, &home.schema, &home.table)
+            && other.name != home.name
+    };
+    let other = map.tables().flat_map(|table| &table.homes).find(shares)?;
+    Some(format!(
+        "its table {} has rows of '{}' as well, and only a table of its own is moved",
+        home.table, other.name
+    ))
 }
 
 impl Shared {
+    /// Has statements for a partition wait, until those that began before are over.
+    pub(crate) async fn hold_partition(&self, gate: &str, within: Duration) -> Result<(), String> {
+        let closes = self.cores.close_gate(gate, within + GATE_SLACK);
+        match self.rt.timeout(within, closes).await {
+            Ok(true) => Ok(()),
+            _ => Err("statements for it did not end in time".to_owned()),
+        }
+    }
+
     /// Runs moves, those first that a process before this one has begun.
     pub(crate) async fn keep_moves(self: Rc<Self>) {
         self.resume_moves();
@@ -213,18 +247,19 @@ impl Shared {
         (schema, table, partition): (&str, &str, &str),
         to: u32,
     ) -> Result<Reply, Said> {
-        let now_s = self.rt.wall_us() / 1_000_000;
-        if self.moves.stopped.get() {
-            return Err("another process takes over, and moves go on there".into());
-        }
-        let mut record = Record::new(0, (schema, table, partition), now_s);
-        record.to = to;
+        let mut record = self.new_record((schema, table, partition), to)?;
         self.locate(&mut record)?;
-        let ground = Ground(self);
         if record.database.is_empty() {
-            let found = mover::schema_of(&self.rt, &ground, &record).await;
+            let found = mover::schema_of(&self.rt, &Ground(self), &record).await;
             record.database = found.map_err(Said::Sql)?;
         }
+        self.begin_record(record).await
+    }
+
+    /// Looks whether all is there that a move needs, and begins it.
+    pub(crate) async fn begin_record(&self, mut record: Record) -> Result<Reply, Said> {
+        let ground = Ground(self);
+        self.refuse_second_move(&record)?;
         mover::look(&self.rt, &ground, &record)
             .await
             .map_err(Said::Sql)?;
@@ -239,6 +274,16 @@ impl Shared {
         );
         self.run_move(record);
         Ok(Reply::Done { affected: 1, info })
+    }
+
+    /// A move that has no number yet.
+    pub(crate) fn new_record(&self, of: (&str, &str, &str), to: u32) -> Result<Record, Said> {
+        if self.moves.stopped.get() {
+            return Err("another process takes over, and moves go on there".into());
+        }
+        let mut record = Record::new(0, of, self.rt.wall_us() / 1_000_000);
+        record.to = to;
+        Ok(record)
     }
 
     /// Where the partition is now, by the map that is in force.
@@ -272,17 +317,8 @@ impl Shared {
             );
             return Err(words.into());
         }
-        let shares = |other: &&shards::Home| {
-            (other.hostgroup, &other.schema, &other.table)
-                == (home.hostgroup, &home.schema, &home.table)
-                && other.name != home.name
-        };
-        if let Some(other) = map.tables().flat_map(|table| &table.homes).find(shares) {
-            return Err(format!(
-                "argument 2 (partition): its table {} has rows of '{}' as well, and only a table of its own is moved",
-                home.table, other.name
-            )
-            .into());
+        if let Some(words) = shared_table(map, home) {
+            return Err(format!("argument 2 (partition): {words}").into());
         }
         (record.schema, record.table) = (table.schema.clone(), table.name.clone());
         (record.from, record.physical) = (home.hostgroup, home.table.clone());
@@ -348,7 +384,7 @@ impl Shared {
         .cloned()
     }
 
-    async fn place_of_writer(&self, hostgroup: u32) -> Result<Place, String> {
+    pub(crate) async fn place_of_writer(&self, hostgroup: u32) -> Result<Place, String> {
         let observed = self.ask_monitor(ToMonitor::Seen).await;
         let observed = observed.map_err(|said| said.words())?;
         let snapshot = self.snapshot.borrow().clone();
@@ -419,6 +455,12 @@ impl Shared {
             moves(record.to, record.from)?;
             return Err(refused.words());
         }
+        self.save_map_of(record);
+        Ok(())
+    }
+
+    /// Saves the map that a move has put in force.
+    pub(crate) fn save_map_of(&self, record: &Record) {
         if let Err(said) = self.save(Module::Shards) {
             (self.hooks.log)(&format!(
                 "{}: its map is in force, and not saved: {}; SAVE MYSQL SHARDS TO DISK",
@@ -426,7 +468,6 @@ impl Shared {
                 said.words()
             ));
         }
-        Ok(())
     }
 
     /// Rows of `stats_millrace_moves`.

@@ -44,7 +44,8 @@ pub(crate) async fn check(
         missing.push("both servers must be of one kind, MySQL or MariaDB".to_owned());
     }
     let is_same = (&places.0.host, places.0.port) == (&places.1.host, places.1.port);
-    if is_same || here.place() == there.place() {
+    // A part may go to a table beside the old one.
+    if (is_same || here.place() == there.place()) && record.split.is_none() {
         missing.push("both hostgroups are on one server".to_owned());
     }
     missing.extend(log_of(&here, is_mariadb(source)));

@@ -3,9 +3,9 @@
 //! name. Whoever comes by an old map finds no table there, and nothing is lost.
 
 use crate::record::{Record, State};
-use crate::source::is_there;
+use crate::source::{self, is_there};
 use crate::table::{Key, name, quoted};
-use crate::work::{Work, apply, mark};
+use crate::work::{Work, mark};
 use crate::{Trouble, World, keep, open};
 use line::{Failed, Line};
 use rt::{Instant, Rt};
@@ -17,8 +17,12 @@ const AT_ONCE: usize = 500;
 /// Cuts over, or leaves everything as it was.
 pub(crate) async fn cut<W: World>(work: &mut Work<'_, W>) -> Result<(), Trouble> {
     let within = work.world.pace().cut_over;
+    if work.record.split.is_some() {
+        // Rows were told apart by the map as it was.
+        drop(work.world.part(work.record).map_err(Trouble::Over)?);
+    }
     let mut line = open(work.rt, &work.place).await?;
-    let own = crate::source::one(&mut line, "SELECT CONNECTION_ID()").await?;
+    let own = source::one(&mut line, "SELECT CONNECTION_ID()").await?;
     let patience = within.as_secs().max(1);
     line.ask(&format!("SET lock_wait_timeout = {patience}"))
         .await?;
@@ -80,7 +84,7 @@ async fn held_still<W: World>(
     let keys: Vec<Key> = work.feed.take(usize::MAX);
     for some in keys.chunks(AT_ONCE) {
         let applied = match left(work.rt, until) {
-            Ok(_) => apply(line, &mut work.target, work.table, some).await,
+            Ok(_) => work.outlets.apply(line, work.table, some).await,
             Err(late) => Err(late),
         };
         if let Err(trouble) = applied {
@@ -90,6 +94,11 @@ async fn held_still<W: World>(
     }
     if work.feed.said.get() {
         return Err(Trouble::Again("a statement has named the table".into()));
+    }
+    if work.record.split.is_some()
+        && let Some(next) = source::counter(line, work.table).await?
+    {
+        work.outlets.count_on(next).await?;
     }
     left(work.rt, until)?;
     rename(work, line).await?;
@@ -130,6 +139,10 @@ async fn finish<W: World>(
 ) -> Result<(), Trouble> {
     let Err(words) = world.put_in_force(record).await else {
         record.state = State::Done;
+        if record.is_bare() {
+            // It is in use under its new name.
+            record.fence = None;
+        }
         record.last_error.clear();
         keep(world, record);
         world.note(&format!("{}: done", record.shown()));

@@ -1,22 +1,25 @@
 //! Partitions of sharded tables that move to another server while traffic flows. [`run`] brings one
 //! from wherever its [`Record`] says that it is to its end.
 //!
-//! `record.rs` is what survives the process; `table.rs` has the texts of SQL; `check.rs` says what is
-//! missing; `work.rs` copies, catches up and compares; `feed.rs` has what the log tells meanwhile;
-//! `cut.rs` is the moment at which the partition is elsewhere.
+//! `there.rs` looks whether there is anything to move; `record.rs` is what survives the process; `table.rs` has the texts of SQL; `check.rs` says what is
+//! missing; `work.rs` copies, catches up and compares; `outlets.rs` has the tables that rows go to;
+//! `feed.rs` has what the log tells meanwhile; `cut.rs` is the moment at which the partition is elsewhere.
 //!
-//! docs/features/moves.md, docs/decisions/0041-a-move-reads-changed-rows-again.md
+//! docs/features/moves.md, docs/decisions/0040-a-move-reads-changed-rows-again.md
 #![forbid(unsafe_code)]
 
 mod check;
 mod cut;
 mod feed;
+mod outlets;
 mod record;
 mod source;
 mod table;
+mod there;
 mod work;
 
-pub use record::{Record, State};
+pub use record::{Record, Split, State};
+pub use there::{There, look_there};
 
 use line::{Failed, Line, Who};
 use rt::Rt;
@@ -49,6 +52,9 @@ pub struct Pace {
 
 /// Rows are copied anew so often; then it is given up.
 const COPIES_MAX: u64 = 5;
+
+/// Tells whether a row is of the part that goes, by what its column has there.
+pub type Part = Box<dyn Fn(Option<&[u8]>) -> Result<bool, String>>;
 
 /// The proxy, as a move needs it.
 pub trait World {
@@ -86,6 +92,12 @@ pub trait World {
     /// Lets them go on.
     fn release(&self, record: &Record) -> impl Future<Output = ()>;
 
+    /// Returns what tells which rows go, where only a part does.
+    ///
+    /// # Errors
+    /// The map does not tell it as it did when the move began.
+    fn part(&self, record: &Record) -> Result<Part, String>;
+
     /// Changes the map: the partition is at the target from now on, also after a start.
     ///
     /// # Errors
@@ -112,6 +124,8 @@ pub(crate) enum Trouble {
     Cancelled,
     /// Another process goes on with it.
     Stopped,
+    /// There are rows of the part that goes, where none was known.
+    HasRows,
 }
 
 impl Trouble {
@@ -120,6 +134,7 @@ impl Trouble {
             Self::Again(words) | Self::Anew(words) | Self::Over(words) => words,
             Self::Cancelled => "it is cancelled".to_owned(),
             Self::Stopped => "another process goes on with it".to_owned(),
+            Self::HasRows => "it has rows".to_owned(),
         }
     }
 }
@@ -140,6 +155,13 @@ pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
         let Err(trouble) = went else {
             continue;
         };
+        let trouble = match trouble {
+            Trouble::HasRows => match has_rows(rt, world, &mut record).await {
+                Ok(()) => continue,
+                Err(trouble) => trouble,
+            },
+            trouble => trouble,
+        };
         let words = match trouble {
             Trouble::Again(words) => words,
             Trouble::Anew(words) => {
@@ -153,7 +175,7 @@ pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
                 record.ending = Some(State::Failed);
                 words
             }
-            Trouble::Stopped => return,
+            Trouble::Stopped | Trouble::HasRows => return,
             Trouble::Cancelled => {
                 record.ending = Some(State::Cancelled);
                 String::new()
@@ -170,6 +192,18 @@ pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
     }
 }
 
+/// The part has rows after all: it begins anew, with a table for those that stay.
+async fn has_rows<W: World>(rt: &Rt, world: &W, record: &mut Record) -> Result<(), Trouble> {
+    drop_made(rt, world, record).await?;
+    if let Some(split) = &mut record.split {
+        split.bare = false;
+    }
+    (record.position, record.copied_to, record.copied) = (None, None, false);
+    record.state = State::Copying;
+    keep(world, record);
+    Ok(())
+}
+
 /// Removes what a move has made at its target.
 async fn undo<W: World>(
     rt: &Rt,
@@ -179,15 +213,33 @@ async fn undo<W: World>(
 ) -> Result<(), Trouble> {
     // Behind the cut the rows are there, and nowhere else.
     if record.made && record.fence.is_none() {
-        let place = world.writer(record.to).await.map_err(Trouble::Again)?;
-        let mut line = open(rt, &place).await?;
-        let name = table::quoted(&record.database, &record.physical);
-        line.ask(&format!("DROP TABLE IF EXISTS {name}")).await?;
-        record.made = false;
+        drop_made(rt, world, record).await?;
     }
     record.state = ending;
     keep(world, record);
     world.note(&format!("{}: {}", record.shown(), ending.name()));
+    Ok(())
+}
+
+/// Drops the tables that a move has made for rows.
+pub(crate) async fn drop_made<W: World>(
+    rt: &Rt,
+    world: &W,
+    record: &mut Record,
+) -> Result<(), Trouble> {
+    let mut made = match &record.split {
+        None => vec![(record.to, &record.physical)],
+        Some(split) => vec![(record.to, &split.table), (record.from, &split.rest)],
+    };
+    // Of a bare one, the rest is in the old table, which nobody has made.
+    made.truncate(if record.is_bare() { 1 } else { 2 });
+    for (hostgroup, table) in made {
+        let place = world.writer(hostgroup).await.map_err(Trouble::Again)?;
+        let mut line = open(rt, &place).await?;
+        let name = table::quoted(&record.database, table);
+        line.ask(&format!("DROP TABLE IF EXISTS {name}")).await?;
+    }
+    record.made = false;
     Ok(())
 }
 
@@ -201,14 +253,18 @@ pub async fn look<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<(), S
     let looks = async {
         let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
         check::check(record, (&mut source, &mut target), (&here, &there)).await?;
-        source::table(&mut source, &record.database, &record.physical).await?;
-        match source::is_there(&mut target, &record.database, &record.physical).await? {
-            false => Ok(()),
-            true => Err(Trouble::Over(format!(
-                "the target has a table {}.{} already",
-                record.database, record.physical
-            ))),
+        source::parted_table(&mut source, record).await?;
+        let taken = match &record.split {
+            None => vec![(&mut target, &record.physical)],
+            Some(split) => vec![(&mut target, &split.table), (&mut source, &split.rest)],
+        };
+        for (line, table) in taken {
+            if source::is_there(line, &record.database, table).await? {
+                let words = outlets::has_already(&record.database, table);
+                return Err(Trouble::Over(words));
+            }
         }
+        Ok(())
     };
     looks.await.map_err(|trouble: Trouble| trouble.words())
 }
@@ -221,12 +277,9 @@ pub async fn schema_of<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<
     let here = world.writer(record.from).await?;
     let words = |failed: Failed| failed.to_string();
     let mut line = open(rt, &here).await.map_err(words)?;
-    let sql = format!(
-        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = {}",
-        table::string(&record.physical)
-    );
-    let rows = line.ask(&sql).await.map_err(words)?;
-    let found: Vec<String> = rows.iter().map(|row| source::text(row, 0)).collect();
+    let found = there::schemas_of(&mut line, &record.physical)
+        .await
+        .map_err(words)?;
     match found.as_slice() {
         [only] => Ok(only.clone()),
         [] => Err(format!("the source has no table {}", record.physical)),

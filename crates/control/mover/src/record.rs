@@ -44,6 +44,26 @@ impl State {
     }
 }
 
+/// A part of a partition, which becomes a partition of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Split {
+    /// Its buckets, as the operator wrote them.
+    pub value: String,
+    /// The name that its table shall have, as the operator wrote it; empty for the usual one.
+    pub named: String,
+    /// Its table.
+    pub table: String,
+    /// The table that gets the rows that stay.
+    pub rest: String,
+    /// The column by which rows are told apart.
+    pub column: String,
+    /// How the map makes buckets of it: as long as that is so, they are told apart rightly.
+    pub by: String,
+    /// No row of it was found so far: then the others stay in their table, which gets the name of
+    /// `rest` at the cut.
+    pub bare: bool,
+}
+
 /// A move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -63,6 +83,10 @@ pub struct Record {
     pub database: String,
     /// Its table there.
     pub physical: String,
+    /// Rows of a part go, of the default partition: those that stay go to another table beside it.
+    /// `None`: all rows go.
+    #[serde(default)]
+    pub split: Option<Split>,
     /// How far it is.
     pub state: State,
     /// State that the move ends in, once nothing is left of it.
@@ -111,6 +135,7 @@ impl Record {
             to: 0,
             database: String::new(),
             physical: String::new(),
+            split: None,
             state: State::Copying,
             ending: None,
             made: false,
@@ -141,8 +166,12 @@ impl Record {
     /// For people.
     #[must_use]
     pub fn shown(&self) -> String {
+        let out_of = match &self.split {
+            Some(_) => format!(" out of {}", self.physical),
+            None => String::new(),
+        };
         format!(
-            "move {} of {}.{} from hostgroup {} to {}",
+            "move {} of {}.{}{out_of} from hostgroup {} to {}",
             self.id,
             self.table_shown(),
             self.partition,
@@ -151,8 +180,17 @@ impl Record {
         )
     }
 
+    /// Whether the rows that stay, stay in their table.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.split.as_ref().is_some_and(|split| split.bare)
+    }
+
     /// The name of the old table after the cut.
     pub(crate) fn old_name(&self) -> String {
+        if let Some(split) = self.split.as_ref().filter(|split| split.bare) {
+            return split.rest.clone();
+        }
         let kept: String = self.physical.chars().take(NAME_KEPT).collect();
         format!("{kept}_old_{}", self.started_at)
     }

@@ -1,7 +1,7 @@
 //! The definition of a table, as its server tells it.
 
-use crate::Trouble;
 use crate::table::{Cells, Class, Column, Table, quoted, string};
+use crate::{Record, Trouble};
 use line::Line;
 
 /// A cell as a text; empty for NULL.
@@ -35,23 +35,54 @@ pub(crate) async fn definition(
     schema: &str,
     table: &str,
 ) -> Result<String, Trouble> {
+    let whole = whole_definition(line, schema, table).await?;
+    Ok(around_counter(&whole).map_or_else(
+        || whole.clone(),
+        |(before, _, behind)| format!("{before}{behind}"),
+    ))
+}
+
+async fn whole_definition(line: &mut Line, schema: &str, table: &str) -> Result<String, Trouble> {
     let rows = line
         .ask(&format!("SHOW CREATE TABLE {}", quoted(schema, table)))
         .await?;
-    let whole = rows.first().map(|row| text(row, 1)).unwrap_or_default();
-    Ok(without_counter(&whole))
+    Ok(rows.first().map(|row| text(row, 1)).unwrap_or_default())
 }
 
-/// The next number is no part of a definition, and changes with each row.
-fn without_counter(definition: &str) -> String {
+/// The number that the next row gets from AUTO_INCREMENT.
+pub(crate) async fn counter(line: &mut Line, table: &Table) -> Result<Option<u64>, Trouble> {
+    let whole = whole_definition(line, &table.schema, &table.name).await?;
+    let counter = around_counter(&whole).map(|(_, counter, _)| counter.parse());
+    Ok(counter.and_then(Result::ok))
+}
+
+/// The next number is no part of a definition, and changes with each row: what stands before it, the
+/// number, and what stands behind it.
+fn around_counter(definition: &str) -> Option<(&str, &str, &str)> {
     const COUNTER: &str = " AUTO_INCREMENT=";
     let options = definition.rfind("\n)").unwrap_or(0);
-    let Some(at) = definition[options..].find(COUNTER) else {
-        return definition.to_owned();
-    };
-    let (before, behind) = definition.split_at(options + at);
-    let behind = behind[COUNTER.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
-    format!("{before}{behind}")
+    let at = options + definition[options..].find(COUNTER)?;
+    let behind = &definition[at + COUNTER.len()..];
+    let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+    Some((&definition[..at], &behind[..digits], &behind[digits..]))
+}
+
+/// The table of a record as its source has it, with the column that tells which rows are of the part
+/// that goes.
+pub(crate) async fn parted_table(line: &mut Line, record: &Record) -> Result<Table, Trouble> {
+    let mut whole = table(line, &record.database, &record.physical).await?;
+    if let Some(split) = &record.split {
+        let mut columns = whole.columns.iter();
+        let at = columns.position(|column| column.name.eq_ignore_ascii_case(&split.column));
+        let none = || {
+            Trouble::Over(format!(
+                "{}.{} has no column {}, by which the map spreads it",
+                record.database, record.physical, split.column
+            ))
+        };
+        whole.by = Some(at.ok_or_else(none)?);
+    }
+    Ok(whole)
 }
 
 /// Columns and key of a table.
@@ -82,6 +113,7 @@ pub(crate) async fn table(line: &mut Line, schema: &str, name: &str) -> Result<T
         name: name.to_owned(),
         columns,
         key,
+        by: None,
     })
 }
 
@@ -151,8 +183,10 @@ mod tests {
     fn the_next_number_is_no_part_of_a_definition() {
         let one = "CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=5'\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=x";
         let without = "CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=5'\n) ENGINE=InnoDB DEFAULT CHARSET=x";
-        assert_eq!(without_counter(one), without);
-        assert_eq!(without_counter(without), without);
+        let (before, counter, behind) = around_counter(one).unwrap();
+        assert_eq!(format!("{before}{behind}"), without);
+        assert_eq!(counter, "17");
+        assert_eq!(around_counter(without), None);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     /// Places of the columns of its key.
     pub(crate) key: Vec<usize>,
+    /// Place of the column that tells which rows are of the part that goes, if only a part does.
+    pub(crate) by: Option<usize>,
 }
 
 /// A row as a server tells it.
@@ -181,12 +183,36 @@ impl Table {
         quoted(&self.schema, &self.name)
     }
 
-    /// Returns what is selected of the table: all columns, and behind them those of the key.
+    /// A copy of it under another name.
+    pub(crate) fn called(&self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether another one has the same columns and key.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.columns, &self.key) == (&other.columns, &other.key)
+    }
+
+    /// Returns what is selected of the table: all columns, behind them those of the key, and the one
+    /// that tells which part a row is of.
     fn selected(&self) -> String {
         let key = self.key.iter().map(|at| &self.columns[*at]);
         let all = self.written().chain(key);
         let all = all.map(|column| column.class.selected(&name(&column.name)));
-        all.collect::<Vec<_>>().join(", ")
+        all.chain(self.part()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns what tells which part a row is of, as the server shows it.
+    fn part(&self) -> Option<String> {
+        self.by.map(|at| name(&self.columns[at].name))
+    }
+
+    /// The cell that tells which part a selected row is of.
+    pub(crate) fn cell_of_part<'r>(&self, row: &'r Cells) -> Option<&'r [u8]> {
+        row.last().and_then(Option::as_deref)
     }
 
     /// Those behind a key, in order.
@@ -258,22 +284,35 @@ impl Table {
         )
     }
 
-    /// A number and a checksum of rows, whatever their order.
-    pub(crate) fn checksum(&self, after: Option<&Key>, upto: Option<&Key>) -> String {
+    /// The hash of a row, as the server computes it.
+    fn hash(&self) -> String {
         let all = self.written().map(|column| {
             let compared = column.class.compared(&name(&column.name));
             format!("IFNULL({compared}, 'NULL')")
         });
+        let all = all.collect::<Vec<_>>().join(", ");
+        format!("SHA2(CONCAT_WS('|', {all}), 256)")
+    }
+
+    /// The hash of each row, and behind it what tells which part it is of.
+    pub(crate) fn hashes(&self, after: Option<&Key>, upto: Option<&Key>) -> String {
+        let part = self.part().unwrap_or_else(|| "NULL".to_owned());
+        let (hash, of, between) = (self.hash(), self.of(), self.between(after, upto));
+        format!("SELECT {hash}, {part} FROM {of}{between}")
+    }
+
+    /// A number and a checksum of rows, whatever their order.
+    pub(crate) fn checksum(&self, after: Option<&Key>, upto: Option<&Key>) -> String {
         let half = |from: u32| {
             format!(
                 "COALESCE(BIT_XOR(CAST(CONV(SUBSTRING(h, {from}, 16), 16, 10) AS UNSIGNED)), 0)"
             )
         };
         format!(
-            "SELECT COUNT(*), {}, {} FROM (SELECT SHA2(CONCAT_WS('|', {}), 256) AS h FROM {}{}) AS rows_of_it",
+            "SELECT COUNT(*), {}, {} FROM (SELECT {} AS h FROM {}{}) AS rows_of_it",
             half(1),
             half(17),
-            all.collect::<Vec<_>>().join(", "),
+            self.hash(),
             self.of(),
             self.between(after, upto)
         )
@@ -296,8 +335,14 @@ impl Table {
 
     /// The key of a row that was selected.
     pub(crate) fn key_of(&self, row: &Cells) -> Result<Key, String> {
-        let behind = row.len().checked_sub(self.key.len());
-        let cells = &row[behind.ok_or("a row without its key")?..];
+        self.key_alone(row.get(self.written().count()..).unwrap_or_default())
+    }
+
+    /// The key, of cells that begin with it.
+    pub(crate) fn key_alone(&self, cells: &[Option<Vec<u8>>]) -> Result<Key, String> {
+        if cells.len() < self.key.len() {
+            return Err("a row without its key".into());
+        }
         let all = self.key.iter().zip(cells);
         all.map(|(at, cell)| self.columns[*at].class.literal(cell.as_deref()))
             .collect()
@@ -341,6 +386,7 @@ mod tests {
                 },
             ],
             key: vec![0, 1],
+            by: None,
         }
     }
 

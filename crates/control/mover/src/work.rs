@@ -4,12 +4,13 @@
 use crate::check::{check, is_mariadb};
 use crate::cut;
 use crate::feed::Feed;
+use crate::outlets::{Outlets, Sum};
 use crate::record::{Record, State};
-use crate::source::{self, is_there, one, text};
-use crate::table::{Cells, Key, Table, quoted};
+use crate::source::{self, one, text};
+use crate::table::{Key, Table};
 use crate::{Place, Trouble, World, keep, open};
 use binlog::Watch;
-use line::{Failed, Line};
+use line::Line;
 use reader::{Server, follow_table};
 use rt::{Either, Instant, Rt};
 use std::cell::Cell;
@@ -17,8 +18,6 @@ use std::time::Duration;
 
 /// Rows that are read again at once.
 const AGAIN_AT_ONCE: usize = 500;
-/// A statement that writes rows has about so many bytes.
-const WRITTEN_AT_ONCE: usize = 1 << 20;
 /// Time between two times that what has become of a move is kept.
 const KEPT: Duration = Duration::from_secs(1);
 /// With nothing to do, it is looked so often.
@@ -42,7 +41,7 @@ pub(crate) struct Work<'w, W> {
     pub(crate) table: &'w Table,
     pub(crate) feed: &'w Feed,
     pub(crate) source: Line,
-    pub(crate) target: Line,
+    pub(crate) outlets: Outlets,
     /// Where the source is.
     pub(crate) place: Place,
     kept_at: Instant,
@@ -66,8 +65,16 @@ pub(crate) async fn go_on<W: World>(
     let there = world.writer(record.to).await.map_err(Trouble::Again)?;
     let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
     check(record, (&mut source, &mut target), (&here, &there)).await?;
-    let table = source::table(&mut source, &record.database, &record.physical).await?;
-    prepare(world, record, &table, (&mut source, &mut target)).await?;
+    let table = source::parted_table(&mut source, record).await?;
+    let ends = (target, &here, &there);
+    let mut outlets = Outlets::open(rt, world, (record, &table), ends).await?;
+    outlets
+        .prepare(world, (record, &table), &mut source)
+        .await?;
+    if record.position.is_none() {
+        record.position = Some(executed(&mut source).await?);
+        keep(world, record);
+    }
     let Some(from) = record.position.clone() else {
         return Err(Trouble::Again("nobody knows where its log is".to_owned()));
     };
@@ -93,7 +100,7 @@ pub(crate) async fn go_on<W: World>(
         table: &table,
         feed: &feed,
         source,
-        target,
+        outlets,
         place: here,
         kept_at: rt.now(),
         even_at: Cell::new(rt.now()),
@@ -105,55 +112,6 @@ pub(crate) async fn go_on<W: World>(
         Either::Left(why) => Err(Trouble::Again(format!("the source's log: {why}"))),
         Either::Right(ended) => ended,
     }
-}
-
-/// Makes the table at the target, once, and notes where the source's log is.
-async fn prepare<W: World>(
-    world: &W,
-    record: &mut Record,
-    table: &Table,
-    (source, target): (&mut Line, &mut Line),
-) -> Result<(), Trouble> {
-    let (schema, name) = (record.database.clone(), record.physical.clone());
-    let definition = source::definition(source, &schema, &name).await?;
-    if !record.made {
-        if is_there(target, &schema, &name).await? {
-            return Err(Trouble::Over(format!(
-                "the target has a table {schema}.{name} already"
-            )));
-        }
-        record.definition.clone_from(&definition);
-        record.made = true;
-        keep(world, record);
-    }
-    if record.definition != definition {
-        return Err(Trouble::Over(format!(
-            "the definition of {schema}.{name} has changed meanwhile"
-        )));
-    }
-    if !is_there(target, &schema, &name).await? {
-        let of_schema = crate::table::name(&schema);
-        target
-            .ask(&format!("CREATE DATABASE IF NOT EXISTS {of_schema}"))
-            .await?;
-        target.ask(&format!("USE {of_schema}")).await?;
-        target.ask(&definition).await?;
-        record.begin_anew();
-    }
-    // Servers differ in what they make of a text.
-    if source::table(target, &schema, &name).await? != *table {
-        return Err(Trouble::Over(format!(
-            "the target makes another table of the definition of {schema}.{name}"
-        )));
-    }
-    if record.position.is_none() {
-        // Of changes of rows that were copied before, nobody would hear any more.
-        let of_it = quoted(&schema, &name);
-        target.ask(&format!("TRUNCATE TABLE {of_it}")).await?;
-        record.position = Some(executed(source).await?);
-        keep(world, record);
-    }
-    Ok(())
 }
 
 /// All that a server has executed, in its own words.
@@ -287,9 +245,8 @@ impl<W: World> Work<'_, W> {
                 .table
                 .chunk(self.record.copied_to.as_ref(), pace.rows_at_once);
             let rows = self.source.ask(&sql).await?;
-            write(&mut self.target, self.table, &rows).await?;
+            self.record.rows_copied += self.outlets.write(self.table, &rows).await?;
             let count = rows.len() as u64;
-            self.record.rows_copied += count;
             match rows.last().filter(|_| count == pace.rows_at_once) {
                 Some(last) => {
                     self.record.copied_to = Some(self.table.key_of(last).map_err(Trouble::Over)?);
@@ -329,7 +286,8 @@ impl<W: World> Work<'_, W> {
             return Ok(());
         }
         self.record.rows_applied += keys.len() as u64;
-        apply(&mut self.source, &mut self.target, self.table, keys).await
+        let source = &mut self.source;
+        self.outlets.apply(source, self.table, keys).await
     }
 
     /// Until the target has all that the source has now; what changes meanwhile waits.
@@ -381,7 +339,7 @@ impl<W: World> Work<'_, W> {
         // A MySQL wants one for queries in others, though all names have their own.
         let uses = format!("USE {}", crate::table::name(&self.record.database));
         snapshot.ask(&uses).await?;
-        self.target.ask(&uses).await?;
+        self.outlets.enter(&self.record.database).await?;
         snapshot
             .ask("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             .await?;
@@ -390,7 +348,7 @@ impl<W: World> Work<'_, W> {
         self.come_to(&mark, COMES_WITHIN).await?;
         // Some of it is perhaps not in the snapshot: that is read again afterwards.
         for keys in self.feed.all().chunks(AGAIN_AT_ONCE) {
-            apply(&mut snapshot, &mut self.target, self.table, keys).await?;
+            self.outlets.apply(&mut snapshot, self.table, keys).await?;
         }
         let mut after: Option<Key> = None;
         loop {
@@ -398,10 +356,11 @@ impl<W: World> Work<'_, W> {
             let rows_at_once = self.world.pace().rows_at_once;
             let end = self.table.end_of_chunk(after.as_ref(), rows_at_once);
             let end = snapshot.ask(&end).await?;
-            let upto = end.first().map(|row| self.table.key_of(row));
+            let upto = end.first().map(|row| self.table.key_alone(row));
             let upto = upto.transpose().map_err(Trouble::Over)?;
-            let sql = self.table.checksum(after.as_ref(), upto.as_ref());
-            let (here, there) = (snapshot.ask(&sql).await?, self.target.ask(&sql).await?);
+            let of = (&mut snapshot, self.table);
+            let between = (after.as_ref(), upto.as_ref());
+            let (here, there) = self.outlets.sums(of, between).await?;
             if here != there {
                 return Err(differs(after.as_ref(), (&here, &there)));
             }
@@ -413,54 +372,12 @@ impl<W: World> Work<'_, W> {
     }
 }
 
-fn differs(after: Option<&Key>, (here, there): (&[Cells], &[Cells])) -> Trouble {
-    let count = |rows: &[Cells]| rows.first().map(|row| text(row, 0)).unwrap_or_default();
+fn differs(after: Option<&Key>, (here, there): (&[Sum], &[Sum])) -> Trouble {
+    let count = |sums: &[Sum]| sums.iter().map(|sum| sum.rows).sum::<u64>();
     Trouble::Anew(format!(
         "rows behind the key ({}) differ, {} at the source and {} at the target; they are copied anew",
         after.map(|key| key.join(", ")).unwrap_or_default(),
         count(here),
         count(there)
     ))
-}
-
-/// Brings the rows of these keys to the target as they are on a line of the source; those that are gone
-/// go there, too.
-pub(crate) async fn apply(
-    source: &mut Line,
-    target: &mut Line,
-    table: &Table,
-    keys: &[Key],
-) -> Result<(), Trouble> {
-    let rows = source.ask(&table.with_keys(keys)).await?;
-    target.ask("START TRANSACTION").await?;
-    target.ask(&table.delete(keys)).await?;
-    write(target, table, &rows).await?;
-    target.ask("COMMIT").await?;
-    Ok(())
-}
-
-/// Writes rows, in statements that are not too long.
-async fn write(target: &mut Line, table: &Table, rows: &[Cells]) -> Result<(), Trouble> {
-    let head = table.replace();
-    let mut sql = head.clone();
-    for row in rows {
-        let values = table.values(row).map_err(Trouble::Over)?;
-        if sql.len() > head.len() {
-            if sql.len() + values.len() > WRITTEN_AT_ONCE {
-                said(target.ask(&sql).await)?;
-                sql.truncate(head.len());
-            } else {
-                sql.push_str(", ");
-            }
-        }
-        sql.push_str(&values);
-    }
-    if sql.len() > head.len() {
-        said(target.ask(&sql).await)?;
-    }
-    Ok(())
-}
-
-fn said<T>(answer: Result<T, Failed>) -> Result<T, Trouble> {
-    answer.map_err(|failed| Trouble::Again(format!("the target: {failed}")))
 }

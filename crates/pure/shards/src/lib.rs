@@ -19,6 +19,7 @@ mod numbers;
 mod rows;
 mod scopes;
 mod spread;
+mod stored;
 pub mod xa;
 
 pub use command::{Command, Shown, command};

@@ -463,6 +463,12 @@ impl Table {
         self.homes.iter().position(|home| home.name == name)
     }
 
+    /// Lower ends of a home's buckets.
+    pub(crate) fn buckets_of(&self, home: usize) -> impl Iterator<Item = &Bucket> {
+        let own = self.spans.iter().filter(move |(_, of)| *of == home);
+        own.filter_map(|(span, _)| span.low.as_ref())
+    }
+
     pub(crate) fn compared(&self, literal: &Literal<'_>) -> Reading {
         self.key.compared(literal, &self.function)
     }

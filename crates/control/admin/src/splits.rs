@@ -1,0 +1,354 @@
+//! `HSCALE ADD_PARTITION`: where the default partition may have rows of the new one, these move to it
+//! first, and the map changes at the cut.
+//!
+//! docs/features/partition-splits.md
+
+use crate::answer::Said;
+use crate::engine::{Reply, SqlError};
+use crate::moves::{gate_of_default, shared_table};
+use crate::rows::read;
+use crate::shared::Shared;
+use crate::tables::Module;
+use config::{ShardPartitionRow, ShardTableRow, shard_map};
+use mover::{Part, Record, Split, There, look_there};
+use rusqlite::Connection;
+use shards::{Kind, Map, Table};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Servers allow names of 64 characters; so many are kept of one that gets a number behind it.
+const NAME_KEPT: usize = 50;
+
+/// Statements for the default partition wait, until this is opened.
+pub(crate) struct Held(String);
+
+/// Result of a look at what is in the way of a partition.
+pub(crate) enum Adding {
+    /// No row is in the way. Statements may be held so that none comes.
+    AtOnce(Option<Held>),
+    /// Rows move first.
+    Moves(Reply),
+}
+
+/// A partition that is added, and the map as it will be.
+struct Added {
+    map: Map,
+    schema: String,
+    table: String,
+    row: ShardPartitionRow,
+}
+
+impl Added {
+    fn table(&self) -> Option<&Arc<Table>> {
+        let is_it =
+            |table: &&Arc<Table>| (&table.schema, &table.name) == (&self.schema, &self.table);
+        self.map.tables().find(is_it)
+    }
+}
+
+impl Shared {
+    /// Looks whether rows are in the way of a partition that is added, and begins to move them.
+    pub(crate) async fn clear_way(&self, row: ShardPartitionRow) -> Result<Adding, Said> {
+        let (tables, partitions) = rows(self.engine.borrow().conn())?;
+        // Whatever is wrong with the row is said by the LOAD.
+        let Ok(Some(added)) = added(tables, partitions, row) else {
+            return Ok(Adding::AtOnce(None));
+        };
+        let Some(table) = added.table().filter(|table| table.kind == Kind::Sharded) else {
+            return Ok(Adding::AtOnce(None));
+        };
+        let default = &table.homes[0];
+        let has_server = |hostgroup: u32| {
+            let snapshot = self.snapshot.borrow();
+            let mut servers = snapshot.servers.iter().flat_map(|group| &group.servers);
+            servers.any(|server| server.hostgroup == hostgroup)
+        };
+        let Some(home) = table.home_named(&added.row.partition_name) else {
+            return Ok(Adding::AtOnce(None));
+        };
+        let home = &table.homes[home];
+        let is_there = (home.hostgroup, &home.table) == (default.hostgroup, &default.table);
+        if is_there || !has_server(default.hostgroup) {
+            return Ok(Adding::AtOnce(None));
+        }
+        let schema = match default.schema.as_str() {
+            "" => &table.schema,
+            schema => schema,
+        };
+        let place = self.place_of_writer(default.hostgroup).await;
+        let place = place.map_err(Said::Sql)?;
+        let looks = || look_there(&self.rt, &place, schema, &default.table);
+        match looks().await.map_err(Said::Sql)? {
+            There::NoTable => Ok(Adding::AtOnce(None)),
+            There::Rows(database) => self.begin_split(&added, database).await.map(Adding::Moves),
+            There::Empty => {
+                let gate = gate_of_default(&table.shown());
+                let variables = &self.snapshot.borrow().variables.clone();
+                let within = Duration::from_millis(variables.mysql_sharding_cut_over_ms_max);
+                let held = self.hold_partition(&gate, within).await;
+                let again = match held {
+                    Ok(()) => looks().await,
+                    Err(words) => Err(format!("{words}; try it again")),
+                };
+                if let Ok(There::Empty | There::NoTable) = again {
+                    return Ok(Adding::AtOnce(Some(Held(gate))));
+                }
+                self.cores.open_gate(&gate).await;
+                match again.map_err(Said::Sql)? {
+                    There::Rows(database) => {
+                        self.begin_split(&added, database).await.map(Adding::Moves)
+                    }
+                    There::Empty | There::NoTable => Ok(Adding::AtOnce(None)),
+                }
+            }
+        }
+    }
+
+    /// Lets statements go on.
+    pub(crate) async fn let_go(&self, held: Option<Held>) {
+        if let Some(Held(gate)) = held {
+            self.cores.open_gate(&gate).await;
+        }
+    }
+
+    async fn begin_split(&self, added: &Added, database: String) -> Result<Reply, Said> {
+        let Some(table) = added.table() else {
+            return Err("the table is gone".into());
+        };
+        let row = &added.row;
+        let mut record = self.new_record(
+            (&table.schema, &table.name, &row.partition_name),
+            u32::try_from(row.hostgroup_id).unwrap_or_default(),
+        )?;
+        let default = &table.homes[0];
+        let home = table.home_named(&row.partition_name).unwrap_or_default();
+        for one in [default, &table.homes[home]] {
+            if let Some(words) = shared_table(&added.map, one) {
+                let words = format!(
+                    "rows of '{}' may be in {}, and cannot be moved: {words}; {BY_HAND}",
+                    row.partition_value, default.table
+                );
+                return Err(words.into());
+            }
+        }
+        (record.from, record.physical) = (default.hostgroup, default.table.clone());
+        record.database = database;
+        record.split = Some(Split {
+            value: row.partition_value.clone(),
+            named: row.physical_table.clone(),
+            table: table.homes[home].table.clone(),
+            rest: next_name(&default.table),
+            column: table.column.clone(),
+            by: told_apart_by(table),
+            bare: true,
+        });
+        let begun = self.begin_record(record).await;
+        begun.map_err(|said| {
+            Said::Sql(format!(
+                "rows of '{}' may be in {}, and cannot be moved: {}; {BY_HAND}",
+                row.partition_value,
+                default.table,
+                said.words()
+            ))
+        })
+    }
+
+    /// Tells rows of a partition that is about to be from others, by the map in memory.
+    pub(crate) fn part_of(&self, record: &Record) -> Result<Part, String> {
+        let split = record.split.as_ref().ok_or("all rows go")?;
+        let (tables, mut partitions) =
+            rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
+        let row = row_of(record, split, &tables);
+        // It may be there already: a process before this one has ended behind the cut.
+        partitions.retain(|other| !is_same(other, &row));
+        let added =
+            added(tables, partitions, row)?.ok_or("the table is not in the map any more")?;
+        let table = added
+            .table()
+            .ok_or("the table is not in the map any more")?;
+        if told_apart_by(table) != split.by {
+            return Err(format!(
+                "{} is not spread any more as it was: by {} before, by {} now",
+                table.shown(),
+                split.by,
+                told_apart_by(table)
+            ));
+        }
+        let table = table.clone();
+        let home = table.home_named(&record.partition);
+        let home = home.ok_or("the partition is not in the map")?;
+        Ok(Box::new(move |cell| table.has_row(home, cell)))
+    }
+
+    /// Adds the partition's row, gives the default table its new name, and loads and saves the map.
+    pub(crate) async fn put_split_in_force(
+        &self,
+        record: &Record,
+        split: &Split,
+    ) -> Result<(), String> {
+        let (tables, partitions) =
+            rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
+        let row = row_of(record, split, &tables);
+        let is_added = partitions.iter().any(|other| is_same(other, &row));
+        let writes = |renames: [&str; 2], adds: bool| {
+            let change = self.engine.borrow().transaction(|conn| {
+                let changed = rename(conn, record, renames)?;
+                if changed > 0 && adds {
+                    add(conn, &row)?;
+                } else if changed > 0 {
+                    remove(conn, &row)?;
+                }
+                Ok(changed)
+            });
+            change.map_err(|error| error.to_string())
+        };
+        let names = [record.physical.as_str(), split.rest.as_str()];
+        // It may be so already: a process before this one has ended behind it.
+        if !is_added && writes(names, true)? == 0 {
+            return Err(format!(
+                "mysql_shard_tables has not {} as default_table any more",
+                record.physical
+            ));
+        }
+        self.cluster.edited(Module::Shards);
+        if let Err(refused) = self.load(Module::Shards).await {
+            writes([names[1], names[0]], false)?;
+            return Err(refused.words());
+        }
+        self.save_map_of(record);
+        Ok(())
+    }
+}
+
+/// Words for an operator who moves rows himself.
+const BY_HAND: &str =
+    "whoever moves them by hand adds the row to mysql_shard_partitions, and loads it";
+
+/// The rows that memory has of the map.
+fn rows(conn: &Connection) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>), Said> {
+    let words = |refused: Vec<config::Refusal>| {
+        let all = refused.iter().map(ToString::to_string);
+        Said::Sql(all.collect::<Vec<_>>().join("; "))
+    };
+    Ok((
+        read(conn, "").map_err(words)?,
+        read(conn, "").map_err(words)?,
+    ))
+}
+
+/// The map with a row more; `None` where its table is not set up, or has such a partition.
+///
+/// # Errors
+/// It is no map.
+fn added(
+    tables: Vec<ShardTableRow>,
+    mut partitions: Vec<ShardPartitionRow>,
+    row: ShardPartitionRow,
+) -> Result<Option<Added>, String> {
+    let is_its = |table: &&ShardTableRow| {
+        (&table.schemaname, &table.table_name) == (&row.schemaname, &row.table_name)
+    };
+    if tables.iter().find(is_its).is_none() || partitions.iter().any(|other| is_same(other, &row)) {
+        return Ok(None);
+    }
+    partitions.push(row.clone());
+    let map = shard_map(tables, partitions).map_err(|refused| {
+        let all = refused.iter().map(ToString::to_string);
+        all.collect::<Vec<_>>().join("; ")
+    })?;
+    Ok(Some(Added {
+        map,
+        schema: row.schemaname.clone(),
+        table: row.table_name.clone(),
+        row,
+    }))
+}
+
+fn is_same(one: &ShardPartitionRow, other: &ShardPartitionRow) -> bool {
+    one.schemaname == other.schemaname
+        && one.table_name == other.table_name
+        && one.partition_name == other.partition_name
+}
+
+/// The row of a partition whose rows have moved: in the schema of the default table.
+fn row_of(record: &Record, split: &Split, tables: &[ShardTableRow]) -> ShardPartitionRow {
+    let own = tables
+        .iter()
+        .find(|table| (&table.schemaname, &table.table_name) == (&record.schema, &record.table));
+    ShardPartitionRow {
+        schemaname: record.schema.clone(),
+        table_name: record.table.clone(),
+        partition_name: record.partition.clone(),
+        partition_value: split.value.clone(),
+        hostgroup_id: record.to.into(),
+        physical_schema: own.map_or_else(String::new, |table| table.default_schema.clone()),
+        physical_table: split.named.clone(),
+        ..ShardPartitionRow::default()
+    }
+}
+
+/// All by which a map tells rows apart, but for the partitions themselves.
+fn told_apart_by(table: &Table) -> String {
+    format!("{} ({}), {}", table.column, table.key, table.function)
+}
+
+fn rename(conn: &Connection, record: &Record, [from, to]: [&str; 2]) -> Result<usize, SqlError> {
+    Ok(conn.execute(
+        "UPDATE main.mysql_shard_tables SET default_table = ?1 WHERE schemaname = ?2 AND table_name = ?3 AND default_table = ?4",
+        (to, &record.schema, &record.table, from),
+    )?)
+}
+
+fn add(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
+    conn.execute(
+        "INSERT INTO main.mysql_shard_partitions (schemaname, table_name, partition_name, partition_value, hostgroup_id, physical_schema, \
+         physical_table) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (
+            &row.schemaname,
+            &row.table_name,
+            &row.partition_name,
+            &row.partition_value,
+            row.hostgroup_id,
+            &row.physical_schema,
+            &row.physical_table,
+        ),
+    )?;
+    Ok(())
+}
+
+fn remove(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
+    conn.execute(
+        "DELETE FROM main.mysql_shard_partitions WHERE schemaname = ?1 AND table_name = ?2 AND partition_name = ?3",
+        (&row.schemaname, &row.table_name, &row.partition_name),
+    )?;
+    Ok(())
+}
+
+/// The name that the default table gets: the next number behind `_v`.
+fn next_name(name: &str) -> String {
+    let numbered = name.rsplit_once("_v").and_then(|(base, number)| {
+        let is_ours = !number.starts_with('0');
+        Some((base, number.parse::<u32>().ok().filter(|_| is_ours)?))
+    });
+    let (base, number) = numbered.unwrap_or((name, 1));
+    let kept: String = base.chars().take(NAME_KEPT).collect();
+    format!("{kept}_v{}", number.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_table_gets_the_next_number() {
+        assert_eq!(next_name("users_default"), "users_default_v2");
+        assert_eq!(next_name("users_default_v2"), "users_default_v3");
+        assert_eq!(next_name("users_v09"), "users_v09_v2");
+        assert_eq!(next_name("users_vx"), "users_vx_v2");
+        let long = next_name(&"ü".repeat(64));
+        assert!(
+            long.chars().count() <= 64 && long.ends_with("_v2"),
+            "{long}"
+        );
+    }
+}

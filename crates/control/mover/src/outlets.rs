@@ -1,0 +1,330 @@
+//! The tables that rows go to: the one at the target, and where only a part of the rows goes there,
+//! another one beside the old table for those that stay.
+
+use crate::source::{self, is_there, text};
+use crate::table::{Cells, Key, Table, name, quoted};
+use crate::{Part, Place, Record, Trouble, World, keep, open};
+use line::{Failed, Line};
+use rt::Rt;
+
+/// A statement that writes rows has about so many bytes.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
+
+/// A table that gets rows.
+struct Outlet {
+    line: Line,
+    table: Table,
+    /// Whether the old table is on the same server.
+    is_beside: bool,
+}
+
+/// All of them, with what tells which row goes to which.
+pub(crate) struct Outlets {
+    /// The one at the target first, then the one of those that stay.
+    // 1 <= all.len() <= 2
+    all: Vec<Outlet>,
+    /// Tells whether a row goes to the first; `None` if all do.
+    part: Option<Part>,
+    /// The rows that stay, stay in their table, as long as no other is seen.
+    is_bare: bool,
+}
+
+impl Outlets {
+    /// Connections to them. `target`: the one that is there already.
+    pub(crate) async fn open<W: World>(
+        rt: &Rt,
+        world: &W,
+        (record, table): (&Record, &Table),
+        (target, here, there): (Line, &Place, &Place),
+    ) -> Result<Self, Trouble> {
+        let outlet = |line, named: &str, is_beside| Outlet {
+            line,
+            table: table.called(named),
+            is_beside,
+        };
+        let Some(split) = &record.split else {
+            let all = vec![outlet(target, &record.physical, false)];
+            return Ok(Self {
+                all,
+                part: None,
+                is_bare: false,
+            });
+        };
+        let is_beside = (&here.host, here.port) == (&there.host, there.port);
+        let mut all = vec![outlet(target, &split.table, is_beside)];
+        if !split.bare {
+            all.push(outlet(open(rt, here).await?, &split.rest, true));
+        }
+        Ok(Self {
+            all,
+            part: Some(world.part(record).map_err(Trouble::Over)?),
+            is_bare: split.bare,
+        })
+    }
+
+    /// Makes the tables, once, and empties them where nothing of what was copied counts.
+    pub(crate) async fn prepare<W: World>(
+        &mut self,
+        world: &W,
+        (record, table): (&mut Record, &Table),
+        source: &mut Line,
+    ) -> Result<(), Trouble> {
+        let (schema, old) = (record.database.clone(), record.physical.clone());
+        let definition = source::definition(source, &schema, &old).await?;
+        if !record.made {
+            for outlet in &mut self.all {
+                let own = outlet.table.name.clone();
+                if is_there(&mut outlet.line, &schema, &own).await? {
+                    return Err(Trouble::Over(has_already(&schema, &own)));
+                }
+            }
+            record.definition.clone_from(&definition);
+            record.made = true;
+            keep(world, record);
+        }
+        if record.definition != definition {
+            return Err(Trouble::Over(format!(
+                "the definition of {schema}.{old} has changed meanwhile"
+            )));
+        }
+        let mut any_made = false;
+        for outlet in &mut self.all {
+            any_made |= outlet.make((&schema, &old), &definition).await?;
+            // Servers differ in what they make of a text.
+            let made = source::table(&mut outlet.line, &schema, &outlet.table.name).await?;
+            if !made.is_like(table) {
+                return Err(Trouble::Over(format!(
+                    "the target makes another table of the definition of {schema}.{old}"
+                )));
+            }
+        }
+        if any_made {
+            record.begin_anew();
+        }
+        if record.position.is_none() {
+            // Of changes of rows that were copied before, nobody would hear any more.
+            for outlet in &mut self.all {
+                let of_it = quoted(&schema, &outlet.table.name);
+                let empties = format!("TRUNCATE TABLE {of_it}");
+                outlet.line.ask(&empties).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a row goes.
+    fn place_of(&self, table: &Table, row: &Cells) -> Result<usize, Trouble> {
+        let Some(part) = &self.part else {
+            return Ok(0);
+        };
+        let is_of_it = part(table.cell_of_part(row)).map_err(Trouble::Over)?;
+        Ok(usize::from(!is_of_it))
+    }
+
+    /// Brings the rows of these keys to where they belong, as they are on a line of the source; those
+    /// that are gone go there, too.
+    pub(crate) async fn apply(
+        &mut self,
+        source: &mut Line,
+        table: &Table,
+        keys: &[Key],
+    ) -> Result<(), Trouble> {
+        let rows = source.ask(&table.with_keys(keys)).await?;
+        let all = self.sorted(table, &rows)?;
+        for (outlet, rows) in self.all.iter_mut().zip(all) {
+            outlet.line.ask("START TRANSACTION").await?;
+            outlet.line.ask(&outlet.table.delete(keys)).await?;
+            outlet.write(&rows).await?;
+            outlet.line.ask("COMMIT").await?;
+        }
+        Ok(())
+    }
+
+    /// Writes rows where they belong; how many.
+    pub(crate) async fn write(&mut self, table: &Table, rows: &[Cells]) -> Result<u64, Trouble> {
+        let all = self.sorted(table, rows)?;
+        let mut written = 0;
+        for (outlet, rows) in self.all.iter_mut().zip(all) {
+            outlet.write(&rows).await?;
+            written += rows.len() as u64;
+        }
+        Ok(written)
+    }
+
+    /// Rows by where they belong.
+    fn sorted<'r>(&self, table: &Table, rows: &'r [Cells]) -> Result<[Vec<&'r Cells>; 2], Trouble> {
+        let mut all = [Vec::new(), Vec::new()];
+        for row in rows {
+            all[self.place_of(table, row)?].push(row);
+        }
+        if self.is_bare && !all[0].is_empty() {
+            return Err(Trouble::HasRows);
+        }
+        Ok(all)
+    }
+
+    /// Statements without a schema are about this one.
+    pub(crate) async fn enter(&mut self, schema: &str) -> Result<(), Trouble> {
+        for outlet in &mut self.all {
+            outlet.line.ask(&format!("USE {}", name(schema))).await?;
+        }
+        Ok(())
+    }
+
+    /// Number and checksum of the rows between two keys: as a snapshot of the source has them, and as
+    /// they are here, for each table.
+    pub(crate) async fn sums(
+        &mut self,
+        (snapshot, table): (&mut Line, &Table),
+        (after, upto): (Option<&Key>, Option<&Key>),
+    ) -> Result<(Vec<Sum>, Vec<Sum>), Trouble> {
+        let mut wanted = vec![Sum::default(); self.all.len()];
+        if self.part.is_none() {
+            let rows = snapshot.ask(&table.checksum(after, upto)).await?;
+            wanted[0] = Sum::said(&rows)?;
+        } else {
+            for row in snapshot.ask(&table.hashes(after, upto)).await? {
+                let at = self.place_of(table, &row)?;
+                if let Some(sum) = wanted.get_mut(at) {
+                    sum.add(&text(&row, 0))?;
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for outlet in &mut self.all {
+            let rows = outlet.line.ask(&outlet.table.checksum(after, upto)).await?;
+            found.push(Sum::said(&rows)?);
+        }
+        Ok((wanted, found))
+    }
+
+    /// Numbers of AUTO_INCREMENT go on where the old table's were.
+    pub(crate) async fn count_on(&mut self, next: u64) -> Result<(), Trouble> {
+        let Some(rest) = self.all.get_mut(1) else {
+            return Ok(());
+        };
+        let of_it = quoted(&rest.table.schema, &rest.table.name);
+        let counts = format!("ALTER TABLE {of_it} AUTO_INCREMENT = {next}");
+        said(rest.line.ask(&counts).await)?;
+        Ok(())
+    }
+}
+
+/// Words for a table whose name is taken.
+pub(crate) fn has_already(schema: &str, table: &str) -> String {
+    format!("the target has a table {schema}.{table} already")
+}
+
+impl Outlet {
+    /// Makes the table, if it is not there; whether it was made.
+    async fn make(
+        &mut self,
+        (schema, old): (&str, &str),
+        definition: &str,
+    ) -> Result<bool, Trouble> {
+        let own = self.table.name.clone();
+        if is_there(&mut self.line, schema, &own).await? {
+            return Ok(false);
+        }
+        let of_schema = name(schema);
+        let creates = match self.is_beside {
+            // Names of constraints are a schema's own, and a copy gets others.
+            true => format!("CREATE TABLE {} LIKE {}", name(&own), name(old)),
+            false => {
+                let as_old = format!("CREATE TABLE {} ", name(old));
+                let rest = definition.strip_prefix(&as_old).ok_or_else(|| {
+                    Trouble::Over(format!(
+                        "the definition of {schema}.{old} is not understood"
+                    ))
+                })?;
+                let creates = format!("CREATE DATABASE IF NOT EXISTS {of_schema}");
+                self.line.ask(&creates).await?;
+                format!("CREATE TABLE {} {rest}", name(&own))
+            }
+        };
+        self.line.ask(&format!("USE {of_schema}")).await?;
+        self.line.ask(&creates).await?;
+        Ok(true)
+    }
+
+    /// Writes rows, in statements that are not too long.
+    async fn write(&mut self, rows: &[&Cells]) -> Result<(), Trouble> {
+        let head = self.table.replace();
+        let mut sql = head.clone();
+        for row in rows {
+            let values = self.table.values(row).map_err(Trouble::Over)?;
+            if sql.len() > head.len() {
+                if sql.len() + values.len() > WRITTEN_AT_ONCE {
+                    said(self.line.ask(&sql).await)?;
+                    sql.truncate(head.len());
+                } else {
+                    sql.push_str(", ");
+                }
+            }
+            sql.push_str(&values);
+        }
+        if sql.len() > head.len() {
+            said(self.line.ask(&sql).await)?;
+        }
+        Ok(())
+    }
+}
+
+fn said<T>(answer: Result<T, Failed>) -> Result<T, Trouble> {
+    answer.map_err(|failed| Trouble::Again(format!("the target: {failed}")))
+}
+
+/// Number of rows, and a checksum of theirs that does not depend on their order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) rows: u64,
+    halves: [u64; 2],
+}
+
+impl Sum {
+    /// As a server has computed it.
+    fn said(rows: &[Cells]) -> Result<Self, Trouble> {
+        let cell = |at: usize| {
+            let number = rows.first().and_then(|row| text(row, at).parse().ok());
+            number.ok_or_else(|| Trouble::Again("a server says no checksum".into()))
+        };
+        Ok(Self {
+            rows: cell(0)?,
+            halves: [cell(1)?, cell(2)?],
+        })
+    }
+
+    /// One row more, by its hash in hexadecimal digits.
+    fn add(&mut self, hash: &str) -> Result<(), Trouble> {
+        let half = |from: usize| {
+            let digits = hash.get(from..from + 16);
+            let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            number.ok_or_else(|| Trouble::Again("a server says no hash of a row".into()))
+        };
+        self.rows += 1;
+        self.halves[0] ^= half(0)?;
+        self.halves[1] ^= half(16)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_the_one_that_a_server_computes() {
+        let hashes = [
+            "00000000000000010000000000000002ffffffffffffffffffffffffffffffff",
+            "80000000000000030000000000000006ffffffffffffffffffffffffffffffff",
+        ];
+        let mut sum = Sum::default();
+        for hash in hashes {
+            sum.add(hash).unwrap();
+        }
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        let row = vec![cell("2"), cell("9223372036854775810"), cell("4")];
+        assert_eq!(Sum::said(&[row]).unwrap(), sum);
+        assert!(sum.add("zz").is_err());
+    }
+}

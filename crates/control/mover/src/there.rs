@@ -1,0 +1,91 @@
+//! What a server has already where a partition is added: whether rows may have to move first.
+
+use crate::{Place, open, source, table};
+use line::{Failed, Line};
+use rt::Rt;
+
+/// ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE.
+const NONE: [u16; 2] = [1049, 1146];
+
+/// Content of the table that has the rows now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum There {
+    /// There is no such table.
+    NoTable,
+    /// A table without rows, and without such as are not committed.
+    Empty,
+    /// A table with rows, in this schema.
+    Rows(String),
+}
+
+/// Looks what a server has in a table; without a schema, in the only one that has such a table.
+///
+/// # Errors
+/// It cannot be told.
+pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Result<There, String> {
+    let words = |failed: Failed| {
+        format!(
+            "it cannot be looked whether {} on {}:{} has rows: {failed}; mysql-monitor_username needs SELECT on its schema",
+            table::name(name),
+            place.host,
+            place.port
+        )
+    };
+    let mut line = open(rt, place).await.map_err(words)?;
+    let schema = match schema {
+        "" => match schemas_of(&mut line, name).await.map_err(words)?.as_slice() {
+            [only] => only.clone(),
+            [] if sees_any(&mut line).await.map_err(words)? => return Ok(There::NoTable),
+            [] => {
+                let user = &place.who.user;
+                return Err(format!(
+                    "'{user}' (mysql-monitor_username) may see no table on {}:{}, so that it is not known whether {} has rows: GRANT SELECT ON its schema.* TO '{user}' there",
+                    place.host,
+                    place.port,
+                    table::name(name)
+                ));
+            }
+            several => {
+                return Err(format!(
+                    "there is a table {} in {}, and the map does not say which is meant: set default_schema of the table",
+                    table::name(name),
+                    several.join(" and ")
+                ));
+            }
+        },
+        schema => schema.to_owned(),
+    };
+    let of_it = table::quoted(&schema, name);
+    // What is about to be committed is seen by one of the two, and what may come back by the other.
+    for isolation in ["READ UNCOMMITTED", "READ COMMITTED"] {
+        let sets = format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}");
+        line.ask(&sets).await.map_err(words)?;
+        let first = line.ask(&format!("SELECT 1 FROM {of_it} LIMIT 1")).await;
+        match first {
+            Ok(rows) if rows.is_empty() => {}
+            Ok(_) => return Ok(There::Rows(schema)),
+            Err(Failed::Said { code, .. }) if NONE.contains(&code) => return Ok(There::NoTable),
+            Err(failed) => return Err(words(failed)),
+        }
+    }
+    Ok(There::Empty)
+}
+
+/// The schemas that have a table of this name, as far as they may be seen.
+pub(crate) async fn schemas_of(line: &mut Line, name: &str) -> Result<Vec<String>, Failed> {
+    let sql = format!(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = {}",
+        table::string(name)
+    );
+    let rows = line.ask(&sql).await?;
+    Ok(rows.iter().map(|row| source::text(row, 0)).collect())
+}
+
+/// Whether any table may be read: who may read none is shown none.
+async fn sees_any(line: &mut Line) -> Result<bool, Failed> {
+    let all = ["USER", "SCHEMA", "TABLE"].map(|of| {
+        format!("SELECT 1 FROM information_schema.{of}_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT'")
+    });
+    let rows = line.ask(&all.join(" UNION ALL ")).await?;
+    Ok(!rows.is_empty())
+}
