@@ -46,6 +46,10 @@ fn main() {
             splits,
         ),
         (
+            "a_partition_that_is_added_takes_buckets_of_another",
+            of_another,
+        ),
+        (
             "a_proxy_that_is_killed_while_it_adds_a_partition_goes_on",
             killed_splitting,
         ),
@@ -937,6 +941,64 @@ fn splits(driver: Driver) -> Outcome {
                 .concat(),
             "4000",
         )?;
+    }
+    Ok(())
+}
+
+/// A76: a part of a partition becomes one of its own, under load, and with a proxy that is killed behind
+/// the moment at which the old table gets its name.
+fn of_another(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let mut it = world(driver, vendor)?;
+        it.proxy.admin("UPDATE mysql_shard_partitions SET partition_value = '0,2..3' WHERE partition_name = 'a'; \
+             LOAD MYSQL SHARDS TO RUNTIME; SAVE MYSQL SHARDS TO DISK")?;
+        let rows: Vec<_> = (0..1000)
+            .flat_map(|n| [0, 2, 3].map(|class| format!("({}, 'n{n}', 1000)", n * 4 + class)))
+            .collect();
+        it.one
+            .root(&format!("INSERT INTO conf.t_a VALUES {}", rows.join(", ")))?;
+        under_load_of(&mut it, (&[0, 2], ""), |it, load| {
+            it.add("c", "2", 2)?;
+            it.becomes("done")?;
+            load.more(200)
+        })
+        .map_err(|error| format!("{vendor}: {error}"))?;
+        let shown = "SELECT GROUP_CONCAT(partition_name || ' ' || partition_value || ' ' || physical_table, '; ') FROM \
+             (SELECT * FROM disk.mysql_shard_partitions ORDER BY partition_name)";
+        same(&last(&it.proxy.admin(shown)?), "a 0,3 t_a_v2; b 1 ; c 2 ")?;
+        let mut open = log_in(it.one.port)?;
+        asked(&mut open, "BEGIN")?;
+        asked(&mut open, "SELECT COUNT(*) FROM t_a_v2")?;
+        it.add("d", "3", 1)?;
+        soon("true", || Ok((it.last("tries")? != "0").to_string()))?;
+        it.proxy.kill();
+        asked(&mut open, "COMMIT")?;
+        sqlite(
+            &it,
+            "UPDATE saved_moves SET record = json_set(record, '$.state', 'cutting_over', '$.fence', 't_a_v2_old_7') WHERE id = 2",
+        )?;
+        it.one
+            .root("RENAME TABLE conf.t_a_v2 TO conf.t_a_v2_old_7")?;
+        it.proxy.restart()?;
+        it.becomes("done")
+            .map_err(|error| format!("{vendor}: {error}"))?;
+        same(
+            &last(&it.proxy.admin(shown)?),
+            "a 0 t_a_v3; b 1 ; c 2 ; d 3 ",
+        )?;
+        for (server, table, class) in [
+            (&it.one, "t_a_v3", "0"),
+            (&it.two, "t_c", "2"),
+            (&it.one, "t_d", "3"),
+        ] {
+            let sql = format!("SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.{table}");
+            same(&World::number(server, &sql)?, class)?;
+            let sql = format!("SELECT COUNT(*) FROM conf.{table} WHERE name LIKE 'n%'");
+            same(&World::number(server, &sql)?, "1000")?;
+        }
+        let mut client = log_in(it.proxy.port)?;
+        let read = "SELECT COUNT(*) FROM t WHERE name LIKE 'n%'";
+        same(&asked(&mut client, read)?.concat().concat(), "3000")?;
     }
     Ok(())
 }

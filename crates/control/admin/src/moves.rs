@@ -144,15 +144,19 @@ impl World for Ground<'_> {
 
 /// As the data plane shows the partition that has the rows.
 fn gate_of(record: &Record) -> String {
-    match record.split {
-        Some(_) => gate_of_default(&record.table_shown()),
-        None => format!("{}.{}", record.table_shown(), record.partition),
+    let table = record.table_shown();
+    match &record.split {
+        None => gate(&table, &record.partition),
+        Some(split) => gate(&table, split.of.as_ref().map_or("", |of| &of.partition)),
     }
 }
 
-/// As the data plane shows the default partition of a table.
-pub(crate) fn gate_of_default(table_shown: &str) -> String {
-    format!("{table_shown} (default)")
+/// As the data plane shows a partition, or the default one.
+pub(crate) fn gate(table_shown: &str, partition: &str) -> String {
+    match partition {
+        "" => format!("{table_shown} (default)"),
+        name => format!("{table_shown}.{name}"),
+    }
 }
 
 /// Words for a table that has rows of another partition as well.

@@ -5,14 +5,14 @@
 
 use crate::answer::Said;
 use crate::engine::{Reply, SqlError};
-use crate::moves::{gate_of_default, shared_table};
+use crate::moves::{gate, shared_table};
 use crate::rows::read;
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{ShardPartitionRow, ShardTableRow, shard_map};
-use mover::{Part, Record, Split, There, look_there};
+use mover::{Of, Part, Record, Split, There, look_there};
 use rusqlite::Connection;
-use shards::{Kind, Map, Table};
+use shards::{Home, Kind, Map, Table};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ struct Added {
     schema: String,
     table: String,
     row: ShardPartitionRow,
+    /// The partition that has its buckets so far; `None` for the default one.
+    of: Option<Of>,
 }
 
 impl Added {
@@ -43,6 +45,19 @@ impl Added {
         let is_it =
             |table: &&Arc<Table>| (&table.schema, &table.name) == (&self.schema, &self.table);
         self.map.tables().find(is_it)
+    }
+
+    /// Name of the partition that has its buckets so far.
+    fn out_of(&self) -> &str {
+        self.of.as_ref().map_or("", |of| &of.partition)
+    }
+
+    /// Where its rows are so far, and where they shall be.
+    fn ends(&self) -> Option<(&Arc<Table>, [&Home; 2])> {
+        let table = self.table().filter(|table| table.kind == Kind::Sharded)?;
+        let home = |name: &str| table.homes.get(table.home_named(name)?);
+        let ends = [home(self.out_of())?, home(&self.row.partition_name)?];
+        Some((table, ends))
     }
 }
 
@@ -54,35 +69,34 @@ impl Shared {
         let Ok(Some(added)) = added(tables, partitions, row) else {
             return Ok(Adding::AtOnce(None));
         };
-        let Some(table) = added.table().filter(|table| table.kind == Kind::Sharded) else {
+        let Some((table, [source, home])) = added.ends() else {
             return Ok(Adding::AtOnce(None));
         };
-        let default = &table.homes[0];
         let has_server = |hostgroup: u32| {
             let snapshot = self.snapshot.borrow();
             let mut servers = snapshot.servers.iter().flat_map(|group| &group.servers);
             servers.any(|server| server.hostgroup == hostgroup)
         };
-        let Some(home) = table.home_named(&added.row.partition_name) else {
-            return Ok(Adding::AtOnce(None));
-        };
-        let home = &table.homes[home];
-        let is_there = (home.hostgroup, &home.table) == (default.hostgroup, &default.table);
-        if is_there || !has_server(default.hostgroup) {
+        let is_there = (home.hostgroup, &home.table) == (source.hostgroup, &source.table);
+        if is_there || !has_server(source.hostgroup) {
             return Ok(Adding::AtOnce(None));
         }
-        let schema = match default.schema.as_str() {
+        let schema = match source.schema.as_str() {
             "" => &table.schema,
             schema => schema,
         };
-        let place = self.place_of_writer(default.hostgroup).await;
+        let place = self.place_of_writer(source.hostgroup).await;
         let place = place.map_err(Said::Sql)?;
-        let looks = || look_there(&self.rt, &place, schema, &default.table);
+        let looks = || look_there(&self.rt, &place, schema, &source.table);
         match looks().await.map_err(Said::Sql)? {
             There::NoTable => Ok(Adding::AtOnce(None)),
             There::Rows(database) => self.begin_split(&added, database).await.map(Adding::Moves),
-            There::Empty => {
-                let gate = gate_of_default(&table.shown());
+            // Two rows of the map change, which only the cut does.
+            There::Empty(database) if added.of.is_some() => {
+                self.begin_split(&added, database).await.map(Adding::Moves)
+            }
+            There::Empty(_) => {
+                let gate = gate(&table.shown(), "");
                 let variables = &self.snapshot.borrow().variables.clone();
                 let within = Duration::from_millis(variables.mysql_sharding_cut_over_ms_max);
                 let held = self.hold_partition(&gate, within).await;
@@ -90,7 +104,7 @@ impl Shared {
                     Ok(()) => looks().await,
                     Err(words) => Err(format!("{words}; try it again")),
                 };
-                if let Ok(There::Empty | There::NoTable) = again {
+                if let Ok(There::Empty(_) | There::NoTable) = again {
                     return Ok(Adding::AtOnce(Some(Held(gate))));
                 }
                 self.cores.open_gate(&gate).await;
@@ -98,7 +112,7 @@ impl Shared {
                     There::Rows(database) => {
                         self.begin_split(&added, database).await.map(Adding::Moves)
                     }
-                    There::Empty | There::NoTable => Ok(Adding::AtOnce(None)),
+                    There::Empty(_) | There::NoTable => Ok(Adding::AtOnce(None)),
                 }
             }
         }
@@ -112,7 +126,7 @@ impl Shared {
     }
 
     async fn begin_split(&self, added: &Added, database: String) -> Result<Reply, Said> {
-        let Some(table) = added.table() else {
+        let Some((table, [source, home])) = added.ends() else {
             return Err("the table is gone".into());
         };
         let row = &added.row;
@@ -120,37 +134,32 @@ impl Shared {
             (&table.schema, &table.name, &row.partition_name),
             u32::try_from(row.hostgroup_id).unwrap_or_default(),
         )?;
-        let default = &table.homes[0];
-        let home = table.home_named(&row.partition_name).unwrap_or_default();
-        for one in [default, &table.homes[home]] {
+        let cannot = |words: &str| {
+            Said::Sql(format!(
+                "rows of '{}' may be in {}, and cannot be moved: {words}; {BY_HAND}",
+                row.partition_value, source.table
+            ))
+        };
+        for one in [source, home] {
             if let Some(words) = shared_table(&added.map, one) {
-                let words = format!(
-                    "rows of '{}' may be in {}, and cannot be moved: {words}; {BY_HAND}",
-                    row.partition_value, default.table
-                );
-                return Err(words.into());
+                return Err(cannot(&words));
             }
         }
-        (record.from, record.physical) = (default.hostgroup, default.table.clone());
+        (record.from, record.physical) = (source.hostgroup, source.table.clone());
         record.database = database;
         record.split = Some(Split {
             value: row.partition_value.clone(),
             named: row.physical_table.clone(),
-            table: table.homes[home].table.clone(),
-            rest: next_name(&default.table),
+            table: home.table.clone(),
+            schema: source.schema.clone(),
+            rest: next_name(&source.table),
             column: table.column.clone(),
             by: told_apart_by(table),
+            of: added.of.clone(),
             bare: true,
         });
         let begun = self.begin_record(record).await;
-        begun.map_err(|said| {
-            Said::Sql(format!(
-                "rows of '{}' may be in {}, and cannot be moved: {}; {BY_HAND}",
-                row.partition_value,
-                default.table,
-                said.words()
-            ))
-        })
+        begun.map_err(|said| cannot(&said.words()))
     }
 
     /// Tells rows of a partition that is about to be from others, by the map in memory.
@@ -158,7 +167,7 @@ impl Shared {
         let split = record.split.as_ref().ok_or("all rows go")?;
         let (tables, mut partitions) =
             rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
-        let row = row_of(record, split, &tables);
+        let row = row_of(record, split);
         // It may be there already: a process before this one has ended behind the cut.
         partitions.retain(|other| !is_same(other, &row));
         let added =
@@ -166,6 +175,12 @@ impl Shared {
         let table = added
             .table()
             .ok_or("the table is not in the map any more")?;
+        if added.of != split.of {
+            return Err(format!(
+                "the partition that has the rows of '{}' is not what it was",
+                split.value
+            ));
+        }
         if told_apart_by(table) != split.by {
             return Err(format!(
                 "{} is not spread any more as it was: by {} before, by {} now",
@@ -186,13 +201,15 @@ impl Shared {
         record: &Record,
         split: &Split,
     ) -> Result<(), String> {
-        let (tables, partitions) =
-            rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
-        let row = row_of(record, split, &tables);
+        let (_, partitions) = rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
+        let row = row_of(record, split);
         let is_added = partitions.iter().any(|other| is_same(other, &row));
-        let writes = |renames: [&str; 2], adds: bool| {
+        let writes = |adds: bool| {
             let change = self.engine.borrow().transaction(|conn| {
-                let changed = rename(conn, record, renames)?;
+                let changed = match &split.of {
+                    None => rename(conn, record, split, adds)?,
+                    Some(of) => shrink(conn, record, (split, of), adds)?,
+                };
                 if changed > 0 && adds {
                     add(conn, &row)?;
                 } else if changed > 0 {
@@ -202,17 +219,16 @@ impl Shared {
             });
             change.map_err(|error| error.to_string())
         };
-        let names = [record.physical.as_str(), split.rest.as_str()];
         // It may be so already: a process before this one has ended behind it.
-        if !is_added && writes(names, true)? == 0 {
+        if !is_added && writes(true)? == 0 {
             return Err(format!(
-                "mysql_shard_tables has not {} as default_table any more",
+                "the map in memory has not its rows in {} any more",
                 record.physical
             ));
         }
         self.cluster.edited(Module::Shards);
         if let Err(refused) = self.load(Module::Shards).await {
-            writes([names[1], names[0]], false)?;
+            writes(false)?;
             return Err(refused.words());
         }
         self.save_map_of(record);
@@ -251,17 +267,54 @@ fn added(
     if tables.iter().find(is_its).is_none() || partitions.iter().any(|other| is_same(other, &row)) {
         return Ok(None);
     }
-    partitions.push(row.clone());
-    let map = shard_map(tables, partitions).map_err(|refused| {
+    let words = |refused: Vec<config::Refusal>| {
         let all = refused.iter().map(ToString::to_string);
         all.collect::<Vec<_>>().join("; ")
-    })?;
-    Ok(Some(Added {
-        map,
+    };
+    let mut next = Added {
+        map: Map::default(),
         schema: row.schemaname.clone(),
         table: row.table_name.clone(),
-        row,
-    }))
+        row: row.clone(),
+        of: None,
+    };
+    partitions.push(row.clone());
+    match shard_map(tables.clone(), partitions.clone()) {
+        Ok(map) => next.map = map,
+        Err(refused) => {
+            // Another partition has its buckets, and perhaps more than these.
+            partitions.pop();
+            next.map = shard_map(tables.clone(), partitions.clone()).map_err(words)?;
+            let of = next
+                .table()
+                .and_then(|table| parted(table, &mut partitions, &row));
+            next.of = Some(of.ok_or_else(|| words(refused))?);
+            partitions.push(row);
+            next.map = shard_map(tables, partitions).map_err(words)?;
+        }
+    }
+    Ok(Some(next))
+}
+
+/// Takes the buckets of a row out of those of the partition that has them all.
+fn parted(
+    table: &Table,
+    partitions: &mut [ShardPartitionRow],
+    row: &ShardPartitionRow,
+) -> Option<Of> {
+    let (home, left) = table.split(&row.partition_value)?;
+    let name = &table.homes.get(home)?.name;
+    let mut own = partitions.iter_mut().filter(|other| {
+        (&other.schemaname, &other.table_name) == (&row.schemaname, &row.table_name)
+    });
+    let source = own.find(|other| other.partition_name == *name)?;
+    let value = std::mem::replace(&mut source.partition_value, left.clone());
+    Some(Of {
+        partition: name.clone(),
+        value,
+        named: source.physical_table.clone(),
+        left,
+    })
 }
 
 fn is_same(one: &ShardPartitionRow, other: &ShardPartitionRow) -> bool {
@@ -270,18 +323,15 @@ fn is_same(one: &ShardPartitionRow, other: &ShardPartitionRow) -> bool {
         && one.partition_name == other.partition_name
 }
 
-/// The row of a partition whose rows have moved: in the schema of the default table.
-fn row_of(record: &Record, split: &Split, tables: &[ShardTableRow]) -> ShardPartitionRow {
-    let own = tables
-        .iter()
-        .find(|table| (&table.schemaname, &table.table_name) == (&record.schema, &record.table));
+/// The row of a partition whose rows have moved.
+fn row_of(record: &Record, split: &Split) -> ShardPartitionRow {
     ShardPartitionRow {
         schemaname: record.schema.clone(),
         table_name: record.table.clone(),
         partition_name: record.partition.clone(),
         partition_value: split.value.clone(),
         hostgroup_id: record.to.into(),
-        physical_schema: own.map_or_else(String::new, |table| table.default_schema.clone()),
+        physical_schema: split.schema.clone(),
         physical_table: split.named.clone(),
         ..ShardPartitionRow::default()
     }
@@ -292,10 +342,49 @@ fn told_apart_by(table: &Table) -> String {
     format!("{} ({}), {}", table.column, table.key, table.function)
 }
 
-fn rename(conn: &Connection, record: &Record, [from, to]: [&str; 2]) -> Result<usize, SqlError> {
+/// Gives the default table its new name, or the old one.
+fn rename(
+    conn: &Connection,
+    record: &Record,
+    split: &Split,
+    adds: bool,
+) -> Result<usize, SqlError> {
+    let mut names = [&record.physical, &split.rest];
+    if !adds {
+        names.reverse();
+    }
+    let [from, to] = names;
     Ok(conn.execute(
         "UPDATE main.mysql_shard_tables SET default_table = ?1 WHERE schemaname = ?2 AND table_name = ?3 AND default_table = ?4",
         (to, &record.schema, &record.table, from),
+    )?)
+}
+
+/// Leaves a partition what it keeps, in its new table, or gives it all back.
+fn shrink(
+    conn: &Connection,
+    record: &Record,
+    (split, of): (&Split, &Of),
+    adds: bool,
+) -> Result<usize, SqlError> {
+    let mut both = [(&of.value, &of.named), (&of.left, &split.rest)];
+    if !adds {
+        both.reverse();
+    }
+    let [(value, named), (next_value, next_named)] = both;
+    Ok(conn.execute(
+        "UPDATE main.mysql_shard_partitions SET partition_value = ?1, physical_table = ?2 WHERE schemaname = ?3 AND table_name = ?4 \
+         AND partition_name = ?5 AND hostgroup_id = ?6 AND partition_value = ?7 AND physical_table = ?8",
+        (
+            next_value,
+            next_named,
+            &record.schema,
+            &record.table,
+            &of.partition,
+            record.from,
+            value,
+            named,
+        ),
     )?)
 }
 

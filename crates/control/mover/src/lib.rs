@@ -18,7 +18,7 @@ mod table;
 mod there;
 mod work;
 
-pub use record::{Record, Split, State};
+pub use record::{Of, Record, Split, State};
 pub use there::{There, look_there};
 
 use line::{Failed, Line, Who};

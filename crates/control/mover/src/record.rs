@@ -44,6 +44,19 @@ impl State {
     }
 }
 
+/// A partition of the map whose rows are parted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Of {
+    /// Its name.
+    pub partition: String,
+    /// Its buckets, as the operator wrote them.
+    pub value: String,
+    /// The name of its table, as the operator wrote it; empty for the usual one.
+    pub named: String,
+    /// The buckets that it keeps.
+    pub left: String,
+}
+
 /// A part of a partition, which becomes a partition of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
@@ -53,12 +66,16 @@ pub struct Split {
     pub named: String,
     /// Its table.
     pub table: String,
+    /// The schema of these tables in the map; empty where statements say it.
+    pub schema: String,
     /// The table that gets the rows that stay.
     pub rest: String,
     /// The column by which rows are told apart.
     pub column: String,
     /// How the map makes buckets of it: as long as that is so, they are told apart rightly.
     pub by: String,
+    /// The partition that has its rows; `None` for the default one.
+    pub of: Option<Of>,
     /// No row of it was found so far: then the others stay in their table, which gets the name of
     /// `rest` at the cut.
     pub bare: bool,
@@ -83,7 +100,7 @@ pub struct Record {
     pub database: String,
     /// Its table there.
     pub physical: String,
-    /// Rows of a part go, of the default partition: those that stay go to another table beside it.
+    /// Rows of a part of the partition go: those that stay go to another table beside it.
     /// `None`: all rows go.
     #[serde(default)]
     pub split: Option<Split>,

@@ -12,8 +12,8 @@ const NONE: [u16; 2] = [1049, 1146];
 pub enum There {
     /// There is no such table.
     NoTable,
-    /// A table without rows, and without such as are not committed.
-    Empty,
+    /// A table without rows, and without such as are not committed, in this schema.
+    Empty(String),
     /// A table with rows, in this schema.
     Rows(String),
 }
@@ -47,7 +47,7 @@ pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Res
             }
             several => {
                 return Err(format!(
-                    "there is a table {} in {}, and the map does not say which is meant: set default_schema of the table",
+                    "there is a table {} in {}, and the map does not say which is meant: set default_schema of the table, or physical_schema of the partition",
                     table::name(name),
                     several.join(" and ")
                 ));
@@ -68,7 +68,7 @@ pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Res
             Err(failed) => return Err(words(failed)),
         }
     }
-    Ok(There::Empty)
+    Ok(There::Empty(schema))
 }
 
 /// The schemas that have a table of this name, as far as they may be seen.

@@ -81,6 +81,63 @@ pub(crate) fn spans(text: &str, function: &Function, key: Key) -> Result<Vec<Spa
     pieces.iter().map(span).collect()
 }
 
+/// Returns `partition_value` of what is left of it when the buckets of another are taken out; `None`
+/// where not all of them are among it, nothing is left, or that cannot be written.
+pub(crate) fn left(text: &str, taken: &str, function: &Function, key: Key) -> Option<String> {
+    let (whole, taken) = (
+        spans(text, function, key).ok()?,
+        spans(taken, function, key).ok()?,
+    );
+    if matches!(function, Function::List) {
+        let pieces = text.split(',').map(str::trim).zip(&whole);
+        let left = pieces.filter(|(_, span)| !taken.contains(span));
+        let left: Vec<_> = left.map(|(piece, _)| piece).collect();
+        let all_are_there = taken.iter().all(|span| whole.contains(span));
+        return (all_are_there && !left.is_empty()).then(|| left.join(","));
+    }
+    let mut left = stretches(&whole)?;
+    for (low, high) in stretches(&taken)? {
+        let at = left
+            .iter()
+            .position(|(from, to)| *from <= low && high <= *to)?;
+        let (from, to) = left.remove(at);
+        if high < to {
+            left.insert(at, (high + 1, to));
+        }
+        if from < low {
+            left.insert(at, (from, low - 1));
+        }
+    }
+    let shown = |(low, high): &(i128, i128)| match (*low, *high) {
+        (low, high) if low == high => low.to_string(),
+        (i128::MIN, high) => format!("..{high}"),
+        (low, i128::MAX) => format!("{low}.."),
+        (low, high) => format!("{low}..{high}"),
+    };
+    let all: Vec<_> = left.iter().map(shown).collect();
+    (!all.is_empty() && left != [(i128::MIN, i128::MAX)]).then(|| all.join(","))
+}
+
+/// Numbers in a row, from the least on; `None` for buckets that are none.
+fn stretches(spans: &[Span]) -> Option<Vec<(i128, i128)>> {
+    let end = |bucket: &Option<Bucket>, open: i128| match bucket {
+        None => Some(open),
+        Some(Bucket::Number(number)) => Some(*number),
+        Some(Bucket::Text(_)) => None,
+    };
+    let both = |span: &Span| Some((end(&span.low, i128::MIN)?, end(&span.high, i128::MAX)?));
+    let mut all = spans.iter().map(both).collect::<Option<Vec<_>>>()?;
+    all.sort_unstable();
+    let mut joined: Vec<(i128, i128)> = Vec::new();
+    for (low, high) in all {
+        match joined.last_mut() {
+            Some((_, to)) if low <= to.saturating_add(1) => *to = high.max(*to),
+            _ => joined.push((low, high)),
+        }
+    }
+    Some(joined)
+}
+
 /// One bucket as the operator writes it.
 fn bucket(text: &str, function: &Function, key: Key) -> Result<Bucket, String> {
     let number = || {
@@ -130,6 +187,41 @@ fn bucket(text: &str, function: &Function, key: Key) -> Result<Bucket, String> {
             function
                 .bucket(&value)
                 .ok_or_else(|| format!("must be a value of the key; '{text}' is none"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_partition_is_written_as_an_operator_would() {
+        for (function, key_type, text, taken, wanted) in [
+            ("DIV(10)", "INT", "0..9", "5..9", Some("0..4")),
+            ("DIV(10)", "INT", "0..9", "3", Some("0..2,4..9")),
+            ("RANGE()", "BIGINT", "..", "100..", Some("..99")),
+            ("RANGE()", "BIGINT", "1000..", "1000", Some("1001..")),
+            ("MOD(4)", "INT", "0,1,3", "0..1", Some("3")),
+            ("HASH(8)", "VARCHAR", "0..7", "0..3", Some("4..7")),
+            ("LIST()", "VARCHAR", "mar, foo,bar", "FOO", Some("mar,bar")),
+            ("NONE()", "INT", "1,5..9", "5..9", Some("1")),
+            // Nothing is left, or not all is there.
+            ("MOD(4)", "INT", "0,1", "0..1", None),
+            ("DIV(10)", "INT", "0..9", "9..10", None),
+            ("LIST()", "VARCHAR", "mar,foo", "foo,bar", None),
+            ("PREFIX(3)", "VARCHAR", "mar", "mar", None),
+            // Before a date there is a moment, whose name depends on the column.
+            ("RANGE()", "DATETIME", "2008-01-01..", "2009-01-01..", None),
+        ] {
+            let function = Function::parse(function).unwrap();
+            let key = Key::parse(key_type, &function).unwrap();
+            let found = left(text, taken, &function, key);
+            assert_eq!(
+                found.as_deref(),
+                wanted,
+                "{function}: {text} without {taken}"
+            );
         }
     }
 }

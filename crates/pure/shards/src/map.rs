@@ -1,6 +1,6 @@
 //! The map: which tables are spread, by what, and where their partitions are.
 
-use crate::buckets::{Span, spans};
+use crate::buckets::{Span, left, spans};
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
 use crate::numbers::unfit;
@@ -461,6 +461,17 @@ impl Table {
     #[must_use]
     pub fn home_named(&self, name: &str) -> Option<usize> {
         self.homes.iter().position(|home| home.name == name)
+    }
+
+    /// The home that has all buckets of a value and others besides, and the value of these others.
+    #[must_use]
+    pub fn split(&self, value: &str) -> Option<(usize, String)> {
+        let taken = spans(value, &self.function, self.key).ok()?;
+        let first = taken.first()?;
+        let home = self.home_of(first.low.as_ref().or(first.high.as_ref())?);
+        let own = self.homes.get(home).filter(|_| home > 0)?;
+        let left = left(&own.value, value, &self.function, self.key)?;
+        Some((home, left))
     }
 
     /// Lower ends of a home's buckets.
