@@ -872,6 +872,14 @@ impl World {
         Ok(())
     }
 
+    /// Rows a second that are copied, also after a start.
+    fn pace(&self, rows: u32) -> Outcome {
+        let sql = format!(
+            "SET mysql-sharding_move_rows_per_second = {rows}; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK"
+        );
+        self.proxy.admin(&sql).map(drop)
+    }
+
     fn add(&self, partition: &str, value: &str, to: u32) -> Outcome {
         let sql = format!("HSCALE ADD_PARTITION('t', '{partition}', '{value}', {to})");
         self.proxy.admin(&sql).map(drop)
@@ -896,13 +904,20 @@ fn splits(driver: Driver) -> Outcome {
         it.fill_default(2000)?;
         let stale = Proxy::start(driver, &it.wish)?;
         stale.admin(MAP)?;
+        it.pace(100)?;
         under_load_of(&mut it, (&[2, 3], ""), |it, load| {
+            // The second is beside the default table, as the first commands of the page have it; it
+            // waits for the first.
             it.add("c", "2", 2)?;
-            it.becomes("done")?;
-            load.more(200)?;
-            same(&it.default_table()?, "t_default_v2")?;
-            // And one beside the default table, as the first commands of the page have it.
             it.add("d", "3", 1)?;
+            same(&it.last("state")?, "waiting")?;
+            same(&it.default_table()?, "t_default")?;
+            let other = it.add("e", "3", 1).err().unwrap_or_default();
+            expect(
+                other.contains("overlaps with the value of partition 'd'"),
+                || other,
+            )?;
+            it.pace(0)?;
             it.becomes("done")?;
             load.more(200)
         })
@@ -1009,15 +1024,17 @@ fn killed_splitting(driver: Driver) -> Outcome {
         for is_renamed in [None, Some(true), Some(false)] {
             let mut it = world(driver, vendor)?;
             it.fill_default(1500)?;
-            it.proxy.admin("SET mysql-sharding_move_rows_per_second = 600; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK")?;
+            it.pace(600)?;
             let mut open = log_in(it.one.port)?;
             asked(&mut open, "BEGIN")?;
             asked(&mut open, "SELECT COUNT(*) FROM t_default")?;
             it.add("c", "2", 2)?;
             if is_renamed.is_some() {
-                it.proxy.admin("SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK")?;
+                it.pace(0)?;
                 soon("true", || Ok((it.last("tries")? != "0").to_string()))?;
             } else {
+                // This one waits, and is gone on with as well.
+                it.add("d", "3", 2)?;
                 let kept =
                     "SELECT COUNT(*) FROM disk.saved_moves WHERE record LIKE '%\"copied_to\":[%'";
                 soon("1", || Ok(last(&it.proxy.admin(kept)?)))?;
@@ -1039,9 +1056,7 @@ fn killed_splitting(driver: Driver) -> Outcome {
                     .root("RENAME TABLE conf.t_default TO conf.t_default_old_7")?;
             }
             it.proxy.restart()?;
-            it.proxy.admin(
-                "SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME",
-            )?;
+            it.pace(0)?;
             it.becomes("done")
                 .map_err(|error| format!("{vendor}, {is_renamed:?}: {error}"))?;
             let mut client = log_in(it.proxy.port)?;
@@ -1051,8 +1066,12 @@ fn killed_splitting(driver: Driver) -> Outcome {
             })?;
             let sql = "SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.t_c";
             same(&World::number(&it.two, sql)?, "2")?;
-            let sql = "SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.t_default_v2";
-            same(&World::number(&it.one, sql)?, "3")?;
+            let (server, table) = match is_renamed {
+                None => (&it.two, "t_d"),
+                Some(_) => (&it.one, "t_default_v2"),
+            };
+            let sql = format!("SELECT GROUP_CONCAT(DISTINCT id % 4) FROM conf.{table}");
+            same(&World::number(server, &sql)?, "3")?;
         }
     }
     Ok(())
@@ -1069,20 +1088,18 @@ fn bare(driver: Driver) -> Outcome {
                 .collect();
             let fills = format!("INSERT INTO conf.t_default VALUES {}", rows.join(", "));
             it.one.root(&fills)?;
-            it.proxy.admin(
-                "SET mysql-sharding_move_rows_per_second = 300; LOAD MYSQL VARIABLES TO RUNTIME",
-            )?;
-            let mut client = log_in(it.proxy.port)?;
+            let (mut client, mut open) = (log_in(it.proxy.port)?, log_in(it.one.port)?);
+            if comes {
+                // Nothing is cut over while this is open.
+                asked(&mut open, "BEGIN")?;
+                asked(&mut open, "SELECT COUNT(*) FROM t_default")?;
+            }
             it.add("c", "2", 2)?;
             if comes {
-                let kept =
-                    "SELECT COUNT(*) FROM disk.saved_moves WHERE record LIKE '%\"copied_to\":[%'";
-                soon("1", || Ok(last(&it.proxy.admin(kept)?)))?;
+                soon("true", || Ok((it.last("tries")? != "0").to_string()))?;
                 asked(&mut client, "INSERT INTO t (id, x) VALUES (2, 7)")?;
+                asked(&mut open, "COMMIT")?;
             }
-            it.proxy.admin(
-                "SET mysql-sharding_move_rows_per_second = 0; LOAD MYSQL VARIABLES TO RUNTIME",
-            )?;
             it.becomes("done")
                 .map_err(|error| format!("{vendor}: {error}"))?;
             same(&it.default_table()?, "t_default_v2")?;
@@ -1168,9 +1185,7 @@ fn split_lacking(driver: Driver) -> Outcome {
         same(&World::number(&it.one, left)?, "1")?;
         same(&World::number(&it.two, left)?, "0")?;
         it.fill_default(500)?;
-        it.proxy.admin(
-            "SET mysql-sharding_move_rows_per_second = 100; LOAD MYSQL VARIABLES TO RUNTIME",
-        )?;
+        it.pace(30)?;
         it.two.root(&format!("CREATE TABLE conf.t_c {COLUMNS}"))?;
         refused(
             "'t', 'c', '2', 2",
@@ -1186,9 +1201,21 @@ fn split_lacking(driver: Driver) -> Outcome {
             "overlaps with the value of partition 'a'",
         )?;
         refused("'t', 'c', '2', 2", "it has begun")?;
-        refused("'t', 'd', '3', 2", "is under way")?;
-        it.proxy.admin("HSCALE CANCEL_MOVE('t', 'c')")?;
+        refused(
+            "'t', 'c', '3', 2",
+            "has a partition 'c' already, or gets one",
+        )?;
+        refused("'t', 'd', '3', 2", "it has begun")?;
+        it.proxy.admin("HSCALE CANCEL_MOVE('t', 'd')")?;
         it.becomes("cancelled")?;
+        same(
+            &it.proxy
+                .admin("SELECT state FROM stats_millrace_moves WHERE partition_name = 'c'")?,
+            "copying",
+        )?;
+        it.proxy.admin("HSCALE CANCEL_MOVE('t', 'c')")?;
+        let of_c = "SELECT state FROM stats_millrace_moves WHERE partition_name = 'c'";
+        soon("cancelled", || Ok(last(&it.proxy.admin(of_c)?)))?;
         same(&it.default_table()?, "t_default")?;
         // Rows cannot be told apart any more as they were.
         refused("'t', 'c', '2', 2", "it has begun")?;

@@ -25,6 +25,8 @@ const SILENT_MAX: Duration = Duration::from_secs(120);
 const GATE_SLACK: Duration = Duration::from_secs(10);
 /// So many moves that are over are kept.
 const OVER_KEPT: usize = 100;
+/// Moves that wait look so often whether it is their turn.
+const TURN: Duration = Duration::from_secs(1);
 /// Moves that go on end within this when another process takes over.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -191,12 +193,72 @@ impl Shared {
                 let shared = self.clone();
                 let running = Running::begin(shared.clone(), record.id);
                 self.rt.spawn(async move {
-                    mover::run(&shared.rt, &Ground(&shared), record).await;
+                    if let Some(record) = shared.turn_of(record).await {
+                        mover::run(&shared.rt, &Ground(&shared), record).await;
+                    }
                     drop(running);
                 });
             }
             self.moves.begins.wait().await;
         }
+    }
+
+    /// Waits until a move may begin that comes behind others; `None` if it does not.
+    async fn turn_of(&self, mut record: Record) -> Option<Record> {
+        while record.state == State::Waiting {
+            if self.moves.stopped.get() {
+                return None;
+            }
+            if self.moves.cancelled.borrow().contains(&record.id) {
+                record.state = State::Cancelled;
+            } else if self
+                .splits_of(&record.schema, &record.table, record.id)
+                .is_empty()
+            {
+                match self.plan_again(&record).await {
+                    Ok(planned) => record = planned,
+                    Err(said) => record.last_error = said.words(),
+                }
+            }
+            record.changed_at = self.rt.wall_us() / 1_000_000;
+            let kept = self.keep_move(&record).map_err(|error| error.to_string());
+            record.last_error = kept.err().unwrap_or(record.last_error);
+            if record.state == State::Waiting {
+                let _nobody_ended = self.rt.timeout(TURN, self.moves.ended.wait()).await;
+            }
+        }
+        (!record.state.is_over()).then_some(record)
+    }
+
+    /// Partitions that are being added to a table, those before a number, in their order.
+    pub(crate) fn splits_of(&self, schema: &str, table: &str, before: u64) -> Vec<Record> {
+        let records = self.moves.records.borrow();
+        let all = records.values().filter(|record| {
+            record.split.is_some()
+                && !record.state.is_over()
+                && record.id < before
+                && (record.schema.as_str(), record.table.as_str()) == (schema, table)
+        });
+        all.cloned().collect()
+    }
+
+    /// Begins a move that waits for its turn.
+    pub(crate) fn queue(&self, mut record: Record) -> Result<Reply, Said> {
+        record.state = State::Waiting;
+        self.number(&mut record);
+        self.keep_move(&record)?;
+        let info = format!(
+            "{} waits until those before it are over; HSCALE SHOW MOVES tells how far they are",
+            record.shown()
+        );
+        self.run_move(record);
+        Ok(Reply::Done { affected: 1, info })
+    }
+
+    /// Gives a move the next number.
+    fn number(&self, record: &mut Record) {
+        let last = self.moves.records.borrow().keys().next_back().copied();
+        record.id = last.unwrap_or(0) + 1;
     }
 
     fn run_move(&self, record: Record) {
@@ -260,17 +322,20 @@ impl Shared {
         self.begin_record(record).await
     }
 
+    /// Looks whether all is there that a move needs.
+    pub(crate) async fn look_for(&self, record: &Record) -> Result<(), Said> {
+        self.refuse_second_move(record)?;
+        let ground = Ground(self);
+        let looks = mover::look(&self.rt, &ground, record);
+        looks.await.map_err(Said::Sql)?;
+        self.refuse_second_move(record)
+    }
+
     /// Looks whether all is there that a move needs, and begins it.
     pub(crate) async fn begin_record(&self, mut record: Record) -> Result<Reply, Said> {
-        let ground = Ground(self);
-        self.refuse_second_move(&record)?;
-        mover::look(&self.rt, &ground, &record)
-            .await
-            .map_err(Said::Sql)?;
-        self.refuse_second_move(&record)?;
+        self.look_for(&record).await?;
         // Nobody else has begun one since.
-        let last = self.moves.records.borrow().keys().next_back().copied();
-        record.id = last.unwrap_or(0) + 1;
+        self.number(&mut record);
         self.keep_move(&record)?;
         let info = format!(
             "{} has begun; HSCALE SHOW MOVES tells how far it is",
@@ -335,7 +400,9 @@ impl Shared {
 
     fn refuse_second_move(&self, record: &Record) -> Result<(), Said> {
         let records = self.moves.records.borrow();
-        let mut others = records.values().filter(|other| !other.state.is_over());
+        let mut others = records
+            .values()
+            .filter(|other| !other.state.is_over() && other.state != State::Waiting);
         match others.find(|other| {
             (&other.database, &other.physical) == (&record.database, &record.physical)
         }) {

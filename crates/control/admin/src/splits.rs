@@ -64,6 +64,10 @@ impl Added {
 impl Shared {
     /// Looks whether rows are in the way of a partition that is added, and begins to move them.
     pub(crate) async fn clear_way(&self, row: ShardPartitionRow) -> Result<Adding, Said> {
+        let before = self.splits_of(&row.schemaname, &row.table_name, u64::MAX);
+        if !before.is_empty() {
+            return self.queue_split(&before, row).map(Adding::Moves);
+        }
         let (tables, partitions) = rows(self.engine.borrow().conn())?;
         // Whatever is wrong with the row is said by the LOAD.
         let Ok(Some(added)) = added(tables, partitions, row) else {
@@ -126,23 +130,75 @@ impl Shared {
     }
 
     async fn begin_split(&self, added: &Added, database: String) -> Result<Reply, Said> {
+        let record = self.split_of(added, database)?;
+        let begun = self.begin_record(record).await;
+        begun.map_err(|said| cannot(added, &said.words()))
+    }
+
+    /// A partition that is added behind others of its table.
+    fn queue_split(&self, before: &[Record], row: ShardPartitionRow) -> Result<Reply, Said> {
+        let (mut tables, mut partitions) = rows(self.engine.borrow().conn())?;
+        let others = before.iter().filter_map(|record| {
+            let split = record.split.as_ref()?;
+            Some(row_of(record, split))
+        });
+        let mut next = None;
+        for row in others.chain([row]) {
+            next = added(tables.clone(), partitions.clone(), row.clone()).map_err(Said::Sql)?;
+            let Some(added) = &next else {
+                return Err(format!(
+                    "argument 2 (partition): '{}' has a partition '{}' already, or gets one",
+                    row.table_name, row.partition_name
+                )
+                .into());
+            };
+            tables = added.map.table_rows().to_vec();
+            partitions = added.map.partition_rows().to_vec();
+        }
+        let added = next.ok_or_else(|| Said::Sql("no partition is added".to_owned()))?;
+        self.queue(self.split_of(&added, String::new())?)
+    }
+
+    /// A move that has waited, as it is now that its turn has come.
+    pub(crate) async fn plan_again(&self, record: &Record) -> Result<Record, Said> {
+        let split = record.split.as_ref();
+        let split = split.ok_or_else(|| Said::Sql("it takes no part of a partition".to_owned()))?;
+        let (tables, partitions) = rows(self.engine.borrow().conn())?;
+        let added = added(tables, partitions, row_of(record, split)).map_err(Said::Sql)?;
+        let added = added.ok_or_else(|| Said::Sql(GONE.to_owned()))?;
+        let Some((table, [source, _])) = added.ends() else {
+            return Err(GONE.into());
+        };
+        let schema = match source.schema.as_str() {
+            "" => &table.schema,
+            schema => schema,
+        };
+        let place = self.place_of_writer(source.hostgroup).await;
+        let place = place.map_err(Said::Sql)?;
+        let looked = look_there(&self.rt, &place, schema, &source.table).await;
+        let database = match looked.map_err(Said::Sql)? {
+            There::Rows(database) | There::Empty(database) => database,
+            There::NoTable => return Err(format!("there is no table {}", source.table).into()),
+        };
+        let mut planned = self.split_of(&added, database)?;
+        planned.id = record.id;
+        self.look_for(&planned).await?;
+        Ok(planned)
+    }
+
+    /// The move that a partition needs before it is in the map.
+    fn split_of(&self, added: &Added, database: String) -> Result<Record, Said> {
         let Some((table, [source, home])) = added.ends() else {
-            return Err("the table is gone".into());
+            return Err(GONE.into());
         };
         let row = &added.row;
         let mut record = self.new_record(
             (&table.schema, &table.name, &row.partition_name),
             u32::try_from(row.hostgroup_id).unwrap_or_default(),
         )?;
-        let cannot = |words: &str| {
-            Said::Sql(format!(
-                "rows of '{}' may be in {}, and cannot be moved: {words}; {BY_HAND}",
-                row.partition_value, source.table
-            ))
-        };
         for one in [source, home] {
             if let Some(words) = shared_table(&added.map, one) {
-                return Err(cannot(&words));
+                return Err(cannot(added, &words));
             }
         }
         (record.from, record.physical) = (source.hostgroup, source.table.clone());
@@ -158,8 +214,7 @@ impl Shared {
             of: added.of.clone(),
             bare: true,
         });
-        let begun = self.begin_record(record).await;
-        begun.map_err(|said| cannot(&said.words()))
+        Ok(record)
     }
 
     /// Tells rows of a partition that is about to be from others, by the map in memory.
@@ -236,9 +291,22 @@ impl Shared {
     }
 }
 
+/// Words for a table or partition that is not in the map any more.
+const GONE: &str = "the table is not in the map any more, or has the partition already";
 /// Words for an operator who moves rows himself.
 const BY_HAND: &str =
     "whoever moves them by hand adds the row to mysql_shard_partitions, and loads it";
+
+/// Words for rows that stand in the way.
+fn cannot(added: &Added, words: &str) -> Said {
+    let source = added
+        .ends()
+        .map_or("", |(_, [source, _])| source.table.as_str());
+    Said::Sql(format!(
+        "rows of '{}' may be in {source}, and cannot be moved: {words}; {BY_HAND}",
+        added.row.partition_value
+    ))
+}
 
 /// The rows that memory has of the map.
 fn rows(conn: &Connection) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>), Said> {

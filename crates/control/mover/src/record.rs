@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// Another partition of the table is added before.
+    Waiting,
     /// Rows go to the target.
     Copying,
     /// Changes that were made meanwhile follow the rows.
@@ -27,6 +29,7 @@ impl State {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Waiting => "waiting",
             Self::Copying => "copying",
             Self::CatchingUp => "catching_up",
             Self::Verifying => "verifying",

@@ -64,7 +64,7 @@ observed! {
     from: u32, "hostgroup_from INT NOT NULL", own;
     /// Hostgroup that gets it.
     to: u32, "hostgroup_to INT NOT NULL", own;
-    /// `copying`, `catching_up`, `verifying`, `cutting_over`, `done`, `cancelled` or `failed`.
+    /// `waiting`, `copying`, `catching_up`, `verifying`, `cutting_over`, `done`, `cancelled` or `failed`.
     state: &'static str, "state VARCHAR NOT NULL", own;
     /// Rows that were copied.
     rows_copied: u64, "rows_copied INTEGER NOT NULL", own;
