@@ -69,7 +69,8 @@ struct World {
     proxy: Proxy,
 }
 
-const COLUMNS: &str = "(id INT PRIMARY KEY, name VARCHAR(40) NOT NULL DEFAULT '', x INT NOT NULL DEFAULT 0) ENGINE=InnoDB";
+const COLUMNS: &str = "(id INT PRIMARY KEY, name VARCHAR(40) NOT NULL DEFAULT '', x INT NOT NULL DEFAULT 0, \
+    CHECK (id > -1)) ENGINE=InnoDB";
 const MAP: &str = "INSERT INTO mysql_shard_tables (table_name, key_column, key_type, `function`, default_table, default_hostgroup) \
         VALUES ('t', 'id', 'INT', 'MOD(4)', 't_default', 1); \
      INSERT INTO mysql_shard_partitions (table_name, partition_name, partition_value, hostgroup_id) VALUES \
@@ -1173,8 +1174,8 @@ fn split_lacking(driver: Driver) -> Outcome {
             "whoever moves them by hand adds the row to mysql_shard_partitions",
         )?;
         // A key that a collation may take for another.
-        it.one.root("DROP TABLE conf.small_default; CREATE TABLE conf.small_default (k VARCHAR(9) CHARACTER SET utf8mb4 PRIMARY KEY) ENGINE=InnoDB; \
-             SET NAMES utf8mb4; INSERT INTO conf.small_default VALUES ('twofold'), ('tw\u{f6}'), ('Zo\u{eb}')")?;
+        it.one.root("DROP TABLE conf.small_default; CREATE TABLE conf.small_default (n INT AUTO_INCREMENT PRIMARY KEY, k VARCHAR(9) CHARACTER SET utf8mb4) ENGINE=InnoDB; \
+             SET NAMES utf8mb4; INSERT INTO conf.small_default (k) VALUES ('Zo\u{eb}'), ('tw\u{f6}'), ('twofold')")?;
         it.proxy
             .admin("HSCALE ADD_PARTITION('small', 'two', 'two', 2)")?;
         it.becomes("failed")?;
@@ -1184,6 +1185,19 @@ fn split_lacking(driver: Driver) -> Outcome {
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'small\\_%'";
         same(&World::number(&it.one, left)?, "1")?;
         same(&World::number(&it.two, left)?, "0")?;
+        // Without it: numbers go on behind the one that goes.
+        it.one.root("DELETE FROM conf.small_default WHERE n = 2")?;
+        it.proxy
+            .admin("HSCALE ADD_PARTITION('small', 'two', 'two', 2)")?;
+        it.becomes("done")?;
+        it.one
+            .root("INSERT INTO conf.small_default_v2 (k) VALUES ('x')")?;
+        let numbers = "SELECT GROUP_CONCAT(n ORDER BY n) FROM conf.small_default_v2";
+        same(&World::number(&it.one, numbers)?, "1,4")?;
+        same(
+            &World::number(&it.two, "SELECT GROUP_CONCAT(n, k) FROM conf.small_two")?,
+            "3twofold",
+        )?;
         it.fill_default(500)?;
         it.pace(30)?;
         it.two.root(&format!("CREATE TABLE conf.t_c {COLUMNS}"))?;
@@ -1232,6 +1246,29 @@ fn split_lacking(driver: Driver) -> Outcome {
                 same(&World::number(server, &sql)?, "0")?;
             }
         }
+        // Somebody else makes the table at the same time: it is his.
+        let other = it.two.port;
+        let makes = thread::spawn(move || {
+            let mut client = log_in(other)?;
+            asked(
+                &mut client,
+                "CREATE TABLE t_c ENGINE=InnoDB AS SELECT SLEEP(8) AS theirs",
+            )
+            .map(drop)
+        });
+        let makes_it = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE TABLE t\\_c%'";
+        soon("1", || World::number(&it.two, makes_it))?;
+        if it.add("c", "2", 2).is_ok() {
+            it.becomes("failed")?;
+            let said = it.last("error")?;
+            expect(said.contains("has a table conf.t_c already"), || said)?;
+        }
+        makes.join().map_err(|_| "a panic".to_owned())??;
+        same(
+            &World::number(&it.two, "SELECT COUNT(theirs) FROM conf.t_c")?,
+            "1",
+        )?;
+        it.two.root("DROP TABLE conf.t_c")?;
         // Who may see nothing knows nothing.
         it.one
             .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;

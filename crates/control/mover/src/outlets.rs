@@ -10,6 +10,19 @@ use rt::Rt;
 /// A statement that writes rows has about so many bytes.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 
+/// ER_TABLE_EXISTS_ERROR.
+const IS_THERE: u16 = 1050;
+
+/// Whose a table is.
+enum Made {
+    /// Made before.
+    WasThere,
+    /// Made now.
+    Now,
+    /// Made by somebody else, since it was looked for.
+    ByAnother,
+}
+
 /// A table that gets rows.
 struct Outlet {
     line: Line,
@@ -88,8 +101,18 @@ impl Outlets {
             )));
         }
         let mut any_made = false;
-        for outlet in &mut self.all {
-            any_made |= outlet.make((&schema, &old), &definition).await?;
+        for at in 0..self.all.len() {
+            let outlet = &mut self.all[at];
+            match outlet.make((&schema, &old), &definition).await? {
+                Made::WasThere => {}
+                Made::Now => any_made = true,
+                Made::ByAnother => {
+                    let taken = outlet.table.name.clone();
+                    self.leave(record, (&schema, at)).await?;
+                    return Err(Trouble::Over(has_already(&schema, &taken)));
+                }
+            }
+            let outlet = &mut self.all[at];
             // Servers differ in what they make of a text.
             let made = source::table(&mut outlet.line, &schema, &outlet.table.name).await?;
             if !made.is_like(table) {
@@ -109,6 +132,22 @@ impl Outlets {
                 outlet.line.ask(&empties).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Another proxy has made this table since it was looked for: those before it are ours, and are
+    /// dropped; it is not.
+    async fn leave(
+        &mut self,
+        record: &mut Record,
+        (schema, at): (&str, usize),
+    ) -> Result<(), Trouble> {
+        for outlet in &mut self.all[..at] {
+            let of_it = quoted(schema, &outlet.table.name);
+            let drops = format!("DROP TABLE IF EXISTS {of_it}");
+            outlet.line.ask(&drops).await?;
+        }
+        record.made = false;
         Ok(())
     }
 
@@ -216,15 +255,15 @@ pub(crate) fn has_already(schema: &str, table: &str) -> String {
 }
 
 impl Outlet {
-    /// Makes the table, if it is not there; whether it was made.
+    /// Makes the table, if it is not there.
     async fn make(
         &mut self,
         (schema, old): (&str, &str),
         definition: &str,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<Made, Trouble> {
         let own = self.table.name.clone();
         if is_there(&mut self.line, schema, &own).await? {
-            return Ok(false);
+            return Ok(Made::WasThere);
         }
         let of_schema = name(schema);
         let creates = match self.is_beside {
@@ -239,12 +278,20 @@ impl Outlet {
                 })?;
                 let creates = format!("CREATE DATABASE IF NOT EXISTS {of_schema}");
                 self.line.ask(&creates).await?;
+                // Two parts of one table may be there.
+                let rest = match own == old {
+                    true => rest.to_owned(),
+                    false => without_names(rest),
+                };
                 format!("CREATE TABLE {} {rest}", name(&own))
             }
         };
         self.line.ask(&format!("USE {of_schema}")).await?;
-        self.line.ask(&creates).await?;
-        Ok(true)
+        match self.line.ask(&creates).await {
+            Ok(_) => Ok(Made::Now),
+            Err(Failed::Said { code, .. }) if code == IS_THERE => Ok(Made::ByAnother),
+            Err(failed) => Err(failed.into()),
+        }
     }
 
     /// Writes rows, in statements that are not too long.
@@ -268,6 +315,16 @@ impl Outlet {
         }
         Ok(())
     }
+}
+
+/// A definition as servers show it, without the names of its checks, which are a schema's own.
+fn without_names(definition: &str) -> String {
+    let line = |line: &str| {
+        let named = line.strip_prefix("  CONSTRAINT `");
+        let behind = named.and_then(|rest| rest.find("` CHECK (").map(|at| &rest[at + 1..]));
+        behind.map_or_else(|| line.to_owned(), |behind| format!(" {behind}"))
+    };
+    definition.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn said<T>(answer: Result<T, Failed>) -> Result<T, Trouble> {
@@ -311,6 +368,15 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checks_lose_their_names_and_nothing_else_does() {
+        let shown = "(\n  `a` int COMMENT 'CONSTRAINT `x` CHECK (1)',\n  PRIMARY KEY (`a`),\n  \
+            CONSTRAINT `t_chk_1` CHECK ((`a` > 1)),\n  CONSTRAINT `u` UNIQUE (`a`)\n) ENGINE=InnoDB";
+        let wanted = "(\n  `a` int COMMENT 'CONSTRAINT `x` CHECK (1)',\n  PRIMARY KEY (`a`),\n  \
+            CHECK ((`a` > 1)),\n  CONSTRAINT `u` UNIQUE (`a`)\n) ENGINE=InnoDB";
+        assert_eq!(without_names(shown), wanted);
+    }
 
     #[test]
     fn a_sum_is_the_one_that_a_server_computes() {
