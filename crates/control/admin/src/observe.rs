@@ -36,6 +36,7 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
         Observe::HostgroupLatency => Ask::Hostgroups,
         Observe::HostgroupPool => Ask::HostgroupPool,
         Observe::Choice => Ask::Choice,
+        Observe::Addresses => Ask::Addresses,
         Observe::Admission => Ask::Admission,
         Observe::Concurrency => Ask::Concurrency,
         Observe::Rules => Ask::Rules,
@@ -281,6 +282,7 @@ pub(crate) fn report(
             }
         }
         Report::Hostgroups(groups) => hostgroup_latency(conn, table, groups)?,
+        Report::Addresses(all) => rows(conn, table, all)?,
         Report::Choice(_)
         | Report::Admission(_)
         | Report::Concurrency(_)

@@ -8,7 +8,7 @@ use config::{Balance, Order, Password, Server, Snapshot, User, WeightZero};
 use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Settled, Sight, Statement};
 use sql::template::Read;
 use std::borrow::Cow;
-use topology::{Place, Placed, ServerKey, Serves};
+use topology::{Place, Placed, ServerKey, Serves, Why};
 
 /// The steps to the decision, as rows. Of several statements each is decided as behind those before
 /// it.
@@ -114,6 +114,23 @@ impl Placement<'_> {
         self.1.hostgroups.get(&hostgroup).into_iter().flatten()
     }
 
+    /// Addresses of names in a hostgroup that are not in use, and why.
+    fn elsewhere(&self, hostgroup: u32) -> impl Iterator<Item = (&ServerKey, &str, &Why)> {
+        let rows = self.0.servers.hostgroup(hostgroup);
+        let rows = rows.map_or(&[][..], |one| one.servers.as_slice());
+        let is_here = move |name: &str, port: u16| {
+            let of_row = rows
+                .iter()
+                .any(|row| *row.hostname == *name && row.port == port);
+            let mut placed = self.of(hostgroup);
+            of_row || placed.any(|place| *place.server.hostname == *name)
+        };
+        let all = self.1.elsewhere.iter();
+        let here = all.filter(move |(key, (name, _))| is_here(name, key.port));
+        here.map(|(key, (name, why))| (key, &**name, why))
+            .filter(|(_, _, why)| **why != Why::ByAddress)
+    }
+
     /// Whether a server may serve, in an operator's words.
     fn told(&self, place: &Place) -> String {
         let server = &place.server;
@@ -191,10 +208,14 @@ fn servers(
             let why = place.why.as_ref().map(|why| format!(" ({why})"));
             let key = ServerKey::of(&place.server);
             let why = why.unwrap_or_default();
+            let at = place.at.map(|ip| format!(" at {ip}")).unwrap_or_default();
             step(
                 "server",
-                format!("{key} in hostgroup {hostgroup}: {told}{why}"),
+                format!("{key}{at} in hostgroup {hostgroup}: {told}{why}"),
             );
+        }
+        for (key, name, why) in placement.elsewhere(hostgroup) {
+            step("server", format!("{name} at {key}: not used: {why}"));
         }
     };
     list(plan.hostgroup());

@@ -176,7 +176,6 @@ async fn core(
             ToCore::Accept(_)
             | ToCore::Observe(_)
             | ToCore::Executed { .. }
-            | ToCore::Named(_)
             | ToCore::Touched(_)
             | ToCore::ClientHost { .. }
             | ToCore::Fetching { .. }
@@ -199,6 +198,7 @@ fn empty(what: Ask) -> Report {
         Ask::Commands => Report::Commands(Vec::new()),
         Ask::Hostgroups => Report::Hostgroups(Vec::new()),
         Ask::Choice => Report::Choice(Vec::new()),
+        Ask::Addresses => Report::Addresses(Vec::new()),
         Ask::Admission => Report::Admission(Vec::new()),
         Ask::Concurrency => Report::Concurrency(Vec::new()),
         Ask::HostgroupPool => Report::HostgroupPool(Vec::new()),

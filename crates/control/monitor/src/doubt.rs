@@ -154,7 +154,10 @@ impl Settler {
         let who = who_asks(server, snapshot, ANSWERS_WITHIN);
         let mut line = match self.lines.remove(server).filter(|line| line.is_as(&who)) {
             Some(line) => line,
-            None => Line::open(&monitor.rt, &server.host, server.port, &who).await?,
+            None => {
+                let host = monitor.host_of(server);
+                Line::open(&monitor.rt, &host, server.port, &who).await?
+            }
         };
         let answer = line.ask(text).await;
         if !matches!(answer, Err(Failed::Lost(_))) {

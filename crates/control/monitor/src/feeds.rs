@@ -4,7 +4,7 @@
 //! docs/features/causal-reads.md, docs/features/cache.md
 
 use crate::Monitor;
-use crate::watch::Watch;
+use crate::watch::who_asks;
 use bridge::{Executed, GtidRow, LogRow, ToCore, Touched};
 use config::{LogUse, Servers, Status};
 use gtid::{Feed, News, Set};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use topology::ServerKey;
+use topology::{Observed, ServerKey};
 
 /// So long a reader may take to let us in and to begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(10);
@@ -110,6 +110,16 @@ impl Readers {
                 monitor.rt.spawn(reader.clone().run(monitor.clone()));
                 reader
             });
+        }
+    }
+
+    /// Has those begin anew whose name leads elsewhere: another server has executed other things.
+    pub(crate) fn follow_names(&self, before: &Observed, now: &Observed) {
+        for ((server, _), reader) in &*self.0.borrow() {
+            let lead = |observed: &Observed| observed.lead(&server.host, server.port);
+            if lead(before).is_some() && lead(before) != lead(now) {
+                reader.bell.ring();
+            }
         }
     }
 
@@ -224,9 +234,9 @@ impl Reader {
     /// Follows the server's log until that ends, and says why it has. `told`: as in [`Self::read`].
     async fn read_log(self: &Rc<Self>, monitor: &Rc<Monitor>, told: &mut String) -> String {
         let server = reader::Server {
-            host: (*self.server.host).into(),
+            host: (*monitor.host_of(&self.server)).into(),
             port: self.server.port,
-            who: Watch::new(self.server.clone()).who(monitor, BEGINS_WITHIN),
+            who: who_asks(&self.server, &monitor.snapshot(), BEGINS_WITHIN),
             may_be_mariadb: true,
         };
         let told = RefCell::new(told);
@@ -346,7 +356,8 @@ impl Reader {
     }
 
     async fn connect(&self, monitor: &Monitor, port: u16) -> Result<Socket, String> {
-        let resolved = monitor.rt.resolve(&self.server.host, port).await;
+        let host = monitor.host_of(&self.server);
+        let resolved = monitor.rt.resolve(&host, port).await;
         let addresses = resolved.map_err(|error| format!("nobody says where it is: {error}"))?;
         let mut why = "it has no address".to_owned();
         for address in addresses {

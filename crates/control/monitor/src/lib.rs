@@ -8,6 +8,7 @@
 mod doubt;
 mod feeds;
 mod history;
+mod leaving;
 mod names;
 mod watch;
 mod writers;
@@ -26,8 +27,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use topology::{Observed, Placed, Policy, ServerKey, Serves};
-use watch::Watch;
 pub use watch::who_asks;
+use watch::{Interest, Watch};
 
 /// Settings and neighbours that the monitor needs.
 pub struct Setup {
@@ -62,7 +63,10 @@ pub(crate) type Found = (Arc<Topology>, Arc<Server>);
 pub(crate) struct Monitor {
     rt: Rt,
     snapshot: RefCell<Arc<Snapshot>>,
+    /// By what is asked: a row's host, or an address of its name.
     watched: RefCell<BTreeMap<ServerKey, Rc<Watch>>>,
+    /// Hosts and ports of all rows, and of servers that others know.
+    rows: RefCell<BTreeSet<ServerKey>>,
     observed: RefCell<Arc<Observed>>,
     found: RefCell<BTreeMap<ServerKey, Found>>,
     history: RefCell<History>,
@@ -85,6 +89,7 @@ pub async fn run(rt: Rt, setup: Setup) {
         rt,
         snapshot: RefCell::new(setup.snapshot.clone()),
         watched: RefCell::default(),
+        rows: RefCell::default(),
         observed: RefCell::default(),
         found: RefCell::default(),
         history: RefCell::default(),
@@ -101,6 +106,7 @@ pub async fn run(rt: Rt, setup: Setup) {
     monitor.recall_writers();
     monitor.load(setup.snapshot);
     monitor.rt.spawn(doubt::settle(monitor.clone()));
+    monitor.rt.spawn(leaving::forget(monitor.clone()));
     while let Some(letter) = setup.letters.recv().await {
         match letter {
             ToMonitor::Load(snapshot) => monitor.load(snapshot),
@@ -141,6 +147,7 @@ impl Monitor {
         self.counts.set(snapshot.variables.mysql_monitor_enabled);
         self.snapshot.replace(snapshot);
         self.watch();
+        self.names.look_again();
         self.follow_readers();
         let watched = self.watched.borrow();
         watched.values().for_each(|watch| watch.look_again());
@@ -161,33 +168,67 @@ impl Monitor {
         self.found.borrow().get(key).cloned()
     }
 
-    /// Watches all servers that rows name or that others know, and no more those that are gone.
+    /// Watches all servers that rows name or that others know, and no more those that are gone. Of a
+    /// name each address is watched.
     fn watch(self: &Rc<Self>) {
         let snapshot = self.snapshot();
-        let rows = snapshot.servers.iter().flat_map(|one| &one.servers);
-        let wanted = rows.filter(|row| row.status != Status::OfflineHard);
-        let mut wanted: BTreeSet<ServerKey> = wanted.map(|row| ServerKey::of(row)).collect();
-        wanted.extend(self.found.borrow().keys().cloned());
-        let names = wanted
-            .iter()
+        let mut rows: BTreeMap<ServerKey, Vec<Arc<Server>>> = BTreeMap::new();
+        for row in snapshot.servers.iter().flat_map(|one| &one.servers) {
+            rows.entry(ServerKey::of(row))
+                .or_default()
+                .push(row.clone());
+        }
+        rows.retain(|_, rows| rows.iter().any(|row| row.status != Status::OfflineHard));
+        for key in self.found.borrow().keys() {
+            rows.entry(key.clone()).or_default();
+        }
+        let names = rows
+            .keys()
             .filter(|key| names::is_name(&key.host, key.port));
         let names = names.map(|key| key.host.clone()).collect();
         self.names.follow(self, &names);
+        let mut wanted: BTreeMap<ServerKey, Interest> = BTreeMap::new();
+        for (key, rows) in &rows {
+            for at in self.names.keys_of(key) {
+                let interest = wanted.entry(at).or_default();
+                interest.keys.push(key.clone());
+                interest.rows.extend(rows.iter().cloned());
+            }
+        }
+        self.rows.replace(rows.into_keys().collect());
         let mut watched = self.watched.borrow_mut();
         watched.retain(|key, watch| {
-            let stays = wanted.contains(key);
+            let stays = wanted.contains_key(key);
             if !stays {
                 watch.stop();
             }
             stays
         });
-        for key in wanted {
-            watched.entry(key).or_insert_with_key(|key| {
-                let watch = Rc::new(Watch::new(key.clone()));
+        let observed = self.observed.borrow().clone();
+        for (key, interest) in wanted {
+            let watch = watched.entry(key).or_insert_with_key(|key| {
+                // Until it has answered, it is what the name was.
+                let lead = |row: &ServerKey| observed.lead(&row.host, row.port);
+                let of_name = interest.keys.iter().find(|row| lead(row).is_some());
+                let before = of_name.map(|row| observed.of(row));
+                let watch = Rc::new(Watch::new(key.clone(), before));
                 self.rt.spawn(watch.clone().run(self.clone()));
                 watch
             });
+            watch.is_for(interest);
         }
+    }
+
+    /// Names lead elsewhere: they are watched there, and those who serve may be others.
+    pub(crate) fn names_have_changed(self: &Rc<Self>) {
+        self.watch();
+        self.tell();
+    }
+
+    /// Where to ask a server of this host: at the address of its name that is in use.
+    pub(crate) fn host_of(&self, key: &ServerKey) -> Arc<str> {
+        let lead = self.observed.borrow().lead(&key.host, key.port);
+        lead.map_or_else(|| key.host.clone(), |ip| ip.to_string().into())
     }
 
     /// Looks at a server now, and at those with which it has a topology: one of them may be what it
@@ -207,18 +248,12 @@ impl Monitor {
             .map(|topology| topology.hostgroups())
             .filter(|hostgroups| has(hostgroups, key))
             .collect();
-        for (other, watch) in &*self.watched.borrow() {
-            if other == key || own.iter().any(|hostgroups| has(hostgroups, other)) {
+        for watch in self.watched.borrow().values() {
+            let is_own = |other: &ServerKey| {
+                other == key || own.iter().any(|hostgroups| has(hostgroups, other))
+            };
+            if *watch.key() == *key || watch.is_of(is_own) {
                 watch.look_now();
-            }
-        }
-    }
-
-    /// The servers of a name are elsewhere: they are asked there.
-    pub(crate) fn has_moved(&self, host: &str) {
-        for (key, watch) in &*self.watched.borrow() {
-            if *key.host == *host {
-                watch.has_moved();
             }
         }
     }
@@ -240,9 +275,7 @@ impl Monitor {
             ..Observed::default()
         };
         if self.counts.get() {
-            let watched = self.watched.borrow();
-            let seen = |(key, watch): (&ServerKey, &Rc<Watch>)| (key.clone(), watch.seen());
-            now.servers = watched.iter().map(seen).collect();
+            self.gather(&mut now);
         }
         let policy = Policy::of(&snapshot.variables);
         let placed = |observed| topology::placed(&snapshot.servers, observed, &policy);
@@ -261,7 +294,10 @@ impl Monitor {
                 ));
             }
         }
-        let changes = was.hostgroups != is.hostgroups || before.writers != now.writers;
+        let changes = was.hostgroups != is.hostgroups
+            || was.elsewhere != is.elsewhere
+            || before.writers != now.writers;
+        self.readers.follow_names(&before, &now);
         self.observed.replace(Arc::new(now));
         let found = self.found.replace(is.found);
         self.tell_found(&found);
@@ -269,6 +305,25 @@ impl Monitor {
             self.watch();
         }
         changes
+    }
+
+    /// Sights of all watches: of each row, and of each address of its name.
+    fn gather(&self, now: &mut Observed) {
+        now.names = self.names.known();
+        let rows = self.rows.borrow();
+        for (key, watch) in &*self.watched.borrow() {
+            if rows.contains(key) {
+                now.servers.insert(key.clone(), watch.seen());
+            }
+            if watch.is_of(|row| row != key) {
+                now.addresses.insert(key.clone(), watch.seen());
+            }
+        }
+        for row in &*rows {
+            if let Some(seen) = now.by_address(row).cloned() {
+                now.servers.insert(row.clone(), seen);
+            }
+        }
     }
 
     /// Who was the writer of each topology before the start.
@@ -307,9 +362,9 @@ impl Monitor {
             lacking.insert(writers);
             if !self.lacking.borrow().contains(&writers) {
                 let all = hostgroups.iter().filter_map(|id| placed.hostgroups.get(id));
-                let keys = all.flatten().map(|place| ServerKey::of(&place.server));
+                let keys: BTreeSet<_> = all.flatten().map(|place| place.key_at()).collect();
                 let watched = self.watched.borrow();
-                let all = keys.filter_map(|key| watched.get(&key).cloned());
+                let all = keys.iter().filter_map(|key| watched.get(key));
                 all.for_each(|watch| watch.look_now());
             }
         }

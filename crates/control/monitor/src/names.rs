@@ -1,8 +1,7 @@
-//! Where servers are: the names of rows are looked up at their own pace, and cores hear of each
-//! answer. A look-up that fails changes nothing.
+//! Where servers are: the names of rows are looked up at their own pace, and each address is watched.
+//! A look-up that fails changes nothing.
 
-use crate::{AGAIN, Monitor};
-use bridge::{Named, ToCore};
+use crate::Monitor;
 use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +10,19 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use topology::{ServerKey, Whereabouts};
 
 /// A name is not looked up more often than that, however much trouble there is.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whoever finds too many look-ups waiting comes again after that.
 const CROWDED: Duration = Duration::from_millis(50);
+
+/// So many addresses of a name are used; the rest are not.
+const ADDRESSES_MAX: usize = 64;
+
+/// So many addresses are watched to which a name leads no more.
+const BEFORE_MAX: usize = 16;
 
 /// The names of servers.
 #[derive(Default)]
@@ -30,10 +36,13 @@ struct Name {
     host: Arc<str>,
     stopped: Cell<bool>,
     bell: Bell,
-    /// Addresses that cores were told, in order.
-    told: RefCell<Arc<[IpAddr]>>,
+    at: RefCell<Whereabouts>,
+    /// A look-up has ended, or there is to be none.
+    has_looked: Cell<bool>,
     /// Error that an operator was told of.
     failed: RefCell<Option<String>>,
+    /// An operator was told that it has too many addresses.
+    told_many: Cell<bool>,
 }
 
 /// Whether a hostname has to be looked up.
@@ -51,7 +60,9 @@ impl Names {
         followed.retain(|host, name| {
             let stays = wanted.contains(host);
             name.stopped.set(!stays);
-            name.bell.ring();
+            if !stays {
+                name.bell.ring();
+            }
             stays
         });
         for host in wanted {
@@ -60,8 +71,10 @@ impl Names {
                     host: host.clone(),
                     stopped: Cell::new(false),
                     bell: Bell::new(),
-                    told: RefCell::new(Arc::default()),
+                    at: RefCell::default(),
+                    has_looked: Cell::new(false),
                     failed: RefCell::default(),
+                    told_many: Cell::new(false),
                 });
                 monitor.rt.spawn(name.clone().run(monitor.clone()));
                 name
@@ -69,11 +82,65 @@ impl Names {
         }
     }
 
+    /// Looks all up anew: the variables that say how may be others.
+    pub(crate) fn look_again(&self) {
+        self.followed.borrow().values().for_each(|n| n.bell.ring());
+    }
+
     /// Somebody has had trouble with a server of this name.
     pub(crate) fn look_now(&self, host: &str) {
         if let Some(name) = self.followed.borrow().get(host) {
             name.bell.ring();
         }
+    }
+
+    /// Keys to be watched for a row: its addresses; itself, if it is none or nobody says where it is;
+    /// nothing before its name was looked up.
+    pub(crate) fn keys_of(&self, row: &ServerKey) -> Vec<ServerKey> {
+        if !is_name(&row.host, row.port) {
+            return vec![row.clone()];
+        }
+        let followed = self.followed.borrow();
+        let Some(name) = followed.get(&row.host) else {
+            return vec![row.clone()];
+        };
+        let at = name.at.borrow();
+        match (at.now.is_empty(), name.has_looked.get()) {
+            (true, false) => Vec::new(),
+            (true, true) => vec![row.clone()],
+            (false, _) => {
+                let all = at.now.iter().chain(&at.before);
+                all.map(|ip| ServerKey::at(*ip, row.port)).collect()
+            }
+        }
+    }
+
+    /// The addresses of all names that are known.
+    pub(crate) fn known(&self) -> BTreeMap<Arc<str>, Whereabouts> {
+        let followed = self.followed.borrow();
+        let known = followed.values().filter(|n| !n.at.borrow().now.is_empty());
+        known
+            .map(|name| (name.host.clone(), name.at.borrow().clone()))
+            .collect()
+    }
+
+    /// Whether some name has led elsewhere, and what is there is still watched.
+    pub(crate) fn any_before(&self) -> bool {
+        let followed = self.followed.borrow();
+        followed.values().any(|n| !n.at.borrow().before.is_empty())
+    }
+
+    /// Forgets the addresses of before that have no connections any more; whether there was one.
+    pub(crate) fn keep_before(&self, has_some: impl Fn(&str, IpAddr) -> bool) -> bool {
+        let mut any = false;
+        for name in self.followed.borrow().values() {
+            name.at.borrow_mut().before.retain(|ip| {
+                let stays = has_some(&name.host, *ip);
+                any |= !stays;
+                stays
+            });
+        }
+        any
     }
 }
 
@@ -83,10 +150,10 @@ impl Name {
         while !self.stopped.get() {
             let snapshot = monitor.snapshot();
             let v = &snapshot.variables;
-            let ttl = ms(v.mysql_monitor_local_dns_cache_ttl);
+            let ttl_ms = v.mysql_monitor_local_dns_cache_ttl;
             let refresh = ms(v.mysql_monitor_local_dns_cache_refresh_interval);
-            if !v.mysql_monitor_enabled || ttl.is_zero() || refresh.is_zero() {
-                self.tell(&monitor, Arc::default(), Duration::ZERO).await;
+            if !v.mysql_monitor_enabled || ttl_ms == 0 || refresh.is_zero() {
+                self.is_at(&monitor, Whereabouts::default());
                 self.bell.heard().await;
                 continue;
             }
@@ -97,15 +164,17 @@ impl Name {
             names.waiting.set(names.waiting.get() + 1);
             let found = monitor.rt.look_up(&self.host).await;
             names.waiting.set(names.waiting.get() - 1);
-            self.learn(&monitor, found, ttl).await;
+            if self.stopped.get() {
+                return;
+            }
+            self.learn(&monitor, found);
             monitor.rt.sleep(PAUSE.min(refresh)).await;
             let rest = monitor.rt.sleep(refresh.saturating_sub(PAUSE));
             let _rung_or_time = rt::select(rest, self.bell.heard()).await;
         }
-        self.tell(&monitor, Arc::default(), Duration::ZERO).await;
     }
 
-    async fn learn(&self, monitor: &Rc<Monitor>, found: io::Result<Vec<IpAddr>>, ttl: Duration) {
+    fn learn(&self, monitor: &Rc<Monitor>, found: io::Result<Vec<IpAddr>>) {
         match found {
             Ok(mut ips) => {
                 // Resolvers give them in turn, which is no news.
@@ -113,7 +182,21 @@ impl Name {
                 if self.failed.take().is_some() {
                     monitor.note(&format!("'{}' is found again", self.host));
                 }
-                self.tell(monitor, ips.into(), ttl).await;
+                self.cut(monitor, &mut ips);
+                let before = self.at.borrow().clone();
+                let left = before.now.iter().chain(&before.before);
+                let left = left.filter(|ip| !ips.contains(ip)).copied();
+                let left = left.take(BEFORE_MAX).collect();
+                if !before.now.is_empty() && before.now != ips {
+                    let (was, is) = (list(&before.now), list(&ips));
+                    let host = &self.host;
+                    monitor.note(&format!("'{host}' is at {is} now, it was at {was}"));
+                }
+                let now = Whereabouts {
+                    now: ips,
+                    before: left,
+                };
+                self.is_at(monitor, now);
             }
             Err(error) => {
                 let words = Some(error.to_string());
@@ -123,37 +206,31 @@ impl Name {
                         self.host
                     ));
                 }
+                if !self.has_looked.replace(true) {
+                    monitor.names_have_changed();
+                }
             }
         }
     }
 
-    /// Tells all cores; says what has changed.
-    async fn tell(&self, monitor: &Rc<Monitor>, ips: Arc<[IpAddr]>, fresh_for: Duration) {
-        let before = self.told.replace(ips.clone());
-        if before.is_empty() && ips.is_empty() {
-            return;
-        }
-        let has_moved = !before.is_empty() && !ips.is_empty() && before != ips;
-        if !ips.is_empty() {
-            monitor.rt.learn_name(&self.host, &ips, fresh_for);
-        }
-        if has_moved {
-            let (before, ips) = (list(&before), list(&ips));
+    /// Leaves out addresses that are too many.
+    fn cut(&self, monitor: &Monitor, ips: &mut Vec<IpAddr>) {
+        let too_many = ips.len() > ADDRESSES_MAX;
+        if too_many && !self.told_many.get() {
+            let (host, all) = (&self.host, ips.len());
             monitor.note(&format!(
-                "'{}' is at {ips} now, it was at {before}",
-                self.host
+                "'{host}' has {all} addresses: the first {ADDRESSES_MAX} are used"
             ));
-            monitor.has_moved(&self.host);
         }
-        let named = || {
-            ToCore::Named(Named {
-                host: self.host.clone(),
-                ips: ips.clone(),
-                fresh_for,
-            })
-        };
-        while !(monitor.tell_cores)(&named) {
-            monitor.rt.sleep(AGAIN).await;
+        self.told_many.set(too_many);
+        ips.truncate(ADDRESSES_MAX);
+    }
+
+    fn is_at(&self, monitor: &Rc<Monitor>, at: Whereabouts) {
+        let is_first = !self.has_looked.replace(true);
+        let before = self.at.replace(at.clone());
+        if is_first || before != at {
+            monitor.names_have_changed();
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Monitor;
 use bridge::{Check, CheckRow, Found};
-use config::{Snapshot, Topology, TopologyKind, Variables};
+use config::{Server, Snapshot, Topology, TopologyKind, Variables};
 use line::{Failed, Line, Names, Rows, Tls, Who};
 use net::tls::Settings;
 use rt::Instant;
@@ -26,16 +26,30 @@ const COMES_BACK: Duration = Duration::from_secs(1);
 const NO_WRITER: Duration = Duration::from_millis(200);
 
 pub(crate) struct Watch {
+    /// Host or address that is asked.
     key: ServerKey,
+    interest: RefCell<Interest>,
+    /// Questions by the rows; made when they are asked for.
+    jobs: RefCell<Option<Rc<Jobs>>>,
     checked: RefCell<Checked>,
     stopped: Cell<bool>,
     bell: Bell,
     /// Somebody has had trouble with it.
     looks_now: Cell<bool>,
-    /// Its name leads elsewhere since it was asked.
-    has_moved: Cell<bool>,
+    /// Whether it is asked as soon as it is watched.
+    is_urgent: bool,
     /// The error number that an operator was last told of: the server answers, and not the check.
     told: Cell<u16>,
+}
+
+/// For whom a server is watched.
+#[derive(Default)]
+pub(crate) struct Interest {
+    /// Hosts and ports of its rows, which may be names that lead to it; or of a server that others
+    /// know.
+    pub(crate) keys: Vec<ServerKey>,
+    /// Its rows.
+    pub(crate) rows: Vec<Arc<Server>>,
 }
 
 /// Questions to be asked of a server.
@@ -50,6 +64,8 @@ struct Jobs {
     /// Seconds and milliseconds above which some row of it gets nothing new.
     lags_max: Vec<u32>,
     pings_max_ms: Vec<u32>,
+    /// Whether it may be the same server as another.
+    wants_uuid: bool,
 }
 
 impl Jobs {
@@ -63,6 +79,7 @@ impl Jobs {
         let crosses =
             |max: &[u32], was: u32, is: u32| max.iter().any(|max| (was > *max) != (is > *max));
         before.reach != now.reach
+            || before.uuid != now.uuid
             || self.roles.values().any(|topology| {
                 let kind = topology.kind();
                 before.peers != now.peers
@@ -107,14 +124,17 @@ struct Due {
 }
 
 impl Watch {
-    pub(crate) fn new(key: ServerKey) -> Self {
+    /// `before`: what was seen at another address of the name.
+    pub(crate) fn new(key: ServerKey, before: Option<&Seen>) -> Self {
         Self {
             key,
-            checked: RefCell::default(),
+            interest: RefCell::default(),
+            jobs: RefCell::default(),
+            checked: RefCell::new(before.map(Checked::instead_of).unwrap_or_default()),
+            is_urgent: before.is_some(),
             stopped: Cell::default(),
             bell: Bell::new(),
             looks_now: Cell::default(),
-            has_moved: Cell::default(),
             told: Cell::default(),
         }
     }
@@ -139,15 +159,47 @@ impl Watch {
         self.bell.ring();
     }
 
-    /// Its name leads elsewhere: it is asked there, now.
-    pub(crate) fn has_moved(&self) {
-        self.has_moved.set(true);
-        self.look_now();
+    pub(crate) const fn key(&self) -> &ServerKey {
+        &self.key
+    }
+
+    /// Whether it is watched for a row of which this is true.
+    pub(crate) fn is_of(&self, is: impl Fn(&ServerKey) -> bool) -> bool {
+        self.interest.borrow().keys.iter().any(is)
+    }
+
+    /// Rows for which it is watched from now on.
+    pub(crate) fn is_for(&self, interest: Interest) {
+        self.interest.replace(interest);
+        self.jobs.take();
+        self.bell.ring();
+    }
+
+    /// Host of the row for which it is watched, or of the first of them.
+    fn row_host(&self) -> Arc<str> {
+        let interest = self.interest.borrow();
+        let row = interest.keys.first().unwrap_or(&self.key);
+        row.host.clone()
+    }
+
+    /// Name in an operator's words: that of a row, with the address.
+    fn called(&self) -> String {
+        let interest = self.interest.borrow();
+        match interest.keys.iter().find(|row| **row != self.key) {
+            Some(row) => format!("{row} ({})", self.key.host),
+            None => self.key.to_string(),
+        }
     }
 
     pub(crate) async fn run(self: Rc<Self>, monitor: Rc<Monitor>) {
         let spread = SPREAD.as_nanos() as u64;
-        let start = monitor.rt.now() + Duration::from_nanos(monitor.rt.random() % spread);
+        let later = Duration::from_nanos(monitor.rt.random() % spread);
+        let start = monitor.rt.now()
+            + if self.is_urgent {
+                Duration::ZERO
+            } else {
+                later
+            };
         let mut due = Due {
             connect: start,
             ping: start,
@@ -164,10 +216,7 @@ impl Watch {
                 self.bell.heard().await;
                 continue;
             }
-            if self.has_moved.take() {
-                open = None;
-            }
-            let jobs = self.jobs(&snapshot, monitor.found(&self.key));
+            let jobs = self.jobs(&monitor, &snapshot);
             self.forget(&jobs);
             if self.looks_now.take() {
                 due.look(&jobs, monitor.rt.now());
@@ -184,31 +233,33 @@ impl Watch {
         }
     }
 
-    /// As whom it is asked, encrypted as its rows say.
-    pub(crate) fn who(&self, monitor: &Monitor, connect: Duration) -> Who {
-        let snapshot = monitor.snapshot();
-        let jobs = self.jobs(&snapshot, monitor.found(&self.key));
-        who(&snapshot.variables, &jobs, connect)
-    }
-
     /// Returns what the rows of this server want to know.
-    fn jobs(&self, snapshot: &Snapshot, found: Option<crate::Found>) -> Jobs {
+    fn jobs(&self, monitor: &Monitor, snapshot: &Snapshot) -> Rc<Jobs> {
+        let mut jobs = self.jobs.borrow_mut();
+        let made = || {
+            let interest = self.interest.borrow();
+            let found = interest.keys.iter().find_map(|key| monitor.found(key));
+            Rc::new(Jobs::of(&interest, snapshot, found))
+        };
+        jobs.get_or_insert_with(made).clone()
+    }
+}
+
+impl Jobs {
+    fn of(interest: &Interest, snapshot: &Snapshot, found: Option<crate::Found>) -> Self {
         let v = &snapshot.variables;
-        let mut jobs = Jobs {
+        let mut jobs = Self {
             roles: BTreeMap::new(),
             lag: None,
             tls: Tls::IfOffered,
             proxy_protocol: 0,
             lags_max: Vec::new(),
             pings_max_ms: Vec::new(),
+            wants_uuid: false,
         };
         let latency_max = u32::try_from(v.mysql_default_max_latency_ms).unwrap_or(u32::MAX);
-        for hostgroup in snapshot.servers.iter() {
-            // There may be thousands of rows, and each server looks for its own before each check.
-            let is_here = |row: &&Arc<config::Server>| {
-                row.port == self.key.port && *row.hostname == *self.key.host
-            };
-            let Some(row) = hostgroup.servers.iter().find(is_here) else {
+        for row in &interest.rows {
+            let Some(hostgroup) = snapshot.servers.hostgroup(row.hostgroup) else {
                 continue;
             };
             let topologies = snapshot.servers.topologies().iter();
@@ -251,9 +302,13 @@ impl Watch {
             jobs.pings_max_ms
                 .extend((latency_max > 0).then_some(latency_max));
         }
+        let is_name = |row: &ServerKey| crate::names::is_name(&row.host, row.port);
+        jobs.wants_uuid = !jobs.roles.is_empty() || interest.keys.iter().any(is_name);
         jobs
     }
+}
 
+impl Watch {
     /// Asks the question that is due first.
     async fn check(
         &self,
@@ -419,7 +474,7 @@ impl Watch {
         let mut started = monitor.rt.now();
         let mut line = match open.take() {
             Some(line) if line.is_like(&who) => line,
-            _ => match Line::open(&monitor.rt, &self.key.host, self.key.port, &who).await {
+            _ => match self.open(monitor, jobs, &who).await {
                 Ok(line) => line,
                 Err(failed) => return (started, Err(fault(failed))),
             },
@@ -443,6 +498,24 @@ impl Watch {
         (started, answer.map_err(fault))
     }
 
+    /// Opens a connection, and asks which server it is that answers.
+    async fn open(&self, monitor: &Monitor, jobs: &Jobs, who: &Who) -> Result<Line, Failed> {
+        let Self { key, checked, .. } = self;
+        let mut line = Line::open(&monitor.rt, &key.host, key.port, who).await?;
+        if !jobs.wants_uuid || line.version().contains("MariaDB") {
+            checked.borrow_mut().seen.uuid = None;
+            return Ok(line);
+        }
+        let uuid = match line.ask("SELECT @@server_uuid").await {
+            Ok(rows) => rows.into_iter().flatten().flatten().next(),
+            Err(Failed::Said { .. }) => None,
+            Err(lost) => return Err(lost),
+        };
+        let uuid = uuid.map(|uuid| String::from_utf8_lossy(&uuid).as_ref().into());
+        checked.borrow_mut().seen.uuid = uuid;
+        Ok(line)
+    }
+
     fn record(
         &self,
         monitor: &Monitor,
@@ -457,7 +530,7 @@ impl Watch {
             Fault::Silent(words) | Fault::Says { words, .. } => words.clone(),
         });
         let row = CheckRow {
-            host: self.key.host.clone(),
+            host: self.row_host(),
             port: self.key.port,
             start_us: (monitor.clock)().saturating_sub(took),
             took_us: if error.is_none() { took } else { 0 },
@@ -474,7 +547,7 @@ impl Watch {
             && self.told.replace(code) != code
             && let Some(Fault::Says { words, .. }) = failed
         {
-            let key = &self.key;
+            let key = self.called();
             monitor.note(&format!(
                 "{key} cannot be checked, and keeps its place: {words}"
             ));
@@ -485,7 +558,7 @@ impl Watch {
 
     /// Tells an operator what has changed, and the cores.
     fn tell(&self, monitor: &Rc<Monitor>, before: &Seen, jobs: &Jobs) {
-        let (now, key) = (self.seen(), &self.key);
+        let (now, key) = (self.seen(), self.called());
         match (&before.reach, &now.reach) {
             (Reach::Missing(_), Reach::Well) => monitor.note(&format!("{key} answers again")),
             (Reach::Unknown | Reach::Well, Reach::Missing(why)) => {
@@ -544,7 +617,13 @@ fn limits(v: &Variables) -> Limits {
 /// As whom a server is asked for something else than checks. `within`: how long it may take to answer.
 #[must_use]
 pub fn who_asks(key: &ServerKey, snapshot: &Snapshot, within: Duration) -> Who {
-    let jobs = Watch::new(key.clone()).jobs(snapshot, None);
+    let rows = snapshot.servers.iter().flat_map(|one| &one.servers);
+    let own = rows.filter(|row| ServerKey::of(row) == *key).cloned();
+    let interest = Interest {
+        keys: vec![key.clone()],
+        rows: own.collect(),
+    };
+    let jobs = Jobs::of(&interest, snapshot, None);
     who(&snapshot.variables, &jobs, within)
 }
 

@@ -16,7 +16,7 @@ use config::{Server, Snapshot, Variables};
 use net::tls::{Connector, Settings};
 use net::{Account, Compression, Conn, Refused, Secret};
 use rt::{Address, Instant};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
@@ -325,14 +325,14 @@ impl Pools {
         limit: Duration,
     ) -> Result<Vec<Address>, Attempt> {
         let server = place.server();
+        if let Some(ip) = place.at() {
+            return Ok(vec![SocketAddr::new(ip, server.port).into()]);
+        }
         let asked = self
             .rt
             .resolve_within(&server.hostname, server.port, limit / 2);
         let why = match self.rt.timeout(limit, asked).await {
-            Ok(Ok(addresses)) => {
-                place.known.whereabouts.compare(&addresses);
-                return Ok(addresses);
-            }
+            Ok(Ok(addresses)) => return Ok(addresses),
             Ok(Err(error)) => error.to_string(),
             Err(_late) => format!(
                 "no answer within {} ms (mysql-connect_timeout_server)",

@@ -23,6 +23,7 @@ use net::{Hello, Parted};
 use rt::local::Notify;
 use rt::{Instant, NotHanded, Rt};
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,6 +116,7 @@ pub struct Lent {
     hostgroup: u32,
     host: Arc<str>,
     port: u16,
+    at: Option<IpAddr>,
     hello: Hello,
     user: Box<str>,
     caps: Caps,
@@ -727,7 +729,7 @@ impl Pools {
             .places
             .borrow()
             .iter()
-            .find(|p| **p.host() == *lent.host && p.server().port == lent.port)
+            .find(|place| place.is_of(&lent.host, lent.port, lent.at))
             .cloned();
         // A LOAD may have lowered a limit while it was on its way.
         let may_stay = |place: &Rc<Place>| {
@@ -817,6 +819,7 @@ impl Lent {
             hostgroup: server.hostgroup,
             host: backend.place.host().clone(),
             port: server.port,
+            at: backend.place.at(),
             hello: backend.hello.clone(),
             user: (&*backend.key.user).into(),
             caps: backend.key.caps,

@@ -44,7 +44,6 @@ mod testing;
 mod through;
 mod track;
 mod warm;
-mod whereabouts;
 
 pub use acquire::Spare;
 pub use ask::{Shown, Unread};

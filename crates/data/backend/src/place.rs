@@ -10,6 +10,7 @@ use bridge::{PoolRow, ServerState};
 use config::Server as Row;
 use rt::Instant;
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -311,6 +312,16 @@ impl Place {
     /// The server is well, and does not want this user.
     pub(crate) fn refused(&self) {
         bump(&self.numbers.err, 1);
+    }
+
+    /// Address of its name that is in use; `None` if nobody has looked, or it has one anyway.
+    pub(crate) fn at(&self) -> Option<IpAddr> {
+        self.known.at
+    }
+
+    /// Whether it is the place of this host, port and address.
+    pub(crate) fn is_of(&self, host: &str, port: u16, at: Option<IpAddr>) -> bool {
+        *self.known.host == *host && self.row.borrow().port == port && self.known.at == at
     }
 
     /// An attempt to connect has failed. So many within a second shun the server; the idle

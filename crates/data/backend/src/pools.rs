@@ -26,7 +26,7 @@ use rt::local::Notify;
 use rt::permits::{Permits, Registry};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -395,7 +395,7 @@ impl Pools {
             let mut places = group.places.borrow_mut();
             let among_others = places.iter().any(|place| place.served());
             let here = placed.hostgroups.get(id).map_or(&[][..], Vec::as_slice);
-            let moved = |row: &Server| placed.has_moved(&snapshot.servers, row);
+            let moved = |row: &Server, at| placed.has_moved(&snapshot.servers, row, at);
             self.adopt_places(&mut places, here, moved);
             let header = snapshot
                 .servers
@@ -449,38 +449,43 @@ impl Pools {
     }
 
     /// The servers of a hostgroup. Connections of those that left close when they are given back.
-    /// `moved`: those that serve elsewhere in their topology now, and end what they have here.
+    /// `moved`: those that serve elsewhere in their topology now, or whose name leads elsewhere, and
+    /// end what they have here.
     fn adopt_places(
         &self,
         places: &mut Vec<Rc<Place>>,
         here: &[topology::Place],
-        moved: impl Fn(&Server) -> bool,
+        moved: impl Fn(&Server, Option<IpAddr>) -> bool,
     ) {
         let now = self.rt.now();
         // There may be thousands in one hostgroup, and sessions wait meanwhile.
-        type ByAddress<'a, T> = HashMap<(&'a str, u16), T, foldhash::fast::RandomState>;
+        type Key<'a> = (&'a str, u16, Option<IpAddr>);
+        type ByAddress<'a, T> = HashMap<Key<'a>, T, foldhash::fast::RandomState>;
         let new: ByAddress<'_, &topology::Place> = here
             .iter()
-            .map(|one| ((&*one.server.hostname, one.server.port), one))
+            .map(|one| ((&*one.server.hostname, one.server.port, one.at), one))
             .collect();
         for place in places.iter() {
             let old = place.server();
-            match new.get(&(&*old.hostname, old.port)) {
+            match new.get(&(&*old.hostname, old.port, place.at())) {
                 Some(placed) => place.update(placed, now),
-                None => place.leave(moved(&old)),
+                None => place.leave(moved(&old, place.at())),
             }
         }
         places.retain(|place| !place.is_done());
-        let known: Vec<_> = places.iter().map(|place| place.server()).collect();
-        let known: HashSet<(&str, u16), foldhash::fast::RandomState> = known
+        let known: Vec<_> = places
             .iter()
-            .map(|server| (&*server.hostname, server.port))
+            .map(|place| (place.server(), place.at()))
+            .collect();
+        let known: HashSet<Key<'_>, foldhash::fast::RandomState> = known
+            .iter()
+            .map(|(server, at)| (&*server.hostname, server.port, *at))
             .collect();
         for one in here {
             let row = &one.server;
-            if !known.contains(&(&*row.hostname, row.port)) {
+            if !known.contains(&(&*row.hostname, row.port, one.at)) {
                 let room = Room::of(&self.registry, row.hostgroup, &row.hostname, row.port);
-                let place = Place::new(row.clone(), room, self.servers.of(row));
+                let place = Place::new(row.clone(), room, self.servers.of(row, one.at));
                 place.update(one, now);
                 places.push(place);
             }
@@ -535,11 +540,10 @@ impl Pools {
             .into_iter()
             .flatten()
             .min();
-        let is_there = place.is_at(&backend.conn.socket().peer());
         // Others shall not have in clear what is to be encrypted since, nor what another client was
         // named for, nor what began otherwise.
         let alike = place.is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref());
-        let may_be_shared = shareable && young && alike && is_there && place.keeps();
+        let may_be_shared = shareable && young && alike && place.keeps();
         let mut kept = may_be_shared.then_some(backend);
         if place.is_over() {
             // A LOAD has lowered a limit: it goes, whoever waits.
@@ -826,7 +830,7 @@ impl Pools {
     pub fn report(&self, reset: bool) -> Vec<PoolRow> {
         let now = self.rt.now();
         let groups = self.groups.borrow();
-        groups
+        let rows = groups
             .values()
             .flat_map(|g| {
                 g.places
@@ -835,7 +839,29 @@ impl Pools {
                     .map(|p| p.report(now, reset))
                     .collect::<Vec<_>>()
             })
-            .collect()
+            .collect();
+        // A server whose name leads elsewhere may have connections there still.
+        bridge::joined(rows)
+    }
+
+    /// Connections to an address and port of which the host is the name, or that by itself: those in
+    /// use, and those that are idle.
+    #[must_use]
+    pub fn connections_at(&self, host: &str, address: &str, port: u16) -> (u64, u64) {
+        let groups = self.groups.borrow();
+        let (mut used, mut free) = (0, 0);
+        let by_name = address.parse().ok();
+        for group in groups.values() {
+            let places = group.places.borrow();
+            let there = |place: &&Rc<Place>| {
+                place.is_of(host, port, by_name) || place.is_of(address, port, None)
+            };
+            for place in places.iter().filter(there) {
+                used += place.numbers.used.get();
+                free += place.idle.borrow().len() as u64;
+            }
+        }
+        (used, free)
     }
 
     /// Rows of `stats_mysql_hostgroup_pool`.

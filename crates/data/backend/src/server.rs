@@ -6,6 +6,7 @@ use config::Server as Row;
 use hashbrown::{HashMap, HashSet};
 use rt::{Address, Instant};
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,8 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// Server, with what this core has learnt of it.
 pub(crate) struct Server {
     pub(crate) host: Arc<str>,
+    /// Address of its name that is in use; `None` if nobody has looked, or it has one anyway.
+    pub(crate) at: Option<IpAddr>,
     shunned_until: Cell<Option<Instant>>,
     /// When it was last shunned no more.
     back_since: Cell<Option<Instant>>,
@@ -32,8 +35,6 @@ pub(crate) struct Server {
     pub(crate) full: Full,
     /// Addresses of its name where nobody answered lately, and when.
     pub(crate) silent: RefCell<Vec<(Address, Instant)>>,
-    /// Addresses of its name.
-    pub(crate) whereabouts: crate::whereabouts::Whereabouts,
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     /// Whom it does not tell what procedures have left.
@@ -55,13 +56,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    #[cfg(test)]
     pub(crate) fn of(row: &Row) -> Rc<Self> {
-        Self::at(row.hostname.as_ref())
+        Self::at(row.hostname.as_ref(), None)
     }
 
-    fn at(host: &str) -> Rc<Self> {
+    fn at(host: &str, at: Option<IpAddr>) -> Rc<Self> {
         Rc::new(Self {
             host: host.into(),
+            at,
             shunned_until: Cell::default(),
             back_since: Cell::default(),
             failures: Cell::default(),
@@ -70,7 +73,6 @@ impl Server {
             looked_at: Cell::default(),
             full: Full::default(),
             silent: RefCell::default(),
-            whereabouts: crate::whereabouts::Whereabouts::default(),
             second_password: RefCell::default(),
             refusals: crate::left::Refusals::default(),
             made_of: RefCell::default(),
@@ -164,11 +166,21 @@ type ByAddress = HashMap<(Box<str>, u16), Rc<Server>, foldhash::fast::RandomStat
 pub(crate) struct Servers(RefCell<ByAddress>);
 
 impl Servers {
-    /// The server of a row, new if no row had it before.
-    pub(crate) fn of(&self, row: &Row) -> Rc<Server> {
+    /// The server of a row, at this address of its name; new if no row had it before, and where the
+    /// name led elsewhere: another server knows nothing of what this one has said.
+    pub(crate) fn of(&self, row: &Row, at: Option<IpAddr>) -> Rc<Server> {
         let mut all = self.0.borrow_mut();
         let key = (row.hostname.clone(), row.port);
-        all.entry(key).or_insert_with(|| Server::of(row)).clone()
+        let new = || Server::at(row.hostname.as_ref(), at);
+        let known = all.entry(key).or_insert_with(new);
+        if known.at != at {
+            let before = std::mem::replace(known, new());
+            // It was not looked up before: it is the same.
+            if before.at.is_none() {
+                known.executed.replace(before.executed.borrow().clone());
+            }
+        }
+        known.clone()
     }
 
     /// The server at this address, if it is one of them.
@@ -180,7 +192,7 @@ impl Servers {
     /// The server at this address, new if nobody knew of it.
     pub(crate) fn at_or_new(&self, host: &str, port: u16) -> Rc<Server> {
         let mut all = self.0.borrow_mut();
-        let new = || Server::at(host);
+        let new = || Server::at(host, None);
         all.entry((Box::from(host), port))
             .or_insert_with(new)
             .clone()
@@ -212,14 +224,28 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_leads_elsewhere_is_another_server() {
+        let servers = Servers::default();
+        let row = crate::testing::server("a");
+        let at = |last| Some(IpAddr::from([10, 0, 0, last]));
+        let unlooked = servers.of(&row, None);
+        unlooked.executed.replace(Some(gtid::Set::default()));
+        let one = servers.of(&row, at(1));
+        assert!(one.executed.borrow().is_some() && !Rc::ptr_eq(&unlooked, &one));
+        assert!(Rc::ptr_eq(&one, &servers.of(&row, at(1))));
+        let other = servers.of(&row, at(2));
+        assert!(other.executed.borrow().is_none() && other.at == at(2));
+    }
+
+    #[test]
     fn one_address_is_one_server_in_all_hostgroups() {
         let servers = Servers::default();
         let row = |hostgroup| Row {
             hostgroup,
             ..crate::testing::server("a")
         };
-        let (one, port) = (servers.of(&row(1)), row(1).port);
-        assert!(Rc::ptr_eq(&one, &servers.of(&row(2))));
+        let (one, port) = (servers.of(&row(1), None), row(1).port);
+        assert!(Rc::ptr_eq(&one, &servers.of(&row(2), None)));
         servers.sweep();
         assert!(servers.at("a", port).is_some() && servers.at("b", port).is_none());
         drop(one);

@@ -23,7 +23,8 @@ use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use crate::traces::{TakeTraced, Tracer};
 use backend::{Hold, Pools, Statements, Tally};
 use bridge::{
-    Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Take, ToCore, UserRow,
+    AddressRow, Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Take,
+    ToCore, UserRow,
 };
 use cache::{Cache, Flights};
 use config::Snapshot;
@@ -608,6 +609,30 @@ impl Core {
         self.cut_off();
     }
 
+    /// Rows of `stats_millrace_addresses`.
+    fn report_addresses(&self) -> Vec<AddressRow> {
+        let (epoch, observed) = (self.epoch(), self.observed.borrow());
+        let placed = placed(&epoch.snapshot, &observed);
+        let all = topology::addresses(&epoch.snapshot.servers, &observed, &placed);
+        let row = |one: topology::Address| {
+            let (seen, key) = (observed.of(&one.key), &one.key);
+            let (used, free) = self.pools.connections_at(&one.host, &key.host, key.port);
+            AddressRow {
+                port: key.port,
+                address: key.host.clone(),
+                in_use: one.why.is_none(),
+                why: one.why.map(|why| why.to_string()),
+                health: seen.reach.name(),
+                ping_us: seen.ping_us,
+                uuid: seen.uuid.clone(),
+                used,
+                free,
+                host: one.host,
+            }
+        };
+        all.into_iter().map(row).collect()
+    }
+
     /// Works under another configuration from now on.
     fn load(self: &Rc<Self>, snapshot: &Snapshot) {
         let before = self.epoch();
@@ -642,7 +667,6 @@ impl Core {
                     self.observed.replace(observed);
                     self.adopt(&self.epoch().snapshot);
                 }
-                ToCore::Named(named) => self.pools.are_at(&named),
                 ToCore::Executed { server, what } => self.pools.executed(&server, &what),
                 ToCore::Touched(touched) => self.others_wrote(&touched),
                 ToCore::Ask {
@@ -846,6 +870,7 @@ impl Core {
             Ask::Digests => Report::Digests(Vec::new()),
             Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
             Ask::Choice => Report::Choice(self.pools.report_choices()),
+            Ask::Addresses => Report::Addresses(self.report_addresses()),
             Ask::Admission => Report::Admission(self.pools.report_admission()),
             Ask::Concurrency => Report::Concurrency(self.pools.report_concurrency()),
             Ask::HostgroupPool => Report::HostgroupPool(self.pools.report_groups()),

@@ -440,11 +440,6 @@ impl Rt {
         resolve::ask(self, host).await
     }
 
-    /// Has [`Rt::resolve`] say these addresses of a name, without asking for so long.
-    pub fn learn_name(&self, host: &str, ips: &[IpAddr], fresh_for: Duration) {
-        resolve::learn(self, host, ips, fresh_for);
-    }
-
     /// The driver this core runs on; never `Auto`.
     pub fn driver(&self) -> Driver {
         self.0.io.driver()

@@ -58,8 +58,6 @@ struct Name {
     ips: RefCell<Vec<IpAddr>>,
     /// When they were learnt, if they were.
     learnt: Cell<Option<Instant>>,
-    /// For so long they are used without a question, if whoever told them said so.
-    fresh_for: Cell<Option<Duration>>,
     /// Since when the resolver says that there is no such name.
     gone: Cell<Option<Instant>>,
     /// Error that the last lookup ended with instead of an answer.
@@ -80,7 +78,6 @@ impl Name {
     fn learn(&self, ips: Vec<IpAddr>, now: Instant) {
         self.ips.replace(ips);
         self.learnt.set(Some(now));
-        self.fresh_for.set(None);
         self.gone.set(None);
         self.failed.replace(None);
     }
@@ -120,7 +117,6 @@ impl Names {
             host: host.to_owned(),
             ips: RefCell::default(),
             learnt: Cell::new(None),
-            fresh_for: Cell::new(None),
             gone: Cell::new(None),
             failed: RefCell::new(None),
             looking: Cell::new(false),
@@ -156,9 +152,7 @@ pub(crate) async fn resolve(
         return Ok(with_port(vec![imagined(host)]));
     }
     let name = rt.0.names.of(host)?;
-    let fresh = name.fresh_for.get().max(Some(rt.0.names.fresh.get()));
-    let fresh = fresh.unwrap_or_default();
-    if let Some(ips) = name.within(fresh, rt.now()) {
+    if let Some(ips) = name.within(rt.0.names.fresh.get(), rt.now()) {
         return Ok(with_port(ips));
     }
     if !name.looking.replace(true) {
@@ -184,15 +178,6 @@ pub(crate) async fn ask(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     match rt.driver() {
         Driver::Sim => Ok(vec![imagined(host)]),
         _ => look_up(rt, host).await,
-    }
-}
-
-/// Takes somebody else's word for the addresses of a name; for so long nobody is asked.
-pub(crate) fn learn(rt: &Rt, host: &str, ips: &[IpAddr], fresh_for: Duration) {
-    // Where too many are known it is looked up as any other.
-    if let Ok(name) = rt.0.names.of(host) {
-        name.learn(ips.to_vec(), rt.now());
-        name.fresh_for.set(Some(fresh_for));
     }
 }
 
@@ -413,21 +398,6 @@ mod tests {
             // Who came while it was looked up has its answer.
             rt.resolve("dead", 3306).await.unwrap();
             assert_eq!(LOOKUPS.load(Ordering::Relaxed), 1);
-        });
-    }
-
-    #[test]
-    fn what_somebody_told_is_not_asked_for_until_it_is_old() {
-        on_a_core(async |rt| {
-            rt.0.names.lookup.set(|_| Ok(one()));
-            let told: IpAddr = Ipv4Addr::new(10, 0, 0, 9).into();
-            rt.learn_name("db", &[told], Duration::from_millis(50));
-            let at = async || rt.resolve("db", 3306).await.unwrap()[0].ip();
-            assert_eq!(at().await, Some(told));
-            assert_eq!(rt.look_up("db").await.unwrap(), one());
-            assert_eq!(at().await, Some(told));
-            rt.sleep(Duration::from_millis(60)).await;
-            assert_eq!(at().await, Some(one()[0]));
         });
     }
 

@@ -40,11 +40,12 @@ pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
 pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, ToMonitor};
 pub use moved::{MOVED_FORMAT, Moved, Take};
-pub use observed::{Cell, Observed};
+pub use observed::{Cell, Observed, joined};
 pub use report::{
-    AdmissionRow, ChoiceRow, ClientHostRow, CommandRow, ConcurrencyRow, CoreRow, DigestRow,
-    ErrorRow, FreeConnectionRow, HeldRow, HostgroupPoolRow, HostgroupRow, LATENCY_BOUNDS_US,
-    PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState, UserRow,
+    AddressRow, AdmissionRow, ChoiceRow, ClientHostRow, CommandRow, ConcurrencyRow, CoreRow,
+    DigestRow, ErrorRow, FreeConnectionRow, HeldRow, HostgroupPoolRow, HostgroupRow,
+    LATENCY_BOUNDS_US, PoolRow, PreparedRow, ProcessRow, QueryCacheRow, Report, ServerState,
+    UserRow,
 };
 pub use runs::{RunRow, ToScheduler};
 pub use shards::{MoveRow, ShardDdlRow, ShardRow};
@@ -72,17 +73,6 @@ pub enum Executed {
     Unknown,
 }
 
-/// Addresses of the servers of a name.
-#[derive(Debug, Clone)]
-pub struct Named {
-    /// Hostname of their rows.
-    pub host: Arc<str>,
-    /// Addresses; none if nobody looks them up any more.
-    pub ips: Arc<[IpAddr]>,
-    /// For so long they need not be looked up.
-    pub fresh_for: Duration,
-}
-
 /// Message of the control plane to a core. A core handles its messages in order, between events.
 pub enum ToCore {
     /// Work under this configuration from now on. Commands already running end under theirs.
@@ -94,8 +84,6 @@ pub enum ToCore {
     },
     /// This was seen of the servers. What it changes is placed at once; no LOAD.
     Observe(Arc<topology::Observed>),
-    /// Where the servers of a name are.
-    Named(Named),
     /// Transactions that a server has executed, as one of its readers tells.
     Executed {
         /// Which server.
@@ -288,6 +276,8 @@ pub enum Ask {
     HostgroupPool,
     /// A row per server of a hostgroup: [`Report::Choice`].
     Choice,
+    /// A row per address of a name: [`Report::Addresses`].
+    Addresses,
     /// A row per priority of a hostgroup: [`Report::Admission`].
     Admission,
     /// A row per server with a limit: [`Report::Concurrency`].

@@ -118,6 +118,14 @@ impl<T: Shown> Shown for Option<T> {
     }
 }
 
+/// Joins those of one core's rows that have one key.
+#[must_use]
+pub fn joined<T: Observed>(rows: Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(rows.len());
+    merge(&mut all, rows);
+    all
+}
+
 /// Joins the rows of another core to these.
 pub(crate) fn merge<T: Observed>(into: &mut Vec<T>, other: Vec<T>) {
     if !T::JOINS {

@@ -32,6 +32,8 @@ pub enum Report {
     HostgroupPool(Vec<HostgroupPoolRow>),
     /// How the servers of hostgroups are chosen.
     Choice(Vec<ChoiceRow>),
+    /// Addresses of names.
+    Addresses(Vec<AddressRow>),
     /// Who waits for hostgroups, by priority.
     Admission(Vec<AdmissionRow>),
     /// Limits of statements in flight.
@@ -152,6 +154,31 @@ observed! {
     used: u64, "used INTEGER NOT NULL", sum;
     /// Mean until it begins an answer, of the core where that is longest.
     answers_us: u64, "answers_us INTEGER NOT NULL", max;
+}
+
+observed! {
+    /// A row of `stats_millrace_addresses`.
+    pub struct AddressRow, ends ", PRIMARY KEY (hostname, port, address))":
+    /// Name in `mysql_servers.hostname`.
+    host: Arc<str>, "hostname VARCHAR NOT NULL", key;
+    /// `mysql_servers.port`.
+    port: u16, "port INTEGER NOT NULL", key;
+    /// Address.
+    address: Arc<str>, "address VARCHAR NOT NULL", key;
+    /// Whether new connections go there.
+    in_use: bool, "in_use INTEGER NOT NULL", min;
+    /// Reason why they do not.
+    why: Option<String>, "why VARCHAR", some;
+    /// Answer to the last checks: `unknown`, `well` or `missing`.
+    health: &'static str, "health VARCHAR NOT NULL", first;
+    /// Microseconds that its last ping took.
+    ping_us: Option<u32>, "ping_us INTEGER", some;
+    /// Its `server_uuid`, where it has one and was asked.
+    uuid: Option<Arc<str>>, "server_uuid VARCHAR", some;
+    /// Connections to it that a session uses now.
+    used: u64, "ConnUsed INTEGER NOT NULL", sum;
+    /// Idle connections to it.
+    free: u64, "ConnFree INTEGER NOT NULL", sum;
 }
 
 observed! {
@@ -559,6 +586,7 @@ impl Report {
             (Self::Hostgroups(a), Self::Hostgroups(b)) => merge_hostgroups(a, b),
             (Self::HostgroupPool(a), Self::HostgroupPool(b)) => observed::merge(a, b),
             (Self::Choice(a), Self::Choice(b)) => observed::merge(a, b),
+            (Self::Addresses(a), Self::Addresses(b)) => observed::merge(a, b),
             (Self::Admission(a), Self::Admission(b)) => observed::merge(a, b),
             (Self::Concurrency(a), Self::Concurrency(b)) => observed::merge(a, b),
             (Self::Users(a), Self::Users(b)) => {

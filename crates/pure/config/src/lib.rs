@@ -60,7 +60,7 @@ pub use rules::{
 pub use schedule::Schedule;
 pub use servers::{AlsoReads, Aurora, Quartet, Topology, TopologyKind, TopologyRows};
 pub use servers::{
-    Balance, CheckType, Checksum, Fallback, Hostgroup, HostgroupAttributes, LogUse, Replay,
+    Balance, CheckType, Checksum, Dns, Fallback, Hostgroup, HostgroupAttributes, LogUse, Replay,
     Replication, Server, Servers, ServersDefaults, SslParams, Status, WeightZero, Writers,
 };
 pub use snapshot::Snapshot;

@@ -6,7 +6,8 @@ mod replay;
 mod tls;
 mod topologies;
 
-pub use attributes::{Balance, Fallback, HostgroupAttributes, LogUse, ServersDefaults, WeightZero};
+pub use attributes::{Balance, Dns, Fallback, HostgroupAttributes, LogUse};
+pub use attributes::{ServersDefaults, WeightZero};
 pub use replay::{Checksum, Replay};
 pub use tls::SslParams;
 pub use topologies::{AlsoReads, Aurora, CheckType, Quartet, Replication, Writers};
@@ -352,6 +353,13 @@ impl Servers {
     pub fn weight_zero(&self, hostgroup: u32) -> WeightZero {
         self.hostgroup(hostgroup)
             .map_or(WeightZero::Never, |one| one.attributes.weight_zero)
+    }
+
+    /// Returns which addresses of a name are used in a hostgroup.
+    #[must_use]
+    pub fn dns(&self, hostgroup: u32) -> Dns {
+        self.hostgroup(hostgroup)
+            .map_or(Dns::First, |one| one.attributes.dns)
     }
 
     /// Whether some hostgroup has an `init_connect` of its own.

@@ -53,6 +53,19 @@ struct InARow {
 }
 
 impl Checked {
+    /// Begins with what was seen of another address of the name, until this one has been asked.
+    #[must_use]
+    pub fn instead_of(other: &Seen) -> Self {
+        Self {
+            seen: Seen {
+                told: other.told.clone(),
+                lag: other.lag,
+                ..Seen::default()
+            },
+            ..Self::default()
+        }
+    }
+
     /// A ping, or the login before it, has ended.
     pub fn ping(&mut self, answer: Result<Duration, Fault>, limits: &Limits) {
         match answer {

@@ -5,11 +5,15 @@ use crate::placed::{Place, Placed, Serves, Why};
 use crate::seen::{Observed, Reach, Seen, ServerKey};
 use config::{Server, Servers, Status, Topology};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A server of a topology with its rows there; it has one at least.
+#[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) key: ServerKey,
+    /// The address of its name that is in use.
+    pub(crate) at: Option<IpAddr>,
     rows: Vec<Arc<Server>>,
     /// No row names it: the others know it, and its rows are made up.
     pub(crate) is_found: bool,
@@ -35,6 +39,7 @@ impl Member {
                     Some(known) => known.rows.push(row),
                     None => all.push(Self {
                         key,
+                        at: place.at,
                         rows: vec![row],
                         is_found: false,
                     }),
@@ -132,6 +137,7 @@ pub(crate) fn found(
         };
         Member {
             rows: topology.hostgroups().into_iter().map(row).collect(),
+            at: observed.lead(&key.host, key.port),
             key: key.clone(),
             is_found: true,
         }
@@ -154,6 +160,7 @@ impl Assigned {
     ) {
         self.places.push(Place {
             server: member.in_hostgroup(hostgroup),
+            at: member.at,
             serves,
             why,
         });

@@ -2,10 +2,13 @@
 
 use crate::kinds;
 use crate::members::{self, Member};
+use crate::names::{self, Elsewhere};
 use crate::seen::{Lag, Observed, Reach, ServerKey};
+use crate::twins;
 use config::{Server, Servers, Status, Topology, Variables};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// All hostgroups with a server, in their order.
@@ -17,6 +20,8 @@ pub struct Placed {
     pub writers: BTreeMap<u32, ServerKey>,
     /// Servers that no row names, each with the topology whose servers know it.
     pub found: BTreeMap<ServerKey, (Arc<Topology>, Arc<Server>)>,
+    /// Addresses of names that get nothing new, and why.
+    pub elsewhere: Elsewhere,
 }
 
 /// A server in a hostgroup.
@@ -24,6 +29,8 @@ pub struct Placed {
 pub struct Place {
     /// The operator's row, or that of its other hostgroup if it was moved here.
     pub server: Arc<Server>,
+    /// The address of its name that is in use; `None` if it has one anyway, or nobody has looked.
+    pub at: Option<IpAddr>,
     /// Whether it serves.
     pub serves: Serves,
     /// Why it is here although no row says so, or what it says of itself.
@@ -81,6 +88,14 @@ pub enum Why {
     IsBehind(u32, u32),
     /// Milliseconds behind: so many, and so many are allowed.
     IsLate(u32, u32),
+    /// Another address of its name is in use.
+    NotTheFirst(IpAddr),
+    /// Its name leads there no more.
+    LeftBehind,
+    /// Its addresses serve, each by itself.
+    ByAddress,
+    /// No check has seen it, and others of its name are there.
+    Unchecked,
 }
 
 impl fmt::Display for Why {
@@ -107,6 +122,10 @@ impl fmt::Display for Why {
                 write!(f, "{is} transactions still to apply, more than {may}")
             }
             Self::IsLate(is, may) => write!(f, "{is} ms behind, more than {may}"),
+            Self::NotTheFirst(first) => write!(f, "the first that answers is {first}"),
+            Self::ByAddress => f.write_str("each of its addresses is a server"),
+            Self::Unchecked => f.write_str("no check has seen it yet"),
+            Self::LeftBehind => f.write_str("the name leads there no more"),
         }
     }
 }
@@ -158,12 +177,11 @@ impl Policy {
 pub fn placed(declared: &Servers, observed: &Observed, policy: &Policy) -> Placed {
     let mut placed = Placed::default();
     for hostgroup in declared.iter() {
-        let own = hostgroup.servers.iter().map(|server| Place {
-            server: server.clone(),
-            serves: Serves::Yes,
-            why: None,
-        });
-        placed.hostgroups.insert(hostgroup.id, own.collect());
+        let elsewhere = &mut placed.elsewhere;
+        let own = hostgroup.servers.iter();
+        let own = own.flat_map(|row| names::places_of(row, declared, observed, elsewhere));
+        let own = own.collect();
+        placed.hostgroups.insert(hostgroup.id, own);
     }
     for topology in declared.topologies().iter().filter(|one| one.is_active()) {
         let hostgroups = topology.hostgroups();
@@ -174,7 +192,9 @@ pub fn placed(declared: &Servers, observed: &Observed, policy: &Policy) -> Place
             members.push(found);
         }
         let ways = kinds::of(topology.kind());
-        let assigned = ways.assign(topology, &members, declared, observed, policy);
+        let twins = twins::apart(&mut members, &hostgroups, observed);
+        let mut assigned = ways.assign(topology, &members, declared, observed, policy);
+        twins::beside(&mut assigned, &twins);
         for hostgroup in &hostgroups {
             placed.hostgroups.insert(*hostgroup, Vec::new());
         }
@@ -197,6 +217,7 @@ pub fn placed(declared: &Servers, observed: &Observed, policy: &Policy) -> Place
         }
     }
     placed.hostgroups.retain(|_, places| !places.is_empty());
+    placed.forget_used();
     placed
 }
 

@@ -1,6 +1,7 @@
 //! What checks have seen of servers.
 
 use crate::kinds::{Aurora, Galera, Group};
+use crate::names::Whereabouts;
 use config::TopologyKind;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,6 +43,18 @@ pub enum Reach {
     Well,
     /// The server has not answered, as often as the operator allows.
     Missing(Arc<str>),
+}
+
+impl Reach {
+    /// In tables.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Well => "well",
+            Self::Missing(_) => "missing",
+        }
+    }
 }
 
 /// Word of a server about itself, to the check of one kind of topology.
@@ -129,6 +142,8 @@ pub struct Seen {
     pub lag: Lag,
     /// Microseconds that its last ping took.
     pub ping_us: Option<u32>,
+    /// Its `server_uuid`, if it has one: the same server under another name has the same.
+    pub uuid: Option<Arc<str>>,
 }
 
 /// Observations of all servers.
@@ -136,8 +151,12 @@ pub struct Seen {
 pub struct Observed {
     /// Grows with every change.
     pub generation: u64,
-    /// By address.
+    /// By the host and port of rows. Of a name it is what was seen at the address in use.
     pub servers: BTreeMap<ServerKey, Seen>,
+    /// By the addresses of names.
+    pub addresses: BTreeMap<ServerKey, Seen>,
+    /// Names of rows that were looked up.
+    pub names: BTreeMap<Arc<str>, Whereabouts>,
     /// Who was the writer of a topology, by the writers' hostgroup: it stays while it can.
     pub writers: BTreeMap<u32, ServerKey>,
 }
@@ -166,8 +185,12 @@ impl Observed {
             peers: BTreeMap::new(),
             lag: Lag::Unknown,
             ping_us: None,
+            uuid: None,
         };
-        self.servers.get(key).unwrap_or(&NOTHING)
+        let of_row = self.servers.get(key);
+        of_row
+            .or_else(|| self.addresses.get(key))
+            .unwrap_or(&NOTHING)
     }
 
     /// Whether none of several servers answers: the fault is taken to be ours.

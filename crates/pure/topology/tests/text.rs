@@ -12,6 +12,9 @@
 //! set writer_is_also_reader=0                  or default_max_latency_ms, groups_behind
 //! seen a: read_only=0 lag=3 ping_ms=2          or missing, missed, unchecked, source, nothing
 //! seen a: group=primary knows=a,b              its own name in the group, and the others
+//! seen a: uuid=u1                              its server_uuid
+//! name a: 10.0.0.1 10.0.0.2 left:10.0.0.3      addresses of the name, and those that it has left
+//! moved 10 a 10.0.0.1                          whether what was open there may end, or is cut off
 //! seen a: galera=synced,queue:3                see `galera` and `group` below for the words
 //! who                                          remembers the writers
 //!   10 a serves (read_only is 0)
@@ -24,7 +27,7 @@ use config::{Servers, TopologyKind, TopologyRows};
 use std::fmt::Write as _;
 use topology::Aurora;
 use topology::{Behind, Galera, Group, Lag, Observed, Peers, Placed, Policy, Reach, Role, Seen};
-use topology::{ServerKey, Serves, placed};
+use topology::{ServerKey, Serves, Whereabouts, placed};
 
 #[test]
 fn the_places_are_those_of_the_texts() {
@@ -139,6 +142,8 @@ impl World {
                     other => panic!("{other:?}"),
                 },
                 "seen" => self.see(rest),
+                "name" => self.name(rest),
+                "moved" => told += &self.moved(rest),
                 "who" => told += &self.who(),
                 other => panic!("{other}"),
             }
@@ -186,7 +191,10 @@ impl World {
             host: name.into(),
             port: 3306,
         };
-        let seen = self.observed.servers.entry(key).or_default();
+        let seen = match name.parse::<std::net::IpAddr>() {
+            Ok(_) => self.observed.addresses.entry(key).or_default(),
+            Err(_) => self.observed.servers.entry(key).or_default(),
+        };
         for one in what.split_whitespace() {
             match one.split_once('=').unwrap_or((one, "")) {
                 ("nothing", _) => *seen = Seen::default(),
@@ -202,6 +210,7 @@ impl World {
                         seen.told.entry(kind).or_default().is_missed = true;
                     }
                 }
+                ("uuid", uuid) => seen.uuid = Some(uuid.into()),
                 ("source", _) => seen.lag = Lag::Source,
                 ("read_only", value) => {
                     say(
@@ -242,8 +251,44 @@ impl World {
         }
     }
 
-    fn who(&mut self) -> String {
-        let declared = Servers::build(self.servers.clone(), self.hostgroups.clone(), [])
+    fn name(&mut self, rest: &str) {
+        let (name, addresses) = rest.split_once(": ").unwrap();
+        let mut whereabouts = Whereabouts::default();
+        for word in addresses.split_whitespace() {
+            match word.strip_prefix("left:") {
+                Some(ip) => whereabouts.before.push(ip.parse().unwrap()),
+                None => whereabouts.now.push(word.parse().unwrap()),
+            }
+        }
+        self.observed.names.insert(name.into(), whereabouts);
+    }
+
+    fn moved(&mut self, rest: &str) -> String {
+        let words: Vec<_> = rest.split(' ').collect();
+        let declared = self.declared();
+        let placed = placed(&declared, &self.observed, &self.policy);
+        let hostgroup = declared.hostgroup(words[0].parse().unwrap()).unwrap();
+        let is_it = |row: &&std::sync::Arc<config::Server>| *row.hostname == *words[1];
+        let row = hostgroup.servers.iter().find(is_it).unwrap();
+        let at = words.get(2).map(|ip| ip.parse().unwrap());
+        match placed.has_moved(&declared, row, at) {
+            true => "  what is open there may end\n".to_owned(),
+            false => "  what is open there is cut off\n".to_owned(),
+        }
+    }
+
+    /// As the monitor does it.
+    fn observed_of_names(&mut self) {
+        let names: Vec<_> = self.observed.names.keys().cloned().collect();
+        for host in names {
+            let key = ServerKey { host, port: 3306 };
+            let seen = self.observed.by_address(&key).cloned();
+            self.observed.servers.insert(key, seen.unwrap_or_default());
+        }
+    }
+
+    fn declared(&self) -> Servers {
+        Servers::build(self.servers.clone(), self.hostgroups.clone(), [])
             .and_then(|servers| {
                 servers.with_topologies(TopologyRows {
                     replication: self.pairs.clone(),
@@ -252,7 +297,12 @@ impl World {
                     aurora: self.aurora.clone(),
                 })
             })
-            .unwrap();
+            .unwrap()
+    }
+
+    fn who(&mut self) -> String {
+        self.observed_of_names();
+        let declared = self.declared();
         let placed: Placed = placed(&declared, &self.observed, &self.policy);
         let mut told = String::new();
         for (hostgroup, places) in &placed.hostgroups {
@@ -271,8 +321,12 @@ impl World {
                 } else {
                     String::new()
                 };
-                writeln!(told, "  {hostgroup} {name} {serves}{why}{found}").unwrap();
+                let at = place.at.map(|ip| format!(" at {ip}")).unwrap_or_default();
+                writeln!(told, "  {hostgroup} {name}{at} {serves}{why}{found}").unwrap();
             }
+        }
+        for (key, (name, why)) in &placed.elsewhere {
+            writeln!(told, "  {} of {name} gets nothing: {why}", key.host).unwrap();
         }
         if placed.hostgroups.is_empty() {
             told += "  nobody\n";

@@ -155,6 +155,8 @@ pub enum Observe {
     Nothing,
     Gtids,
     Logs,
+    /// Addresses of names.
+    Addresses,
     Scheduled,
     Moves,
     Global,

@@ -3,9 +3,9 @@
 
 use super::{Kind, Observe, Table};
 use bridge::{
-    AdmissionRow, AlarmRow, ChoiceRow, ClientHostRow, ConcurrencyRow, CoreRow, ErrorRow, HookRow,
-    HostgroupPoolRow, LogRow, MirrorRow, MoveRow, Observed as _, PoolRow, QueryCacheRow, RunRow,
-    ShardDdlRow, ShardRow,
+    AddressRow, AdmissionRow, AlarmRow, ChoiceRow, ClientHostRow, ConcurrencyRow, CoreRow,
+    ErrorRow, HookRow, HostgroupPoolRow, LogRow, MirrorRow, MoveRow, Observed as _, PoolRow,
+    QueryCacheRow, RunRow, ShardDdlRow, ShardRow,
 };
 
 /// In the order of their names.
@@ -290,6 +290,15 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Observed {
             observe: Observe::HostgroupLatency,
             reset: true,
+        },
+    },
+    Table {
+        name: "stats_millrace_addresses",
+        about: "Addresses of servers' names: which is in use, why another is not, whether it answers, and connections to it. Ours.",
+        columns: AddressRow::COLUMNS,
+        kind: Kind::Observed {
+            observe: Observe::Addresses,
+            reset: false,
         },
     },
     Table {

@@ -89,7 +89,7 @@ impl Run {
                     .place
                     .is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref())
                 || lane.place.weight() == 0
-                || !lane.place.is_at(&lane.peer)
+                || lane.place.has_left()
             {
                 // Nobody joins; it runs empty, and is closed when it is given back.
                 lane.closed.set(true);

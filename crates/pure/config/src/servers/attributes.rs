@@ -59,6 +59,8 @@ pub struct HostgroupAttributes {
     pub weight_zero: WeightZero,
     /// `hostgroup_settings.balance`: how one of its servers is chosen.
     pub balance: Balance,
+    /// `hostgroup_settings.dns`: which addresses of a server's name are used.
+    pub dns: Dns,
     /// `hostgroup_settings.slow_start_ms`: milliseconds in which a server that comes back gets its
     /// weight little by little; 0 for at once.
     pub slow_start_ms: u32,
@@ -96,6 +98,7 @@ impl Default for HostgroupAttributes {
             replay: None,
             weight_zero: WeightZero::default(),
             balance: Balance::default(),
+            dns: Dns::default(),
             slow_start_ms: 0,
             log_use: LogUse::default(),
             reads_see_writes: false,
@@ -120,6 +123,26 @@ impl WeightZero {
         match name {
             "never" => Some(Self::Never),
             "last" => Some(Self::Last),
+            _ => None,
+        }
+    }
+}
+
+/// `hostgroup_settings.dns`: use of the addresses of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dns {
+    /// One at a time: the first that answers.
+    #[default]
+    First,
+    /// All of them, as if each had a row of its own.
+    All,
+}
+
+impl Dns {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "first" => Some(Self::First),
+            "all" => Some(Self::All),
             _ => None,
         }
     }
@@ -234,8 +257,7 @@ impl HostgroupAttributes {
         let handle_warnings = settings
             .number("handle_warnings", (0, 1))
             .map(|value| value == 1);
-        let monitor_slave_lag_when_null =
-            settings.number("monitor_slave_lag_when_null", (0, 604_800));
+        let monitor_slave_lag_when_null = settings.lag_when_null();
         let max_connections = settings.number("max_connections", (1, i64::from(u32::MAX) - 1));
         let statements_per_sec =
             settings.number("statements_per_sec", (1, i64::from(crate::RATE_MAX)));
@@ -248,8 +270,9 @@ impl HostgroupAttributes {
         let fallback = settings.fallback(row.hostgroup_id);
         let replay = settings.replay();
         let balance = settings.balance();
+        let dns = settings.dns();
         let slow_start_ms = settings.number("slow_start_ms", (0, 3_600_000));
-        let weight_zero = settings.word("weight_zero", WeightZero::named, "'never' or 'last'");
+        let weight_zero = settings.weight_zero();
         let log_use = settings.log_use();
         let reads_see_writes = settings.reads_see_writes();
         let split = settings.split();
@@ -305,6 +328,7 @@ impl HostgroupAttributes {
             replay,
             weight_zero: weight_zero.unwrap_or_default(),
             balance: balance.unwrap_or_default(),
+            dns: dns.unwrap_or_default(),
             slow_start_ms: slow_start_ms.unwrap_or_default(),
             log_use,
             reads_see_writes,
@@ -428,6 +452,18 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             retry_on_deadlock: on_deadlock == Some(1),
             checksum: checksum.unwrap_or_default(),
         })
+    }
+
+    fn lag_when_null(&mut self) -> Option<u32> {
+        self.number("monitor_slave_lag_when_null", (0, 604_800))
+    }
+
+    fn dns(&mut self) -> Option<Dns> {
+        self.word("dns", Dns::named, "'first' or 'all'")
+    }
+
+    fn weight_zero(&mut self) -> Option<WeightZero> {
+        self.word("weight_zero", WeightZero::named, "'never' or 'last'")
     }
 
     fn balance(&mut self) -> Option<Balance> {

@@ -275,7 +275,7 @@ variables! {
     mysql_monitor_threads_min: int(2..=256) = 8, NotYet, "Threads that check at least.";
     mysql_monitor_threads_max: int(4..=1024) = 128, NotYet, "Threads that check at most.";
     mysql_monitor_threads_queue_maxsize: int(16..=1024) = 128, NotYet, "Checks that may wait for a thread.";
-    mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, Live, "Milliseconds that addresses of servers are remembered; 0 for a look-up by whoever connects.";
+    mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, Live, "0 has whoever connects look a name up; with any other number the last answer holds until there is another.";
     mysql_monitor_local_dns_cache_refresh_interval: int(0..=604800000) = 60000, Live, "Milliseconds between renewals of those addresses.";
     mysql_monitor_local_dns_resolver_queue_maxsize: int(16..=1024) = 128, Live, "Names that may wait for their address.";
     mysql_monitor_wait_timeout: bool = true, NotYet, "Whether the monitor's connections outlive the servers' wait_timeout.";
