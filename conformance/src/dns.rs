@@ -13,8 +13,8 @@ use std::thread;
 /// Answer to every question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// This address, for a second.
-    At(Ipv4Addr),
+    /// These addresses, for a second.
+    At(&'static [Ipv4Addr]),
     /// That it has failed.
     Failed,
     /// Nothing.
@@ -60,27 +60,17 @@ impl Dns {
         let name_len = question.get(HEADER_LEN..)?.iter().position(|b| *b == 0)? + 1;
         let end = HEADER_LEN + name_len + 4;
         let is_a = question.get(end - 4..end - 2)? == [0, 1];
-        let (code, address) = match says {
-            Says::At(address) => (0, Some(address).filter(|_| is_a)),
-            Says::Failed => (2, None),
+        let (code, addresses) = match says {
+            Says::At(addresses) => (0, if is_a { addresses } else { &[] }),
+            Says::Failed => (2, &[][..]),
             Says::Nothing => return None,
         };
         let mut answer = question.get(..2)?.to_vec();
         // An answer, recursion wanted and had; one question, the answers, nothing else.
-        answer.extend([
-            0x81,
-            0x80 | code,
-            0,
-            1,
-            0,
-            address.is_some().into(),
-            0,
-            0,
-            0,
-            0,
-        ]);
+        let count = addresses.len() as u8;
+        answer.extend([0x81, 0x80 | code, 0, 1, 0, count, 0, 0, 0, 0]);
         answer.extend(question.get(HEADER_LEN..end)?);
-        if let Some(address) = address {
+        for address in addresses {
             // The name of the question; A, IN, a second, four bytes.
             answer.extend([0xc0, HEADER_LEN as u8, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4]);
             answer.extend(address.octets());
