@@ -1246,29 +1246,7 @@ fn split_lacking(driver: Driver) -> Outcome {
                 same(&World::number(server, &sql)?, "0")?;
             }
         }
-        // Somebody else makes the table at the same time: it is his.
-        let other = it.two.port;
-        let makes = thread::spawn(move || {
-            let mut client = log_in(other)?;
-            asked(
-                &mut client,
-                "CREATE TABLE t_c ENGINE=InnoDB AS SELECT SLEEP(8) AS theirs",
-            )
-            .map(drop)
-        });
-        let makes_it = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE TABLE t\\_c%'";
-        soon("1", || World::number(&it.two, makes_it))?;
-        if it.add("c", "2", 2).is_ok() {
-            it.becomes("failed")?;
-            let said = it.last("error")?;
-            expect(said.contains("has a table conf.t_c already"), || said)?;
-        }
-        makes.join().map_err(|_| "a panic".to_owned())??;
-        same(
-            &World::number(&it.two, "SELECT COUNT(theirs) FROM conf.t_c")?,
-            "1",
-        )?;
-        it.two.root("DROP TABLE conf.t_c")?;
+        made_by_another(&it)?;
         // Who may see nothing knows nothing.
         it.one
             .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;
@@ -1280,4 +1258,31 @@ fn split_lacking(driver: Driver) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+/// Somebody else makes the table at the same time: it is his.
+fn made_by_another(it: &World) -> Outcome {
+    let other = it.two.port;
+    let makes = thread::spawn(move || {
+        let mut client = log_in(other)?;
+        asked(
+            &mut client,
+            "CREATE TABLE t_c ENGINE=InnoDB AS SELECT SLEEP(8) AS theirs",
+        )
+        .map(drop)
+    });
+    let makes_it =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE TABLE t\\_c%'";
+    soon("1", || World::number(&it.two, makes_it))?;
+    if it.add("c", "2", 2).is_ok() {
+        it.becomes("failed")?;
+        let said = it.last("error")?;
+        expect(said.contains("has a table conf.t_c already"), || said)?;
+    }
+    makes.join().map_err(|_| "a panic".to_owned())??;
+    same(
+        &World::number(&it.two, "SELECT COUNT(theirs) FROM conf.t_c")?,
+        "1",
+    )?;
+    it.two.root("DROP TABLE conf.t_c").map(drop)
 }
