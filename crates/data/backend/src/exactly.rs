@@ -43,9 +43,8 @@ impl Pools {
 
     fn place_at(&self, hostgroup: u32, (host, port): (&str, u16)) -> Option<Rc<Place>> {
         let group = self.group(hostgroup);
-        let is_it = |of: &&Rc<Place>| {
-            **of.host() == *host && of.server().port == port && !of.has_left()
-        };
+        let is_it =
+            |of: &&Rc<Place>| **of.host() == *host && of.server().port == port && !of.has_left();
         group.places.borrow().iter().find(is_it).cloned()
     }
 
