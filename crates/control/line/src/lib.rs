@@ -6,7 +6,8 @@
 use net::tls::{Connector, Settings};
 use net::{Account, Conn, Refused, Secret};
 use rt::{Address, Rt};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::time::Duration;
 use wire::caps::{self, Caps};
 use wire::command::COM_PING;
@@ -153,6 +154,34 @@ pub fn on_one_line(words: &str) -> String {
         .collect()
 }
 
+/// Settings of TLS that were read before: files are read, and the machine's authorities parsed, once
+/// and not for each of thousands of connections.
+#[derive(Default)]
+pub struct Connectors(RefCell<HashMap<Settings, Connector>>);
+
+/// So many are remembered.
+const CONNECTORS_MAX: usize = 256;
+
+impl Connectors {
+    fn of(&self, settings: Settings) -> Result<Connector, String> {
+        let mut known = self.0.borrow_mut();
+        if let Some(connector) = known.get(&settings) {
+            return Ok(connector.clone());
+        }
+        let connector = Connector::new(&settings)?;
+        if known.len() >= CONNECTORS_MAX {
+            known.clear();
+        }
+        known.insert(settings, connector.clone());
+        Ok(connector)
+    }
+
+    /// Forgets all: files behind the same names may have changed.
+    pub fn renew(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
 /// A connection.
 pub struct Line {
     rt: Rt,
@@ -173,13 +202,26 @@ impl Line {
     /// # Errors
     /// What the last of its addresses said, or that none did.
     pub async fn open(rt: &Rt, host: &str, port: u16, who: &Who) -> Result<Self, Failed> {
+        Self::open_with(rt, (host, port), who, &Connectors::default()).await
+    }
+
+    /// Connects and logs in, with settings of TLS that others have used before.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        rt: &Rt,
+        (host, port): (&str, u16),
+        who: &Who,
+        connectors: &Connectors,
+    ) -> Result<Self, Failed> {
         let resolved = rt.timeout(who.connect, rt.resolve(host, port)).await;
         let addresses = resolved
             .map_err(|_late| Failed::Lost("nobody says in time where it is".to_owned()))?
             .map_err(|error| Failed::Lost(format!("nobody says where it is: {error}")))?;
         let mut why = Failed::Lost("it has no address".to_owned());
         for address in addresses {
-            let entered = Self::log_in(rt, &address, host, who);
+            let entered = Self::log_in(rt, &address, host, who, connectors);
             match rt.timeout(who.connect, entered).await {
                 Ok(Ok(line)) => return Ok(line),
                 Ok(Err(failed)) => why = failed,
@@ -191,7 +233,13 @@ impl Line {
         Err(why)
     }
 
-    async fn log_in(rt: &Rt, address: &Address, host: &str, who: &Who) -> Result<Self, Failed> {
+    async fn log_in(
+        rt: &Rt,
+        address: &Address,
+        host: &str,
+        who: &Who,
+        connectors: &Connectors,
+    ) -> Result<Self, Failed> {
         let secret = if who.password.is_empty() {
             Secret::None
         } else {
@@ -218,9 +266,7 @@ impl Line {
             Tls::IfOffered => Some(Settings::default()),
             Tls::Yes(settings) => Some((**settings).clone()),
         };
-        let connector = settings
-            .map(|settings| Connector::new(&settings))
-            .transpose();
+        let connector = settings.map(|settings| connectors.of(settings)).transpose();
         let connector = connector.map_err(Failed::Lost)?;
         let mut account = Account {
             user: &who.user,
@@ -488,7 +534,7 @@ mod tests {
         whole: Duration,
         max: usize,
     ) -> Result<Rows, Failed> {
-        let heard = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let heard = std::rc::Rc::new(RefCell::new(None));
         let kept = heard.clone();
         let limits = Limits {
             time_max: Duration::from_secs(3600),

@@ -18,7 +18,9 @@ use config::{Server, Servers, Snapshot, Status, Topology, Variables};
 pub use doubt::writer_of;
 use feeds::Readers;
 use history::History;
+use line::Connectors;
 use names::Names;
+use rt::local::Bell;
 use rt::{Rt, mailbox};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +59,9 @@ pub type Writers = BTreeMap<u32, ServerKey>;
 /// A core whose mailbox is full is told again after this.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// For each server that is watched so long passes between two looks at all that was seen.
+const LOOK_COSTS: Duration = Duration::from_micros(30);
+
 /// A server that no row names: the topology whose servers know it, and a row that is made up.
 pub(crate) type Found = (Arc<Topology>, Arc<Server>);
 
@@ -68,10 +73,15 @@ pub(crate) struct Monitor {
     /// Hosts and ports of all rows, and of servers that others know.
     rows: RefCell<BTreeSet<ServerKey>>,
     observed: RefCell<Arc<Observed>>,
+    /// Who serves where, by that.
+    placed: RefCell<Placed>,
+    /// Some watch has seen something that matters.
+    news: Bell,
     found: RefCell<BTreeMap<ServerKey, Found>>,
     history: RefCell<History>,
     readers: Readers,
     names: Names,
+    pub(crate) connectors: Connectors,
     /// Hostgroups of writers in which nobody serves.
     lacking: RefCell<BTreeSet<u32>>,
     off: bool,
@@ -91,10 +101,13 @@ pub async fn run(rt: Rt, setup: Setup) {
         watched: RefCell::default(),
         rows: RefCell::default(),
         observed: RefCell::default(),
+        placed: RefCell::default(),
+        news: Bell::new(),
         found: RefCell::default(),
         history: RefCell::default(),
         readers: Readers::default(),
         names: Names::default(),
+        connectors: Connectors::default(),
         lacking: RefCell::default(),
         off: setup.off,
         counts: Cell::new(true),
@@ -107,6 +120,7 @@ pub async fn run(rt: Rt, setup: Setup) {
     monitor.load(setup.snapshot);
     monitor.rt.spawn(doubt::settle(monitor.clone()));
     monitor.rt.spawn(leaving::forget(monitor.clone()));
+    monitor.rt.spawn(monitor.clone().see_news());
     while let Some(letter) = setup.letters.recv().await {
         match letter {
             ToMonitor::Load(snapshot) => monitor.load(snapshot),
@@ -145,6 +159,7 @@ impl Monitor {
             snapshot
         };
         self.counts.set(snapshot.variables.mysql_monitor_enabled);
+        self.connectors.renew();
         self.snapshot.replace(snapshot);
         self.watch();
         self.names.look_again();
@@ -259,9 +274,22 @@ impl Monitor {
     }
 
     /// Tells the cores what was seen, if that changes anything for them.
-    pub(crate) fn tell(self: &Rc<Self>) {
-        if self.see() {
-            self.rt.spawn(self.clone().publish());
+    pub(crate) fn tell(&self) {
+        self.news.ring();
+    }
+
+    /// Looks at what the watches have seen: at once, and then not before a pause. Each look is at all
+    /// servers, here and on every core, and thousands of them may answer within a second.
+    async fn see_news(self: Rc<Self>) {
+        loop {
+            self.news.heard().await;
+            if self.see() {
+                self.rt.spawn(self.clone().publish());
+            }
+            let servers = u32::try_from(self.watched.borrow().len());
+            self.rt
+                .sleep(LOOK_COSTS * servers.unwrap_or(u32::MAX))
+                .await;
         }
     }
 
@@ -278,8 +306,7 @@ impl Monitor {
             self.gather(&mut now);
         }
         let policy = Policy::of(&snapshot.variables);
-        let placed = |observed| topology::placed(&snapshot.servers, observed, &policy);
-        let (was, is) = (placed(&before), placed(&now));
+        let is = topology::placed(&snapshot.servers, &now, &policy);
         now.writers = is.writers.clone();
         if before.writers != now.writers {
             self.remember(&now.writers);
@@ -294,12 +321,15 @@ impl Monitor {
                 ));
             }
         }
+        let was = self.placed.borrow();
         let changes = was.hostgroups != is.hostgroups
             || was.elsewhere != is.elsewhere
             || before.writers != now.writers;
+        drop(was);
         self.readers.follow_names(&before, &now);
         self.observed.replace(Arc::new(now));
-        let found = self.found.replace(is.found);
+        let found = self.found.replace(is.found.clone());
+        self.placed.replace(is);
         self.tell_found(&found);
         if found.keys().ne(self.found.borrow().keys()) {
             self.watch();

@@ -352,7 +352,7 @@ impl Watch {
         } else {
             due.connect = now + ms(v.mysql_monitor_connect_interval);
             let who = who(v, jobs, ms(v.mysql_monitor_connect_timeout));
-            let opened = Line::open(&monitor.rt, &self.key.host, self.key.port, &who).await;
+            let opened = self.connect(monitor, &who).await;
             let failed = opened.map(drop).map_err(fault);
             let failed = failed.as_ref().err();
             self.record(monitor, Check::Connect, now, NOTHING, failed);
@@ -498,10 +498,15 @@ impl Watch {
         (started, answer.map_err(fault))
     }
 
+    async fn connect(&self, monitor: &Monitor, who: &Who) -> Result<Line, Failed> {
+        let at = (&*self.key.host, self.key.port);
+        Line::open_with(&monitor.rt, at, who, &monitor.connectors).await
+    }
+
     /// Opens a connection, and asks which server it is that answers.
     async fn open(&self, monitor: &Monitor, jobs: &Jobs, who: &Who) -> Result<Line, Failed> {
-        let Self { key, checked, .. } = self;
-        let mut line = Line::open(&monitor.rt, &key.host, key.port, who).await?;
+        let checked = &self.checked;
+        let mut line = self.connect(monitor, who).await?;
         if !jobs.wants_uuid || line.version().contains("MariaDB") {
             checked.borrow_mut().seen.uuid = None;
             return Ok(line);

@@ -4,7 +4,7 @@ use crate::kinds::{self, Standing};
 use crate::placed::{Place, Placed, Serves, Why};
 use crate::seen::{Observed, Reach, Seen, ServerKey};
 use config::{Server, Servers, Status, Topology};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -31,18 +31,23 @@ impl Member {
     /// The servers of these hostgroups, each once.
     pub(crate) fn all(placed: &Placed, hostgroups: &[u32]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
+        // There may be thousands.
+        let mut known: BTreeMap<ServerKey, usize> = BTreeMap::new();
         for hostgroup in hostgroups {
             for place in placed.hostgroups.get(hostgroup).into_iter().flatten() {
                 let key = ServerKey::of(&place.server);
                 let row = place.server.clone();
-                match all.iter_mut().find(|known| known.key == key) {
-                    Some(known) => known.rows.push(row),
-                    None => all.push(Self {
-                        key,
-                        at: place.at,
-                        rows: vec![row],
-                        is_found: false,
-                    }),
+                match known.get(&key) {
+                    Some(at) => all[*at].rows.push(row),
+                    None => {
+                        known.insert(key.clone(), all.len());
+                        all.push(Self {
+                            key,
+                            at: place.at,
+                            rows: vec![row],
+                            is_found: false,
+                        });
+                    }
                 }
             }
         }

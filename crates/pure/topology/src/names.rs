@@ -89,10 +89,11 @@ pub(crate) fn places_of(
         serves: Serves::Yes,
         why: None,
     };
-    let name: Arc<str> = row.hostname.as_ref().into();
-    let Some(whereabouts) = observed.names.get(&name).filter(|_| row.port != 0) else {
+    let whereabouts = observed.names.get(&*row.hostname);
+    let Some(whereabouts) = whereabouts.filter(|_| row.port != 0) else {
         return vec![one(row.clone(), None)];
     };
+    let name: Arc<str> = row.hostname.as_ref().into();
     let lead = observed.lead(&name, row.port);
     let all = declared.dns(row.hostgroup) == Dns::All && !whereabouts.now.is_empty();
     let mut is_elsewhere = |ip: IpAddr, why: Why| {
