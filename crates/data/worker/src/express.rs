@@ -10,6 +10,8 @@ use crate::epoch::Epoch;
 use crate::relay::{Follower, doubt_interrupted};
 use crate::session::{Ended, Session};
 use crate::skeletons::Known;
+#[cfg(debug_assertions)]
+use crate::statement::Text;
 use crate::statement::{Job, Told, What};
 use crate::stop::Stop;
 use crate::trouble::Trouble;
@@ -20,6 +22,8 @@ use config::{Repeats, Snapshot, User};
 use net::NetError;
 use plan::{By, Plan};
 use rt::{Chunk, Either, Instant};
+#[cfg(debug_assertions)]
+use shards::Numbering;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -120,6 +124,16 @@ pub(crate) fn repeats_of(snapshot: &Snapshot, usual: bool) -> Repeats {
     }
 }
 
+/// Whether rules decide of a text as of all others that differ from it in values only and of which that is
+/// true as well.
+fn is_one_of_many(epoch: &Epoch, text: &[u8]) -> bool {
+    match epoch.repeats {
+        Repeats::Always => true,
+        Repeats::OnOneLine => sql::is_on_one_line(text),
+        Repeats::Never => false,
+    }
+}
+
 impl Session {
     /// Whether the session has nothing anywhere, and nothing is asked of it: what is decided of it
     /// depends on its user and its schema only.
@@ -138,12 +152,7 @@ impl Session {
 
     /// The decision on a text that came before, if one holds.
     pub(crate) fn decided(&self, epoch: &Epoch, text: &[u8], known: &Known) -> Option<Rc<Plan>> {
-        let alike = match epoch.repeats {
-            Repeats::Always => true,
-            Repeats::OnOneLine => sql::is_on_one_line(text),
-            Repeats::Never => false,
-        };
-        if !alike || !self.has_nothing() {
+        if !is_one_of_many(epoch, text) || !self.has_nothing() {
             return None;
         }
         known.decisions.of(&self.user, &self.state.schema)
@@ -158,7 +167,7 @@ impl Session {
             job.plan.why.by == By::Default && plan::split_of(&epoch.snapshot, &self.user).is_some()
         };
         let holds = job.usual
-            && epoch.repeats != Repeats::Never
+            && is_one_of_many(epoch, job.text)
             && only_reads_or_writes(&known.class)
             && job.plan.repeats()
             && job.plan.remade().is_none()
@@ -181,6 +190,8 @@ impl Session {
         name: &'static str,
         what: What<'_>,
     ) -> Result<ControlFlow<(), Option<Box<Ahead>>>, Ended> {
+        #[cfg(debug_assertions)]
+        self.would_be_decided_alike(epoch, (text, known, plan), what);
         let began = self.core.rt.now();
         let job = Job {
             epoch,
@@ -239,6 +250,19 @@ impl Session {
         self.count_known(&job, digested, began, told);
         passed?;
         Ok(ControlFlow::Break(()))
+    }
+
+    /// Decides anew: every test with real servers, and every simulated world, checks what is remembered.
+    #[cfg(debug_assertions)]
+    fn would_be_decided_alike(
+        &self,
+        epoch: &Epoch,
+        (text, known, plan): (&[u8], &Known, &Plan),
+        what: What<'_>,
+    ) {
+        let read = Text::of(text, &known.class);
+        let anew = self.decide_with(epoch, read, what, Numbering::Untaken);
+        assert_eq!(*plan, anew, "{}", String::from_utf8_lossy(text));
     }
 
     /// The answer is whole: the client gets it, and it is learnt from.
