@@ -261,7 +261,13 @@ impl Conn {
         Recv(self)
     }
 
-    async fn more(&mut self) -> Result<Chunk, NetError> {
+    /// Bytes behind those that have come and were not taken.
+    async fn next_bytes(&mut self) -> Result<Chunk, NetError> {
+        poll_fn(|cx| self.poll_more(cx)).await
+    }
+
+    /// [`Conn::next_bytes`] of a connection with TLS or compression.
+    async fn more_in_layers(&mut self) -> Result<Chunk, NetError> {
         if self.packed.is_some() {
             self.more_unpacked().await
         } else {
@@ -351,7 +357,7 @@ impl Conn {
                     return Ok(client);
                 }
                 proxied::First::Unfinished => {
-                    let more = poll_fn(|cx| self.poll_more(cx)).await?;
+                    let more = self.next_bytes().await?;
                     if more.is_empty() {
                         return Err(NetError::Closed);
                     }
@@ -376,7 +382,7 @@ impl Conn {
 
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, NetError>> {
         if self.packed.is_some() || self.tls.is_some() {
-            return pin!(Box::pin(self.more())).poll(cx);
+            return pin!(Box::pin(self.more_in_layers())).poll(cx);
         }
         match self.socket.poll_recv(cx) {
             Poll::Ready(Ok(chunk)) => {
@@ -747,7 +753,7 @@ impl Partly<'_> {
     /// Waits for so many bytes.
     async fn up_to(&mut self, n: usize) -> Result<(), NetError> {
         while self.bytes.len() < n {
-            let chunk = self.conn.more().await?;
+            let chunk = self.conn.next_bytes().await?;
             if chunk.is_empty() {
                 return Err(NetError::Io(std::io::ErrorKind::UnexpectedEof.into()));
             }
