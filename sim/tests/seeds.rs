@@ -132,7 +132,7 @@ fn some_hundred_seeds_hold_in_stormy_weather() {
 
 #[test]
 fn some_hundred_seeds_hold_when_servers_crash() {
-    hold(Weather::Disastrous, 4000);
+    hold(Weather::Disastrous, 4036);
 }
 
 #[test]
