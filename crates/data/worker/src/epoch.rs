@@ -1,6 +1,6 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
-use crate::express::repeats_of;
+use crate::decisions::repeats_of;
 use crate::memory::accepted::Accepted;
 use crate::memory::generated::Generated;
 use crate::memory::values::Values;

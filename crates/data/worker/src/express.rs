@@ -5,9 +5,10 @@
 //! Whatever is otherwise goes the long way ([`Session::whole_of`]), with the connection and what
 //! came on it, if there is any. Only there do errors, retries, limits and half answers exist.
 
+use crate::ahead::{Ahead, Sent};
 use crate::answer::Complaint;
 use crate::epoch::Epoch;
-use crate::relay::{Follower, doubt_interrupted};
+use crate::relay::{Ask, Follower, doubt_interrupted};
 use crate::session::{Ended, Session};
 use crate::skeletons::Known;
 #[cfg(debug_assertions)]
@@ -15,114 +16,18 @@ use crate::statement::Text;
 use crate::statement::{Job, Told, What};
 use crate::stop::Stop;
 use crate::trouble::Trouble;
-use crate::usual::{Sent, only_reads_or_writes};
-use backend::{Backend, BackendFailed};
+use crate::usual::only_reads_or_writes;
+use backend::Backend;
 use bridge::Counter;
-use config::{Repeats, Snapshot, User};
+use config::Repeats;
 use net::NetError;
 use plan::{By, Plan};
 use rt::{Chunk, Either, Instant};
 #[cfg(debug_assertions)]
 use shards::Numbering;
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Decisions that are remembered of one statement at most: users and schemas are few.
-const DECISIONS_MAX: usize = 8;
-
-/// Decisions on one statement, whatever its values.
-#[derive(Debug, Default)]
-pub(crate) struct Decisions(RefCell<Vec<Decision>>);
-
-#[derive(Debug)]
-struct Decision {
-    user: Arc<User>,
-    schema: Rc<str>,
-    plan: Rc<Plan>,
-}
-
-impl Decisions {
-    /// The decision for a user in a schema.
-    fn of(&self, user: &Arc<User>, schema: &str) -> Option<Rc<Plan>> {
-        let all = self.0.borrow();
-        let mut its = all.iter();
-        let is_it = |one: &&Decision| Arc::ptr_eq(&one.user, user) && *one.schema == *schema;
-        its.find(is_it).map(|decision| decision.plan.clone())
-    }
-
-    fn add(&self, user: &Arc<User>, schema: &Rc<str>, plan: &Plan) {
-        let mut all = self.0.borrow_mut();
-        if all.len() >= DECISIONS_MAX {
-            all.clear();
-        }
-        all.push(Decision {
-            user: user.clone(),
-            schema: schema.clone(),
-            plan: Rc::new(plan.clone()),
-        });
-    }
-}
-
-/// Connection on which a statement goes on that has left the short way.
-pub(crate) struct Ahead {
-    pub(crate) backend: Box<Backend>,
-    /// When it was sent there, if it was, and how.
-    pub(crate) sent: Option<(Instant, Sent)>,
-    /// Bytes that came on it, if anything has.
-    pub(crate) came: Option<Result<Chunk, BackendFailed>>,
-}
-
-impl Ahead {
-    /// When the statement was sent, if it was.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.sent.as_ref().map(|(began, _)| *began)
-    }
-
-    /// The connection alone: nothing was sent there yet.
-    fn unsent(backend: Box<Backend>) -> ControlFlow<(), Option<Box<Self>>> {
-        ControlFlow::Continue(Some(Box::new(Self {
-            backend,
-            sent: None,
-            came: None,
-        })))
-    }
-
-    /// The statement was sent, or that failed.
-    fn sent(
-        backend: Box<Backend>,
-        sent: (Instant, Sent),
-        came: Option<Result<Chunk, BackendFailed>>,
-    ) -> ControlFlow<(), Option<Box<Self>>> {
-        ControlFlow::Continue(Some(Box::new(Self {
-            backend,
-            sent: Some(sent),
-            came,
-        })))
-    }
-}
-
-/// Statements that may be decided once for all.
-pub(crate) fn repeats_of(snapshot: &Snapshot, usual: bool) -> Repeats {
-    let looks_at_each = snapshot.has_rates()
-        || snapshot.has_priorities()
-        || snapshot.has_admission()
-        || snapshot.logs().is_some()
-        || snapshot.traces().is_some()
-        || !snapshot.scripts.active().is_empty()
-        || !snapshot.shards.is_empty()
-        || !snapshot.rewrites.is_empty()
-        || snapshot.servers.falls_back()
-        || snapshot.servers.replays()
-        || snapshot.variables.mysql_stats_time_query_processor
-        || snapshot.variables.mysql_automatic_detect_sqli;
-    match usual && !looks_at_each {
-        true => snapshot.rules.repeats(),
-        false => Repeats::Never,
-    }
-}
 
 /// Whether rules decide of a text as of all others that differ from it in values only and of which that is
 /// true as well.
@@ -190,6 +95,7 @@ impl Session {
         name: &'static str,
         what: What<'_>,
     ) -> Result<ControlFlow<(), Option<Box<Ahead>>>, Ended> {
+        let leaves = |ahead| Ok(ControlFlow::Continue(Some(ahead)));
         #[cfg(debug_assertions)]
         self.would_be_decided_alike(epoch, (text, known, plan), what);
         let began = self.core.rt.now();
@@ -204,43 +110,37 @@ impl Session {
             usual: true,
             ahead: None,
         };
-        let Some(mut backend) = self.core.pools.at_once(&self.want(&job)) else {
+        let Some(backend) = self.core.pools.at_once(&self.want(&job)) else {
             return Ok(ControlFlow::Continue(None));
         };
-        if !self.is_usual_there(&backend, &job) {
-            return Ok(Ahead::unsent(backend));
-        }
-        self.next_statement();
-        self.entry.begins(name, text, began);
-        self.entry.works_on(plan.hostgroup(), &backend);
-        let doing = &self.core.doing;
-        doing.begins(self.entry.id, job.digest.unwrap_or_default());
-        let (mut command, sent) = self.writes_usual(&mut backend, &job, None);
-        match backend.queue(&mut command) {
-            Ok(true) => {}
-            Ok(false) => return Ok(Ahead::unsent(backend)),
-            Err(failed) => return Ok(Ahead::sent(backend, (began, sent), Some(Err(failed)))),
-        }
+        let (mut backend, sent) = match self.asks_now(backend, &job, (name, began)) {
+            ControlFlow::Continue(asked) => asked,
+            ControlFlow::Break(ahead) => return leaves(ahead),
+        };
         let stop = Stop::after(Duration::from_millis(self.limit_ms(&job)), began);
         let came = rt::select(backend.recv(), stop.next(self));
         let chunk = match self.alarm.until(stop.ends(), came).await {
             Ok(Either::Left(Ok(chunk))) => chunk,
             Ok(Either::Left(failed)) => {
-                return Ok(Ahead::sent(backend, (began, sent), Some(failed)));
+                return leaves(Ahead::asked(backend, (began, sent), Some(failed)));
             }
             // Whoever relays sees it as well.
             Ok(Either::Right(_)) | Err(_) => {
-                return Ok(Ahead::sent(backend, (began, sent), None));
+                return leaves(Ahead::asked(backend, (began, sent), None));
             }
         };
-        let mut follower = sent.ask(u64::MAX).begin(self, &backend);
+        let mut follower = Ask::to(&sent, u64::MAX).begin(self, &backend);
         let Some(out) = follower.whole(&chunk) else {
-            return Ok(Ahead::sent(backend, (began, sent), Some(Ok(chunk))));
+            return leaves(Ahead::asked(backend, (began, sent), Some(Ok(chunk))));
         };
         backend.ended(chunk.len(), chunk.len());
+        if backend.place().is_timed() {
+            let now = self.core.rt.now();
+            backend.place().has_answered(now - began, &chunk, now);
+        }
         let out = out.unwrap_or(chunk);
         self.note_unwatched(&job);
-        let (told, passed) = self.has_answer(&mut backend, &job, (began, &follower), out);
+        let (told, passed) = self.has_answer(&mut backend, &job, &follower, out);
         self.gives_back(&job, backend).await?;
         self.keep(&job);
         self.core.tally.up(Counter::Questions);
@@ -250,6 +150,31 @@ impl Session {
         self.count_known(&job, digested, began, told);
         passed?;
         Ok(ControlFlow::Break(()))
+    }
+
+    /// Sends a statement, if its connection has all it needs and nothing has to be waited for.
+    fn asks_now(
+        &mut self,
+        mut backend: Box<Backend>,
+        job: &Job<'_>,
+        (name, now): (&'static str, Instant),
+    ) -> ControlFlow<Box<Ahead>, (Box<Backend>, Sent)> {
+        if !self.is_usual_there(&backend, job) {
+            return ControlFlow::Break(Ahead::unsent(backend));
+        }
+        self.next_statement();
+        self.entry.begins(name, job.text, now);
+        self.entry.works_on(job.plan.hostgroup(), &backend);
+        let doing = &self.core.doing;
+        doing.begins(self.entry.id, job.digest.unwrap_or_default());
+        let (mut command, sent) = self.writes_usual(&mut backend, job, None);
+        match backend.queue(&mut command) {
+            Ok(true) => ControlFlow::Continue((backend, sent)),
+            Ok(false) => ControlFlow::Break(Ahead::unsent(backend)),
+            Err(failed) => {
+                ControlFlow::Break(Ahead::asked(backend, (now, sent), Some(Err(failed))))
+            }
+        }
     }
 
     /// Decides anew: every test with real servers, and every simulated world, checks what is remembered.
@@ -270,13 +195,9 @@ impl Session {
         &mut self,
         backend: &mut Backend,
         job: &Job<'_>,
-        (asked, follower): (Instant, &Follower),
+        follower: &Follower,
         out: Chunk,
     ) -> (Told, Result<(), NetError>) {
-        if backend.place().is_timed() {
-            let now = self.core.rt.now();
-            backend.place().has_answered(now - asked, &out, now);
-        }
         let sent = Counter::QueriesFrontendsBytesSent;
         self.core.tally.add(sent, out.len() as u64);
         self.turn.sent = follower.last_seq();

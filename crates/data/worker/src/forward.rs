@@ -3,7 +3,6 @@
 use crate::answer::Complaint;
 use crate::asked::{Asked, Knows};
 use crate::demoted::Waited;
-use crate::express::Ahead;
 use crate::lanes;
 use crate::memory::drain::{Asking, Whom};
 use crate::memory::{lingers, locks};
@@ -286,21 +285,11 @@ impl Session {
             self.changes_server(job);
         }
         let ahead = job.ahead.and_then(Cell::take);
-        let (mut backend, ahead) = match ahead {
-            Some(ahead) => {
-                let Ahead {
-                    backend,
-                    sent,
-                    came,
-                } = *ahead;
-                (
-                    Some(backend),
-                    sent.map(|(since, sent)| (since, (sent, came))),
-                )
-            }
+        let (held, ahead) = match ahead {
+            Some(ahead) => (Some(ahead.backend), ahead.asked),
             None => (self.held.take(hostgroup), None),
         };
-        let mut backend = match backend.take() {
+        let mut backend = match held {
             Some(mut backend) => {
                 if job.epoch.admission {
                     backend.takes_off();

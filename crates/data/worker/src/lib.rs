@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod absorb;
+mod ahead;
 mod alive;
 mod alone;
 mod answer;
@@ -23,6 +24,7 @@ mod costs;
 mod cursor;
 mod cut;
 mod cutoff;
+mod decisions;
 mod demoted;
 mod dynamic;
 mod epoch;

@@ -1,5 +1,6 @@
 //! A response on its way from the server to the client, as it arrives.
 
+use crate::ahead::Sent;
 use crate::answer::{Complaint, Turn};
 use crate::compare::Side;
 use crate::cut::Cut;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use wire::caps::{self, Caps};
 use wire::errors;
 use wire::outline::{Count, Outline};
+use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
 use wire::track::Wish;
 
@@ -79,6 +81,22 @@ impl Ask {
             first_number: None,
             since: None,
             came: Cell::new(None),
+        }
+    }
+
+    /// Answer to a usual statement, which may take so many milliseconds.
+    pub(crate) fn to(sent: &Sent, limit_ms: u64) -> Self {
+        Self {
+            sent: packet::last_seq_of_framed(sent.len),
+            limit_ms,
+            withhold: Withhold {
+                stale: sent.executed,
+                demoted: sent.demoted,
+                ..Withhold::NOTHING
+            },
+            outline: sent.outline,
+            columns: sent.columns,
+            ..Self::for_all_of(sent.expect)
         }
     }
 

@@ -308,8 +308,8 @@ impl Session {
         self.keeps_login(there);
     }
 
-    /// Gives back what is kept in other hostgroups for nothing but its login: its script wants no
-    /// server for now.
+    /// Gives back what is kept in other hostgroups for nothing but its login: its script has
+    /// named no server.
     pub(crate) fn leaves_servers(&mut self) {
         let own = self.user.default_hostgroup;
         while let Some((_, backend)) = self.held.take_that(|hostgroup, held| {

@@ -1,7 +1,7 @@
 //! Statements that came before with other values: what they are, and their digests, read once. An
 //! application has a few hundred of them and sends each thousands of times.
 
-use crate::express::Decisions;
+use crate::decisions::Decisions;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use sql::{Class, DigestOptions, Lexing, Skeleton, write_skeleton};
 use std::hash::BuildHasher;

@@ -1,10 +1,10 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
+use crate::ahead::Ahead;
 use crate::answer::Complaint;
 use crate::changing;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
-use crate::express::Ahead;
 use crate::gathering::gathers;
 use crate::gathering::not_supported;
 use crate::in_turn;

@@ -4,6 +4,7 @@
 //! it needs, and little is learnt from its answer. Whatever is not so goes the long way, with the
 //! same outcome.
 
+use crate::ahead::{Before, Sent};
 use crate::alone;
 use crate::asked::Executed;
 use crate::epoch::Epoch;
@@ -12,12 +13,11 @@ use crate::relay::{Ask, Follower, doubt_interrupted, relay};
 use crate::session::Session;
 use crate::statement::{Job, Told, What};
 use crate::trouble::{Failed, Trouble};
-use crate::withheld::Withhold;
-use backend::{Answered, Backend, BackendFailed, Hold, Holds, Idle, Unreported};
+use backend::{Answered, Backend, Hold, Holds, Idle, Unreported};
 use bridge::Counter;
 use config::{Snapshot, Variables};
 use plan::Plan;
-use rt::{Chunk, Instant};
+use rt::Chunk;
 use sql::{Class, CommandCounter};
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -104,43 +104,6 @@ const fn is_free_or_in_transaction(holds: Holds) -> bool {
     holds.is_empty() || holds.is_only(Hold::Transaction)
 }
 
-/// Command of a usual statement.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
-    /// Its bytes, headers among them.
-    len: usize,
-    expect: Expect,
-    executed: Option<Executed>,
-    /// As [`Ask::outline`].
-    outline: Option<Outline>,
-    /// As [`Ask::columns`].
-    columns: Option<u16>,
-    /// As [`Withhold::demoted`].
-    demoted: bool,
-}
-
-impl Sent {
-    /// How its answer is relayed.
-    pub(crate) fn ask(&self, limit_ms: u64) -> Ask {
-        Ask {
-            sent: packet::last_seq_of_framed(self.len),
-            limit_ms,
-            withhold: Withhold {
-                stale: self.executed,
-                crowd: false,
-                demoted: self.demoted,
-                deadlock: false,
-            },
-            outline: self.outline,
-            columns: self.columns,
-            ..Ask::for_all_of(self.expect)
-        }
-    }
-}
-
-/// When a usual statement was sent, how, and what came since, if anything has.
-pub(crate) type Before = (Instant, (Sent, Option<Result<Chunk, BackendFailed>>));
-
 impl Session {
     /// Whether no stage before [`Session::forward`] has anything to do for a statement.
     pub(crate) fn is_usual(
@@ -216,9 +179,9 @@ impl Session {
         let limit_ms = self.limit_ms(job);
         let mut came = None;
         let (since, sent) = match ahead {
-            Some((since, sent)) => {
-                came = sent.1.transpose()?;
-                (Some(since), sent.0)
+            Some(before) => {
+                came = before.came.transpose()?;
+                (Some(before.since), before.sent)
             }
             None => {
                 let executed = self.executed_there(backend, job).await?;
@@ -232,7 +195,7 @@ impl Session {
         let ask = Ask {
             since,
             came: Cell::new(came),
-            ..sent.ask(limit_ms)
+            ..Ask::to(&sent, limit_ms)
         };
         match relay(self, backend, &ask).await {
             Ok(reply) => {
