@@ -44,6 +44,8 @@ on_every_driver! {
     timers_fire_in_order;
     a_timeout_that_is_not_needed_sets_no_timer;
     a_timeout_ends_what_takes_too_long;
+    an_alarm_wakes_at_every_limit_whichever_comes_first;
+    an_alarm_that_is_dropped_is_gone;
     ten_thousand_timers_cancelled_are_gone;
     a_panic_ends_its_task_only;
     tasks_are_dropped_when_main_ends;
@@ -358,6 +360,50 @@ async fn a_timeout_ends_what_takes_too_long(rt: Rt) {
     assert!(
         took >= Duration::from_millis(30) && took < Duration::from_secs(5),
         "{took:?}"
+    );
+}
+
+async fn an_alarm_wakes_at_every_limit_whichever_comes_first(rt: Rt) {
+    let alarm = rt::Alarm::new(&rt);
+    let ms = Duration::from_millis;
+    let never = std::future::pending::<()>;
+    // What is ready needs no timer, and what is late is late at once.
+    assert_eq!(alarm.until(rt.now() + ms(9_000), async { 5 }).await, Ok(5));
+    assert_eq!(alarm.until(rt.now(), never()).await, Err(rt::Elapsed));
+    // Set for hours, then for less, then for more than it is set for.
+    let began = rt.now();
+    let soon = alarm.until(began + Duration::from_secs(36_000), rt.sleep(ms(2)));
+    assert_eq!(soon.await, Ok(()));
+    for limit in [20, 40, 30, 60] {
+        let until = rt.now() + ms(limit);
+        assert_eq!(alarm.until(until, never()).await, Err(rt::Elapsed));
+        assert!(rt.now() >= until && rt.now() - began < Duration::from_secs(30));
+    }
+    // Two waits of one task: the earlier one wakes it, and the later one is not lost.
+    let (first, last) = (rt.now() + ms(20), rt.now() + ms(50));
+    let inner = alarm.until(first, never());
+    let outer = alarm.until(last, async {
+        assert_eq!(inner.await, Err(rt::Elapsed));
+        never().await;
+    });
+    assert_eq!(outer.await, Err(rt::Elapsed));
+    assert!(rt.now() >= last);
+}
+
+async fn an_alarm_that_is_dropped_is_gone(rt: Rt) {
+    for _ in 0..1_000 {
+        let alarm = rt::Alarm::new(&rt);
+        let later = rt.now() + Duration::from_secs(1_000);
+        assert_eq!(alarm.until(later, rt.yield_now()).await, Ok(()));
+    }
+    // One that has fired may be dropped, too.
+    let alarm = rt::Alarm::new(&rt);
+    let soon = rt.now() + Duration::from_millis(1);
+    assert!(
+        alarm
+            .until(soon, std::future::pending::<()>())
+            .await
+            .is_err()
     );
 }
 
