@@ -603,7 +603,7 @@ fn splits_and_tells(driver: Driver) -> Outcome {
     )
 }
 
-/// Who may come in at the console, and what is said to those who do.
+/// Users whom the console lets in, and the answers that they get.
 fn tells_words(proxy: &Bare, tells: impl Fn(&str) -> Result<String, String>) -> Outcome {
     let all = "SELECT * FROM backends";
     let denied = command_line(proxy.admin_port, "op", "y", &[], all);

@@ -323,7 +323,7 @@ fn rows(conn: &Connection) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>
 /// The map with a row more; `None` where its table is not set up, or has such a partition.
 ///
 /// # Errors
-/// It is no map.
+/// Reasons why a LOAD would refuse the map with it.
 fn added(
     tables: Vec<ShardTableRow>,
     mut partitions: Vec<ShardPartitionRow>,

@@ -73,7 +73,7 @@ pub(crate) struct Monitor {
     /// Hosts and ports of all rows, and of servers that others know.
     rows: RefCell<BTreeSet<ServerKey>>,
     observed: RefCell<Arc<Observed>>,
-    /// Who serves where, by that.
+    /// Places of all servers, by what was observed last.
     placed: RefCell<Placed>,
     /// Some watch has seen something that matters.
     news: Bell,

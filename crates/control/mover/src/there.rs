@@ -1,4 +1,4 @@
-//! What a server has already where a partition is added: whether rows may have to move first.
+//! A look at the server on which a partition is added: rows that are there may have to move first.
 
 use crate::{Place, open, source, table};
 use line::{Failed, Line};
@@ -21,7 +21,7 @@ pub enum There {
 /// Looks what a server has in a table; without a schema, in the only one that has such a table.
 ///
 /// # Errors
-/// It cannot be told.
+/// The server cannot be reached, or does not let the monitor's user look.
 pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Result<There, String> {
     let words = |failed: Failed| {
         format!(

@@ -85,7 +85,7 @@ pub enum Chosen {
     /// Nothing was said.
     #[default]
     Unsaid,
-    /// None: it wants no server for now.
+    /// No server, until it names one.
     Nowhere,
     /// This one.
     At(Server),

@@ -194,7 +194,7 @@ impl Plan {
 
     /// Whether the decision holds for every statement that differs in values only, of the same user in the same
     /// schema, in a session that has nothing anywhere: nothing but rules, the default or fast routing has made it.
-    /// What rules look at besides is [`config::Rules::repeats`]'s to say.
+    /// Whether rules look at values is said by [`config::Rules::repeats`].
     #[must_use]
     pub fn repeats(&self) -> bool {
         matches!(self.why.by, By::Default | By::Rule(_) | By::FastRouting)
