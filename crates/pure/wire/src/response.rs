@@ -27,11 +27,13 @@ use crate::packet::{self, HEADER_LEN, MAX_PAYLOAD};
 use crate::read::Reader;
 use crate::{Malformed, definition, ok, status};
 
+mod again;
 mod recode;
 mod report;
 mod sift;
 mod sum;
 
+pub use again::{Again, Head, fuzz_again};
 pub use recode::{Recode, fuzz_recode};
 pub use sift::{Sift, Sifted};
 pub use sum::{RowSum, Summed};

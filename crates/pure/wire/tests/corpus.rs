@@ -23,6 +23,7 @@ const TARGETS: &[Target] = &[
     ("wire_attributes", wire::attributes::fuzz_attributes),
     ("wire_moved", wire::moved::fuzz_moved),
     ("wire_response", wire::response::fuzz_response),
+    ("wire_again", wire::response::fuzz_again),
     ("wire_recode", wire::response::fuzz_recode),
     ("wire_crypt", wire::crypt::fuzz_crypt),
     ("wire_infile", wire::infile::fuzz_infile),
