@@ -295,9 +295,6 @@ impl Holds {
             // Another SELECT is what FOUND_ROWS() is about now.
             self.remove(Hold::FoundRows);
         }
-        if answer.insert_id != 0 {
-            self.add(Hold::InsertId);
-        }
         #[cfg(feature = "planted")]
         crate::planted::forget(self);
     }
@@ -380,8 +377,6 @@ pub struct Answered {
     pub status: Option<u16>,
     /// Warnings.
     pub warnings: u16,
-    /// Id that an insert made.
-    pub insert_id: u64,
     /// Its statement may have used a table.
     pub used_tables: bool,
 }
@@ -401,7 +396,6 @@ mod tests {
             ok,
             status: Some(status),
             warnings: 0,
-            insert_id: 0,
             used_tables: true,
         }
     }

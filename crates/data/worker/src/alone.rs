@@ -130,7 +130,6 @@ pub(crate) fn learn(backend: &mut Backend, class: &Class<'_>, response: &Respons
         ok,
         status: response.is_status_known().then(|| response.status()),
         warnings: response.warnings(),
-        insert_id: 0,
         used_tables: true,
     };
     backend.holds.after(class, &answered);

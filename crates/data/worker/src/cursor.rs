@@ -124,7 +124,6 @@ impl Session {
             ok: !failed,
             status: flags,
             warnings: response.warnings(),
-            insert_id: 0,
             used_tables: true,
         };
         backend.holds.after(&sql::class(FETCH), &answered);

@@ -5,7 +5,7 @@ use crate::asked::{Asked, Knows};
 use crate::demoted::Waited;
 use crate::lanes;
 use crate::memory::drain::{Asking, Whom};
-use crate::memory::{lingers, locks};
+use crate::memory::{Memory, insert_id, lingers, locks};
 use crate::ready::sees;
 use crate::relay::{Ask, doubt_interrupted, relay};
 use crate::replay::{Replayed, explained};
@@ -674,6 +674,23 @@ impl Session {
         }
     }
 
+    /// A memory that is asked for as soon as a statement has ended.
+    fn asked_behind(&self, backend: &Backend) -> Option<&'static Memory> {
+        // Before the id of an insert, which the question leaves as it is: each would wait for the
+        // other.
+        let asks_for_locks = backend.idle == Idle::Proven
+            && backend
+                .holds
+                .are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
+            && backend.local.unreported == Unreported::Nothing
+            && backend.doubts_locks();
+        if asks_for_locks {
+            return Some(&locks::MEMORY);
+        }
+        self.is_to_learn_of_inserts(backend)
+            .then_some(&insert_id::MEMORY)
+    }
+
     /// Keep the connection, or give it back.
     pub(crate) async fn settle(
         &mut self,
@@ -692,17 +709,9 @@ impl Session {
             _ if !allowed => backend.holds.add(Hold::NotAllowed),
             _ => {}
         }
-        // Before the id of an insert, which the question leaves as it is: each would wait for the
-        // other.
-        if backend.idle == Idle::Proven
-            && backend
-                .holds
-                .are_only(&[Hold::UserLock, Hold::Unread, Hold::InsertId, Hold::Delay])
-            && backend.local.unreported == Unreported::Nothing
-            && backend.doubts_locks()
-        {
+        if let Some(memory) = self.asked_behind(&backend) {
             let how = Asking::behind_a_statement(self.limit_ms(job));
-            let asked = Box::pin(self.ask_for(&mut backend, &[&locks::MEMORY], how)).await;
+            let asked = Box::pin(self.ask_for(&mut backend, &[memory], how)).await;
             if asked.is_err() {
                 self.core.pools.release(backend);
                 return asked.map(drop);

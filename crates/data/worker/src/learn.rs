@@ -53,7 +53,6 @@ impl Session {
             ok: !error,
             status: flags,
             warnings: response.warnings(),
-            insert_id,
             used_tables: manual && may_use_tables(job),
         };
         let found_rows = backend.holds.has(Hold::FoundRows);

@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// Whether it begins a transaction where none is open, or ends the one that is.
-    fn is_usual_bound(&self, class: &Class<'_>) -> bool {
+    pub(crate) fn is_usual_bound(&self, class: &Class<'_>) -> bool {
         only_bounds(class)
             && class.begins_transaction == self.held.is_empty()
             // It may mean AND CHAIN or RELEASE, too.
@@ -325,7 +325,6 @@ impl Session {
             || response.results() != 1
             || (response.columns() == 0) == job.class.plain_read
             || response.warnings() > 0
-            || response.insert_id() != 0
             || response.is_session_track_lost()
             || !response.session_track().is_empty();
         if says_more {
@@ -335,21 +334,24 @@ impl Session {
             ok: true,
             status: Some(flags),
             warnings: 0,
-            insert_id: 0,
             used_tables: false,
         };
+        let insert_id = response.insert_id();
         backend.holds.after(job.class, &answered);
         Self::learn_who_led(backend, job);
         Self::learn_warnings_left(backend, job, (false, false), false, 0);
         self.doubt_last_gtid(backend, job);
         self.learn_written(backend, job, response);
+        if insert_id != 0 {
+            self.learn_insert_id(backend, job, insert_id, response);
+        }
         self.learn_recall(backend, job, response, false);
         Self::learn_untold(backend, job);
         self.learn_modes(flags);
         Some(Told {
             rows_affected: response.affected_rows(),
             rows_sent: response.rows(),
-            insert_id: 0,
+            insert_id,
             row_count: response.row_count(),
             from_cache: false,
         })

@@ -130,6 +130,78 @@ fn assigned(mut words: Words<'_>) -> Option<Vec<Cow<'_, [u8]>>> {
     }
 }
 
+/// Value that an INSERT writes for a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserted {
+    /// A whole number without a sign.
+    Number(u64),
+    /// NULL or DEFAULT.
+    None,
+    /// A parameter, by its number in the text from 0 on.
+    Parameter(usize),
+}
+
+/// The value of a column in the only row of `INSERT … (columns) VALUES (…)`, by its position in the list of
+/// columns. `None` for other values, for several rows, and for other forms of the statement. `escapes`: a backslash
+/// escapes in strings.
+#[must_use]
+pub fn inserted(text: &[u8], escapes: bool, column: usize) -> Option<Inserted> {
+    let mut words = if escapes {
+        Words::new(text)
+    } else {
+        Words::without_escapes(text)
+    };
+    words.find(|token| token.is_sign(b'('))?;
+    words.find(|token| token.is_sign(b')'))?;
+    if !words.next()?.is_any(&["VALUES", "VALUE"]) || !words.next()?.is_sign(b'(') {
+        return None;
+    }
+    let (mut depth, mut at, mut parameters, mut tokens) = (0_u32, 0, 0, 0);
+    let mut value = None;
+    loop {
+        let token = words.next()?;
+        if depth == 0 && (token.is_sign(b',') || token.is_sign(b')')) {
+            if token.is_sign(b')') {
+                break;
+            }
+            (at, tokens) = (at + 1, 0);
+            continue;
+        }
+        if token.is_sign(b'(') {
+            depth += 1;
+        } else if token.is_sign(b')') {
+            depth -= 1; // it is > 0 here
+        }
+        let parameter = parameters;
+        parameters += usize::from(token.is_sign(b'?'));
+        tokens += 1;
+        if at == column {
+            value = match tokens {
+                1 => alone(token, parameter),
+                _ => None,
+            };
+        }
+    }
+    let is_last = words.next().is_none_or(|token| token.is_sign(b';')) && words.next().is_none();
+    value.filter(|_| is_last)
+}
+
+/// Returns what a token says that is a value by itself. `parameter`: its number, if it is one.
+fn alone(token: Token<'_>, parameter: usize) -> Option<Inserted> {
+    if token.is_sign(b'?') {
+        return Some(Inserted::Parameter(parameter));
+    }
+    if token.kind != Kind::Word {
+        return None;
+    }
+    if token.is_any(&["NULL", "DEFAULT"]) {
+        return Some(Inserted::None);
+    }
+    let digits = token.text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(token.text).ok().filter(|_| digits)?;
+    number.parse().ok().map(Inserted::Number)
+}
+
 /// Nothing behind the columns says that other rows are written, or that rows are shown.
 fn is_plain(words: Words<'_>) -> bool {
     let mut before_on = false;
@@ -149,6 +221,11 @@ pub fn fuzz_insert(data: &[u8]) {
         if let Some(read) = insert(data, escapes) {
             assert!(read.columns.len() <= COLUMNS_MAX);
             assert!(read.columns.iter().map(|name| name.len()).sum::<usize>() <= data.len());
+            for column in 0..=read.columns.len().min(8) {
+                if let Some(Inserted::Parameter(at)) = inserted(data, escapes, column) {
+                    assert!(at < data.len());
+                }
+            }
         }
     }
 }
@@ -188,6 +265,50 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text).as_deref(), Some(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_value_of_a_column_is_read_where_there_is_one_row_and_it_stands_alone() {
+        use Inserted::{None as Nothing, Number, Parameter};
+        for (text, column, wanted) in [
+            ("INSERT INTO t (a, b) VALUES (1, 22)", 0, Some(Number(1))),
+            ("INSERT INTO t (a, b) VALUES (1, 22)", 1, Some(Number(22))),
+            ("INSERT INTO t (a, b) VALUES (1, 22)", 2, None),
+            ("insert t(a,b)value('x, (y', 0);", 1, Some(Number(0))),
+            (
+                "INSERT INTO t (a, b) VALUES (null, default)",
+                0,
+                Some(Nothing),
+            ),
+            (
+                "INSERT INTO t (a, b) VALUES (null, default)",
+                1,
+                Some(Nothing),
+            ),
+            (
+                "INSERT INTO t (a, b) VALUES (f(?, 3), ?)",
+                1,
+                Some(Parameter(1)),
+            ),
+            ("INSERT INTO t (a, b) VALUES (f(?, 3), ?)", 0, None),
+            ("INSERT INTO t (a) VALUES (-1)", 0, None),
+            ("INSERT INTO t (a) VALUES (1.5)", 0, None),
+            ("INSERT INTO t (a) VALUES (1 + 1)", 0, None),
+            ("INSERT INTO t (a) VALUES (0x1)", 0, None),
+            ("INSERT INTO t (a) VALUES ('1')", 0, None),
+            ("INSERT INTO t (a) VALUES (b)", 0, None),
+            ("INSERT INTO t (a) VALUES ((1))", 0, None),
+            ("INSERT INTO t (a) VALUES (18446744073709551616)", 0, None),
+            ("INSERT INTO t (a) VALUES (1), (2)", 0, None),
+            ("INSERT INTO t (a) VALUES (1) AS new", 0, None),
+            ("INSERT INTO t (a) VALUES (1); SELECT 1", 0, None),
+            ("INSERT INTO t (a) SELECT 1", 0, None),
+            ("INSERT INTO t SET a = 1", 0, None),
+            ("INSERT INTO t (a) VALUES (1", 0, None),
+            ("INSERT INTO t (a) VALUES ROW(1)", 0, None),
+        ] {
+            assert_eq!(inserted(text.as_bytes(), true, column), wanted, "{text}");
         }
     }
 

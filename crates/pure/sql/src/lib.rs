@@ -46,7 +46,7 @@ pub use digest::{DigestOptions, Digested, digest, digest_with_comment};
 pub use hidden::{Shape, quotes_matter, shape};
 pub use injection::{fuzz_injection, injection};
 pub use inner::without_inner;
-pub use insert::{Insert, fuzz_insert, insert};
+pub use insert::{Insert, Inserted, fuzz_insert, insert, inserted};
 pub use kill::{Computed, Kill, Whom, digits, kill};
 pub use lists::reads_lists;
 pub use marks::{Leaves, Reads};

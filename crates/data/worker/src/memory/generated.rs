@@ -2,17 +2,20 @@
 //!
 //! A server's OK has the first id that it made, or, if it made none, the one that the client chose;
 //! `LAST_INSERT_ID()` is the former only. An INSERT that does not name the AUTO_INCREMENT column of
-//! its table chooses none. Which column that is the server is asked once, with the first INSERT of
-//! its kind, and again after a while, or after a definition has changed.
+//! its table chooses none. One that names it has chosen it if its only row has that very number
+//! there. Which column that is the server is asked once, with an INSERT of its kind, and again after
+//! a while, or after a definition has changed.
 
 use crate::session::Session;
 use crate::statement::{Job, What};
 use crate::trouble::Failed;
-use backend::{Backend, Hold};
+use backend::{Backend, Hold, Idle, Unreported};
 use hashbrown::HashMap;
 use rt::Instant;
+use sql::Inserted;
 use std::rc::Rc;
 use std::time::Duration;
+use wire::execute::Value;
 
 /// Other proxies and direct connections may change a table, too.
 const LASTS: Duration = Duration::from_secs(300);
@@ -21,12 +24,41 @@ const KINDS_MAX: usize = 4096;
 /// Bytes of a name that servers are asked about.
 const NAME_LEN_MAX: usize = 64;
 
+/// Columns of which it is remembered what was written: the numbered one is among the first.
+const WROTE_MAX: usize = 16;
+
+/// So many INSERTs of a kind are worth a question: less than two of a hundred statements more for a server.
+const OFTEN: u8 = 64;
+
 /// A kind of INSERT: the hash of its digest, its hostgroup and the schema that it means.
 pub(crate) type Kind = (u64, u32, Rc<str>);
 
 /// Knowledge of INSERTs on a core under one configuration.
 #[derive(Debug, Default)]
-pub(crate) struct Generated(HashMap<Kind, (bool, Instant), foldhash::fast::RandomState>);
+pub(crate) struct Generated(HashMap<Kind, (Says, Instant), foldhash::fast::RandomState>);
+
+/// Meaning of the id in the answers to a kind of INSERT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// The server has made it.
+    Generated,
+    /// The value of the column in this place of the INSERT's list has chosen it, if it is a number but 0. Without
+    /// a number the server makes one, if that was `seen`: a trigger may choose it instead.
+    Column { at: usize, seen: bool },
+    /// Nobody knows.
+    Nothing,
+    /// Nobody has asked yet, of so many.
+    Unasked(u8),
+}
+
+/// Origin of the id in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Made by the server: it is `LAST_INSERT_ID()`.
+    Made,
+    /// Chosen by the client: `LAST_INSERT_ID()` is what it was before.
+    Chosen,
+}
 
 impl Generated {
     /// A definition may have changed.
@@ -34,16 +66,16 @@ impl Generated {
         self.0.clear();
     }
 
-    fn get(&self, kind: &Kind, now: Instant) -> Option<bool> {
-        let (certain, until) = self.0.get(kind)?;
-        (now < *until).then_some(*certain)
+    fn get(&self, kind: &Kind, now: Instant) -> Option<Says> {
+        let (says, until) = self.0.get(kind)?;
+        (now < *until).then_some(*says)
     }
 
-    fn set(&mut self, kind: Kind, certain: bool, now: Instant) {
+    fn set(&mut self, kind: Kind, says: Says, now: Instant) {
         if self.0.len() >= KINDS_MAX {
             self.0.clear();
         }
-        self.0.insert(kind, (certain, now + LASTS));
+        self.0.insert(kind, (says, now + LASTS));
     }
 }
 
@@ -54,14 +86,58 @@ pub(crate) struct Asks {
     schema: String,
     table: String,
     columns: Vec<String>,
+    /// Values that it has written for the first of them.
+    wrote: Vec<Option<Option<u64>>>,
     /// Id that the answer to the INSERT said.
     id: u64,
+    /// Many INSERTs of the kind have come, and nobody has asked.
+    pub(crate) comes_often: bool,
+}
+
+/// Value that an INSERT writes for one of its columns: a number, or none for NULL and DEFAULT. `None` for any
+/// other.
+fn written(job: &Job<'_>, escapes: bool, column: usize) -> Option<Option<u64>> {
+    Some(
+        match (sql::inserted(job.sent(), escapes, column)?, job.what) {
+            (Inserted::Parameter(at), What::Execute(execution)) => {
+                match execution.values().ok()?.into_iter().nth(at)? {
+                    Value::Null => None,
+                    Value::Int(number) => Some(u64::try_from(number).ok()?),
+                    Value::Uint(number) => Some(number),
+                    _ => return None,
+                }
+            }
+            (Inserted::Parameter(_), _) => return None,
+            (Inserted::Number(number), _) => Some(number),
+            (Inserted::None, _) => None,
+        },
+    )
+}
+
+/// Meaning of the ids of a kind of INSERT that names the AUTO_INCREMENT column in this place and has written this
+/// value there, by the id in its answer and what `LAST_INSERT_ID()` was behind it. A server that takes 0 for a
+/// value answers it with no id.
+fn learnt(at: usize, wrote: Option<Option<u64>>, id: u64, last: u64) -> Says {
+    match wrote {
+        Some(None | Some(0)) if last == id => Says::Column { at, seen: true },
+        Some(Some(chosen)) if chosen == id && last != id => Says::Column { at, seen: false },
+        _ => Says::Nothing,
+    }
+}
+
+/// Origin of an id in the answer to an INSERT that has written this value for the AUTO_INCREMENT column. `seen`:
+/// as in [`Says::Column`].
+fn origin(wrote: Option<Option<u64>>, seen: bool, id: u64) -> Option<Origin> {
+    match wrote? {
+        None | Some(0) => seen.then_some(Origin::Made),
+        Some(number) => (number == id).then_some(Origin::Chosen),
+    }
 }
 
 impl Session {
-    /// An INSERT was answered with this id: whether that is `LAST_INSERT_ID()` for certain. If
-    /// nobody knows, it is noted what to ask for.
-    pub(crate) fn is_generated(&self, job: &Job<'_>, backend: &Backend, id: u64) -> bool {
+    /// Origin of the id with which an INSERT was answered, if that is certain. If nobody knows, it is
+    /// noted what to ask for.
+    pub(crate) fn origin_of(&self, job: &Job<'_>, backend: &Backend, id: u64) -> Option<Origin> {
         let epoch = job.epoch;
         if job.class.ddl {
             epoch.generated.borrow_mut().forget();
@@ -71,31 +147,60 @@ impl Session {
             What::Execute(execution) => !execution.is_bulk(),
             _ => false,
         };
-        let Some(digest) = job.digest.filter(|_| plain && id != 0 && job.class.inserts) else {
-            return false;
-        };
+        let digest = job
+            .digest
+            .filter(|_| plain && id != 0 && job.class.inserts)?;
         // A temporary table hides one that lasts.
         if job.class.multi
             || !job.class.leaves.is_empty()
             || backend.holds.has(Hold::TemporaryTable)
             || job.text.len() >= epoch.digest.max_query_length
         {
-            return false;
+            return None;
         }
         let schema = job.what.prepared_in().unwrap_or(&self.state.schema);
         let kind = (digest, job.plan.hostgroup(), schema.clone());
         let now = self.core.rt.now();
-        if let Some(certain) = epoch.generated.borrow().get(&kind, now) {
-            return certain;
-        }
-        match asks(job, self.lexing_of(job.what).escapes(), kind.clone(), id) {
-            Some(asks) => {
-                let mut known = self.remembered.insert_id.borrow_mut();
-                known.get_or_insert_default().asks = Some(Box::new(asks));
+        let escapes = self.lexing_of(job.what).escapes();
+        let says = epoch.generated.borrow().get(&kind, now);
+        match says {
+            Some(Says::Generated) => return Some(Origin::Made),
+            Some(Says::Column { at, seen }) => {
+                return origin(written(job, escapes, at), seen, id);
             }
-            None => epoch.generated.borrow_mut().set(kind, false, now),
+            Some(Says::Nothing) => return None,
+            Some(Says::Unasked(_)) | None => {}
         }
-        false
+        let Some(mut asks) = asks(job, escapes, kind.clone(), id) else {
+            epoch.generated.borrow_mut().set(kind, Says::Nothing, now);
+            return None;
+        };
+        let times = match says {
+            Some(Says::Unasked(times)) => times.saturating_add(1),
+            _ => 1,
+        };
+        epoch
+            .generated
+            .borrow_mut()
+            .set(kind, Says::Unasked(times), now);
+        asks.comes_often = times >= OFTEN;
+        let mut known = self.remembered.insert_id.borrow_mut();
+        known.get_or_insert_default().asks = Some(Box::new(asks));
+        None
+    }
+
+    /// Whether to ask now for what nobody knows of INSERTs that come often: no connection is kept for them any
+    /// more.
+    pub(crate) fn is_to_learn_of_inserts(&self, backend: &Backend) -> bool {
+        let comes_often = || {
+            let known = self.remembered.insert_id.borrow();
+            let asks = known.as_ref().and_then(|known| known.asks.as_ref());
+            asks.is_some_and(|asks| asks.comes_often)
+        };
+        backend.idle == Idle::Proven
+            && backend.holds.is_only(Hold::InsertId)
+            && backend.local.unreported == Unreported::Nothing
+            && comes_often()
     }
 
     /// Asks a connection for `LAST_INSERT_ID()`; with it, where that is to be known, for the
@@ -121,13 +226,23 @@ impl Session {
         let Some((last, column)) = told else {
             return Ok(None);
         };
-        let names = |column: &String| {
-            let is_it = |name: &String| name.eq_ignore_ascii_case(column);
-            asks.columns.iter().any(is_it)
+        let place = |column: &String| {
+            let mut names = asks.columns.iter();
+            names.position(|name| name.eq_ignore_ascii_case(column))
         };
-        let certain = last == asks.id && column.is_some_and(|column| !names(&column));
+        let says = match column {
+            Some(column) => match place(&column) {
+                Some(at) => {
+                    let wrote = asks.wrote.get(at).copied().flatten();
+                    learnt(at, wrote, asks.id, last)
+                }
+                None if last == asks.id => Says::Generated,
+                None => Says::Nothing,
+            },
+            None => Says::Nothing,
+        };
         let (epoch, now) = (self.core.epoch(), self.core.rt.now());
-        epoch.generated.borrow_mut().set(asks.kind, certain, now);
+        epoch.generated.borrow_mut().set(asks.kind, says, now);
         Ok(Some(last))
     }
 }
@@ -155,6 +270,42 @@ fn asks(job: &Job<'_>, escapes: bool, kind: Kind, id: u64) -> Option<Asks> {
             .iter()
             .map(|name| text(name))
             .collect::<Option<_>>()?,
+        wrote: (0..read.columns.len().min(WROTE_MAX))
+            .map(|column| written(job, escapes, column))
+            .collect(),
         id,
+        comes_often: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_chosen_if_the_column_has_it_and_made_if_that_was_seen() {
+        let seen = Says::Column { at: 0, seen: true };
+        let chosen = Says::Column { at: 0, seen: false };
+        for (wrote, id, last, says) in [
+            (Some(None), 5, 5, seen),
+            (Some(Some(0)), 5, 5, seen),
+            (Some(None), 5, 4, Says::Nothing),
+            (Some(Some(5)), 5, 4, chosen),
+            (Some(Some(5)), 5, 5, Says::Nothing),
+            (Some(Some(5)), 6, 6, Says::Nothing),
+            (None, 5, 5, Says::Nothing),
+        ] {
+            assert_eq!(learnt(0, wrote, id, last), says, "{wrote:?} {id} {last}");
+        }
+        for (wrote, seen, id, wanted) in [
+            (Some(None), true, 5, Some(Origin::Made)),
+            (Some(Some(0)), true, 5, Some(Origin::Made)),
+            (Some(None), false, 5, None),
+            (Some(Some(5)), false, 5, Some(Origin::Chosen)),
+            (Some(Some(5)), true, 6, None),
+            (None, true, 5, None),
+        ] {
+            assert_eq!(origin(wrote, seen, id), wanted, "{wrote:?} {seen} {id}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! connection.
 
 use crate::memory::drain::Whom;
-use crate::memory::generated::Asks;
+use crate::memory::generated::{Asks, Origin};
 use crate::memory::lingers::lingers_until;
 use crate::memory::{After, Asking, Memory, nothing_lost};
 use crate::ready::{begins_a_trace, executes_unread};
@@ -173,8 +173,11 @@ impl Session {
             backend.holds.remove(Hold::InsertId);
             return;
         }
-        if !unsaid && self.is_generated(job, backend, id) {
-            return self.insert_id_is(backend, id);
+        if !unsaid && let Some(origin) = self.origin_of(job, backend, id) {
+            return match origin {
+                Origin::Made => self.insert_id_is(backend, id),
+                Origin::Chosen => {}
+            };
         }
         let hostgroup = job.plan.hostgroup();
         let elsewhere = {
