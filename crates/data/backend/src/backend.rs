@@ -819,6 +819,17 @@ impl Backend {
         }
     }
 
+    /// As [`Self::prepare`], if the statement is here.
+    pub fn has_id(
+        &mut self,
+        statement: &Prepared,
+        client: u32,
+        bindings: &Bindings,
+    ) -> Option<u32> {
+        let bindings = self.sticky(bindings);
+        self.prepared.id(statement.number, client, bindings)
+    }
+
     /// The server's id of a statement here; prepares it if need be. `client`: the id by which the
     /// client executes it, for its cursors. `bindings`: what it has bound, with this execution.
     ///
@@ -831,10 +842,10 @@ impl Backend {
         bindings: &Bindings,
         max: u64,
     ) -> Result<u32, BackendFailed> {
-        let bindings = self.sticky(bindings);
-        if let Some(id) = self.prepared.id(statement.number, client, bindings) {
+        if let Some(id) = self.has_id(statement, client, bindings) {
             return Ok(id);
         }
+        let bindings = self.sticky(bindings);
         let id = self.prepare_as_meant(statement, Way::Id, max).await?;
         self.prepared.bind(id, bindings);
         Ok(id)

@@ -54,9 +54,4 @@ impl Ahead {
         let asked = Some(Before { since, sent, came });
         Box::new(Self { backend, asked })
     }
-
-    /// When the command was sent, if it was.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.asked.as_ref().map(|before| before.since)
-    }
 }

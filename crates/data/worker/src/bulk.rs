@@ -29,7 +29,7 @@ impl Session {
         rest: &[u8],
     ) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
-        let Some((known, mut statement)) = self.statements.take(id) else {
+        let Some((known, mut statement)) = self.statements.lend(id) else {
             return self
                 .refuse(&unknown(epoch, id, "mysqld_stmt_execute"))
                 .await;
@@ -39,7 +39,7 @@ impl Session {
             .bulk_execute_known(epoch, (known, flags), rest, &mut statement)
             .await;
         statement.forget_long();
-        self.statements.add(known, statement);
+        self.statements.take_back(known, statement);
         outcome
     }
 

@@ -1,6 +1,6 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
-use crate::decisions::repeats_of;
+use crate::decisions::{Executions, repeats_of};
 use crate::memory::accepted::Accepted;
 use crate::memory::generated::Generated;
 use crate::memory::values::Values;
@@ -52,6 +52,8 @@ pub(crate) struct Epoch {
     pub(crate) values: RefCell<Values>,
     /// Statements that came before with other values.
     pub(crate) skeletons: RefCell<Skeletons>,
+    /// Prepared statements that were executed before.
+    pub(crate) executed: RefCell<Executions>,
     /// Schemas that servers were seen to have.
     pub(crate) schemas: Schemas,
     /// Whether statements wait by priority and cost in some hostgroup,
@@ -113,6 +115,7 @@ impl Epoch {
             generated: RefCell::default(),
             values: RefCell::default(),
             skeletons: RefCell::default(),
+            executed: RefCell::default(),
             schemas: Schemas::default(),
             priorities,
             admission,

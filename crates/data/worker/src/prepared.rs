@@ -7,9 +7,10 @@ use crate::dynamic::NamedStatements;
 use crate::epoch::Epoch;
 use crate::relay::Follower;
 use crate::session::{Ended, Session};
-use crate::statement::What;
+use crate::statement::{Text, What};
 use backend::{Backend, BackendFailed, Bindings, Executes, Interest, Prepared, State};
 use bridge::{Counter, EventKind};
+use config::Repeats;
 use rt::Chunk;
 use sql::Lexing;
 use std::cell::{Cell, OnceCell};
@@ -209,13 +210,13 @@ impl ClientStatement {
 
     /// Its text, that of the client where it is another, and what came ahead for it, in bytes.
     fn kept(&self) -> usize {
-        self.prepared.bytes()
-            + self.asked().map_or(0, <[u8]>::len)
-            + self
-                .long
-                .values()
-                .map(|data| data.len() + PARAM_AHEAD)
-                .sum::<usize>()
+        self.prepared.bytes() + self.asked().map_or(0, <[u8]>::len) + self.ahead()
+    }
+
+    /// Bytes that came ahead for it.
+    fn ahead(&self) -> usize {
+        let all = self.long.values();
+        all.map(|data| data.len() + PARAM_AHEAD).sum()
     }
 
     /// Parameters that the client knows of.
@@ -244,7 +245,8 @@ pub(crate) fn seen_params(behind: u16, moved: Option<&Moved>) -> u16 {
 /// By the client's id.
 #[derive(Default)]
 pub(crate) struct ClientStatements {
-    by_id: BTreeMap<u32, ClientStatement>,
+    /// None for one that is being executed.
+    by_id: BTreeMap<u32, Option<Box<ClientStatement>>>,
     last: u32,
     /// Bytes that are kept for the statements in `by_id`, as [`ClientStatement::kept`] counts them.
     kept: u32,
@@ -257,9 +259,10 @@ impl ClientStatements {
         self.by_id.len() + self.names.as_ref().map_or(0, |names| names.len())
     }
 
-    /// All but those that were prepared in SQL.
+    /// All but those that were prepared in SQL, and the one that is being executed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &ClientStatement)> {
-        self.by_id.iter().map(|(id, statement)| (*id, statement))
+        let all = self.by_id.iter();
+        all.filter_map(|(id, statement)| Some((*id, statement.as_deref()?)))
     }
 
     /// Number of the last that was prepared.
@@ -307,10 +310,10 @@ impl ClientStatements {
         (bytes as u64 > most).then(too_much)
     }
 
-    /// A new one, or one that was taken out.
+    /// A new one.
     pub(crate) fn add(&mut self, id: u32, statement: ClientStatement) {
         self.count(statement.kept(), 0);
-        if let Some(before) = self.by_id.insert(id, statement) {
+        if let Some(Some(before)) = self.by_id.insert(id, Some(Box::new(statement))) {
             self.count(0, before.kept());
         }
     }
@@ -358,13 +361,30 @@ impl ClientStatements {
     /// last one that was prepared. Nothing comes ahead for it.
     pub(crate) fn get(&mut self, id: u32) -> Option<(u32, &mut ClientStatement)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
-        self.by_id.get_mut(&id).map(|statement| (id, statement))
+        let statement = self.by_id.get_mut(&id)?.as_deref_mut()?;
+        Some((id, statement))
     }
 
-    /// As [`Self::get`], taken out while it is executed.
-    pub(crate) fn take(&mut self, id: u32) -> Option<(u32, ClientStatement)> {
+    /// As [`Self::get`], lent while it is executed. What came ahead for it is not counted meanwhile.
+    pub(crate) fn lend(&mut self, id: u32) -> Option<(u32, Box<ClientStatement>)> {
         let id = if id == LAST_STATEMENT { self.last } else { id };
-        let statement = self.by_id.remove(&id)?;
+        let statement = self.by_id.get_mut(&id)?.take()?;
+        self.count(0, statement.ahead());
+        Some((id, statement))
+    }
+
+    /// Takes back what was lent.
+    pub(crate) fn take_back(&mut self, id: u32, statement: Box<ClientStatement>) {
+        self.count(statement.ahead(), 0);
+        if let Some(place) = self.by_id.get_mut(&id) {
+            *place = Some(statement);
+        }
+    }
+
+    /// As [`Self::get`], gone for good.
+    pub(crate) fn remove(&mut self, id: u32) -> Option<(u32, Box<ClientStatement>)> {
+        let id = if id == LAST_STATEMENT { self.last } else { id };
+        let statement = self.by_id.remove(&id)??;
         self.count(0, statement.kept());
         Some((id, statement))
     }
@@ -502,6 +522,13 @@ impl Execution<'_> {
             attributes: self.attributes.clone(),
             bound,
         }
+    }
+
+    /// The server's id of the statement, if it is prepared there and has the parameters that the client
+    /// was told of. It counts as executed there.
+    pub(crate) fn known_there(&self, backend: &mut Backend) -> Option<u32> {
+        let id = backend.has_id(self.prepared(), self.client, self.bindings)?;
+        self.fits(backend, id).is_ok().then_some(id)
     }
 
     /// Whether the execution has many rows of parameters.
@@ -683,7 +710,7 @@ impl Session {
         execute: &Execute<'_>,
     ) -> Result<(), Ended> {
         self.core.tally.up(Counter::ComFrontendStmtExecute);
-        let Some((id, mut statement)) = self.statements.take(execute.id) else {
+        let Some((id, mut statement)) = self.statements.lend(execute.id) else {
             return self
                 .refuse(&unknown(epoch, execute.id, "mysqld_stmt_execute"))
                 .await;
@@ -692,7 +719,7 @@ impl Session {
         self.close_cursor(id, &mut statement);
         let outcome = self.execute_known(epoch, execute, id, &mut statement).await;
         statement.forget_long();
-        self.statements.add(id, statement);
+        self.statements.take_back(id, statement);
         outcome
     }
 
@@ -787,15 +814,49 @@ impl Session {
             bound,
             bindings,
         };
-        let class = prepared.class(lexing);
-        let asked = statement.asked.as_deref().unwrap_or(&prepared.sql);
         let outcome = self
-            .whole(epoch, asked, &class, "Execute", What::Execute(&execution))
+            .run(epoch, statement.asked.as_deref(), &execution)
             .await;
         statement.cursor = execution.cursor.take();
         statement.outline = execution.outline.get();
         statement.columns = execution.columns.get();
         outcome
+    }
+
+    /// Does an execution. `asked`: the text that rules are asked with, if not what was prepared.
+    async fn run(
+        &mut self,
+        epoch: &Epoch,
+        asked: Option<&[u8]>,
+        execution: &Execution<'_>,
+    ) -> Result<(), Ended> {
+        let (prepared, what) = (execution.known, What::Execute(execution));
+        let comes_alone = asked.is_none()
+            && !execution.is_bulk()
+            && !execution.opens_cursor()
+            && !execution.has_long();
+        let judged = match comes_alone && epoch.repeats != Repeats::Never {
+            true => {
+                let mut executed = epoch.executed.borrow_mut();
+                executed.find(prepared, execution.lexing, &epoch.digest)
+            }
+            false => None,
+        };
+        let Some(judged) = judged else {
+            let class = prepared.class(execution.lexing);
+            let text = asked.unwrap_or(&prepared.sql);
+            return self.whole(epoch, text, &class, "Execute", what).await;
+        };
+        let said = (&*prepared.sql, &*judged);
+        if self.express(epoch, said, "Execute", what).await?.is_break() {
+            return Ok(());
+        }
+        let text = Text {
+            sql: &prepared.sql,
+            class: &judged.class,
+            judged: Some(&judged),
+        };
+        self.whole_of(epoch, text, "Execute", what).await
     }
 
     /// COM_STMT_SEND_LONG_DATA has no answer; what is wrong with it is said at the execution.
@@ -815,7 +876,7 @@ impl Session {
     /// COM_STMT_CLOSE has no answer.
     pub(crate) fn close_statement(&mut self, id: u32) {
         self.core.tally.up(Counter::ComFrontendStmtClose);
-        if let Some((id, mut statement)) = self.statements.take(id) {
+        if let Some((id, mut statement)) = self.statements.remove(id) {
             self.close_cursor(id, &mut statement);
             self.core.tally.down(Counter::StmtClientActiveTotal);
         }
@@ -823,13 +884,13 @@ impl Session {
 
     /// COM_STMT_RESET: long data is forgotten, a cursor closed.
     pub(crate) async fn reset_statement(&mut self, epoch: &Epoch, id: u32) -> Result<(), Ended> {
-        let Some((found, mut statement)) = self.statements.take(id) else {
+        let Some((found, mut statement)) = self.statements.lend(id) else {
             self.remembered.counts_by_itself(-1);
             return self.refuse(&unknown(epoch, id, "mysqld_stmt_reset")).await;
         };
         statement.forget_long();
         self.close_cursor(found, &mut statement);
-        self.statements.add(found, statement);
+        self.statements.take_back(found, statement);
         self.remembered.counts_by_itself(0);
         let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
@@ -876,11 +937,13 @@ mod tests {
         const TEXTS: u32 = 30 * "SELECT ?".len() as u32;
         assert_eq!(statements.kept, TEXTS + 10 * (1_900 + PARAM_AHEAD as u32));
         // Executed, closed, and one that has more than one packet may have.
-        let (id, mut statement) = statements.take(1).unwrap();
+        let (id, mut statement) = statements.lend(1).unwrap();
+        assert!(statements.lend(1).is_none() && statements.get(1).is_none());
+        assert_eq!((statements.len(), statements.iter().count()), (30, 29));
         assert_eq!(statement.take_long().len(), 1);
         statement.forget_long();
-        statements.add(id, statement);
-        assert!(statements.take(2).is_some());
+        statements.take_back(id, statement);
+        assert!(statements.remove(2).is_some());
         statements.keep_ahead(3, 0, &[0; 9_000], LIMIT);
         assert!(is_over(&mut statements, 3));
         assert_eq!(

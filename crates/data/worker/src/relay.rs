@@ -23,7 +23,7 @@ use wire::caps::{self, Caps};
 use wire::errors;
 use wire::outline::{Count, Outline};
 use wire::packet;
-use wire::response::{Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
+use wire::response::{Again, Expect, Follow, Outcome, Recode, Response, Sift, Sifted, Summed};
 use wire::track::Wish;
 
 /// Response to be relayed, and how that is done.
@@ -127,6 +127,17 @@ impl Ask {
         }
     }
 
+    /// The follower of an answer to a usual statement, of which this has come.
+    pub(crate) fn begin_at(&self, session: &Session, backend: &Backend, begins: &[u8]) -> Follower {
+        let mut follower = self.begin(session, backend);
+        if let Follower::Other(recode) = &mut follower {
+            recode.spare(self.outline, true);
+        }
+        let mut columns = self.columns;
+        self.compare_columns(&mut columns, &mut follower, begins, (session, backend));
+        follower
+    }
+
     /// Looks at the first bytes of the response, if the number of columns is still to be compared.
     fn compare_columns(
         &self,
@@ -143,7 +154,7 @@ impl Ask {
 }
 
 /// Flags of an EOF that the server does not send.
-fn flags_on(session: &Session, backend: &Backend) -> u16 {
+pub(crate) fn flags_on(session: &Session, backend: &Backend) -> u16 {
     backend.holds.flags() | session.held.transaction_flags()
 }
 
@@ -167,6 +178,8 @@ pub(crate) enum Follower {
     Sifted(Sift),
     /// The client does not speak as the server does.
     Other(Recode),
+    /// All of it was known when it came.
+    Known(Again),
 }
 
 impl Follower {
@@ -175,6 +188,7 @@ impl Follower {
             Self::Same(response) => response,
             Self::Sifted(sift) => sift.response(),
             Self::Other(recode) => recode.response(),
+            Self::Known(again) => &again.response,
         }
     }
 
@@ -249,6 +263,7 @@ impl Follower {
             Self::Same(response) => response.last_seq(),
             Self::Sifted(sift) => sift.response().last_seq(),
             Self::Other(recode) => recode.last_seq(),
+            Self::Known(again) => again.last_seq,
         }
     }
 
@@ -285,6 +300,7 @@ impl Follower {
             Self::Same(response) => response.resume(),
             Self::Sifted(sift) => sift.resume(),
             Self::Other(recode) => recode.resume(),
+            Self::Known(_) => {}
         }
     }
 
@@ -294,11 +310,19 @@ impl Follower {
     pub(crate) fn whole(&mut self, came: &Chunk) -> Option<Option<Chunk>> {
         let (follow, out) = match self {
             Self::Same(response) => (response.follow(came).ok()?, None),
-            Self::Sifted(_) => return None,
+            Self::Sifted(sift) => {
+                let (passed, follow) = sift.follow(came).ok()?;
+                match passed {
+                    Sifted::AsIs(n) if n == came.len() => (follow, None),
+                    Sifted::AsIs(_) => return None,
+                    Sifted::Instead(out) => (follow, Some(Chunk::from(out))),
+                }
+            }
             Self::Other(recode) => {
                 let mut out = Vec::with_capacity(came.len() + 16);
                 (recode.follow(came, &mut out).ok()?, Some(Chunk::from(out)))
             }
+            Self::Known(_) => return None,
         };
         let is_whole = matches!(follow, Follow::Ended { used } if used == came.len())
             && matches!(self.response().outcome(), Outcome::Ok);
@@ -344,6 +368,7 @@ impl Follower {
                     Follow::Ended { used } => Ok((Chunk::from(out), Some(used))),
                 }
             }
+            Self::Known(_) => Err(wire::Malformed::new("bytes behind the end of an answer")),
         }
     }
 }

@@ -6,8 +6,7 @@ use crate::epoch::Epoch;
 use crate::internal;
 use crate::session::{Ended, Session, killed};
 use crate::statement::{Text, What};
-use std::cell::Cell;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use wire::attributes::Attributes;
 use wire::caps;
 
@@ -88,28 +87,19 @@ impl Session {
             .skeletons
             .borrow_mut()
             .find(sql, lexing, &epoch.digest);
-        let (ahead, mut began) = (Cell::new(None), None);
         if let Some(known) = &known
-            && let Some(plan) = self.decided(epoch, sql, known)
+            && let said = (sql, &known.judged)
+            && let what = What::Query(attributes)
+            && self.express(epoch, said, "Query", what).await?.is_break()
         {
-            let said = (sql, &**known, &*plan);
-            let what = What::Query(attributes);
-            match self.express(epoch, said, "Query", what).await? {
-                ControlFlow::Break(()) => return Ok(()),
-                ControlFlow::Continue(so_far) => {
-                    began = so_far.as_ref().and_then(|ahead| ahead.began());
-                    ahead.set(so_far);
-                }
-            }
+            return Ok(());
         }
         let read;
         let text = if let Some(known) = &known {
             Text {
                 sql,
-                class: &known.class,
-                known: Some(known),
-                ahead: Some(&ahead),
-                began,
+                class: &known.judged.class,
+                judged: Some(&known.judged),
             }
         } else {
             read = lexing.class(sql);

@@ -1,9 +1,9 @@
 //! Statements that came before with other values: what they are, and their digests, read once. An
 //! application has a few hundred of them and sends each thousands of times.
 
-use crate::decisions::Decisions;
+use crate::decisions::Judged;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use sql::{Class, DigestOptions, Lexing, Skeleton, write_skeleton};
+use sql::{DigestOptions, Lexing, Skeleton, write_skeleton};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
@@ -18,16 +18,20 @@ const GUESSES: usize = 256;
 /// which is so many bytes.
 const BEGINNING: usize = 32;
 
-/// Where a text that begins so is guessed; none for a short one.
-fn place_of_guess(text: &[u8]) -> Option<usize> {
-    let begins: &[u8; BEGINNING] = text.first_chunk()?;
+/// Where a text that begins so is guessed.
+fn place_of_guess(text: &[u8]) -> usize {
+    let mut short = [0; BEGINNING];
+    let begins: &[u8; BEGINNING] = text.first_chunk().unwrap_or_else(|| {
+        short[..text.len()].copy_from_slice(text);
+        &short
+    });
     let (words, _) = begins.as_chunks::<8>();
     let mixed = words.iter().fold(0u64, |mixed, word| {
         (mixed ^ u64::from_le_bytes(*word))
             .wrapping_mul(0xFF51_AFD7_ED55_8CCD)
             .rotate_left(29)
     });
-    Some((mixed >> 40) as usize % GUESSES)
+    (mixed >> 40) as usize % GUESSES
 }
 
 /// A statement, whatever its values.
@@ -36,11 +40,7 @@ pub(crate) struct Known {
     hash: u64,
     lexing: Lexing,
     skeleton: Skeleton,
-    pub(crate) class: Class<'static>,
-    /// Hash of the digest, and its text.
-    pub(crate) digest: (u64, Box<[u8]>),
-    /// Decisions for some users.
-    pub(crate) decisions: Decisions,
+    pub(crate) judged: Judged,
 }
 
 /// Statements that this core has read, under one set of options for digests.
@@ -80,15 +80,14 @@ impl Skeletons {
         options: &DigestOptions,
     ) -> Option<Rc<Known>> {
         let place = place_of_guess(text);
-        let guess = place.and_then(|place| self.guesses[place].as_ref());
-        if let Some(known) = guess
+        if let Some(known) = &self.guesses[place]
             && known.lexing == lexing
             && known.skeleton.fits(text, lexing)
         {
             return Some(known.clone());
         }
         let found = self.look_up(text, lexing, options);
-        if let (Some(place), Some(known)) = (place, &found) {
+        if let Some(known) = &found {
             self.guesses[place] = Some(known.clone());
         }
         found
@@ -131,29 +130,19 @@ impl Skeletons {
             return None;
         }
         let class = lexing.class(&self.skeleton);
-        // What a text names that its class keeps is not one of its values, and rare.
-        if class.use_db.is_some() {
-            return None;
-        }
-        let class = Class {
-            use_db: None,
-            ..class
-        };
         let mut digest = Vec::new();
         let hash_of_digest = sql::digest(&self.skeleton, options, &mut digest);
         let known = Rc::new(Known {
             hash,
             lexing,
             skeleton: Skeleton::of(&self.skeleton),
-            class,
-            digest: (hash_of_digest, digest.into_boxed_slice()),
-            decisions: Decisions::default(),
+            judged: Judged::new(class, (hash_of_digest, digest.into_boxed_slice()))?,
         });
         if self.known.len() >= KNOWN_MAX || self.bytes >= BYTES_MAX {
             self.known.clear();
             self.bytes = 0;
         }
-        self.bytes += known.skeleton.bytes().len() + known.digest.1.len();
+        self.bytes += known.skeleton.bytes().len() + known.judged.digest.1.len();
         self.known
             .insert_unique(hash, known.clone(), |known| known.hash);
         Some(known)
@@ -170,8 +159,8 @@ mod tests {
         let mut find = |text: &str, lexing| all.find(text.as_bytes(), lexing, &options);
         assert!(find("SELECT a FROM t WHERE b = 1", Lexing::Escapes).is_none());
         let known = find("SELECT a FROM t WHERE b = 22", Lexing::Escapes).unwrap();
-        assert!(known.class.plain_read);
-        assert_eq!(&*known.digest.1, b"SELECT a FROM t WHERE b = ?");
+        assert!(known.judged.class.plain_read);
+        assert_eq!(&*known.judged.digest.1, b"SELECT a FROM t WHERE b = ?");
         assert!(Rc::ptr_eq(
             &known,
             &find("SELECT a FROM t WHERE b = 3", Lexing::Escapes).unwrap()

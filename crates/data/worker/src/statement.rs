@@ -3,6 +3,7 @@
 use crate::ahead::Ahead;
 use crate::answer::Complaint;
 use crate::changing;
+use crate::decisions::Judged;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
 use crate::gathering::gathers;
@@ -12,7 +13,6 @@ use crate::inside::may_hold_others;
 use crate::preparing::{Preparing, bare, quiet};
 use crate::rates::{Next, Turn};
 use crate::session::{Ended, Session};
-use crate::skeletons::Known;
 use crate::stats::{Bounds, Seen};
 use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
@@ -34,11 +34,7 @@ pub(crate) struct Text<'a> {
     pub(crate) sql: &'a [u8],
     pub(crate) class: &'a Class<'a>,
     /// The statement that it is with other values, if it came before.
-    pub(crate) known: Option<&'a Known>,
-    /// Connection that it has already, if any,
-    pub(crate) ahead: Option<&'a Cell<Option<Box<Ahead>>>>,
-    /// and when it was sent there, if it was.
-    pub(crate) began: Option<Instant>,
+    pub(crate) judged: Option<&'a Judged>,
 }
 
 impl<'a> Text<'a> {
@@ -46,9 +42,7 @@ impl<'a> Text<'a> {
         Self {
             sql,
             class,
-            known: None,
-            ahead: None,
-            began: None,
+            judged: None,
         }
     }
 }
@@ -236,11 +230,11 @@ fn as_planned<'t>(what: What<'t>, plan: &Plan) -> What<'t> {
 
 /// Writes the digest of a text, unless it is known; its hash.
 fn write_digest(epoch: &Epoch, text: Text<'_>, what: What<'_>, digest: &mut Vec<u8>) -> u64 {
-    match (what, text.known) {
-        (_, Some(known)) => {
+    match (what, text.judged) {
+        (_, Some(judged)) => {
             digest.clear();
-            digest.extend_from_slice(&known.digest.1);
-            known.digest.0
+            digest.extend_from_slice(&judged.digest.1);
+            judged.digest.0
         }
         (What::Execute(execution), None) if std::ptr::eq(text.sql, &*execution.prepared().sql) => {
             execution.prepared().digest(&epoch.digest, digest)
@@ -321,7 +315,7 @@ impl Session {
         let Text {
             sql: text, class, ..
         } = read;
-        let began = read.began.unwrap_or_else(|| self.core.rt.now());
+        let began = self.core.rt.now();
         let (mut what, mut numbers, mut fresh) = (what, Numbering::Untaken, None);
         let unnumbered = OnceCell::new();
         if !self.core.gates.are_open() || wants_numbers(epoch_before, class) {
@@ -404,9 +398,9 @@ impl Session {
             what,
             stays: false,
             usual: self.is_usual(epoch, class, what, &plan),
-            ahead: read.ahead,
+            ahead: None,
         };
-        self.remember_decision(&job, read.known);
+        self.remember_decision(&job, read.judged);
         let told = match self.stages(&job).await {
             Ok(told) => told,
             Err(ended) => {

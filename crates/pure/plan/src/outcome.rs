@@ -193,12 +193,16 @@ impl Plan {
     }
 
     /// Whether the decision holds for every statement that differs in values only, of the same user in the same
-    /// schema, in a session that has nothing anywhere: nothing but rules, the default or fast routing has made it.
+    /// schema, in a session that has nothing anywhere but this transaction: nothing but rules, the default, fast
+    /// routing, the read/write split or the transaction has made it. A read of the split holds for a session that
+    /// has not written lately.
     /// Whether rules look at values is said by [`config::Rules::repeats`].
     #[must_use]
     pub fn repeats(&self) -> bool {
-        matches!(self.why.by, By::Default | By::Rule(_) | By::FastRouting)
-            && self.answer.is_none()
+        matches!(
+            self.why.by,
+            By::Default | By::Rule(_) | By::FastRouting | By::Read | By::Transaction
+        ) && self.answer.is_none()
             && self.alarm.is_none()
             && self.wish == crate::mirror::Wish::NONE
             && !self.gave_up
