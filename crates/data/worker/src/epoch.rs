@@ -177,6 +177,8 @@ impl Epoch {
                 refused: count.refused,
                 partitions: count.partitions,
                 partitions_max: count.partitions_max,
+                finished: count.finished,
+                rows_copied: count.rows_copied,
             });
         let rows = rows.collect();
         if reset {

@@ -3,6 +3,7 @@
 
 use crate::alone;
 use crate::answer::Complaint;
+use crate::finishing;
 use crate::relay::too_many;
 use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
@@ -11,7 +12,7 @@ use backend::{Backend, BackendFailed, State, Want};
 use bridge::{Counter, Failure, Retry};
 use gather::{Column, Merge, Recipe, Step};
 use net::NetError;
-use plan::{Gather, Part};
+use plan::Gather;
 use rt::{CHUNK_LEN, Chunk, Either, Instant};
 use sql::Class;
 use std::future::poll_fn;
@@ -35,10 +36,10 @@ const LEFT_MAX: usize = 256 << 10;
 const LEFT_WITHIN: Duration = Duration::from_millis(200);
 
 /// A partition's answer on its way.
-struct Answering {
+pub(crate) struct Answering {
     backend: Box<Backend>,
     response: Response,
-    rows: RowStream,
+    pub(crate) rows: RowStream,
     ended: bool,
 }
 
@@ -191,6 +192,9 @@ impl Session {
                     }
                     Complaint::of(&failed)
                 }
+                Err(Stopped::Said(complaint)) if gather.finishing.is_some() => {
+                    finishing::explained(complaint)
+                }
                 Err(Stopped::Said(complaint)) => complaint,
             };
             if shown.has_begun {
@@ -241,16 +245,20 @@ impl Session {
         shown: &mut Shown,
     ) -> Result<(), Stopped> {
         self.may_put_together(job)?;
-        self.ask_all(job, (gather, asking), parts).await?;
+        match &gather.finishing {
+            Some(finishing) => {
+                let finished = finishing::finish(self, job, (gather, finishing), asking);
+                parts.push(Box::pin(finished).await?);
+            }
+            None => {
+                let asked = gather.parts.iter();
+                let asked: Vec<_> = asked.map(|part| (part.hostgroup, &*part.text)).collect();
+                self.ask_all(job, asking, &asked, parts).await?;
+            }
+        }
         self.until_described(parts, asking).await?;
         let columns = parts.first().map(Answering::columns).unwrap_or_default();
-        if parts
-            .iter()
-            .any(|part| !is_alike(&columns, &part.columns()))
-        {
-            let words = "HSCALE-1000: the tables of its partitions differ in the types of these columns; make them alike";
-            return Err(Stopped::Said(not_supported(words)));
-        }
+        self.are_alike(parts)?;
         let said = |words: String| Stopped::Said(not_supported(format!("HSCALE-1000: {words}")));
         let visible = columns.len().saturating_sub(recipe.hidden);
         let mut merge = Merge::new(recipe, columns, parts.len()).map_err(said)?;
@@ -292,6 +300,16 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses partitions whose columns are of different kinds.
+    pub(crate) fn are_alike(&self, parts: &[Answering]) -> Result<(), Stopped> {
+        let columns = parts.first().map(Answering::columns).unwrap_or_default();
+        if parts.iter().all(|part| is_alike(&columns, &part.columns())) {
+            return Ok(());
+        }
+        let words = "HSCALE-1000: the tables of its partitions differ in the types of these columns; make them alike";
+        Err(Stopped::Said(not_supported(words)))
+    }
+
     /// Refuses a session or a statement of which the rows could not be shown as they should.
     fn may_put_together(&self, job: &Job<'_>) -> Result<(), Stopped> {
         if self.state.leaves_out_definitions() {
@@ -328,7 +346,7 @@ impl Session {
     }
 
     /// Waits until every partition has described its columns. What fails first is heard first.
-    async fn until_described(
+    pub(crate) async fn until_described(
         &self,
         parts: &mut [Answering],
         asking: &Asking<'_>,
@@ -355,20 +373,25 @@ impl Session {
         self.hand_over(bytes).await
     }
 
-    /// A connection for each part, and then its question.
-    async fn ask_all(
+    /// A connection for each hostgroup and text that is asked there, and then its question.
+    pub(crate) async fn ask_all(
         &self,
         job: &Job<'_>,
-        (gather, asking): (&Gather, &Asking<'_>),
+        asking: &Asking<'_>,
+        asked: &[(u32, &[u8])],
         parts: &mut Vec<Answering>,
     ) -> Result<(), Stopped> {
         // All take connections in the same order, so that two do not wait for each other.
-        let mut order: Vec<(usize, &Part)> = gather.parts.iter().enumerate().collect();
-        order.sort_by_key(|(_, part)| part.hostgroup);
+        let mut order: Vec<(usize, u32)> = asked
+            .iter()
+            .map(|(hostgroup, _)| *hostgroup)
+            .enumerate()
+            .collect();
+        order.sort_by_key(|(_, hostgroup)| *hostgroup);
         let mut connected = Vec::with_capacity(order.len());
-        for (at, part) in order {
+        for (at, hostgroup) in order {
             let backend = match self
-                .connection_for(job, (asking, &asking.state), part.hostgroup)
+                .connection_for(job, (asking, &asking.state), hostgroup)
                 .await
             {
                 Ok(backend) => backend,
@@ -378,44 +401,59 @@ impl Session {
                 }
             };
             if connected.is_empty() {
-                self.entry.works_on(part.hostgroup, &backend);
+                self.entry.works_on(hostgroup, &backend);
             }
             connected.push((at, backend));
         }
         connected.sort_by_key(|(at, _)| *at);
+        let mut connected = connected.into_iter();
+        for (_, text) in asked {
+            let Some((_, mut backend)) = connected.next() else {
+                break;
+            };
+            alone::takes(&mut backend);
+            match self.ask_on(job, asking, text, backend).await {
+                Ok(part) => parts.push(part),
+                Err(stopped) => {
+                    self.give_back_unused(connected);
+                    return Err(stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks on this connection, which is closed if that fails.
+    pub(crate) async fn ask_on(
+        &self,
+        job: &Job<'_>,
+        asking: &Asking<'_>,
+        text: &[u8],
+        mut backend: Box<Backend>,
+    ) -> Result<Answering, Stopped> {
         let none = Attributes::default();
         let attributes = match job.what {
             What::Query(attributes) => attributes,
             What::Execute(execution) => &execution.attributes,
             _ => &none,
         };
-        let mut connected = connected.into_iter();
-        for part in &gather.parts {
-            let Some((_, mut backend)) = connected.next() else {
-                break;
-            };
-            alone::takes(&mut backend);
-            let asked = asking.ask(&mut backend, &part.text, attributes);
-            let asked = self.unless_stopped(asking, Box::pin(asked)).await;
-            let caps = backend.hello.caps;
-            let failed = match asked {
-                Ok(Ok(sent)) => {
-                    parts.push(Answering {
-                        response: Response::expect(Expect::Query, caps).to_packet(sent),
-                        rows: RowStream::new(caps),
-                        backend,
-                        ended: false,
-                    });
-                    continue;
-                }
-                Ok(Err(failed)) => failed.into(),
-                Err(stopped) => stopped,
-            };
-            self.core.pools.abandon(backend);
-            self.give_back_unused(connected);
-            return Err(failed);
-        }
-        Ok(())
+        let asked = asking.ask(&mut backend, text, attributes);
+        let asked = self.unless_stopped(asking, Box::pin(asked)).await;
+        let caps = backend.hello.caps;
+        let failed = match asked {
+            Ok(Ok(sent)) => {
+                return Ok(Answering {
+                    response: Response::expect(Expect::Query, caps).to_packet(sent),
+                    rows: RowStream::new(caps),
+                    backend,
+                    ended: false,
+                });
+            }
+            Ok(Err(failed)) => failed.into(),
+            Err(stopped) => stopped,
+        };
+        self.core.pools.abandon(backend);
+        Err(failed)
     }
 
     /// Gives back connections on which nothing was asked.
@@ -454,7 +492,7 @@ impl Session {
 
     /// Waits until a partition has its next row here, or has ended: this one, or any where rows need
     /// not be in order, so that none waits at its server for longer than it must.
-    async fn next_row_of(
+    pub(crate) async fn next_row_of(
         &self,
         parts: &mut [Answering],
         needed: usize,
@@ -559,7 +597,7 @@ impl Session {
     }
 
     /// Parts with the connections. What nobody reads any more ends at its server.
-    async fn part_from(
+    pub(crate) async fn part_from(
         &self,
         parts: Vec<Answering>,
         asking: &Asking<'_>,
@@ -612,6 +650,21 @@ impl Answering {
 }
 
 impl Asking<'_> {
+    /// How rows are read that are stored elsewhere as they are: in the character set of each column,
+    /// and all of them.
+    pub(crate) fn as_stored(&self) -> Self {
+        let mut state = self.state.clone();
+        state.set("character_set_results", "NULL");
+        state.unset("sql_select_limit");
+        Self {
+            class: self.class.clone(),
+            state,
+            moment_us: self.moment_us,
+            until: self.until,
+            limit_ms: self.limit_ms,
+        }
+    }
+
     /// Asks a partition. Number of the last packet that was sent.
     async fn ask(
         &self,
@@ -640,7 +693,7 @@ fn is_alike(one: &[Column], other: &[Column]) -> bool {
     kinds(one) == kinds(other)
 }
 
-fn broke(malformed: wire::Malformed) -> BackendFailed {
+pub(crate) fn broke(malformed: wire::Malformed) -> BackendFailed {
     BackendFailed::BrokeAfter(NetError::Malformed(malformed))
 }
 

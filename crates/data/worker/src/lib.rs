@@ -31,6 +31,7 @@ mod epoch;
 mod events;
 mod express;
 mod fetching;
+mod finishing;
 mod firewall;
 mod forward;
 mod gates;

@@ -195,8 +195,8 @@ impl Session {
         )
     }
 
-    /// A rule answers the statement by itself: it can be prepared, and is answered when it is
-    /// executed.
+    /// A rule answers the statement by itself, or no server has all of its tables: it can be prepared,
+    /// and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(
         &mut self,
         job: &Job<'_>,

@@ -813,6 +813,11 @@ impl Session {
                 let words = "Unsupported 'LOAD DATA LOCAL INFILE' command";
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
+            None if let (Some(gather), What::Prepare(preparing)) = (&job.plan.gather, job.what)
+                && gather.finishing.is_some() =>
+            {
+                self.pretend_to_prepare(job, preparing).await?;
+            }
             None if !gathers(job) => {
                 let words = "HSCALE-1000: several partitions are read or changed by statements without variables only, of one row of values; write the values out";
                 let complaint = Complaint::new(wire::errors::NOT_SUPPORTED_YET, words);

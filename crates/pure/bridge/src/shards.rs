@@ -24,6 +24,10 @@ observed! {
     partitions: u64, "partitions INTEGER NOT NULL", sum;
     /// Most partitions of one statement.
     partitions_max: u64, "partitions_max INTEGER NOT NULL", max;
+    /// Statements that one server has finished, on copies of their rows.
+    finished: u64, "finished INTEGER NOT NULL", sum;
+    /// Rows that were copied for them.
+    rows_copied: u64, "rows_copied INTEGER NOT NULL", sum;
 }
 
 observed! {

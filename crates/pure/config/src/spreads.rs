@@ -31,6 +31,10 @@ pub struct SpreadCount {
     pub partitions: u64,
     /// Most partitions of one statement.
     pub partitions_max: u64,
+    /// Those that one server has finished.
+    pub finished: u64,
+    /// Rows that were copied there.
+    pub rows_copied: u64,
 }
 
 /// Tables that are told apart.
@@ -65,6 +69,18 @@ impl Spreads {
         };
         of.partitions += partitions;
         of.partitions_max = of.partitions_max.max(partitions);
+    }
+
+    pub(crate) fn count_finished(&mut self, table: &Table) {
+        if let Some(of) = self.of(&table.schema, &table.name) {
+            of.finished += 1;
+        }
+    }
+
+    pub(crate) fn count_copied(&mut self, table: &Table, rows: u64) {
+        if let Some(of) = self.of(&table.schema, &table.name) {
+            of.rows_copied += rows;
+        }
     }
 
     /// The counts of a table; none where there are too many.
@@ -130,6 +146,7 @@ mod tests {
             refused: 1,
             partitions: 9,
             partitions_max: 5,
+            ..SpreadCount::default()
         };
         assert_eq!(spreads.iter().collect::<Vec<_>>(), [("", "users", &wanted)]);
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod copies;
 mod decimal;
 mod edit;
 mod fuzz;
@@ -15,6 +16,7 @@ mod order;
 mod recipe;
 
 pub use aggregate::{Aggregate, Cells, Does};
+pub use copies::{BEFORE_COPIES, BEHIND_COPIES, Layout};
 pub use decimal::Decimal;
 pub use edit::{Edit, Piece};
 pub use fuzz::fuzz_recipe;

@@ -69,6 +69,21 @@ pub struct Grouping {
 }
 
 impl Recipe {
+    /// The whole result of one server, as it comes.
+    #[must_use]
+    pub fn as_it_comes(text: &[u8], lexing: Lexing) -> Self {
+        Self {
+            edits: Vec::new(),
+            hidden: 0,
+            keys: Vec::new(),
+            distinct: false,
+            grouping: None,
+            offset: 0,
+            limit: None,
+            same_moment: lexing.words(text).any(|word| word.is_any(MOMENTS)),
+        }
+    }
+
     /// The text that a partition is asked.
     #[must_use]
     pub fn text(&self, leg: &Leg, original: &[u8]) -> Vec<u8> {

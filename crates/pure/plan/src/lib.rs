@@ -37,7 +37,7 @@ pub use outcome::{Answer, Given, Leg, Mirror, Partition, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use reach::{MustSee, Settled, Sight};
 pub use replay::{Replay, flag_at_end, replay};
-pub use several::{Gather, Part};
+pub use several::{Finishing, Gather, Part};
 pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
 pub use turns::{credit_after, turn_of};

@@ -2,6 +2,7 @@
 
 use crate::outcome::Given;
 use gather::Recipe;
+use shards::Finish;
 use std::fmt;
 
 /// Texts that are asked of partitions, and what becomes of the rows.
@@ -21,6 +22,21 @@ pub struct Gather {
     pub copies: bool,
     /// Numbers that its rows have got from a sequence.
     pub numbered: Option<Given>,
+    /// One server finishes it; the parts are what is copied there.
+    pub finishing: Option<Box<Finishing>>,
+}
+
+/// A statement that one server finishes, on copies of the rows that it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finishing {
+    /// The scratch server's hostgroup.
+    pub hostgroup: u32,
+    /// Why its rows cannot be put together as they arrive.
+    pub why: Box<str>,
+    /// Rows that are copied: a part for each source of each table, in their order.
+    pub what: Finish,
+    /// Text that is run there.
+    pub text: Box<[u8]>,
 }
 
 /// A partition, or several that share a table.
@@ -43,6 +59,13 @@ impl fmt::Display for Gather {
             let text = String::from_utf8_lossy(&part.text);
             let on = if self.recipe.is_some() { "from" } else { "at" };
             write!(f, "; {partitions} {on} hostgroup {hostgroup}: {text}")?;
+        }
+        if let Some(Finishing {
+            hostgroup, text, ..
+        }) = self.finishing.as_deref()
+        {
+            let text = String::from_utf8_lossy(text);
+            write!(f, "; finished on hostgroup {hostgroup}: {text}")?;
         }
         Ok(())
     }

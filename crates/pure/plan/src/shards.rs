@@ -5,7 +5,7 @@
 //! in last.
 
 use crate::outcome::{Given, Partition};
-use crate::several::{Gather, Part};
+use crate::several::{Finishing, Gather, Part};
 use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
@@ -84,7 +84,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     };
     let values = statement.parameters.filter(|_| facts.parameters.is_some());
     let routed = shards::spread(map, &asked, &facts);
-    let (asked, routed) = match values.filter(|_| is_wide(&routed)) {
+    // What one server finishes is told the values in its text, too.
+    let finishes = |routed: &Routed| is_refused_read(routed) && scratch(case).is_some();
+    let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
         None => (asked, routed),
         // Several partitions are told the values in the text.
         Some(values) => match with_values(&asked, &facts, values) {
@@ -110,13 +112,24 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     for reason in &routed.reasons {
         trace.saw("map", || reason.clone());
     }
-    trace.saw("map", || routed.spread.to_string());
-    if !routed.writes && is_wide(&routed) {
+    if !finishes(&routed) {
+        trace.saw("map", || routed.spread.to_string());
+    }
+    let outcome = outcome(&routed, &asked, case, &facts);
+    let finishing = match &outcome {
+        Sharded::Gathered(gather) => gather.finishing.as_deref(),
+        _ => None,
+    };
+    if let Some(Finishing { hostgroup, why, .. }) = finishing {
+        trace.saw("scratch", || {
+            format!("finished on hostgroup {hostgroup}: {why}")
+        });
+    } else if !routed.writes && is_wide(&routed) {
         trace.saw("gather", || {
             gather::told(&asked, facts.lexing, facts.quotes)
         });
     }
-    match outcome(&routed, &asked, case, &facts) {
+    match outcome {
         // The numbers may be all that a partition is told otherwise.
         Sharded::To(to) if numbered.is_some() => Sharded::To(To {
             text: to.text.or_else(|| Some(asked.into())),
@@ -181,6 +194,22 @@ const fn is_wide(routed: &Routed) -> bool {
     matches!(routed.spread, Spread::Some(_) | Spread::All(_))
 }
 
+/// Whether no partition alone, and no merging, has its rows.
+const fn is_refused_read(routed: &Routed) -> bool {
+    matches!(routed.spread, Spread::Refused(_)) && !routed.writes
+}
+
+/// The hostgroup that finishes what cannot be put together; the outer `None` if none may, the inner
+/// where the map says it.
+fn scratch(case: Case<'_>) -> Option<Option<u32>> {
+    let variables = &case.snapshot.variables;
+    match &*variables.mysql_sharding_scratch {
+        "off" => None,
+        "hostgroup" => Some(u32::try_from(variables.mysql_sharding_scratch_hostgroup).ok()),
+        _ => Some(None),
+    }
+}
+
 /// A statement with the values of its `?` put in.
 fn with_values(asked: &[u8], facts: &Facts<'_>, values: &[Bound]) -> Result<Vec<u8>, String> {
     let tree = sql::tree::tree(asked, facts.lexing, facts.quotes);
@@ -197,7 +226,7 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
         let words = match (routed.parameters, routed.writes) {
             (0, false) => match gathered(legs, asked, (case, facts), routed) {
                 Ok(gather) => return Sharded::Gathered(Box::new(gather)),
-                Err(words) => words,
+                Err(words) => return finished(words, asked, (case, facts), routed),
             },
             (0, true) => match changed(legs, asked, case, routed) {
                 Ok(gather) => return Sharded::Gathered(Box::new(gather)),
@@ -210,6 +239,11 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
     };
     match &routed.spread {
         Spread::Plain => Sharded::No,
+        Spread::Refused(words)
+            if is_refused_read(routed) && (routed.parameters == 0 || facts.prepares) =>
+        {
+            finished(words.clone(), asked, (case, facts), routed)
+        }
         Spread::Refused(words) => Sharded::Refused(routed.table, words.clone()),
         Spread::Some(legs) | Spread::All(legs) => several(legs),
         Spread::Point(leg) => Sharded::To(To {
@@ -223,13 +257,12 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
 }
 
 /// Whether so many partitions are too many.
-fn too_wide(legs: &[Leg], case: Case<'_>, does: &str) -> Result<(), String> {
+fn too_wide(legs: usize, case: Case<'_>, does: &str) -> Result<(), String> {
     let widest = usize::try_from(case.snapshot.variables.mysql_sharding_max_partitions)
         .unwrap_or(usize::MAX);
-    if widest > 0 && legs.len() > widest {
+    if widest > 0 && legs > widest {
         return Err(format!(
-            "it {does} {} partitions, and mysql-sharding_max_partitions allows {widest}; name the key in its WHERE",
-            legs.len()
+            "it {does} {legs} partitions, and mysql-sharding_max_partitions allows {widest}; name the key in its WHERE"
         ));
     }
     Ok(())
@@ -253,7 +286,7 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
             "it changes {several} partitions, and one is all that a change of this user can have; name the key in its WHERE, say it for each partition with the hint hscale.partition(table) = 'name', or have an operator set partition_changes to xa in the user's attributes"
         ));
     }
-    too_wide(legs, case, "changes")?;
+    too_wide(several, case, "changes")?;
     let is_alone = legs.iter().all(|leg| leg.hostgroup == legs[0].hostgroup);
     if !is_alone && !routed.in_turn && case.snapshot.variables.decisions().is_none() {
         return Err(format!(
@@ -268,6 +301,89 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
         table: routed.table,
         copies: routed.copies,
         numbered: None,
+        finishing: None,
+    })
+}
+
+/// A SELECT that cannot be put together, for this reason: one server finishes it, if it may.
+fn finished(
+    why: String,
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Sharded {
+    let refused = |words| Sharded::Refused(routed.table, words);
+    let map = &case.snapshot.shards;
+    let Some(said) = scratch(case) else {
+        return refused(why);
+    };
+    match shards::finish(map, asked, facts) {
+        None => refused(why),
+        Some(Err(words)) => refused(words),
+        Some(Ok(what)) => {
+            let of_map = || Some(map.numbered(routed.table)?.homes.first()?.hostgroup);
+            let Some(hostgroup) = said.or_else(of_map) else {
+                return refused(why);
+            };
+            match finishing((hostgroup, why), asked, what, (case, facts), routed) {
+                Ok(gather) => Sharded::Gathered(Box::new(gather)),
+                Err(words) => refused(words),
+            }
+        }
+    }
+}
+
+/// Parts that are copied, and the text that is asked then.
+fn finishing(
+    (hostgroup, why): (u32, String),
+    asked: &[u8],
+    what: shards::Finish,
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Result<Gather, String> {
+    runs_anywhere(asked, facts)?;
+    let mut parts = Vec::new();
+    for table in &what.tables {
+        let condition = match table.condition.is_empty() {
+            true => Vec::new(),
+            false => [b" WHERE ", &table.condition[..]].concat(),
+        };
+        parts.extend(table.sources.iter().map(|source| {
+            Part {
+                // A plain table's is said when it is known.
+                writer: source.hostgroup.unwrap_or(hostgroup),
+                hostgroup: source.hostgroup.unwrap_or(hostgroup),
+                partitions: source.partitions.as_str().into(),
+                text: [b"FROM ", source.table.as_bytes(), &condition]
+                    .concat()
+                    .into(),
+            }
+        }));
+    }
+    too_wide(parts.len(), case, "reads")?;
+    Ok(Gather {
+        parts,
+        recipe: Some(::gather::Recipe::as_it_comes(asked, facts.lexing)),
+        in_turn: false,
+        all: matches!(routed.spread, Spread::All(_)),
+        table: routed.table,
+        copies: false,
+        numbered: None,
+        finishing: Some(Box::new(Finishing {
+            hostgroup,
+            // What to do instead is no matter here.
+            why: why.split("; ").next().unwrap_or_default().into(),
+            text: what.text(asked).into(),
+            what,
+        })),
+    })
+}
+
+/// Refuses what must run on the session's own connections.
+fn runs_anywhere(asked: &[u8], facts: &Facts<'_>) -> Result<(), String> {
+    let class = facts.lexing.class(asked);
+    sql::reading(&class, asked, facts.lexing, |_| false).map_err(|why| {
+        format!("{why}, and rows of several partitions are put together outside of the session's connections; name the key in its WHERE")
     })
 }
 
@@ -282,11 +398,8 @@ fn gathered(
         .ok_or("it is not understood whole, and several partitions have rows of it")?;
     let recipe = ::gather::recipe(asked, &tree)?;
     // Each partition runs it by itself, and no connection of the session's.
-    let class = facts.lexing.class(asked);
-    sql::reading(&class, asked, facts.lexing, |_| false).map_err(|why| {
-        format!("{why}, and rows of several partitions are put together outside of the session's connections; name the key in its WHERE")
-    })?;
-    too_wide(legs, case, "reads")?;
+    runs_anywhere(asked, facts)?;
+    too_wide(legs.len(), case, "reads")?;
     let parts = legs.iter().map(|leg| part(leg, recipe.text(leg, asked)));
     Ok(Gather {
         parts: parts.collect(),
@@ -296,6 +409,7 @@ fn gathered(
         table: routed.table,
         copies: false,
         numbered: None,
+        finishing: None,
     })
 }
 
@@ -349,6 +463,17 @@ fn led_all<T: Trace>(
     let is_fresh =
         plan.why.by == By::Fresh || plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some();
     let may_read = !is_change && !is_fresh && session.user.split() != Some(None);
+    if let Some(finishing) = &gather.finishing {
+        // Plain tables are where the statement would go.
+        let sources = finishing
+            .what
+            .tables
+            .iter()
+            .flat_map(|table| &table.sources);
+        for (part, source) in gather.parts.iter_mut().zip(sources) {
+            part.writer = source.hostgroup.unwrap_or_else(|| plan.hostgroup());
+        }
+    }
     for part in &mut gather.parts {
         plan.send_to(part.writer, By::Shard);
         let of_writer = case.snapshot.servers.hostgroup(part.writer);
@@ -512,6 +637,9 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
     };
     if let Some(table) = case.snapshot.shards.numbered(number) {
         memo.count_spread(table, width);
+        if matches!(sharded, Sharded::Gathered(gather) if gather.finishing.is_some()) {
+            memo.count_finished(table);
+        }
     }
 }
 

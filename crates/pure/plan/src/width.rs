@@ -129,14 +129,24 @@ fn told(
     let (kind, legs) = match &routed.spread {
         Spread::Plain => return "plain".into(),
         Spread::Point(_) => return "point".into(),
-        Spread::Refused(words) => return format!("refused: {words}"),
+        Spread::Refused(_) => ("several", 0),
         Spread::Some(legs) => ("some", legs.len()),
         Spread::All(legs) => ("all", legs.len()),
     };
-    let shown = format!("{kind} ({legs})");
+    let refused = match &routed.spread {
+        Spread::Refused(words) => Some(words),
+        _ => None,
+    };
+    let shown = match refused {
+        Some(_) => kind.to_owned(),
+        None => format!("{kind} ({legs})"),
+    };
     let asked = tree(text, facts.lexing, facts.quotes)
         .and_then(|tree| bound::put_in(text, &tree, facts.lexing, values));
     let Some(asked) = asked else {
+        if let Some(words) = refused {
+            return format!("refused: {words}");
+        }
         let how = if routed.in_turn {
             ", one after another"
         } else {
@@ -162,10 +172,15 @@ fn told(
     };
     let again = spread(&snapshot.shards, &asked, facts);
     match outcome(&again, &asked, case, facts) {
+        Sharded::Refused(_, words) if refused.is_some() => format!("refused: {words}"),
         Sharded::Refused(_, words) => format!("{shown}, refused: {words}"),
-        Sharded::Gathered(gather) => match &gather.recipe {
-            Some(recipe) => format!("{shown}, {recipe}"),
-            None => format!("{shown}, all or none"),
+        Sharded::Gathered(gather) => match (&gather.finishing, &gather.recipe) {
+            (Some(finishing), _) => format!(
+                "{shown}, finished on hostgroup {}: {}",
+                finishing.hostgroup, finishing.why
+            ),
+            (None, Some(recipe)) => format!("{shown}, {recipe}"),
+            (None, None) => format!("{shown}, all or none"),
         },
         Sharded::No | Sharded::To(_) | Sharded::Unnumbered(..) => shown,
     }

@@ -2,8 +2,8 @@
 //! of results stay the logical ones.
 
 use crate::map::Home;
-use crate::scopes::{Use, every};
-use sql::tree::{Name, Node, Statement};
+use crate::scopes::every;
+use sql::tree::{Name, Node, Statement, TableName};
 use std::ops::Range;
 
 /// A piece of a text, and what takes its place.
@@ -45,13 +45,13 @@ pub fn cut(text: &[u8], cuts: &[Cut]) -> Vec<u8> {
     out
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
 /// The name of a home as a statement says it.
-fn physical(home: &Home, one: &Use<'_, '_, '_>) -> String {
-    let schema = one.name.schema.as_ref();
+pub(crate) fn physical(home: &Home, name: &TableName<'_>) -> String {
+    let schema = name.schema.as_ref();
     let schema = schema.map(|schema| String::from_utf8_lossy(&schema.text));
     physical_of(home, schema.as_deref())
 }
@@ -66,56 +66,56 @@ pub(crate) fn physical_of(home: &Home, said: Option<&str>) -> String {
 }
 
 /// Whether a home has the name that the statement says.
-fn is_as_written(home: &Home, one: &Use<'_, '_, '_>) -> bool {
-    home.table.as_bytes() == &*one.name.name.text && home.schema.is_empty()
+fn is_as_written(home: &Home, name: &TableName<'_>) -> bool {
+    home.table.as_bytes() == &*name.name.text && home.schema.is_empty()
 }
 
 /// The cuts that make a statement name a home instead of a table.
-pub(crate) fn renamed<'t, 'a>(
-    statement: &'t Statement<'a>,
-    one: &Use<'t, 'a, '_>,
+pub(crate) fn renamed<'a>(
+    statement: &Statement<'a>,
+    table: &TableName<'a>,
     home: &Home,
 ) -> Vec<Cut> {
-    if is_as_written(home, one) {
+    if is_as_written(home, table) {
         return Vec::new();
     }
-    let physical = physical(home, one);
+    let physical = physical(home, table);
     let mut cuts = Vec::new();
     let takes_alias = match statement {
         Statement::Query(_) | Statement::Update(_) => true,
         // Not every server knows an alias in a DELETE from one table.
         Statement::Delete(delete) => !delete.targets.is_empty(),
-        Statement::Insert(insert) => insert.table.at() != one.name.at(),
+        Statement::Insert(insert) => insert.table.at() != table.at(),
         Statement::Describe(_) => false,
     };
     if !takes_alias {
-        cuts.push(Cut::new(one.name.at(), physical.clone()));
-        qualifiers(statement, one, &mut |parts, qualifiers| {
+        cuts.push(Cut::new(table.at(), physical.clone()));
+        qualifiers(statement, table, &mut |parts, qualifiers| {
             let start = parts[0].at.start;
             let end = parts[qualifiers - 1].at.end;
             cuts.push(Cut::new(start..end, physical.clone()));
         });
         return cuts;
     }
-    let with = match &one.name.alias {
+    let with = match &table.alias {
         Some(_) => physical,
         None => format!(
             "{physical} AS {}",
-            quoted(&String::from_utf8_lossy(&one.name.name.text))
+            quoted(&String::from_utf8_lossy(&table.name.text))
         ),
     };
-    cuts.push(Cut::new(one.name.at(), with));
+    cuts.push(Cut::new(table.at(), with));
     if let Statement::Delete(delete) = statement {
         for target in &delete.targets {
             if let Some(schema) = &target.schema
-                && target.name.is(one.name.called())
+                && target.name.is(table.called())
             {
                 cuts.push(Cut::new(schema.at.start..target.name.at.start, ""));
             }
         }
     }
     // The schema of a column would have to be the partition's.
-    qualifiers(statement, one, &mut |parts, qualifiers| {
+    qualifiers(statement, table, &mut |parts, qualifiers| {
         if let [schema, table, ..] = parts
             && qualifiers == 2
         {
@@ -129,10 +129,10 @@ pub(crate) fn renamed<'t, 'a>(
 /// are no column.
 fn qualifiers<'t, 'a>(
     statement: &'t Statement<'a>,
-    one: &Use<'_, '_, '_>,
+    table: &TableName<'_>,
     each: &mut dyn FnMut(&[Name<'a>], usize),
 ) {
-    let called = one.name.called();
+    let called = table.called();
     let mut check = |parts: &[Name<'a>], qualifiers: usize| {
         if qualifiers > 0 && parts[qualifiers - 1].is(called) {
             each(parts, qualifiers);

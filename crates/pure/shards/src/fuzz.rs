@@ -1,5 +1,6 @@
 //! Bodies of the fuzz targets of this crate.
 
+use crate::finish::finish;
 use crate::map::Map;
 use crate::numbers::Numbering;
 use crate::rows::{PartitionRow, TableRow};
@@ -26,6 +27,17 @@ pub fn fuzz_routes(data: &[u8]) {
         numbers: Numbering::Whichever,
     };
     let map = map();
+    if let Some(Ok(finish)) = finish(&map, text, &facts) {
+        let sent = finish.text(text);
+        let shown = || String::from_utf8_lossy(&sent).into_owned();
+        assert!(
+            tree(&sent, facts.lexing, facts.quotes).is_some(),
+            "{}",
+            shown()
+        );
+        let again = spread(&map, &sent, &facts);
+        assert_eq!(again.spread, Spread::Plain, "{}", shown());
+    }
     let routed = spread(&map, text, &facts);
     let legs = match &routed.spread {
         Spread::Point(leg) => std::slice::from_ref(leg),

@@ -10,6 +10,7 @@ pub mod command;
 mod condition;
 mod cuts;
 mod ddl;
+mod finish;
 mod function;
 mod fuzz;
 mod hints;
@@ -24,6 +25,7 @@ pub mod xa;
 
 pub use command::{Command, Shown, command};
 pub use cuts::{Cut, cut};
+pub use finish::{Columns, Copied, Finish, Origin, finish};
 pub use function::{Bucket, Function};
 pub use fuzz::fuzz_routes;
 pub use key::{Key, Value};

@@ -15,6 +15,23 @@ pub(crate) struct Use<'t, 'a, 'm> {
     pub(crate) position: usize,
 }
 
+/// A table that the map does not know, as a statement names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<'t, 'a> {
+    pub(crate) name: &'t TableName<'a>,
+    /// Which of the scopes.
+    pub(crate) scope: usize,
+    /// Which table of the scope.
+    pub(crate) position: usize,
+}
+
+impl Plain<'_, '_> {
+    /// For people, without its schema.
+    pub(crate) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.name.name.text).into_owned()
+    }
+}
+
 /// Tables that are joined, and what their rows must fulfil.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'t, 'a> {
@@ -29,7 +46,7 @@ pub(crate) struct Named<'t, 'a, 'm> {
     pub(crate) uses: Vec<Use<'t, 'a, 'm>>,
     pub(crate) scopes: Vec<Scope<'t, 'a>>,
     /// Tables that the map does not know.
-    pub(crate) plain: Vec<String>,
+    pub(crate) plain: Vec<Plain<'t, 'a>>,
     map: &'m Map,
     schema: &'m [u8],
     /// Queries that have a name of their own here.
@@ -91,9 +108,15 @@ pub(crate) fn named<'t, 'a, 'm>(
 impl<'t, 'a, 'm> Named<'t, 'a, 'm> {
     fn query(&mut self, query: &'t Query<'a>, top: bool) {
         let before = self.with.len();
+        if query.recursive {
+            self.with.extend(query.with.iter().map(|(name, _)| name));
+        }
         for (name, inner) in &query.with {
-            self.with.push(name);
             self.query(inner, false);
+            // Without RECURSIVE, the name within is that of a table.
+            if !query.recursive {
+                self.with.push(name);
+            }
         }
         for select in &query.selects {
             self.scope(&select.tables, select.condition.as_ref(), top);
@@ -139,9 +162,11 @@ impl<'t, 'a, 'm> Named<'t, 'a, 'm> {
                 scope,
                 position,
             }),
-            None => self
-                .plain
-                .push(String::from_utf8_lossy(&name.name.text).into_owned()),
+            None => self.plain.push(Plain {
+                name,
+                scope,
+                position,
+            }),
         }
     }
 
@@ -162,6 +187,31 @@ impl<'t, 'a, 'm> Named<'t, 'a, 'm> {
 }
 
 impl<'t, 'a> Scope<'t, 'a> {
+    /// Conditions that a row of a table must fulfil to matter: joined by AND, and apart. Of what an
+    /// outer join may make up rows of, only its own ON counts.
+    pub(crate) fn conjuncts(self, position: usize) -> Vec<&'t Expression<'a>> {
+        let mut all = Vec::new();
+        let is_clear = self.tables.iter().all(|joined| joined.join != Join::Other);
+        let Some(own) = self.tables.get(position).filter(|_| is_clear) else {
+            return all;
+        };
+        if own.join == Join::Left {
+            own.on.iter().for_each(|on| apart(on, &mut all));
+            return all;
+        }
+        let inner = |joined: &&Joined<'a>| joined.join == Join::Inner;
+        let ons = self
+            .tables
+            .iter()
+            .filter(inner)
+            .filter_map(|joined| joined.on.as_ref());
+        self.condition
+            .into_iter()
+            .chain(ons)
+            .for_each(|one| apart(one, &mut all));
+        all
+    }
+
     /// The conditions that every row of a table must fulfil to matter.
     pub(crate) fn conditions(self, position: usize) -> impl Iterator<Item = &'t Expression<'a>> {
         // An outer join to the left, or in parentheses: what ON asks is nothing that rows must be.
@@ -173,6 +223,14 @@ impl<'t, 'a> Scope<'t, 'a> {
         self.condition
             .into_iter()
             .chain(joined.filter_map(|(_, joined)| joined.on.as_ref()))
+    }
+}
+
+/// The conditions that AND joins.
+fn apart<'t, 'a>(condition: &'t Expression<'a>, all: &mut Vec<&'t Expression<'a>>) {
+    match &condition.node {
+        Node::And(several) => several.iter().for_each(|one| apart(one, all)),
+        _ => all.push(condition),
     }
 }
 

@@ -162,7 +162,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Functions whose value is another one at each server.
-const CHANCES: &[&str] = &[
+pub(crate) const CHANCES: &[&str] = &[
     "RAND",
     "UUID",
     "UUID_SHORT",
@@ -174,7 +174,7 @@ const CHANCES: &[&str] = &[
 ];
 
 /// Tables of the map that one statement may name.
-const USES_MAX: usize = 64;
+pub(crate) const USES_MAX: usize = 64;
 
 /// Reads a statement by a map.
 #[must_use]
@@ -290,17 +290,18 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
 }
 
 /// A statement that names a table of the map.
-struct Case<'c, 't, 'a, 'm> {
-    statement: &'t Statement<'a>,
-    found: &'c Named<'t, 'a, 'm>,
-    facts: &'c Facts<'a>,
-    hints: &'c Hints,
+pub(crate) struct Case<'c, 't, 'a, 'm> {
+    pub(crate) statement: &'t Statement<'a>,
+    pub(crate) found: &'c Named<'t, 'a, 'm>,
+    pub(crate) facts: &'c Facts<'a>,
+    pub(crate) hints: &'c Hints,
 }
 
 impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     fn route(&self) -> Routed {
         let uses = &self.found.uses;
         if let Some(plain) = self.found.plain.first() {
+            let plain = plain.shown();
             return Routed::refused(format!(
                 "it reads the plain table {plain} beside the sharded table {}; make {plain} a reference table, or read the two one after the other",
                 uses[0].table.shown()
@@ -441,7 +442,11 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     }
 
     /// The homes that a use may need.
-    fn homes(&self, one: &Use<'t, 'a, 'm>, reasons: &mut Vec<String>) -> Result<Homes, String> {
+    pub(crate) fn homes(
+        &self,
+        one: &Use<'t, 'a, 'm>,
+        reasons: &mut Vec<String>,
+    ) -> Result<Homes, String> {
         if self.hints.scan {
             reasons.push("every partition is read, by a hint".into());
             return Ok(None);
@@ -499,7 +504,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     }
 
     /// Tables whose keys are equal have their rows beside each other.
-    fn beside_each_other(&self, sharded: &[usize], homes: &mut [Homes]) {
+    pub(crate) fn beside_each_other(&self, sharded: &[usize], homes: &mut [Homes]) {
         let uses = &self.found.uses;
         // Once for each table that may tell another.
         for _ in 0..sharded.len() {
@@ -778,7 +783,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             let cuts = uses
                 .iter()
                 .zip(&chosen)
-                .flat_map(|(one, home)| renamed(self.statement, one, home));
+                .flat_map(|(one, home)| renamed(self.statement, one.name, home));
             seen.insert(physical, made.len());
             made.push(Leg {
                 hostgroup: chosen.first().map_or(0, |home| home.hostgroup),

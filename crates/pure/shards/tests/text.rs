@@ -11,12 +11,14 @@
 //! > SELECT 1 FROM users WHERE nickname = 'marvel'
 //!   point: users.nick1 on hostgroup 1                 then what each leg is sent
 //! >> SELECT …                                         the same, with reasons
+//! >>> SELECT …                                        what is copied for a server that finishes it
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use shards::{
-    Facts, Map, Numbered, Numbering, Numbers, PartitionRow, Spread, TableRow, number, spread,
+    Columns, Facts, Map, Numbered, Numbering, Numbers, PartitionRow, Spread, TableRow, finish,
+    number, spread,
 };
 use sql::tree::{DoubleQuotes, Literal};
 use std::borrow::Cow;
@@ -77,7 +79,9 @@ impl World {
         let mut out = String::new();
         for line in text.lines().filter(|line| !line.starts_with("  ")) {
             let _ = writeln!(out, "{line}");
-            if let Some(sql) = line.strip_prefix(">> ") {
+            if let Some(sql) = line.strip_prefix(">>> ") {
+                self.finish(sql, &mut out);
+            } else if let Some(sql) = line.strip_prefix(">> ") {
                 self.answer(sql, true, &mut out);
             } else if let Some(sql) = line.strip_prefix("> ") {
                 self.answer(sql, false, &mut out);
@@ -103,6 +107,54 @@ impl World {
             }
         }
         out
+    }
+
+    fn finish(&self, sql: &str, out: &mut String) {
+        let map = Map::build(self.tables.clone(), self.partitions.clone()).unwrap();
+        let comment = sql::words::first_comment(sql.as_bytes(), sql::Lexing::Escapes);
+        let facts = Facts {
+            schema: &self.schema,
+            lexing: sql::Lexing::Escapes,
+            quotes: DoubleQuotes::Strings,
+            comment: comment.map(|at| &sql.as_bytes()[at]),
+            parameters: None,
+            prepares: false,
+            numbers: Numbering::Whichever,
+        };
+        let finish = match finish(&map, sql.as_bytes(), &facts) {
+            None => return out.push_str("  is none\n"),
+            Some(Err(words)) => {
+                let _ = writeln!(out, "  refused: {words}");
+                return;
+            }
+            Some(Ok(finish)) => finish,
+        };
+        for table in &finish.tables {
+            let condition = String::from_utf8(table.condition.clone()).unwrap();
+            let of_key = table.key.as_deref().unwrap_or("any");
+            let copies = table.copies.join(", ");
+            let _ = writeln!(out, "  {copies}: {condition} (key: {of_key})");
+            for source in &table.sources {
+                let hostgroup = source
+                    .hostgroup
+                    .map_or_else(|| "the usual".into(), |it| it.to_string());
+                let _ = writeln!(
+                    out,
+                    "    {} of {hostgroup}: {}",
+                    source.table, source.partitions
+                );
+            }
+        }
+        let _ = match &finish.columns {
+            Columns::All => writeln!(out, "  all columns"),
+            Columns::Named(names) => {
+                let all = ["a", "b", "id", "user_id", "name", "x"];
+                let read: Vec<_> = all.iter().filter(|name| finish.columns.has(name)).collect();
+                writeln!(out, "  of {} names: {read:?}", names.len())
+            }
+        };
+        let text = String::from_utf8(finish.text(sql.as_bytes())).unwrap();
+        let _ = writeln!(out, "  {text}");
     }
 
     fn answer(&self, sql: &str, explained: bool, out: &mut String) {

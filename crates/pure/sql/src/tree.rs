@@ -71,6 +71,8 @@ pub enum Statement<'a> {
 pub struct Query<'a> {
     /// Queries that have a name of their own before it.
     pub with: Vec<(Name<'a>, Self)>,
+    /// WITH RECURSIVE: each of them is known by its name in itself, and in those before it.
+    pub recursive: bool,
     /// The parts; one is the usual case.
     pub selects: Vec<Select<'a>>,
     /// Words between the parts.

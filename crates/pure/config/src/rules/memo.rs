@@ -84,6 +84,16 @@ impl Memo {
         self.spreads.count(table, width);
     }
 
+    /// Counts a statement on a sharded table that one server finishes.
+    pub fn count_finished(&mut self, table: &shards::Table) {
+        self.spreads.count_finished(table);
+    }
+
+    /// Counts rows that were copied for such statements.
+    pub fn count_copied(&mut self, table: &shards::Table, rows: u64) {
+        self.spreads.count_copied(table, rows);
+    }
+
     /// Counts of statements on sharded tables.
     pub const fn spreads(&mut self) -> &mut Spreads {
         &mut self.spreads

@@ -402,6 +402,10 @@ variables! {
     mysql_sharding_move_rows_per_second: int(0..=1000000000) = 20000, Live, "Rows a second that a partition that moves is copied with; 0 for no limit.";
     mysql_sharding_move_rows_at_once: int(1..=100000) = 1000, Live, "Rows that are copied or compared at once when a partition moves.";
     mysql_sharding_cut_over_ms_max: int(50..=60000) = 1000, Live, "Milliseconds for which statements wait at most when a partition that moves is cut over; else it is tried again later.";
+    mysql_sharding_scratch: choice("map" | "hostgroup" | "off") = "map", Live, "Which server finishes a SELECT over several partitions whose rows cannot be put together as they arrive: one of the default hostgroup of its first table; one of mysql-sharding_scratch_hostgroup; or none, so that it is refused. Ours.";
+    mysql_sharding_scratch_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup of that server, where mysql-sharding_scratch says so. Ours.";
+    mysql_sharding_scratch_max_rows: int(0..=1000000000000) = 1000000, Live, "Rows that are copied there at most for one statement; 0 for no limit. Ours.";
+    mysql_sharding_scratch_max_MB: int(0..=1048576) = 256, Live, "Megabytes that these rows have at most; 0 for no limit. Ours.";
     mysql_enable_bulk_execute: bool = true, Live, "Whether clients are offered the bulk execute of MariaDB, where the version that they are told is MariaDB's and every server that takes work is known to have it.";
     mysql_relay_logins: bool = false, Live, "Whether, while mysql_users has no active row, clients log in at a server themselves: they get its greeting, and what proves their password goes there.";
     mysql_relay_logins_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup of those servers, and of the sessions that come of it.";

@@ -70,9 +70,9 @@ impl<'a> Reader<'a> {
 
     pub(super) fn query(&mut self) -> Option<Query<'a>> {
         let start = self.start();
-        let mut with = Vec::new();
+        let (mut with, mut recursive) = (Vec::new(), false);
         if self.skip("WITH") {
-            self.skip("RECURSIVE");
+            recursive = self.skip("RECURSIVE");
             loop {
                 with.push(self.named_query()?);
                 if !self.skip_sign(b',') {
@@ -82,6 +82,7 @@ impl<'a> Reader<'a> {
         }
         let mut query = Query {
             with,
+            recursive,
             selects: Vec::new(),
             joints: Vec::new(),
             order: Vec::new(),
