@@ -1,7 +1,7 @@
 //! The monitor in front of real servers: who is asked what, and who serves where as it follows.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::{asked, set, vendors};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
@@ -23,6 +23,10 @@ fn main() {
         (
             "a_server_that_does_not_answer_serves_nowhere_until_it_does",
             missing,
+        ),
+        (
+            "a_writer_that_hangs_is_looked_at_when_its_clients_wait",
+            hanging,
         ),
         ("a_check_that_may_not_log_in_takes_nobody_away", denied),
         ("a_switchover_costs_no_statement", switchover),
@@ -190,6 +194,44 @@ fn missing(driver: Driver) -> Outcome {
     servers[1].root("SET GLOBAL read_only = 1")?;
     soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", || now(&servers))?;
     expect(proxy.says("answers again"), || proxy.log())
+}
+
+/// Nobody but a client that waits tells the monitor that a writer hangs: the next check by the interval
+/// would be due after hours.
+fn hanging(driver: Driver) -> Outcome {
+    let (servers, proxy) = two(driver, Vendor::MariaDb)?;
+    let now = || places(&servers, &proxy);
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)?;
+    let mut client = log_in(&proxy)?;
+    let asks = "/* hostgroup=0 */ SELECT @@port";
+    soon(&servers[0].port.to_string(), || {
+        Ok(reached(&mut client, asks)?.to_string())
+    })?;
+    set(
+        &proxy,
+        "SET mysql-monitor_read_only_interval = 36000000; SET mysql-monitor_ping_interval = 36000000; \
+         SET mysql-monitor_connect_interval = 36000000; SET mysql-monitor_ping_timeout = 500; \
+         SET mysql-monitor_read_only_timeout = 500; SET mysql-monitor_connect_timeout = 500",
+    )?;
+    // Checks that were due when this came are over.
+    thread::sleep(std::time::Duration::from_millis(500));
+    servers[0].signal("STOP");
+    let waits = client.ask("/* hostgroup=0 */ INSERT INTO mysql.nowhere VALUES (1)");
+    expect(waits.is_err(), || {
+        "a server that hangs has answered".to_owned()
+    })?;
+    expect(proxy.says("does not answer"), || proxy.log())?;
+    // Who writes now is found out without an interval, too.
+    servers[1].root("SET GLOBAL read_only = 0")?;
+    soon("0 2 ONLINE, 1 1 SHUNNED, 1 2 ONLINE", now)?;
+    let mut client = log_in(&proxy)?;
+    same(
+        &reached(&mut client, asks)?.to_string(),
+        &servers[1].port.to_string(),
+    )?;
+    // It comes back as it was, and is not the writer, whatever it says.
+    servers[0].signal("CONT");
+    soon("0 2 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)
 }
 
 /// Clients may not write where `read_only` is set, as users with all privileges may.

@@ -578,7 +578,7 @@ fn start_cores(
             mailbox,
             // The judge is of this thread, the core's note of any.
             note: Arc::new(move |words: &str| drop(notes.try_send(words.to_owned()))),
-            look: Arc::new(|_| ()),
+            look: Arc::new(|_, _| ()),
             events: Arc::new(Err),
             audit: Arc::new(|_| false),
             traces: Arc::new(|_| false),

@@ -702,7 +702,9 @@ impl Threads {
                     mailbox,
                     note: Arc::new(lines),
                     // One that has too much to do looks soon anyway.
-                    look: Arc::new(move |server| drop(monitor.try_send(ToMonitor::Look(server)))),
+                    look: Arc::new(move |server, sign| {
+                        drop(monitor.try_send(ToMonitor::Look(server, sign)));
+                    }),
                     events: Arc::new(move |events| events::hand_over(&letters, events)),
                     audit: Arc::new(move |audited| events::hand_audited(&clients, audited)),
                     traces,

@@ -13,7 +13,7 @@ mod names;
 mod watch;
 mod writers;
 
-use bridge::{CheckRow, ToCore, ToMonitor};
+use bridge::{CheckRow, Sign, ToCore, ToMonitor};
 use config::{Server, Servers, Snapshot, Status, Topology, Variables};
 pub use doubt::writer_of;
 use feeds::Readers;
@@ -129,7 +129,8 @@ pub async fn run(rt: Rt, setup: Setup) {
             ToMonitor::Counts(reply) => reply(monitor.history.borrow().counts()),
             ToMonitor::Gtids(reply) => reply(monitor.readers.rows()),
             ToMonitor::Logs(reply) => reply(monitor.readers.logs()),
-            ToMonitor::Look(server) => monitor.look(&server),
+            ToMonitor::Look(server, Sign::Failed) => monitor.look(&server),
+            ToMonitor::Look(server, Sign::Silent) => monitor.ping(&server),
         }
     }
 }
@@ -246,6 +247,15 @@ impl Monitor {
         lead.map_or_else(|| key.host.clone(), |ip| ip.to_string().into())
     }
 
+    /// Pings a server now, at all of its addresses that are in use.
+    fn ping(&self, key: &ServerKey) {
+        for watch in self.watched.borrow().values() {
+            if *watch.key() == *key || watch.is_of(|row| row == key) {
+                watch.look_now(Sign::Silent);
+            }
+        }
+    }
+
     /// Looks at a server now, and at those with which it has a topology: one of them may be what it
     /// was.
     fn look(&self, key: &ServerKey) {
@@ -268,7 +278,7 @@ impl Monitor {
                 other == key || own.iter().any(|hostgroups| has(hostgroups, other))
             };
             if *watch.key() == *key || watch.is_of(is_own) {
-                watch.look_now();
+                watch.look_now(Sign::Failed);
             }
         }
     }
@@ -395,7 +405,7 @@ impl Monitor {
                 let keys: BTreeSet<_> = all.flatten().map(|place| place.key_at()).collect();
                 let watched = self.watched.borrow();
                 let all = keys.iter().filter_map(|key| watched.get(key));
-                all.for_each(|watch| watch.look_now());
+                all.for_each(|watch| watch.look_now(Sign::Failed));
             }
         }
         self.lacking.replace(lacking);

@@ -2,7 +2,7 @@
 //! that stays open.
 
 use crate::Monitor;
-use bridge::{Check, CheckRow, Found};
+use bridge::{Check, CheckRow, Found, Sign};
 use config::{Server, Snapshot, Topology, TopologyKind, Variables};
 use line::{Failed, Line, Names, Rows, Tls, Who};
 use net::tls::Settings;
@@ -17,13 +17,15 @@ use topology::{Checked, Fault, Lag, Limits, Pace, Reach, Role, Seen, ServerKey, 
 
 /// Servers are not all asked at the same moment: each begins somewhere in this time.
 const SPREAD: Duration = Duration::from_millis(200);
-/// A server that has just been silent is asked again so soon, whatever the intervals say, until it is
-/// known not to answer.
+/// A server that has just been silent is pinged again so soon after the question, whatever the intervals
+/// say, until it is known not to answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Its role is asked so long after that ping: where nobody answers that, nobody would tell.
+const BEHIND_THE_PING: Duration = Duration::from_millis(1);
 /// And then so often, for it to be back soon.
 const COMES_BACK: Duration = Duration::from_secs(1);
 /// Where nobody gets writes, all servers of the topology are asked at least so often.
-const NO_WRITER: Duration = Duration::from_millis(200);
+const NO_WRITER: Duration = Duration::from_millis(100);
 
 pub(crate) struct Watch {
     /// Host or address that is asked.
@@ -34,8 +36,8 @@ pub(crate) struct Watch {
     checked: RefCell<Checked>,
     stopped: Cell<bool>,
     bell: Bell,
-    /// Somebody has had trouble with it.
-    looks_now: Cell<bool>,
+    /// Sign of trouble that somebody has seen.
+    looks_now: Cell<Option<Sign>>,
     /// Whether it is asked as soon as it is watched.
     is_urgent: bool,
     /// The error number that an operator was last told of: the server answers, and not the check.
@@ -153,9 +155,14 @@ impl Watch {
         self.bell.ring();
     }
 
-    /// Somebody has had trouble with it: whether it is there, and what it is, is asked at once.
-    pub(crate) fn look_now(&self) {
-        self.looks_now.set(true);
+    /// Somebody has had trouble with it: whether it is there is asked at once, and what it is, unless it
+    /// has only been silent.
+    pub(crate) fn look_now(&self, sign: Sign) {
+        let worse = match self.looks_now.get() {
+            Some(Sign::Failed) => Sign::Failed,
+            _ => sign,
+        };
+        self.looks_now.set(Some(worse));
         self.bell.ring();
     }
 
@@ -218,8 +225,8 @@ impl Watch {
             }
             let jobs = self.jobs(&monitor, &snapshot);
             self.forget(&jobs);
-            if self.looks_now.take() {
-                due.look(&jobs, monitor.rt.now());
+            if let Some(sign) = self.looks_now.take() {
+                due.look(&jobs, sign, monitor.rt.now());
             }
             let next = due.next(&jobs);
             let now = monitor.rt.now();
@@ -342,7 +349,10 @@ impl Watch {
             self.record(monitor, Check::Ping, started, NOTHING, failed);
             let is_silent = silent(took.as_ref().err());
             self.checked.borrow_mut().ping(took, &limits);
-            is_silent
+            if is_silent {
+                due.silence(jobs, self.again(monitor, now));
+            }
+            false
         } else if let Some((max, when_null)) = jobs.lag
             && due.lag == next
         {
@@ -359,15 +369,20 @@ impl Watch {
             silent(failed)
         };
         if is_silent {
-            let is_known = matches!(self.seen().reach, Reach::Missing(_));
-            let soon = if is_known { COMES_BACK } else { LOOK_AGAIN };
-            let soon = monitor.rt.now() + soon;
-            due.ping = due.ping.min(soon);
-            for kind in jobs.roles.keys() {
-                due.roles.insert(*kind, due.role(*kind).min(soon));
-            }
+            self.checked.borrow_mut().is_silent();
+            due.silence(jobs, self.again(monitor, now));
         }
         self.tell(monitor, &before, jobs);
+    }
+
+    /// When a server is asked again that was silent to a question. `asked`: when that was.
+    fn again(&self, monitor: &Monitor, asked: Instant) -> Instant {
+        let now = monitor.rt.now();
+        match self.seen().reach {
+            Reach::Missing(_) => now + COMES_BACK,
+            // It has had its time already where it let the question wait.
+            Reach::Unknown | Reach::Well => now.max(asked + LOOK_AGAIN),
+        }
     }
 
     /// Asks for its part in a topology; whether nobody answers.
@@ -595,11 +610,22 @@ impl Due {
         self.roles.get(&kind).copied().unwrap_or(self.start)
     }
 
-    /// Makes due now what tells whether the server is there, and what it is.
-    fn look(&mut self, jobs: &Jobs, now: Instant) {
+    /// Makes due now what tells whether the server is there, and, where something has failed, what it is.
+    fn look(&mut self, jobs: &Jobs, sign: Sign, now: Instant) {
         self.ping = self.ping.min(now);
+        if sign == Sign::Silent {
+            return;
+        }
         for kind in jobs.roles.keys() {
             self.roles.insert(*kind, self.role(*kind).min(now));
+        }
+    }
+
+    /// Makes the next question a ping, and the role the one behind it.
+    fn silence(&mut self, jobs: &Jobs, again: Instant) {
+        self.ping = self.ping.min(again);
+        for kind in jobs.roles.keys() {
+            self.roles.insert(*kind, self.ping + BEHIND_THE_PING);
         }
     }
 

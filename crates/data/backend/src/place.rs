@@ -62,6 +62,7 @@ pub struct Place {
     /// When it did not let in a client that another server had let in.
     pub(crate) refused_beside: Cell<Option<Instant>>,
     pub(crate) numbers: Numbers,
+    heard: Cell<Heard>,
     /// Session tracking of the server: what it tells of changes in sessions.
     pub(crate) tracks: RefCell<crate::track::Tracks>,
     /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its
@@ -115,6 +116,26 @@ pub(crate) struct Numbers {
     pub(crate) latency_us: Cell<u64>,
 }
 
+/// Counters of a server as a sweep has found them, and what that means.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    queries: u64,
+    received: u64,
+    quiet: Quiet,
+}
+
+/// Silence of a server while connections to it are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Quiet {
+    /// Nobody waits.
+    #[default]
+    Idle,
+    /// Something was asked or heard since the sweep before: an answer may be on its way.
+    Busy,
+    /// Nothing was heard from one sweep to the next, and somebody has been told.
+    Told,
+}
+
 pub(crate) fn bump(cell: &Cell<u64>, by: u64) {
     cell.set(cell.get().wrapping_add(by));
 }
@@ -143,6 +164,7 @@ impl Place {
             warming: Cell::new(false),
             refused_beside: Cell::default(),
             numbers: Numbers::default(),
+            heard: Cell::default(),
             tracks: RefCell::default(),
             own_modes: Cell::new(None),
         })
@@ -333,6 +355,28 @@ impl Place {
         }
     }
 
+    /// Whether connections are in use and not a byte has come since the last sweep, of which nobody has
+    /// been told yet. It is asked once a sweep, and costs statements nothing.
+    pub(crate) fn falls_silent(&self) -> bool {
+        let before = self.heard.get();
+        let (queries, received) = (self.numbers.queries.get(), self.numbers.received.get());
+        let (asked, heard) = (queries != before.queries, received != before.received);
+        let quiet = match before.quiet {
+            _ if self.numbers.used.get() == 0 => Quiet::Idle,
+            _ if heard => Quiet::Busy,
+            Quiet::Busy => Quiet::Told,
+            // Whoever asks again waits, too.
+            Quiet::Idle | Quiet::Told if asked => Quiet::Busy,
+            still => still,
+        };
+        self.heard.set(Heard {
+            queries,
+            received,
+            quiet,
+        });
+        quiet == Quiet::Told && before.quiet == Quiet::Busy
+    }
+
     pub(crate) fn begin_use(&self) {
         let used = self.numbers.used.get() + 1;
         self.numbers.used.set(used);
@@ -396,5 +440,34 @@ impl Place {
     /// Nothing is left of it here.
     pub(crate) fn is_done(&self) -> bool {
         self.gone.get() && self.numbers.used.get() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_falls_silent_once_while_somebody_waits_for_it() {
+        let place = crate::testing::place();
+        let sweeps = |many: usize| (0..many).map(|_| place.falls_silent()).collect::<Vec<_>>();
+        let (queries, received) = (&place.numbers.queries, &place.numbers.received);
+        assert_eq!(sweeps(3), [false; 3], "nobody is there");
+        place.begin_use();
+        bump(queries, 1);
+        assert_eq!(sweeps(4), [false, true, false, false]);
+        bump(queries, 1);
+        assert_eq!(sweeps(3), [false, true, false], "another one waits");
+        for _ in 0..5 {
+            bump(queries, 1);
+            bump(received, 100);
+            assert_eq!(sweeps(1), [false], "it answers");
+        }
+        // The last of them may have no answer yet.
+        assert_eq!(sweeps(2), [true, false]);
+        bump(queries, 1);
+        assert_eq!(sweeps(1), [false]);
+        place.end_use();
+        assert_eq!(sweeps(2), [false; 2], "nobody waits any more");
     }
 }

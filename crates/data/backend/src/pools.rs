@@ -16,7 +16,7 @@ use crate::queue::Queue;
 use crate::room::{self, Room};
 use crate::server::Servers;
 use crate::{Like, Sees, State, Tally, Tracking};
-use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow};
+use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow, Sign};
 use config::{Balance, Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
 use net::tls::{Connector, Settings};
@@ -211,7 +211,7 @@ impl std::fmt::Debug for Pools {
 }
 
 /// Hears of a server.
-type Trouble = Box<dyn Fn(ServerKey)>;
+type Trouble = Box<dyn Fn(ServerKey, Sign)>;
 
 /// A hostgroup of this core.
 #[derive(Default)]
@@ -335,19 +335,23 @@ impl Pools {
     }
 
     /// Whom to tell that something is wrong with a server.
-    pub fn tell_of_trouble(&self, hears: impl Fn(ServerKey) + 'static) {
+    pub fn tell_of_trouble(&self, hears: impl Fn(ServerKey, Sign) + 'static) {
         self.trouble.replace(Some(Box::new(hears)));
     }
 
-    /// Something is wrong with the server of this host and port. Passed on at most ten times a
+    /// Something has failed at the server of this host and port. Passed on at most ten times a
     /// second.
     pub fn have_looked_at(&self, host: &str, port: u16) {
+        self.tell(host, port, Sign::Failed);
+    }
+
+    fn tell(&self, host: &str, port: u16, sign: Sign) {
         if let Some(server) = self.servers.at(host, port)
             && server.may_be_looked_at(self.rt.now())
             && let Some(hears) = &*self.trouble.borrow()
         {
             let host = server.host.clone();
-            hears(ServerKey { host, port });
+            hears(ServerKey { host, port }, sign);
         }
     }
 
@@ -786,6 +790,9 @@ impl Pools {
             for place in places.iter() {
                 place.known.allowed.age(now);
                 place.shrink();
+                if place.falls_silent() {
+                    self.tell(place.host(), place.server().port, Sign::Silent);
+                }
                 let keep_of_all = self.kept_free(group, place);
                 let keep = (keep_of_all as usize).div_ceil(cores).max(1);
                 let wanted = self.gives_way(place, group.queue.first_since(), GIVE_WAY);

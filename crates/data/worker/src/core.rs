@@ -23,8 +23,8 @@ use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use crate::traces::{TakeTraced, Tracer};
 use backend::{Hold, Pools, Statements, Tally};
 use bridge::{
-    AddressRow, Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Take,
-    ToCore, UserRow,
+    AddressRow, Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Sign,
+    Take, ToCore, UserRow,
 };
 use cache::{Cache, Flights};
 use config::Snapshot;
@@ -88,7 +88,7 @@ pub struct Setup {
     /// Hears what an operator should read.
     pub note: Arc<dyn Lines>,
     /// Has the monitor look at a server now.
-    pub look: Arc<dyn Fn(ServerKey) + Send + Sync>,
+    pub look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>,
     /// Takes statements for the events log.
     pub events: Hand,
     /// Takes what clients do for the audit log.
@@ -227,7 +227,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
     let look = setup.look;
-    pools.tell_of_trouble(move |server| look(server));
+    pools.tell_of_trouble(move |server, sign| look(server, sign));
     let core = Rc::new(Core {
         rt: rt.clone(),
         index: setup.index,

@@ -38,7 +38,7 @@ pub use latency::{Latency, Width};
 pub use lines::Lines;
 pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
-pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, ToMonitor};
+pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, Sign, ToMonitor};
 pub use moved::{MOVED_FORMAT, Moved, Take};
 pub use observed::{Cell, Observed, joined};
 pub use report::{

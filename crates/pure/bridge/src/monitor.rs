@@ -25,8 +25,18 @@ pub enum ToMonitor {
     Gtids(Reply<Vec<GtidRow>>),
     /// Servers whose logs are followed from here.
     Logs(Reply<Vec<LogRow>>),
-    /// Somebody has had trouble with this server: look at it now.
-    Look(ServerKey),
+    /// A core has seen this of a server: look at it now.
+    Look(ServerKey, Sign),
+}
+
+/// Sign that something is wrong with a server, as a core sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// A connection could not be opened or has broken off, or the server takes no writes. Who writes may
+    /// be another server now.
+    Failed,
+    /// Statements wait, and not a byte has come for a moment. The server may hang, or only be slow.
+    Silent,
 }
 
 /// A row of `stats_mysql_gtid_executed`.

@@ -75,12 +75,23 @@ impl Checked {
             }
             Err(Fault::Says { .. }) => self.is_there(),
             Err(Fault::Silent(why)) => {
-                self.pings_lost = self.pings_lost.saturating_add(1);
+                self.is_silent();
                 if self.pings_lost >= limits.pings {
                     self.seen.reach = Reach::Missing(why);
+                    // What it has said of its role is old by now, and old still when it is back.
+                    self.seen
+                        .told
+                        .values_mut()
+                        .for_each(|told| told.is_missed = true);
                 }
             }
         }
+    }
+
+    /// Nobody has answered a check of any kind. It counts as a ping that was lost, but only a ping finds
+    /// out that nobody is there: a question can take long where a ping does not.
+    pub fn is_silent(&mut self) {
+        self.pings_lost = self.pings_lost.saturating_add(1);
     }
 
     fn is_there(&mut self) {
@@ -185,6 +196,29 @@ mod tests {
         assert_eq!(one.seen.reach, Reach::Missing("timeout".into()));
         one.ping(Ok(Duration::from_micros(120)), &LIMITS);
         assert_eq!((one.seen.reach, one.seen.ping_us), (Reach::Well, Some(120)));
+    }
+
+    #[test]
+    fn any_silence_counts_and_a_ping_finds_out() {
+        let mut one = Checked::default();
+        let kind = TopologyKind::Replication;
+        one.told(kind, Ok(Role::ReadOnly(false)), 0, &PACE);
+        one.ping(Ok(Duration::from_micros(120)), &LIMITS);
+        (0..5).for_each(|_| one.is_silent());
+        assert_eq!(one.seen.reach, Reach::Well, "questions may take long");
+        one.ping(Ok(Duration::from_micros(120)), &LIMITS);
+        (0..2).for_each(|_| one.is_silent());
+        assert!(!one.seen.told(kind).is_missed);
+        one.ping(Err(silent()), &LIMITS);
+        assert_eq!(one.seen.reach, Reach::Missing("timeout".into()));
+        assert!(one.seen.told(kind).is_missed);
+        one.ping(Ok(Duration::from_micros(120)), &LIMITS);
+        assert!(
+            one.seen.told(kind).is_missed,
+            "it is there, and has not said yet what it is now"
+        );
+        one.told(kind, Ok(Role::ReadOnly(true)), 0, &PACE);
+        assert!(!one.seen.told(kind).is_missed);
     }
 
     const PACE: Pace = Pace {
