@@ -54,6 +54,7 @@ fn main() {
             "clients_that_think_cost_their_server_their_own_statements",
             thinking,
         ),
+        ("statements_that_come_again_pass_no_stage", at_once),
         (
             "last_insert_id_is_as_direct_whoever_shares_the_connection",
             last_insert_id,
@@ -601,6 +602,63 @@ fn thinking(driver: Driver) -> Outcome {
                 format!("{vendor}: {more} {name} where the clients have said {wanted}")
             })?;
         }
+    }
+    Ok(())
+}
+
+/// Texts with other values each time, executions of what is prepared and whole transactions are decided once and
+/// answered at once, with ids that the client has chosen, too. Nothing but the cost of a query would show it
+/// otherwise.
+fn at_once(driver: Driver) -> Outcome {
+    const ROUNDS: u32 = 50;
+    let said = |error: std::io::Error| error.to_string();
+    let seen = |proxy: &Proxy| -> Result<u32, String> {
+        let count = proxy.admin(
+            "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_statements_at_once'",
+        )?;
+        count.trim().parse().map_err(|_| count)
+    };
+    for vendor in vendors() {
+        let (server, proxy) = by_hand::one(driver, vendor)?;
+        server.root(NUMBERED)?;
+        server.root("INSERT INTO conf.numbered VALUES (1, 'a')")?;
+        let mut client = log_in(&proxy)?;
+        client
+            .command(b"\x16SELECT word FROM conf.numbered WHERE id = 1")
+            .map_err(said)?;
+        let prepared = client.packet().map_err(said)?;
+        while client.packet().map_err(said)?.first() != Some(&0xfe) {}
+        let execute = [b"\x17", &prepared[1..5], &[0, 1, 0, 0, 0]].concat();
+        let mut round = |n: u32| -> Result<u32, String> {
+            let texts = [
+                format!("SELECT word FROM conf.numbered WHERE id = {n}"),
+                format!("UPDATE conf.numbered SET word = 'b{n}' WHERE id = 1"),
+                "BEGIN".to_owned(),
+                format!("SELECT word FROM conf.numbered WHERE id = {n}"),
+                format!("DELETE FROM conf.numbered WHERE id = {}", 1000 + n),
+                format!(
+                    "INSERT INTO conf.numbered (id, word) VALUES ({}, 'c')",
+                    1000 + n
+                ),
+                "COMMIT".to_owned(),
+            ];
+            for text in &texts {
+                asked(&mut client, text)?;
+            }
+            client.command(&execute).map_err(said)?;
+            client.each_row(|_| ()).map_err(said)?;
+            Ok(texts.len() as u32 + 1)
+        };
+        // What an INSERT's id means is asked when it has come often.
+        for n in 0..70 {
+            round(n)?;
+        }
+        let before = seen(&proxy)?;
+        let all = (70..70 + ROUNDS).try_fold(0, |all, n| Ok::<_, String>(all + round(n)?))?;
+        let at_once = seen(&proxy)? - before;
+        expect(at_once >= all - all / 20, || {
+            format!("{vendor}: {at_once} of {all} statements")
+        })?;
     }
     Ok(())
 }

@@ -195,6 +195,7 @@ impl Session {
                 let answer = self.answer_of(&job, (judged, &sent), (backend, began));
                 match answer.await {
                     ControlFlow::Break((backend, passed)) => {
+                        self.core.tally.up(Counter::StatementsAtOnce);
                         self.gives_back(&job, backend).await?;
                         passed
                     }

@@ -120,6 +120,7 @@ counters! {
     QueryCacheEntries, "Query_Cache_Entries", Gauge "proxysql_query_cache_entries_total", "Results in the cache.";
     QueryCacheWaited, "Millrace_query_cache_waited", Total "millrace_query_cache_waited_total", "Statements that waited, as cache_timeout allows, for another session that fetched the same.";
     StatementsRetried, "Millrace_statements_retried", Total "millrace_statements_retried_total", "Statements sent again after their connection broke before the first byte of the answer.";
+    StatementsAtOnce, "Millrace_statements_at_once", Total "millrace_statements_at_once_total", "Statements for which an earlier decision held, and whose answer came whole and well: they passed no stage.";
     StatementsShed, "Millrace_statements_shed", Total "millrace_statements_shed_total", "Statements that were sent away because too many waited for their hostgroup, or for too long.";
     StatementsHeldForWriter, "Millrace_statements_held_for_writer", Total "millrace_statements_held_for_writer_total", "Statements that a writer refused because it takes no writes any more, and that waited for the next one.";
     TransactionReplays, "Millrace_transaction_replays", Total "millrace_transaction_replays_total", "Transactions whose server was lost, or that were the victim of a deadlock, and that were to be replayed.";
