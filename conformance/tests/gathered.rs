@@ -1050,7 +1050,7 @@ async fn refused(driver: Driver) -> Outcome {
             ("SELECT n, COUNT(*) FROM t GROUP BY n", "column + 0"),
             (
                 "SELECT COUNT(DISTINCT a) FROM t FOR UPDATE",
-                "locks would be on copies",
+                "it locks what it reads",
             ),
         ] {
             let said = match ask(&mut parts, sql).await.map(|(_, rows)| rows) {

@@ -317,6 +317,9 @@ fn finished(
     let Some(said) = scratch(case) else {
         return refused(why);
     };
+    if let Err(words) = runs_anywhere(asked, facts) {
+        return refused(words);
+    }
     match shards::finish(map, asked, facts) {
         None => refused(why),
         Some(Err(words)) => refused(words),
@@ -341,7 +344,6 @@ fn finishing(
     (case, facts): (Case<'_>, &Facts<'_>),
     routed: &Routed,
 ) -> Result<Gather, String> {
-    runs_anywhere(asked, facts)?;
     let mut parts = Vec::new();
     for table in &what.tables {
         let condition = match table.condition.is_empty() {

@@ -445,12 +445,8 @@ fn unfit(text: &[u8], lexing: Lexing) -> Result<(), String> {
         let next = words.peek();
         let is_next = |keywords: &[&str]| next.is_some_and(|next| next.is_any(keywords));
         let calls = next.is_some_and(|next| next.is_sign(b'('));
-        let locks =
-            word.is("FOR") && is_next(&["UPDATE", "SHARE"]) || word.is("LOCK") && is_next(&["IN"]);
         let hints = word.is_any(&["USE", "FORCE", "IGNORE"]) && is_next(&["INDEX", "KEY"]);
-        let words = if locks {
-            "it is finished on one server, where locks would be on copies of its rows; leave FOR UPDATE or FOR SHARE out, or name the key in its WHERE"
-        } else if hints {
+        let words = if hints {
             "it is finished on one server, on copies without the indexes that it names; leave USE, FORCE or IGNORE INDEX out"
         } else if word.is("SQL_CALC_FOUND_ROWS") {
             "SQL_CALC_FOUND_ROWS cannot be put together over several partitions; ask for SELECT COUNT(*) with a second statement"
