@@ -4,7 +4,8 @@
 # Without arguments, and with `--seeds` among them, the tables of the documents that Millrace grew from come first: decisions with 10 to 20,000 rules, fast
 # routing with 10 to 200,000 rows, their memory, digests. `--rules` prints these alone, `--loads` what clients notice of LOADs, `--bulk` what 2 GB at
 # once cost, `--requests` what applications cost that connect for each request, `--paste` what long scripts pasted into the admin port take, and decisions under real traffic.
-# `--windows` is how long clients get no answer when their server dies, hangs or hands over, `--monitor` what checks of 2,000 servers cost.
+# `--windows` is how long clients get no answer when their server dies, hangs or hands over, `--monitor` what checks of 2,000 servers cost,
+# `--clickhouse` what a ClickHouse behind the proxy is beside its own HTTP.
 # What else may be chosen: bench/run.sh --help
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -37,6 +38,7 @@ cargo build --quiet --release --package millrace
 for word in "$@"; do
   [ "$word" != --loads ] || exec python3 bench/loads.py "${CARGO_TARGET_DIR:-target}"
   [ "$word" != --paste ] || exec python3 bench/paste.py --target "${CARGO_TARGET_DIR:-target}" "$@"
+  [ "$word" != --clickhouse ] || exec python3 bench/clickhouse.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --monitor ] || exec python3 bench/monitor.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --requests ] || exec python3 bench/requests.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --bulk ] || exec python3 bench/bulk.py --target "${CARGO_TARGET_DIR:-target}" "$@"

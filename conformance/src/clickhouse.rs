@@ -74,6 +74,17 @@ impl ClickHouse {
         self.process.kill();
     }
 
+    /// Starts it again on its ports, with what it had.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.kill();
+        let server = in_path("clickhouse-server").ok_or("there is no clickhouse-server")?;
+        let file = format!("--config-file={}/config.xml", self.folder.path().display());
+        let log = self.folder.path().join("log");
+        let process = Process::start(&server, &[file], &log).map_err(|error| error.to_string())?;
+        self.process = process;
+        self.serves()
+    }
+
     /// Output of ClickHouse's own client.
     pub fn ask(&self, sql: &str) -> Result<String, String> {
         let mut command = Command::new(&self.client);
@@ -93,6 +104,44 @@ impl ClickHouse {
     pub fn running(&self) -> Result<String, String> {
         let sql = "SELECT count() FROM system.processes WHERE query_id LIKE 'millrace-%'";
         self.ask(sql).map(|said| said.trim().to_owned())
+    }
+}
+
+/// The engine of a current ClickHouse, which comes as a library, behind as much of HTTP as a proxy asks
+/// for. Dropping it kills it.
+pub struct Engine {
+    _process: Process,
+}
+
+impl Engine {
+    /// A proxy in front of a port where an engine may be started, with the user, and that port.
+    pub fn front(driver: Driver) -> Result<(u16, Front), String> {
+        let port = free_port().map_err(|error| error.to_string())?;
+        let front = Front::to(driver, port, "")?;
+        front.let_in()?;
+        Ok((port, front))
+    }
+
+    /// Starts one there; none where the library cannot be had, which is said.
+    pub fn start(port: u16, front: &Front) -> Result<Option<Self>, String> {
+        let script = crate::cache::root().join("scripts/clients.sh");
+        let (fine, folder) = output(Command::new(script).arg("chdb"), HANGS)?;
+        if !fine {
+            eprintln!("SKIPPED: chdb: {folder}");
+            return Ok(None);
+        }
+        let python = format!("{}/venv/bin/python", folder.trim());
+        let serve = crate::cache::root().join("conformance/clients/chdb/serve.py");
+        let arguments = [serve.display().to_string(), port.to_string()];
+        let log = front.proxy.data().join("engine.log");
+        let process = Process::start(python.as_ref(), &arguments, &log);
+        let process = process.map_err(|error| error.to_string())?;
+        // Nobody serves there before: an error for each statement, and then an answer.
+        soon("7", || {
+            let said = front.ask("SELECT 7");
+            Ok(said.map_or_else(|_| String::new(), |said| said.trim().to_owned()))
+        })?;
+        Ok(Some(Self { _process: process }))
     }
 }
 
@@ -160,6 +209,9 @@ fn config(folder: &TempFolder, [http, tcp, between]: [u16; 3]) -> String {
     )
 }
 
-const USERS: &str = "<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default>\
+/// The user `few` may ask two questions an hour.
+const USERS: &str = "<yandex><profiles><default/></profiles><quotas><default/><few><interval><duration>3600</duration>\
+     <queries>2</queries></interval></few></quotas><users><default>\
      <password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>\
-     </default></users></yandex>\n";
+     </default><few><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>\
+     <quota>few</quota></few></users></yandex>\n";

@@ -436,6 +436,7 @@ fn open_admin(
         },
         uuid: flags.uuid.clone(),
         scripts: config::Given(std::env::var("LOG4LUA_CONFIG_FILE").ok()),
+        clickhouse: flags.clickhouse_server,
         laid,
     };
     let admin = Admin::open(&options).map_err(said)?;
@@ -891,6 +892,7 @@ impl Threads {
         acceptor: &Acceptor,
         page: web::Setup,
     ) -> Result<Doors, Reasons> {
+        let log = page.log.clone();
         let web = Web::begin(snapshot, acceptor.clone(), page);
         let mut doors: Doors = vec![Arc::new(web.map_err(|error| vec![error.to_string()])?)];
         if flags.sqlite3_server {
@@ -899,7 +901,7 @@ impl Threads {
             doors.push(Arc::new(embedded));
         }
         if flags.clickhouse_server {
-            let server = clickhouse::Server::new(snapshot, acceptor.clone());
+            let server = clickhouse::Server::new(snapshot, acceptor.clone(), log);
             self.start_clickhouse(&snapshot.variables, &server)?;
             doors.push(Arc::new(server));
         }
@@ -916,17 +918,16 @@ impl Threads {
         let threads = variables.clickhouse_threads as u32;
         for nth in 0..threads {
             let (own, server) = (owned(&listen, nth), server.clone());
-            let main = move |rt: Rt, ready: Ready| async move {
-                let shared = ListenOptions {
-                    reuse_port: true,
-                    ..ListenOptions::default()
-                };
-                let listeners = listen_all(&rt, &own, shared)?;
-                ready.say();
-                server.serve(rt, listeners, nth, threads).await;
-                Ok(())
-            };
-            self.start(format!("clickhouse {nth}"), rt::Driver::Epoll, main)?;
+            self.start(
+                format!("clickhouse {nth}"),
+                rt::Driver::Epoll,
+                move |rt, ready| async move {
+                    let listeners = listen_all(&rt, &own, clickhouse::shared())?;
+                    ready.say();
+                    server.serve(rt, listeners, nth, threads).await;
+                    Ok(())
+                },
+            )?;
         }
         Ok(())
     }
@@ -941,9 +942,12 @@ impl Threads {
             &snapshot.variables.sqliteserver_mysql_ifaces,
             "127.0.0.1:6030",
         )?;
-        let version = snapshot.variables.mysql_server_version.to_string();
         admin::keep_private(&datadir.join(sqlite::FILE));
-        let mut server = sqlite::Server::new(datadir, embedded.users, version);
+        let mut server = sqlite::Server::new(
+            datadir,
+            embedded.users,
+            snapshot.variables.mysql_server_version.to_string(),
+        );
         server.set_tls(embedded.tls);
         self.start(
             "sqlite".into(),

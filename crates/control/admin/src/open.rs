@@ -61,6 +61,8 @@ pub struct Options {
     pub uuid: Option<String>,
     /// Things that scripts are given.
     pub scripts: config::Given,
+    /// Whether the port to ClickHouse is served (`--clickhouse-server`).
+    pub clickhouse: bool,
     /// Settings of the command line besides the configuration file.
     pub laid: Option<Laid>,
 }
@@ -229,6 +231,7 @@ impl Admin {
             stats,
             snapshot: Snapshot {
                 scripts: Arc::new(config::Scripts::none_with(options.scripts.clone())),
+                clickhouse: Arc::new(config::ClickhouseUsers::default().served(options.clickhouse)),
                 ..Snapshot::default()
             },
             config: options.config.clone(),

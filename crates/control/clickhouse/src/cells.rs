@@ -5,6 +5,7 @@ use crate::types::Type;
 use crate::zone::{self, Zones};
 use std::io::Write as _;
 use wire::execute::{DateTime, Value};
+use wire::resultset::Cells;
 use wire::types::Type as Mysql;
 
 impl Type {
@@ -81,6 +82,17 @@ pub(crate) fn is_text(of: &Type, data: &Data<'_>, rows: usize) -> bool {
     !matches!(of.bare(), Type::String | Type::Fixed(_)) || (0..rows).all(is_text)
 }
 
+/// Writes a value as the next cell of a row of texts.
+pub(crate) fn cell(of: &Type, data: &Data<'_>, row: usize, zones: &Zones, cells: &mut Cells<'_>) {
+    match plain(of, data, row) {
+        None => cells.bytes(None),
+        Some((of @ (Type::String | Type::Fixed(_) | Type::Json), data, row)) => {
+            cells.bytes(Some(bytes(of, data, row)));
+        }
+        Some((of, data, row)) => cells.text(|out| plain_text(of, data, row, zones, out)),
+    }
+}
+
 /// Writes a value as text; false if it is NULL.
 pub(crate) fn text(
     of: &Type,
@@ -89,9 +101,14 @@ pub(crate) fn text(
     zones: &Zones,
     out: &mut Vec<u8>,
 ) -> bool {
-    let Some((of, data, row)) = plain(of, data, row) else {
-        return false;
-    };
+    match plain(of, data, row) {
+        Some((of, data, row)) => plain_text(of, data, row, zones, out),
+        None => false,
+    }
+}
+
+/// Writes a value that is looked through ([`plain`]); false if MySQL has none like it.
+fn plain_text(of: &Type, data: &Data<'_>, row: usize, zones: &Zones, out: &mut Vec<u8>) -> bool {
     let raw = bytes(of, data, row);
     match of {
         Type::String | Type::Fixed(_) | Type::Json => out.extend_from_slice(raw),
@@ -172,6 +189,15 @@ pub(crate) fn value(
 
 /// A signed number of up to eight bytes.
 fn signed(raw: &[u8]) -> i64 {
+    match *raw {
+        [a] => return i64::from(a.cast_signed()),
+        [a, b] => return i64::from(i16::from_le_bytes([a, b])),
+        [a, b, c, d] => return i64::from(i32::from_le_bytes([a, b, c, d])),
+        _ => {}
+    }
+    if let Ok(eight) = raw.try_into() {
+        return i64::from_le_bytes(eight);
+    }
     let fill = if raw.last().is_some_and(|byte| *byte >= 0x80) {
         0xFF
     } else {
@@ -297,23 +323,37 @@ fn decimal(raw: &[u8], scale: usize, out: &mut Vec<u8>) {
 
 /// The shortest digits that are this number again; false if MySQL has no such number.
 fn float(raw: &[u8], out: &mut Vec<u8>) -> bool {
-    // Without a power of ten where few digits do.
-    let is_plain = |number: f64| number == 0.0 || (1e-5..1e15).contains(&number.abs());
+    // Without a power of ten where few digits do; the library has its own bounds for that.
+    let mut room = zmij::Buffer::new();
     if let [a, b, c, d] = *raw {
         let number = f32::from_le_bytes([a, b, c, d]);
-        match number {
-            number if !number.is_finite() => return false,
-            number if is_plain(f64::from(number)) => drop(write!(out, "{number}")),
-            number => drop(write!(out, "{number:e}")),
+        match f64::from(number.abs()) {
+            _ if !number.is_finite() => return false,
+            0.9e-6..1e-5 => drop(write!(out, "{number:e}")),
+            0.9e13..1e15 => drop(write!(out, "{number}")),
+            _ => short(room.format_finite(number), out),
         }
         return true;
     }
-    match f64::from_le_bytes(raw.try_into().unwrap_or_default()) {
-        number if !number.is_finite() => return false,
-        number if is_plain(number) => drop(write!(out, "{number}")),
-        number => drop(write!(out, "{number:e}")),
+    let number = f64::from_le_bytes(raw.try_into().unwrap_or_default());
+    match number.abs() {
+        _ if !number.is_finite() => return false,
+        1e15..1e16 => drop(write!(out, "{number:e}")),
+        _ => short(room.format_finite(number), out),
     }
     true
+}
+
+/// Writes a number without the zero behind its point, and without the plus of its power of ten.
+fn short(text: &str, out: &mut Vec<u8>) {
+    match text.split_once("e+") {
+        Some((digits, power)) => {
+            out.extend_from_slice(digits.as_bytes());
+            out.push(b'e');
+            out.extend_from_slice(power.as_bytes());
+        }
+        None => out.extend_from_slice(text.strip_suffix(".0").unwrap_or(text).as_bytes()),
+    }
 }
 
 /// Two halves, each with its last byte first.
@@ -443,6 +483,58 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_the_shortest_that_are_themselves_again() {
+        let is_plain = |number: f64| number == 0.0 || (1e-5..1e15).contains(&number.abs());
+        // A number in the middle of two that are as short may be written as either.
+        let same = |found: &str, wanted: &str, is_it: &dyn Fn(&str) -> bool| {
+            let is_as_good = found.len() == wanted.len() && is_it(found);
+            assert!(found == wanted || is_as_good, "{found}, not {wanted}");
+        };
+        let powers = (-320..309).map(|power| format!("1e{power}").parse::<f64>().unwrap());
+        let mut bits = 1_u64;
+        let any = std::iter::repeat_with(|| {
+            bits = bits
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            f64::from_bits(bits)
+        });
+        let odd = [
+            0.0,
+            -0.0,
+            0.1,
+            1.0,
+            123_456.0,
+            -1.5,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+        ];
+        let near = powers.flat_map(|power| [power, power.next_down(), power * 1.5]);
+        for number in odd.into_iter().chain(near).chain(any.take(20_000)) {
+            let as_rust = match number {
+                number if !number.is_finite() => "NULL".to_owned(),
+                number if is_plain(number) => number.to_string(),
+                number => format!("{number:e}"),
+            };
+            same(
+                &shown("Float64", &number.to_le_bytes()),
+                &as_rust,
+                &|text| text.parse().is_ok_and(|read: f64| read == number),
+            );
+            let number = number as f32;
+            let as_rust = match number {
+                number if !number.is_finite() => "NULL".to_owned(),
+                number if is_plain(f64::from(number)) => number.to_string(),
+                number => format!("{number:e}"),
+            };
+            same(
+                &shown("Float32", &number.to_le_bytes()),
+                &as_rust,
+                &|text| text.parse().is_ok_and(|read: f32| read == number),
+            );
+        }
+    }
+
+    #[test]
     fn numbers_are_exact_at_their_bounds() {
         assert_eq!(shown("Int8", &[0x80]), "-128");
         assert_eq!(shown("UInt64", &[0xFF; 8]), "18446744073709551615");
@@ -469,6 +561,7 @@ mod tests {
         assert_eq!(shown("Float32", &0.1_f32.to_le_bytes()), "0.1");
         assert_eq!(shown("Float64", &1e300_f64.to_le_bytes()), "1e300");
         assert_eq!(shown("Float64", &f64::NAN.to_le_bytes()), "NULL");
+        assert_eq!(shown("Float32", &f32::INFINITY.to_le_bytes()), "NULL");
         assert_eq!(shown("Date", &[0xFF, 0xFF]), "2149-06-06");
         assert_eq!(shown("Date32", &(-25_567_i32).to_le_bytes()), "1900-01-01");
         assert_eq!(

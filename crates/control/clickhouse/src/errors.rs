@@ -59,6 +59,11 @@ pub(crate) fn unreachable(words: &str) -> Refused {
     Refused::new(gone, format!("ClickHouse cannot be reached: {words}"))
 }
 
+/// Whether ClickHouse is not there, or has gone.
+pub(crate) fn is_gone(refused: &Refused) -> bool {
+    matches!(refused.code, 1429 | 1430)
+}
+
 /// ClickHouse was there, and what it says is not whole.
 pub(crate) fn lost(words: &str) -> Refused {
     let gone = Code {

@@ -9,22 +9,29 @@
 mod cells;
 mod dialect;
 mod errors;
+mod facts;
+mod health;
+mod hints;
 mod literals;
 mod load;
 mod native;
 mod query;
 mod roster;
+mod schema;
 mod session;
 mod types;
 mod zone;
 
 pub use native::fuzz_native;
 
+use bridge::Lines;
 use config::{ClickhouseUsers, Snapshot, Variables};
 use door::{Behind, Door, Entry, Host, Limits, Refused, Who};
+use health::Health;
 use net::tls::Acceptor;
+use query::Asker;
 use roster::Roster;
-use rt::{Address, Listener, Rt};
+use rt::{Address, ListenOptions, Listener, Rt};
 use session::Session;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,12 +49,13 @@ pub(crate) struct Force {
 pub struct Server {
     force: Arc<Mutex<Arc<Force>>>,
     pub(crate) roster: Arc<Roster>,
+    pub(crate) health: Arc<Health>,
 }
 
 impl Server {
-    /// Under this configuration, with this certificate.
+    /// Under this configuration, with this certificate. `note` hears whether ClickHouse is there.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
+    pub fn new(snapshot: &Snapshot, acceptor: Acceptor, note: impl Lines + 'static) -> Self {
         let force = Force {
             variables: snapshot.variables.clone(),
             users: snapshot.clickhouse.clone(),
@@ -56,6 +64,7 @@ impl Server {
         Self {
             force: Arc::new(Mutex::new(Arc::new(force))),
             roster: Arc::default(),
+            health: Arc::new(Health::new(note)),
         }
     }
 
@@ -70,17 +79,33 @@ impl Server {
             .clone()
     }
 
-    /// Serves until it is dropped, as the `nth` of so many threads.
+    /// Serves until it is dropped, as the `nth` of so many threads. The first of them looks whether
+    /// ClickHouse is there; nothing depends on that.
     pub async fn serve(self, rt: Rt, listeners: Vec<Listener>, nth: u32, of: u32) {
         let host = Rc::new(Port {
             server: self,
             rt: rt.clone(),
         });
+        if nth == 0 {
+            let port = host.clone();
+            rt.spawn(
+                async move { drop(port.look(&Asker::of_the_port(&port.server.force())).await) },
+            );
+        }
         let door = Door::numbered(host, Limits::default(), nth, of);
         for listener in listeners {
             rt.spawn(door.clone().serve(rt.clone(), listener));
         }
         std::future::pending::<()>().await;
+    }
+}
+
+/// Options of the listeners of its threads, each of which has its own.
+#[must_use]
+pub fn shared() -> ListenOptions {
+    ListenOptions {
+        reuse_port: true,
+        ..ListenOptions::default()
     }
 }
 
@@ -115,6 +140,32 @@ impl Force {
 pub(crate) struct Port {
     pub(crate) server: Server,
     pub(crate) rt: Rt,
+}
+
+impl Port {
+    /// Looks whether ClickHouse answers; an error is an answer.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) async fn look(&self, asker: &Asker) -> Result<(), Refused> {
+        let asked = asker.little(&self.rt, "TabSeparated", "SELECT 1").await;
+        let asked = match asked {
+            Err(refused) if errors::is_gone(&refused) => Err(refused),
+            Ok(_) | Err(_) => Ok(()),
+        };
+        self.note(asker, asked.as_ref().err());
+        asked
+    }
+
+    /// Notes whether it was there when it was asked.
+    pub(crate) fn note(&self, asker: &Asker, gone: Option<&Refused>) {
+        let health = &self.server.health;
+        let at = || format!("{}:{}", asker.place.host, asker.place.port);
+        match gone {
+            None => health.is_up(at),
+            Some(why) => health.is_down(at, why),
+        }
+    }
 }
 
 impl Host for Port {

@@ -19,17 +19,20 @@ fn piece(sql: &[u8], at: usize) -> Piece {
         found.map_or(rest.len(), |found| from + found + end.len())
     };
     match rest[0] {
-        quote @ (b'\'' | b'"' | b'`') => {
-            let mut end = 1;
-            while end < rest.len() && rest[end] != quote {
-                end += if rest[end] == b'\\' { 2 } else { 1 };
-            }
-            Piece::Hidden((end + 1).min(rest.len()))
-        }
+        quote @ (b'\'' | b'"' | b'`') => Piece::Hidden(quoted_len(rest, quote)),
         b'-' if rest.starts_with(b"--") => Piece::Hidden(until(b"\n", 2)),
         b'/' if rest.starts_with(b"/*") => Piece::Hidden(until(b"*/", 2)),
         byte => Piece::Byte(byte),
     }
+}
+
+/// Bytes of what is quoted at the beginning of a text, with its quotes.
+pub(crate) fn quoted_len(rest: &[u8], quote: u8) -> usize {
+    let mut end = 1;
+    while end < rest.len() && rest[end] != quote {
+        end += if rest[end] == b'\\' { 2 } else { 1 };
+    }
+    (end + 1).min(rest.len())
 }
 
 /// Calls with the place of every byte that is neither quoted nor a comment.

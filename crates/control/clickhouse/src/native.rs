@@ -14,10 +14,6 @@ const ROWS_MAX: u64 = 1 << 24;
 /// Bytes of the name of a column or type, at most.
 const NAME_MAX: u64 = 1 << 20;
 
-/// JSON comes as a text, or in a form of ClickHouse's own.
-const JSON_AS_TEXT: &str =
-    "the type JSON is read here after SET output_format_native_write_json_as_string = 1";
-
 /// Why bytes are no block, or not yet.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Stop {
@@ -27,6 +23,8 @@ pub(crate) enum Stop {
     Malformed,
     /// A type that is not known here.
     Unknown(String),
+    /// JSON in a form of ClickHouse's own, where it could come as a text.
+    Json,
 }
 
 /// Names and types of the columns of a result.
@@ -96,7 +94,8 @@ impl Reading {
             };
             let from = bytes.len() - cursor.0.len();
             let mut texts = None;
-            if rows > 0 && of == Type::String {
+            if rows > 0 && is_of_texts(&of) {
+                cursor.take(nulls_of_texts(&of, rows))?;
                 texts_on(rows, &mut cursor, &mut self.begun)?;
                 texts = Some(std::mem::take(&mut self.begun));
             } else if rows > 0 {
@@ -131,12 +130,36 @@ impl Reading {
         for ((of, span), texts) in self.types.iter().zip(&self.spans).zip(&mut self.texts) {
             let bytes = &bytes[span.clone()];
             columns.push(match texts.take() {
-                Some(texts) => Data::Texts(bytes, texts),
+                Some(texts) => {
+                    let (nulls, bytes) = bytes.split_at(nulls_of_texts(of, rows));
+                    match of {
+                        Type::Nullable(_) => {
+                            Data::Nullable(nulls, Box::new(Data::Texts(bytes, texts)))
+                        }
+                        _ => Data::Texts(bytes, texts),
+                    }
+                }
                 None if rows == 0 => Data::Nothing,
                 None => whole(of, rows, &mut Cursor(bytes))?,
             });
         }
         Ok((columns, rows, self.at))
+    }
+}
+
+/// Whether a column is texts and no more: it may be long, and comes in many pieces.
+fn is_of_texts(of: &Type) -> bool {
+    match of {
+        Type::Nullable(inner) => **inner == Type::String,
+        of => *of == Type::String,
+    }
+}
+
+/// Bytes before the texts that say which of them are NULL.
+fn nulls_of_texts(of: &Type, rows: usize) -> usize {
+    match of {
+        Type::Nullable(_) => rows,
+        _ => 0,
     }
 }
 
@@ -171,7 +194,7 @@ fn prefix(of: &Type, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
         },
         Type::Json => match cursor.u64()? {
             1 => Ok(()),
-            _ => Err(Stop::Unknown(JSON_AS_TEXT.to_owned())),
+            _ => Err(Stop::Json),
         },
         Type::Nullable(inner) | Type::Array(inner) => prefix(inner, cursor),
         Type::Tuple(parts) => parts.iter().try_for_each(|(_, part)| prefix(part, cursor)),
@@ -293,6 +316,15 @@ fn low<'b>(inner: &Type, rows: usize, cursor: &mut Cursor<'b>) -> Result<Data<'b
 
 /// A number of up to eight bytes, the least first.
 pub(crate) fn number(bytes: &[u8]) -> usize {
+    match *bytes {
+        [a] => return usize::from(a),
+        [a, b] => return usize::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => return u32::from_le_bytes([a, b, c, d]) as usize,
+        _ => {}
+    }
+    if let Ok(eight) = bytes.try_into() {
+        return u64::from_le_bytes(eight) as usize;
+    }
     let mut eight = [0; 8];
     eight[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
     u64::from_le_bytes(eight) as usize
@@ -314,6 +346,10 @@ impl<'b> Cursor<'b> {
 
     /// Seven bits a byte, the least first.
     fn number(&mut self) -> Result<u64, Stop> {
+        if let [byte @ 0..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Ok(u64::from(*byte));
+        }
         let mut number = 0;
         for (nth, byte) in self.0.iter().take(9).enumerate() {
             number |= u64::from(byte & 0x7F) << (7 * nth);

@@ -1,6 +1,6 @@
 //! One question to ClickHouse: how it is put, and its end there if nobody waits for the answer.
 
-use crate::errors;
+use crate::{Force, errors};
 use door::Refused;
 use http::{Answer, Http, Lost, Place, escaped};
 use rt::Rt;
@@ -20,14 +20,53 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
+    /// As whom the port itself asks, for no user.
+    pub(crate) fn of_the_port(force: &Force) -> Self {
+        let v = &force.variables;
+        Self {
+            place: Place {
+                host: v.clickhouse_hostname.to_string(),
+                port: v.clickhouse_http_port as u16,
+                tls: v.clickhouse_tls.then(|| v.clickhouse_tls_ca.to_string()),
+            },
+            user: v.clickhouse_user.to_string(),
+            password: v.clickhouse_password.to_string(),
+            database: v.clickhouse_database.to_string(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// JSON comes as its text from now on.
+    pub(crate) fn wants_json_as_text(&mut self) {
+        let name = "output_format_native_write_json_as_string".to_owned();
+        self.settings.push((name, "1".to_owned()));
+    }
+
+    /// Lets a setting be no more than this; 0 is no limit, here and in ClickHouse.
+    pub(crate) fn limit(&mut self, name: &str, max: i64) {
+        if max <= 0 {
+            return;
+        }
+        let last = self.settings.iter().rfind(|(known, _)| known == name);
+        let wanted = last.and_then(|(_, value)| value.parse::<f64>().ok());
+        if wanted.is_none_or(|wanted| wanted <= 0.0 || wanted > max as f64) {
+            self.settings.push((name.to_owned(), max.to_string()));
+        }
+    }
+
     /// The target of a question whose answer comes in this format. `sql`: where the body is none.
     fn target(&self, id: &str, format: &str, sql: Option<&str>) -> String {
         let mut target = format!(
             "/?query_id={id}&default_format={format}&database={}",
             escaped(&self.database)
         );
-        for (name, value) in &self.settings {
-            target += &format!("&{}={}", escaped(name), escaped(value));
+        for (at, (name, value)) in self.settings.iter().enumerate() {
+            let is_last = self.settings[at + 1..]
+                .iter()
+                .all(|(later, _)| later != name);
+            if is_last {
+                target += &format!("&{}={}", escaped(name), escaped(value));
+            }
         }
         if let Some(sql) = sql {
             target += &format!("&query={}", escaped(sql));

@@ -2,17 +2,18 @@
 
 use crate::dialect::{self, Told};
 use crate::errors;
+use crate::facts::{self, Fact};
 use crate::load::{self, Load};
 use crate::native::{Data, Head, Reading, Stop as Broken};
 use crate::query::{Asker, Running};
 use crate::roster::{Seat, Stop, Turn};
 use crate::types::{self, Type};
 use crate::zone::{self, Zones};
-use crate::{Force, Port, cells, literals};
+use crate::{Force, Port, cells, hints, literals};
 use door::dialect as common;
 use door::dialect::Said;
 use door::{Answer, Done, Out, Prepared, Refused, Who};
-use http::{Http, Place};
+use http::Http;
 use rt::{Either, select};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::io;
 use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 use wire::errors::{
     Code, EMPTY_QUERY, NOT_ALLOWED, UNKNOWN_SYSTEM_VARIABLE, WRONG_VALUE_FOR_VARIABLE,
 };
@@ -33,6 +35,8 @@ const NAMED: &str = "TabSeparatedWithNamesAndTypes";
 const BLOCK_BYTES_MAX: usize = 256 << 20;
 /// A statement is looked at by its first bytes: an INSERT may be long.
 const LOOKED_AT: usize = 64 << 10;
+/// A client sleeps no longer.
+const A_DAY: Duration = Duration::from_secs(86_400);
 /// Databases that MySQL has and ClickHouse need not: they stand for `clickhouse-database`.
 const MYSQLS_OWN: &[&str] = &[
     "",
@@ -100,6 +104,8 @@ pub(crate) struct Session {
     warned: bool,
     /// Of ClickHouse itself, once it was asked.
     zone: RefCell<Option<String>>,
+    /// A result has had JSON, and came as text when it was asked for that.
+    json_as_text: bool,
 }
 
 /// How a question ended.
@@ -108,6 +114,8 @@ enum Ended {
     Answered,
     /// The client is to be told.
     Refused(Refused),
+    /// Nothing is sent yet: there is JSON in it, which should come as text.
+    WantsText,
 }
 
 impl Session {
@@ -134,6 +142,7 @@ impl Session {
             wrote: false,
             warned: false,
             zone: RefCell::default(),
+            json_as_text: false,
         })
     }
 
@@ -143,6 +152,11 @@ impl Session {
 
     async fn say(&mut self, sql: &[u8], out: &mut Out<'_>) -> io::Result<()> {
         let text = String::from_utf8_lossy(&sql[..sql.len().min(LOOKED_AT)]).into_owned();
+        if let Some(asked) = facts::asked(&text) {
+            let (labels, facts): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+            let row = facts.iter().map(|fact| self.fact(fact)).collect();
+            return self.one_row(labels, row, out).await;
+        }
         let said = common::parse(&text);
         let asks_for_warnings = matches!(said, Said::Empty(["Level", ..]));
         self.warned &= asks_for_warnings || matches!(said, Said::Variables(_));
@@ -172,10 +186,10 @@ impl Session {
                 Err(refused) => out.err(&refused).await,
             },
             Said::Variables(asked) => {
-                let columns = asked.iter().map(|asked| Column::text(&asked.label));
                 let row = asked.iter().map(|asked| self.variable(&asked.name));
-                let (columns, row) = (columns.collect(), row.collect());
-                out.rows(columns, &[row], self.status()).await
+                let row = row.collect();
+                let labels = asked.into_iter().map(|asked| asked.label).collect();
+                self.one_row(labels, row, out).await
             }
             Said::ShowVariables(pattern) => {
                 let found = common::show_variables(pattern.as_deref(), |name| self.variable(name));
@@ -183,19 +197,72 @@ impl Session {
                 out.rows(columns, &found, self.status()).await
             }
             Said::Empty(names) => {
-                let (number, words) = NOT_UNDONE;
-                let warning = [["Warning", number, words]
-                    .map(|text| Some(text.to_owned()))
-                    .to_vec()];
-                let rows = if asks_for_warnings && self.warned {
-                    &warning[..]
-                } else {
-                    &[]
-                };
-                let columns = names.iter().map(|name| Column::text(*name)).collect();
-                out.rows(columns, rows, self.status()).await
+                let warned = asks_for_warnings && self.warned;
+                self.nothing(names, warned, out).await
             }
-            Said::Sleep(_) | Said::Sql(_) => self.sql(sql, &text, out).await,
+            Said::Sleep(seconds) => self.sleep(seconds, out).await,
+            Said::Sql(_) => match self.with_facts(sql, &text) {
+                Some(plain) => self.sql(plain.as_bytes(), &plain, out).await,
+                None => self.sql(sql, &text, out).await,
+            },
+        }
+    }
+
+    /// A read with the facts of the session that it asks for as literals; none if it asks for none.
+    fn with_facts(&self, sql: &[u8], text: &str) -> Option<String> {
+        if !is_read(sql) || sql.len() > LOOKED_AT || str::from_utf8(sql).is_err() {
+            return None;
+        }
+        facts::replaced(text, |fact| match (fact, self.fact(fact)) {
+            (Fact::Version | Fact::User | Fact::Database, Some(text)) => literals::text(&text),
+            (_, Some(value)) if value.parse::<i64>().is_ok() => value,
+            (_, Some(value)) => literals::text(&value),
+            (_, None) => "NULL".to_owned(),
+        })
+    }
+
+    async fn one_row(
+        &self,
+        labels: Vec<String>,
+        row: Vec<Option<String>>,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
+        let columns = labels.into_iter().map(Column::text).collect();
+        out.rows(columns, &[row], self.status()).await
+    }
+
+    /// No rows of these columns, or the only warning that there can be.
+    async fn nothing(&self, names: &[&str], warned: bool, out: &mut Out<'_>) -> io::Result<()> {
+        let (number, words) = NOT_UNDONE;
+        let warning = ["Warning", number, words].map(|text| Some(text.to_owned()));
+        let warning = [warning.to_vec()];
+        let rows = if warned { &warning[..] } else { &[] };
+        let columns = names.iter().map(|name| Column::text(*name)).collect();
+        out.rows(columns, rows, self.status()).await
+    }
+
+    async fn sleep(&mut self, seconds: f64, out: &mut Out<'_>) -> io::Result<()> {
+        let long = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let slept = self.port.rt.sleep(long.min(A_DAY));
+        match watched(&self.seat, out, slept).await? {
+            Ok(()) => {
+                let columns = vec![Column::text("SLEEP")];
+                out.rows(columns, &[vec![Some("0".to_owned())]], self.status())
+                    .await
+            }
+            Err(interrupted) => out.err(&interrupted).await,
+        }
+    }
+
+    /// A fact of the session, as MySQL writes it.
+    fn fact(&self, fact: &Fact) -> Option<String> {
+        let force = self.port.server.force();
+        match fact {
+            Fact::Variable(name) => self.variable(name),
+            Fact::Version => self.variable("version"),
+            Fact::Database => Some(self.database(&force)),
+            Fact::User => Some(format!("{}@%", self.user)),
+            Fact::Connection => Some(self.id.to_string()),
         }
     }
 
@@ -228,6 +295,10 @@ impl Session {
                     format!("Unknown or incorrect time zone: '{value}'"),
                 ));
             }
+            name if name.starts_with('@') => {
+                self.variables.insert(name.to_ascii_lowercase(), value);
+                return Ok(());
+            }
             "max_execution_time" | "max_statement_time" => {
                 if value.parse::<f64>().is_err() {
                     let words = format!("Variable '{name}' can't be set to the value of '{value}'");
@@ -238,7 +309,7 @@ impl Session {
             }
             _ => {}
         }
-        if door::hello::usual(&name).is_some() || TAKEN.contains(&name.as_str()) {
+        if is_mysqls(&name) {
             self.variables.insert(name, value);
             return Ok(());
         }
@@ -315,22 +386,12 @@ impl Session {
             text("max_block_size"),
             v.clickhouse_max_block_rows.to_string(),
         )];
-        let mut limit = |name: &str, value: i64| {
-            if value > 0 {
-                settings.push((text(name), value.to_string()));
-            }
-        };
         if let Some(user) = user {
-            limit("max_execution_time", (user.settings.max_ms + 999) / 1000);
-            limit("max_result_rows", user.settings.max_rows);
             settings.extend(user.wanted.iter().cloned());
         }
-        let seconds = |name: &str, unit: f64| {
-            let value: f64 = self.variables.get(name)?.parse().ok()?;
-            (value > 0.0).then(|| ((value / unit).ceil() as u64).to_string())
-        };
+        let within = |name: &str, unit| seconds(self.variables.get(name)?, unit);
         let wanted =
-            seconds("max_execution_time", 1000.0).or_else(|| seconds("max_statement_time", 1.0));
+            within("max_execution_time", 1000.0).or_else(|| within("max_statement_time", 1.0));
         settings.extend(wanted.map(|wanted| (text("max_execution_time"), wanted)));
         settings.extend(
             self.settings
@@ -340,24 +401,57 @@ impl Session {
         if v.clickhouse_read_only {
             settings.push((text("readonly"), text("2")));
         }
-        let own = user.filter(|user| !user.settings.clickhouse_user.is_empty());
-        Asker {
-            place: Place {
-                host: v.clickhouse_hostname.to_string(),
-                port: v.clickhouse_http_port as u16,
-                tls: v.clickhouse_tls.then(|| v.clickhouse_tls_ca.to_string()),
-            },
-            user: own.map_or_else(
-                || v.clickhouse_user.to_string(),
-                |user| user.settings.clickhouse_user.clone(),
-            ),
-            password: own.map_or_else(
-                || v.clickhouse_password.to_string(),
-                |user| user.settings.clickhouse_password.clone(),
-            ),
+        let mut asker = Asker {
             database: self.database(force),
             settings,
+            ..Asker::of_the_port(force)
+        };
+        if let Some(own) = user.filter(|user| !user.settings.clickhouse_user.is_empty()) {
+            asker.user.clone_from(&own.settings.clickhouse_user);
+            asker.password.clone_from(&own.settings.clickhouse_password);
         }
+        self.limit(force, &mut asker);
+        asker
+    }
+
+    /// As [`Session::asker`], with the settings that hints of the statement name.
+    fn asker_for(&self, force: &Force, sql: &[u8]) -> Asker {
+        let mut asker = self.asker(force);
+        let text = String::from_utf8_lossy(&sql[..sql.len().min(LOOKED_AT)]);
+        for (name, value) in hints::settings(&text) {
+            let value = match name {
+                "max_execution_time" => seconds(value, 1000.0),
+                "max_statement_time" => seconds(value, 1.0),
+                name if is_mysqls(name) => None,
+                _ => Some(value.to_owned()),
+            };
+            let name = match name {
+                "max_statement_time" => "max_execution_time",
+                name => name,
+            };
+            let pair = value.map(|value| (name.to_owned(), value));
+            // Nobody may say by a hint what the operator has forbidden.
+            let at = asker
+                .settings
+                .iter()
+                .position(|(name, _)| name == "readonly");
+            let at = at.unwrap_or(asker.settings.len());
+            asker.settings.splice(at..at, pair);
+        }
+        if self.json_as_text {
+            asker.wants_json_as_text();
+        }
+        self.limit(force, &mut asker);
+        asker
+    }
+
+    /// Keeps settings within what the user may have.
+    fn limit(&self, force: &Force, asker: &mut Asker) {
+        let Some(user) = force.users.named(&self.user) else {
+            return;
+        };
+        asker.limit("max_execution_time", (user.settings.max_ms + 999) / 1000);
+        asker.limit("max_result_rows", user.settings.max_rows);
     }
 
     async fn sql(&mut self, sql: &[u8], text: &str, out: &mut Out<'_>) -> io::Result<()> {
@@ -402,6 +496,7 @@ impl Session {
         };
         match ended {
             Ended::Answered => Ok(()),
+            Ended::WantsText => out.err(&json_is_its_own()).await,
             Ended::Refused(refused) => out.err(&refused).await,
         }
     }
@@ -471,12 +566,19 @@ impl Session {
         if let Some(http) = self.http.take().filter(|http| http.is_free(&asker.place)) {
             return Ok((http, true));
         }
-        let open = Http::open(&self.port.rt, &asker.place).await;
-        open.map(|http| (http, false))
-            .map_err(|lost| errors::unreachable(&lost.0))
+        self.open(asker).await.map(|http| (http, false))
     }
 
-    /// Asks ClickHouse, and sends what it answers. Whoever goes away, or says KILL, ends it there.
+    async fn open(&self, asker: &Asker) -> Result<Http, Refused> {
+        let open = Http::open(&self.port.rt, &asker.place).await;
+        let open = open.map_err(|lost| errors::unreachable(&lost.0));
+        if let Err(refused) = &open {
+            self.port.note(asker, Some(refused));
+        }
+        open
+    }
+
+    /// Asks ClickHouse, and sends what it answers.
     async fn ask(
         &mut self,
         force: &Force,
@@ -484,9 +586,8 @@ impl Session {
         _turn: Turn,
         out: &mut Out<'_>,
     ) -> io::Result<Ended> {
-        let asker = self.asker(force);
-        let reads = is_read(sql);
-        self.wrote |= !reads;
+        let mut asker = self.asker_for(force, sql);
+        self.wrote |= !is_read(sql);
         // What was told while nothing ran is none of this statement's.
         while self
             .seat
@@ -494,32 +595,43 @@ impl Session {
             .try_recv()
             .is_some_and(|stop| stop == Stop::Query)
         {}
-        let mut running = Running::new(&self.port.rt, &asker);
-        let (mut http, is_old) = match self.connection(&asker).await {
+        let ended = self.ask_as(&asker, sql, out).await?;
+        let Ended::WantsText = ended else {
+            return Ok(ended);
+        };
+        asker.wants_json_as_text();
+        let ended = self.ask_as(&asker, sql, out).await?;
+        self.json_as_text = matches!(ended, Ended::Answered);
+        Ok(match ended {
+            Ended::WantsText => Ended::Refused(json_is_its_own()),
+            Ended::Refused(refused) if refused.code == UNKNOWN_SYSTEM_VARIABLE.number => {
+                Ended::Refused(json_is_its_own())
+            }
+            ended => ended,
+        })
+    }
+
+    /// Asks once. Whoever goes away, or says KILL, ends it there.
+    async fn ask_as(&mut self, asker: &Asker, sql: &[u8], out: &mut Out<'_>) -> io::Result<Ended> {
+        let reads = is_read(sql);
+        let mut running = Running::new(&self.port.rt, asker);
+        let (mut http, is_old) = match self.connection(asker).await {
             Ok(found) => found,
             Err(refused) => {
                 running.is_over();
                 return Ok(Ended::Refused(refused));
             }
         };
-        let mut asked = watched(
-            &self.seat,
-            out,
-            asker.ask(&mut http, &running.id, "Native", sql),
-        )
-        .await?;
+        let asked = asker.ask(&mut http, &running.id, "Native", sql);
+        let mut asked = watched(&self.seat, out, asked).await?;
         if is_old && reads && matches!(asked, Ok(Err(_))) {
             // It was closed just when we asked.
-            http = match Http::open(&self.port.rt, &asker.place).await {
+            http = match self.open(asker).await {
                 Ok(http) => http,
-                Err(lost) => return Ok(Ended::Refused(errors::unreachable(&lost.0))),
+                Err(refused) => return Ok(Ended::Refused(refused)),
             };
-            asked = watched(
-                &self.seat,
-                out,
-                asker.ask(&mut http, &running.id, "Native", sql),
-            )
-            .await?;
+            let again = asker.ask(&mut http, &running.id, "Native", sql);
+            asked = watched(&self.seat, out, again).await?;
         }
         let answer = match asked {
             Err(interrupted) => return Ok(Ended::Refused(interrupted)),
@@ -531,8 +643,8 @@ impl Session {
             }
             Ok(Ok(Ok(answer))) => answer,
         };
-        let ended = self.relay(&asker, sql, &mut http, out).await?;
-        match ended {
+        self.port.note(asker, None);
+        match self.relay(asker, sql, &mut http, out).await? {
             Relayed::Rows => {
                 running.is_over();
                 self.http = Some(http);
@@ -543,7 +655,7 @@ impl Session {
                 running.is_over();
                 self.http = Some(http);
                 if reads {
-                    return self.without_rows(&asker, sql, out).await;
+                    return self.without_rows(asker, sql, out).await;
                 }
                 let told = answer.header("x-clickhouse-summary").and_then(written);
                 let done = Done {
@@ -553,6 +665,8 @@ impl Session {
                 out.ok(&done, self.status()).await?;
                 Ok(Ended::Answered)
             }
+            Relayed::WantsText if reads => Ok(Ended::WantsText),
+            Relayed::WantsText => Ok(Ended::Refused(json_is_its_own())),
             Relayed::Failed(refused) => Ok(Ended::Refused(refused)),
         }
     }
@@ -588,6 +702,7 @@ impl Session {
                     Err(Broken::Unknown(words)) => {
                         return Ok(Relayed::Failed(Refused::new(NOT_ALLOWED, words)));
                     }
+                    Err(Broken::Json) if head.is_none() => return Ok(Relayed::WantsText),
                     Err(_) => {
                         // What it says may come in pieces; there is not much of it.
                         while matches!(http.body(&mut bytes).await, Ok(true))
@@ -755,6 +870,17 @@ impl Session {
     }
 }
 
+/// Whether a session of MySQL has this variable.
+fn is_mysqls(name: &str) -> bool {
+    door::hello::usual(name).is_some() || TAKEN.contains(&name)
+}
+
+/// A limit of time in whole seconds, as ClickHouse has it. `unit`: parts of a second.
+fn seconds(value: &str, unit: f64) -> Option<String> {
+    let value: f64 = value.parse().ok()?;
+    (value > 0.0).then(|| ((value / unit).ceil() as u64).to_string())
+}
+
 /// Reads what a format that names columns and types has said of them.
 fn named(rows: &[Vec<String>]) -> Result<Vec<(String, Type)>, Refused> {
     let [names, said, ..] = rows else {
@@ -767,6 +893,12 @@ fn named(rows: &[Vec<String>]) -> Result<Vec<(String, Type)>, Refused> {
     names.iter().zip(said).map(column).collect()
 }
 
+/// JSON comes as a text, or in a form of ClickHouse's own.
+fn json_is_its_own() -> Refused {
+    let words = "this ClickHouse cannot send the type JSON as text: convert it with toString() in the statement";
+    Refused::new(NOT_ALLOWED, words)
+}
+
 fn interrupted() -> Refused {
     Refused::new(INTERRUPTED, "Query execution was interrupted")
 }
@@ -776,6 +908,8 @@ enum Relayed {
     Rows,
     /// There was none.
     Nothing,
+    /// As [`Ended::WantsText`].
+    WantsText,
     Failed(Refused),
 }
 
@@ -803,37 +937,48 @@ async fn send(
     zones: &Zones,
     out: &mut Out<'_>,
 ) -> io::Result<bool> {
-    let (mut texts, mut cells) = (Vec::new(), Vec::with_capacity(data.len()));
-    let is_binary = out.is_binary();
+    let (mut texts, is_binary) = (Vec::new(), out.is_binary());
     for row in 0..rows {
-        texts.clear();
-        cells.clear();
-        for ((of, data), column) in head.types.iter().zip(data).zip(columns) {
-            let own = is_binary
-                .then(|| cells::value(column.kind, of, data, row, zones))
-                .flatten();
-            let from = texts.len();
-            cells.push(match own {
-                Some(value) => Err(value),
-                None if cells::text(of, data, row, zones, &mut texts) => Ok(from..texts.len()),
-                None => Err(Value::Null),
-            });
-        }
         if is_binary {
-            let value = |cell: &Result<Range<usize>, Value<'static>>| match cell {
-                Ok(span) => Value::Bytes(&texts[span.clone()]),
-                Err(value) => *value,
-            };
-            out.row(&cells.iter().map(value).collect::<Vec<_>>());
+            let columns = head.types.iter().zip(data).zip(columns);
+            values(columns, row, zones, &mut texts, out);
         } else {
-            let text = |cell: &Result<Range<usize>, _>| Some(&texts[cell.as_ref().ok()?.clone()]);
-            out.texts(cells.iter().map(text));
+            out.text_row(|cells| {
+                for (of, data) in head.types.iter().zip(data) {
+                    cells::cell(of, data, row, zones, cells);
+                }
+            });
         }
         if out.is_long() && !room(seat, out).await? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Writes a row of values. `texts`: room for those that are texts.
+fn values<'h, 'b: 'h>(
+    columns: impl Iterator<Item = ((&'h Type, &'h Data<'b>), &'h Column)>,
+    row: usize,
+    zones: &Zones,
+    texts: &mut Vec<u8>,
+    out: &mut Out<'_>,
+) {
+    texts.clear();
+    let mut cells: Vec<Result<Range<usize>, Value<'static>>> = Vec::new();
+    for ((of, data), column) in columns {
+        let from = texts.len();
+        cells.push(match cells::value(column.kind, of, data, row, zones) {
+            Some(value) => Err(value),
+            None if cells::text(of, data, row, zones, texts) => Ok(from..texts.len()),
+            None => Err(Value::Null),
+        });
+    }
+    let value = |cell: &Result<Range<usize>, Value<'static>>| match cell {
+        Ok(span) => Value::Bytes(&texts[span.clone()]),
+        Err(value) => *value,
+    };
+    out.row(&cells.iter().map(value).collect::<Vec<_>>());
 }
 
 /// Waits while the client does not read: KILL ends its session meanwhile, KILL QUERY the statement
@@ -955,6 +1100,16 @@ impl Answer for Session {
 
     async fn ended(&mut self) {
         while self.seat.told.recv().await != Some(Stop::Session) {}
+    }
+
+    /// The monitor asks whether the server is there, and means ClickHouse.
+    async fn ping(&mut self) -> io::Result<()> {
+        if !self.is_monitor {
+            return Ok(());
+        }
+        let asker = Asker::of_the_port(&self.port.server.force());
+        let looked = self.port.look(&asker).await;
+        looked.map_err(|_| io::ErrorKind::ConnectionAborted.into())
     }
 
     fn statistics(&self) -> String {

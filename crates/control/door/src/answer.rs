@@ -164,6 +164,11 @@ pub trait Answer: 'static {
         std::future::pending()
     }
 
+    /// COM_PING: an error says that there is nobody behind the door, and the client hears nothing.
+    fn ping(&mut self) -> impl Future<Output = io::Result<()>> {
+        std::future::ready(Ok(()))
+    }
+
     /// The line of COM_STATISTICS.
     fn statistics(&self) -> String;
 }

@@ -11,7 +11,7 @@ pub enum Said {
     Blank,
     /// OK, and nothing is done.
     Accept,
-    /// `SET`: names and values, as they were written.
+    /// `SET`: names and values, as they were written; names of user variables with their `@`.
     Set(Vec<(String, String)>),
     /// BEGIN, START TRANSACTION.
     Begin,
@@ -129,6 +129,19 @@ fn show(words: &[&str], upper: &[&str]) -> Option<Said> {
             "Seq_in_index",
             "Column_name",
         ]),
+        [_, "REPLICA" | "SLAVE", "STATUS", ..] | [_, "ALL", "REPLICAS" | "SLAVES", "STATUS"] => {
+            Said::Empty(&["Seconds_Behind_Source"])
+        }
+        [_, "ENGINES"] | [_, "STORAGE", "ENGINES"] => Said::Empty(&[
+            "Engine",
+            "Support",
+            "Comment",
+            "Transactions",
+            "XA",
+            "Savepoints",
+        ]),
+        [_, "PRIVILEGES"] => Said::Empty(&["Privilege", "Context", "Comment"]),
+        [_, "PROFILES"] => Said::Empty(&["Query_ID", "Duration", "Query"]),
         [_, "TRIGGERS" | "EVENTS" | "PLUGINS", ..]
         | [_, "FUNCTION" | "PROCEDURE", "STATUS", ..] => Said::Empty(&["Name"]),
         _ => return None,
@@ -151,8 +164,11 @@ fn set_statement(text: &str) -> Said {
     for setting in settings {
         match setting {
             Setting::Variable(assignment) => match (assignment.scope, assignment.value) {
+                (Scope::User, Value::Literal(value)) => {
+                    values.push((format!("@{}", assignment.name), written(value)));
+                }
                 (Scope::User, _) => {
-                    return Said::Refuse("user variables are not known to this server");
+                    return Said::Refuse("a user variable has a plain value on this server");
                 }
                 (Scope::Global | Scope::Persist | Scope::PersistOnly, _) | (_, Value::Default) => {}
                 (_, Value::Literal(value) | Value::Expression(value)) => {

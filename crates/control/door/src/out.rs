@@ -7,7 +7,7 @@ use std::io;
 use wire::caps::{self, Caps};
 use wire::execute::Value;
 use wire::ok;
-use wire::resultset::{Column, Writer};
+use wire::resultset::{Cells, Column, Writer};
 use wire::status;
 
 /// Length in bytes from which on what is written is sent.
@@ -164,9 +164,10 @@ impl<'c> Out<'c> {
         });
     }
 
-    /// One row of texts, for a client that has not asked for values ([`Out::is_binary`]).
-    pub fn texts<'t>(&mut self, cells: impl Iterator<Item = Option<&'t [u8]>>) {
-        self.write(0, |w, _| w.text_row(cells));
+    /// One row of texts, written in place, for a client that has not asked for values
+    /// ([`Out::is_binary`]).
+    pub fn text_row(&mut self, fill: impl FnOnce(&mut Cells<'_>)) {
+        self.write(0, |w, _| w.text_row_with(fill));
     }
 
     /// Whether [`Out::room`] has something to send.

@@ -125,7 +125,7 @@ impl<H: Host> Session<H> {
         let mut out = Out::new(conn, self.caps, false);
         match command {
             Command::Quit => return Ok(false),
-            Command::Ping => out.ok(&Done::default(), self.answer.status()).await?,
+            Command::Ping => self.ping(out).await?,
             Command::Query(query) => self.query(query.sql, out).await?,
             Command::InitDb(schema) => {
                 let outcome = self.answer.use_schema(&String::from_utf8_lossy(schema));
@@ -236,6 +236,14 @@ impl<H: Host> Session<H> {
             Err(refused) => out.err(&refused).await?,
         }
         Ok(())
+    }
+
+    async fn ping(&mut self, mut out: Out<'_>) -> Result<(), Broken> {
+        match rt::select(self.answer.ping(), out.gone()).await {
+            rt::Either::Left(there) => there?,
+            rt::Either::Right(()) => return Err(Broken::Gone),
+        }
+        Ok(out.ok(&Done::default(), self.answer.status()).await?)
     }
 
     async fn execute(

@@ -6,7 +6,7 @@
 
 use net::tls::{Connector, Settings};
 use net::{Conn, NetError};
-use rt::Rt;
+use rt::{Chunk, Rt};
 use std::time::Duration;
 
 /// How long it may take to reach the other.
@@ -204,13 +204,19 @@ impl Http {
     }
 
     async fn more(&mut self) -> Result<(), Lost> {
+        let chunk = self.come().await?;
+        self.waiting.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    /// Bytes that come next; there are some.
+    async fn come(&mut self) -> Result<Chunk, Lost> {
         let chunk = self.conn.recv().await?;
         if chunk.is_empty() {
             self.stays = false;
             return Err(Lost("the connection was closed".to_owned()));
         }
-        self.waiting.extend_from_slice(&chunk);
-        Ok(())
+        Ok(chunk)
     }
 
     /// More of the body; false at its proven end. What is dropped while it waits has lost nothing.
@@ -222,30 +228,36 @@ impl Http {
             match self.left {
                 Left::Over => return Ok(false),
                 Left::Bytes(0) => self.left = Left::Over,
-                Left::Bytes(left) if !self.waiting.is_empty() => {
-                    self.left = Left::Bytes(left - self.give(left, into));
-                    return Ok(true);
-                }
-                Left::Chunk(left) if left > 0 && !self.waiting.is_empty() => {
-                    self.left = Left::Chunk(left - self.give(left, into));
+                Left::Bytes(left) => {
+                    self.left = Left::Bytes(left - self.give(left, into).await?);
                     return Ok(true);
                 }
                 Left::Chunk(0) => match self.chunk()? {
                     Some(left) => self.left = left,
                     None => self.more().await?,
                 },
-                Left::Bytes(_) | Left::Chunk(_) => self.more().await?,
+                Left::Chunk(left) => {
+                    self.left = Left::Chunk(left - self.give(left, into).await?);
+                    return Ok(true);
+                }
             }
         }
     }
 
-    fn give(&mut self, left: u64, into: &mut Vec<u8>) -> u64 {
-        let many = self
-            .waiting
-            .len()
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        into.extend(self.waiting.drain(..many));
-        many as u64
+    /// Moves bytes of the body of which so many are left: those that wait, or as they come.
+    async fn give(&mut self, left: u64, into: &mut Vec<u8>) -> Result<u64, Lost> {
+        let many = |len: usize| len.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if !self.waiting.is_empty() {
+            let many = many(self.waiting.len());
+            into.extend_from_slice(&self.waiting[..many]);
+            self.waiting.drain(..many);
+            return Ok(many as u64);
+        }
+        let chunk = self.come().await?;
+        let (own, rest) = chunk.split_at(many(chunk.len()));
+        into.extend_from_slice(own);
+        self.waiting.extend_from_slice(rest);
+        Ok(own.len() as u64)
     }
 
     /// The head of the next chunk, with the line that ends the one before.

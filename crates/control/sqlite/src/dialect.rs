@@ -22,6 +22,9 @@ pub(crate) const HARMLESS: &[&str] = &[
 pub(crate) fn parse(text: &str) -> Said {
     let text = match common::parse(text) {
         Said::Sql(text) => text,
+        Said::Set(values) if values.iter().any(|(name, _)| name.starts_with('@')) => {
+            return Said::Refuse("user variables are not known to this server");
+        }
         said => return said,
     };
     let text = text.as_str();

@@ -11,6 +11,7 @@ pub struct ClickhouseUsers {
     users: BTreeMap<String, ClickhouseUser>,
     user_rows: Vec<ClickhouseUserRow>,
     settings_rows: Vec<ClickhouseSettingsRow>,
+    is_served: bool,
 }
 
 /// One of them.
@@ -72,7 +73,20 @@ impl ClickhouseUsers {
             users: built,
             user_rows: users,
             settings_rows,
+            is_served: false,
         })
+    }
+
+    /// Says whether this process has the port by which they come in.
+    #[must_use]
+    pub fn served(self, is_served: bool) -> Self {
+        Self { is_served, ..self }
+    }
+
+    /// Whether this process has the port by which they come in (`--clickhouse-server`).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.is_served
     }
 
     /// The one of this name.

@@ -18,6 +18,39 @@ pub const UTF8MB4: u16 = 45;
 /// The collation of things that are no text.
 pub const BINARY: u16 = 63;
 
+/// The cells of a row of the text protocol, written where the row is.
+#[derive(Debug)]
+pub struct Cells<'o>(&'o mut Vec<u8>);
+
+impl Cells<'_> {
+    /// Bytes that are there already; `None` for NULL.
+    pub fn bytes(&mut self, value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.0.lenenc_bytes(value),
+            None => self.0.u8(0xFB),
+        }
+    }
+
+    /// Text that `fill` writes, which is short most often; `false` makes it NULL.
+    pub fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let at = self.0.len();
+        self.0.push(0); // its length, for which one byte does if it is short
+        if !fill(self.0) {
+            self.0.truncate(at);
+            self.0.u8(0xFB);
+            return;
+        }
+        let len = self.0.len() - at - 1;
+        if len <= 0xFA {
+            self.0[at] = len as u8;
+        } else {
+            let mut head = Vec::with_capacity(9);
+            head.lenenc_int(len as u64);
+            self.0.splice(at..=at, head);
+        }
+    }
+}
+
 /// The definition of a column.
 /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset_column_definition.html>
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,6 +318,11 @@ impl<'a> Writer<'a> {
         });
     }
 
+    /// A row of the text protocol whose cells are written in place, one after another.
+    pub fn text_row_with(&mut self, fill: impl FnOnce(&mut Cells<'_>)) {
+        self.packet(|out| fill(&mut Cells(out)));
+    }
+
     /// A row of the binary protocol; each value is written as the type of its column wants it.
     pub fn binary_row(&mut self, columns: &[Column], values: &[Value<'_>]) {
         self.packet(|o| write_binary(o, columns.iter().map(|column| column.kind), values));
@@ -533,6 +571,24 @@ mod tests {
             out,
             b"\x03def\x04test\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0"
         );
+    }
+
+    #[test]
+    fn cells_that_are_written_in_place_are_what_they_would_be_otherwise() {
+        let texts = [0, 1, 250, 251, 70_000, (1 << 24) + 5].map(|len| vec![b'x'; len]);
+        let (mut whole, mut in_place) = (Vec::new(), Vec::new());
+        let cells = || texts.iter().map(|text| Some(&text[..])).chain([None]);
+        Writer::new(&mut whole, 0, 0, 0).text_row(cells().chain(cells()));
+        Writer::new(&mut in_place, 0, 0, 0).text_row_with(|row| {
+            cells().for_each(|cell| row.bytes(cell));
+            for cell in cells() {
+                row.text(|out| {
+                    out.extend_from_slice(cell.unwrap_or(b"none"));
+                    cell.is_some()
+                });
+            }
+        });
+        assert!(whole == in_place, "both have the same bytes");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::tables::InForce;
 use super::{Outcome, Part};
 use crate::tables::Module;
-use config::{ClickhouseSettingsRow, ClickhouseUserRow, Help, Snapshot};
+use config::{ClickhouseSettingsRow, ClickhouseUserRow, Help, Refusal, Snapshot};
 use std::sync::Arc;
 
 pub(super) struct ClickhouseUsers;
@@ -13,8 +13,21 @@ impl Part for ClickhouseUsers {
     type Rows = (Vec<ClickhouseUserRow>, Vec<ClickhouseSettingsRow>);
 
     fn build(next: &mut Snapshot, (users, settings): Self::Rows, _: &dyn Help) -> Outcome {
-        next.clickhouse = Arc::new(config::ClickhouseUsers::build(users, settings)?);
-        Ok(Vec::new())
+        let is_served = next.clickhouse.is_served();
+        let built = config::ClickhouseUsers::build(users, settings)?.served(is_served);
+        let lacks_a_door = !is_served && built.user_rows().next().is_some();
+        next.clickhouse = Arc::new(built);
+        Ok(lacks_a_door.then(no_door).into_iter().collect())
+    }
+}
+
+fn no_door() -> Refusal {
+    Refusal {
+        table: "clickhouse_users",
+        row: String::new(),
+        column: "",
+        words: "has users, and nobody can come in: this process was started without --clickhouse-server"
+            .to_owned(),
     }
 }
 
