@@ -579,6 +579,7 @@ fn start_cores(
             // The judge is of this thread, the core's note of any.
             note: Arc::new(move |words: &str| drop(notes.try_send(words.to_owned()))),
             look: Arc::new(|_, _| ()),
+            make: Arc::new(|_| false),
             events: Arc::new(Err),
             audit: Arc::new(|_| false),
             traces: Arc::new(|_| false),

@@ -652,10 +652,8 @@ impl Threads {
         let registry = self.permits.clone();
         registry.hold_for_several(!variables.admin_cluster_store.is_empty());
         let kept = worker::Kept::new(RandomState::new().hash_one(0));
-        let (mailboxes, letters): (Vec<_>, Vec<_>) =
-            (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
-        let (hands, handed): (Vec<_>, Vec<_>) =
-            (0..cores).map(|_| mailbox::channel(MAILBOX_LEN)).unzip();
+        let (mailboxes, letters) = worker::mailboxes(cores, MAILBOX_LEN);
+        let (hands, handed) = worker::mailboxes(cores, MAILBOX_LEN);
         let all: Vec<_> = mailboxes
             .iter()
             .zip(hands)
@@ -665,6 +663,7 @@ impl Threads {
             })
             .collect();
         let snapshots = admin.for_cores(mailboxes.len());
+        let make = admin.makes_partitions();
         for (((index, mailbox), from_peers), snapshot) in
             (0..cores).zip(letters).zip(handed).zip(snapshots)
         {
@@ -683,7 +682,7 @@ impl Threads {
                 self.watched.clone(),
                 self.traced.clone(),
             );
-            let clients = letters.clone();
+            let (clients, make) = (letters.clone(), make.clone());
             self.start(format!("core {index}"), driver, move |rt, ready| {
                 watched.add(format!("core {index}"), rt.beat(), doing.clone());
                 let hook = lines.clone();
@@ -706,6 +705,7 @@ impl Threads {
                     look: Arc::new(move |server, sign| {
                         drop(monitor.try_send(ToMonitor::Look(server, sign)));
                     }),
+                    make,
                     events: Arc::new(move |events| events::hand_over(&letters, events)),
                     audit: Arc::new(move |audited| events::hand_audited(&clients, audited)),
                     traces,

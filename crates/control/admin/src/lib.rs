@@ -15,6 +15,7 @@ mod access;
 mod answer;
 mod aside;
 mod authority;
+mod automatic;
 mod build;
 #[cfg(test)]
 mod careful;

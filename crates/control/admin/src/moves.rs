@@ -379,6 +379,16 @@ impl Shared {
             )
             .into());
         };
+        if home.made {
+            return Err(format!(
+                "argument 2 (partition): a proxy has made it by itself; HSCALE ADD_PARTITION('{}', '{}', '{}', {}) first makes it one of the map's rows",
+                table.shown(),
+                home.name,
+                home.value,
+                home.hostgroup
+            )
+            .into());
+        }
         if home.hostgroup == record.to {
             let words = format!(
                 "argument 3 (hostgroup): it is on hostgroup {} already",

@@ -6,7 +6,7 @@ use crate::private::{keep_private, others_may};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
 use crate::{build, commands, kept, layers};
-use bridge::ToAdmin;
+use bridge::{Partition, ToAdmin};
 use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
 use rt::mailbox::{self, Receiver};
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Statements that wait for partitions and are not heard yet, at most.
+const WANTED_LEN: usize = 16_384;
 /// Letters of other threads that wait at most.
 const LETTERS_LEN: usize = 256;
 
@@ -134,6 +136,7 @@ pub struct Admin {
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: Option<Acceptor>,
     pub(crate) letters: Option<Receiver<ToAdmin>>,
+    pub(crate) wanted: Option<Receiver<Partition>>,
     pub(crate) copies: Vec<Arc<Rules>>,
     pub(crate) undelivered: Arc<AtomicUsize>,
     pub(crate) closed: bool,
@@ -237,6 +240,7 @@ impl Admin {
             config: options.config.clone(),
             acceptor: None,
             letters: None,
+            wanted: None,
             copies: Vec::new(),
             undelivered: Arc::default(),
             closed: options.closed,
@@ -302,6 +306,14 @@ impl Admin {
         let (letters, unread) = mailbox::channel(LETTERS_LEN);
         self.letters = Some(unread);
         Box::new(move |letter| letters.try_send(letter).is_ok())
+    }
+
+    /// Lets cores say which partitions their statements need, while this serves; whether there was
+    /// room for one.
+    pub fn makes_partitions(&mut self) -> Arc<dyn Fn(Partition) -> bool + Send + Sync> {
+        let (wants, wanted) = mailbox::channel(WANTED_LEN);
+        self.wanted = Some(wanted);
+        Arc::new(move |partition| wants.try_send(partition).is_ok())
     }
 
     /// Returns what the proxy begins with.

@@ -6,6 +6,7 @@ use crate::grid::Grid;
 use bridge::DigestRow;
 use config::{Balance, Order, Password, Server, Snapshot, User, WeightZero};
 use plan::{COLUMNS, Digest, Guarded, Plan, SessionFacts, Settled, Sight, Statement};
+use shards::{Making, Numbering};
 use sql::template::Read;
 use std::borrow::Cow;
 use topology::{Place, Placed, ServerKey, Serves, Why};
@@ -314,7 +315,8 @@ fn one(
         prepares: false,
         guarded: Guarded::Text,
         routed: plan::Routed::default(),
-        numbers: shards::Numbering::Whichever,
+        numbers: Numbering::Whichever,
+        making: Making::Whichever,
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
     let mut plan = explained.plan.clone();
@@ -345,7 +347,8 @@ fn one(
             prepares: false,
             guarded: Guarded::Text,
             routed: plan::Routed::default(),
-            numbers: shards::Numbering::Whichever,
+            numbers: Numbering::Whichever,
+            making: Making::Whichever,
         };
         let told = plan::plan(snapshot, facts, &within, random)
             .shown(&snapshot.rules)

@@ -1,6 +1,7 @@
 //! What all sessions of the admin port share, and how the port is served.
 
 use crate::aside::Aside;
+use crate::automatic::Automatic;
 use crate::cluster::Cluster;
 use crate::cores::Cores;
 use crate::engine::{Engine, View};
@@ -151,6 +152,8 @@ pub(crate) struct Shared {
     was_read_only: Cell<bool>,
     /// Partitions that move.
     pub(crate) moves: Moves,
+    /// Tables whose partitions are made by themselves.
+    pub(crate) automatic: Automatic,
     loading: Cell<bool>,
     loaded: Notify,
 }
@@ -164,7 +167,7 @@ impl Admin {
         cores: Vec<Sender<ToCore>>,
         hooks: Hooks,
     ) {
-        let letters = self.letters.take();
+        let (letters, wanted) = (self.letters.take(), self.wanted.take());
         let mut shared = self.share(rt.clone(), cores, hooks);
         match Aside::thread() {
             Ok(aside) => shared.aside = aside,
@@ -182,6 +185,9 @@ impl Admin {
         rt.spawn(shared.clone().keep_moves());
         if let Some(letters) = letters {
             rt.spawn(desk::serve(shared.clone(), letters));
+        }
+        if let Some(wanted) = wanted {
+            rt.spawn(shared.clone().make_partitions(wanted));
         }
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {
@@ -231,6 +237,7 @@ impl Admin {
             handed_over: Cell::new(false),
             was_read_only: Cell::new(false),
             moves: Moves::default(),
+            automatic: Automatic::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),
         };

@@ -64,6 +64,9 @@ impl Added {
 impl Shared {
     /// Looks whether rows are in the way of a partition that is added, and begins to move them.
     pub(crate) async fn clear_way(&self, row: ShardPartitionRow) -> Result<Adding, Said> {
+        if self.is_made(&row)? {
+            return Ok(Adding::AtOnce(None));
+        }
         let before = self.splits_of(&row.schemaname, &row.table_name, u64::MAX);
         if !before.is_empty() {
             return self.queue_split(&before, row).map(Adding::Moves);
@@ -76,6 +79,13 @@ impl Shared {
         let Some((table, [source, home])) = added.ends() else {
             return Ok(Adding::AtOnce(None));
         };
+        let map = self.snapshot.borrow().shards.clone();
+        if let Err(refused) = added.map.with_made(map.made()) {
+            let words = refused
+                .first()
+                .map(|one| format!("{} {}", one.column, one.words));
+            return Err(Said::Sql(words.unwrap_or_default()));
+        }
         let has_server = |hostgroup: u32| {
             let snapshot = self.snapshot.borrow();
             let mut servers = snapshot.servers.iter().flat_map(|group| &group.servers);

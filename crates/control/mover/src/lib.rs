@@ -8,6 +8,7 @@
 //! docs/features/moves.md, docs/decisions/0040-a-move-reads-changed-rows-again.md
 #![forbid(unsafe_code)]
 
+mod alike;
 mod check;
 mod cut;
 mod feed;
@@ -18,6 +19,7 @@ mod table;
 mod there;
 mod work;
 
+pub use alike::{Alike, has_rows_of, make_alike};
 pub use record::{Of, Record, Split, State};
 pub use there::{There, look_there};
 

@@ -270,12 +270,7 @@ impl Outlet {
             // Names of constraints are a schema's own, and a copy gets others.
             true => format!("CREATE TABLE {} LIKE {}", name(&own), name(old)),
             false => {
-                let as_old = format!("CREATE TABLE {} ", name(old));
-                let rest = definition.strip_prefix(&as_old).ok_or_else(|| {
-                    Trouble::Over(format!(
-                        "the definition of {schema}.{old} is not understood"
-                    ))
-                })?;
+                let rest = body(definition, schema, old)?;
                 let creates = format!("CREATE DATABASE IF NOT EXISTS {of_schema}");
                 self.line.ask(&creates).await?;
                 // Two parts of one table may be there.
@@ -317,8 +312,18 @@ impl Outlet {
     }
 }
 
+/// A definition as servers show it, behind the table's name.
+pub(crate) fn body<'d>(definition: &'d str, schema: &str, table: &str) -> Result<&'d str, Trouble> {
+    let named = format!("CREATE TABLE {} ", name(table));
+    definition.strip_prefix(&named).ok_or_else(|| {
+        Trouble::Over(format!(
+            "the definition of {schema}.{table} is not understood"
+        ))
+    })
+}
+
 /// A definition as servers show it, without the names of its checks, which are a schema's own.
-fn without_names(definition: &str) -> String {
+pub(crate) fn without_names(definition: &str) -> String {
     let line = |line: &str| {
         let named = line.strip_prefix("  CONSTRAINT `");
         let behind = named.and_then(|rest| rest.find("` CHECK (").map(|at| &rest[at + 1..]));

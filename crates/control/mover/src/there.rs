@@ -7,6 +7,10 @@ use rt::Rt;
 /// ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE.
 const NONE: [u16; 2] = [1049, 1146];
 
+/// Rows that are about to be committed are seen by one of the two, and those that may come back by the
+/// other.
+pub(crate) const ISOLATIONS: [&str; 2] = ["READ UNCOMMITTED", "READ COMMITTED"];
+
 /// Content of the table that has the rows now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum There {
@@ -56,8 +60,7 @@ pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Res
         schema => schema.to_owned(),
     };
     let of_it = table::quoted(&schema, name);
-    // What is about to be committed is seen by one of the two, and what may come back by the other.
-    for isolation in ["READ UNCOMMITTED", "READ COMMITTED"] {
+    for isolation in ISOLATIONS {
         let sets = format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}");
         line.ask(&sets).await.map_err(words)?;
         let first = line.ask(&format!("SELECT 1 FROM {of_it} LIMIT 1")).await;

@@ -61,6 +61,18 @@ impl Kept {
 /// Time that PROXYSQL STOP waits for sessions that were told to end.
 const CLOSES_WITHIN: Duration = Duration::from_secs(2);
 
+/// Senders and receivers of a mailbox for each core.
+#[must_use]
+pub fn mailboxes<T: Send>(
+    cores: u32,
+    capacity: usize,
+) -> (Vec<mailbox::Sender<T>>, Vec<mailbox::Receiver<T>>) {
+    (0..cores).map(|_| mailbox::channel(capacity)).unzip()
+}
+
+/// Hears of a partition that somebody needs; whether there was room for it.
+pub type MakePartition = Arc<dyn Fn(bridge::Partition) -> bool + Send + Sync>;
+
 /// Values and channels that a core is started with.
 pub struct Setup {
     /// Which of them it is, from 0.
@@ -89,6 +101,8 @@ pub struct Setup {
     pub note: Arc<dyn Lines>,
     /// Has the monitor look at a server now.
     pub look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>,
+    /// Has the control plane make a partition, or look for new ones; whether it has heard.
+    pub make: MakePartition,
     /// Takes statements for the events log.
     pub events: Hand,
     /// Takes what clients do for the audit log.
@@ -146,6 +160,7 @@ pub struct Core {
     pub(crate) in_turn: InTurn,
     pub(crate) gates: Rc<Gates>,
     pub(crate) numbers: Blocks,
+    pub(crate) make: MakePartition,
     pub(crate) scripting: Scripting,
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
@@ -207,6 +222,11 @@ fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
     topology::placed(&snapshot.servers, observed, &policy)
 }
 
+/// Tells of a server that is in trouble.
+fn teller(look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>) -> impl Fn(ServerKey, Sign) {
+    move |server, sign| look(server, sign)
+}
+
 /// Runs a core until it is told to stop.
 ///
 /// # Errors
@@ -226,8 +246,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
     let first = first_session(&rt, &setup);
     let (others, speak) = peers::speak(setup.index, &setup.peers);
     pools.meet(others, speak);
-    let look = setup.look;
-    pools.tell_of_trouble(move |server, sign| look(server, sign));
+    pools.tell_of_trouble(teller(setup.look));
     let core = Rc::new(Core {
         rt: rt.clone(),
         index: setup.index,
@@ -241,6 +260,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         cache: setup.kept.cache,
         flights: Flights::default(),
         numbers: Blocks::default(),
+        make: setup.make,
         statements: Statements::default(),
         tally,
         brief: Brief::default(),

@@ -213,6 +213,7 @@ mod tests {
             guarded: plan::Guarded::Text,
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Untaken,
+            making: shards::Making::Unasked,
         };
         let plan = plan::plan(&snapshot, &facts(&users[0]), &statement, 0);
         let schemas = (0..3 * DECISIONS_MAX).map(|n| format!("s{n}").into());

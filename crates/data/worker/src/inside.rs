@@ -64,6 +64,7 @@ impl Session {
             guarded: Guarded::Text,
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Whichever,
+            making: shards::Making::Whichever,
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {

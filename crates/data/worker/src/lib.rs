@@ -56,6 +56,7 @@ mod numbers;
 mod on_reader;
 mod pace;
 mod packing;
+mod partitions;
 mod peers;
 mod prepared;
 mod preparing;
@@ -91,7 +92,7 @@ mod withheld;
 mod written_keys;
 
 pub use crate::audit::Audits;
-pub use crate::core::{Core, Kept, Setup, run};
+pub use crate::core::{Core, Kept, MakePartition, Setup, mailboxes, run};
 pub use crate::events::Hand;
 pub use crate::peers::{FromPeer, Peer};
 pub use crate::traces::TakeTraced;

@@ -31,7 +31,11 @@ pub(crate) struct Blocks {
 impl Blocks {
     fn under(&self, map: &Arc<Map>) {
         let mut of = self.of.borrow_mut();
-        if !of.as_ref().is_some_and(|known| Arc::ptr_eq(known, map)) {
+        // One with partitions that were made since has the same tables.
+        if !of
+            .as_ref()
+            .is_some_and(|known| known.is_of_the_rows_of(map))
+        {
             *of = Some(map.clone());
             self.free.borrow_mut().clear();
         }

@@ -428,6 +428,7 @@ impl Session {
             guarded: plan::Guarded::Text,
             routed: Routed::default(),
             numbers: shards::Numbering::Whichever,
+            making: shards::Making::Whichever,
         };
         let plan = self.decide(epoch, &class, (None, lexing), &statement);
         let chain = epoch.snapshot.rules.chain();

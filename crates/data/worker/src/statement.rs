@@ -10,6 +10,7 @@ use crate::gathering::gathers;
 use crate::gathering::not_supported;
 use crate::in_turn;
 use crate::inside::may_hold_others;
+use crate::partitions::Made;
 use crate::preparing::{Preparing, bare, quiet};
 use crate::rates::{Next, Turn};
 use crate::session::{Ended, Session};
@@ -18,7 +19,7 @@ use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
 use plan::{Answer, Guarded, Plan, SessionFacts};
 use rt::Instant;
-use shards::Numbering;
+use shards::{Making, Numbering};
 use sql::bound::Bound;
 use sql::{Class, Lexing};
 use std::borrow::Cow;
@@ -190,7 +191,7 @@ fn asked<'a>(
     what: What<'a>,
     lexing: Lexing,
     digest: Option<plan::Digest<'a>>,
-    (parameters, numbers): (Option<&'a [Bound]>, Numbering),
+    (parameters, settled): (Option<&'a [Bound]>, Settled),
 ) -> plan::Statement<'a> {
     let text = read.sql;
     let comment =
@@ -204,17 +205,42 @@ fn asked<'a>(
         prepares: matches!(what, What::Prepare(preparing) if preparing.naming.is_none()),
         guarded: what.guarded(),
         routed: plan::Routed::default(),
-        numbers,
+        numbers: settled.numbers,
+        making: settled.making,
     }
 }
 
-/// A statement that has come in: its command, its numbers, and the configuration that it runs under if
-/// another has come meanwhile.
-type CameIn<'t> = (What<'t>, Numbering, Option<Rc<Epoch>>);
+/// Things that a statement over a sharded table may have had to wait for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Settled {
+    /// Numbers that its rows get.
+    pub(crate) numbers: Numbering,
+    /// Whether all partitions are known.
+    pub(crate) making: Making,
+}
+
+impl From<Numbering> for Settled {
+    fn from(numbers: Numbering) -> Self {
+        Self {
+            numbers,
+            ..Self::default()
+        }
+    }
+}
+
+/// A statement that has come in: its command, what it has waited for, and the configuration that it
+/// runs under if another has come meanwhile.
+type CameIn<'t> = (What<'t>, Settled, Option<Rc<Epoch>>);
 
 /// Whether rows of a statement may have to be numbered.
 fn wants_numbers(epoch: &Epoch, class: &Class<'_>) -> bool {
     epoch.snapshot.shards.has_sequences() && class.inserts
+}
+
+/// Whether a statement may have to wait for numbers, or for a partition.
+fn asks_first(epoch: &Epoch, class: &Class<'_>) -> bool {
+    let map = &epoch.snapshot.shards;
+    map.asks_first() && (map.has_automatic() || class.inserts)
 }
 
 /// The command for a plan. Rows of an execution that have got numbers go as a text, with all values
@@ -316,12 +342,12 @@ impl Session {
             sql: text, class, ..
         } = read;
         let began = self.core.rt.now();
-        let (mut what, mut numbers, mut fresh) = (what, Numbering::Untaken, None);
-        let unnumbered = OnceCell::new();
-        if !self.core.gates.are_open() || wants_numbers(epoch_before, class) {
-            match Box::pin(self.come_in((epoch_before, read), what, &unnumbered)).await? {
+        let (mut what, mut settled, mut fresh) = (what, Settled::default(), None);
+        let unsettled = OnceCell::new();
+        if !self.core.gates.are_open() || asks_first(epoch_before, class) {
+            match Box::pin(self.come_in((epoch_before, read), what, &unsettled)).await? {
                 ControlFlow::Break(()) => return Ok(()),
-                ControlFlow::Continue(changed) => (what, numbers, fresh) = changed,
+                ControlFlow::Continue(changed) => (what, settled, fresh) = changed,
             }
         }
         let epoch = fresh.as_deref().unwrap_or(epoch_before);
@@ -350,7 +376,7 @@ impl Session {
                     hash,
                     text: &buffer,
                 }),
-                (parameters.as_deref(), numbers),
+                (parameters.as_deref(), settled),
             )
         };
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
@@ -466,26 +492,35 @@ impl Session {
         }))
     }
 
-    /// Takes the numbers that a statement's rows want, and waits while a gate on its way is closed.
-    /// `unnumbered` gets the answer if there are no numbers.
+    /// Takes the numbers that a statement's rows want, has its partitions made, and waits while a gate
+    /// on its way is closed. `unsettled` gets the answer if there are no numbers, or no partition.
     async fn come_in<'t>(
         &mut self,
         (epoch, read): (&Epoch, Text<'_>),
         mut what: What<'t>,
-        unnumbered: &'t OnceCell<Complaint>,
+        unsettled: &'t OnceCell<Complaint>,
     ) -> Result<ControlFlow<(), CameIn<'t>>, Ended> {
-        let mut numbers = Numbering::Untaken;
+        let (mut settled, mut fresh) = (Settled::default(), None);
         if wants_numbers(epoch, read.class) {
             match self.numbers_for(epoch, read, what).await? {
-                Ok(taken) => numbers = taken,
-                Err(complaint) => what = What::Refused(unnumbered.get_or_init(|| complaint)),
+                Ok(taken) => settled.numbers = taken,
+                Err(complaint) => what = What::Refused(unsettled.get_or_init(|| complaint)),
+            }
+        }
+        if epoch.snapshot.shards.has_automatic() && !matches!(what, What::Refused(_)) {
+            match self.partitions_for(epoch, read, (what, settled)).await? {
+                Made::IsThere => {}
+                Made::Now(now) => (settled.making, fresh) = (Making::Asked, now),
+                Made::Told => return Ok(ControlFlow::Break(())),
+                Made::Not(complaint) => what = What::Refused(unsettled.get_or_init(|| complaint)),
             }
         }
         if self.core.gates.are_open() {
-            return Ok(ControlFlow::Continue((what, numbers, None)));
+            return Ok(ControlFlow::Continue((what, settled, fresh)));
         }
-        let waited = self.wait_at_gates(epoch, read, (what, numbers)).await?;
-        Ok(waited.map_continue(|fresh| (what, numbers, fresh)))
+        let now = fresh.as_deref().unwrap_or(epoch);
+        let waited = self.wait_at_gates(now, read, (what, settled)).await?;
+        Ok(waited.map_continue(|later| (what, settled, later.or(fresh))))
     }
 
     /// Has a statement wait while a gate on its way is closed; the configuration that it runs under
@@ -494,12 +529,12 @@ impl Session {
         &mut self,
         epoch: &Epoch,
         read: Text<'_>,
-        (what, numbers): (What<'_>, Numbering),
+        (what, settled): (What<'_>, Settled),
     ) -> Result<ControlFlow<(), Option<Rc<Epoch>>>, Ended> {
         let mut fresh: Option<Rc<Epoch>> = None;
         loop {
             let now = fresh.as_deref().unwrap_or(epoch);
-            let plan = self.decide_with(now, read, what, numbers);
+            let plan = self.decide_with(now, read, what, settled);
             let is_in_transaction = self.held.transaction() == Some(plan.hostgroup());
             let gates = self.core.gates.clone();
             let until = gates.in_the_way(&plan);
@@ -519,13 +554,13 @@ impl Session {
         }
     }
 
-    /// Decides what would become of a statement with these numbers; nothing of it happens.
+    /// Decides what would become of a statement that has waited for this; nothing of it happens.
     pub(crate) fn decide_with(
         &self,
         epoch: &Epoch,
         read: Text<'_>,
         what: What<'_>,
-        numbers: Numbering,
+        settled: impl Into<Settled>,
     ) -> Plan {
         let (lexing, parameters) = (self.lexing_of(what), written_keys::values(epoch, what));
         let mut buffer = Vec::new();
@@ -538,7 +573,13 @@ impl Session {
         });
         let statement = plan::Statement {
             routed: self.routed(),
-            ..asked(read, what, lexing, digest, (parameters.as_deref(), numbers))
+            ..asked(
+                read,
+                what,
+                lexing,
+                digest,
+                (parameters.as_deref(), settled.into()),
+            )
         };
         self.decide(epoch, read.class, (what.prepared_in(), lexing), &statement)
     }
@@ -785,7 +826,7 @@ impl Session {
                 ))
                 .await?;
             }
-            Some(Answer::Number { .. }) => {
+            Some(Answer::Number { .. } | Answer::Partition { .. }) => {
                 let changed = || {
                     not_supported(
                         "HSCALE-1000: the map of sharded tables has changed meanwhile; say it again",

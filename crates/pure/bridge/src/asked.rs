@@ -1,4 +1,5 @@
-//! Questions to the admin thread, from a thread of ours that shows its tables to people.
+//! Questions to the admin thread: of threads that show its tables to people, and of cores whose
+//! statements need a partition.
 
 use crate::Reply;
 use std::net::IpAddr;
@@ -33,6 +34,18 @@ pub enum ToAdmin {
         /// Called when what is in force is in its file, and no change is accepted any more.
         reply: Reply<()>,
     },
+}
+
+/// A partition that a statement waits for.
+pub struct Partition {
+    /// Schema of the sharded table, as the map has it; empty for any.
+    pub schema: Box<str>,
+    /// The sharded table.
+    pub table: Box<str>,
+    /// Bucket whose partition is needed; `None` to learn of those that others have made.
+    pub bucket: Option<Box<str>>,
+    /// Hears when the cores know all of them, or why not.
+    pub reply: Reply<Result<(), String>>,
 }
 
 /// Proof that somebody has come in. It is good for as long as his credentials are as they were.

@@ -26,7 +26,7 @@ mod stats;
 mod trace;
 
 pub use alarm::AlarmRow;
-pub use asked::{Pass, Table, ToAdmin, Unanswered};
+pub use asked::{Partition, Pass, Table, ToAdmin, Unanswered};
 pub use audit::{Auditable, Audited};
 pub use calendar::{date, utc};
 pub use counters::{Counter, Counts};

@@ -3,7 +3,7 @@
 use crate::refusal::Refusals;
 use crate::{Refusal, Variables};
 use shards::xa::Decisions;
-use shards::{Map, Sequences};
+use shards::{Map, Partitions, Sequences};
 
 pub use shards::{PartitionRow as ShardPartitionRow, TableRow as ShardTableRow};
 
@@ -15,7 +15,19 @@ pub fn shard_map(
     tables: Vec<ShardTableRow>,
     partitions: Vec<ShardPartitionRow>,
 ) -> Result<Map, Vec<Refusal>> {
-    Map::build(tables, partitions).map_err(|refused| {
+    shard_map_with(tables, partitions, Vec::new())
+}
+
+/// The map from the rows of both tables, and the partitions that proxies have made.
+///
+/// # Errors
+/// Every row that cannot be honoured.
+pub fn shard_map_with(
+    tables: Vec<ShardTableRow>,
+    partitions: Vec<ShardPartitionRow>,
+    made: Vec<ShardPartitionRow>,
+) -> Result<Map, Vec<Refusal>> {
+    Map::build_with(tables, partitions, made).map_err(|refused| {
         let mut of_tables = Refusals::of("mysql_shard_tables");
         let mut of_partitions = Refusals::of("mysql_shard_partitions");
         for one in refused {
@@ -44,6 +56,13 @@ impl Variables {
     pub fn sequences(&self) -> Option<Sequences> {
         let hostgroup = u32::try_from(self.mysql_sharding_sequences_hostgroup).ok()?;
         Sequences::of(hostgroup, &self.mysql_sharding_sequences)
+    }
+
+    /// The table of partitions that are made by themselves, if one is named.
+    #[must_use]
+    pub fn partitions(&self) -> Option<Partitions> {
+        let hostgroup = u32::try_from(self.mysql_sharding_partitions_hostgroup).ok()?;
+        Partitions::of(hostgroup, &self.mysql_sharding_partitions)
     }
 }
 

@@ -159,6 +159,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         guarded: plan::Guarded::Text,
         routed: plan::Routed::default(),
         numbers: shards::Numbering::Whichever,
+        making: shards::Making::Whichever,
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

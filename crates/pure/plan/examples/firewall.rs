@@ -87,6 +87,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         guarded: Guarded::Text,
         routed: plan::Routed::default(),
         numbers: shards::Numbering::Whichever,
+        making: shards::Making::Whichever,
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

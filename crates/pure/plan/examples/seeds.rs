@@ -268,6 +268,7 @@ impl World {
             guarded: plan::Guarded::Text,
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Whichever,
+            making: shards::Making::Whichever,
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

@@ -409,6 +409,7 @@ impl World {
                     format!("error '{words}'")
                 }
                 (Some(Answer::Number { count, .. }), _) => format!("numbers for {count}"),
+                (Some(Answer::Partition { bucket, .. }), _) => format!("partition {bucket:?}"),
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
@@ -647,6 +648,7 @@ impl Question {
             guarded: crate::Guarded::Text,
             routed: crate::Routed::default(),
             numbers: shards::Numbering::Whichever,
+            making: shards::Making::Whichever,
         }
     }
 

@@ -44,7 +44,7 @@ pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
 pub use width::{Width, width};
 
-use ::shards::Numbering;
+use ::shards::{Making, Numbering};
 pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
@@ -100,6 +100,8 @@ pub struct Statement<'a> {
     pub routed: Routed,
     /// Numbers of a sequence that its rows get.
     pub numbers: Numbering,
+    /// Knowledge of partitions that are made by themselves.
+    pub making: Making,
 }
 
 /// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it

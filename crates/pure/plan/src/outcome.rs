@@ -262,6 +262,14 @@ pub enum Answer {
         /// Rows without a number.
         count: u32,
     },
+    /// No answer yet: the partitions of a sharded table that are made by themselves matter. When the map
+    /// has all of them it is decided again.
+    Partition {
+        /// The table's number in the map.
+        table: u32,
+        /// The bucket whose partition must be there; `None` where only none may be missing.
+        bucket: Option<Box<str>>,
+    },
 }
 
 /// A plan in words.
@@ -278,6 +286,13 @@ impl fmt::Display for Shown<'_> {
             Some(Answer::Refuse(text) | Answer::NotSupported(text)) => write!(f, "error '{text}'")?,
             Some(Answer::Say(text)) => write!(f, "OK '{text}'")?,
             Some(Answer::Number { count, .. }) => write!(f, "numbers for {count} rows first")?,
+            Some(Answer::Partition {
+                bucket: Some(bucket),
+                ..
+            }) => write!(f, "the partition of '{bucket}' first")?,
+            Some(Answer::Partition { bucket: None, .. }) => {
+                f.write_str("a look for new partitions first")?
+            }
             None => {
                 let places = self.places();
                 write!(f, "{}", places.join(" and "))?;

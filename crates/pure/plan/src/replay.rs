@@ -92,6 +92,7 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         guarded: Guarded::Shape(shape),
         routed: crate::Routed::default(),
         numbers: shards::Numbering::Whichever,
+        making: shards::Making::Whichever,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
-use shards::{Facts, Leg, Numbered, Numbering, Routed, Spread};
+use shards::{Facts, Leg, Making, Map, Numbered, Numbering, Routed, Spread};
 use sql::bound::Bound;
 use sql::tree::DoubleQuotes;
 use std::borrow::Cow;
@@ -27,6 +27,9 @@ pub(crate) enum Sharded {
     Gathered(Box<Gather>),
     /// So many rows want numbers of the sequence of the table of this number.
     Unnumbered(u32, u32),
+    /// The partition of this bucket of the table of this number must be made first; without a bucket,
+    /// none of its partitions may be missing.
+    Unmade(u32, Option<Box<str>>),
     /// The statement is refused, in these words; it names the table of this number.
     Refused(u32, String),
 }
@@ -77,13 +80,26 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
             false => statement.numbers,
         },
     };
-    let map = &case.snapshot.shards;
+    let map = &*case.snapshot.shards;
     let (facts, asked, numbered) = match number(map, asked, facts, statement.parameters) {
         Ok(numbered) => numbered,
         Err(unnumbered) => return unnumbered,
     };
     let values = statement.parameters.filter(|_| facts.parameters.is_some());
-    let routed = shards::spread(map, &asked, &facts);
+    let mut routed = shards::spread(map, &asked, &facts);
+    let made = match made_first(&routed, case) {
+        Made::IsThere => None,
+        Made::Unmade(unmade) => return unmade,
+        Made::WouldBe(made) => Some(made),
+    };
+    let map = made.as_ref().unwrap_or(map);
+    if made.is_some() {
+        trace.saw("map", || {
+            let name = routed.makes.as_ref().map(|row| &*row.partition_name);
+            format!("the partition '{}' is made first", name.unwrap_or_default())
+        });
+        routed = shards::spread(map, &asked, &facts);
+    }
     // What one server finishes is told the values in its text, too.
     let finishes = |routed: &Routed| is_refused_read(routed) && scratch(case).is_some();
     let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
@@ -144,12 +160,48 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     }
 }
 
+/// Partitions that a statement needs, where they are made by themselves.
+enum Made {
+    /// All that are needed are known.
+    IsThere,
+    /// A proxy makes one first, or looks whether another has made one.
+    Unmade(Sharded),
+    /// The map as it would be, for a statement that is only explained.
+    WouldBe(Map),
+}
+
+/// Looks whether a partition must be made before a statement is routed, or may have been made by
+/// another proxy. A table that names none has its rows in the default one.
+fn made_first(routed: &Routed, case: Case<'_>) -> Made {
+    if routed.makes.is_none() && routed.looks.is_none()
+        || case.snapshot.variables.mysql_sharding_partitions.is_empty()
+    {
+        return Made::IsThere;
+    }
+    match (case.statement.making, &routed.makes) {
+        (Making::Unasked, Some(row)) => {
+            let bucket = Some(row.partition_value.as_str().into());
+            Made::Unmade(Sharded::Unmade(routed.table, bucket))
+        }
+        // What is prepared is routed again with each execution.
+        (Making::Unasked, None) if !case.statement.prepares => {
+            let table = routed.looks.unwrap_or(routed.table);
+            Made::Unmade(Sharded::Unmade(table, None))
+        }
+        (Making::Whichever, Some(row)) => {
+            let made = case.snapshot.shards.with_made(std::slice::from_ref(row));
+            made.map_or(Made::IsThere, Made::WouldBe)
+        }
+        _ => Made::IsThere,
+    }
+}
+
 /// Facts and text with the numbers in it that its rows get from a sequence. Of an execution that is a
 /// text with all values written out.
 type WithNumbers<'a> = (Facts<'a>, Cow<'a, [u8]>, Option<Given>);
 
 fn number<'a>(
-    map: &shards::Map,
+    map: &Map,
     asked: &'a [u8],
     facts: Facts<'a>,
     values: Option<&[Bound]>,
@@ -427,7 +479,9 @@ pub(crate) fn lead<T: Trace>(
     let (table, led) = match sharded {
         Sharded::To(to) => (to.table, led(plan, to, case, trace)),
         Sharded::Gathered(gather) => (gather.table, led_all(plan, gather, case, trace)),
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Refused(..) => return,
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Refused(..) => {
+            return;
+        }
     };
     if let Err(words) = led {
         *sharded = Sharded::Refused(table, words);
@@ -606,6 +660,14 @@ pub(crate) fn refuse(
     {
         plan.answer = Some(Answer::Number { table, count });
     }
+    if let Sharded::Unmade(table, bucket) = sharded
+        && plan.answer.is_none()
+    {
+        plan.answer = Some(Answer::Partition {
+            table: *table,
+            bucket: bucket.clone(),
+        });
+    }
     if let Sharded::Refused(_, words) = sharded
         && plan.answer.is_none()
     {
@@ -627,7 +689,7 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
         return;
     };
     let (number, width) = match sharded {
-        Sharded::No | Sharded::Unnumbered(..) => return,
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) => return,
         Sharded::To(to) => (to.table, SpreadWidth::Point),
         Sharded::Gathered(gather) if gather.all => {
             (gather.table, SpreadWidth::All(gather.parts.len()))
@@ -667,6 +729,6 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
                 plan.leg.statement = Text::Rewritten(text);
             }
         }
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Refused(..) => {}
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Refused(..) => {}
     }
 }

@@ -4,7 +4,7 @@
 use crate::shards::{Sharded, outcome};
 use crate::{Case, Guarded, SessionFacts, Statement};
 use config::Snapshot;
-use shards::{Facts, Map, Numbering, Routed, Spread, spread};
+use shards::{Facts, Making, Map, Numbering, Routed, Spread, spread};
 use sql::bound::{self, Bound};
 use sql::tree::{DoubleQuotes, tree};
 
@@ -164,6 +164,7 @@ fn told(
         guarded: Guarded::Text,
         routed: crate::Routed::default(),
         numbers: Numbering::Whichever,
+        making: Making::Whichever,
     };
     let case = Case {
         snapshot,
@@ -182,7 +183,7 @@ fn told(
             (None, Some(recipe)) => format!("{shown}, {recipe}"),
             (None, None) => format!("{shown}, all or none"),
         },
-        Sharded::No | Sharded::To(_) | Sharded::Unnumbered(..) => shown,
+        Sharded::No | Sharded::To(_) | Sharded::Unnumbered(..) | Sharded::Unmade(..) => shown,
     }
 }
 

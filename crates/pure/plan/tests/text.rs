@@ -346,6 +346,7 @@ impl World {
             guarded: session.guarded,
             routed: session.routed,
             numbers: shards::Numbering::Whichever,
+            making: shards::Making::Whichever,
         };
         let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

@@ -49,6 +49,7 @@ pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Routed>
         Err(words) => Routed::refused(words),
     };
     routed.table = table.number;
+    routed.looks = table.is_automatic().then_some(table.number);
     (routed.writes, routed.in_turn) = (true, true);
     Some(routed)
 }

@@ -33,7 +33,12 @@ pub struct Map {
     numbered: Vec<Arc<Table>>,
     table_rows: Vec<TableRow>,
     partition_rows: Vec<PartitionRow>,
+    /// Partitions that proxies have made, beside those of the rows.
+    made: Vec<PartitionRow>,
+    /// Maps of the same rows have the same one.
+    origin: Arc<()>,
     has_sequences: bool,
+    has_automatic: bool,
 }
 
 /// Kind of a table.
@@ -100,8 +105,12 @@ pub struct Home {
     pub table: String,
     /// The buckets, as the operator wrote them.
     pub value: String,
+    /// Whether a proxy has made it, and no row of the operator's says it.
+    pub made: bool,
 }
 
+/// Characters of a table's name on a server.
+const TABLE_NAME_MAX: usize = 64;
 /// No statement is spread over more.
 const PARTITIONS_MAX: usize = 65_536;
 
@@ -113,6 +122,19 @@ impl Map {
     pub fn build(
         tables: Vec<TableRow>,
         partitions: Vec<PartitionRow>,
+    ) -> Result<Self, Vec<Refused>> {
+        Self::build_with(tables, partitions, Vec::new())
+    }
+
+    /// From the rows of both tables, and the partitions that proxies have made. A row of the operator's
+    /// with the name of one that was made takes its place.
+    ///
+    /// # Errors
+    /// Every row that cannot be honoured.
+    pub fn build_with(
+        tables: Vec<TableRow>,
+        partitions: Vec<PartitionRow>,
+        made: Vec<PartitionRow>,
     ) -> Result<Self, Vec<Refused>> {
         let mut refused = Vec::new();
         let mut built: BTreeMap<Vec<u8>, Vec<Arc<Table>>> = BTreeMap::new();
@@ -126,8 +148,13 @@ impl Map {
             let own = |partition: &&PartitionRow| {
                 partition.table_name == row.table_name && partition.schemaname == row.schemaname
             };
-            let own: Vec<_> = partitions.iter().filter(own).collect();
-            if let Some(mut table) = table(row, &own, &mut refused) {
+            let declared: Vec<_> = partitions.iter().filter(own).collect();
+            let (named, others): (Vec<_>, Vec<_>) = made.iter().filter(own).partition(|made| {
+                let name = &made.partition_name;
+                declared.iter().any(|row| row.partition_name == *name)
+            });
+            if let Some(mut table) = table(row, (&declared, &others), &mut refused) {
+                refused.extend(unlike(&table, &declared, &named));
                 let next = layouts.len();
                 table.layout = table
                     .shape()
@@ -150,11 +177,78 @@ impl Map {
         }
         Ok(Self {
             has_sequences: numbered.iter().any(|table| table.sequence.is_some()),
+            has_automatic: numbered.iter().any(|table| table.is_automatic()),
             tables: built,
             numbered,
             table_rows: tables,
             partition_rows: partitions,
+            made,
+            origin: Arc::default(),
         })
+    }
+
+    /// Itself with more partitions that proxies have made.
+    ///
+    /// # Errors
+    /// A partition that was made does not go together with a row of the operator's.
+    pub fn with_made(&self, more: &[PartitionRow]) -> Result<Self, Vec<Refused>> {
+        let mut made = self.made.clone();
+        made.extend(more.iter().filter(|row| !self.has_made(row)).cloned());
+        let (tables, partitions) = (self.table_rows.clone(), self.partition_rows.clone());
+        let next = Self::build_with(tables, partitions, made)?;
+        Ok(Self {
+            origin: self.origin.clone(),
+            ..next
+        })
+    }
+
+    /// The partitions that proxies have made.
+    #[must_use]
+    pub fn made(&self) -> &[PartitionRow] {
+        &self.made
+    }
+
+    /// Whether it has a partition of this name that a proxy has made.
+    #[must_use]
+    pub fn has_made(&self, row: &PartitionRow) -> bool {
+        let name = |row: &PartitionRow| {
+            (
+                row.schemaname.clone(),
+                row.table_name.clone(),
+                row.partition_name.clone(),
+            )
+        };
+        self.made.iter().any(|made| name(made) == name(row))
+    }
+
+    /// Whether it is of the same rows as another one, but for partitions that were made.
+    #[must_use]
+    pub fn is_of_the_rows_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.origin, &other.origin)
+    }
+
+    /// Whether a statement may have to wait for something before it is routed: for numbers, or for a
+    /// partition.
+    #[must_use]
+    pub const fn asks_first(&self) -> bool {
+        self.has_sequences || self.has_automatic
+    }
+
+    /// Whether partitions of a table of it are made by themselves.
+    #[must_use]
+    pub const fn has_automatic(&self) -> bool {
+        self.has_automatic
+    }
+
+    /// Name of another table that has this place.
+    #[must_use]
+    pub fn owner(&self, but: &Table, hostgroup: u32, table: &str) -> Option<String> {
+        let is_there =
+            |home: &Home| home.hostgroup == hostgroup && home.table.eq_ignore_ascii_case(table);
+        let mut others = self.tables().filter(|other| other.number != but.number);
+        others
+            .find(|other| other.homes.iter().any(is_there))
+            .map(|other| other.shown())
     }
 
     /// Whether no table is spread.
@@ -236,11 +330,42 @@ fn hostgroup(number: i64) -> Result<u32, String> {
     found.ok_or_else(|| format!("must be from 0 to {}; '{number}' is not", i32::MAX))
 }
 
+/// Rows of the operator's that take the place of partitions with other buckets.
+fn unlike(table: &Table, declared: &[&PartitionRow], made: &[&PartitionRow]) -> Vec<Refused> {
+    let is_other = |made: &&&PartitionRow| {
+        let home = table.home_named(&made.partition_name);
+        let bucket = table.bucket_written(&made.partition_value);
+        bucket.is_none_or(|bucket| Some(table.home_of(&bucket)) != home)
+    };
+    let words = |made: &&PartitionRow| {
+        let mut rows = declared.iter();
+        let row = rows.find(|row| row.partition_name == made.partition_name)?;
+        let words = format!(
+            "must have '{}': a partition of this name was made for it",
+            made.partition_value
+        );
+        Some(of_partition(row, "partition_value", words))
+    };
+    made.iter().filter(is_other).filter_map(words).collect()
+}
+
+/// Words for partitions that were made, of a table that makes none any more.
+fn left_alone(automatic: &Automatic, made: &[&PartitionRow]) -> Option<String> {
+    (*automatic == Automatic::No && !made.is_empty()).then(|| {
+        format!(
+            "must not be empty: {} partitions were made by themselves, and none of their rows is in mysql_shard_partitions; HSCALE SHOW COMMANDS has the commands that add them",
+            made.len()
+        )
+    })
+}
+
+/// A table with its partitions: those that rows declare, and those that were made.
 fn table(
     row: &TableRow,
-    partitions: &[&PartitionRow],
+    (declared, made): (&[&PartitionRow], &[&PartitionRow]),
     refused: &mut Vec<Refused>,
 ) -> Option<Table> {
+    let partitions = &[declared, made].concat()[..];
     let before = refused.len();
     let mut refuse = |column, words: String| refused.push(of_table(row, column, words));
     if row.table_name.is_empty() {
@@ -279,6 +404,9 @@ fn table(
         refuse("auto_partition", words);
         Automatic::No
     });
+    if let Some(words) = left_alone(&automatic, made) {
+        refuse("auto_partition", words);
+    }
     if let Some(words) = unfit(kind, &row.sequence_column) {
         refuse("sequence_column", words);
     }
@@ -307,6 +435,7 @@ fn table(
             schema: row.default_schema.clone(),
             table: named(&row.default_table, &row.table_name),
             value: String::new(),
+            made: false,
         }],
         automatic,
         sequence: (!row.sequence_column.is_empty()).then(|| row.sequence_column.clone()),
@@ -324,6 +453,9 @@ fn table(
     }
     for partition in partitions {
         add_partition(&mut table, partition, refused);
+    }
+    for home in table.homes.iter_mut().skip(1 + declared.len()) {
+        home.made = true;
     }
     if table.key == Key::Unknown && is_of_strings(&table) {
         table.key = Key::Text { exact: false };
@@ -366,6 +498,7 @@ fn add_partition(table: &mut Table, row: &PartitionRow, refused: &mut Vec<Refuse
         schema: row.physical_schema.clone(),
         table: physical,
         value: row.partition_value.clone(),
+        made: false,
     });
 }
 
@@ -594,6 +727,26 @@ impl Table {
         })
     }
 
+    /// Whether its partitions are made by themselves.
+    #[must_use]
+    pub fn is_automatic(&self) -> bool {
+        self.automatic != Automatic::No && self.kind == Kind::Sharded
+    }
+
+    /// The bucket that a `partition_value` of one bucket says.
+    #[must_use]
+    pub fn bucket_written(&self, value: &str) -> Option<Bucket> {
+        match spans(value, &self.function, self.key).ok()?.as_slice() {
+            [
+                Span {
+                    low: Some(low),
+                    high: Some(high),
+                },
+            ] if low == high => Some(low.clone()),
+            _ => None,
+        }
+    }
+
     /// The partition that is to be made for a bucket that has none; `None` where the default one has
     /// it.
     #[must_use]
@@ -605,19 +758,37 @@ impl Table {
             return None;
         }
         let turn = (self.homes.len() - 1) % hostgroups.len();
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = bucket.to_string().chars().map(plain).collect();
-        if self.home_named(&name).is_some() || name.is_empty() {
-            name = format!("{name}_{}", self.homes.len());
-        }
         Some(PartitionRow {
             schemaname: self.schema.clone(),
             table_name: self.name.clone(),
-            partition_name: name,
+            partition_name: self.free_name(&bucket.to_string()),
             partition_value: bucket.to_string(),
             hostgroup_id: hostgroups[turn].into(),
+            physical_schema: self.homes[0].schema.clone(),
             ..PartitionRow::default()
         })
+    }
+
+    /// A name that no partition has, and whose table none has: letters' case aside, as servers may
+    /// leave it.
+    fn free_name(&self, bucket: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        // Behind the table's name and a blank, with room for a number.
+        let room = TABLE_NAME_MAX.saturating_sub(self.name.chars().count() + 7);
+        let name: String = bucket.chars().map(plain).take(room.max(8)).collect();
+        let is_taken = |name: &str| {
+            let table = format!("{}_{name}", self.name);
+            let is_it = |home: &Home| {
+                home.name.eq_ignore_ascii_case(name) || home.table.eq_ignore_ascii_case(&table)
+            };
+            name.is_empty() || self.homes.iter().any(is_it)
+        };
+        if !is_taken(&name) {
+            return name;
+        }
+        let numbered = (self.homes.len()..).map(|number| format!("{name}_{number}"));
+        let mut free = numbered.filter(|name| !is_taken(name));
+        free.next().unwrap_or(name)
     }
 
     /// The name with its schema, for people.

@@ -294,7 +294,7 @@ impl Sequences {
     }
 }
 
-fn hex(text: &str) -> String {
+pub(crate) fn hex(text: &str) -> String {
     use std::fmt::Write;
     let mut hex = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {

@@ -37,6 +37,18 @@ pub struct Facts<'a> {
     pub numbers: Numbering,
 }
 
+/// Knowledge of partitions that are made by themselves, by this proxy or another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Making {
+    /// Another proxy may have made one since this one has looked.
+    #[default]
+    Unasked,
+    /// The map has all that were there when the statement came.
+    Asked,
+    /// Whichever there are: the statement is only explained.
+    Whichever,
+}
+
 /// Where a statement goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spread {
@@ -80,6 +92,8 @@ pub struct Routed {
     pub reasons: Vec<String>,
     /// The partition that must be made first.
     pub makes: Option<PartitionRow>,
+    /// Number of a table whose partitions are made by themselves, where it matters that none is missing.
+    pub looks: Option<u32>,
     /// The first table that it names, by its number.
     pub table: u32,
     /// Whether the statement changes rows.
@@ -98,6 +112,7 @@ impl Routed {
             spread,
             reasons: Vec::new(),
             makes: None,
+            looks: None,
             table: 0,
             writes: false,
             in_turn: false,
@@ -277,6 +292,12 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
         hints: &hints,
     };
     let mut routed = case.route();
+    if matches!(routed.spread, Spread::Refused(_)) {
+        // The partition that a hint names may have been made since; and what is refused here may be
+        // finished on a server, from all partitions.
+        let mut automatic = found.uses.iter().filter(|one| one.table.is_automatic());
+        routed.looks = automatic.next().map(|one| one.table.number);
+    }
     if facts.prepares {
         routed.spread = match routed.spread {
             Spread::Some(mut legs) | Spread::All(mut legs) => Spread::Point(legs.swap_remove(0)),
@@ -368,10 +389,15 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             }
         }
         self.beside_each_other(&sharded, &mut homes);
+        let mut looks = None;
         let mut routed = match self.combined(&sharded, &homes, &mut reasons) {
-            Ok((legs, all)) => self.legs_at(legs, all),
+            Ok((legs, all)) => {
+                looks = self.looks(&legs);
+                self.legs_at(legs, all)
+            }
             Err(words) => Routed::refused(words),
         };
+        routed.looks = looks;
         if let (Spread::Some(_) | Spread::All(_), Some(words)) =
             (&routed.spread, self.bounded_change())
         {
@@ -380,6 +406,16 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         reasons.append(&mut routed.reasons);
         routed.reasons = reasons;
         routed
+    }
+
+    /// The first table whose partitions are made by themselves and of which a leg asks the default one:
+    /// it has what no partition is known to have.
+    fn looks(&self, legs: &[Vec<usize>]) -> Option<u32> {
+        let uses = self.found.uses.iter().enumerate();
+        let mut automatic = uses.filter(|(_, one)| one.table.is_automatic());
+        let asks_default = |at: usize| legs.iter().any(|homes| homes.get(at) == Some(&0));
+        let found = automatic.find(|(at, _)| asks_default(*at));
+        found.map(|(_, one)| one.table.number)
     }
 
     /// An UPDATE of the key would leave the row where nobody looks for it.
@@ -849,10 +885,15 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 // A row with any partition's table: what is prepared has all of them.
                 _ if waits => bound.unwrap_or(0),
                 Ok(home) => home,
-                Err(words) => match bound {
+                Err(words) => match bound.filter(|_| makes.is_none()) {
                     // Somebody knows better, and has said so.
                     Some(home) => home,
-                    None => return Routed::refused(words),
+                    None => {
+                        return Routed {
+                            makes,
+                            ..Routed::refused(words)
+                        };
+                    }
                 },
             };
             if let Some(bound) = bound
@@ -866,9 +907,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             }
             rows_of.entry(home).or_default().push(number);
         }
-        let mut routed = self.insert_legs(insert, one, &rows_of);
-        routed.makes = makes;
-        routed
+        self.insert_legs(insert, one, &rows_of)
     }
 
     /// A leg for each home that gets rows, without the rows of the others.
@@ -979,10 +1018,17 @@ fn written<'a>(
         && let Some(bucket) = table.function.bucket(&value)
         && let Some(row) = table.next_partition(&bucket)
     {
-        let words = format!(
-            "{name} has no partition for '{bucket}' yet; HSCALE ADD_PARTITION('{name}', '{}', '{bucket}', {}) makes it",
-            row.partition_name, row.hostgroup_id
-        );
+        let words = match table.bucket_written(&row.partition_value) {
+            Some(written) if written == bucket => format!(
+                "{name} has no partition for '{bucket}' yet; HSCALE ADD_PARTITION('{name}', '{}', '{bucket}', {}) makes it, or a proxy does where mysql-sharding_partitions names a table (schema.table)",
+                row.partition_name, row.hostgroup_id
+            ),
+            _ => {
+                return Err(format!(
+                    "{name} has no partition for '{bucket}', and that cannot be written as a partition_value"
+                ));
+            }
+        };
         *makes = Some(row);
         return Err(words);
     }

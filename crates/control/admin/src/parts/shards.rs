@@ -3,7 +3,7 @@
 use super::tables::InForce;
 use super::{Outcome, Part};
 use crate::tables::Module;
-use config::{Help, ShardPartitionRow, ShardTableRow, Snapshot, shard_map};
+use config::{Help, ShardPartitionRow, ShardTableRow, Snapshot, shard_map_with};
 use std::sync::Arc;
 
 pub(super) struct Shards;
@@ -13,7 +13,9 @@ impl Part for Shards {
     type Rows = (Vec<ShardTableRow>, Vec<ShardPartitionRow>);
 
     fn build(next: &mut Snapshot, (tables, partitions): Self::Rows, _: &dyn Help) -> Outcome {
-        next.shards = Arc::new(shard_map(tables, partitions)?);
+        // Partitions that were made stay, whatever rows say.
+        let made = next.shards.made().to_vec();
+        next.shards = Arc::new(shard_map_with(tables, partitions, made)?);
         Ok(Vec::new())
     }
 }

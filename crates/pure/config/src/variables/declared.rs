@@ -399,6 +399,8 @@ variables! {
     mysql_sharding_sequences: text = "", Live, "Table (schema.table) that has the next number of each sequence of a sharded table; empty: no row is numbered.";
     mysql_sharding_sequences_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup whose writer has that table.";
     mysql_sharding_sequence_block: int(1..=1000000) = 1000, Live, "Numbers that a core takes at once from a sequence; what it has not given when it ends is a gap.";
+    mysql_sharding_partitions: text = "", Live, "Table (schema.table) in which proxies write down the partitions that they make by themselves (auto_partition); empty: none is made.";
+    mysql_sharding_partitions_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup whose writer has that table.";
     mysql_sharding_move_rows_per_second: int(0..=1000000000) = 20000, Live, "Rows a second that a partition that moves is copied with; 0 for no limit.";
     mysql_sharding_move_rows_at_once: int(1..=100000) = 1000, Live, "Rows that are copied or compared at once when a partition moves.";
     mysql_sharding_cut_over_ms_max: int(50..=60000) = 1000, Live, "Milliseconds for which statements wait at most when a partition that moves is cut over; else it is tried again later.";
