@@ -435,7 +435,10 @@ fn open_admin(
             Recall::No
         },
         uuid: flags.uuid.clone(),
-        scripts: config::Given(std::env::var("LOG4LUA_CONFIG_FILE").ok()),
+        scripts: config::Given(
+            std::env::var("LOG4LUA_CONFIG_FILE").ok(),
+            config::BucketRunner(Some(script::bucket)),
+        ),
         clickhouse: flags.clickhouse_server,
         laid,
     };

@@ -12,7 +12,7 @@ use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
 use crate::{access, build, cluster, file, layers, parts, private, route};
 use bridge::{Ask, Check, Facts, Report, RunRow, ToMonitor, ToScheduler, ToStats};
-use config::{Refusal, Snapshot};
+use config::{Refusal, Serves, Snapshot};
 use rt::mailbox;
 use rusqlite::types::Value;
 use std::io;
@@ -745,7 +745,17 @@ impl Shared {
                 column: "",
                 words,
             };
-            match (self.hooks.check_script)(&script.chunk, &script.text) {
+            let checked = match script.serves {
+                Serves::Buckets => {
+                    let runner = next.scripts.given().1;
+                    let checked = runner.check(&script.chunk, &script.text);
+                    checked.map(|()| Vec::new())
+                }
+                Serves::Clients | Serves::Console => {
+                    (self.hooks.check_script)(&script.chunk, &script.text)
+                }
+            };
+            match checked {
                 Ok(told) => notices.extend(told.into_iter().map(|one| refusal(one).to_string())),
                 Err(words) => refused.push(refusal(words)),
             }

@@ -10,7 +10,7 @@ use crate::tables::Module;
 use bridge::{Ask, Report, ShardRow};
 use config::ShardPartitionRow;
 use rusqlite::{Connection, OptionalExtension as _};
-use shards::{Command, Kind, Map, Shown, Table};
+use shards::{Command, Function, Kind, Map, Shown, Table};
 
 impl Shared {
     /// Each command does what its row, `LOAD MYSQL SHARDS TO RUNTIME` and `SAVE` would do, or nothing.
@@ -44,7 +44,7 @@ impl Shared {
                 table,
                 name,
             } => return self.drop_old((&schema, &table, &name)).await,
-            command => command,
+            command => self.with_checksum(command),
         };
         let held = match partition_row(&command) {
             None => None,
@@ -56,6 +56,21 @@ impl Shared {
         let done = self.hscale_at_once(&command).await;
         self.let_go(held).await;
         done
+    }
+
+    /// A function that names a script alone means the one that is in force.
+    fn with_checksum(&self, mut command: Command) -> Command {
+        if let Command::SetupTable {
+            function: Function::Lua(script),
+            ..
+        } = &mut command
+            && script.sum.is_empty()
+        {
+            let scripts = self.snapshot.borrow().scripts.of_buckets();
+            let named = scripts.iter().find(|one| *one.name == *script.name);
+            script.sum = named.map_or_else(String::new, |one| one.sum.to_string());
+        }
+        command
     }
 
     async fn hscale_at_once(&self, command: &Command) -> Result<Reply, Said> {

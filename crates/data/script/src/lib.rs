@@ -11,6 +11,7 @@
 mod api;
 mod ask;
 mod bench;
+mod buckets;
 pub mod cli;
 mod constants;
 mod fuzz;
@@ -26,6 +27,7 @@ mod tokens;
 mod vm;
 
 pub use ask::{Ask, Connect, Reply};
+pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
 pub use meaning::{Reading, charset};
 pub use outcome::{Counts, Outcome};

@@ -31,7 +31,8 @@ mod users;
 mod variables;
 
 pub use self::scripts::{
-    FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts, Serves, Setting,
+    BucketRunner, FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts,
+    Serves, Setting,
 };
 pub use self::shards::{ShardPartitionRow, ShardTableRow, shard_map, shard_map_with};
 pub use admission::{Admission, Concurrency, Order, PRIORITY_MAX, PRIORITY_USUAL};

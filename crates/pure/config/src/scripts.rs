@@ -4,6 +4,9 @@ use crate::Refusal;
 use crate::Rules;
 use crate::refusal::Refusals;
 use lua::required::{self, Module};
+use shards::{BucketScript, Runner};
+
+pub use shards::Runner as BucketRunner;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,6 +62,8 @@ pub enum Serves {
     Clients,
     /// Operators who come to the console: it answers them itself.
     Console,
+    /// The map: it says buckets of sharded tables.
+    Buckets,
 }
 
 /// Behaviour after an error in a hook.
@@ -157,9 +162,9 @@ pub struct Scripts {
 }
 
 /// Values that scripts are given by whoever starts the process: path of the configuration of
-/// Log4LUA, of the environment's `LOG4LUA_CONFIG_FILE`.
+/// Log4LUA, of the environment's `LOG4LUA_CONFIG_FILE`, and whoever runs those that say buckets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given(pub Option<String>);
+pub struct Given(pub Option<String>, pub Runner);
 
 /// Scripts at most.
 const MAX: usize = 1000;
@@ -313,6 +318,23 @@ impl Scripts {
         &self.rows
     }
 
+    /// Those that say buckets.
+    #[must_use]
+    pub fn of_buckets(&self) -> Vec<Arc<BucketScript>> {
+        let all = self.active.iter();
+        let own = all.filter(|script| script.serves == Serves::Buckets);
+        let script = |script: &Arc<Script>| {
+            Arc::new(BucketScript {
+                name: script.name.clone(),
+                chunk: script.chunk.clone(),
+                text: script.text.clone(),
+                sum: lua::md5::hex(script.text.as_bytes()).into(),
+                runner: self.given.1,
+            })
+        };
+        own.map(script).collect()
+    }
+
     /// Those that are in force.
     #[must_use]
     pub fn active(&self) -> &[Arc<Script>] {
@@ -347,8 +369,9 @@ fn choices_of(row: &ScriptRow, refusals: &mut Refusals) -> Option<(ScriptApi, On
     let serves = match &*row.serves {
         "clients" => Some(Serves::Clients),
         "console" => Some(Serves::Console),
+        "buckets" => Some(Serves::Buckets),
         other => {
-            refuse("serves", "clients or console", other);
+            refuse("serves", "clients, console or buckets", other);
             None
         }
     };
@@ -547,7 +570,7 @@ mod tests {
         let refused = Scripts::build([strange], Given::default(), read).unwrap_err();
         assert_eq!(
             refused[0].to_string(),
-            "mysql_scripts (script_name 'd'): serves must be clients or console; 'nobody' is not"
+            "mysql_scripts (script_name 'd'): serves must be clients, console or buckets; 'nobody' is not"
         );
     }
 
@@ -573,7 +596,7 @@ mod tests {
             path: "/s/a.lua".into(),
             ..row("a", "")
         };
-        let given = Given(Some("/etc/log4lua.lua".into()));
+        let given = Given(Some("/etc/log4lua.lua".into()), Runner::default());
         let scripts = Scripts::build([file], given, read).unwrap();
         let modules = scripts.active()[0].modules.iter();
         let shown: Vec<_> = modules

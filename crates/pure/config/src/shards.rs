@@ -3,7 +3,8 @@
 use crate::refusal::Refusals;
 use crate::{Refusal, Variables};
 use shards::xa::Decisions;
-use shards::{Map, Partitions, Sequences};
+use shards::{BucketScript, Map, Partitions, Sequences};
+use std::sync::Arc;
 
 pub use shards::{PartitionRow as ShardPartitionRow, TableRow as ShardTableRow};
 
@@ -15,10 +16,11 @@ pub fn shard_map(
     tables: Vec<ShardTableRow>,
     partitions: Vec<ShardPartitionRow>,
 ) -> Result<Map, Vec<Refusal>> {
-    shard_map_with(tables, partitions, Vec::new())
+    shard_map_with(tables, partitions, Vec::new(), Vec::new())
 }
 
-/// The map from the rows of both tables, and the partitions that proxies have made.
+/// The map from the rows of both tables, the partitions that proxies have made, and scripts that say
+/// buckets.
 ///
 /// # Errors
 /// Every row that cannot be honoured.
@@ -26,8 +28,9 @@ pub fn shard_map_with(
     tables: Vec<ShardTableRow>,
     partitions: Vec<ShardPartitionRow>,
     made: Vec<ShardPartitionRow>,
+    scripts: Vec<Arc<BucketScript>>,
 ) -> Result<Map, Vec<Refusal>> {
-    Map::build_with(tables, partitions, made).map_err(|refused| {
+    Map::build_with(tables, partitions, made, scripts).map_err(|refused| {
         let mut of_tables = Refusals::of("mysql_shard_tables");
         let mut of_partitions = Refusals::of("mysql_shard_partitions");
         for one in refused {

@@ -1,6 +1,7 @@
 //! Functions from a key to a bucket.
 
 use crate::key::Value;
+use crate::scripted::Scripted;
 use std::fmt;
 
 /// Result of a function for a key. Rows of one bucket are in one partition.
@@ -40,8 +41,8 @@ pub enum Function {
     Date(String),
     /// A hash, from 0 to one less than this.
     Hash(u32),
-    /// A script by its name.
-    Lua(String),
+    /// A script.
+    Lua(Scripted),
 }
 
 /// Letters of a date's format, as MySQL's DATE_FORMAT has them.
@@ -87,7 +88,11 @@ impl Function {
             "PREFIX" => number().map(Self::Prefix),
             "HASH" => number().map(Self::Hash),
             "DATE" => date_format(inside).map(Self::Date),
-            "LUA" if !inside.is_empty() => Ok(Self::Lua(inside.to_owned())),
+            "LUA" if !inside.is_empty() => {
+                let (script, sum) = argument.split_once(',').unwrap_or((argument, ""));
+                let bare = |text: &str| text.trim().trim_matches(quotes).to_owned();
+                Ok(Self::Lua(Scripted::new(bare(script), bare(sum))))
+            }
             _ => Err(format!("must be one of {FORMS}; '{text}' is not")),
         }
     }
@@ -97,7 +102,8 @@ impl Function {
     #[must_use]
     pub fn bucket(&self, value: &Value) -> Option<Bucket> {
         match (self, value) {
-            (Self::Lua(_), _) | (_, Value::Null) => None,
+            (_, Value::Null) => None,
+            (Self::Lua(script), value) => script.bucket(value).ok(),
             (Self::None | Self::List | Self::Range, Value::Number(number)) => {
                 Some(Bucket::Number(*number))
             }
@@ -200,7 +206,7 @@ impl fmt::Display for Function {
             Self::Prefix(characters) => write!(f, "PREFIX({characters})"),
             Self::Hash(buckets) => write!(f, "HASH({buckets})"),
             Self::Date(format) => write!(f, "DATE('{format}')"),
-            Self::Lua(name) => write!(f, "LUA('{name}')"),
+            Self::Lua(script) => script.fmt(f),
         }
     }
 }
@@ -300,6 +306,7 @@ mod tests {
             "DATE('%Y-%m')",
             "HASH(16)",
             "LUA('x')",
+            "LUA('x', '9f86d081')",
         ] {
             assert_eq!(Function::parse(text).unwrap().to_string(), text);
         }

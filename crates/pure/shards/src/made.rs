@@ -250,7 +250,7 @@ mod tests {
         let with = |rows: Vec<PartitionRow>, automatic: &str| {
             let mut tables = map.table_rows().to_vec();
             tables[0].auto_partition = automatic.into();
-            Map::build_with(tables, rows, map.made().to_vec())
+            Map::build_with(tables, rows, map.made().to_vec(), Vec::new())
         };
         let pinned = with(vec![row("a", "a")], "FIXED(1)").unwrap();
         let table = pinned.tables().next().unwrap();

@@ -5,6 +5,7 @@ use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
 use crate::numbers::unfit;
 use crate::rows::{PartitionRow, TableRow};
+use crate::scripted::BucketScript;
 use sql::tree::Literal;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,7 @@ pub struct Map {
     partition_rows: Vec<PartitionRow>,
     /// Partitions that proxies have made, beside those of the rows.
     made: Vec<PartitionRow>,
+    scripts: Vec<Arc<BucketScript>>,
     /// Maps of the same rows have the same one.
     origin: Arc<()>,
     has_sequences: bool,
@@ -123,11 +125,11 @@ impl Map {
         tables: Vec<TableRow>,
         partitions: Vec<PartitionRow>,
     ) -> Result<Self, Vec<Refused>> {
-        Self::build_with(tables, partitions, Vec::new())
+        Self::build_with(tables, partitions, Vec::new(), Vec::new())
     }
 
-    /// From the rows of both tables, and the partitions that proxies have made. A row of the operator's
-    /// with the name of one that was made takes its place.
+    /// From the rows of both tables, the partitions that proxies have made, and scripts that say buckets.
+    /// A row of the operator's with the name of a partition that was made takes its place.
     ///
     /// # Errors
     /// Every row that cannot be honoured.
@@ -135,6 +137,7 @@ impl Map {
         tables: Vec<TableRow>,
         partitions: Vec<PartitionRow>,
         made: Vec<PartitionRow>,
+        scripts: Vec<Arc<BucketScript>>,
     ) -> Result<Self, Vec<Refused>> {
         let mut refused = Vec::new();
         let mut built: BTreeMap<Vec<u8>, Vec<Arc<Table>>> = BTreeMap::new();
@@ -153,7 +156,7 @@ impl Map {
                 let name = &made.partition_name;
                 declared.iter().any(|row| row.partition_name == *name)
             });
-            if let Some(mut table) = table(row, (&declared, &others), &mut refused) {
+            if let Some(mut table) = table(row, (&declared, &others), &scripts, &mut refused) {
                 refused.extend(unlike(&table, &declared, &named));
                 let next = layouts.len();
                 table.layout = table
@@ -183,6 +186,7 @@ impl Map {
             table_rows: tables,
             partition_rows: partitions,
             made,
+            scripts,
             origin: Arc::default(),
         })
     }
@@ -195,11 +199,30 @@ impl Map {
         let mut made = self.made.clone();
         made.extend(more.iter().filter(|row| !self.has_made(row)).cloned());
         let (tables, partitions) = (self.table_rows.clone(), self.partition_rows.clone());
-        let next = Self::build_with(tables, partitions, made)?;
+        let next = Self::build_with(tables, partitions, made, self.scripts.clone())?;
         Ok(Self {
             origin: self.origin.clone(),
             ..next
         })
+    }
+
+    /// Itself with other scripts that say buckets.
+    ///
+    /// # Errors
+    /// None, where it was built before.
+    pub fn with_scripts(&self, scripts: Vec<Arc<BucketScript>>) -> Result<Self, Vec<Refused>> {
+        let (tables, partitions) = (self.table_rows.clone(), self.partition_rows.clone());
+        let next = Self::build_with(tables, partitions, self.made.clone(), scripts)?;
+        Ok(Self {
+            origin: self.origin.clone(),
+            ..next
+        })
+    }
+
+    /// The scripts that say buckets.
+    #[must_use]
+    pub fn scripts(&self) -> &[Arc<BucketScript>] {
+        &self.scripts
     }
 
     /// The partitions that proxies have made.
@@ -211,14 +234,12 @@ impl Map {
     /// Whether it has a partition of this name that a proxy has made.
     #[must_use]
     pub fn has_made(&self, row: &PartitionRow) -> bool {
-        let name = |row: &PartitionRow| {
-            (
-                row.schemaname.clone(),
-                row.table_name.clone(),
-                row.partition_name.clone(),
-            )
+        let is_it = |made: &PartitionRow| {
+            made.partition_name == row.partition_name
+                && made.table_name == row.table_name
+                && made.schemaname == row.schemaname
         };
-        self.made.iter().any(|made| name(made) == name(row))
+        self.made.iter().any(is_it)
     }
 
     /// Whether it is of the same rows as another one, but for partitions that were made.
@@ -349,6 +370,22 @@ fn unlike(table: &Table, declared: &[&PartitionRow], made: &[&PartitionRow]) -> 
     made.iter().filter(is_other).filter_map(words).collect()
 }
 
+/// Homes behind those of the operator's rows were made.
+fn mark_made(table: &mut Table, declared: usize) {
+    for home in table.homes.iter_mut().skip(1 + declared) {
+        home.made = true;
+    }
+}
+
+/// The function of a table, with its script.
+fn function_of(row: &TableRow, scripts: &[Arc<BucketScript>]) -> Result<Function, String> {
+    let mut function = Function::parse(&row.function)?;
+    if let Function::Lua(script) = &mut function {
+        script.bind(scripts)?;
+    }
+    Ok(function)
+}
+
 /// Words for partitions that were made, of a table that makes none any more.
 fn left_alone(automatic: &Automatic, made: &[&PartitionRow]) -> Option<String> {
     (*automatic == Automatic::No && !made.is_empty()).then(|| {
@@ -363,6 +400,7 @@ fn left_alone(automatic: &Automatic, made: &[&PartitionRow]) -> Option<String> {
 fn table(
     row: &TableRow,
     (declared, made): (&[&PartitionRow], &[&PartitionRow]),
+    scripts: &[Arc<BucketScript>],
     refused: &mut Vec<Refused>,
 ) -> Option<Table> {
     let partitions = &[declared, made].concat()[..];
@@ -389,7 +427,7 @@ fn table(
             "must not be empty: it says by which column the table is spread".into(),
         );
     }
-    let function = Function::parse(&row.function).unwrap_or_else(|words| {
+    let function = function_of(row, scripts).unwrap_or_else(|words| {
         refuse("function", words);
         Function::None
     });
@@ -454,9 +492,7 @@ fn table(
     for partition in partitions {
         add_partition(&mut table, partition, refused);
     }
-    for home in table.homes.iter_mut().skip(1 + declared.len()) {
-        home.made = true;
-    }
+    mark_made(&mut table, declared.len());
     if table.key == Key::Unknown && is_of_strings(&table) {
         table.key = Key::Text { exact: false };
     }
@@ -725,6 +761,15 @@ impl Table {
                 self.function, self.key, self.homes[0].hostgroup
             )
         })
+    }
+
+    /// Why nobody knows where its rows are, if so: the script that says it is not in force.
+    #[must_use]
+    pub fn unknown(&self) -> Option<String> {
+        match &self.function {
+            Function::Lua(script) => script.missing(),
+            _ => None,
+        }
     }
 
     /// Whether its partitions are made by themselves.

@@ -3,6 +3,7 @@
 use crate::condition::{Homes, KeyOf, both};
 use crate::cuts::{Cut, cut, renamed};
 use crate::ddl;
+use crate::function::Function;
 use crate::hints::{Hints, Said, hints};
 use crate::key::{Reading, Value};
 use crate::map::{Kind, Map, Table, literal};
@@ -274,6 +275,19 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
             ..Routed::refused(format!(
                 "it names sharded tables more than {USES_MAX} times; say it in several statements"
             ))
+        };
+    }
+    let mut unknown = found
+        .uses
+        .iter()
+        .filter(|one| one.table.kind == Kind::Sharded);
+    if let Some(words) = unknown.find_map(|one| {
+        let words = one.table.unknown()?;
+        Some(format!("{}: {words}", one.table.shown()))
+    }) {
+        return Routed {
+            table: found.uses[0].table.number,
+            ..Routed::refused(words)
         };
     }
     let hints = match facts.comment.map_or_else(|| Ok(Hints::default()), hints) {
@@ -1008,9 +1022,14 @@ fn written<'a>(
     };
     let home = table.home_of_key(&value);
     let home = home.ok_or_else(|| {
+        let why = match &table.function {
+            Function::Lua(script) => script.bucket(&value).err(),
+            _ => None,
+        };
         format!(
-            "the partition of a row of {name} is said by {}, and no script says it here",
-            table.function
+            "the partition of a row of {name} is said by {}, and it does not say it: {}",
+            table.function,
+            why.unwrap_or_default()
         )
     })?;
     if home == 0

@@ -20,7 +20,14 @@ impl Part for Scripts {
         };
         let given = next.scripts.given().clone();
         next.scripts = Arc::new(Built::build(rows, given, read)?);
-        Ok(next.scripts.missed_by(&next.rules))
+        let scripts = next.scripts.of_buckets();
+        if next.shards.scripts() != scripts {
+            let bound = next.shards.with_scripts(scripts);
+            next.shards = Arc::new(bound.expect("rows that were honoured are so with any scripts"));
+        }
+        let mut notices = next.scripts.missed_by(&next.rules);
+        notices.extend(super::shards::unknown(next));
+        Ok(notices)
     }
 }
 

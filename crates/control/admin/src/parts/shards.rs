@@ -3,7 +3,7 @@
 use super::tables::InForce;
 use super::{Outcome, Part};
 use crate::tables::Module;
-use config::{Help, ShardPartitionRow, ShardTableRow, Snapshot, shard_map_with};
+use config::{Help, Refusal, ShardPartitionRow, ShardTableRow, Snapshot, shard_map_with};
 use std::sync::Arc;
 
 pub(super) struct Shards;
@@ -15,9 +15,27 @@ impl Part for Shards {
     fn build(next: &mut Snapshot, (tables, partitions): Self::Rows, _: &dyn Help) -> Outcome {
         // Partitions that were made stay, whatever rows say.
         let made = next.shards.made().to_vec();
-        next.shards = Arc::new(shard_map_with(tables, partitions, made)?);
-        Ok(Vec::new())
+        next.shards = Arc::new(shard_map_with(
+            tables,
+            partitions,
+            made,
+            next.scripts.of_buckets(),
+        )?);
+        Ok(unknown(next))
     }
+}
+
+/// Tables that nobody can route, as the script that says their buckets is not in force.
+pub(super) fn unknown(next: &Snapshot) -> Vec<Refusal> {
+    let refusal = |table: &Arc<shards::Table>| {
+        Some(Refusal {
+            table: "mysql_shard_tables",
+            row: format!("schemaname '{}', table_name '{}'", table.schema, table.name),
+            column: "function",
+            words: format!("does not serve: {}", table.unknown()?),
+        })
+    };
+    next.shards.tables().filter_map(refusal).collect()
 }
 
 impl InForce for ShardTableRow {

@@ -265,7 +265,7 @@ pub(super) const TABLES: &[Table] = &[
     hook_ms_max INT CHECK (hook_ms_max>=1 AND hook_ms_max<=60000) NOT NULL DEFAULT 1000,
     result_mb_max INT CHECK (result_mb_max>=1 AND result_mb_max<=1024) NOT NULL DEFAULT 64,
     settings VARCHAR CHECK (JSON_VALID(settings) OR settings = '') NOT NULL DEFAULT '',
-    serves VARCHAR CHECK (serves IN ('clients','console')) NOT NULL DEFAULT 'clients',
+    serves VARCHAR CHECK (serves IN ('clients','console','buckets')) NOT NULL DEFAULT 'clients',
     globals VARCHAR NOT NULL DEFAULT '',
     comment VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (script_name))",
