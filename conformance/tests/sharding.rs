@@ -661,6 +661,20 @@ fn cached(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// Indexes that are made and dropped are so at each partition.
+fn indexed(it: &Sharded, client: &mut Raw) -> Outcome {
+    let found = || -> Result<String, String> {
+        let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'conf' AND INDEX_NAME = 'by_y'";
+        let all = [it.one.root(sql)?, it.two.root(sql)?];
+        let last = all.map(|said| said.lines().last().unwrap_or_default().trim().to_owned());
+        Ok(last.join(" "))
+    };
+    asked(client, "CREATE INDEX by_y USING BTREE ON users (y)")?;
+    same(&found()?, "2 1")?;
+    asked(client, "DROP INDEX by_y ON conf.users")?;
+    same(&found()?, "0 0")
+}
+
 /// A change of the table that fails at one partition says where it was done, and can be resumed.
 fn in_turn(driver: Driver) -> Outcome {
     for vendor in vendors() {
@@ -694,6 +708,7 @@ fn in_turn(driver: Driver) -> Outcome {
         )?;
         let rows = asked(&mut client, "SELECT id, z FROM users ORDER BY id")?;
         same(&in_words(&rows), "1 NULL, 2 NULL, 3 NULL")?;
+        indexed(&it, &mut client).map_err(|error| format!("{vendor}: {error}"))?;
         // It would end a transaction.
         asked(&mut client, "/* hostgroup=1 */ BEGIN")?;
         asked(

@@ -1,6 +1,8 @@
-//! TRUNCATE and ALTER of a sharded table: what each partition is told, one after another.
+//! TRUNCATE, ALTER, CREATE INDEX and DROP INDEX of a sharded table: what each partition is told, one
+//! after another.
 //!
 //! <https://dev.mysql.com/doc/refman/9.4/en/alter-table.html>
+//! <https://dev.mysql.com/doc/refman/9.4/en/create-index.html>
 
 use crate::cuts::{Cut, physical_of};
 use crate::hints::{Hints, Said, hints};
@@ -23,12 +25,17 @@ const OTHERS: &[&str] = &[
     "UNION",
     "IF",
 ];
+/// Words between CREATE or DROP and INDEX.
+const INDEXES: &[&str] = &["UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE"];
+/// Words between INDEX and ON: a name, and `USING BTREE`.
+const INDEX_WORDS_MAX: usize = 4;
 /// Words that RENAME may be about, but for the table.
 const RENAMED: &[&str] = &["COLUMN", "INDEX", "KEY"];
 
 /// A statement about one table.
 struct Statement<'a> {
-    alters: bool,
+    /// Its words, for people.
+    verb: &'static str,
     schema: Option<Vec<u8>>,
     name: Vec<u8>,
     /// Place of the name, with its schema.
@@ -36,7 +43,15 @@ struct Statement<'a> {
     rest: Vec<Token<'a>>,
 }
 
-/// Where a TRUNCATE or ALTER of a sharded table goes; `None` for anything else.
+/// Verb of a statement with nothing behind the table.
+const TRUNCATE: &str = "TRUNCATE";
+
+fn with_article(verb: &str) -> String {
+    let article = if verb.starts_with('A') { "an" } else { "a" };
+    format!("{article} {verb}")
+}
+
+/// Where a TRUNCATE, ALTER, CREATE INDEX or DROP INDEX of a sharded table goes; `None` for anything else.
 pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Routed> {
     let statement = read(text, facts)?;
     let schema = statement
@@ -64,11 +79,30 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
     }
     let mut words = facts.lexing.words(text).peekable();
     let first = words.next()?;
-    let alters = first.is("ALTER");
-    let is_table = words.next_if(|word| word.is("TABLE")).is_some();
-    if !(alters && is_table || first.is("TRUNCATE")) {
-        return None;
-    }
+    let verb = match () {
+        () if first.is("ALTER") => {
+            words.next_if(|word| word.is("TABLE"))?;
+            "ALTER"
+        }
+        () if first.is("TRUNCATE") => {
+            words.next_if(|word| word.is("TABLE"));
+            TRUNCATE
+        }
+        () if first.is("CREATE") || first.is("DROP") => {
+            while words.next_if(|word| word.is_any(INDEXES)).is_some() {}
+            words.next_if(|word| word.is("INDEX"))?;
+            let name_and_type = words.by_ref().take(INDEX_WORDS_MAX + 1);
+            let mut before = name_and_type.take_while(|word| !word.is("ON"));
+            if before
+                .by_ref()
+                .any(|word| word.is("IF") || word.is_sign(b'('))
+            {
+                return None;
+            }
+            "CREATE INDEX or DROP INDEX"
+        }
+        () => return None,
+    };
     let is_name = |word: &Token<'_>| matches!(word.kind, Kind::Word | Kind::Name);
     let mut name = words.next().filter(is_name)?;
     let start = name.start;
@@ -78,7 +112,7 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
         name = words.next().filter(is_name)?;
     }
     Some(Statement {
-        alters,
+        verb,
         schema,
         name: unquote(name.text).into_owned(),
         at: start..name.end(),
@@ -96,7 +130,7 @@ fn homes<'m>(
     let end = statement.rest.iter().position(|word| word.is_sign(b';'));
     let rest = &statement.rest[..end.unwrap_or(statement.rest.len())];
     let is_alone = end.is_none_or(|end| end + 1 == statement.rest.len());
-    if !is_alone || !statement.alters && !rest.is_empty() {
+    if !is_alone || statement.verb == TRUNCATE && !rest.is_empty() {
         return Err(format!(
             "more than the name of {shown} is in it; say it alone"
         ));
@@ -107,7 +141,8 @@ fn homes<'m>(
         if let Some(other) = renames.or_else(|| word.is_any(OTHERS).then_some(word)) {
             let word = String::from_utf8_lossy(other.text);
             return Err(format!(
-                "{word} in an ALTER of {shown} cannot be done for all of its partitions; do it on the server of each"
+                "{word} in {} of {shown} cannot be done for all of its partitions; do it on the server of each",
+                with_article(statement.verb)
             ));
         }
         let changes = before.is_some_and(|before| before.is_any(CHANGES));
@@ -130,7 +165,8 @@ fn homes<'m>(
             )),
         },
         Some((_, Said::Key(_))) => Err(format!(
-            "an ALTER or TRUNCATE of one partition of {shown} needs the hint hscale.partition({}) = 'name'",
+            "{} of one partition of {shown} needs the hint hscale.partition({}) = 'name'",
+            with_article(statement.verb),
             table.name
         )),
     }
