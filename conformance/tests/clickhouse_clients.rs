@@ -535,12 +535,13 @@ fn analytics(driver: Driver) -> Outcome {
         proxy.admin("SELECT hostgroup, count_star, digest_text FROM stats_mysql_query_digest")?;
     same(&counted(60, "SELECT formatDateTime")?, "1").map_err(|why| format!("{why}\n{all}"))?;
     same(&counted(60, "SELECT n")?, "0")?;
-    same(
-        &ask(&format!("BEGIN; {LIGHT}; {HEAVY}; COMMIT"))?,
-        &format!("5\n{}", wanted.trim()),
+    // A transaction stays where it is, and ClickHouse's words are none of MySQL's.
+    let stays = ask(&format!("BEGIN; {LIGHT}; {HEAVY}; COMMIT"));
+    expect(
+        matches!(&stays, Err(words) if words.starts_with('5') && words.contains("ERROR 1305")),
+        || format!("{stays:?}"),
     )?;
-    same(&counted(60, "SELECT formatDateTime")?, "1")?;
-    same(&counted(0, "SELECT DATE_FORMAT")?, "2")
+    same(&counted(60, "SELECT formatDateTime")?, "1")
 }
 
 /// Ten million rows of hundreds of megabytes, in less than a tenth of them.
