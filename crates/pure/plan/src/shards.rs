@@ -86,20 +86,12 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         Err(unnumbered) => return unnumbered,
     };
     let values = statement.parameters.filter(|_| facts.parameters.is_some());
-    let mut routed = shards::spread(map, &asked, &facts);
-    let made = match made_first(&routed, case) {
-        Made::IsThere => None,
-        Made::Unmade(unmade) => return unmade,
-        Made::WouldBe(made) => Some(made),
+    let routed = shards::spread(map, &asked, &facts);
+    let (routed, made) = match with_partitions(routed, case, (&asked, &facts), trace) {
+        Ok(routed) => routed,
+        Err(unmade) => return unmade,
     };
     let map = made.as_ref().unwrap_or(map);
-    if made.is_some() {
-        trace.saw("map", || {
-            let name = routed.makes.as_ref().map(|row| &*row.partition_name);
-            format!("the partition '{}' is made first", name.unwrap_or_default())
-        });
-        routed = shards::spread(map, &asked, &facts);
-    }
     // What one server finishes is told the values in its text, too.
     let finishes = |routed: &Routed| is_refused_read(routed) && scratch(case).is_some();
     let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
@@ -120,11 +112,7 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     if routed.spread == Spread::Plain {
         return Sharded::No;
     }
-    if facts.numbers == Numbering::Whichever && numbered.is_some() {
-        trace.saw("map", || {
-            "rows get numbers of a sequence; 1 stands for the first".into()
-        });
-    }
+    tell_of_numbers(&facts, numbered, trace);
     for reason in &routed.reasons {
         trace.saw("map", || reason.clone());
     }
@@ -168,6 +156,35 @@ enum Made {
     Unmade(Sharded),
     /// The map as it would be, for a statement that is only explained.
     WouldBe(Map),
+}
+
+/// Says that numbers stand for others.
+fn tell_of_numbers<T: Trace>(facts: &Facts<'_>, numbered: Option<Given>, trace: &mut T) {
+    if facts.numbers == Numbering::Whichever && numbered.is_some() {
+        trace.saw("map", || {
+            "rows get numbers of a sequence; 1 stands for the first".into()
+        });
+    }
+}
+
+/// Routes a statement again by the map as it would be, if it is only explained and a partition would be
+/// made for it; the other result if it must wait for one.
+fn with_partitions<T: Trace>(
+    routed: Routed,
+    case: Case<'_>,
+    (asked, facts): (&[u8], &Facts<'_>),
+    trace: &mut T,
+) -> Result<(Routed, Option<Map>), Sharded> {
+    let map = match made_first(&routed, case) {
+        Made::IsThere => return Ok((routed, None)),
+        Made::Unmade(unmade) => return Err(unmade),
+        Made::WouldBe(map) => map,
+    };
+    trace.saw("map", || {
+        let name = routed.makes.as_ref().map(|row| &*row.partition_name);
+        format!("the partition '{}' is made first", name.unwrap_or_default())
+    });
+    Ok((shards::spread(&map, asked, facts), Some(map)))
 }
 
 /// Looks whether a partition must be made before a statement is routed, or may have been made by

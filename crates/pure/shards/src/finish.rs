@@ -435,6 +435,7 @@ fn named_copy(number: usize) -> Home {
         schema: String::new(),
         table: format!("millrace_{number}"),
         value: String::new(),
+        made: false,
     }
 }
 
