@@ -51,8 +51,8 @@ const fn wants_eof(client: Caps) -> bool {
 
 impl Head {
     /// The beginning of an answer that was whole in `came`, of which the client with these caps got
-    /// `out`. `None` if it is not worth remembering: there are no rows, definitions were left out, or
-    /// it is long.
+    /// `out`. `None` if there are no rows, definitions were left out, it is long, or
+    /// there were warnings.
     pub fn of(
         response: &Response,
         (server, client): (Caps, Caps),
@@ -62,6 +62,8 @@ impl Head {
         let is_usual = caps::has(server, caps::DEPRECATE_EOF)
             && response.columns() > 0
             && response.results() == 1
+            // An EOF before rows says them, too.
+            && response.warnings() == 0
             && !response.is_bare();
         if !is_usual {
             return None;
@@ -404,7 +406,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rows_or_is_long_is_not_remembered() {
+    fn what_has_no_rows_or_is_long_or_warns_is_not_remembered() {
+        let warned = rows("n", &["1"], 2, 1);
+        let (recode, out) = written(&warned, caps::PROTOCOL_41);
+        let caps = (SERVER, caps::PROTOCOL_41);
+        assert!(Head::of(recode.response(), caps, &warned, &out).is_none());
         let long = rows(&"n".repeat(HEAD_LEN_MAX), &[], 2, 0);
         let (recode, out) = written(&long, SERVER);
         assert!(Head::of(recode.response(), (SERVER, SERVER), &long, &out).is_none());
