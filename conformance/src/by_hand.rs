@@ -45,7 +45,7 @@ pub fn one_with(
     let server = Server::start_with(vendor, options)?;
     server.root(CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{USER_GROUP}", wish.users);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     Ok((server, proxy))
 }

@@ -81,6 +81,20 @@ impl Wish {
             ..Self::default()
         }
     }
+
+    /// Adds a server to a hostgroup.
+    pub fn add(&mut self, hostgroup: u32, server: &Server) {
+        self.servers.push_str(&format!(
+            ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup} }}",
+            server.port
+        ));
+    }
+
+    /// Adds the user without a password of [`crate::by_hand::Raw`], whom servers have after
+    /// [`crate::by_hand::CREATE_USER`].
+    pub fn add_open_user(&mut self) {
+        self.users = format!("{},\n{}", self.users, crate::by_hand::USER_GROUP);
+    }
 }
 
 /// The version in a server's greeting: a header of four bytes, the protocol's number, then the

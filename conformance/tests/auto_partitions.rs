@@ -76,12 +76,9 @@ fn world(driver: Driver, vendor: Vendor) -> Result<World, String> {
     ))?;
     let mut wish = Wish::in_front_of(&one);
     for (server, hostgroup) in [(&one, 1), (&two, 2)] {
-        wish.servers.push_str(&format!(
-            ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup} }}",
-            server.port
-        ));
+        wish.add(hostgroup, server);
     }
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxies = [Proxy::start(driver, &wish)?, Proxy::start(driver, &wish)?];
     for proxy in &proxies {
         proxy.admin(MAP)?;

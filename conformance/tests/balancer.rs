@@ -37,7 +37,7 @@ fn one(driver: Driver, networks: &str) -> Result<(Server, Proxy), String> {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables
         .push_str(&format!("    proxy_protocol_networks = \"{networks}\"\n"));
     let rule = |id: u8, address: &str| {

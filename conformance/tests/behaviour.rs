@@ -48,11 +48,8 @@ fn stand(driver: Driver) -> Result<Stand, String> {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.servers.push_str(&format!(
-        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
-        servers[1].port
-    ));
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add(1, &servers[1]);
+    wish.add_open_user();
     Ok(Stand {
         proxy: Proxy::start(driver, &wish)?,
         servers,

@@ -184,7 +184,7 @@ fn world(driver: Driver, by: By) -> Result<World, String> {
         source.root(&format!("CREATE USER {FOLLOWS}@'%' IDENTIFIED BY 'pw'"))?;
     }
     let mut wish = Wish::in_front_of(&source);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables.push_str(&format!(
         "    monitor_username = \"{FOLLOWS}\"\n    monitor_password = \"pw\"\n    binlog_reader_connect_retry_msec = 200\n"
     ));

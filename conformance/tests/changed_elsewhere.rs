@@ -50,7 +50,7 @@ fn world(driver: Driver, vendor: Vendor, may: bool) -> Result<World, String> {
         grant(&server)?;
     }
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables.push_str(&format!(
         "    monitor_username = \"{FOLLOWS}\"\n    monitor_password = \"pw\"\n    binlog_reader_connect_retry_msec = 200\n"
     ));

@@ -41,7 +41,7 @@ fn two(driver: Driver, weights: [u32; 2], settings: &str) -> Result<([Server; 2]
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables
         .push_str("    shun_on_failures = 1\n    shun_recovery_time_sec = 1\n");
     let proxy = Proxy::start(driver, &wish)?;

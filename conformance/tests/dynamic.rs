@@ -80,7 +80,7 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&writer);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let _ = write!(
         wish.servers,
         ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
@@ -829,7 +829,7 @@ fn never_piles_up(driver: Driver) -> Outcome {
         let server = Server::start_with(vendor, &["--max-prepared-stmt-count=1500"])?;
         server.root(by_hand::CREATE_USER)?;
         let mut wish = Wish::in_front_of(&server);
-        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.add_open_user();
         wish.variables
             .push_str("    max_stmts_per_connection = 10\n    max_stmts_cache = 128\n");
         let proxy = Proxy::start(driver, &wish)?;

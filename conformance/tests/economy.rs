@@ -502,7 +502,7 @@ fn lingering(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> 
     let server = Server::start(vendor)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables.push_str(
         "\nhandle_warnings_delay_ms = 3600000\nauto_increment_delay_multiplex_timeout_ms = 3600000\n\
          connect_timeout_server_max = 5000",

@@ -75,7 +75,7 @@ fn a_server_that_leaves(driver: Driver) -> Outcome {
     let mut wish = Wish::in_front_of(&server);
     let port = relay::start_with(server.port, &words).map_err(|error| error.to_string())?;
     wish.servers = format!("{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0 }}");
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     let goodbye = b"\x1a\0\0\0\xff\x87\x07#70100Connection killed".to_vec();
     for kept in [

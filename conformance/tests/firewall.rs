@@ -247,7 +247,7 @@ fn behind_a_firewall(
          CREATE TABLE conf.secrets (password VARCHAR(20)); INSERT INTO conf.secrets VALUES ('hunter2')",
     )?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let mut proxy = Proxy::start(driver, &wish)?;
     let mut client = by_hand::Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
     for sql in application {
@@ -411,7 +411,7 @@ fn a_log_is_no_way_past_the_firewall(driver: Driver) -> Outcome {
             "REVOKE ALL PRIVILEGES, GRANT OPTION FROM open@'%'; GRANT SELECT ON conf.* TO open@'%'",
         )?;
         let mut wish = Wish::in_front_of(&server);
-        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.add_open_user();
         let proxy = Proxy::start(driver, &wish)?;
         proxy.admin(ON)?;
         let dump = |kind: u8| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use conformance::by_hand::{CREATE_USER, Raw, USER, USER_GROUP};
+use conformance::by_hand::{CREATE_USER, Raw, USER};
 use conformance::etcd::Etcd;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
@@ -43,7 +43,7 @@ impl Fleet {
         server.root(CREATE_USER)?;
         let etcd = Etcd::start(1)?;
         let mut wish = Wish::in_front_of(&server);
-        wish.users = format!("{},\n{USER_GROUP}", wish.users);
+        wish.add_open_user();
         wish.variables += "    monitor_enabled = false\n    free_connections_pct = 100\n";
         let mut proxies = Vec::new();
         for _ in 0..3 {

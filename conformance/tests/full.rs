@@ -485,7 +485,7 @@ fn offline(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let (port, _) = refuses_all(b"\xff\xd8\x0bThe server is currently in offline mode")?;
     let other = format!(
         "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}"
@@ -656,7 +656,7 @@ fn full_beside_another(driver: Driver) -> Outcome {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let (port, tried) = refuses_all(b"\xff\x10\x04Too many connections")?;
     let other = format!(
         "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000, weight = 1000 }}"
@@ -735,7 +735,7 @@ fn beside(driver: Driver, port: u16, seconds: u64) -> Result<(Instant, usize), S
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let other = format!(
         "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 2000 }}"
     );

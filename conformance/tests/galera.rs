@@ -37,7 +37,7 @@ fn three(driver: Driver) -> Result<(Galera, Proxy), String> {
     );
     let cluster = Galera::start(3, &sql)?;
     let mut wish = Wish::in_front_of(&cluster.nodes[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables = format!("{}\n{VARIABLES}", wish.variables);
     wish.servers = nodes::rows(&cluster.nodes);
     let proxy = Proxy::start(driver, &wish)?;

@@ -40,7 +40,7 @@ fn three(driver: Driver) -> Result<(Group, Proxy), String> {
     );
     let group = Group::start(3, &sql)?;
     let mut wish = Wish::in_front_of(&group.nodes[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables = format!("{}\n{VARIABLES}", wish.variables);
     wish.servers = nodes::rows(&group.nodes[..2]);
     let proxy = Proxy::start(driver, &wish)?;

@@ -79,7 +79,7 @@ fn two(driver: Driver) -> Result<([Server; 2], Proxy), String> {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let of = |server: &Server, hostgroup: u32| {
         format!(
             "{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup}, max_connections = 2000 }}",

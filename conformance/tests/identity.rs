@@ -709,7 +709,7 @@ fn servers_are_told(driver: Driver) -> Outcome {
     // Accounts of one address each: the server itself checks who it is.
     server.root("CREATE USER open@'192.0.2.7'; CREATE USER open@'192.0.2.8'; GRANT ALL ON *.* TO open@'192.0.2.7'; GRANT ALL ON *.* TO open@'192.0.2.8'")?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables
         .push_str("    proxy_protocol_networks = \"127.0.0.0/8\"\n");
     let proxy = Proxy::start(driver, &wish)?;

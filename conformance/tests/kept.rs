@@ -193,7 +193,7 @@ fn locks_of_schemas(driver: Driver) -> Outcome {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         let mut wish = Wish::in_front_of(&server);
-        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.add_open_user();
         let reads = format!(
             "{{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_connections = 10 }}",
             server.port

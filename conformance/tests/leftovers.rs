@@ -972,7 +972,7 @@ fn lost_with_an_id(driver: Driver) -> Outcome {
             "CREATE FUNCTION conf.report(n INT) RETURNS INT DETERMINISTIC NO SQL RETURN n + 1",
         )?;
         let mut wish = Wish::in_front_of(&server);
-        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.add_open_user();
         wish.servers = format!(
             "{},\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
             wish.servers, server.port

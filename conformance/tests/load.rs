@@ -72,7 +72,7 @@ fn one(driver: Driver, more: impl FnOnce(&mut Wish)) -> Result<(Server, Proxy), 
         "max_connections = 2000",
         &format!("max_connections = {POOL}"),
     );
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     // Who waits behind thousands on a slow machine waits longer than the usual ten seconds.
     wish.variables
         .push_str("    connect_timeout_server_max = 120000\n");

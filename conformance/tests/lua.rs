@@ -659,11 +659,8 @@ fn names(driver: Driver) -> Outcome {
         Server::start(Vendor::MariaDb)?,
     ];
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.servers.push_str(&format!(
-        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 0 }}",
-        servers[1].port
-    ));
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add(0, &servers[1]);
+    wish.add_open_user();
     wish.users
         .push_str(",\n{ username = \"third\", password = \"its own\", default_hostgroup = 0 }");
     for server in &servers {

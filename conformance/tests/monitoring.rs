@@ -70,7 +70,7 @@ fn two(driver: Driver, vendor: Vendor) -> Result<([Server; 2], Proxy), String> {
         server.root(&format!("SET GLOBAL read_only = {read_only}"))?;
     }
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables = format!("{}\n{VARIABLES}", wish.variables);
     let of = |server: &Server| {
         format!(

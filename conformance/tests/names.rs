@@ -61,7 +61,7 @@ impl Scene {
         let dns = Dns::start(Says::At(&[FIRST])).map_err(words)?;
         let mut wish = Wish::in_front_of(&servers[0]);
         wish.servers = wish.servers.replace("127.0.0.1", "db.test");
-        wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+        wish.add_open_user();
         wish.starter = Some(dns::starter(folder.path(), &dns)?);
         wish.variables.push_str(
             "    monitor_enabled = true\n    monitor_ping_interval = 200\n    \

@@ -58,7 +58,7 @@ fn one(driver: Driver) -> Result<(Server, Proxy), String> {
     let server = Server::start(Vendor::MariaDb)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     Ok((server, proxy))
 }

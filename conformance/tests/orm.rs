@@ -293,7 +293,7 @@ fn last_insert_ids(driver: Driver, vendor: Vendor) -> Outcome {
     let server = Server::start(vendor)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     let direct = told(&server, server.port, Duration::ZERO)?;
     for (statements, pause_ms) in [(5, 40), (5, 0), (1, 0)] {

@@ -105,12 +105,9 @@ fn world(driver: Driver, vendor: Vendor) -> Result<World, String> {
     ))?;
     let mut wish = Wish::in_front_of(&one);
     for (server, hostgroup) in [(&one, 1), (&two, 2)] {
-        wish.servers.push_str(&format!(
-            ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = {hostgroup} }}",
-            server.port
-        ));
+        wish.add(hostgroup, server);
     }
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxy = configured(driver, &wish)?;
     Ok(World {
         one,

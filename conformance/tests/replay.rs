@@ -59,7 +59,7 @@ fn before(
         server.root(TABLES)?;
     }
     let mut wish = Wish::in_front_of(servers[0]);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.variables = format!(
         "{}\nmonitor_enabled = false\nshun_recovery_time_sec = 1\nconnect_timeout_server_max = 5000",
         wish.variables

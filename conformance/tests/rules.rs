@@ -68,11 +68,8 @@ fn two(driver: Driver, vendor: Vendor) -> Result<Two, String> {
         server.root(by_hand::CREATE_USER)?;
     }
     let mut wish = Wish::in_front_of(&writer);
-    wish.servers.push_str(&format!(
-        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
-        reader.port
-    ));
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add(1, &reader);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     Ok(Two {
         writer,

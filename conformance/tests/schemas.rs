@@ -212,7 +212,7 @@ fn elsewhere(driver: Driver) -> Outcome {
     }
     other.root("CREATE DATABASE shard; CREATE DATABASE reports; CREATE TABLE reports.t (a INT); INSERT INTO reports.t VALUES (7)")?;
     let mut wish = Wish::in_front_of(&own);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let _ = write!(
         wish.servers,
         ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",

@@ -120,11 +120,8 @@ fn routes(driver: Driver) -> Outcome {
         Server::start(Vendor::MariaDb)?,
     ];
     let mut wish = Wish::in_front_of(&servers[0]);
-    wish.servers.push_str(&format!(
-        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
-        servers[1].port
-    ));
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add(1, &servers[1]);
+    wish.add_open_user();
     for server in &servers {
         server.root(by_hand::CREATE_USER)?;
     }

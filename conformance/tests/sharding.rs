@@ -98,7 +98,7 @@ fn sharded(driver: Driver, vendor: Vendor) -> Result<Sharded, String> {
         );
         wish.servers.push_str(&row);
     }
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     let proxy = Proxy::start(driver, &wish)?;
     proxy.admin(COMMANDS)?;
     Ok(Sharded { one, two, proxy })

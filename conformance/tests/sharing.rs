@@ -94,7 +94,7 @@ fn vendors() -> Vec<Vendor> {
 
 fn wish(server: &Server) -> Wish {
     let mut wish = Wish::in_front_of(server);
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish
 }
 

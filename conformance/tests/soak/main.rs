@@ -154,7 +154,7 @@ fn wish(server: &Server) -> Wish {
         )
     };
     wish.servers = format!("{},\n{}", place(0), place(1));
-    wish.users = format!("{},\n{}", wish.users, by_hand::USER_GROUP);
+    wish.add_open_user();
     wish.rules = "{ rule_id = 1, active = 1, match_digest = \"FROM conf.same\", destination_hostgroup = 1, cache_ttl = 300, apply = 1 },\n\
                   { rule_id = 2, active = 1, match_digest = \"^SELECT.*LOCK IN SHARE MODE\", destination_hostgroup = 0, apply = 1 },\n\
                   { rule_id = 3, active = 1, match_digest = \"^SELECT\", destination_hostgroup = 1, apply = 1 }"
