@@ -48,12 +48,12 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
     ),
     (
         "SHOW MYSQL VARIABLES",
-        "columns [\"Variable_name\", \"Value\"]\nrows 1",
+        "columns [\"Variable_name\", \"Value\"]\nrows 2",
         "variables of our own",
     ),
     (
         "SAVE MYSQL VARIABLES TO DISK",
-        "OK affected=1",
+        "OK affected=2",
         "variables of our own",
     ),
     (

@@ -99,6 +99,9 @@ pub fn finish(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Result<Finish
     if found.uses.is_empty() || found.uses.len() + found.plain.len() > USES_MAX {
         return None;
     }
+    if let Some(words) = found.unknown() {
+        return Some(Err(words));
+    }
     let hints = facts
         .comment
         .map(hints)

@@ -1,6 +1,6 @@
 //! The tables that a statement names, each with the scope in which its columns are called.
 
-use crate::map::{Map, Table};
+use crate::map::{Kind, Map, Table};
 use sql::tree::{Expression, Join, Joined, Name, Node, Query, Source, Statement, TableName};
 use sql::tree::{bounds, expressions, walk};
 
@@ -106,6 +106,13 @@ pub(crate) fn named<'t, 'a, 'm>(
 }
 
 impl<'t, 'a, 'm> Named<'t, 'a, 'm> {
+    /// Why nobody knows where rows of one of its sharded tables are, if so.
+    pub(crate) fn unknown(&self) -> Option<String> {
+        let all = self.uses.iter().map(|one| one.table);
+        all.filter(|table| table.kind == Kind::Sharded)
+            .find_map(|table| Some(format!("{}: {}", table.shown(), table.unknown()?)))
+    }
+
     fn query(&mut self, query: &'t Query<'a>, top: bool) {
         let before = self.with.len();
         if query.recursive {

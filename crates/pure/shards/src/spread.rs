@@ -277,14 +277,7 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
             ))
         };
     }
-    let mut unknown = found
-        .uses
-        .iter()
-        .filter(|one| one.table.kind == Kind::Sharded);
-    if let Some(words) = unknown.find_map(|one| {
-        let words = one.table.unknown()?;
-        Some(format!("{}: {words}", one.table.shown()))
-    }) {
+    if let Some(words) = found.unknown() {
         return Routed {
             table: found.uses[0].table.number,
             ..Routed::refused(words)
