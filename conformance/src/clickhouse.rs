@@ -2,7 +2,7 @@
 
 use crate::process::{Process, TempFolder, free_port, output};
 use crate::proxy::{Driver, Proxy, Wish, command_line};
-use crate::servers::{in_path, tail};
+use crate::servers::{in_path, tail, tls_files};
 use crate::trials::soon;
 use crate::watch::HANGS;
 use std::fs;
@@ -14,6 +14,8 @@ use std::process::Command;
 pub struct ClickHouse {
     /// Its port of HTTP.
     pub http: u16,
+    /// Its port of HTTPS, if it has one.
+    pub https: u16,
     tcp: u16,
     process: Process,
     folder: TempFolder,
@@ -23,6 +25,30 @@ pub struct ClickHouse {
 impl ClickHouse {
     /// Starts one; the error says why there is none.
     pub fn start() -> Result<Self, String> {
+        Self::begin(|_, _| Ok(String::new()))
+    }
+
+    /// Starts one that has a port of HTTPS as well, at 127.0.0.1 and 127.0.0.2. Its certificate is for
+    /// the first of them, and [`ClickHouse::authority`] has signed it.
+    pub fn with_tls() -> Result<Self, String> {
+        Self::begin(|folder, https| {
+            let at = folder.path().display();
+            tls_files(folder.path())?;
+            Ok(format!(
+                "<https_port>{https}</https_port><listen_host>127.0.0.2</listen_host><openSSL><server>\
+                 <certificateFile>{at}/server-cert.pem</certificateFile><privateKeyFile>{at}/server-key.pem</privateKeyFile>\
+                 <verificationMode>none</verificationMode></server></openSSL>"
+            ))
+        })
+    }
+
+    /// The file of the authority that has signed its certificate.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// Starts one with more of a configuration, which may have one more port.
+    fn begin(more: impl Fn(&TempFolder, u16) -> Result<String, String>) -> Result<Self, String> {
         let missing = || "there is no clickhouse-server: scripts/setup.sh test".to_owned();
         let server = in_path("clickhouse-server").ok_or_else(missing)?;
         let client = in_path("clickhouse-client").ok_or_else(missing)?;
@@ -36,14 +62,16 @@ impl ClickHouse {
                 free_port().map_err(io)?,
                 free_port().map_err(io)?,
             ];
-            let [http, tcp, _] = ports;
-            fs::write(folder.path().join("config.xml"), config(&folder, ports)).map_err(io)?;
+            let ([http, tcp, _], https) = (ports, free_port().map_err(io)?);
+            let config = config(&folder, ports, &more(&folder, https)?);
+            fs::write(folder.path().join("config.xml"), config).map_err(io)?;
             fs::write(folder.path().join("users.xml"), USERS).map_err(io)?;
             let file = format!("--config-file={}/config.xml", folder.path().display());
             let process =
                 Process::start(&server, &[file], &folder.path().join("log")).map_err(io)?;
             let mut one = Self {
                 http,
+                https,
                 tcp,
                 process,
                 folder: TempFolder::new("clickhouse").map_err(io)?,
@@ -196,7 +224,7 @@ impl Front {
     }
 }
 
-fn config(folder: &TempFolder, [http, tcp, between]: [u16; 3]) -> String {
+fn config(folder: &TempFolder, [http, tcp, between]: [u16; 3], more: &str) -> String {
     let at = folder.path().display();
     format!(
         "<yandex><logger><level>warning</level><console>1</console></logger>\
@@ -205,7 +233,7 @@ fn config(folder: &TempFolder, [http, tcp, between]: [u16; 3]) -> String {
          <user_files_path>{at}/files/</user_files_path><format_schema_path>{at}/schemas/</format_schema_path>\
          <mark_cache_size>67108864</mark_cache_size><uncompressed_cache_size>67108864</uncompressed_cache_size>\
          <users_config>users.xml</users_config><default_profile>default</default_profile>\
-         <default_database>default</default_database><timezone>UTC</timezone></yandex>\n"
+         <default_database>default</default_database><timezone>UTC</timezone>{more}</yandex>\n"
     )
 }
 

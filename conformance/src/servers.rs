@@ -425,7 +425,7 @@ fn make_template(
 }
 
 /// An authority, a server's certificate for 127.0.0.1 and a client's, under MySQL's usual names.
-fn tls_files(data: &Path) -> Result<(), String> {
+pub(crate) fn tls_files(data: &Path) -> Result<(), String> {
     let script = r#"set -e
         cd "$1"
         rm -f ca*.pem server-*.pem client-*.pem

@@ -32,6 +32,7 @@ fn main() {
             "what_drivers_and_pools_say_is_taken_and_the_monitor_may_little",
             said,
         ),
+        ("clickhouse_is_asked_over_tls", sealed),
     ])
 }
 
@@ -623,4 +624,79 @@ fn said(driver: Driver) -> Outcome {
         matches!(&refused, Err(words) if words.contains("ClickHouse 396")),
         || format!("{refused:?}"),
     )
+}
+
+/// Asks a port of HTTPS, with the right authority, another one, and none.
+fn sealed(driver: Driver) -> Outcome {
+    let (house, other) = (ClickHouse::with_tls()?, ClickHouse::with_tls()?);
+    let front = Front::to(driver, house.https, "")?;
+    front.let_in()?;
+    let set = |values: &str| {
+        let loaded = format!("{values}; LOAD CLICKHOUSE VARIABLES TO RUNTIME");
+        front.proxy.admin(&loaded)
+    };
+    let refused = |words: &str| {
+        let said = front.ask("SELECT 7");
+        let found = |said: &str| said.contains("ERROR 1429") && said.contains(words);
+        expect(matches!(&said, Err(said) if found(said)), || {
+            format!("wanted {words:?}, found {said:?}")
+        })
+    };
+    let ca = |of: &ClickHouse| format!("SET clickhouse-tls_ca = '{}'", of.authority().display());
+    // That port understands nothing but TLS.
+    expect(front.ask("SELECT 7").is_err(), || "no TLS".to_owned())?;
+    set("SET clickhouse-tls = true")?;
+    same(&front.ask("SELECT 7")?, "7")?;
+    set(&ca(&house))?;
+    same(&front.ask("SELECT 7")?, "7")?;
+    sealed_traffic(&front, &house)?;
+    set(&ca(&other))?;
+    refused("the certificate is refused: ")?;
+    set(&format!(
+        "{}; SET clickhouse-hostname = '127.0.0.2'",
+        ca(&house)
+    ))?;
+    refused("the certificate is refused: IP address mismatch")?;
+    set("SET clickhouse-hostname = 'localhost'")?;
+    same(&front.ask("SELECT 7")?, "7")?;
+    set("SET clickhouse-tls_ca = '/nosuch/ca.pem'")?;
+    refused("the file of authorities '/nosuch/ca.pem' cannot be used: No such file or directory")?;
+    set(&format!(
+        "{}; SET clickhouse-http_port = {}",
+        ca(&house),
+        house.http
+    ))?;
+    refused("the other side does not speak TLS")
+}
+
+/// Rows both ways through TLS, and the end of a statement that a KILL asks for.
+fn sealed_traffic(front: &Front, house: &ClickHouse) -> Outcome {
+    const ROWS: u64 = 300_000;
+    front.ask("CREATE TABLE s (a UInt64, b String) ENGINE = Memory")?;
+    let rows = (0..20_000_u64).map(|row| format!("({row}, 'row {row}')"));
+    let insert = format!(
+        "INSERT INTO s VALUES {}",
+        rows.collect::<Vec<_>>().join(", ")
+    );
+    let mut raw = come_in(front)?;
+    let failed = |error: std::io::Error| error.to_string();
+    raw.query(&insert).map_err(failed)?;
+    let done = raw.packet().map_err(failed)?;
+    expect(done[0] == 0, || String::from_utf8_lossy(&done).into_owned())?;
+    same(
+        &front.ask("SELECT count(), sum(a), uniqExact(b) FROM s")?,
+        "20000\t199990000\t20000",
+    )?;
+    raw.query(&format!(
+        "SELECT number, concat('of ', toString(number)) FROM system.numbers LIMIT {ROWS}"
+    ))
+    .map_err(failed)?;
+    let mut rows = 0;
+    raw.each_row(|_| rows += 1).map_err(failed)?;
+    same(&rows.to_string(), &ROWS.to_string())?;
+    raw.query("SELECT count() FROM system.numbers WHERE NOT ignore(number)")
+        .map_err(failed)?;
+    soon("1", || house.running())?;
+    front.ask(&format!("KILL {}", raw.id))?;
+    soon("0", || house.running())
 }

@@ -21,7 +21,8 @@ pub struct Place {
     pub host: String,
     /// Of TCP.
     pub port: u16,
-    /// With the file of the authorities, if any certificate will not do.
+    /// Over TLS, with the file of the authorities one of which has signed the certificate for `host`;
+    /// an empty one takes any certificate.
     pub tls: Option<String>,
 }
 
@@ -107,7 +108,8 @@ impl Http {
                 ca: ca.clone(),
                 ..Settings::default()
             };
-            let connector = Connector::new(&settings).map_err(Lost)?;
+            let ours = |why: String| Lost(why.replacen("ssl_ca", "the file of authorities", 1));
+            let connector = Connector::new(&settings).map_err(ours)?.named();
             conn.connect_tls(&connector, &place.host).await?;
         }
         Ok(Self {

@@ -141,10 +141,14 @@ impl Session {
 
     fn reason(&self, error: &openssl::ssl::Error) -> String {
         let verdict = self.stream.ssl().verify_result();
-        if verdict == openssl::x509::X509VerifyResult::OK {
-            error.to_string()
-        } else {
-            format!("{error} (certificate: {})", verdict.error_string())
+        if verdict != openssl::x509::X509VerifyResult::OK {
+            return format!("the certificate is refused: {}", verdict.error_string());
+        }
+        let first = error.ssl_error().and_then(|stack| stack.errors().first());
+        match first.and_then(openssl::error::Error::reason) {
+            // The first bytes of a text, read as those of a record.
+            Some("wrong version number") => "the other side does not speak TLS".to_owned(),
+            _ => error.to_string(),
         }
     }
 
@@ -435,6 +439,7 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct Connector {
     connector: SslConnector,
+    is_named: bool,
 }
 
 impl fmt::Debug for Connector {
@@ -452,7 +457,7 @@ impl Connector {
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let said = |what: &str, value: &str| {
             let (what, value) = (what.to_owned(), value.to_owned());
-            move |error: ErrorStack| format!("{what} '{value}' cannot be used: {error}")
+            move |error: ErrorStack| format!("{what} '{value}' cannot be used: {}", plain(&error))
         };
         let mut builder =
             SslConnector::builder(SslMethod::tls_client()).map_err(|error| error.to_string())?;
@@ -505,7 +510,16 @@ impl Connector {
         set_versions(&mut builder, &settings.versions)?;
         Ok(Self {
             connector: builder.build(),
+            is_named: false,
         })
+    }
+
+    /// Tells servers by which name they are meant, and takes a certificate that is verified only if
+    /// it is for that name or address, as HTTPS demands.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        self.is_named = true;
+        self
     }
 
     pub(crate) fn begin(&self, host: &str) -> Result<Session, NetError> {
@@ -513,8 +527,8 @@ impl Connector {
             let configured = self
                 .connector
                 .configure()?
-                .verify_hostname(false)
-                .use_server_name_indication(false);
+                .verify_hostname(self.is_named)
+                .use_server_name_indication(self.is_named);
             let ssl = configured.into_ssl(host)?;
             Ok(Session {
                 stream: SslStream::new(ssl, Pipe::default())?,
@@ -524,6 +538,22 @@ impl Connector {
         };
         begin().map_err(|error| NetError::Tls(error.to_string()))
     }
+}
+
+/// Words for what went wrong first, the system's or OpenSSL's, without its numbers and places.
+fn plain(error: &ErrorStack) -> String {
+    // Set in what is an `errno`.
+    const OF_THE_SYSTEM: std::ffi::c_ulong = 0x8000_0000;
+    let Some(first) = error.errors().first() else {
+        return error.to_string();
+    };
+    let code = first.code();
+    if code & OF_THE_SYSTEM != 0 {
+        return io::Error::from_raw_os_error((code & !OF_THE_SYSTEM) as i32).to_string();
+    }
+    first
+        .reason()
+        .map_or_else(|| error.to_string(), str::to_owned)
 }
 
 /// A list of suites of TLS 1.2 and older restricts the session to those versions, unless suites of

@@ -359,7 +359,7 @@ variables! {
     clickhouse_protocol: choice("http") = "http", Live, "How ClickHouse is asked.";
     clickhouse_http_port: int(1..=65535) = 8123, Live, "ClickHouse's port of HTTP, or of HTTPS with clickhouse-tls.";
     clickhouse_tls: bool = false, Live, "Whether ClickHouse is asked over TLS.";
-    clickhouse_tls_ca: text = "", Live, "File of the authorities that may have signed the certificate of ClickHouse; empty takes any certificate.";
+    clickhouse_tls_ca: text = "", Live, "File of the authorities that may have signed the certificate of ClickHouse, which must be for clickhouse-hostname; empty takes any certificate.";
     clickhouse_database: text = "default", Live, "Database of who names none, and of who names one that only MySQL has, such as information_schema.";
     clickhouse_user: text = "default", Live, "Whom ClickHouse is asked as, unless clickhouse_user_settings says otherwise.";
     clickhouse_password: text = "", Live, "His password.";
