@@ -20,6 +20,7 @@ fn main() {
         ("clients_see_types_of_a_current_engine_so_too", current),
         ("what_tools_ask_at_their_start_is_answered", tools),
         ("inspectors_of_drivers_find_tables_and_columns", inspectors),
+        ("batches_of_prepared_inserts_are_written", batches),
         ("a_heavy_digest_of_mysql_goes_to_clickhouse", analytics),
         ("ten_million_rows_pass_in_constant_memory", many),
         ("sixty_four_clients_get_what_they_ask_for", crowd),
@@ -103,7 +104,7 @@ fn compared(front: &Front, columns: &[Column], engine: impl Fn(&str) -> Outcome)
             eprintln!("SKIPPED: {client}: {why}");
             continue;
         }
-        let mut runner = Runner::new(client, &folder);
+        let mut runner = Runner::new(client, folder);
         let theirs = runner.run(conformance::clients::app(maria.port), &scenario)?;
         let ours = runner.run(login(front.port), &scenario)?;
         let rows = |said: &str| {
@@ -475,6 +476,87 @@ fn inspectors(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// Batches of prepared INSERTs, one by one and made into one statement, as MariaDB answers them: on the
+/// port itself, and through the proxy in front of it.
+fn batches(driver: Driver) -> Outcome {
+    const ROWS: u32 = 400;
+    const COLUMNS: &str = "n BIGINT, words TEXT, bytes BLOB, whole BIGINT";
+    let house = ClickHouse::start()?;
+    let maria = Server::start(Vendor::MariaDb)?;
+    maria.root(&format!(
+        "CREATE TABLE conf.in_batches ({COLUMNS}) CHARACTER SET utf8mb4"
+    ))?;
+    house.ask("CREATE DATABASE conf")?;
+    house.ask("CREATE TABLE conf.in_batches (n Int64, words Nullable(String), bytes String, whole Nullable(Int64)) ENGINE = Memory")?;
+    let front = Front::with_user(driver, &house)?;
+    front.proxy.admin(&format!(
+        "INSERT INTO mysql_users (username, password) SELECT username, password FROM clickhouse_users; LOAD MYSQL USERS TO RUNTIME; \
+         INSERT INTO mysql_servers (hostname, port) VALUES ('127.0.0.1', {}); LOAD MYSQL SERVERS TO RUNTIME",
+        front.port
+    ))?;
+    let scenario = front.proxy.data().join("batches.scenario");
+    std::fs::write(&scenario, batches_of(ROWS)).map_err(|error| error.to_string())?;
+    let mut tried = 0;
+    for client in [Client::Java, Client::MariaDbJava, Client::PyMySql] {
+        if let Some(why) = client.missing() {
+            eprintln!("SKIPPED: {client}: {why}");
+            continue;
+        }
+        let mut runner = Runner::new(client, front.proxy.data());
+        let mut seen = |at: Login<'_>| -> Result<String, String> {
+            maria.root("TRUNCATE conf.in_batches")?;
+            house.ask("TRUNCATE TABLE conf.in_batches")?;
+            let said = runner.run(at, &scenario)?;
+            let counts = |line: &str| line.strip_prefix("  affected=").map(shortened);
+            let told = said.lines().filter_map(|line| {
+                let is_told = line.starts_with("  row ") || line.starts_with("  error ");
+                counts(line).or_else(|| is_told.then(|| line.to_owned()))
+            });
+            Ok(told.collect::<Vec<_>>().join("\n"))
+        };
+        let wanted = seen(conformance::clients::app(maria.port))?;
+        let is_fine = wanted.contains(&ROWS.to_string()) && !wanted.contains("  error ");
+        expect(is_fine, || format!("{client}: {wanted}"))?;
+        for port in [front.port, front.proxy.port] {
+            same(&seen(login(port))?, &wanted).map_err(|why| format!("{client}: {why}"))?;
+        }
+        tried += 1;
+    }
+    expect(tried > 0, || "no library is here".to_owned())
+}
+
+/// Counts of affected rows, the same in a row as one.
+fn shortened(counts: &str) -> String {
+    let mut counts: Vec<_> = counts.trim_matches(['[', ']']).split(", ").collect();
+    let all = counts.len();
+    counts.dedup();
+    format!("{all} counts: {}", counts.join(", "))
+}
+
+/// Steps that write few rows of each type and many rows, without and with rewriteBatchedStatements.
+fn batches_of(many: u32) -> String {
+    let mut steps = String::new();
+    for (rewrite, base) in [("off", 0), ("on", 100_000)] {
+        steps += &format!("connect database=conf tls=off rewrite={rewrite}\n");
+        steps += &format!(
+            "batch INSERT INTO in_batches (n, words, bytes, whole) VALUES (?, ?, ?, ?) :: i:{} | s:it's \\ Ärger 😀 | b:00ff275c1a0a | n: \
+             :: i:{} | n: | b: | i:-9223372036854775808 :: i:{} | s:? | b:41 | i:7\n",
+            base + 1,
+            base + 2,
+            base + 3
+        );
+        steps += &format!(
+            "query SELECT n, words, hex(bytes), whole FROM in_batches WHERE n > {base} ORDER BY n\n"
+        );
+        let rows =
+            (0..many - 3).map(|row| format!(" :: i:{} | s:row {row} | b:ff", base + 10 + row));
+        steps += "batch INSERT INTO in_batches (n, words, bytes) VALUES (?, ?, ?)";
+        steps += &format!("{}\n", rows.collect::<String>());
+        steps += "query SELECT COUNT(*) FROM in_batches\n";
+    }
+    steps + "query SELECT COUNT(DISTINCT words), MAX(n) FROM in_batches\n"
+}
+
 /// One table is in both. What is heavy goes to ClickHouse by its digest, in the words of
 /// ClickHouse; what is said in a transaction, and everything else, stays.
 fn analytics(driver: Driver) -> Outcome {
@@ -596,10 +678,8 @@ fn crowd(driver: Driver) -> Outcome {
     };
     thread::scope(|scope| {
         let clients: Vec<_> = (0..64).map(|nth| scope.spawn(move || ask(nth))).collect();
-        let ended = clients.into_iter().map(|client| client.join());
-        ended
-            .map(|ended| ended.map_err(|_| "a client panicked".to_owned())?)
-            .collect()
+        let mut ended = clients.into_iter().map(|client| client.join());
+        ended.try_for_each(|ended| ended.map_err(|_| "a client panicked".to_owned())?)
     })
 }
 
@@ -738,10 +818,8 @@ fn twice(driver: Driver) -> Outcome {
             Ok(())
         };
         let clients: Vec<_> = (0..4).map(|nth| scope.spawn(move || ask(nth))).collect();
-        let ended = clients.into_iter().map(|client| client.join());
-        ended
-            .map(|ended| ended.map_err(|_| "a client panicked".to_owned())?)
-            .collect::<Outcome>()
+        let mut ended = clients.into_iter().map(|client| client.join());
+        ended.try_for_each(|ended| ended.map_err(|_| "a client panicked".to_owned())?)
     })?;
     let sent = proxy.admin("SELECT hostgroup, SUM(Queries) > 39 FROM stats_mysql_connection_pool GROUP BY 1 ORDER BY 1")?;
     same(&sent, "60\t1\n61\t1")

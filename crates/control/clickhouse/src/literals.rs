@@ -1,6 +1,11 @@
 //! Statements as ClickHouse reads them: where quotes and comments end, and values in the place of `?`.
 
+use std::borrow::Cow;
 use wire::execute::Value;
+
+/// Character sets before a text of MySQL's whose bytes are those of ClickHouse's text. Drivers write the
+/// first of them before bytes that they put into a statement.
+const INTRODUCERS: &[&str] = &["_binary", "_utf8mb4", "_utf8mb3", "_utf8", "_ascii"];
 
 /// Kind of what is at a place of a statement, and how long it is.
 enum Piece {
@@ -67,6 +72,51 @@ fn is_blank(sql: &[u8]) -> bool {
     let mut is_blank = true;
     bare(sql, |_, byte| is_blank &= byte.is_ascii_whitespace());
     is_blank && !sql.iter().any(|byte| matches!(byte, b'\'' | b'"' | b'`'))
+}
+
+/// The statement without what only texts of MySQL have: a character set before them, and `\Z` in them.
+pub(crate) fn plain(sql: &[u8]) -> Cow<'_, [u8]> {
+    let (mut out, mut from, mut at) = (Vec::new(), 0, 0);
+    while at < sql.len() {
+        let Piece::Hidden(len) = piece(sql, at) else {
+            at += 1;
+            continue;
+        };
+        let (begin, end) = (at, at + len);
+        at = end;
+        if sql[begin] != b'\'' {
+            continue;
+        }
+        if let Some(word) = introducer(&sql[from..begin]) {
+            out.extend_from_slice(&sql[from..from + word]);
+            from = begin;
+        }
+        let mut inside = begin;
+        while inside + 1 < end {
+            let is_escape = sql[inside] == b'\\';
+            if is_escape && sql[inside + 1] == b'Z' {
+                out.extend_from_slice(&sql[from..inside]);
+                out.extend_from_slice(b"\\x1A");
+                from = inside + 2;
+            }
+            inside += if is_escape { 2 } else { 1 };
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(sql);
+    }
+    out.extend_from_slice(&sql[from..]);
+    Cow::Owned(out)
+}
+
+/// Where the character set begins that ends what stands before a text.
+fn introducer(before: &[u8]) -> Option<usize> {
+    let before = before.trim_ascii_end();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'`');
+    let word = before.iter().rposition(|byte| !is_word(byte));
+    let word = word.map_or(0, |at| at + 1);
+    let is_known = |known: &&str| before[word..].eq_ignore_ascii_case(known.as_bytes());
+    INTRODUCERS.iter().any(is_known).then_some(word)
 }
 
 /// How many parameters a statement has.
@@ -161,6 +211,28 @@ mod tests {
             String::from_utf8_lossy(&bound),
             String::from_utf8_lossy(wanted)
         );
+    }
+
+    #[test]
+    fn texts_of_mysql_become_those_of_clickhouse() {
+        for (sql, wanted) in [
+            (
+                r"INSERT INTO t VALUES (_binary'a\'\Z_binary', _UTF8MB4 'b'),(_binary '\\Z\Z')",
+                r"INSERT INTO t VALUES ('a\'\x1A_binary', 'b'),('\\Z\x1A')",
+            ),
+            ("_binary''", "''"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&plain(sql.as_bytes())), wanted);
+        }
+        for sql in [
+            r"SELECT '_binary', t._binary = 'x', _latin1'x', `_binary` 'x' -- _binary'\Z'",
+            "SELECT x_binary'a', _binary, 1",
+            "",
+            "'",
+            r"'\",
+        ] {
+            assert!(matches!(plain(sql.as_bytes()), Cow::Borrowed(same) if same == sql.as_bytes()));
+        }
     }
 
     #[test]

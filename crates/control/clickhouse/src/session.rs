@@ -479,7 +479,7 @@ impl Session {
                 };
             }
             Some(Told::Sql(sql)) => sql.as_bytes(),
-            None => sql.trim_ascii_end(),
+            None => &*literals::plain(sql.trim_ascii_end()),
         };
         let max = force
             .users
