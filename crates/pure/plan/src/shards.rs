@@ -386,13 +386,16 @@ fn finished(
     let Some(said) = scratch(case) else {
         return refused(why);
     };
+    // A change is none, and nor is what is not understood.
+    let Some(finish) = shards::finish(map, asked, facts) else {
+        return refused(why);
+    };
     if let Err(words) = runs_anywhere(asked, facts) {
         return refused(words);
     }
-    match shards::finish(map, asked, facts) {
-        None => refused(why),
-        Some(Err(words)) => refused(words),
-        Some(Ok(what)) => {
+    match finish {
+        Err(words) => refused(words),
+        Ok(what) => {
             let of_map = || Some(map.numbered(routed.table)?.homes.first()?.hostgroup);
             let Some(hostgroup) = said.or_else(of_map) else {
                 return refused(why);
