@@ -1,7 +1,7 @@
 //! Variables, a family a module: they share one table, and what other parts were built with.
 
 use super::tables::no_row;
-use super::{Change, Line, Moved, Outcome, PartTable, Pieces, Sight, firewall, users};
+use super::{Change, Line, Moved, Outcome, PartTable, Pieces, Sight, clickhouse, firewall, users};
 use crate::access;
 use crate::engine::SqlError;
 use crate::rows::sql_refusal;
@@ -139,6 +139,9 @@ pub(crate) fn checked(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dy
         access::check(&next.variables)?;
         access::check_console(&next.variables)?;
         notices.extend(access::check_cluster(&next.variables));
+    }
+    if prefix == "clickhouse-" {
+        notices.extend(clickhouse::check_tls(&next.variables, help));
     }
     Ok(notices)
 }
