@@ -1,4 +1,4 @@
-//! What clients, tools and applications see of ClickHouse behind MySQL's protocol.
+//! ClickHouse behind MySQL's protocol, as clients, tools and applications see it.
 #![forbid(unsafe_code)]
 
 use conformance::by_hand::Raw;

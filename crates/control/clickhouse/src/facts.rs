@@ -1,5 +1,5 @@
-//! What MySQL's clients ask of the session itself: `VERSION()`, `DATABASE()`, `@@x`, alone or within
-//! other statements.
+//! Facts that MySQL's clients ask of the session itself: `VERSION()`, `DATABASE()`, `@@x`, alone or
+//! within other statements.
 
 /// A word of a statement, outside of quotes and comments, or what is quoted, or a sign.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -146,7 +146,7 @@ impl Port {
     /// Looks whether ClickHouse answers; an error is an answer.
     ///
     /// # Errors
-    /// It does not.
+    /// ClickHouse does not answer.
     pub(crate) async fn look(&self, asker: &Asker) -> Result<(), Refused> {
         let asked = asker.little(&self.rt, "TabSeparated", "SELECT 1").await;
         let asked = match asked {
