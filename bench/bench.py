@@ -109,19 +109,25 @@ def resident(pid):
 
 
 class MariaDb:
-    def __init__(self, folder):
+    def __init__(self, folder, tls=False):
         self.folder = os.path.join(folder, "mariadb")
         data = os.path.join(self.folder, "data")
         os.makedirs(self.folder)
         self.socket = os.path.join(self.folder, "s")
         self.port = free_port()
         as_root = ["--user=root"] if os.getuid() == 0 else []
+        secure = []
+        if tls:
+            key, certificate = os.path.join(self.folder, "key.pem"), os.path.join(self.folder, "certificate.pem")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
+                            "-keyout", key, "-out", certificate], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            secure = [f"--ssl-key={key}", f"--ssl-cert={certificate}"]
         subprocess.run(["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
                         f"--datadir={data}", f"--tmpdir={self.folder}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         self.process = start([server, "--no-defaults", f"--datadir={data}", f"--tmpdir={self.folder}", f"--socket={self.socket}", f"--port={self.port}",
                               "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=6000",
-                              "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *as_root],
+                              "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *secure, *as_root],
                              self.folder, "mariadb")
         wait_for(self.port, self.process, "MariaDB")
         self.sql(f"CREATE DATABASE {SCHEMA}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO {USER}@'%'")
@@ -251,17 +257,18 @@ mysql_query_rules =
 """
 
 
-def millrace(folder, server, target, driver, workers, cached=False, pipelined=False, forward=False, unix=False):
+def millrace(folder, server, target, driver, workers, cached=False, pipelined=False, forward=False, unix=False, tls=False):
     """A57: reads by the second rule to hostgroup 1, locking reads and the rest to 0. A104: or from the cache, once they are there.
-    Pipelined: reads share connections in flight. Unix: no TCP on either side."""
+    Pipelined: reads share connections in flight. Unix: no TCP on either side. TLS: to the server."""
     port, admin = free_port(), free_port()
-    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}{'-ff' * forward}{'-unix' * unix}")
+    home = os.path.join(folder, f"millrace-{driver}-{workers}{'-cached' * cached}{'-pipelined' * pipelined}{'-ff' * forward}{'-unix' * unix}{'-tls' * tls}")
     os.makedirs(home)
     path = os.path.join(home, "proxysql.cnf")
     with open(path, "w") as file:
         text = CONFIGURATION.format(home=home, admin=admin, workers=workers, port=port, server=server.port, user=USER, password=PASSWORD)
         text = text.replace("default_hostgroup = 0,", "default_hostgroup = 0, fast_forward = 1,") if forward else text
         text = text.replace(f'"127.0.0.1", port = {server.port}', f'"{server.socket}", port = 0') if unix else text
+        text = text.replace("max_connections = 2500", "max_connections = 2500, use_ssl = 1") if tls else text
         file.write(text.replace("destination_hostgroup = 1,", "destination_hostgroup = 1, cache_ttl = 600000,") if cached else text)
         if pipelined:
             file.write('mysql_hostgroup_attributes = ( { hostgroup_id = 1, hostgroup_settings = "{\\"pipelining\\":64}" } )\n')

@@ -1,6 +1,6 @@
 """What a request of an application that connects for each costs: time beside a direct connection and HAProxy, and what arrives at the server.
 
-One MariaDB, one HAProxy and one Millrace with two workers on this machine. A program of C (requests.c, MariaDB's library) connects, says
+One MariaDB, one HAProxy, a relay that reads nothing and one Millrace with two workers on this machine. A program of C (requests.c, MariaDB's library) connects, says
 what a framework says first, reads three rows and goes, one client or eight at once. The ways take turns, several rounds, and the median
 counts. `SHOW GLOBAL STATUS` says what the server was sent for each request.
 """
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 import bench
-from bench import MariaDb, PASSWORD, SCHEMA, USER, haproxy, say, stop
+from bench import MariaDb, PASSWORD, SCHEMA, USER, haproxy, relay, say, stop
 
 APPLICATIONS = [
     ("nothing", []),
@@ -34,9 +34,9 @@ def compiled(folder):
     return program
 
 
-def run(program, port, clients, requests, first):
+def run(program, port, clients, requests, first, tls=False):
     """Microseconds a request, of all clients at once."""
-    words = [program, "127.0.0.1", str(port), USER, PASSWORD, SCHEMA, str(requests), str(READS), "0", *first]
+    words = [program, "127.0.0.1", str(port), USER, PASSWORD, SCHEMA, str(requests), str(READS), str(int(tls)), *first]
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(clients)]
     took = [float(one.communicate()[0]) for one in running]
     return statistics.mean(took)
@@ -53,6 +53,38 @@ def processor():
         return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "a processor without a name")
 
 
+def table(folder, wish, program, tls):
+    """With `tls` a direct connection and HAProxy's are the client's own TLS, and Millrace's client is beside it without."""
+    server = MariaDb(folder, tls)
+    between = haproxy(folder, server)
+    bare = relay(folder, server, wish.target, "uring")
+    through = bench.millrace(folder, server, wish.target, "uring", 2, tls=tls)
+    ways = [("direct", server, tls), ("relay", bare, tls), ("HAProxy", between, tls), ("Millrace", through, False)]
+    ways = [way for way in ways if way[1]]
+    try:
+        say("\nWith TLS to the server" if tls else "\nWithout TLS")
+        names = [name for name, _, _ in ways]
+        print("| application | clients | " + " | ".join(f"{name} µs" for name in names) + " | of direct | of HAProxy | statements a request, direct | Millrace |")
+        print("|---|--:|" + "--:|" * (len(ways) + 4))
+        for name, first in APPLICATIONS:
+            for clients in [1, 8]:
+                took, sent = {way: [] for way in names}, {}
+                for _, at, secure in ways:
+                    run(program, at.port, clients, 30, first, secure)
+                for _ in range(wish.rounds):
+                    for way, at, secure in ways:
+                        before = questions(server)
+                        took[way].append(run(program, at.port, clients, wish.each, first, secure))
+                        # The question itself is one, and the client that asks says another.
+                        sent[way] = (questions(server) - before - 1) / (clients * wish.each)
+                us = {way: statistics.median(all_of_it) for way, all_of_it in took.items()}
+                print(f"| {name} | {clients} | " + " | ".join(f"{us[way]:.0f}" for way in names) + f" | {us['Millrace'] / us['direct']:.2f} "
+                      f"| {us['Millrace'] / us['HAProxy']:.2f} | {sent['direct']:.2f} | {sent['Millrace']:.2f} |", flush=True)
+    finally:
+        for _, one, _ in ways:
+            stop(one.process)
+
+
 def main():
     reading = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     reading.add_argument("--target", default="target")
@@ -62,30 +94,10 @@ def main():
     wish = reading.parse_args()
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
         program = compiled(folder)
-        server = MariaDb(folder)
-        between = haproxy(folder, server)
-        through = bench.millrace(folder, server, wish.target, "uring", 2)
-        ways = [("direct", server.port), ("HAProxy", between.port), ("Millrace", through.port)]
-        try:
-            print("| application | clients | direct µs | HAProxy µs | Millrace µs | of direct | of HAProxy | statements a request, direct | Millrace |")
-            print("|---|---|---|---|---|---|---|---|---|")
-            for name, first in APPLICATIONS:
-                for clients in [1, 8]:
-                    took, sent = {way: [] for way, _ in ways}, {}
-                    for way, at in ways:
-                        run(program, at, clients, 30, first)
-                    for _ in range(wish.rounds):
-                        for way, at in ways:
-                            before = questions(server)
-                            took[way].append(run(program, at, clients, wish.each, first))
-                            # The question itself is one, and the client that asks says another.
-                            sent[way] = (questions(server) - before - 1) / (clients * wish.each)
-                    us = {way: statistics.median(all_of_it) for way, all_of_it in took.items()}
-                    print(f"| {name} | {clients} | {us['direct']:.0f} | {us['HAProxy']:.0f} | {us['Millrace']:.0f} | {us['Millrace'] / us['direct']:.2f} "
-                          f"| {us['Millrace'] / us['HAProxy']:.2f} | {sent['direct']:.2f} | {sent['Millrace']:.2f} |", flush=True)
-        finally:
-            for one in [through.process, between.process, server.process]:
-                stop(one)
+        for tls in [False, True]:
+            home = os.path.join(folder, "tls" if tls else "plain")
+            os.makedirs(home)
+            table(home, wish, program, tls)
 
 
 if __name__ == "__main__":
