@@ -1,7 +1,7 @@
 //! An etcd of the test's own, of one node or several.
 
 use crate::process::{Process, TempFolder, free_port};
-use crate::servers::{in_path, tail};
+use crate::servers::{in_path, tail, tls_files};
 use crate::trials::soon;
 use crate::watch::HANGS;
 use std::io::{Read as _, Write as _};
@@ -14,17 +14,30 @@ pub struct Etcd {
     nodes: Vec<Node>,
     program: PathBuf,
     folder: TempFolder,
+    /// Clients come over TLS, each with a certificate.
+    secure: bool,
 }
 
 struct Node {
     client: u16,
     peer: u16,
+    /// Where it says without TLS whether it is well.
+    health: u16,
     process: Option<Process>,
 }
 
 impl Etcd {
     /// Starts so many nodes; the error says why there are none.
     pub fn start(count: usize) -> Result<Self, String> {
+        Self::start_as(count, false)
+    }
+
+    /// Nodes that speak to clients over TLS, and to those only that show a certificate.
+    pub fn start_secure(count: usize) -> Result<Self, String> {
+        Self::start_as(count, true)
+    }
+
+    fn start_as(count: usize, secure: bool) -> Result<Self, String> {
         let missing = || "there is no etcd: scripts/setup.sh test".to_owned();
         let program = in_path("etcd").ok_or_else(missing)?;
         let folder = TempFolder::new("etcd").map_err(|error| error.to_string())?;
@@ -32,6 +45,7 @@ impl Etcd {
             Ok::<_, String>(Node {
                 client: free_port().map_err(|error| error.to_string())?,
                 peer: free_port().map_err(|error| error.to_string())?,
+                health: free_port().map_err(|error| error.to_string())?,
                 process: None,
             })
         };
@@ -40,7 +54,11 @@ impl Etcd {
             nodes,
             program,
             folder,
+            secure,
         };
+        if secure {
+            tls_files(etcd.folder.path())?;
+        }
         etcd.begin()?;
         Ok(etcd)
     }
@@ -48,6 +66,17 @@ impl Etcd {
     /// Starts the nodes that do not run, and waits until all answer.
     pub fn begin(&mut self) -> Result<(), String> {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let tls = match self.secure {
+            false => Vec::new(),
+            true => vec![
+                format!("--cert-file={}", file("server-cert.pem")),
+                format!("--key-file={}", file("server-key.pem")),
+                format!("--trusted-ca-file={}", file("ca.pem")),
+                "--client-cert-auth".to_owned(),
+            ],
+        };
+        let scheme = if self.secure { "https" } else { "http" };
         let peers: Vec<_> = self
             .nodes
             .iter()
@@ -59,8 +88,11 @@ impl Etcd {
                 continue;
             }
             let data = self.folder.path().join(format!("n{nth}"));
-            let (client, peer) = (url(node.client), url(node.peer));
-            let arguments = [
+            let (client, peer) = (
+                format!("{scheme}://127.0.0.1:{}", node.client),
+                url(node.peer),
+            );
+            let mut arguments = vec![
                 format!("--name=n{nth}"),
                 format!("--data-dir={}", data.display()),
                 format!("--listen-client-urls={client}"),
@@ -71,7 +103,9 @@ impl Etcd {
                 "--heartbeat-interval=50".to_owned(),
                 "--election-timeout=500".to_owned(),
                 "--unsafe-no-fsync".to_owned(),
+                format!("--listen-metrics-urls={}", url(node.health)),
             ];
+            arguments.extend_from_slice(&tls);
             let log = self.folder.path().join("log");
             let started = Process::start(&self.program, &arguments, &log);
             node.process = Some(started.map_err(|error| error.to_string())?);
@@ -86,7 +120,7 @@ impl Etcd {
 
     fn answers(&self, node: &Node) -> Result<bool, String> {
         let ask = || {
-            let mut stream = TcpStream::connect(("127.0.0.1", node.client))?;
+            let mut stream = TcpStream::connect(("127.0.0.1", node.health))?;
             stream.set_read_timeout(Some(HANGS))?;
             stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
             let mut said = String::new();
@@ -103,7 +137,21 @@ impl Etcd {
             .iter()
             .map(|node| format!("127.0.0.1:{}", node.client))
             .collect();
-        format!("etcd://{}/shop", hosts.join(","))
+        let (hosts, file) = (hosts.join(","), |name: &str| self.file(name));
+        match self.secure {
+            false => format!("etcd://{hosts}/shop"),
+            true => format!(
+                "etcds://{hosts}/shop?ca={}&cert={}&key={}",
+                file("ca.pem"),
+                file("client-cert.pem"),
+                file("client-key.pem")
+            ),
+        }
+    }
+
+    /// Path of one of its files.
+    pub fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
     }
 
     /// kill -9 of one node.

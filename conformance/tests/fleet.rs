@@ -29,6 +29,7 @@ fn main() {
         ),
         ("a_wiped_etcd_takes_nothing_away", wiped),
         ("passwords_are_in_etcd_only_with_a_key", sealed),
+        ("etcd_is_asked_over_tls_with_a_certificate", over_tls),
     ])
 }
 
@@ -377,4 +378,46 @@ fn sealed(driver: Driver) -> Outcome {
         || one.log(),
     )?;
     Ok(())
+}
+
+/// An etcd that talks to clients over TLS only, and to those only that show a certificate.
+fn over_tls(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let etcd = Etcd::start_secure(1)?;
+    let wish = Wish::in_front_of(&server);
+    let proxies = [Proxy::start(driver, &wish)?, Proxy::start(driver, &wish)?];
+    let store = etcd.store();
+    let (plain, files) = store.split_once('?').ok_or("a store with files is meant")?;
+    let set = |proxy: &Proxy, store: &str| {
+        proxy.admin(&format!(
+            "SET admin-cluster_store = '{store}'; LOAD ADMIN VARIABLES TO RUNTIME"
+        ))
+    };
+    // What cannot be used is told before it is in force.
+    let refused = set(&proxies[0], &format!("{plain}?ca=/nowhere/ca.pem"));
+    expect(
+        refused.as_ref().is_err_and(|words| {
+            words.contains("the file of authorities '/nowhere/ca.pem' cannot be used")
+        }),
+        || format!("{refused:?}"),
+    )?;
+    // An authority that has not signed, and no certificate of ours: nobody joins.
+    let stranger = files.replacen(
+        &etcd.file("ca.pem"),
+        &server.tls_file("ca.pem").display().to_string(),
+        1,
+    );
+    for files in [stranger, format!("ca={}", etcd.file("ca.pem"))] {
+        set(&proxies[0], &format!("{plain}?{files}"))?;
+        let said = proxies[0].admin(&rule(1));
+        expect(said.is_err(), || format!("{files}: {said:?}"))?;
+    }
+    for proxy in &proxies {
+        set(proxy, &store)?;
+    }
+    soon("2\n", || {
+        proxies[0].admin("SELECT COUNT(DISTINCT proxy) FROM stats_millrace_fleet")
+    })?;
+    proxies[1].admin(&rule(2))?;
+    on(&proxies[0], RULES, "2")
 }

@@ -138,7 +138,10 @@ fn check_store(variables: &Variables) -> Option<Refusal> {
     let text = &*variables.admin_cluster_store;
     let words = match text.is_empty() {
         true => return None,
-        false => fleet::Place::parse(text).err()?,
+        false => match fleet::Place::parse(text) {
+            Ok(place) => format!("cannot be used: {}", place.tls?.check().err()?),
+            Err(words) => words,
+        },
     };
     Some(Refusal {
         table: "global_variables",

@@ -2,7 +2,7 @@
 
 use crate::{Force, errors};
 use door::Refused;
-use http::{Answer, Http, Lost, Place, escaped};
+use http::{Answer, Http, Lost, Place, Tls, escaped};
 use rt::Rt;
 
 /// Bytes of what ClickHouse says went wrong, or of an answer that is little, at most.
@@ -27,7 +27,10 @@ impl Asker {
             place: Place {
                 host: v.clickhouse_hostname.to_string(),
                 port: v.clickhouse_http_port as u16,
-                tls: v.clickhouse_tls.then(|| v.clickhouse_tls_ca.to_string()),
+                tls: v.clickhouse_tls.then(|| Tls {
+                    ca: v.clickhouse_tls_ca.to_string(),
+                    ..Tls::default()
+                }),
             },
             user: v.clickhouse_user.to_string(),
             password: v.clickhouse_password.to_string(),

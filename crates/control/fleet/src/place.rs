@@ -1,5 +1,7 @@
 //! Where the store is, as `admin-cluster_store` has it.
 
+use http::Tls;
+
 /// The port of etcd for its clients.
 const PORT: u16 = 2379;
 /// Nodes of an etcd, at most.
@@ -14,6 +16,8 @@ pub struct Place {
     pub hosts: Vec<(String, u16)>,
     /// Beginning of all keys: no slash at its end.
     pub prefix: String,
+    /// Files for TLS, where etcd is asked over it.
+    pub tls: Option<Tls>,
 }
 
 impl std::fmt::Debug for Place {
@@ -23,14 +27,23 @@ impl std::fmt::Debug for Place {
 }
 
 impl Place {
-    /// Reads `etcd://user:password@host:port,host:port/prefix`.
+    /// Reads `etcd://user:password@host:port,host:port/prefix`, or with TLS
+    /// `etcds://…/prefix?ca=FILE&cert=FILE&key=FILE`. Without `ca` any certificate is taken; `cert`
+    /// and `key` are ours, for an etcd that asks for one.
     ///
     /// # Errors
     /// What is wrong with it, without the password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let rest = text
-            .strip_prefix("etcd://")
-            .ok_or("must be empty or begin with 'etcd://'")?;
+        let (rest, tls) = match (text.strip_prefix("etcd://"), text.strip_prefix("etcds://")) {
+            (Some(rest), _) => (rest, None),
+            (None, Some(rest)) => {
+                let (rest, files) = rest.split_once('?').unwrap_or((rest, ""));
+                (rest, Some(files_of(files)?))
+            }
+            (None, None) => {
+                return Err("must be empty or begin with 'etcd://' or 'etcds://'".to_owned());
+            }
+        };
         let (user, rest) = match rest.rsplit_once('@') {
             Some((who, rest)) => {
                 let (user, password) = who
@@ -55,8 +68,35 @@ impl Place {
             user,
             hosts,
             prefix: format!("/{prefix}"),
+            tls,
         })
     }
+}
+
+/// Files for TLS: `ca=FILE&cert=FILE&key=FILE`, each of which may be missing.
+fn files_of(text: &str) -> Result<Tls, String> {
+    let mut tls = Tls::default();
+    for part in text.split('&').filter(|part| !part.is_empty()) {
+        let (name, file) = part.split_once('=').unwrap_or((part, ""));
+        let field = match name {
+            "ca" => &mut tls.ca,
+            "cert" => &mut tls.cert,
+            "key" => &mut tls.key,
+            other => {
+                return Err(format!(
+                    "has '{other}' behind its prefix: ca=FILE, cert=FILE and key=FILE are meant"
+                ));
+            }
+        };
+        if file.is_empty() {
+            return Err(format!("has no file for {name}="));
+        }
+        file.clone_into(field);
+    }
+    if tls.cert.is_empty() != tls.key.is_empty() {
+        return Err("has cert= without key=, or key= without cert=".to_owned());
+    }
+    Ok(tls)
 }
 
 fn host(text: &str) -> Result<(String, u16), String> {
@@ -85,6 +125,15 @@ mod tests {
         assert_eq!(place.prefix, "/shop");
         assert!(!format!("{place:?}").contains("p@w"));
         assert_eq!(Place::parse("etcd://h/a/b").unwrap().prefix, "/a/b");
+        assert_eq!(place.tls, None);
+        let place = Place::parse("etcds://h/shop?ca=/a/ca.pem&cert=/c&key=/k").unwrap();
+        let [ca, cert, key] = ["/a/ca.pem", "/c", "/k"].map(str::to_owned);
+        assert_eq!(place.tls, Some(Tls { ca, cert, key }));
+        assert_eq!(place.prefix, "/shop");
+        assert_eq!(
+            Place::parse("etcds://h/s").unwrap().tls,
+            Some(Tls::default())
+        );
     }
 
     #[test]
@@ -98,6 +147,9 @@ mod tests {
             "etcd://h:x/y",
             "etcd://h,/x",
             "etcd://hush@h/x",
+            "etcds://u:hush@h/x?ca=",
+            "etcds://u:hush@h/x?cert=/c",
+            "etcds://u:hush@h/x?cacert=/c",
         ] {
             let words = Place::parse(wrong).unwrap_err();
             assert!(!words.contains("hush"), "{words}");

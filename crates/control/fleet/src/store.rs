@@ -134,26 +134,17 @@ impl Store {
 
     async fn open(&self) -> Result<Http, Refused> {
         let (host, port) = self.host();
-        let place = http::Place {
-            host,
-            port,
-            tls: None,
-        };
+        let tls = self.place.tls.clone();
+        let place = http::Place { host, port, tls };
         let opened = self.rt.timeout(CONNECT, Http::open(&self.rt, &place)).await;
         Ok(opened.map_err(|_late| Refused::Lost("it cannot be reached in time".to_owned()))??)
     }
 
     async fn line(&self) -> Result<Http, Refused> {
         let (host, port) = self.host();
-        let idle = self.idle.take();
-        let is_of_use = |line: &Http| {
-            line.is_free(&http::Place {
-                host: host.clone(),
-                port,
-                tls: None,
-            })
-        };
-        match idle.filter(is_of_use) {
+        let tls = self.place.tls.clone();
+        let place = http::Place { host, port, tls };
+        match self.idle.take().filter(|line| line.is_free(&place)) {
             Some(line) => Ok(line),
             None => self.open().await,
         }

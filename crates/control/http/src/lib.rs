@@ -21,9 +21,45 @@ pub struct Place {
     pub host: String,
     /// Of TCP.
     pub port: u16,
-    /// Over TLS, with the file of the authorities one of which has signed the certificate for `host`;
-    /// an empty one takes any certificate.
-    pub tls: Option<String>,
+    /// Over TLS, if that is wanted.
+    pub tls: Option<Tls>,
+}
+
+/// Files for TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// Authorities, one of which has signed the certificate for the host; an empty one takes any
+    /// certificate.
+    pub ca: String,
+    /// Certificate that we show; empty for none.
+    pub cert: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Says which cannot be used, and why.
+    pub fn check(&self) -> Result<(), String> {
+        self.connector().map(drop)
+    }
+
+    fn connector(&self) -> Result<Connector, String> {
+        let settings = Settings {
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            ..Settings::default()
+        };
+        let ours = |why: String| {
+            why.replacen("ssl_ca", "the file of authorities", 1)
+                .replacen("ssl_cert", "the certificate", 1)
+                .replacen("ssl_key", "the key", 1)
+        };
+        Ok(Connector::new(&settings).map_err(ours)?.named())
+    }
 }
 
 /// Why there is no answer, or no more of one.
@@ -103,13 +139,8 @@ impl Http {
     }
 
     async fn on(mut conn: Conn, place: &Place) -> Result<Self, Lost> {
-        if let Some(ca) = &place.tls {
-            let settings = Settings {
-                ca: ca.clone(),
-                ..Settings::default()
-            };
-            let ours = |why: String| Lost(why.replacen("ssl_ca", "the file of authorities", 1));
-            let connector = Connector::new(&settings).map_err(ours)?.named();
+        if let Some(tls) = &place.tls {
+            let connector = tls.connector().map_err(Lost)?;
             conn.connect_tls(&connector, &place.host).await?;
         }
         Ok(Self {

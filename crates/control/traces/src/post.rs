@@ -1,7 +1,7 @@
 //! One connection to a collector, and one question at a time.
 
 use config::Collector;
-use http::{Http, Lost, Place};
+use http::{Http, Lost, Place, Tls};
 use rt::Rt;
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Post {
         let place = Place {
             host: collector.host,
             port: collector.port,
-            tls: collector.tls.then(String::new),
+            tls: collector.tls.then(Tls::default),
         };
         let rt = self.rt.clone();
         match rt
