@@ -16,6 +16,7 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run(&[
         ("a_callers_trace_has_the_statements_spans", of_a_caller),
+        ("statements_in_flight_with_others_have_theirs", in_flight),
         ("chance_slowness_and_rules_choose", chosen),
         ("what_a_collector_does_not_take_is_counted", refused),
     ])
@@ -223,6 +224,36 @@ fn of_a_caller(driver: Driver) -> Outcome {
     expect(!shown.contains("41 + 1"), || {
         format!("a literal is in a trace: {shown}")
     })
+}
+
+/// Statements that share a connection in flight have the same spans.
+fn in_flight(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let collector = Collector::start()?;
+    proxy.admin(
+        "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"pipelining\": 16}'); \
+         UPDATE mysql_servers SET max_connections = 1; LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    traces_to(&proxy, &collector, "")?;
+    let (clients, each) = (4, 50);
+    thread::scope(|scope| {
+        let one = || {
+            let mut client = client(&proxy)?;
+            (0..each).try_for_each(|n| ask(&mut client, &called(&format!("SELECT {n}"), "01")))
+        };
+        let all: Vec<_> = (0..clients).map(|_| scope.spawn(one)).collect();
+        all.into_iter()
+            .try_for_each(|one| one.join().map_err(|_| "a client panicked".to_owned())?)
+    })?;
+    soon(&(clients * each).to_string(), || {
+        let spans = collector.spans();
+        let servers = spans.iter().filter(|span| span["name"] == "server");
+        Ok(servers.count().to_string())
+    })?;
+    let shared = proxy.admin(
+        "SELECT Variable_Value <> '0' FROM stats_mysql_global WHERE Variable_Name = 'Millrace_statements_pipelined'",
+    )?;
+    same(&shared, "1")
 }
 
 fn chosen(driver: Driver) -> Outcome {

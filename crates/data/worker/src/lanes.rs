@@ -9,6 +9,7 @@ use crate::ready::sees;
 use crate::relay::{Flags, Follower};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
+use crate::traces::Mark;
 use backend::{
     ANSWER_LEN_MAX, Backend, BackendFailed, Execution, Joined, Landed, Names, Request, Sees,
     Tracking, Want,
@@ -350,6 +351,7 @@ impl Session {
     ) -> Result<ControlFlow<(Told, Duration, u64), bool>, Ended> {
         let began = self.core.rt.now();
         let limit_ms = self.limit_ms(job);
+        self.mark(Mark::Asked);
         let wait = {
             let gone = rt::select(self.client.socket().closed(), self.entry.told(false));
             let landed = rt::select(&mut joined.answer, gone);
@@ -373,6 +375,7 @@ impl Session {
                 took,
             }) => {
                 let (server, len) = (joined.caps(), bytes.len() as u64);
+                self.mark(Mark::Answered);
                 self.recall_read(
                     job,
                     response.rows(),
