@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 type Outcome = Result<(), String>;
 
@@ -26,6 +26,7 @@ fn main() {
         ),
         ("logs_of_mariadb_tell_it_by_domain", by_logs_of_mariadb),
         ("gtids_are_shown_to_nobody_who_has_not_asked", not_shown),
+        ("a_read_of_an_age_goes_where_rows_are_so_fresh", of_an_age),
     ])
 }
 
@@ -455,5 +456,67 @@ fn not_shown(driver: Driver) -> Outcome {
     })?;
     answer("SET SESSION session_track_gtids = OWN_GTID")?;
     let ok = answer("INSERT INTO d.t VALUES (2)")?;
-    expect(ok.len() > 40, || format!("{ok:?}"))
+    expect(ok.len() > 40, || format!("{ok:?}"))?;
+    // The operator has the last word.
+    proxy
+        .admin("SET mysql-client_session_track_gtid = 'false'; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let ok = answer("INSERT INTO d.t VALUES (3)")?;
+    expect(ok.first() == Some(&0) && !has_uuid(&ok), || {
+        format!("{ok:?}")
+    })
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> Result<u128, String> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Ok(since.map_err(|error| error.to_string())?.as_millis())
+}
+
+/// The hints `max_lag_ms` and `min_epoch_ms`: a read goes to a replica that is known to be so fresh,
+/// and else to the writer.
+fn of_an_age(driver: Driver) -> Outcome {
+    let (source, replica) = replicated(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&source);
+    wish.add_open_user();
+    wish.variables.push_str(&format!(
+        "    monitor_enabled = true\n    monitor_username = \"{}\"\n    monitor_password = \"\"\n    monitor_replication_lag_interval = 100\n",
+        by_hand::USER
+    ));
+    wish.servers = format!(
+        "{{ address = \"127.0.0.1\", port = {}, hostgroup = 0 }}, {{ address = \"127.0.0.1\", port = {}, hostgroup = 1, max_replication_lag = 600 }}",
+        source.port, replica.port
+    );
+    let proxy = Proxy::start(driver, &wish)?;
+    proxy.admin(
+        "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, '{\"read_hostgroup\":1}'); LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    let mut client = log_in(&proxy)?;
+    let mut at = |hint: &str| -> Result<String, String> {
+        let rows = asked(&mut client, &format!("SELECT /* {hint} */ @@port"))?;
+        Ok(rows.concat().concat())
+    };
+    let (writer, reader) = (source.port.to_string(), replica.port.to_string());
+    same(&at("")?, &reader)?;
+    soon(&reader, || at("max_lag_ms=20000"))?;
+    // Nobody knows it within a second: servers tell whole ones.
+    same(&at("max_lag_ms=900")?, &writer)?;
+    let stopped_at = now_ms()?;
+    replica.root("STOP SLAVE")?;
+    same(&at("max_lag_ms=600000")?, &reader)?;
+    same(
+        &at(&format!("min_epoch_ms={}", stopped_at + 1000))?,
+        &writer,
+    )?;
+    soon(&writer, || at("max_lag_ms=4000"))?;
+    same(&at("")?, &reader)?;
+    replica.root("START SLAVE")?;
+    let since = format!("min_epoch_ms={}", now_ms()?);
+    soon(&reader, || at(&since))?;
+    soon(&reader, || at("max_lag_ms=20000"))?;
+    // A transaction and an age at once are asked of the writer.
+    same(&at("max_lag_ms=20000; min_gtid=0-1-1")?, &writer)?;
+    let counted = proxy.admin(
+        "SELECT CAST(Variable_Value AS INT) > 3 FROM stats_mysql_global WHERE Variable_Name = 'queries_with_max_lag_ms'",
+    )?;
+    same(&counted, "1")
 }

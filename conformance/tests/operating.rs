@@ -51,6 +51,11 @@ fn main() {
             refused_starts,
         ),
         ("a_renewed_certificate_is_served_after_reload_tls", renewed),
+        (
+            "the_log_has_what_servers_complain_about_if_it_shall",
+            complaints,
+        ),
+        ("idle_sessions_are_listed_if_they_shall_be", idle_listed),
     ])
 }
 
@@ -619,6 +624,25 @@ fn renewed(driver: Driver) -> Outcome {
     let (server, proxy) = one(driver)?;
     let before = certificate(proxy.port)?;
     same(&certificate(proxy.admin_port)?, &before)?;
+    let secrets = proxy.data().join("secrets");
+    let said_secrets = || fs::read_to_string(&secrets).unwrap_or_default();
+    proxy.admin(&format!(
+        "SET admin-ssl_keylog_file = '{}'; LOAD ADMIN VARIABLES TO RUNTIME",
+        secrets.display()
+    ))?;
+    same(&certificate(proxy.port)?, &before)?;
+    soon("the secrets of a session are in the file", || {
+        Ok(said_secrets().contains("SERVER_TRAFFIC_SECRET_0 "))
+    })?;
+    let is_open = fs::metadata(&secrets).map_err(|error| error.to_string())?;
+    same(
+        &format!("{:o}", is_open.permissions().mode() & 0o777),
+        "600",
+    )?;
+    proxy.admin("SET admin-ssl_keylog_file = ''; LOAD ADMIN VARIABLES TO RUNTIME")?;
+    let len = said_secrets().len();
+    same(&certificate(proxy.port)?, &before)?;
+    same(&said_secrets().len().to_string(), &len.to_string())?;
     for (of_server, ours) in [
         ("server-cert.pem", "proxysql-cert.pem"),
         ("server-key.pem", "proxysql-key.pem"),
@@ -650,5 +674,69 @@ fn renewed(driver: Driver) -> Outcome {
     })?;
     expect(new.contains(&certificate(proxy.port)?), || {
         "the certificate is another one".to_owned()
+    })
+}
+
+fn complaints(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    let fails = "SELECT * FROM conf.nowhere WHERE a = 'geheim'";
+    let warns = "SELECT CAST('geheim' AS SIGNED), 7";
+    let say_both = |client: &mut Raw| -> Outcome {
+        is_error(&client.ask(fails), "1146")?;
+        asked(client, warns).map(drop)
+    };
+    say_both(&mut client)?;
+    expect(!proxy.log().contains("nowhere"), || proxy.log())?;
+    proxy.admin(
+        "SET mysql-verbose_query_error = 'true'; SET mysql-log_mysql_warnings_enabled = 'true'; SET mysql-handle_warnings = 0; \
+         SET mysql-parse_failure_logs_digest = 'true'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    say_both(&mut client)?;
+    // The client sees them as before.
+    let shown = asked(&mut client, "SHOW WARNINGS")?;
+    same(&shown[0][1], "1292")?;
+    let logged = |words: &str| {
+        expect(proxy.says(words), || {
+            format!("{words} was wanted:\n{}", proxy.log())
+        })
+    };
+    logged("error 1146 (")?;
+    logged(": SELECT * FROM conf.nowhere WHERE a = ?")?;
+    logged("warning 1292 (Truncated incorrect INTEGER value: 'geheim')")?;
+    logged(": SELECT CAST(? AS SIGNED),?")?;
+    // A connection that is kept for nothing else is given back, prepared statements warn as well.
+    let held = "SELECT count(*) FROM stats_mysql_session_holds";
+    soon("nothing is held", || Ok(proxy.admin(held)?.trim() == "0"))?;
+    asked(&mut client, "SET autocommit = 0")?;
+    asked(&mut client, "SELECT 1 FROM DUAL FOR UPDATE")?;
+    asked(&mut client, "ROLLBACK")?;
+    let count = |name: &str| {
+        proxy.admin(&format!(
+            "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = '{name}'"
+        ))
+    };
+    same(&count("Selects_for_update__autocommit0")?, "1")?;
+    // Messages are counted by what they have in common.
+    let messages = "SELECT sum(count_star), min(filename), min(first_seen) > 0 FROM stats_proxysql_message_metrics WHERE func LIKE '%: error #%'";
+    same(&proxy.admin(messages)?, "1\tcore\t1")?;
+    proxy.admin("SELECT count(*) FROM stats_proxysql_message_metrics_reset")?;
+    same(
+        &proxy.admin("SELECT count(*) FROM stats_proxysql_message_metrics")?,
+        "0",
+    )
+}
+
+fn idle_listed(driver: Driver) -> Outcome {
+    let (_server, proxy) = one(driver)?;
+    let mut client = log_in(&proxy)?;
+    asked(&mut client, "SELECT 1")?;
+    let listed = "SELECT count(*) FROM stats_mysql_processlist";
+    same(&proxy.admin(listed)?, "1")?;
+    proxy.admin(
+        "SET mysql-session_idle_show_processlist = 'false'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    soon("no idle session is listed", || {
+        Ok(proxy.admin(listed)?.trim() == "0")
     })
 }

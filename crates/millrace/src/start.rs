@@ -482,9 +482,9 @@ fn notify() -> Notify {
 
 /// Has a panic of any thread told to the log and to a file.
 fn report_panics(datadir: &Path, watched: &Cores, log: &Log) -> Result<Crashes, Reasons> {
-    let (lines, words, watched) = (log.clone(), log.clone(), watched.clone());
-    let crashes = Crashes::into_folder(datadir, move |words| lines.line(words))
-        .map_err(|error| vec![error.to_string()])?;
+    let (words, watched) = (log.clone(), watched.clone());
+    let crashes =
+        Crashes::into_folder(datadir, log.to_note()).map_err(|error| vec![error.to_string()])?;
     let reports = crashes.clone();
     std::panic::set_hook(Box::new(move |info| {
         words.line(&reports.panicked(info, &watched));
@@ -526,8 +526,7 @@ fn watch(
 }
 
 fn schedule(snapshot: &Snapshot, log: &Log) -> Result<Scheduler, Reasons> {
-    let lines = log.clone();
-    Scheduler::begin(snapshot, move |words| lines.line(words))
+    Scheduler::begin(snapshot, log.to_note())
         .map_err(|error| vec![format!("no thread for the scheduler: {error}")])
 }
 
@@ -540,13 +539,14 @@ fn show(
     watchdog: &Watchdog,
     log: &Log,
 ) -> Result<Stats, Reasons> {
-    let (counted, lines) = (watchdog.clone(), log.clone());
+    let counted = watchdog.clone();
     let setup = Setup {
         cores: cores.to_vec(),
         monitor: monitor.clone(),
         history: datadir.join(admin::engine::HISTORY_FILE),
         stalls: Box::new(move || counted.stalls()),
-        note: Arc::new(move |words: &str| lines.line(words)),
+        messages: log.to_messages(),
+        note: Arc::from(log.to_note()),
     };
     Stats::begin(snapshot, setup).map_err(|error| vec![error.to_string()])
 }
@@ -750,7 +750,7 @@ impl Threads {
             watchdog,
             ending,
         } = shared;
-        let (lines, logs, folder) = (log.clone(), log.clone(), datadir.to_owned());
+        let (logs, folder) = (log.clone(), datadir.to_owned());
         let events = self.events.clone();
         let (next, wishes) = (self.letters.clone(), self.letters.clone());
         admin.set_tls(acceptor);
@@ -764,6 +764,7 @@ impl Threads {
         );
         let hooks = Hooks {
             ending,
+            messages: log.to_messages(),
             stalls: Box::new(move || counted.stalls()),
             permits,
             allocator: Box::new(stats::allocator),
@@ -779,14 +780,11 @@ impl Threads {
                         "monitor, scheduler or statistics do not hear of a LOAD: too much to do",
                     );
                 }
-                deadline_ms.store(
-                    snapshot.variables.mysql_shutdown_deadline_ms,
-                    Ordering::Relaxed,
-                );
+                keep_deadline(&deadline_ms, snapshot);
                 watchdog.load(snapshot);
                 loaded.iter().for_each(|door| door.load(snapshot));
             }),
-            log: Box::new(move |words| lines.line(words)),
+            log: log.to_note(),
             // The process is ending already if nobody listens.
             shutdown: Box::new(move |now| drop(events.send(Event::Shutdown(now)))),
             flush_logs: Box::new(move |told| match logs.reopen() {
@@ -826,7 +824,7 @@ impl Threads {
         log: &Log,
     ) -> Result<(), Reasons> {
         let (snapshot, datadir) = (Arc::new(snapshot.clone()), datadir.to_owned());
-        let (cores, lines, off) = (cores.to_vec(), log.clone(), flags.no_monitor);
+        let (cores, note, off) = (cores.to_vec(), log.to_note(), flags.no_monitor);
         let tell = move |letter: &dyn Fn() -> ToCore| {
             // Each is told, whoever could not be.
             let mut all = true;
@@ -843,7 +841,7 @@ impl Threads {
                 letters,
                 tell: Box::new(tell),
                 datadir,
-                note: Box::new(move |words| lines.line(words)),
+                note,
                 clock: Box::new(|| {
                     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
                     since.map_or(0, |since| since.as_micros() as u64)
@@ -875,10 +873,10 @@ impl Threads {
         datadir: &Path,
         log: &Log,
     ) -> Result<(), Reasons> {
-        let (folder, lines) = (datadir.to_owned(), log.clone());
+        let (folder, note) = (datadir.to_owned(), log.to_note());
         self.start("events".into(), rt::Driver::Epoll, move |_rt, ready| {
             ready.say();
-            let log = events::Log::new(folder, move |words| lines.line(words));
+            let log = events::Log::new(folder, note);
             async move {
                 log.obey(letters).await;
                 Ok(())
@@ -897,7 +895,10 @@ impl Threads {
     ) -> Result<Doors, Reasons> {
         let log = page.log.clone();
         let web = Web::begin(snapshot, acceptor.clone(), page);
-        let mut doors: Doors = vec![Arc::new(web.map_err(|error| vec![error.to_string()])?)];
+        let mut doors: Doors = vec![
+            Arc::new(web.map_err(|error| vec![error.to_string()])?),
+            Arc::new(process::Secrets::new(snapshot, log.to_note())),
+        ];
         if flags.sqlite3_server {
             let embedded = sqlite::Embedded::new(snapshot, acceptor.clone());
             self.start_sqlite(snapshot, datadir, embedded.clone())?;
@@ -952,6 +953,7 @@ impl Threads {
             snapshot.variables.mysql_server_version.to_string(),
         );
         server.set_tls(embedded.tls);
+        server.set_read_only(embedded.read_only);
         self.start(
             "sqlite".into(),
             rt::Driver::Epoll,
@@ -963,6 +965,13 @@ impl Threads {
             },
         )
     }
+}
+
+fn keep_deadline(ms: &AtomicU64, snapshot: &Snapshot) {
+    ms.store(
+        snapshot.variables.mysql_shutdown_deadline_ms,
+        Ordering::Relaxed,
+    );
 }
 
 /// Reads the certificate anew, for everybody.

@@ -11,7 +11,9 @@ use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
 use crate::{access, build, cluster, file, layers, parts, private, route};
-use bridge::{Ask, Check, Facts, Report, RunRow, ToMonitor, ToScheduler, ToStats};
+use bridge::{
+    Ask, Check, Done, Facts, GtidRow, LogRow, Report, RunRow, ToMonitor, ToScheduler, ToStats,
+};
 use config::{Refusal, Serves, Snapshot};
 use rt::mailbox;
 use rusqlite::types::Value;
@@ -79,6 +81,16 @@ impl From<String> for Said {
     fn from(words: String) -> Self {
         Self::Sql(words)
     }
+}
+
+/// Rows and counts that threads beside the cores have told.
+#[derive(Default)]
+struct Beside {
+    gtids: Vec<GtidRow>,
+    logs: Vec<LogRow>,
+    runs: Vec<RunRow>,
+    moves: Vec<bridge::MoveRow>,
+    monitor: Done,
 }
 
 /// A reply, and what the cores have given away for it.
@@ -332,6 +344,20 @@ impl Shared {
         Ok(named)
     }
 
+    /// Asks the threads beside the cores for what this table shows of them.
+    async fn ask_beside(&self, observe: Observe) -> Result<Beside, Said> {
+        let mut beside = Beside::default();
+        match observe {
+            Observe::Gtids => beside.gtids = self.ask_monitor(ToMonitor::Gtids).await?,
+            Observe::Logs => beside.logs = self.ask_monitor(ToMonitor::Logs).await?,
+            Observe::Global => beside.monitor = self.ask_monitor(ToMonitor::Counts).await?,
+            Observe::Scheduled => beside.runs = self.ask_scheduler().await?,
+            Observe::Moves => beside.moves = self.move_rows(),
+            _ => {}
+        }
+        Ok(beside)
+    }
+
     async fn fill_observed(
         &self,
         view: View,
@@ -351,24 +377,12 @@ impl Shared {
             }
             None => None,
         };
-        let gtids = match observe {
-            Observe::Gtids => self.ask_monitor(ToMonitor::Gtids).await?,
-            _ => Vec::new(),
-        };
-        let logs = match observe {
-            Observe::Logs => self.ask_monitor(ToMonitor::Logs).await?,
-            _ => Vec::new(),
-        };
-        let runs = match observe {
-            Observe::Scheduled => self.ask_scheduler().await?,
-            _ => Vec::new(),
-        };
-        let moves = match observe {
-            Observe::Moves => self.move_rows(),
-            _ => Vec::new(),
-        };
+        let beside = self.ask_beside(observe).await?;
         let engine = self.engine(view).borrow();
-        let process = self.process(engine.conn());
+        let process = Process {
+            monitor: beside.monitor,
+            ..self.process(engine.conn())
+        };
         let snapshot = self.snapshot.borrow();
         engine.transaction(|conn| match (report, observe) {
             (Some(Report::Digests(rows)), Observe::DigestLatency) => {
@@ -391,10 +405,13 @@ impl Shared {
             ) => self.fill_peers(conn, name, observe, view),
             (None, Observe::Fleet) => self.fill_fleet(conn, name),
             (None, Observe::Shares) => self.fill_shares(conn, name),
-            (None, Observe::Gtids) => observe::gtids(conn, name, &gtids),
-            (None, Observe::Logs) => observe::rows(conn, name, &logs),
-            (None, Observe::Scheduled) => observe::rows(conn, name, &runs),
-            (None, Observe::Moves) => observe::rows(conn, name, &moves),
+            (None, Observe::Gtids) => observe::gtids(conn, name, &beside.gtids),
+            (None, Observe::Logs) => observe::rows(conn, name, &beside.logs),
+            (None, Observe::Scheduled) => observe::rows(conn, name, &beside.runs),
+            (None, Observe::Messages) => {
+                observe::messages(conn, name, &(self.hooks.messages)(role == Role::Reset))
+            }
+            (None, Observe::Moves) => observe::rows(conn, name, &beside.moves),
             (None, Observe::Variables) => observe::variables(conn, name, &snapshot, view),
             (None, Observe::StatsVariables) => observe::stats_variables(conn, name, &snapshot),
             (None, _) => Ok(conn.execute(&format!("DELETE FROM {name}"), []).map(drop)?),
@@ -535,6 +552,7 @@ impl Shared {
             stalls: (self.hooks.stalls)(),
             allocator: (self.hooks.allocator)(),
             cluster: self.cluster.counts(),
+            monitor: Done::default(),
         }
     }
 

@@ -4,8 +4,8 @@ use crate::engine::{SqlError, View};
 use crate::extended;
 use crate::parts::{self, Sight};
 use bridge::{
-    Ask, Cell, Check, CheckRow, CommandRow, Counter, Counts, DigestRow, FreeConnectionRow, GtidRow,
-    HostgroupRow, Latency, Observed, ProcessRow, Report, Width,
+    Ask, Cell, Check, CheckRow, CommandRow, Counter, Counts, DigestRow, Done, FreeConnectionRow,
+    GtidRow, HostgroupRow, Latency, MessageRow, Observed, ProcessRow, Report, Width,
 };
 use config::Snapshot;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -16,9 +16,9 @@ use serde_json::json;
 pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     use crate::tables::Observe;
     Some(match observe {
-        Observe::Nothing
-        | Observe::Gtids
+        Observe::Gtids
         | Observe::Logs
+        | Observe::Messages
         | Observe::Scheduled
         | Observe::Moves
         | Observe::Variables
@@ -73,6 +73,8 @@ pub(crate) struct Process {
     pub(crate) allocator: Vec<(&'static str, u64)>,
     /// Counts of what came of the looks at other proxies.
     pub(crate) cluster: [(&'static str, u64); 4],
+    /// Work of the monitor, where that was asked for.
+    pub(crate) monitor: Done,
 }
 
 /// Fills `stats_mysql_gtid_executed`.
@@ -85,6 +87,24 @@ pub(crate) fn gtids(conn: &Connection, name: &str, rows: &[GtidRow]) -> Result<(
     Ok(())
 }
 
+/// Fills `stats_proxysql_message_metrics`: ProxySQL tells messages apart by their places in its
+/// source, here they are told apart by thread and form.
+pub(crate) fn messages(conn: &Connection, name: &str, rows: &[MessageRow]) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, name, 7)?;
+    for row in rows {
+        into.row(&[
+            &row.id,
+            &row.thread,
+            &0,
+            &row.form,
+            &signed(row.times),
+            &signed(row.first_s),
+            &signed(row.last_s),
+        ])?;
+    }
+    Ok(())
+}
+
 /// Names of `stats_mysql_global` that dashboards look for and nothing here counts yet: they are
 /// there, and 0.
 const NOT_COUNTED: &[&str] = &[
@@ -93,32 +113,50 @@ const NOT_COUNTED: &[&str] = &[
     "mysql_session_internal_bytes",
     "ConnPool_get_conn_latency_awareness",
     "ConnPool_memory_bytes",
-    "hostgroup_locked_set_cmds",
     "hostgroup_locked_queries",
     "mysql_unexpected_frontend_com_quit",
-    "queries_with_max_lag_ms",
     "queries_with_max_lag_ms__delayed",
     "queries_with_max_lag_ms__total_wait_time_us",
     "backend_lagging_during_query",
     "get_aws_aurora_replicas_skipped_during_query",
-    "Selects_for_update__autocommit0",
-    "MySQL_Monitor_Workers",
-    "MySQL_Monitor_Workers_Aux",
-    "MySQL_Monitor_Workers_Started",
-    "MySQL_Monitor_connect_check_OK",
-    "MySQL_Monitor_connect_check_ERR",
-    "MySQL_Monitor_ping_check_OK",
-    "MySQL_Monitor_ping_check_ERR",
-    "MySQL_Monitor_read_only_check_OK",
-    "MySQL_Monitor_read_only_check_ERR",
-    "MySQL_Monitor_replication_lag_check_OK",
-    "MySQL_Monitor_replication_lag_check_ERR",
-    "MySQL_Monitor_dns_cache_queried",
-    "MySQL_Monitor_dns_cache_lookup_success",
-    "MySQL_Monitor_dns_cache_record_updated",
     "Stmt_Max_Stmt_id",
     "new_req_conns_count",
 ];
+
+/// Fills `stats_mysql_global`.
+fn global(
+    conn: &Connection,
+    table: &str,
+    counts: &Counts,
+    process: &Process,
+) -> Result<(), SqlError> {
+    let mut into = Into::table(conn, table, 2)?;
+    let own = [
+        ("ProxySQL_Uptime", process.uptime_s),
+        ("MySQL_Thread_Workers", process.cores as u64),
+        ("Servers_table_version", process.generation),
+        (
+            "SQLite3_memory_bytes",
+            process.sqlite_bytes.max(0).cast_unsigned(),
+        ),
+        ("Millrace_rows_lost", process.rows_lost),
+        ("Millrace_core_stalls", process.stalls),
+    ];
+    let counted = Counter::ALL
+        .iter()
+        .map(|counter| (counter.name(), counts.value(*counter)));
+    let own_more = own[1..].iter().chain(&process.cluster).copied();
+    let own_more = own_more.chain(process.monitor.rows());
+    for (name, value) in own[..1].iter().copied().chain(counted).chain(own_more) {
+        into.row(&[&name, &value.to_string()])?;
+    }
+    // One that a core counts after all has its row already.
+    let counted = |name: &str| Counter::ALL.iter().any(|counter| counter.name() == name);
+    for name in NOT_COUNTED.iter().filter(|name| !counted(name)) {
+        into.row(&[name, &"0"])?;
+    }
+    Ok(())
+}
 
 /// Rows of one table, being replaced.
 pub(crate) struct Into<'c> {
@@ -221,32 +259,7 @@ pub(crate) fn report(
     process: &Process,
 ) -> Result<(), SqlError> {
     match report {
-        Report::Global(counts) => {
-            let mut into = Into::table(conn, table, 2)?;
-            let own = [
-                ("ProxySQL_Uptime", process.uptime_s),
-                ("MySQL_Thread_Workers", process.cores as u64),
-                ("Servers_table_version", process.generation),
-                (
-                    "SQLite3_memory_bytes",
-                    process.sqlite_bytes.max(0).cast_unsigned(),
-                ),
-                ("Millrace_rows_lost", process.rows_lost),
-                ("Millrace_core_stalls", process.stalls),
-            ];
-            let counted = Counter::ALL
-                .iter()
-                .map(|counter| (counter.name(), counts.value(*counter)));
-            let own_more = own[1..].iter().chain(&process.cluster).copied();
-            for (name, value) in own[..1].iter().copied().chain(counted).chain(own_more) {
-                into.row(&[&name, &value.to_string()])?;
-            }
-            // One that a core counts after all has its row already.
-            let counted = |name: &str| Counter::ALL.iter().any(|counter| counter.name() == name);
-            for name in NOT_COUNTED.iter().filter(|name| !counted(name)) {
-                into.row(&[name, &"0"])?;
-            }
-        }
+        Report::Global(counts) => global(conn, table, counts, process)?,
         Report::Pool(pool) => {
             let mut pool: Vec<_> = pool.iter().collect();
             pool.sort_by(|a, b| {
@@ -255,9 +268,14 @@ pub(crate) fn report(
             rows(conn, table, pool)?;
         }
         Report::Processes(sessions) => {
-            let level = snapshot.variables.mysql_show_processlist_extended;
+            let v = &snapshot.variables;
+            let level = v.mysql_show_processlist_extended;
+            let is_listed = |row: &&ProcessRow| {
+                let is_idle = row.command == "Sleep" && row.time_ms >= v.mysql_session_idle_ms;
+                v.mysql_session_idle_show_processlist || !is_idle
+            };
             let mut into = Into::table(conn, table, 16)?;
-            for row in sessions {
+            for row in sessions.iter().filter(is_listed) {
                 #[rustfmt::skip]
                 into.row(&[
                     &row.core, &row.session, &row.user, &row.schema, &row.client_host, &row.client_port, &row.hostgroup,

@@ -161,6 +161,10 @@ impl Sight for Placement<'_> {
     fn has(&self, _hostgroup: u32, _gtids: &gtid::Set) -> bool {
         true
     }
+
+    fn is_fresh(&self, _hostgroup: u32, _age: plan::Age) -> bool {
+        true
+    }
 }
 
 /// Who could serve there, and why the others do not; and where the statement goes instead, if nobody

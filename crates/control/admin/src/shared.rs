@@ -11,7 +11,7 @@ use crate::open::Admin;
 use crate::session::Session;
 use crate::taken::Kept;
 use crate::{access, desk, file};
-use bridge::{ToCore, ToMonitor, ToScheduler, ToStats};
+use bridge::{MessageRow, ToCore, ToMonitor, ToScheduler, ToStats};
 use config::{Logs, Snapshot};
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
@@ -50,6 +50,8 @@ pub struct Hooks {
     pub stats: Box<dyn Fn(ToStats) + Send>,
     /// The process has begun to end.
     pub ending: Arc<AtomicBool>,
+    /// Messages of the log by what they say; whether they are counted anew from now on.
+    pub messages: Box<dyn Fn(bool) -> Vec<MessageRow> + Send>,
     /// Times that a core has hung.
     pub stalls: Box<dyn Fn() -> u64 + Send>,
     /// Counters of limits over all cores, of which the admin port moves the shares.
@@ -116,6 +118,7 @@ impl Default for Hooks {
                 ToStats::Load(_) | ToStats::Facts(_) => {}
             }),
             ending: Arc::default(),
+            messages: Box::new(|_| Vec::new()),
             stalls: Box::new(|| 0),
             permits: Registry::new(),
             allocator: Box::new(Vec::new),

@@ -176,6 +176,7 @@ async fn core(
             ToCore::Accept(_)
             | ToCore::Observe(_)
             | ToCore::Executed { .. }
+            | ToCore::AsOf { .. }
             | ToCore::Touched(_)
             | ToCore::ClientHost { .. }
             | ToCore::Fetching { .. }

@@ -8,6 +8,7 @@ mod hand;
 mod json;
 pub mod lines;
 mod log;
+mod messages;
 mod scripts;
 mod show;
 

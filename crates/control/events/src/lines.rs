@@ -4,7 +4,9 @@
 //! A core must not wait for whoever takes them: a pipe may be full for as long as nobody reads, and
 //! a disk may hang. A thread of its own writes; what it has no room for is dropped and counted.
 
+use crate::messages::Messages;
 use crate::scripts::Files;
+use bridge::MessageRow;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -49,6 +51,8 @@ enum Letter {
     Written(Written),
     /// The last lines go there.
     Recent(Sender<Vec<String>>),
+    /// Messages by their forms go there; whether they are counted anew from now on.
+    Counts(bool, Sender<Vec<MessageRow>>),
 }
 
 /// Sender that is dropped when what was sent before is written.
@@ -132,11 +136,36 @@ impl Log {
         }
     }
 
+    /// Says [`Log::line`], for who has no log.
+    #[must_use]
+    pub fn to_note(&self) -> Box<dyn Fn(&str) + Send + Sync> {
+        let log = self.clone();
+        Box::new(move |words| log.line(words))
+    }
+
+    /// Asks [`Log::messages`], for who has no log.
+    #[must_use]
+    pub fn to_messages(&self) -> Box<dyn Fn(bool) -> Vec<MessageRow> + Send> {
+        let log = self.clone();
+        Box::new(move |reset| log.messages(reset))
+    }
+
     /// The last lines, oldest first; none while a disk hangs.
     #[must_use]
     pub fn recent(&self) -> Vec<String> {
         let (tell, told) = channel();
         if self.letters.try_send(Letter::Recent(tell)).is_err() {
+            return Vec::new();
+        }
+        told.recv_timeout(RECENT_WITHIN).unwrap_or_default()
+    }
+
+    /// Messages since the process began, or since they were last counted anew, by their forms; none
+    /// while a disk hangs. `reset`: they are counted anew.
+    #[must_use]
+    pub fn messages(&self, reset: bool) -> Vec<MessageRow> {
+        let (tell, told) = channel();
+        if self.letters.try_send(Letter::Counts(reset, tell)).is_err() {
             return Vec::new();
         }
         told.recv_timeout(RECENT_WITHIN).unwrap_or_default()
@@ -185,12 +214,19 @@ fn appended(path: &Path) -> io::Result<File> {
 /// Writes what comes, until nobody can send any more. `why` may lines have been dropped?
 fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64, why: &str) {
     let mut recent = VecDeque::with_capacity(RECENT_MAX);
+    let mut messages = Messages::default();
     for letter in unread {
         // Heard when the lines that were dropped are told, too.
         let _written = match letter {
             // A full disk must not stop the traffic, and there is nobody else to tell.
             Letter::Line(line) => {
                 let _unwritable = file.write_all(line.as_bytes());
+                let said = line
+                    .split_once(" [")
+                    .and_then(|(_, said)| said.split_once("] "));
+                if let Some((thread, words)) = said {
+                    messages.count(thread, words.trim_end());
+                }
                 if recent.len() == RECENT_MAX {
                     recent.pop_front();
                 }
@@ -202,6 +238,10 @@ fn write(mut file: File, unread: &Receiver<Letter>, lost: &AtomicU64, why: &str)
                     .iter()
                     .map(|line: &String| line.trim_end().to_owned());
                 let _gone = tell.send(lines.collect());
+                None
+            }
+            Letter::Counts(reset, tell) => {
+                let _gone = tell.send(messages.rows(reset));
                 None
             }
             Letter::Reopened(anew, written) => {
@@ -352,6 +392,12 @@ mod tests {
         let recent = log.recent();
         assert_eq!(recent.len(), RECENT_MAX);
         assert!(recent[0].ends_with("] 5"), "{}", recent[0]);
+        let counted = log.messages(true);
+        assert_eq!(
+            (counted.len(), counted[0].times),
+            (1, RECENT_MAX as u64 + 5)
+        );
+        assert_eq!(log.messages(false), []);
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -13,7 +13,7 @@ mod names;
 mod watch;
 mod writers;
 
-use bridge::{CheckRow, Sign, ToCore, ToMonitor};
+use bridge::{CheckRow, Done, Sign, ToCore, ToMonitor};
 use config::{Server, Servers, Snapshot, Status, Topology, Variables};
 pub use doubt::writer_of;
 use feeds::Readers;
@@ -126,7 +126,10 @@ pub async fn run(rt: Rt, setup: Setup) {
             ToMonitor::Load(snapshot) => monitor.load(snapshot),
             ToMonitor::Checks { of, reply } => reply(monitor.history.borrow().rows(of)),
             ToMonitor::Seen(reply) => reply(monitor.observed.borrow().clone()),
-            ToMonitor::Counts(reply) => reply(monitor.history.borrow().counts()),
+            ToMonitor::Counts(reply) => reply(Done {
+                checks: monitor.history.borrow().counts(),
+                ..monitor.names.done()
+            }),
             ToMonitor::Gtids(reply) => reply(monitor.readers.rows()),
             ToMonitor::Logs(reply) => reply(monitor.readers.logs()),
             ToMonitor::Look(server, Sign::Failed) => monitor.look(&server),
@@ -420,12 +423,12 @@ impl Monitor {
     fn tell_found(&self, before: &BTreeMap<ServerKey, Found>) {
         let now = self.found.borrow();
         for key in now.keys().filter(|key| !before.contains_key(*key)) {
-            self.note(&format!(
+            self.note_change(&format!(
                 "{key}, which no row names, is in a cluster of these servers"
             ));
         }
         for key in before.keys().filter(|key| !now.contains_key(*key)) {
-            self.note(&format!("{key}, which no row names, is gone"));
+            self.note_change(&format!("{key}, which no row names, is gone"));
         }
     }
 
@@ -444,6 +447,15 @@ impl Monitor {
     pub(crate) fn record(&self, check: bridge::Check, row: CheckRow) {
         let keep_us = self.snapshot().variables.mysql_monitor_history * 1000;
         self.history.borrow_mut().add(check, row, keep_us);
+    }
+
+    /// Tells an operator of a change of servers, if he wants that
+    /// (`mysql-hostgroup_manager_verbose`).
+    pub(crate) fn note_change(&self, words: &str) {
+        let snapshot = self.snapshot.borrow();
+        if snapshot.variables.mysql_hostgroup_manager_verbose > 0 {
+            self.note(words);
+        }
     }
 
     pub(crate) fn note(&self, words: &str) {

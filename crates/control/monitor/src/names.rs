@@ -2,6 +2,7 @@
 //! A look-up that fails changes nothing.
 
 use crate::Monitor;
+use bridge::Done;
 use rt::local::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,8 @@ pub(crate) struct Names {
     followed: RefCell<BTreeMap<Arc<str>, Rc<Name>>>,
     /// Look-ups that have no answer yet.
     waiting: Cell<u64>,
+    /// Look-ups so far, as far as they are counted here.
+    done: Cell<Done>,
 }
 
 struct Name {
@@ -87,6 +90,17 @@ impl Names {
         self.followed.borrow().values().for_each(|n| n.bell.ring());
     }
 
+    /// Counts of look-ups; checks are none of them.
+    pub(crate) fn done(&self) -> Done {
+        self.done.get()
+    }
+
+    fn count(&self, more: impl FnOnce(&mut Done)) {
+        let mut done = self.done.get();
+        more(&mut done);
+        self.done.set(done);
+    }
+
     /// Somebody has had trouble with a server of this name.
     pub(crate) fn look_now(&self, host: &str) {
         if let Some(name) = self.followed.borrow().get(host) {
@@ -113,6 +127,16 @@ impl Names {
                 all.map(|ip| ServerKey::at(*ip, row.port)).collect()
             }
         }
+    }
+
+    /// Whether a host is at this address, and nowhere else.
+    pub(crate) fn leads_only_to(&self, host: &str, address: &str) -> bool {
+        let followed = self.followed.borrow();
+        let Some(name) = followed.get(host) else {
+            return host == address;
+        };
+        let at = name.at.borrow();
+        matches!(&at.now[..], [only] if address.parse() == Ok(*only))
     }
 
     /// The addresses of all names that are known.
@@ -164,6 +188,10 @@ impl Name {
             names.waiting.set(names.waiting.get() + 1);
             let found = monitor.rt.look_up(&self.host).await;
             names.waiting.set(names.waiting.get() - 1);
+            names.count(|done| {
+                done.names_looked_up += 1;
+                done.names_found += u64::from(found.is_ok());
+            });
             if self.stopped.get() {
                 return;
             }
@@ -188,9 +216,10 @@ impl Name {
                 let left = left.filter(|ip| !ips.contains(ip)).copied();
                 let left = left.take(BEFORE_MAX).collect();
                 if !before.now.is_empty() && before.now != ips {
+                    monitor.names.count(|done| done.names_changed += 1);
                     let (was, is) = (list(&before.now), list(&ips));
                     let host = &self.host;
-                    monitor.note(&format!("'{host}' is at {is} now, it was at {was}"));
+                    monitor.note_change(&format!("'{host}' is at {is} now, it was at {was}"));
                 }
                 let now = Whereabouts {
                     now: ips,

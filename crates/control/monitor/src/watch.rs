@@ -2,7 +2,7 @@
 //! that stays open.
 
 use crate::Monitor;
-use bridge::{Check, CheckRow, Found, Sign};
+use bridge::{Check, CheckRow, Found, Sign, ToCore};
 use config::{Server, Snapshot, Topology, TopologyKind, Variables};
 use line::{Failed, Line, Names, Rows, Tls, Who};
 use net::tls::Settings;
@@ -24,6 +24,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const BEHIND_THE_PING: Duration = Duration::from_millis(1);
 /// And then so often, for it to be back soon.
 const COMES_BACK: Duration = Duration::from_secs(1);
+/// A server that says that it is so many seconds behind may be behind by a part of the next one.
+const PART_OF_A_SECOND_MS: u64 = 1000;
 /// Where nobody gets writes, all servers of the topology are asked at least so often.
 const NO_WRITER: Duration = Duration::from_millis(100);
 
@@ -68,7 +70,13 @@ struct Jobs {
     pings_max_ms: Vec<u32>,
     /// Whether it may be the same server as another.
     wants_uuid: bool,
+    /// Seconds after which the server may end a connection on which nothing is asked; `None` for
+    /// the server's own `wait_timeout`.
+    wait_timeout_s: Option<u64>,
 }
+
+/// Intervals of pings after which a server may end the monitor's connection: that one is lost.
+const PINGS_MISSED: u64 = 10;
 
 impl Jobs {
     /// Whether something else follows for some row of the server.
@@ -263,6 +271,12 @@ impl Jobs {
             lags_max: Vec::new(),
             pings_max_ms: Vec::new(),
             wants_uuid: false,
+            wait_timeout_s: v.mysql_monitor_wait_timeout.then(|| {
+                let slowest_ms = v
+                    .mysql_monitor_ping_interval
+                    .max(v.mysql_monitor_read_only_interval);
+                (slowest_ms * PINGS_MISSED).div_ceil(1000)
+            }),
         };
         let latency_max = u32::try_from(v.mysql_default_max_latency_ms).unwrap_or(u32::MAX);
         for row in &interest.rows {
@@ -421,6 +435,11 @@ impl Watch {
         let failed = told.as_ref().err();
         self.record(monitor, Check::of(kind), started, (found, name), failed);
         let is_silent = silent(failed);
+        if let Ok(Role::Aurora(instance)) = &told
+            && !instance.is_writer
+        {
+            self.is_as_of(monitor, started, instance.lag_ms.into());
+        }
         let max = topology.behind_max();
         self.checked.borrow_mut().told(kind, told, max, &pace);
         is_silent
@@ -433,6 +452,32 @@ impl Watch {
             if !jobs.roles.contains_key(&kind) {
                 checked.forget(kind);
             }
+        }
+    }
+
+    /// Tells the cores that the server shows everything that its source had so many milliseconds
+    /// before the check that began then.
+    fn is_as_of(&self, monitor: &Monitor, started: Instant, lag_ms: u64) {
+        let since_ms = u64::try_from((monitor.rt.now() - started).as_millis()).unwrap_or(u64::MAX);
+        let now_ms = (monitor.clock)() / 1000;
+        self.tell_as_of(
+            monitor,
+            now_ms.saturating_sub(since_ms.saturating_add(lag_ms)),
+        );
+    }
+
+    /// A core that has no room for it knows an older time until the next check.
+    fn tell_as_of(&self, monitor: &Monitor, ms: u64) {
+        let interest = self.interest.borrow();
+        let rows = interest
+            .keys
+            .iter()
+            .filter(|row| monitor.names.leads_only_to(&row.host, &self.key.host));
+        for server in rows.chain([&self.key]) {
+            let _all = (monitor.tell_cores)(&|| ToCore::AsOf {
+                server: server.clone(),
+                ms,
+            });
         }
     }
 
@@ -455,6 +500,19 @@ impl Watch {
         let lags = answer.and_then(|(names, rows)| {
             topology::lags(&names, &rows).ok_or_else(|| no_answer("it does not say its lag"))
         });
+        if let Ok(all) = &lags {
+            let worst = all
+                .iter()
+                .copied()
+                .reduce(|one, other| Some(one?.max(other?)));
+            if let Some(Some(seconds)) = worst {
+                self.is_as_of(
+                    monitor,
+                    started,
+                    u64::from(seconds) * 1000 + PART_OF_A_SECOND_MS,
+                );
+            }
+        }
         let worst = lags.map(|all| {
             let each = all.into_iter().map(|lag| lag.unwrap_or(when_null));
             each.max().map_or(Lag::Source, Lag::Seconds)
@@ -522,6 +580,16 @@ impl Watch {
     async fn open(&self, monitor: &Monitor, jobs: &Jobs, who: &Who) -> Result<Line, Failed> {
         let checked = &self.checked;
         let mut line = self.connect(monitor, who).await?;
+        if let Some(seconds) = jobs.wait_timeout_s {
+            let said = line
+                .ask(&format!("SET SESSION wait_timeout={seconds}"))
+                .await;
+            if let Err(lost) = said
+                && !matches!(lost, Failed::Said { .. })
+            {
+                return Err(lost);
+            }
+        }
         if !jobs.wants_uuid || line.version().contains("MariaDB") {
             checked.borrow_mut().seen.uuid = None;
             return Ok(line);
@@ -582,6 +650,8 @@ impl Watch {
         match (&before.reach, &now.reach) {
             (Reach::Missing(_), Reach::Well) => monitor.note(&format!("{key} answers again")),
             (Reach::Unknown | Reach::Well, Reach::Missing(why)) => {
+                // It may come back with older data.
+                self.tell_as_of(monitor, 0);
                 monitor.note(&format!("{key} does not answer: {why}"));
             }
             _ => {}
@@ -592,11 +662,11 @@ impl Watch {
             let words = ways.words(&is.role);
             if is.is_missed {
                 if !was.is_missed {
-                    monitor.note(&format!("{key} {} any more", ways.words(&Role::Unknown)));
+                    monitor.note_change(&format!("{key} {} any more", ways.words(&Role::Unknown)));
                 }
             } else if is.role != Role::Unknown && (was.is_missed || words != ways.words(&was.role))
             {
-                monitor.note(&format!("{key} {words}"));
+                monitor.note_change(&format!("{key} {words}"));
             }
         }
         if jobs.matters(before, &now) {

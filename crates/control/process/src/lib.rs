@@ -13,6 +13,7 @@ mod folder;
 mod handover;
 mod home;
 mod notify;
+mod secrets;
 mod supervisor;
 mod watchdog;
 
@@ -25,5 +26,6 @@ pub use folder::{Owned, remove_pidfile, take};
 pub use handover::{Heritage, Successor, look_for, take_over};
 pub use home::{Ask, Desk, Home};
 pub use notify::Notify;
+pub use secrets::Secrets;
 pub use supervisor::{Begun, Supervisor, run_on_failure};
 pub use watchdog::{Cores, Watchdog};

@@ -27,6 +27,12 @@ pub(crate) fn remedy(error: &Error) -> Remedy {
     }
 }
 
+/// Error of a statement that writes while nothing may be written.
+pub(crate) fn read_only() -> Error {
+    let words = "The MySQL server is running with the --read-only option (sqliteserver-read_only) so it cannot execute this statement";
+    Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), Some(words.into()))
+}
+
 /// As the client is told.
 pub(crate) fn refused(error: &Error) -> Refused {
     let words = match error {

@@ -19,6 +19,7 @@ use rt::{Address, Listener, Rt};
 use session::Session;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the database in the data directory.
@@ -31,6 +32,23 @@ pub struct Server {
     users: Users,
     version: String,
     tls: Tls,
+    read_only: ReadOnly,
+}
+
+/// Whether statements that write are refused (`sqliteserver-read_only`): the operator can change
+/// that while it serves, for transactions that are open as well.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOnly(Arc<AtomicBool>);
+
+impl ReadOnly {
+    /// From now on so.
+    pub fn set(&self, refuses: bool) {
+        self.0.store(refuses, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Who may come in: others can, while it serves.
@@ -87,6 +105,8 @@ pub struct Embedded {
     pub tls: Tls,
     /// The users.
     pub users: Users,
+    /// Whether it refuses to write.
+    pub read_only: ReadOnly,
 }
 
 impl Embedded {
@@ -95,9 +115,12 @@ impl Embedded {
     pub fn new(snapshot: &Snapshot, acceptor: Acceptor) -> Self {
         let tls = Tls::default();
         tls.offer(acceptor);
+        let read_only = ReadOnly::default();
+        read_only.set(snapshot.variables.sqliteserver_read_only);
         Self {
             tls,
             users: Users::new(snapshot.users.clone()),
+            read_only,
         }
     }
 }
@@ -105,6 +128,8 @@ impl Embedded {
 impl Behind for Embedded {
     fn load(&self, snapshot: &Snapshot) {
         self.users.replace(snapshot.users.clone());
+        self.read_only
+            .set(snapshot.variables.sqliteserver_read_only);
     }
 
     fn offer(&self, acceptor: &Acceptor) {
@@ -120,7 +145,13 @@ impl Server {
             users,
             version: version.into(),
             tls: Tls::default(),
+            read_only: ReadOnly::default(),
         }
+    }
+
+    /// Writes as long as this does not say otherwise.
+    pub fn set_read_only(&mut self, read_only: ReadOnly) {
+        self.read_only = read_only;
     }
 
     /// Offers TLS with the certificate that is, or will be, in there.
@@ -175,11 +206,12 @@ impl Host for Port {
     }
 
     fn session(self: &Rc<Self>, who: Who) -> Result<Session, Refused> {
-        Session::begin(
-            &self.server.file,
-            &self.server.version,
-            who,
-            self.rt.clone(),
-        )
+        let Server {
+            file,
+            version,
+            read_only,
+            ..
+        } = &self.server;
+        Session::begin(file, version, who, self.rt.clone(), read_only.clone())
     }
 }

@@ -1,6 +1,7 @@
 //! One client of the embedded server: an SQLite connection of its own, and the state that MySQL's
 //! protocol shows of it.
 
+use crate::ReadOnly;
 use crate::dialect::{self, Said};
 use crate::errors::{self, Remedy};
 use crate::functions::{self, Told};
@@ -96,6 +97,7 @@ pub(crate) struct Session {
     /// Milliseconds after `anchor` at which SQLite is interrupted.
     until_ms: Arc<AtomicU64>,
     anchor: Instant,
+    read_only: ReadOnly,
 }
 
 /// How a statement of SQLite ended.
@@ -107,7 +109,13 @@ enum Ended {
 }
 
 impl Session {
-    pub(crate) fn begin(file: &Path, version: &str, who: Who, rt: Rt) -> Result<Self, Refused> {
+    pub(crate) fn begin(
+        file: &Path,
+        version: &str,
+        who: Who,
+        rt: Rt,
+        read_only: ReadOnly,
+    ) -> Result<Self, Refused> {
         let told = Arc::new(Told::default());
         let until_ms = Arc::new(AtomicU64::new(u64::MAX));
         let anchor = Instant::now();
@@ -132,6 +140,7 @@ impl Session {
             told,
             until_ms,
             anchor,
+            read_only,
         };
         if let Some(schema) = &who.schema {
             session.use_schema(schema)?;
@@ -286,6 +295,9 @@ impl Session {
             Ok(statement) => statement,
             Err(error) => return Ok(Ended::Failed(error)),
         };
+        if self.read_only.is_set() && !statement.readonly() {
+            return Ok(Ended::Failed(errors::read_only()));
+        }
         let names: Vec<(String, Option<String>)> = statement
             .columns()
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::families::{Families, Format};
 use crate::shown;
-use bridge::{Check, Counts, ErrorRow, Facts, GtidRow, PoolRow, ServerState};
+use bridge::{Check, Counts, Done, ErrorRow, Facts, GtidRow, MessageRow, PoolRow, ServerState};
 use config::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,26 @@ fn all() -> String {
         events: 1,
     };
     shown::gtids(&mut all, &[gtids]);
-    shown::checks(&mut all, &[[1, 2]; Check::ALL.len()]);
+    shown::messages(
+        &mut all,
+        &[MessageRow {
+            id: "00017".into(),
+            thread: "core".into(),
+            form: "session # has ended".into(),
+            times: 3,
+            first_s: 1,
+            last_s: 2,
+        }],
+    );
+    shown::monitor(
+        &mut all,
+        &Done {
+            checks: [[1, 2]; Check::ALL.len()],
+            names_looked_up: 5,
+            names_found: 4,
+            names_changed: 3,
+        },
+    );
     shown::process(&mut all, (1, 0), &Snapshot::default(), &Facts::default());
     all.write(Format::Text)
 }
@@ -107,4 +126,5 @@ fn a_server_s_numbers_are_those_of_its_row() {
     has(r#"proxysql_connpool_conns_status{hostgroup="1",endpoint="db:3306"} 2"#);
     has(r#"mysql_error_total{hostgroup="1",address="db",port="3306",code="1064"} 4"#);
     has(r#"proxysql_mysql_monitor_ping_check_total{status="err"} 2"#);
+    has("proxysql_mysql_monitor_dns_cache_lookup_success 4");
 }

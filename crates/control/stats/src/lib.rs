@@ -15,7 +15,7 @@ mod shown;
 mod web;
 
 use asker::Asker;
-use bridge::{Ask, DigestRow, Facts, ProcessRow, Report, ToCore, ToMonitor, ToStats};
+use bridge::{Ask, DigestRow, Facts, MessageRow, ProcessRow, Report, ToCore, ToMonitor, ToStats};
 use config::Snapshot;
 use families::{Families, Format};
 use history::{History, Sample};
@@ -60,6 +60,8 @@ pub struct Setup {
     pub history: PathBuf,
     /// Tells how often a core has hung.
     pub stalls: Box<dyn Fn() -> u64 + Send>,
+    /// Messages of the log, by what they say; whether they are counted anew from now on.
+    pub messages: Box<dyn Fn(bool) -> Vec<MessageRow> + Send>,
     /// A line for the log.
     pub note: Note,
 }
@@ -106,6 +108,7 @@ struct Work {
     facts: RefCell<Facts>,
     rows: tokio::sync::Mutex<Rows>,
     stalls: Box<dyn Fn() -> u64 + Send>,
+    messages: Box<dyn Fn(bool) -> Vec<MessageRow> + Send>,
     note: Note,
     history: History,
     began: Instant,
@@ -132,6 +135,7 @@ impl Work {
             facts: RefCell::default(),
             rows: tokio::sync::Mutex::default(),
             stalls: setup.stalls,
+            messages: setup.messages,
             note: setup.note,
             history,
             began: Instant::now(),
@@ -253,7 +257,8 @@ impl Work {
         let observed = self.asker.monitor(ToMonitor::Seen).await?;
         shown::servers(&mut all, &observed);
         shown::gtids(&mut all, &self.asker.monitor(ToMonitor::Gtids).await?);
-        shown::checks(&mut all, &self.asker.monitor(ToMonitor::Counts).await?);
+        shown::messages(&mut all, &(self.messages)(false));
+        shown::monitor(&mut all, &self.asker.monitor(ToMonitor::Counts).await?);
         let snapshot = self.snapshot();
         self.show_rows(&mut all, &snapshot).await?;
         let numbers = (self.began.elapsed().as_secs(), (self.stalls)());

@@ -4,9 +4,9 @@
 use crate::families::{Families, metric};
 use crate::process;
 use bridge::{
-    AdmissionRow, Check, CommandRow, ConcurrencyRow, CoreRow, Counter, Counts, DigestRow, ErrorRow,
-    Facts, GtidRow, HostgroupPoolRow, HostgroupRow, Kind, Metric, PoolRow, ProcessRow, ServerState,
-    UserRow,
+    AdmissionRow, Check, CommandRow, ConcurrencyRow, CoreRow, Counter, Counts, DigestRow, Done,
+    ErrorRow, Facts, GtidRow, HostgroupPoolRow, HostgroupRow, Kind, MessageRow, Metric, PoolRow,
+    ProcessRow, ServerState, UserRow,
 };
 use config::Snapshot;
 use std::collections::BTreeMap;
@@ -84,6 +84,27 @@ const SERVER_PING: Metric = metric(
     Kind::Gauge,
     "millrace_server_ping_us",
     "Microseconds that the last ping of a server took.",
+);
+
+const MESSAGES: Metric = metric(
+    Kind::Total,
+    "proxysql_message_count_total",
+    "Messages of the log, by their thread and what they have in common.",
+);
+const NAMES_LOOKED_UP: Metric = metric(
+    Kind::Total,
+    "proxysql_mysql_monitor_dns_cache_queried",
+    "Look-ups of servers' names by the monitor.",
+);
+const NAMES_FOUND: Metric = metric(
+    Kind::Total,
+    "proxysql_mysql_monitor_dns_cache_lookup_success",
+    "Look-ups of servers' names that were answered.",
+);
+const NAMES_CHANGED: Metric = metric(
+    Kind::Total,
+    "proxysql_mysql_monitor_dns_cache_record_updated",
+    "Look-ups by which a server's name has other addresses than before.",
 );
 
 /// Checks of the monitor, good and failed, with ProxySQL's names for those that it has.
@@ -272,18 +293,32 @@ pub(crate) fn gtids(into: &mut Families, rows: &[GtidRow]) {
     }
 }
 
-/// `counts`: good and failed checks of each kind.
-pub(crate) fn checks(into: &mut Families, counts: &[[u64; 2]]) {
+pub(crate) fn messages(into: &mut Families, rows: &[MessageRow]) {
+    for row in rows {
+        let labels = [
+            ("message_id", row.id.as_str()),
+            ("filename", &row.thread),
+            ("line", "0"),
+            ("func", &row.form),
+        ];
+        into.add(&MESSAGES, &labels, row.times);
+    }
+}
+
+pub(crate) fn monitor(into: &mut Families, done: &Done) {
     for (check, name) in CHECKS {
         let metric = metric(
             Kind::Total,
             name,
             "Checks of the monitor, by their outcome.",
         );
-        let [good, failed] = counts.get(check as usize).copied().unwrap_or_default();
+        let [good, failed] = done.checks[check as usize];
         into.add(&metric, &[("status", "ok")], good);
         into.add(&metric, &[("status", "err")], failed);
     }
+    into.add(&NAMES_LOOKED_UP, &[], done.names_looked_up);
+    into.add(&NAMES_FOUND, &[], done.names_found);
+    into.add(&NAMES_CHANGED, &[], done.names_changed);
 }
 
 /// Facts of the process, and what is in force.

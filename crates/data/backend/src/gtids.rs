@@ -46,6 +46,15 @@ impl Sources {
     }
 }
 
+/// Data that a read on a server must see.
+#[derive(Debug, Clone, Copy)]
+pub enum Shows<'a> {
+    /// All of these transactions.
+    Gtids(&'a gtid::Set),
+    /// Everything that was committed before this time, in milliseconds since 1970.
+    NotBefore(u64),
+}
+
 /// Whether two configurations ask the same servers for GTIDs: rules say so, too.
 #[must_use]
 pub fn ask_for_the_same_gtids(one: &Snapshot, other: &Snapshot) -> bool {
@@ -54,26 +63,30 @@ pub fn ask_for_the_same_gtids(one: &Snapshot, other: &Snapshot) -> bool {
 }
 
 impl Server {
-    /// Whether a read there sees all of these.
-    pub(crate) fn has_executed(&self, wanted: &gtid::Set) -> bool {
-        let executed = self.executed.borrow();
-        executed
-            .as_ref()
-            .is_some_and(|all| all.contains_set(wanted))
+    /// Whether a read there sees this.
+    pub(crate) fn shows(&self, what: Shows<'_>) -> bool {
+        match what {
+            Shows::Gtids(wanted) => {
+                let executed = self.executed.borrow();
+                executed
+                    .as_ref()
+                    .is_some_and(|all| all.contains_set(wanted))
+            }
+            Shows::NotBefore(ms) => self.as_of_ms.get() >= ms,
+        }
     }
 }
 
 impl Place {
     /// Whether this session's statement may go there: the server serves, and has what it must see.
     pub(crate) fn serves_for(&self, want: &Want<'_>, now: Instant) -> bool {
-        let sees = |wanted| self.known.has_executed(wanted);
-        self.serves(now) && want.must_see.is_none_or(sees)
+        self.serves(now) && want.must_see.is_none_or(|what| self.shows(what))
     }
 
-    /// Whether a read there sees all of these.
+    /// Whether a read there sees this.
     #[must_use]
-    pub fn has_executed(&self, wanted: &gtid::Set) -> bool {
-        self.known.has_executed(wanted)
+    pub fn shows(&self, what: Shows<'_>) -> bool {
+        self.known.shows(what)
     }
 
     /// A statement goes there because it has what that must see.
@@ -102,15 +115,23 @@ impl Pools {
         }
     }
 
-    /// Whether some server of the hostgroup takes new work now, and has all of these.
+    /// A check has told how old at most what a server shows is: it has everything that its source
+    /// had at this time, in milliseconds since 1970; 0 if nobody knows.
+    pub fn is_as_of(&self, server: &ServerKey, ms: u64) {
+        if let Some(server) = self.servers.at(&server.host, server.port) {
+            server.as_of_ms.set(ms);
+        }
+    }
+
+    /// Whether some server of the hostgroup takes new work now, and a read there sees this.
     #[must_use]
-    pub fn sees(&self, hostgroup: u32, wanted: &gtid::Set) -> bool {
+    pub fn shows(&self, hostgroup: u32, what: Shows<'_>) -> bool {
         let now = self.rt.now();
         let groups = self.groups.borrow();
         groups.get(&hostgroup).is_some_and(|group| {
             let places = group.places.borrow();
-            let sees = |place: &Rc<Place>| place.serves(now) && place.known.has_executed(wanted);
-            places.iter().any(sees)
+            let shows = |place: &Rc<Place>| place.serves(now) && place.shows(what);
+            places.iter().any(shows)
         })
     }
 }
@@ -146,7 +167,8 @@ impl Backend {
     /// everything.
     #[must_use]
     pub fn wish(&self) -> Option<Arc<Wish>> {
-        match (self.wish_of_tracking(), self.tells_gtids()) {
+        let hides = self.tells_gtids() || self.place.hides_gtids.get();
+        match (self.wish_of_tracking(), hides) {
             (None, true) => Some(self.place.without_gtids.clone()),
             (Some(wish), true) => Some(Arc::new(Wish::clone(&wish).without_gtids())),
             (wish, false) => wish,

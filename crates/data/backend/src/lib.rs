@@ -51,7 +51,7 @@ pub use backend::{Backend, Idle, NOBODY};
 pub use connect::{any_init_connect, init_connect, probe_when_silent};
 pub use exactly::Seen;
 pub use failure::BackendFailed;
-pub use gtids::ask_for_the_same_gtids;
+pub use gtids::{Shows, ask_for_the_same_gtids};
 pub use hold::{Answered, Hold, Holds, MODES, is_call, is_select};
 pub use kill::Killing;
 pub use lane::{ANSWER_LEN_MAX, Execution, Joined, Landed, Lane, Request};

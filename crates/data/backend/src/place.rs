@@ -51,6 +51,8 @@ pub struct Place {
     init_connect: RefCell<Option<Rc<str>>>,
     /// Whether its connections are asked to tell GTIDs.
     pub(crate) collects_gtids: Cell<bool>,
+    /// Whether clients are told of no GTIDs, not even those that have asked for them.
+    pub(crate) hides_gtids: Cell<bool>,
     /// All that a server tells but GTIDs, for clients of connections that were asked for them.
     pub(crate) without_gtids: Arc<Wish>,
     /// Whether its connections are reset by COM_CHANGE_USER.
@@ -158,6 +160,7 @@ impl Place {
             proxy_protocol: Cell::new(0),
             init_connect: RefCell::default(),
             collects_gtids: Cell::new(false),
+            hides_gtids: Cell::new(false),
             without_gtids: Arc::new(Wish::new("*", true, true).without_gtids()),
             resets_by_login: Cell::new(false),
             last_in: RefCell::default(),

@@ -15,7 +15,7 @@ use crate::prepared::{Bindings, Prepared};
 use crate::queue::Queue;
 use crate::room::{self, Room};
 use crate::server::Servers;
-use crate::{Like, Sees, State, Tally, Tracking};
+use crate::{Like, Sees, Shows, State, Tally, Tracking};
 use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow, Sign};
 use config::{Balance, Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -66,8 +66,8 @@ pub struct Want<'a> {
     pub snapshot: &'a Snapshot,
     /// Do not take one from the pool.
     pub new_connection: bool,
-    /// Transactions that a server must have executed to serve its command.
-    pub must_see: Option<&'a gtid::Set>,
+    /// Data that a server must show to serve its command.
+    pub must_see: Option<Shows<'a>>,
     /// The connection shall be the client's own in all that a login says.
     pub like: Option<Like<'a>>,
     /// Execution that is the client's command: a connection that has its statement as the client's
@@ -139,7 +139,7 @@ pub struct Pools {
     pub(crate) groups: RefCell<BTreeMap<u32, Rc<Group>>>,
     pub(crate) connectors: RefCell<HashMap<Settings, Connector>>,
     pub(crate) registry: Registry,
-    servers: Servers,
+    pub(crate) servers: Servers,
     /// Which line of waiting commands is ours, among those of all cores.
     pub(crate) line: usize,
     pub(crate) neighbours: Rc<Neighbours>,
@@ -316,9 +316,9 @@ impl Pools {
     }
 
     /// Resolves when no server of the hostgroup takes new work that must see these.
-    pub async fn until_nobody_serves(&self, hostgroup: u32, must_see: Option<&gtid::Set>) {
-        let sees = || must_see.is_none_or(|wanted| self.sees(hostgroup, wanted));
-        while self.takes(hostgroup, 0) && sees() {
+    pub async fn until_nobody_serves(&self, hostgroup: u32, must_see: Option<Shows<'_>>) {
+        let shows = || must_see.is_none_or(|what| self.shows(hostgroup, what));
+        while self.takes(hostgroup, 0) && shows() {
             let _placed_anew_or_time_to_look =
                 self.rt.timeout(LOOK_AGAIN, self.are_placed_anew()).await;
         }
@@ -427,6 +427,9 @@ impl Pools {
                 place.speaks(header);
                 place.begins_with(begins);
                 place.collects(sources.has(*id));
+                place
+                    .hides_gtids
+                    .set(!snapshot.variables.mysql_client_session_track_gtid);
                 place
                     .resets_by_login
                     .set(snapshot.variables.mysql_reset_connection_algorithm == 1);

@@ -51,6 +51,8 @@ pub(crate) struct Server {
     pub(crate) version: RefCell<Option<Rc<str>>>,
     /// Transactions that a read there sees, if somebody tells.
     pub(crate) executed: RefCell<Option<gtid::Set>>,
+    /// The time of which it shows everything, in milliseconds since 1970; 0 if nobody knows.
+    pub(crate) as_of_ms: Cell<u64>,
     /// How many prepared statements it has room for, as it has said.
     pub(crate) allowed: crate::crowded::Allowed,
 }
@@ -80,6 +82,7 @@ impl Server {
             has_bulk: Cell::default(),
             version: RefCell::default(),
             executed: RefCell::default(),
+            as_of_ms: Cell::default(),
             allowed: crate::crowded::Allowed::default(),
         })
     }

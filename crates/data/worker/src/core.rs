@@ -688,6 +688,7 @@ impl Core {
                     self.adopt(&self.epoch().snapshot);
                 }
                 ToCore::Executed { server, what } => self.pools.executed(&server, &what),
+                ToCore::AsOf { server, ms } => self.pools.is_as_of(&server, ms),
                 ToCore::Touched(touched) => self.others_wrote(&touched),
                 ToCore::Ask {
                     what: Ask::QueryCache,

@@ -14,7 +14,7 @@ use crate::statement::{Job, Told, What};
 use crate::traces::Mark;
 use crate::trouble::{Failed, Heard, Trouble};
 use crate::withheld::{Withhold, only_prepares, runs_others};
-use backend::{Backend, BackendFailed, Hold, Holds, Idle, Unreported, Want};
+use backend::{Backend, BackendFailed, Hold, Holds, Idle, Shows, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
 use rt::{Chunk, Either, Instant};
@@ -310,7 +310,7 @@ impl Session {
             self.entry.works_on(hostgroup, &backend);
         }
         let begun = job.epoch.priorities.then(|| self.core.rt.now());
-        if !job.usual && self.must_see(job.plan).is_some() {
+        if !job.usual && matches!(self.must_see(job.plan), Some(Shows::Gtids(_))) {
             backend.place().is_seen_at();
         }
         let kept = backend.holds;

@@ -107,6 +107,9 @@ impl Session {
         {
             doubt_reset(backend, job.sent());
             self.doubt_charset(job.sent());
+            if !error && job.class.command == CommandCounter::Set {
+                self.log_unread_set(job);
+            }
         }
         backend.local.plain_quotes &= !job
             .class
@@ -459,6 +462,7 @@ impl Session {
     pub(crate) fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
         self.core.doubt_schemas(code);
         self.mark(Mark::Failed(code));
+        self.log_error(backend, code, message);
         let server = backend.place().server();
         let tracks = self
             .core
@@ -487,6 +491,7 @@ pub(crate) fn keeps_warnings(snapshot: &Snapshot, hostgroup: u32) -> bool {
         .hostgroup(hostgroup)
         .and_then(|group| group.attributes.handle_warnings);
     of_group.unwrap_or(snapshot.variables.mysql_handle_warnings != 0)
+        || snapshot.variables.mysql_log_mysql_warnings_enabled
 }
 
 /// Whether it names or holds another statement, and does nothing that is not known.

@@ -18,6 +18,7 @@ mod change_user;
 mod changing;
 mod collect;
 mod compare;
+mod complaints;
 mod console;
 mod core;
 mod costs;

@@ -17,11 +17,11 @@ use crate::session::{Ended, Session};
 use crate::stats::{Bounds, Seen};
 use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
-use plan::{Answer, Guarded, Plan, SessionFacts};
+use plan::{Answer, Guarded, MustSee, Plan, SessionFacts};
 use rt::Instant;
 use shards::{Making, Numbering};
 use sql::bound::Bound;
-use sql::{Class, Lexing};
+use sql::{Class, CommandCounter, Lexing};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
@@ -183,6 +183,13 @@ pub(crate) struct Told {
 pub(crate) struct Digested {
     hash: u64,
     text: Vec<u8>,
+}
+
+impl Digested {
+    /// Its text, without literals.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
 }
 
 /// Returns the statement that a plan is decided for.
@@ -436,6 +443,7 @@ impl Session {
             }
         };
         self.remember_it(&job, told, autocommit);
+        self.log_warnings(&job, &digested).await?;
         self.count(&job, digested, began, told);
         Ok(())
     }
@@ -598,8 +606,12 @@ impl Session {
             if plan.why.by == plan::By::Fallback {
                 self.core.tally.up(Counter::StatementsFellBack);
             }
-            if self.must_see(plan).is_some() {
-                self.core.tally.up(Counter::GtidConsistentQueries);
+            match plan.must_see() {
+                Some(MustSee::Aged(_)) => self.core.tally.up(Counter::QueriesOfAnAge),
+                Some(_) if self.must_see(plan).is_some() => {
+                    self.core.tally.up(Counter::GtidConsistentQueries);
+                }
+                _ => {}
             }
         }
     }
@@ -949,6 +961,9 @@ impl Session {
         } else {
             i64::from(plan.hostgroup())
         };
+        if job.class.command == CommandCounter::SelectForUpdate && !self.state.autocommit {
+            self.core.tally.up(Counter::SelectsForUpdateInAutocommit0);
+        }
         if v.mysql_commands_stats {
             self.core.commands.count(job.class.command, time_us);
             if !refused {

@@ -6,6 +6,7 @@
 mod client;
 mod conn;
 mod error;
+pub mod keys;
 mod packed;
 mod relay;
 mod server;

@@ -1,7 +1,7 @@
 //! TLS over memory buffers: OpenSSL never sees a socket. Certificates, and what an operator may
 //! set.
 
-use crate::NetError;
+use crate::{NetError, keys};
 use openssl::asn1::Asn1Time;
 use openssl::bn::{BigNum, MsbOption};
 use openssl::error::ErrorStack;
@@ -326,6 +326,7 @@ impl Acceptor {
     fn build(certificate: &[u8], key: &[u8], authorities: &[X509]) -> Result<Self, ErrorStack> {
         let key = PKey::private_key_from_pem(key)?;
         let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server())?;
+        builder.set_keylog_callback(|_, line| keys::has(line));
         let mut chain = X509::stack_from_pem(certificate)?.into_iter();
         if let Some(own) = chain.next() {
             builder.set_certificate(&own)?;
@@ -461,6 +462,7 @@ impl Connector {
         };
         let mut builder =
             SslConnector::builder(SslMethod::tls_client()).map_err(|error| error.to_string())?;
+        builder.set_keylog_callback(|_, line| keys::has(line));
         builder.set_verify(SslVerifyMode::NONE);
         if !settings.ca.is_empty() {
             builder

@@ -138,6 +138,10 @@ counters! {
     PartitionChanges, "Millrace_partition_changes", Total "millrace_partition_changes_total", "Statements that changed several partitions of a sharded table, or all copies of a reference table.";
     StatementsFellBack, "Millrace_statements_fell_back", Total "millrace_statements_fell_back_total", "Statements that went to the fallback_hostgroup because nobody served where they were going.";
     GtidConsistentQueries, "GTID_consistent_queries", Total "proxysql_gtid_consistent_queries_total", "Statements that were served by a server because it had what their session wrote elsewhere.";
+    QueriesOfAnAge, "queries_with_max_lag_ms", Total "proxysql_queries_with_max_lag_total", "Reads with a hint that says how old their rows may be (max_lag_ms, min_epoch_ms), on their way to servers that are known to be so fresh.";
+    SelectsForUpdateInAutocommit0, "Selects_for_update__autocommit0", Total "proxysql_selects_for_update__autocommit0_total", "SELECT … FOR UPDATE and FOR SHARE received while autocommit is 0.";
+    LockedBySet, "hostgroup_locked_set_cmds", Total "proxysql_hostgroup_locked_set_cmds_total", "SET statements that were not understood, so that their session keeps its connection.";
+    KeptForInsertId, "Millrace_kept_for_insert_id", Total "proxysql_myhgm_auto_increment_multiplex_total", "Statements behind which a connection is kept since they made an AUTO_INCREMENT id.";
     GtidSessionCollected, "GTID_session_collected", Total "proxysql_gtid_session_collected_total", "GTIDs that servers told of what sessions wrote.";
     EventsLogged, "Millrace_events_logged", Total "millrace_events_logged_total", "Statements written to the events log.";
     EventsDropped, "Millrace_events_dropped", Total "millrace_events_dropped_total", "Statements that should be in the events log and are not: too many waited for the disk, or it could not be written.";

@@ -35,10 +35,10 @@ pub use event::{Event, EventKind, Events, Fate};
 pub use failure::{Blame, Failure, Retry};
 pub use hooks::HookRow;
 pub use latency::{Latency, Width};
-pub use lines::Lines;
+pub use lines::{Lines, MessageRow};
 pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
-pub use monitor::{Check, CheckRow, Found, GtidRow, LogRow, Sign, ToMonitor};
+pub use monitor::{Check, CheckRow, Done, Found, GtidRow, LogRow, Sign, ToMonitor};
 pub use moved::{MOVED_FORMAT, Moved, Take};
 pub use observed::{Cell, Observed, joined};
 pub use report::{
@@ -90,6 +90,13 @@ pub enum ToCore {
         server: topology::ServerKey,
         /// Knowledge of the server's transactions now.
         what: Executed,
+    },
+    /// A server shows everything that its source had at this time, as a check tells.
+    AsOf {
+        /// Which server.
+        server: topology::ServerKey,
+        /// In milliseconds since 1970; 0 if nobody knows any more.
+        ms: u64,
     },
     /// Somebody has changed these tables, as a server's log says: what was read before is of no use.
     /// The cache is one for all cores, so the first one obeys.

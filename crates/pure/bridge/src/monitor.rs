@@ -19,14 +19,70 @@ pub enum ToMonitor {
     },
     /// Report what was seen of the servers.
     Seen(Reply<Arc<Observed>>),
-    /// How many checks of each kind were good, and how many failed, since the monitor began.
-    Counts(Reply<[[u64; 2]; Check::ALL.len()]>),
+    /// Report what the monitor has done since it began.
+    Counts(Reply<Done>),
     /// Report what servers have executed, as their readers tell.
     Gtids(Reply<Vec<GtidRow>>),
     /// Servers whose logs are followed from here.
     Logs(Reply<Vec<LogRow>>),
     /// A core has seen this of a server: look at it now.
     Look(ServerKey, Sign),
+}
+
+/// Work of the monitor since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Done {
+    /// Checks of each kind that were good, and that failed.
+    pub checks: [[u64; 2]; Check::ALL.len()],
+    /// Look-ups of servers' names.
+    pub names_looked_up: u64,
+    /// Those of them that were answered.
+    pub names_found: u64,
+    /// Those of them by which a name has other addresses than before.
+    pub names_changed: u64,
+}
+
+impl Done {
+    /// Its rows of `stats_mysql_global`.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let checks = [
+            (
+                Check::Connect,
+                "MySQL_Monitor_connect_check_OK",
+                "MySQL_Monitor_connect_check_ERR",
+            ),
+            (
+                Check::Ping,
+                "MySQL_Monitor_ping_check_OK",
+                "MySQL_Monitor_ping_check_ERR",
+            ),
+            (
+                Check::ReadOnly,
+                "MySQL_Monitor_read_only_check_OK",
+                "MySQL_Monitor_read_only_check_ERR",
+            ),
+            (
+                Check::Lag,
+                "MySQL_Monitor_replication_lag_check_OK",
+                "MySQL_Monitor_replication_lag_check_ERR",
+            ),
+        ];
+        let names = [
+            // One thread asks all servers.
+            ("MySQL_Monitor_Workers", 1),
+            ("MySQL_Monitor_Workers_Aux", 0),
+            ("MySQL_Monitor_Workers_Started", 1),
+            ("MySQL_Monitor_dns_cache_queried", self.names_looked_up),
+            ("MySQL_Monitor_dns_cache_lookup_success", self.names_found),
+            ("MySQL_Monitor_dns_cache_record_updated", self.names_changed),
+        ];
+        let done = self.checks;
+        let checks = checks.into_iter().flat_map(move |(check, ok, err)| {
+            let [good, failed] = done[check as usize];
+            [(ok, good), (err, failed)]
+        });
+        checks.chain(names)
+    }
 }
 
 /// Sign that something is wrong with a server, as a core sees it.

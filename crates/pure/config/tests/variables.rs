@@ -39,35 +39,12 @@ fn decisions_are_not_timed_by_default() {
 
 #[test]
 fn the_variables_without_effect_are_those_that_the_documentation_lists() {
-    const GROUPS: [&str; 2] = ["mysql-monitor_query_", "mysql-monitor_threads_"];
-    let dead = |name: &str| {
-        Variable::named(name).is_some_and(|variable| variable.effect == Effect::NotYet)
-    };
-    let (whole, rest): (Vec<_>, Vec<_>) = GROUPS.iter().copied().partition(|group| {
-        REGISTRY
-            .iter()
-            .filter(|variable| variable.name.starts_with(group))
-            .all(|variable| variable.effect == Effect::NotYet)
-    });
-    assert!(
-        rest.is_empty(),
-        "{rest:?} is no longer without effect as a whole: take it from GROUPS and list its names"
-    );
-    let mut wanted: Vec<_> = whole
+    let dead = REGISTRY
         .iter()
-        .map(|group| format!("- all of `{group}*`"))
-        .collect();
-    let mut names: Vec<_> = REGISTRY
-        .iter()
-        .map(|variable| variable.name)
-        .filter(|name| dead(name))
-        .collect();
+        .filter(|variable| variable.effect == Effect::NotYet);
+    let mut names: Vec<_> = dead.map(|variable| variable.name).collect();
     names.sort_unstable();
-    let single = names
-        .iter()
-        .filter(|name| !GROUPS.iter().any(|group| name.starts_with(group)));
-    wanted.extend(single.map(|name| format!("- `{name}`")));
-
+    let wanted: Vec<_> = names.iter().map(|name| format!("- `{name}`")).collect();
     assert_listed("## Variables without effect", &wanted);
 }
 

@@ -1,8 +1,8 @@
 //! What must not be stale: not from the cache, and where what it must see is visible.
 //!
 //! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see: it goes to
-//! a server that has them, and where none has ([`Plan::settle`]) to that hostgroup. The hint `min_gtid` does the same for one transaction, where the
-//! read/write split knows the writer of its hostgroup. `max_lag_ms` and `min_epoch_ms` set a bound that nobody can check: such a read goes to that writer.
+//! a server that has them, and where none has ([`Plan::settle`]) to that hostgroup. The hint `min_gtid` does the same for one transaction, and
+//! `max_lag_ms` and `min_epoch_ms` for an age, where the read/write split knows the writer of its hostgroup.
 
 use crate::hints::number;
 use crate::split::split_of;
@@ -21,8 +21,36 @@ pub struct Bounds {
     pub min_epoch_ms: Option<u64>,
     /// A transaction that it must see, `uuid:number` or `domain-server-number`.
     pub min_gtid: Option<Box<str>>,
-    /// That transaction, and the hostgroup that has it if nobody else has.
-    pub(crate) must_have: Option<(Set, u32)>,
+    /// Needs that a server must meet for it, and the hostgroup that has it if nobody else has.
+    pub(crate) must_have: Option<(Needs, u32)>,
+}
+
+/// Needs of a statement with bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Gtids(Set),
+    Age(Age),
+}
+
+/// How old at most what a statement reads may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Age {
+    /// Milliseconds behind the writer at most.
+    pub max_lag_ms: Option<u32>,
+    /// As it was then or later, in milliseconds since 1970.
+    pub min_epoch_ms: Option<u64>,
+}
+
+impl Age {
+    /// The time, in milliseconds since 1970, of which a server must have everything. `now_ms`: the
+    /// time now.
+    #[must_use]
+    pub fn not_before(self, now_ms: u64) -> u64 {
+        let by_lag = self
+            .max_lag_ms
+            .map_or(0, |lag| now_ms.saturating_sub(lag.into()));
+        by_lag.max(self.min_epoch_ms.unwrap_or(0))
+    }
 }
 
 /// The largest `max_lag_ms` that ProxySQL takes.
@@ -60,18 +88,17 @@ impl Bounds {
         Some(heard)
     }
 
-    /// The transaction that is all that they ask for.
-    fn only_gtid(&self) -> Option<Set> {
-        let Self {
-            max_lag_ms: None,
-            min_epoch_ms: None,
-            min_gtid: Some(gtid),
-            must_have: _,
-        } = self
-        else {
-            return None;
+    /// Needs that they are for a server; `None` if they ask for a transaction and an age at once.
+    fn needs(&self) -> Option<Needs> {
+        let age = Age {
+            max_lag_ms: self.max_lag_ms,
+            min_epoch_ms: self.min_epoch_ms,
         };
-        gtid_of(gtid)
+        match &self.min_gtid {
+            None => Some(Needs::Age(age)),
+            Some(gtid) if age == Age::default() => gtid_of(gtid).map(Needs::Gtids),
+            Some(_) => None,
+        }
     }
 }
 
@@ -123,19 +150,23 @@ fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'
     }
     let writer = writer_of(snapshot, session, routed);
     if let (Some(writer), Some(bounds)) = (writer, &mut plan.bounds)
-        && let Some(set) = bounds.only_gtid()
+        && let Some(needs) = bounds.needs()
     {
         trace.saw("freshness", || {
-            format!("hostgroup {routed}, on a server that has {set} (min_gtid); hostgroup {writer}, the writer, where none has")
+            let has = match &needs {
+                Needs::Gtids(set) => format!("has {set} (min_gtid)"),
+                Needs::Age(_) => format!("is known to be so fresh ({bounds})"),
+            };
+            format!("hostgroup {routed}, on a server that {has}; hostgroup {writer}, the writer, where none has")
         });
-        bounds.must_have = Some((set, writer));
+        bounds.must_have = Some((needs, writer));
         return;
     }
     if let Some(writer) = writer {
         plan.send_to(writer, By::Fresh);
     }
     trace.saw("freshness", || match writer {
-        Some(writer) => format!("hostgroup {writer}, the writer: nobody knows yet how far the servers of {routed} are behind"),
+        Some(writer) => format!("hostgroup {writer}, the writer: nobody can tell whether a server of {routed} has what is asked for"),
         None => format!("hostgroup {routed}, as routed: no read/write split says that it only reads for another one, so nothing keeps the bound"),
     });
 }

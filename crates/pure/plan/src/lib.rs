@@ -32,7 +32,7 @@ mod width;
 pub use admission::{LIMIT_WORDS, Limit, Window, priority, rank_ns};
 pub use explain::{COLUMNS, Explanation, Step, explain};
 pub use firewall::{Action, Alarm, AnsiQuotes};
-pub use fresh::Bounds;
+pub use fresh::{Age, Bounds};
 pub use outcome::{Answer, Given, Leg, Mirror, Partition, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use reach::{MustSee, Settled, Sight};

@@ -1,7 +1,8 @@
 //! Where a statement goes when nobody serves where it was going: a hostgroup may be empty, or all of
 //! its servers down, too far behind, or offline. What was observed is an argument.
 
-use crate::{By, Plan};
+use crate::fresh::Needs;
+use crate::{Age, By, Plan};
 use config::Servers;
 use gtid::Set;
 use sql::Class;
@@ -17,6 +18,9 @@ pub trait Sight {
 
     /// Whether somebody in a hostgroup takes new work who has all of these.
     fn has(&self, hostgroup: u32, gtids: &Set) -> bool;
+
+    /// Whether somebody in a hostgroup takes new work who is known to be so fresh.
+    fn is_fresh(&self, hostgroup: u32, age: Age) -> bool;
 }
 
 /// Writes that a server must have to serve a statement.
@@ -26,6 +30,8 @@ pub enum MustSee<'p> {
     Written(u32),
     /// These transactions.
     These(&'p Set),
+    /// Everything that the writer had so long ago.
+    Aged(Age),
 }
 
 /// Fate of a plan when it meets the servers, in one word for a trace.
@@ -74,6 +80,7 @@ impl Plan {
         let sees = self.must_see().is_none_or(|what| match what {
             MustSee::Written(source) => sight.sees(hostgroup, source),
             MustSee::These(gtids) => sight.has(hostgroup, gtids),
+            MustSee::Aged(age) => sight.is_fresh(hostgroup, age),
         });
         if let Some(source) = self.source_of_what_it_sees().filter(|_| !sees) {
             self.send_to(source, By::Fresh);
@@ -96,8 +103,11 @@ impl Plan {
         match (self.gtid_from_hostgroup, &self.bounds) {
             (Some(source), _) => Some(MustSee::Written(source)),
             (None, Some(bounds)) => {
-                let (gtids, _) = bounds.must_have.as_ref()?;
-                Some(MustSee::These(gtids))
+                let (needs, _) = bounds.must_have.as_ref()?;
+                Some(match needs {
+                    Needs::Gtids(gtids) => MustSee::These(gtids),
+                    Needs::Age(age) => MustSee::Aged(*age),
+                })
             }
             (None, None) => None,
         }

@@ -384,6 +384,10 @@ impl plan::Sight for World {
     fn has(&self, hostgroup: u32, _gtids: &gtid::Set) -> bool {
         self.sees(hostgroup, 0)
     }
+
+    fn is_fresh(&self, hostgroup: u32, _age: plan::Age) -> bool {
+        self.sees(hostgroup, 0)
+    }
 }
 
 fn in_lines(refusals: Vec<config::Refusal>) -> String {

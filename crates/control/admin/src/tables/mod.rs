@@ -152,9 +152,10 @@ impl Module {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is what its table is about")]
 pub enum Observe {
-    Nothing,
     Gtids,
     Logs,
+    /// Messages of the operator's log.
+    Messages,
     /// Addresses of names.
     Addresses,
     Scheduled,

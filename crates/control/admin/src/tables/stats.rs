@@ -442,7 +442,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "stats_proxysql_message_metrics",
-        about: "Messages of the log, counted.",
+        about: "Messages of the log, counted by what they say: `filename` is the thread, `func` what they have in common, `line` 0.",
         columns: "(
     message_id VARCHAR NOT NULL,
     filename VARCHAR NOT NULL,
@@ -453,7 +453,7 @@ pub(super) const TABLES: &[Table] = &[
     last_seen INTEGER NOT NULL,
     PRIMARY KEY (filename, line, func) )",
         kind: Kind::Observed {
-            observe: Observe::Nothing,
+            observe: Observe::Messages,
             reset: true,
         },
     },

@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::statement::{Job, What};
 use crate::trouble::{Failed, Trouble};
 use backend::{Backend, Hold};
+use bridge::Counter;
 use plan::Given;
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::{Outcome, Response};
@@ -190,6 +191,7 @@ impl Session {
             self.held.forget_inserts();
             self.let_go_of_free();
         }
+        self.core.tally.up(Counter::KeptForInsertId);
         backend.holds.add(Hold::InsertId);
         backend.lease.insert_id_left = statements;
     }

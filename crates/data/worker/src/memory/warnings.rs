@@ -342,6 +342,23 @@ impl Session {
         Ok(())
     }
 
+    /// The warnings that a server has shown of the last statement, each as `Level code (message)`.
+    pub(crate) fn shown_warnings(&self) -> Vec<String> {
+        let warnings = self.remembered.warnings.borrow();
+        let Some(Warnings::Kept(kept)) = warnings.as_deref() else {
+            return Vec::new();
+        };
+        let text = |cell: Option<&Option<Vec<u8>>>| {
+            let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
+            String::from_utf8_lossy(&without_zeros(bytes)).into_owned()
+        };
+        let line = |row: &Vec<_>| {
+            let [level, code, message] = [0, 1, 2].map(|at| text(row.get(at)));
+            format!("{} {code} ({message})", level.to_lowercase())
+        };
+        kept.shown.rows.rows.iter().map(line).collect()
+    }
+
     /// Takes the warnings that a connection has just been asked for, to be kept elsewhere.
     pub(crate) fn take_kept_warnings(&self) -> Option<Kept> {
         let mut warnings = self.remembered.warnings.borrow_mut();

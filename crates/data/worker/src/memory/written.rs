@@ -7,9 +7,10 @@ use crate::memory::tracked::LAST_GTID;
 use crate::session::Session;
 use crate::statement::Job;
 use backend::Backend;
+use backend::Shows;
 use bridge::Counter;
 use gtid::Set;
-use plan::{MustSee, Plan, Sight};
+use plan::{Age, MustSee, Plan, Sight};
 use sql::CommandCounter;
 use wire::response::Response;
 use wire::track::Change;
@@ -119,10 +120,25 @@ impl Session {
     }
 
     /// Returns what a server must have executed to serve this plan.
-    pub(crate) fn must_see<'a>(&'a self, plan: &'a Plan) -> Option<&'a Set> {
-        match plan.must_see()? {
-            MustSee::Written(source) => Some(&self.remembered.written.of(source)?.set),
-            MustSee::These(gtids) => Some(gtids),
+    pub(crate) fn must_see<'a>(&'a self, plan: &'a Plan) -> Option<Shows<'a>> {
+        Some(match plan.must_see()? {
+            MustSee::Written(source) => Shows::Gtids(&self.remembered.written.of(source)?.set),
+            MustSee::These(gtids) => Shows::Gtids(gtids),
+            MustSee::Aged(age) => self.of_age(age),
+        })
+    }
+
+    fn of_age(&self, age: Age) -> Shows<'static> {
+        Shows::NotBefore(age.not_before(self.core.rt.wall_us() / 1000))
+    }
+
+    /// Whether the server of the hostgroup that the session is bound to shows this, or some that
+    /// takes new work.
+    fn is_shown(&self, hostgroup: u32, what: Shows<'_>) -> bool {
+        // It stays on the connection that it has there, whose server may be any.
+        match self.held.iter().find(|(of, _)| *of == hostgroup) {
+            Some((_, backend)) => backend.place().shows(what),
+            None => self.core.pools.shows(hostgroup, what),
         }
     }
 }
@@ -141,11 +157,11 @@ impl Sight for Session {
     }
 
     fn has(&self, hostgroup: u32, gtids: &Set) -> bool {
-        // It stays on the connection that it has there, whose server may be any.
-        match self.held.iter().find(|(of, _)| *of == hostgroup) {
-            Some((_, backend)) => backend.place().has_executed(gtids),
-            None => self.core.pools.sees(hostgroup, gtids),
-        }
+        self.is_shown(hostgroup, Shows::Gtids(gtids))
+    }
+
+    fn is_fresh(&self, hostgroup: u32, age: Age) -> bool {
+        self.is_shown(hostgroup, self.of_age(age))
     }
 }
 

@@ -92,8 +92,8 @@ variables! {
     mysql_proxy_protocol_networks: networks = "", Live, "Networks (CIDR, separated by ',') whose clients may open with a PROXY protocol header; '*' for all.";
     mysql_poll_timeout: int(10..=20000) = 2000, Moot, "Milliseconds a thread of ProxySQL sleeps at most; a core here sleeps until something happens.";
     mysql_poll_timeout_on_failure: int(10..=20000) = 100, Moot, "The same while a server fails.";
-    mysql_session_idle_ms: int(1..=3600000) = 1, Moot, "Milliseconds after which ProxySQL hands a silent session to a thread of its own; here it gives its memory back at once and stays.";
-    mysql_session_idle_show_processlist: bool = true, NotYet, "Whether idle sessions are listed in the process list.";
+    mysql_session_idle_ms: int(1..=3600000) = 1, Live, "Milliseconds of silence after which a session is idle for mysql-session_idle_show_processlist; it gives its memory back at once and stays on its thread.";
+    mysql_session_idle_show_processlist: bool = true, Live, "Whether the process list has sessions that have been silent for mysql-session_idle_ms.";
     mysql_sessions_sort: bool = true, Moot, "Whether ProxySQL's threads serve first who has waited longest; here whoever is ready is served, in the order of arrival.";
     mysql_show_processlist_extended: int(0..=2) = 0, Live, "How much stats_mysql_processlist.extended_info tells: nothing, JSON, or indented JSON.";
     mysql_client_host_cache_size: int(0..=1048576) = 0, Live, "Client addresses whose failed logins are remembered.";
@@ -109,7 +109,7 @@ variables! {
     mysql_enable_client_deprecate_eof: bool = true, Live, "Whether clients are offered results without EOF packets.";
     mysql_enable_server_deprecate_eof: bool = true, Moot, "Whether servers are asked for results without EOF packets; here they always are, and each client gets the form that it asked for.";
     mysql_enable_load_data_local_infile: bool = false, Live, "Whether clients may send files with LOAD DATA LOCAL INFILE.";
-    mysql_verbose_query_error: bool = false, NotYet, "Whether a server's error is logged with user, schema and digest.";
+    mysql_verbose_query_error: bool = false, Live, "Whether the log has each error that a server answers with, with user, client, schema and digest.";
 
     // --- Sessions
     // -----------------------------------------------------------------------------------------------
@@ -122,10 +122,10 @@ variables! {
     mysql_default_collation_connection: collation = "utf8_general_ci", Live, "Collation of a session whose client names one that is not known.";
     mysql_handle_unknown_charset: int(0..=2) = 1, Live, "What happens to a client with an unknown character set: 0 disconnect, 1 use the default and log it, 2 use the default.";
     mysql_default_session_track_gtids: choice("OFF" | "OWN_GTID") = "OFF", Live, "What session_track_gtids is set to on connections to servers; of hostgroups that a rule names in gtid_from_hostgroup it is OWN_GTID anyway.";
-    mysql_client_session_track_gtid: bool = true, NotYet, "Whether clients are told the GTIDs of their transactions.";
+    mysql_client_session_track_gtid: bool = true, Live, "Whether clients that ask for the GTIDs of their transactions are told them.";
     mysql_set_query_lock_on_hostgroup: int(0..=1) = 1, Live, "Whether a SET that is not understood ties the session to the hostgroup it went to.";
     mysql_set_parser_algorithm: int(1..=2) = 2, Moot, "Which of ProxySQL's parsers reads SET statements; there is one here.";
-    mysql_parse_failure_logs_digest: bool = false, NotYet, "Whether a SET that was not understood is logged as digest instead of text.";
+    mysql_parse_failure_logs_digest: bool = false, Live, "Whether the log has a SET that was not understood as digest instead of text.";
     mysql_autocommit_false_is_transaction: bool = false, Moot, "Whether a connection with autocommit=0 counts as in a transaction; here its session always keeps it.";
     mysql_autocommit_false_not_reusable: bool = false, Moot, "Whether connections with autocommit=0 are closed instead of pooled; here autocommit is brought to what the next session has.";
     mysql_enforce_autocommit_on_reads: bool = false, Moot, "Whether the server sees autocommit=0 before a plain read too; here it always does.";
@@ -139,7 +139,7 @@ variables! {
     mysql_connect_retries_delay: int(0..=10000) = 1, Live, "Milliseconds between attempts to connect.";
     mysql_shun_on_failures: int(0..=10000000) = 5, Live, "Failures within a second after which a server is shunned; 0 for never.";
     mysql_shun_recovery_time_sec: int(0..=31536000) = 10, Live, "Seconds a server stays shunned.";
-    mysql_unshun_algorithm: int(0..=1) = 0, NotYet, "Whether a server that is well again in one hostgroup is taken back in the others too.";
+    mysql_unshun_algorithm: int(0..=1) = 0, Moot, "Whether a server that is well again in one hostgroup is taken back in the others too; here its health is one in all of them, as with 1.";
     mysql_init_connect: text = "", Live, "Statement run on every new connection to a server.";
     mysql_free_connections_pct: int(0..=100) = 10, Live, "Idle connections kept for a server, in percent of its max_connections.";
     mysql_connection_max_age_ms: int(0..=86400000) = 0, Live, "Milliseconds after which an idle connection is closed instead of reused; 0 for never.";
@@ -148,13 +148,13 @@ variables! {
     mysql_ping_interval_server_msec: int(1000..=604800000) = 10000, Live, "Milliseconds between pings of idle connections.";
     mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
     mysql_default_max_latency_ms: int(0..=1728000000) = 1000, Live, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
-    mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, NotYet, "Servers a hostgroup must have before slow ones are avoided.";
+    mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, Moot, "Servers from which on ProxySQL leaves out those that answer pings slower than the mean; here balance in hostgroup_settings chooses by latency.";
     mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
     mysql_connpoll_reset_queue_length: int(0..=10000) = 50, Live, "Connections that may wait for their reset.";
     mysql_reset_connection_algorithm: int(1..=2) = 2, Live, "How a connection is made clean: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.";
-    mysql_evaluate_replication_lag_on_servers_load: int(0..=1) = 1, NotYet, "Whether servers known to lag start shunned after LOAD MYSQL SERVERS.";
+    mysql_evaluate_replication_lag_on_servers_load: int(0..=1) = 1, Moot, "Whether servers known to lag start shunned after LOAD MYSQL SERVERS; here they always do.";
     mysql_log_unhealthy_connections: bool = true, Live, "Whether a connection that is found unusable is logged.";
-    mysql_hostgroup_manager_verbose: int(0..=3) = 1, NotYet, "How much of a change of servers is logged.";
+    mysql_hostgroup_manager_verbose: int(0..=3) = 1, Live, "Whether the log has changes of servers that the monitor finds: roles, members, addresses; 0 for none of them.";
 
     // --- Multiplexing
     // -------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ variables! {
     mysql_keep_multiplexing_variables: text = "tx_isolation,transaction_isolation,version", Moot, "Variables (separated by ',') whose reading does not end multiplexing; here reading never does.";
     mysql_handle_warnings: int(0..=1) = 1, Live, "Whether a session keeps its connection while warnings can be asked for.";
     mysql_handle_warnings_delay_ms: int(0..=3600000) = 10000, Live, "Milliseconds of silence after which a connection that is kept for warnings is asked for them and given back, unless somebody needs it before; 0 for never.";
-    mysql_log_mysql_warnings_enabled: bool = false, NotYet, "Whether warnings of servers are logged.";
+    mysql_log_mysql_warnings_enabled: bool = false, Live, "Whether servers are asked for the warnings of each statement that has some, and the log has them.";
     mysql_max_stmts_per_connection: int(1..=1024) = 20, Live, "Prepared statements on one connection to a server; beyond it the longest unused one is closed.";
     mysql_max_stmts_cache: int(128..=1048576) = 10000, Live, "Prepared statements remembered by text on each core; what clients have is kept beyond it.";
 
@@ -236,8 +236,8 @@ variables! {
 
     // --- LDAP, binlog readers
     // -----------------------------------------------------------------------------------
-    mysql_ldap_user_variable: text = "", NotYet, "User variable that tells a server the LDAP name of the client.";
-    mysql_add_ldap_user_comment: text = "", NotYet, "Name under which the LDAP name of the client is added to statements as a comment.";
+    mysql_ldap_user_variable: text = "", Moot, "User variable that tells a server the LDAP name of the client; there is no LDAP here.";
+    mysql_add_ldap_user_comment: text = "", Moot, "Name under which the LDAP name of the client is added to statements as a comment; there is no LDAP here.";
     mysql_gtid_settle_us: int(0..=1000000) = 2000, Live, "Microseconds after which a transaction that a binlog reader tells of counts as visible on its server (our own): a reader tells of it when it is in the log, and the engine commits behind that.";
     mysql_binlog_reader_connect_retry_msec: int(200..=120000) = 3000, Live, "Milliseconds between attempts to reach a server's binlog reader.";
 
@@ -258,7 +258,7 @@ variables! {
     mysql_monitor_replication_lag_interval: int(100..=604800000) = 10000, Live, "Milliseconds between checks of the replication lag.";
     mysql_monitor_replication_lag_timeout: int(100..=600000) = 1000, Live, "Milliseconds such a check may take.";
     mysql_monitor_replication_lag_count: int(1..=10) = 1, Live, "Checks in a row that must find too much lag before a server is shunned.";
-    mysql_monitor_replication_lag_group_by_host: bool = false, NotYet, "Whether a server in several hostgroups is asked once.";
+    mysql_monitor_replication_lag_group_by_host: bool = false, Moot, "Whether a server in several hostgroups is asked once; here it always is.";
     mysql_monitor_replication_lag_use_percona_heartbeat: text = "", Live, "Table of pt-heartbeat to read the lag from; empty for SHOW REPLICA STATUS.";
     mysql_monitor_slave_lag_when_null: int(0..=604800) = 60, Live, "Seconds that count as lag while replication does not run.";
     mysql_monitor_groupreplication_healthcheck_interval: int(100..=604800000) = 5000, Live, "Milliseconds between checks of group replication.";
@@ -270,15 +270,15 @@ variables! {
     mysql_monitor_galera_healthcheck_timeout: int(50..=600000) = 800, Live, "Milliseconds such a check may take.";
     mysql_monitor_galera_healthcheck_max_timeout_count: int(1..=10) = 3, Live, "Such checks lost in a row after which a node is set aside.";
     mysql_monitor_aws_rds_topology_discovery_interval: int(0..=100000) = 0, NotYet, "Checks of read_only between two looks for new RDS servers; 0 for never.";
-    mysql_monitor_query_interval: int(100..=604800000) = 60000, NotYet, "Milliseconds between checks by a query.";
-    mysql_monitor_query_timeout: int(100..=600000) = 100, NotYet, "Milliseconds such a check may take.";
-    mysql_monitor_threads_min: int(2..=256) = 8, NotYet, "Threads that check at least.";
-    mysql_monitor_threads_max: int(4..=1024) = 128, NotYet, "Threads that check at most.";
-    mysql_monitor_threads_queue_maxsize: int(16..=1024) = 128, NotYet, "Checks that may wait for a thread.";
+    mysql_monitor_query_interval: int(100..=604800000) = 60000, Moot, "Milliseconds between checks by a query, which ProxySQL does not make either.";
+    mysql_monitor_query_timeout: int(100..=600000) = 100, Moot, "Milliseconds such a check may take.";
+    mysql_monitor_threads_min: int(2..=256) = 8, Moot, "Threads that check at least; here one thread checks all servers without waiting for any.";
+    mysql_monitor_threads_max: int(4..=1024) = 128, Moot, "Threads that check at most; here one thread checks all servers without waiting for any.";
+    mysql_monitor_threads_queue_maxsize: int(16..=1024) = 128, Moot, "Checks that may wait for a thread; here none waits.";
     mysql_monitor_local_dns_cache_ttl: int(0..=604800000) = 300000, Live, "0 has whoever connects look a name up; with any other number the last answer holds until there is another.";
     mysql_monitor_local_dns_cache_refresh_interval: int(0..=604800000) = 60000, Live, "Milliseconds between renewals of those addresses.";
     mysql_monitor_local_dns_resolver_queue_maxsize: int(16..=1024) = 128, Live, "Names that may wait for their address.";
-    mysql_monitor_wait_timeout: bool = true, NotYet, "Whether the monitor's connections outlive the servers' wait_timeout.";
+    mysql_monitor_wait_timeout: bool = true, Live, "Whether the monitor sets wait_timeout on its connections to ten times the slower of mysql-monitor_ping_interval and mysql-monitor_read_only_interval: they outlive a shorter one of the server, and end with the monitor.";
     mysql_monitor_writer_is_also_reader: bool = true, Live, "Whether a writer stays in the reader hostgroup.";
 
     // --- The admin port
@@ -292,9 +292,9 @@ variables! {
     admin_refresh_interval: int(100..=100000) = 2000, Moot, "Milliseconds that statistics of ProxySQL may be old; here they are as of the moment when they are read.";
     admin_version: fixed = "2.7.1-0-g2726c27", Live, "Version of ProxySQL whose admin interface this one follows.";
     admin_vacuum_stats: bool = true, Moot, "Whether ProxySQL's tables of statistics give their memory back after they were read; here they are made when they are read.";
-    admin_ssl_keylog_file: text = "", NotYet, "File that TLS session keys are written to, for debugging.";
-    admin_coredump_generation_interval_ms: int(0..=2147483647) = 30000, NotYet, "Milliseconds between core dumps on request.";
-    admin_coredump_generation_threshold: int(1..=500) = 10, NotYet, "Core dumps on request at most.";
+    admin_ssl_keylog_file: text = "", Live, "File that secrets of TLS sessions are appended to, of clients and servers, for who reads recorded traffic; empty for none.";
+    admin_coredump_generation_interval_ms: int(0..=2147483647) = 30000, Moot, "Milliseconds between core dumps on request; here a crash leaves a report.";
+    admin_coredump_generation_threshold: int(1..=500) = 10, Moot, "Core dumps on request at most; here a crash leaves a report.";
 
     // --- History of the statistics
     // ------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ variables! {
     admin_cluster_username: text = "", Live, "User that proxies log in to each other with.";
     admin_cluster_password: text = "", Live, "Its password.";
     admin_cluster_proxysql_version: text = "", Live, "What ProxySQLs of the cluster are told as @@version: their own. Empty: what they say themselves. Ours.";
-    admin_cluster_store: text = "", Live, "Where the configuration of a fleet is kept: etcd://user:password@host:port,host:port/prefix. Empty: proxies ask each other. Every proxy has its own. Ours.";
+    admin_cluster_store: text = "", Live, "Where the configuration of a fleet is kept: etcd://user:password@host:port,host:port/prefix, or with TLS etcds://…/prefix?ca=FILE&cert=FILE&key=FILE. Empty: proxies ask each other. Every proxy has its own. Ours.";
     admin_cluster_key_file: text = "", Live, "File with the key under which passwords are sealed in that store: 32 bytes of chance or more, the same on every proxy. Ours.";
     admin_cluster_check_interval_ms: int(10..=300000) = 1000, Live, "Milliseconds between looks at the other proxies.";
     admin_cluster_check_status_frequency: int(0..=10000) = 10, Live, "Looks between two at the status of the other proxies; 0 for none.";
@@ -348,7 +348,7 @@ variables! {
     // --- The embedded SQLite server
     // -----------------------------------------------------------------------------
     sqliteserver_mysql_ifaces: interfaces = "127.0.0.1:6030", Restart, "Where the embedded SQLite server listens: ip:port or the absolute path of a Unix socket, separated by ';'.";
-    sqliteserver_read_only: bool = false, NotYet, "Whether the embedded SQLite server refuses to write.";
+    sqliteserver_read_only: bool = false, Live, "Whether the embedded SQLite server refuses to write.";
 
     // --- ClickHouse behind a port of ours
     // -----------------------------------------------------------------------

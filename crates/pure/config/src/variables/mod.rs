@@ -421,7 +421,7 @@ mod tests {
         let (first, notices) = built(&[
             ("mysql-multiplexing", "0"),
             ("mysql-default_session_track_gtids", "own_gtid"),
-            ("mysql-client_session_track_gtid", "0"),
+            ("mysql-aurora_max_lag_ms_only_read_from_replicas", "5"),
             ("mysql-interfaces", "127.0.0.1:6033; /tmp/m.sock;"),
             ("admin-version", "9.9"),
             ("admin-read_only", "TRUE"),
