@@ -43,7 +43,7 @@ pub(crate) struct Flags {
     /// Lay the configuration file over what was saved
     #[arg(long)]
     pub(crate) reload: bool,
-    /// How to talk to the kernel: auto, uring or epoll
+    /// How to talk to the kernel: auto, uring or epoll; on FreeBSD auto or kqueue
     #[arg(long, value_name = "DRIVER", default_value = "auto")]
     pub(crate) io_driver: rt::Driver,
     /// Start the embedded SQLite server as well (port 6030): a backend that needs no installation

@@ -66,7 +66,7 @@ pub(crate) struct State {
     // Connecting: None while it goes on or never began.
     pub(crate) connected: Option<i32>,
 
-    // Of the epoll driver: what the last edges said.
+    // Of the driver of readiness: what the last edges said.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
     pub(crate) hung_up: bool,
@@ -107,8 +107,12 @@ pub(crate) enum Flying {
     #[default]
     None,
     One(Chunk),
+    #[cfg(target_os = "linux")]
     Many(Box<crate::uring::Gathered>),
-    Connect(#[expect(dead_code, reason = "the kernel reads it")] Box<sys::RawAddress>),
+    Connect(
+        #[cfg_attr(target_os = "linux", expect(dead_code, reason = "the kernel reads it"))]
+        Box<sys::RawAddress>,
+    ),
 }
 
 impl Flying {
@@ -117,6 +121,7 @@ impl Flying {
         match self {
             Self::None | Self::Connect(_) => 0,
             Self::One(chunk) => chunk.len(),
+            #[cfg(target_os = "linux")]
             Self::Many(many) => many.len(),
         }
     }
@@ -315,7 +320,7 @@ pub(crate) struct Accepting {
     pub(crate) queue: VecDeque<OwnedFd>,
     pub(crate) error: i32,
     pub(crate) waker: WakeSlot,
-    pub(crate) readable: bool,   // epoll
+    pub(crate) readable: bool,   // readiness
     pub(crate) armed: Receiving, // uring
     pub(crate) dropped: bool,
 }

@@ -2,10 +2,10 @@
 //!
 //! A waker may go to any thread, because `Waker` is `Send`. It is an `Arc` of a small header that
 //! knows the core's number. On the core's own thread a wake pushes onto a thread-local queue;
-//! elsewhere it goes through a locked queue and an eventfd. A flag in the header keeps a task from
+//! elsewhere it goes through a locked queue and a bell. A flag in the header keeps a task from
 //! standing in a queue twice.
 
-use crate::sys::EventFd;
+use crate::bell::Bell;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -70,8 +70,8 @@ impl Wake for Header {
 /// Wakes from other threads.
 pub(crate) struct Remote {
     queue: Mutex<Vec<Id>>,
-    told: AtomicBool, // the eventfd has been written since the queue was last emptied
-    bell: Option<EventFd>,
+    told: AtomicBool, // the bell has been rung since the queue was last emptied
+    bell: Option<Bell>,
 }
 
 impl Remote {
@@ -88,7 +88,7 @@ impl Remote {
     }
 
     /// Returns the bell that wakes the core out of its sleep.
-    pub(crate) fn bell(&self) -> Option<&EventFd> {
+    pub(crate) fn bell(&self) -> Option<&Bell> {
         self.bell.as_ref()
     }
 
@@ -131,7 +131,7 @@ pub(crate) struct Ready(Id);
 
 impl Executor {
     /// Makes this thread a core; `Err` if it is one already.
-    pub(crate) fn enter(bell: Option<EventFd>) -> Result<Self, &'static str> {
+    pub(crate) fn enter(bell: Option<Bell>) -> Result<Self, &'static str> {
         static CORES: AtomicU64 = AtomicU64::new(1);
         let core = CORES.fetch_add(1, Ordering::Relaxed);
         HERE.with(|here| {

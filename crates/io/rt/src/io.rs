@@ -1,12 +1,16 @@
-//! The seam between the core and its three drivers: an enum, so that no type parameter leaves this
-//! crate.
+//! The seam between the core and its drivers: an enum, so that no type parameter leaves this crate.
 
 use crate::chunk::Chunk;
 use crate::conn::{Conn, Listening, State};
 use crate::core::{Core, Instant};
-use crate::epoll::Epoll;
 use crate::handed::{Handed, Kind};
+#[cfg(target_os = "linux")]
+use crate::readiness::Epoll;
+#[cfg(any(target_os = "freebsd", test))]
+use crate::readiness::Kqueue;
+use crate::readiness::Readiness;
 use crate::sim::Sim;
+#[cfg(target_os = "linux")]
 use crate::uring::Uring;
 use crate::{Address, Driver, ListenOptions, Listener, Socket};
 use std::io;
@@ -22,16 +26,24 @@ pub(crate) enum Wait {
 }
 
 pub(crate) enum Io {
+    #[cfg(target_os = "linux")]
     Uring(Uring),
-    Epoll(Epoll),
+    #[cfg(target_os = "linux")]
+    Epoll(Readiness<Epoll>),
+    #[cfg(any(target_os = "freebsd", test))]
+    Kqueue(Readiness<Kqueue>),
     Sim(Sim),
 }
 
 macro_rules! each {
     ($self:ident, $driver:ident => $call:expr) => {
         match $self {
+            #[cfg(target_os = "linux")]
             Io::Uring($driver) => $call,
+            #[cfg(target_os = "linux")]
             Io::Epoll($driver) => $call,
+            #[cfg(any(target_os = "freebsd", test))]
+            Io::Kqueue($driver) => $call,
             Io::Sim($driver) => $call,
         }
     };
@@ -40,8 +52,12 @@ macro_rules! each {
 impl Io {
     pub(crate) fn driver(&self) -> Driver {
         match self {
+            #[cfg(target_os = "linux")]
             Self::Uring(_) => Driver::Uring,
+            #[cfg(target_os = "linux")]
             Self::Epoll(_) => Driver::Epoll,
+            #[cfg(any(target_os = "freebsd", test))]
+            Self::Kqueue(_) => Driver::Kqueue,
             Self::Sim(_) => Driver::Sim,
         }
     }
@@ -65,8 +81,12 @@ impl Io {
         cx: &Context<'_>,
     ) -> Option<io::Result<Chunk>> {
         match self {
+            #[cfg(target_os = "linux")]
             Self::Uring(_) => None, // all that there is, is in the inbox
+            #[cfg(target_os = "linux")]
             Self::Epoll(d) => d.read(core, conn, state, cx),
+            #[cfg(any(target_os = "freebsd", test))]
+            Self::Kqueue(d) => d.read(core, conn, state, cx),
             Self::Sim(d) => d.read(),
         }
     }
@@ -114,9 +134,12 @@ impl Io {
 
     /// As [`Listener::look_again`].
     pub(crate) fn look_again(&self, listening: &Rc<Listening>) {
-        if let Self::Uring(d) = self {
-            // Of the others each is told of all.
-            d.look_again(listening);
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Uring(d) => d.look_again(listening),
+            _ => {
+                let _of_the_others_each_is_told_of_all = listening;
+            }
         }
     }
 
@@ -127,17 +150,25 @@ impl Io {
         cx: &Context<'_>,
     ) -> Poll<Option<Handed>> {
         match self {
+            #[cfg(target_os = "linux")]
             Self::Uring(d) => d.poll_last(listening, cx),
             // They accept only when somebody asks.
-            Self::Epoll(_) | Self::Sim(_) => Poll::Ready(None),
+            _ => {
+                let _nobody_waits = (listening, cx);
+                Poll::Ready(None)
+            }
         }
     }
 
     /// A connection that another core, or nobody yet, had.
     pub(crate) fn adopt(&self, core: &Rc<Core>, handed: Handed) -> io::Result<Socket> {
         match (self, handed.0) {
+            #[cfg(target_os = "linux")]
             (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(core, fd)),
+            #[cfg(target_os = "linux")]
             (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
+            #[cfg(any(target_os = "freebsd", test))]
+            (Self::Kqueue(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
             (Self::Sim(d), Kind::Sim(away)) => d.adopt(core, away.arrives()),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -160,16 +191,16 @@ impl Io {
     /// A number to choose the next ready task by; `None`: the first.
     pub(crate) fn shuffle(&self) -> Option<u64> {
         match self {
-            Self::Uring(_) | Self::Epoll(_) => None,
             Self::Sim(d) => d.shuffle(),
+            _ => None,
         }
     }
 
     /// Whether the turn ends before the next ready task.
     pub(crate) fn dawdles(&self) -> bool {
         match self {
-            Self::Uring(_) | Self::Epoll(_) => false,
             Self::Sim(d) => d.dawdles(),
+            _ => false,
         }
     }
 

@@ -1,5 +1,5 @@
 //! The runtime of a core: one thread, its tasks, its timers and its sockets, over io_uring, epoll,
-//! or a simulated world.
+//! kqueue, or a simulated world.
 //!
 //! ```
 //! use rt::{Driver, ListenOptions};
@@ -41,7 +41,7 @@
 //!   it as a [`Chunk`] and gives it to another socket's `send`; when the kernel has taken the
 //!   bytes, the buffer is back in the pool.
 //! * **Idle connections own no buffer.** Their receive waits in the kernel (uring) or nowhere at
-//!   all (epoll), so a server that closes a pooled connection is seen at once: [`Socket::is_idle`].
+//!   all (epoll, kqueue), so a server that closes a pooled connection is seen at once: [`Socket::is_idle`].
 //!
 //! # The code map
 //!
@@ -54,8 +54,9 @@
 //! | `chunk.rs` | [`Chunk`]s and the pool of buffers |
 //! | `conn.rs` | what all drivers keep of a connection: inbox, outbox, who waits |
 //! | `socket.rs` | [`Socket`] and [`Listener`], the same over all drivers |
-//! | `io.rs` | the seam: an enum of three drivers |
-//! | `uring/`, `epoll.rs`, [`sim`] | the drivers |
+//! | `io.rs` | the seam: an enum of the drivers |
+//! | `uring/`, `readiness/`, [`sim`] | the drivers; that of readiness has two kernels, epoll and kqueue |
+//! | `bell.rs`, `kevent.rs` | how a core is woken; words and calls of kqueue(2) |
 //! | `sys.rs` | system calls, wrapped once |
 //! | `handed.rs` | a connection between two cores |
 //! | `inherit.rs` | listeners between two processes |
@@ -84,8 +85,8 @@
 //! task or the socket that began it. At the end of a core everything is cancelled and awaited; what
 //! does not come back is leaked, never freed.
 //!
-//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`,
-//! `uring/`, `recycled.rs` and where futures are pinned inside others; each block says who
+//! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`, `bell.rs`,
+//! `kevent.rs`, `readiness/epoll.rs`, `uring/`, `recycled.rs` and where futures are pinned inside others; each block says who
 //! guarantees what.
 //!
 //! **Wakers may go anywhere.** They are `Arc`s, they outlive tasks and cores, and may be woken from
@@ -109,21 +110,35 @@
     reason = "this crate is where the kernel is met; every block says why it is sound"
 )]
 
+#[cfg(test)]
+extern crate self as rt; // the suites in tests/ are run from inside, too
+
 mod address;
+mod bell;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "buffers are lent to the kernel of io_uring")
+)]
 mod chunk;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "parts of it are for the driver of io_uring")
+)]
 mod conn;
 mod core;
 mod driver;
-mod epoll;
 mod executor;
 pub mod flow;
 mod handed;
 mod inherit;
 mod io;
+#[cfg(any(target_os = "freebsd", test))]
+mod kevent;
 pub mod local;
 pub mod mailbox;
 pub mod permits;
 mod random;
+mod readiness;
 mod recycled;
 mod resolve;
 mod select;
@@ -132,6 +147,7 @@ mod socket;
 mod sys;
 mod timer;
 mod turns;
+#[cfg(target_os = "linux")]
 mod uring;
 mod vigil;
 
@@ -146,6 +162,7 @@ pub use recycled::{Recycled, recycled};
 pub use select::{Either, select};
 pub use socket::{ListenOptions, Listener, Socket};
 pub use sys::{
-    SIGHUP, Signal, clock_ns, end_with_parent, is_short_of, keep_descriptors, signal, signal_group,
+    SIGHUP, Signal, clock_ns, cpu_us, end_with_parent, is_short_of, keep_descriptors,
+    open_descriptors, signal, signal_group,
 };
 pub use turns::{LONG_US, Turns};

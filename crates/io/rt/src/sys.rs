@@ -4,16 +4,18 @@ use crate::{Address, ListenOptions};
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{offset_of, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+#[cfg(target_os = "freebsd")]
+use std::ptr::null;
 use std::ptr::null_mut;
 
 /// Turns -1 into the error of this thread.
-fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -40,7 +42,7 @@ impl Map {
                 null_mut(),
                 len,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                libc::MAP_PRIVATE | libc::MAP_ANON,
                 -1,
                 0,
             )
@@ -67,36 +69,6 @@ impl Drop for Map {
     }
 }
 
-/// A bell that any thread may ring and one core listens for. Listeners are edge-triggered, so
-/// nobody ever reads the count.
-pub(crate) struct EventFd(OwnedFd);
-
-impl EventFd {
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; a valid result is a descriptor that nobody else owns.
-        let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: see above.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub(crate) fn ring(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes. It cannot fail but by being full, and then it rings
-        // already.
-        unsafe {
-            libc::write(
-                self.0.as_raw_fd(),
-                (&raw const one).cast(),
-                size_of::<u64>(),
-            )
-        };
-    }
-
-    pub(crate) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
 /// Nanoseconds of the monotonic clock, the same for all threads.
 pub(crate) fn monotonic_ns() -> u64 {
     // SAFETY: a timespec of zeros is valid.
@@ -117,6 +89,50 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     (t.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(t.tv_nsec as u64)
+}
+
+/// Microseconds of the processor that this process has had: those of the program, and those of the
+/// kernel for it. None where the kernel does not say.
+pub fn cpu_us() -> Option<[u64; 2]> {
+    // SAFETY: zeros are a valid rusage.
+    let mut usage: libc::rusage = unsafe { zeroed() };
+    // SAFETY: `usage` is writable.
+    checked(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) }).ok()?;
+    Some([usage.ru_utime, usage.ru_stime].map(|time| {
+        (time.tv_sec as u64)
+            .wrapping_mul(1_000_000)
+            .wrapping_add(time.tv_usec as u64)
+    }))
+}
+
+/// Number of descriptors that this process has open. None where the kernel does not say.
+#[cfg(target_os = "linux")]
+pub fn open_descriptors() -> Option<u64> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
+}
+
+/// Number of descriptors that this process has open. None where the kernel does not say.
+// <https://man.freebsd.org/cgi/man.cgi?query=sysctl&sektion=3>: `kern.proc.nfds`, of process 0, which
+// stands for the one that asks.
+#[cfg(target_os = "freebsd")]
+pub fn open_descriptors() -> Option<u64> {
+    let name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_NFDS, 0];
+    let mut count: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>();
+    // SAFETY: `name` is readable for four numbers, `count` is writable for `len` bytes; nothing is
+    // set.
+    checked(unsafe {
+        libc::sysctl(
+            name.as_ptr(),
+            name.len() as libc::c_uint,
+            (&raw mut count).cast(),
+            &raw mut len,
+            null(),
+            0,
+        )
+    })
+    .ok()?;
+    u64::try_from(count).ok()
 }
 
 /// Microseconds since 1970.
@@ -141,6 +157,13 @@ pub(crate) fn entropy() -> u64 {
         monotonic_ns() ^ ((&raw const seed as u64) << 20)
     }
 }
+
+/// Bytes of an address of a Unix socket in front of its path.
+const BEFORE_PATH: usize = offset_of!(libc::sockaddr_un, sun_path);
+
+/// Bytes that the path of a Unix socket may have, and the one that ends it: 108 on Linux, 104 on
+/// FreeBSD.
+const PATH_ROOM: usize = size_of::<libc::sockaddr_un>() - BEFORE_PATH;
 
 /// An address as the kernel reads and writes it.
 #[derive(Clone, Copy)]
@@ -189,13 +212,16 @@ impl RawAddress {
                 if bytes.is_empty() || bytes.len() >= sun.sun_path.len() || bytes.contains(&0) {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
-                        "the path of a unix socket must have 1 to 107 bytes and no zero byte",
+                        format!(
+                            "the path of a unix socket must have 1 to {} bytes and no zero byte",
+                            PATH_ROOM - 1
+                        ),
                     ));
                 }
                 for (to, from) in sun.sun_path.iter_mut().zip(bytes) {
                     *to = *from as libc::c_char;
                 }
-                raw.len = (size_of::<libc::sa_family_t>() + bytes.len() + 1) as libc::socklen_t;
+                raw.len = (BEFORE_PATH + bytes.len() + 1) as libc::socklen_t;
             }
         }
         Ok(raw)
@@ -224,7 +250,7 @@ impl RawAddress {
             _ => {
                 // SAFETY: as above; all bytes of the path are initialised, at worst with zeros.
                 let sun = unsafe { *(&raw const self.storage).cast::<libc::sockaddr_un>() };
-                let filled = (self.len as usize).saturating_sub(size_of::<libc::sa_family_t>());
+                let filled = (self.len as usize).saturating_sub(BEFORE_PATH);
                 let path: Vec<u8> = sun
                     .sun_path
                     .iter()
@@ -334,6 +360,14 @@ pub(crate) fn peer_address(fd: RawFd) -> io::Result<Address> {
     Ok(raw.to_address())
 }
 
+/// Option by which several listeners share an address and the kernel spreads clients over them.
+#[cfg(target_os = "linux")]
+const SHARED_PORT: libc::c_int = libc::SO_REUSEPORT;
+/// Option by which several listeners share an address and the kernel spreads clients over them. With
+/// the option of Linux's name the last listener gets all.
+#[cfg(target_os = "freebsd")]
+const SHARED_PORT: libc::c_int = libc::SO_REUSEPORT_LB;
+
 /// Binds and listens. A unix socket that a dead process left behind is replaced; a live one is not.
 pub(crate) fn listener(
     at: &Address,
@@ -355,7 +389,7 @@ pub(crate) fn listener(
     if let Address::Tcp(tcp) = at {
         set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         if options.reuse_port {
-            set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+            set_option(fd.as_raw_fd(), libc::SOL_SOCKET, SHARED_PORT, 1)?;
         }
         if tcp.is_ipv6() {
             // `::` and `0.0.0.0` are two addresses, and both may be listened at.
@@ -390,6 +424,7 @@ pub(crate) fn connect(fd: RawFd, to: &RawAddress) -> io::Result<()> {
 }
 
 /// Makes a descriptor blocking again.
+#[cfg(target_os = "linux")]
 pub(crate) fn blocking(fd: RawFd) -> io::Result<()> {
     // SAFETY: no pointers. Of the flags that can be set, our sockets have no other.
     checked(unsafe { libc::fcntl(fd, libc::F_SETFL, 0) }).map(drop)
@@ -447,48 +482,6 @@ pub(crate) fn send(fd: RawFd, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
     checked_len(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
 }
 
-/// An epoll instance.
-pub(crate) struct Poller(OwnedFd);
-
-impl Poller {
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; fresh, and nobody else's.
-        let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: see above.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    pub(crate) fn add(&self, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events, u64: data };
-        // SAFETY: `event` is readable.
-        checked(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event)
-        })
-        .map(drop)
-    }
-
-    pub(crate) fn remove(&self, fd: RawFd) {
-        // SAFETY: null is allowed for DEL. An error means that it is gone already.
-        unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, null_mut()) };
-    }
-
-    /// Fills `events`; `None` waits for ever.
-    pub(crate) fn wait(
-        &self,
-        events: &mut [libc::epoll_event],
-        ms: Option<u64>,
-    ) -> io::Result<usize> {
-        let ms = ms.map_or(-1, |ms| {
-            libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
-        });
-        let max = libc::c_int::try_from(events.len()).unwrap_or(libc::c_int::MAX);
-        // SAFETY: `events` is writable for `max` entries.
-        let n =
-            checked(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), max, ms) })?;
-        Ok(n as usize)
-    }
-}
-
 /// Wish for the end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -512,8 +505,25 @@ pub fn signal(child: &std::process::Child, number: i32) {
 
 /// Has this process asked to end (SIGTERM) when whoever began it is gone.
 pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
     // SAFETY: two numbers; no memory is passed. It cannot fail with a signal that there is.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM)
+    };
+    #[cfg(target_os = "freebsd")]
+    {
+        let mut signal = libc::SIGTERM;
+        // SAFETY: 0 means this process, and `signal` is readable for an int. It cannot fail with a
+        // signal that there is.
+        unsafe {
+            libc::procctl(
+                libc::P_PID,
+                0,
+                libc::PROC_PDEATHSIG_CTL,
+                (&raw mut signal).cast(),
+            )
+        };
+    }
 }
 
 /// Nanoseconds on the clock of [`crate::Rt::beat`].
@@ -542,8 +552,12 @@ pub fn signal_group(leader: &std::process::Child, signal: Signal) {
 pub fn keep_descriptors() -> io::Result<()> {
     const CLOEXEC: libc::c_uint = 1 << 2;
     let (first, last): (libc::c_uint, _) = (3, libc::c_uint::MAX);
+    #[cfg(target_os = "linux")]
     // SAFETY: three numbers; no memory is passed, and nothing is closed now.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, CLOEXEC) };
+    #[cfg(target_os = "freebsd")]
+    // SAFETY: as on Linux.
+    let done = unsafe { libc::close_range(first, last, CLOEXEC as libc::c_int) };
     if done < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -553,11 +567,24 @@ pub fn keep_descriptors() -> io::Result<()> {
 
 /// Names what this machine has no more of, if an error says so: such an error is about nobody else.
 pub fn is_short_of(error: &io::Error) -> Option<&'static str> {
+    let (ports, files, watches) = if cfg!(target_os = "freebsd") {
+        (
+            "local ports (net.inet.ip.portrange.first)",
+            "file descriptors (kern.maxfiles)",
+            "watches",
+        )
+    } else {
+        (
+            "local ports (net.ipv4.ip_local_port_range)",
+            "file descriptors",
+            "watches (fs.epoll.max_user_watches)",
+        )
+    };
     match error.raw_os_error()? {
         libc::EMFILE => Some("file descriptors for this process (ulimit -n)"),
-        libc::ENFILE => Some("file descriptors"),
-        libc::EADDRNOTAVAIL => Some("local ports (net.ipv4.ip_local_port_range)"),
-        libc::ENOSPC => Some("watches (fs.epoll.max_user_watches)"),
+        libc::ENFILE => Some(files),
+        libc::EADDRNOTAVAIL => Some(ports),
+        libc::ENOSPC => Some(watches),
         libc::ENOBUFS | libc::ENOMEM => Some("memory for sockets"),
         _ => None,
     }
@@ -576,6 +603,19 @@ pub(crate) fn says_no_such_host(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A55: numbers of the process, whichever system they are asked of.
+    #[test]
+    fn a_process_knows_its_descriptors_and_its_time() {
+        let files: Vec<_> = (0..64)
+            .map(|_| stream_socket(&Address::Unix(PathBuf::from("/x")), true).unwrap())
+            .collect();
+        assert!(open_descriptors().unwrap() >= 64);
+        drop(files);
+        let [user, system] = cpu_us().unwrap();
+        // A machine has been up for less than a century.
+        assert!((1..3_000_000_000_000_000).contains(&(user + system)));
+    }
 
     #[test]
     fn what_is_short_here_is_about_nobody_else() {
@@ -620,10 +660,10 @@ mod tests {
             };
             done == 0 && value != 0
         }
-        for driver in [crate::Driver::Uring, crate::Driver::Epoll] {
-            if driver == crate::Driver::Uring && crate::choose(crate::Driver::Auto).0 != driver {
-                continue;
-            }
+        for driver in [
+            crate::choose(crate::Driver::Auto).0,
+            crate::Driver::READINESS,
+        ] {
             crate::run(driver, |rt| async move {
                 let at: Address = "127.0.0.1:0".parse().expect("an address");
                 let listener = rt

@@ -10,6 +10,7 @@
 
 mod ring;
 
+use crate::bell::Bell;
 use crate::chunk::{Buffer, Chunk, Pool};
 use crate::conn::{
     Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno,
@@ -127,7 +128,7 @@ pub(crate) fn probe() -> io::Result<()> {
 }
 
 impl Uring {
-    pub(crate) fn new(pool: Rc<Pool>, bell: &sys::EventFd) -> io::Result<Self> {
+    pub(crate) fn new(pool: Rc<Pool>, bell: &Bell) -> io::Result<Self> {
         let ring = Ring::of_a_core()?;
         let buffers = Buffers::new(&ring, pool.count())?;
         let can_be_silent = Ring::can_be_silent();

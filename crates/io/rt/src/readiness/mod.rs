@@ -1,17 +1,29 @@
-//! The driver for kernels and containers where io_uring is forbidden: edge-triggered epoll and
-//! plain system calls.
+//! The driver that is told who is ready, and then makes plain system calls: over epoll where
+//! io_uring is forbidden, over kqueue on FreeBSD.
 //!
 //! Nothing is read before a task asks for it, so backpressure needs no code here: what is not read
 //! stays in the kernel.
 
+#[cfg(target_os = "linux")]
+mod epoll;
+mod kernel;
+#[cfg(any(target_os = "freebsd", test))]
+mod kqueue;
+#[cfg(all(target_os = "linux", test))]
+mod model;
+#[cfg(all(target_os = "linux", test))]
+mod suites;
+
+use crate::bell::Bell;
 use crate::chunk::{CHUNK_LEN, Chunk};
 use crate::conn::{Conn, Listening, NOWHERE, State, errno};
 use crate::core::{Core, LINGER};
 use crate::handed::{Handed, Kind};
 use crate::inherit::have_left;
 use crate::io::Wait;
-use crate::sys::{self, Poller, RawAddress};
+use crate::sys::{self, RawAddress};
 use crate::{Address, ListenOptions, Listener, Socket};
+use kernel::{Kernel, News, Watched};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -20,22 +32,24 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+pub(crate) use epoll::Epoll;
+/// The kqueue of a core; on Linux, in tests of this crate, a model of one.
+#[cfg(target_os = "freebsd")]
+pub(crate) type Kqueue = kqueue::Kqueue<std::sync::Arc<crate::kevent::Calls>>;
+#[cfg(all(target_os = "linux", test))]
+pub(crate) type Kqueue = kqueue::Kqueue<model::Model>;
+
 const EVENTS_PER_TURN: usize = 512;
 const PIECES_PER_SEND: usize = 32;
-const BELL: u64 = u64::MAX;
 
-const IN: u32 = libc::EPOLLIN as u32;
-const OUT: u32 = libc::EPOLLOUT as u32;
-const EDGE: u32 = libc::EPOLLET as u32;
-const HALF: u32 = libc::EPOLLRDHUP as u32;
-const GONE: u32 = (libc::EPOLLHUP | libc::EPOLLERR) as u32;
-
-pub(crate) struct Epoll {
-    poller: Poller,
+/// The driver of readiness over one of the kernels.
+pub(crate) struct Readiness<K: Kernel> {
+    kernel: K,
     table: RefCell<Vec<Entry>>,
     free: RefCell<Vec<u32>>,
     conns: Cell<usize>,
-    events: RefCell<Vec<libc::epoll_event>>,
+    events: RefCell<Vec<K::Event>>,
     spare: RefCell<Vec<Rc<Conn>>>,
 }
 
@@ -45,24 +59,17 @@ enum Entry {
     Listening(Rc<Listening>),
 }
 
-impl Epoll {
-    pub(crate) fn new() -> io::Result<Self> {
+impl<K: Kernel> Readiness<K> {
+    /// Opens the driver of a core that this bell wakes.
+    pub(crate) fn new(bell: &Bell) -> io::Result<Self> {
         Ok(Self {
-            poller: Poller::new()?,
+            kernel: K::open(bell)?,
             table: RefCell::default(),
             free: RefCell::default(),
             conns: Cell::new(0),
-            events: RefCell::new(vec![
-                libc::epoll_event { events: 0, u64: 0 };
-                EVENTS_PER_TURN
-            ]),
+            events: RefCell::new(vec![K::BLANK; EVENTS_PER_TURN]),
             spare: RefCell::default(),
         })
-    }
-
-    /// Listens for wakes from other threads.
-    pub(crate) fn start(&self, bell: &sys::EventFd) -> io::Result<()> {
-        self.poller.add(bell.fd(), IN | EDGE, BELL)
     }
 
     fn enter(&self, entry: Entry) -> u32 {
@@ -92,11 +99,8 @@ impl Epoll {
         let conn = Rc::new(conn);
         conn.place.set(self.enter(Entry::Conn(conn.clone())));
         self.conns.set(self.conns.get() + 1);
-        let added = self.poller.add(
-            conn.fd(),
-            IN | OUT | HALF | EDGE,
-            u64::from(conn.place.get()),
-        );
+        let place = conn.place.get();
+        let added = self.kernel.watch(conn.fd(), Watched::Connection, place);
         let socket = Socket::new(core.clone(), conn);
         added.map(|()| socket)
     }
@@ -110,57 +114,29 @@ impl Epoll {
     /// Leaves a connection to another core, which hears of what comes from now on. Closing our
     /// descriptor would not end our listening, since that core has a copy.
     pub(crate) fn let_go(&self, conn: &Conn) {
-        self.poller.remove(conn.fd());
+        self.kernel.forget(conn.fd(), Watched::Connection);
     }
 
     pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
-        let ms = match wait {
-            Wait::Not => Some(0),
+        let at_most = match wait {
+            Wait::Not => Some(Duration::ZERO),
             Wait::Forever => None,
-            // Rounded up: a turn too early would only be repeated.
-            Wait::Until(at) => {
-                Some(at.elapsed_since(core.look()).as_nanos().div_ceil(1_000_000) as u64)
-            }
+            Wait::Until(at) => Some(at.elapsed_since(core.look())),
         };
         let mut events = self.events.borrow_mut();
         // An error can only be EINTR: the next turn waits again.
-        let n = self.poller.wait(&mut events, ms).unwrap_or(0);
-        for event in &events[..n] {
-            let (bits, data) = (event.events, event.u64);
-            if data == BELL {
-                continue; // the core looks at its remote queue in every turn
-            }
+        let n = self.kernel.wait(&mut events, at_most).unwrap_or(0);
+        for news in events[..n].iter().filter_map(K::news) {
             // Descriptors close between turns only, so the entry is the one that the event speaks
             // of.
-            match self.table.borrow().get(data as usize) {
-                Some(Entry::Conn(conn)) => self.tell(core, conn, bits),
+            match self.table.borrow().get(news.place as usize) {
+                Some(Entry::Conn(conn)) => tell(core, conn, news),
                 Some(Entry::Listening(listening)) => {
                     let mut state = listening.state.borrow_mut();
                     state.readable = true;
                     state.waker.fire();
                 }
                 Some(Entry::Free) | None => {}
-            }
-        }
-    }
-
-    fn tell(&self, core: &Rc<Core>, conn: &Rc<Conn>, bits: u32) {
-        let mut state = conn.state.borrow_mut();
-        if bits & (IN | HALF | GONE) != 0 {
-            state.readable = true;
-            if bits & (HALF | GONE) != 0 {
-                state.hung_up = true;
-                state.watcher.fire();
-            }
-            state.reader.fire();
-        }
-        if bits & (OUT | GONE) != 0 && !state.writable {
-            state.writable = true;
-            if state.outbox.is_empty() {
-                state.wake_writers(); // one that connects
-            } else if !state.dirty {
-                state.dirty = true;
-                core.has_news(conn.clone());
             }
         }
     }
@@ -287,9 +263,8 @@ impl Epoll {
         listening
             .place
             .set(self.enter(Entry::Listening(listening.clone())));
-        let added = self
-            .poller
-            .add(listening.fd(), IN | EDGE, u64::from(listening.place.get()));
+        let place = listening.place.get();
+        let added = self.kernel.watch(listening.fd(), Watched::Listener, place);
         let listener = Listener::new(core.clone(), listening);
         added.map(|()| listener)
     }
@@ -318,7 +293,7 @@ impl Epoll {
 
     pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
         if listening.place.get() != NOWHERE {
-            self.poller.remove(listening.fd());
+            self.kernel.forget(listening.fd(), Watched::Listener);
             self.leave(&listening.place);
         }
     }
@@ -358,6 +333,28 @@ impl Epoll {
                 }
                 _ => false,
             })
+    }
+}
+
+/// Takes in what has changed for a connection.
+fn tell(core: &Rc<Core>, conn: &Rc<Conn>, news: News) {
+    let mut state = conn.state.borrow_mut();
+    if news.readable {
+        state.readable = true;
+        if news.ended {
+            state.hung_up = true;
+            state.watcher.fire();
+        }
+        state.reader.fire();
+    }
+    if news.writable && !state.writable {
+        state.writable = true;
+        if state.outbox.is_empty() {
+            state.wake_writers(); // one that connects
+        } else if !state.dirty {
+            state.dirty = true;
+            core.has_news(conn.clone());
+        }
     }
 }
 
