@@ -30,9 +30,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, UNIX_EPOCH};
 use web::Web;
 
-/// Where a configuration file is looked for. Packages bring the first.
+/// Where a configuration file is looked for. Packages bring the first; on FreeBSD what is not of
+/// the system is below /usr/local.
 const CONFIGURATIONS: &[&str] = &[
     "/etc/millrace/millrace.cnf",
+    "/usr/local/etc/millrace/millrace.cnf",
     "/etc/millrace.toml",
     "/etc/proxysql.cnf",
 ];
@@ -578,7 +580,7 @@ struct Shared {
 fn watchful() -> rt::Options {
     rt::Options {
         watch: OPERATORS_WATCHED,
-        ..rt::Driver::Epoll.into()
+        ..rt::Driver::READINESS.into()
     }
 }
 
@@ -850,7 +852,7 @@ impl Threads {
         };
         self.start(
             "monitor".into(),
-            rt::Driver::Epoll,
+            rt::Driver::READINESS,
             move |rt, ready| async move {
                 monitor::run(rt, setup(ready)).await;
                 Ok(())
@@ -860,7 +862,7 @@ impl Threads {
 
     /// The thread that sends traces to a collector.
     fn start_traces(&mut self, unsent: Receiver<bridge::Traced>, log: Log) -> Result<(), Reasons> {
-        self.start("traces".into(), rt::Driver::Epoll, move |rt, ready| {
+        self.start("traces".into(), rt::Driver::READINESS, move |rt, ready| {
             ready.say();
             traces::send(rt, unsent, log)
         })
@@ -874,7 +876,7 @@ impl Threads {
         log: &Log,
     ) -> Result<(), Reasons> {
         let (folder, note) = (datadir.to_owned(), log.to_note());
-        self.start("events".into(), rt::Driver::Epoll, move |_rt, ready| {
+        self.start("events".into(), rt::Driver::READINESS, move |_rt, ready| {
             ready.say();
             let log = events::Log::new(folder, note);
             async move {
@@ -924,7 +926,7 @@ impl Threads {
             let (own, server) = (owned(&listen, nth), server.clone());
             self.start(
                 format!("clickhouse {nth}"),
-                rt::Driver::Epoll,
+                rt::Driver::READINESS,
                 move |rt, ready| async move {
                     let listeners = listen_all(&rt, &own, clickhouse::shared())?;
                     ready.say();
@@ -956,7 +958,7 @@ impl Threads {
         server.set_read_only(embedded.read_only);
         self.start(
             "sqlite".into(),
-            rt::Driver::Epoll,
+            rt::Driver::READINESS,
             move |rt, ready| async move {
                 let listeners = listen_all(&rt, &listen, ListenOptions::default())?;
                 ready.say();
@@ -1052,11 +1054,11 @@ mod tests {
             permits: Registry::new(),
             running: Vec::new(),
         };
-        let begun = threads.start("early".into(), rt::Driver::Epoll, |_rt, _ready| async {
+        let begun = threads.start("early".into(), rt::Driver::READINESS, |_rt, _ready| async {
             panic!("a defect")
         });
         assert_eq!(begun, Err(vec!["a defect ended it".to_owned()]));
-        let begun = threads.start("late".into(), rt::Driver::Epoll, |_rt, ready| async {
+        let begun = threads.start("late".into(), rt::Driver::READINESS, |_rt, ready| async {
             ready.say();
             panic!("a defect")
         });

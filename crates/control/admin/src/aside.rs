@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn work_is_done_elsewhere_and_a_panic_ends_only_the_work() {
-        let answers = rt::run(rt::Driver::Epoll, |_| async {
+        let answers = rt::run(rt::Driver::READINESS, |_| async {
             let aside = Aside::thread().unwrap();
             let here = thread::current().id();
             let elsewhere = aside.done(move || thread::current().id() != here).await;

@@ -106,7 +106,7 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(
         let shared = Rc::new(admin.share(rt, vec![sender], Hooks::default()));
         test(Bench { shared, loaded }).await;
     };
-    rt::run(Driver::Epoll, main).unwrap();
+    rt::run(Driver::READINESS, main).unwrap();
 }
 
 /// Runs a test with an admin side, in virtual time, and with a second core that listens and never

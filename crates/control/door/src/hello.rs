@@ -114,8 +114,9 @@ pub fn usual(name: &str) -> Option<&'static str> {
         "time_zone" => "SYSTEM",
         "transaction_isolation" | "tx_isolation" => "SERIALIZABLE",
         "init_connect" | "socket" | "plugin_dir" => "",
+        "version_compile_os" if cfg!(target_os = "freebsd") => "FreeBSD",
         "version_compile_os" => "Linux",
-        "version_compile_machine" => "x86_64",
+        "version_compile_machine" => std::env::consts::ARCH,
         _ => return None,
     })
 }

@@ -154,7 +154,7 @@ fn with<F: Future<Output = ()>>(limits: Limits, test: impl FnOnce(Rt, Address) -
         rt.spawn(Door::new(Rc::new(Parrot { acceptor: None }), limits).serve(rt.clone(), listener));
         test(rt, at).await;
     };
-    rt::run(Driver::Epoll, main).unwrap();
+    rt::run(Driver::READINESS, main).unwrap();
 }
 
 async fn enter(rt: &Rt, at: &Address) -> Client {
@@ -457,5 +457,5 @@ fn clients_that_want_tls_get_it() {
         // Who does not ask for it comes in without.
         assert_eq!(enter(&rt, &at).await.query("x").await.texts()[0], ["x"]);
     };
-    rt::run(Driver::Epoll, main).unwrap();
+    rt::run(Driver::READINESS, main).unwrap();
 }

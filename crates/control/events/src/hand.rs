@@ -64,7 +64,7 @@ mod tests {
         let written = Arc::new(AtomicBool::new(false));
         let writes = written.clone();
         let disk = thread::spawn(move || {
-            rt::run(rt::Driver::Epoll, |_rt| async move {
+            rt::run(rt::Driver::READINESS, |_rt| async move {
                 let Some(Letter::Done(done)) = unread.recv().await else {
                     panic!("something else")
                 };

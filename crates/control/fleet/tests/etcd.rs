@@ -98,7 +98,7 @@ fn with<F>(place: Place, body: impl FnOnce(rt::Rt, Books) -> F + 'static)
 where
     F: Future<Output = ()> + 'static,
 {
-    let done = rt::run(rt::Driver::Epoll, move |rt| async move {
+    let done = rt::run(rt::Driver::READINESS, move |rt| async move {
         for host in &place.hosts {
             let one = Place {
                 hosts: vec![host.clone()],

@@ -165,7 +165,7 @@ mod tests {
                 } else {
                     300
                 }));
-                rt::run(rt::Driver::Epoll, |_rt| async move {
+                rt::run(rt::Driver::READINESS, |_rt| async move {
                     drop(unread.recv().await);
                     if let Some(ToCore::Drain { done }) = unread.recv().await {
                         done(());

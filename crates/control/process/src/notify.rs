@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+#[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -68,6 +69,8 @@ impl Notify {
 
 fn way(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     let to = match name.as_bytes().split_first() {
+        // Abstract names, and with them systemd, are Linux's. Elsewhere a path may be named.
+        #[cfg(target_os = "linux")]
         Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(name)?,
     };
@@ -93,19 +96,18 @@ mod tests {
     fn whoever_has_started_us_hears_of_ready_alive_and_stopping() {
         let path = std::env::temp_dir().join(format!("millrace-notify-{}", std::process::id()));
         let _none = std::fs::remove_file(&path);
-        let name = format!("millrace-notify-{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
-        let both = [
-            (
-                UnixDatagram::bind(&path).unwrap(),
-                path.display().to_string(),
-            ),
-            (
-                UnixDatagram::bind_addr(&address).unwrap(),
-                format!("@{name}"),
-            ),
-        ];
-        for (socket, name) in both {
+        let mut all = vec![(
+            UnixDatagram::bind(&path).unwrap(),
+            path.display().to_string(),
+        )];
+        #[cfg(target_os = "linux")]
+        {
+            let name = format!("millrace-notify-{}", std::process::id());
+            let address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
+            let socket = UnixDatagram::bind_addr(&address).unwrap();
+            all.push((socket, format!("@{name}")));
+        }
+        for (socket, name) in all {
             let notify = Notify::of(Some(OsStr::new(&name)), Some(OsStr::new("2000000")));
             assert_eq!(notify.every(), Some(Duration::from_secs(2)));
             notify.ready();

@@ -204,7 +204,7 @@ mod tests {
         let note = move |words: &str| drop(tell.send(words.to_owned()));
         let notify = Notify::default();
         let watchdog = Watchdog::begin(&snapshot, cores.clone(), 0, notify, note, |_| ()).unwrap();
-        rt::run(rt::Driver::Epoll, |rt| async move {
+        rt::run(rt::Driver::READINESS, |rt| async move {
             cores.add("core 0".into(), rt.beat(), Arc::default());
             for _ in 0..30 {
                 rt.sleep(Duration::from_millis(50)).await;

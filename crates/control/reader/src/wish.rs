@@ -76,7 +76,7 @@ pub fn run(wish: &Wish, environment: &dyn Fn(&str) -> Option<String>) -> Result<
         None => Log::stderr().map_err(|error| error.to_string()),
     }?;
     let note = move |words: &str| log.line(words);
-    rt::run(rt::Driver::Epoll, |rt| serve(rt, server, manner, note))
+    rt::run(rt::Driver::READINESS, |rt| serve(rt, server, manner, note))
         .map_err(|error| error.to_string())?
 }
 

@@ -51,7 +51,7 @@ fn with<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Rt, Address) -> F)
         rt.spawn(server.serve(rt.clone(), vec![listener]));
         test(rt, at).await;
     };
-    rt::run(Driver::Epoll, main).unwrap();
+    rt::run(Driver::READINESS, main).unwrap();
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn who_may_come_in_can_change_while_it_serves() {
         users.replace(one("new", "2"));
         assert!(!comes_in("old", "1").await && comes_in("new", "2").await);
     };
-    rt::run(Driver::Epoll, main).unwrap();
+    rt::run(Driver::READINESS, main).unwrap();
 }
 
 async fn enter(rt: &Rt, at: &Address) -> Client {

@@ -403,17 +403,17 @@ fn memory(into: &mut Families) {
             into.add(&kinds, &[("type", name)], bytes);
         }
     }
-    if let Some(open) = process::descriptors() {
+    if let Some(open) = rt::open_descriptors() {
         let metric = metric(Kind::Gauge, "proxysql_fds_in_use", "Open descriptors.");
         into.add(&metric, &[], open);
     }
-    if let Some([user_s, system_s]) = process::cpu_seconds() {
+    if let Some([user_us, system_us]) = rt::cpu_us() {
         let cpu = metric(
             Kind::Microseconds,
             "millrace_process_cpu_seconds_total",
             "Seconds of the processor, by their mode.",
         );
-        into.add(&cpu, &[("mode", "user")], user_s);
-        into.add(&cpu, &[("mode", "system")], system_s);
+        into.add(&cpu, &[("mode", "user")], user_us);
+        into.add(&cpu, &[("mode", "system")], system_us);
     }
 }

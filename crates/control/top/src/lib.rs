@@ -88,7 +88,7 @@ pub fn run(wish: Wish, password: Option<String>, out: impl Write) -> Result<(), 
             false => top.show(out).await,
         }
     };
-    rt::run(rt::Driver::Epoll, main).map_err(|error| error.to_string())?
+    rt::run(rt::Driver::READINESS, main).map_err(|error| error.to_string())?
 }
 
 struct Top {

@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_gate_is_closed_once_all_that_went_through_before_is_over() {
-        rt::run(Driver::Epoll, |rt| async move {
+        rt::run(Driver::READINESS, |rt| async move {
             let gates = Rc::new(Gates::default());
             let before = gates.begin("t.a and u.a".into());
             let other = gates.begin("t.b".into());

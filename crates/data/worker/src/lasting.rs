@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_task_that_a_defect_ends_is_begun_again_and_one_that_ends_is_not() {
-        let (begun, said, panics) = rt::run(rt::Driver::Epoll, |rt| async move {
+        let (begun, said, panics) = rt::run(rt::Driver::READINESS, |rt| async move {
             let (begun, said) = (Cell::new(0), RefCell::new(Vec::new()));
             let begin = || {
                 begun.set(begun.get() + 1);

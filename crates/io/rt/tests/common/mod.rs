@@ -10,11 +10,11 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Runs `main` on a real driver, but never for longer than a minute.
+/// Runs `main` on a real driver, but never for longer than five minutes: an emulated processor is slow.
 pub(crate) fn run<F: Future<Output = ()>>(driver: Driver, main: impl FnOnce(Rt) -> F) {
     let (tx, rx) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
-        if rx.recv_timeout(Duration::from_secs(60))
+        if rx.recv_timeout(Duration::from_secs(300))
             == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
         {
             eprintln!("a test hangs");
