@@ -43,6 +43,8 @@ pub mod read;
 mod read_text;
 pub mod response;
 pub mod resultset;
+pub mod roles;
+pub mod row_cells;
 pub mod row_stream;
 pub mod rows;
 pub mod status;

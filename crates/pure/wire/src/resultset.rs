@@ -409,7 +409,7 @@ fn write_binary(o: &mut Vec<u8>, kinds: impl ExactSizeIterator<Item = Type>, val
 }
 
 /// Writes a value as `kind` wants it, converting between numbers and text where they differ.
-fn write_value(o: &mut Vec<u8>, kind: Type, v: &Value<'_>) {
+pub(crate) fn write_value(o: &mut Vec<u8>, kind: Type, v: &Value<'_>) {
     match kind {
         Type::DATE | Type::DATETIME | Type::TIMESTAMP => match v {
             Value::Date(d) | Value::DateTime(d) => write_datetime(o, d),

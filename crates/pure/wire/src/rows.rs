@@ -7,6 +7,7 @@ use crate::execute::Value;
 use crate::ok;
 use crate::packet;
 use crate::read::Reader;
+use crate::roles::Roles;
 use crate::types::Type;
 
 /// Description of a column.
@@ -196,27 +197,39 @@ pub fn read_executed_number(bytes: &[u8], caps: Caps) -> Option<Option<i64>> {
     number.filter(|_| rows == 1)
 }
 
-/// Reads a result, and has each row of so many columns seen.
-fn each(
-    mut bytes: &[u8],
-    caps: Caps,
-    mut row: impl FnMut(&[u8], usize) -> Result<(), Malformed>,
-) -> Result<Rows, Malformed> {
-    let mut next = || -> Result<std::borrow::Cow<'_, [u8]>, Malformed> {
+/// Columns of a result, and where its rows begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// The payloads of the columns' definitions without extended types, from left to right; none
+    /// where they were left out.
+    pub definitions: Vec<Vec<u8>>,
+    /// Columns, from left to right; none for an OK or an error.
+    pub shapes: Vec<Shape>,
+    /// Offset of the first packet behind them.
+    pub rows_at: usize,
+}
+
+/// Reads the columns of a response, of which at least those are here. An OK or an error has none.
+///
+/// # Errors
+/// If they are not what the protocol promises.
+pub fn columns(bytes: &[u8], caps: Caps) -> Result<Columns, Malformed> {
+    let mut found = Columns::default();
+    let next = |found: &mut Columns| -> Result<std::borrow::Cow<'_, [u8]>, Malformed> {
+        let rest = bytes.get(found.rows_at..).unwrap_or_default();
         let (payload, used, _) =
-            packet::join(bytes).ok_or(Malformed::new("a result that ends too early"))?;
-        bytes = &bytes[used..];
+            packet::join(rest).ok_or(Malformed::new("a result that ends too early"))?;
+        found.rows_at += used;
         Ok(payload)
     };
-    let first = next()?;
+    let first = next(&mut found)?;
     if matches!(
         first.first(),
         None | Some(&(ok::OK_HEADER | ok::ERR_HEADER))
     ) {
-        return Ok(Rows::default());
+        return Ok(found);
     }
     let (columns, follow) = crate::outline::columns(&first, caps)?;
-    let mut found = Rows::default();
     if !follow {
         let columns = usize::try_from(columns)
             .ok()
@@ -225,23 +238,50 @@ fn each(
             vec![Shape::UNTOLD; columns.ok_or(Malformed::new("impossible number of columns"))?];
     }
     for _ in found.shapes.len() as u64..columns {
-        let came = next()?;
+        let came = next(&mut found)?;
         let mut definition = Vec::with_capacity(came.len());
         crate::definition::write(&mut definition, &came, caps, 0);
         found.shapes.push(Shape::of(&definition)?);
         found.definitions.push(definition);
     }
     if !caps::has(caps, caps::DEPRECATE_EOF) {
-        next()?;
+        next(&mut found)?;
     }
-    loop {
-        let payload = next()?;
-        match payload.first() {
-            Some(&ok::ERR_HEADER) => return Ok(Rows::default()),
-            Some(&ok::EOF_HEADER) if payload.len() < packet::MAX_PAYLOAD => return Ok(found),
-            _ => {}
-        }
-        row(&payload, found.shapes.len())?;
+    Ok(found)
+}
+
+/// The payload of the row that begins here, and its length with headers. None where rows end.
+#[must_use]
+pub fn row(bytes: &[u8]) -> Option<(std::borrow::Cow<'_, [u8]>, usize)> {
+    let (payload, used, _) = packet::join(bytes)?;
+    let first = *payload.first()?;
+    Roles::is_row(first, payload.len()).then_some((payload, used))
+}
+
+/// Reads a result, and has each row of so many columns seen.
+fn each(
+    bytes: &[u8],
+    caps: Caps,
+    mut see: impl FnMut(&[u8], usize) -> Result<(), Malformed>,
+) -> Result<Rows, Malformed> {
+    let columns = columns(bytes, caps)?;
+    if columns.shapes.is_empty() {
+        return Ok(Rows::default());
+    }
+    let mut rest = bytes.get(columns.rows_at..).unwrap_or_default();
+    while let Some((payload, used)) = row(rest) {
+        see(&payload, columns.shapes.len())?;
+        rest = &rest[used..];
+    }
+    let (end, ..) = packet::join(rest).ok_or(Malformed::new("a result that ends too early"))?;
+    match end.first() {
+        Some(&ok::ERR_HEADER) => Ok(Rows::default()),
+        Some(_) => Ok(Rows {
+            definitions: columns.definitions,
+            shapes: columns.shapes,
+            rows: Vec::new(),
+        }),
+        None => Err(Malformed::new("an empty row")),
     }
 }
 
@@ -259,6 +299,7 @@ pub fn fuzz_rows(data: &[u8]) {
         if let Ok(found) = read_executed(data, caps) {
             assert!(found.rows.iter().all(|row| row.len() == found.shapes.len()));
         }
+        crate::roles::fuzz(data, caps);
         let all: usize = results(data, caps).iter().map(|one| one.len()).sum();
         assert_eq!(all, data.len());
         let _several = are_several(data, caps);
