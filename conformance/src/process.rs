@@ -239,8 +239,17 @@ pub fn output(command: &mut Command, at_most: Duration) -> Result<(bool, String)
 
 /// Memory of a process that is resident; 0 if there is no such process.
 pub fn resident_kib(id: u32) -> u64 {
+    memory_kib(id, "VmRSS:")
+}
+
+/// Memory of a process that has been resident at most; 0 if there is no such process.
+pub fn peak_kib(id: u32) -> u64 {
+    memory_kib(id, "VmHWM:")
+}
+
+fn memory_kib(id: u32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     line.and_then(|words| words.split_whitespace().next()?.parse().ok())
         .unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, program};
+use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use conformance::watch::HANGS;
@@ -155,7 +156,7 @@ fn rewrites(driver: Driver) -> Outcome {
 
 const COPIES: &str = "
 function read_query(packet)
-  if packet:byte() ~= proxy.COM_QUERY then return end
+  if packet:byte() ~= proxy.COM_QUERY and packet:byte() ~= proxy.COM_STMT_EXECUTE then return end
   proxy.queries:append(1, packet)
   return proxy.PROXY_SEND_QUERY
 end
@@ -169,11 +170,14 @@ function read_query_result(inj)
   return proxy.PROXY_SEND_RESULT
 end";
 
-/// A94, A98: the seed's copy, byte for byte, for rows, no rows, an insert and an error.
+/// A94, A98: the seed's copy, byte for byte, for rows, no rows, an insert and an error, in text and
+/// prepared.
 fn copies(driver: Driver) -> Outcome {
     each(driver, |server, proxy| {
         server.root("CREATE DATABASE IF NOT EXISTS lua; CREATE TABLE lua.t (a INT PRIMARY KEY, b VARCHAR(10), c DECIMAL(5,2), d DATETIME)")?;
         load(proxy, &[("c", COPIES, "error")])?;
+        // The password is in the server's cache from then on.
+        proxy.query("SELECT 1")?;
         let mut through = log_in(proxy)?;
         let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
         same(
@@ -195,6 +199,18 @@ fn copies(driver: Driver) -> Outcome {
                 return Err(format!("{sql}\ndirect:  {wanted:x?}\nthrough: {found:x?}"));
             }
         }
+        // Prepared, with a cursor and without.
+        let executed = |port: u16| -> Result<Vec<String>, String> {
+            let mut client = raw::Raw::log_in(port, 0)?;
+            client.prepare("SELECT a, b, c, d, a / 3e0 AS e FROM lua.t ORDER BY a")?;
+            [0, 1]
+                .map(|flags| client.execute(0, flags, &[]))
+                .into_iter()
+                .collect()
+        };
+        let (wanted, found) = (executed(server.port)?, executed(proxy.port)?);
+        same(&found[0], &wanted[0])?;
+        same(&found[1], &wanted[0])?;
         same(&told(&mut through, "DELETE FROM lua.t WHERE a = 2"), "")?;
         same(
             &asked(&mut through, "SELECT COUNT(*) FROM lua.t")?
@@ -817,7 +833,7 @@ fn changes(driver: Driver) -> Outcome {
           return proxy.PROXY_SEND_RESULT
         end";
     load(&proxy, &[("who", text, "error")])?;
-    let mut raw = conformance::raw::Raw::log_in(proxy.port, 0)?;
+    let mut raw = raw::Raw::log_in(proxy.port, 0)?;
     for user in ["app", "next", "app"] {
         raw.change_user(user)?;
         let said = raw.query("WHO")?;

@@ -30,6 +30,7 @@ fn main() {
             splits_and_tells,
         ),
         ("a_script_stops_clients_at_the_door", stops_at_the_door),
+        ("a_script_judges_logins_before_the_server", judges_logins),
         ("the_next_server_is_tried", the_next_server),
         ("a_client_proves_itself_to_a_reader_too", to_a_reader_too),
         ("a_session_keeps_its_connection", keeps_its_connection),
@@ -650,6 +651,90 @@ fn stops_at_the_door(driver: Driver) -> Outcome {
         &"0\n".to_owned(),
         "connections in use",
     )
+}
+
+/// Logins that a script refuses, makes others of, or has a last word on.
+const JUDGES: &str = r#"
+local proto, password = require("mysql.proto"), require("mysql.password")
+local function refuse(words)
+  proxy.response = { type = proxy.MYSQLD_PACKET_ERR, errcode = 1045, sqlstate = "28000", errmsg = words }
+  return proxy.PROXY_SEND_RESULT
+end
+function read_auth(auth)
+  local user, challenge = proxy.connection.client.username, proxy.connection.server.scramble_buffer
+  assert(auth.username == user and #challenge == 20)
+  if user == "banned" then return refuse("banned from " .. auth.default_db) end
+  if user == "app" then
+    local double = password.hash(password.hash("secret"))
+    print("app is " .. tostring(password.check(challenge, auth.password, double)))
+  end
+  if user == "alias" then
+    proxy.queries:append(1, proto.to_response_packet {
+      username = "app", response = password.scramble(challenge, password.hash("secret")), database = "conf",
+      auth_plugin_name = "mysql_native_password", server_capabilities = 0xffffffff, capabilities = 0x8a20f,
+    })
+    return proxy.PROXY_SEND_QUERY
+  end
+  if user == "free" then
+    proxy.response = { type = proxy.MYSQLD_PACKET_OK }
+    return proxy.PROXY_SEND_RESULT
+  end
+end
+function read_auth_result(auth)
+  local user, first = proxy.connection.client.username, auth.packet:byte()
+  if user == "other" and first == 0 then return refuse("not today") end
+  if user == "wrong" and first == 255 then return refuse("instead of " .. auth.packet:sub(10, 22)) end
+end
+"#;
+
+/// A95: with `proxy.global` in its text the script runs on one core, without on each.
+fn judges_logins(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    server.root(CREATE_USER)?;
+    let folder = TempFolder::new("judge").map_err(|error| error.to_string())?;
+    let script = folder.path().join("judge.lua");
+    fs::write(&script, JUDGES).map_err(|error| error.to_string())?;
+    let flag = format!("--proxy-lua-script={}", script.display());
+    let proxy = started(driver, &[&server], &[&flag])?;
+    for shared in [false, true] {
+        if shared {
+            let text = format!("proxy.global.n = 1\n{JUDGES}").replace('\'', "''");
+            proxy.admin(&format!(
+                "UPDATE mysql_scripts SET path = '', body = '{text}'; LOAD MYSQL SCRIPTS TO RUNTIME"
+            ))?;
+        }
+        let asks = |user: &str, password: &str| {
+            let sql = "SELECT CURRENT_USER(), DATABASE()";
+            command_line(proxy.port, user, password, &["conf"], sql)
+        };
+        let refused = |user: &str, password: &str, words: &str| {
+            let said = asks(user, password).err().unwrap_or_default();
+            expect(said.contains(words), || {
+                format!("{user}: {said}, not {words}")
+            })
+        };
+        for _ in 0..4 {
+            same(
+                &asks("app", "secret")?,
+                &"app@%\tconf\n".to_owned(),
+                "a login that passes",
+            )?;
+            same(
+                &asks("alias", "any")?,
+                &"app@%\tconf\n".to_owned(),
+                "a login that becomes another",
+            )?;
+            refused("banned", "any", "banned from conf")?;
+            refused("other", "geheim", "not today")?;
+            refused("wrong", "any", "instead of Access denied")?;
+            refused("app", "wrong", "Access denied for user 'app'")?;
+            refused("free", "any", "The script")?;
+        }
+        expect(proxy.says("app is true"), || proxy.log())?;
+    }
+    expect(proxy.says("only an error can be said here"), || proxy.log())?;
+    let used = "SELECT sum(ConnUsed) FROM stats_mysql_connection_pool";
+    soon("0\n", || proxy.admin(used))
 }
 
 /// A server that is down is no matter as long as another is there; then it is said.

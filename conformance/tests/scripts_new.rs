@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use conformance::by_hand::{self, Raw};
+use conformance::process;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
@@ -31,6 +32,9 @@ fn main() {
         ("a_script_that_rules_name_sees_what_they_send_it", rules),
         ("scripts_of_today_stand_one_behind_the_other", chains),
         ("a_script_has_timers_without_a_client", timers),
+        ("a_million_rows_pass_through_a_script", passes),
+        ("rows_on_their_way_are_masked_and_left_out", streams),
+        ("a_script_makes_an_answer_of_several_results", several),
     ])
 }
 
@@ -440,4 +444,200 @@ fn chains(driver: Driver) -> Outcome {
         expect(said.contains(r"\x060cabca"), || said.clone())?;
     }
     Ok(())
+}
+
+/// Bytes that a proxy's memory may grow by, in MB, while a script sees a million rows: what it has at
+/// once is a few pieces of them.
+const MEGABYTES_MAX: u64 = 32;
+
+/// A statement with a million rows, or as many as this, on any server.
+fn people(rows: u32) -> String {
+    let digits = (0..10).map(|digit| format!("SELECT {digit} AS n"));
+    let digits = digits.collect::<Vec<_>>().join(" UNION ALL ");
+    let digit = |name| format!("({digits}) {name}");
+    let from = ["a", "b", "c", "d", "e", "f"].map(digit).join(", ");
+    let id = "a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n";
+    format!(
+        "SELECT {id} AS id, CONCAT('user', {id}, '@example.org') AS email FROM {from} LIMIT {rows}"
+    )
+}
+
+/// In text and prepared, with memory that does not grow with the number of rows.
+fn passes(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    load(
+        &proxy,
+        r#"
+        function m.on.statement(s)
+          if s.text == "COUNTED" then return m.result { columns = { "n" }, rows = { { m.shared.get("n") } } } end
+        end
+        function m.on.rows(s, r)
+          return r:map(function(row) row.email = "xxxx" .. row.email:match("@.*") end, { "email", optional = true },
+            function(count) m.shared.add("n", count) end)
+        end"#,
+    )?;
+    let rows = 1_000_000;
+    let mut client = raw::Raw::log_in(proxy.port, 0)?;
+    client.query("SELECT 'warm@example.org' AS email")?;
+    client.prepare(&people(rows))?;
+    let execute = [&client.statement(0x17, 0)[..], &[0, 1, 0, 0, 0]].concat();
+    let before = process::peak_kib(proxy.id()) / 1024;
+    let query = [b"\x03", people(rows).as_bytes()].concat();
+    for command in [query, execute] {
+        client.send(0, &command)?;
+        let (mut ends, mut seen) = (0, 0);
+        while ends < 2 {
+            let (_, packet) = client.packet()?;
+            let is_end = packet.len() < 9 && packet.first() == Some(&0xfe);
+            ends += usize::from(is_end);
+            if ends == 1 && !is_end {
+                seen += 1;
+                let is_masked = packet.ends_with(b"\x10xxxx@example.org");
+                expect(is_masked, || packet.escape_ascii().to_string())?;
+            }
+        }
+        same(&seen.to_string(), &rows.to_string())?;
+    }
+    let after = process::peak_kib(proxy.id()) / 1024;
+    expect(after <= before + MEGABYTES_MAX, || {
+        format!("resident memory went from {before} to {after} MB")
+    })?;
+    let mut client = log_in(&proxy)?;
+    same(&told(&mut client, "COUNTED"), &(2 * rows + 1).to_string())
+}
+
+/// A98: all but what is masked is byte for byte what it was, of every type, on the way as well.
+fn streams(driver: Driver) -> Outcome {
+    each(driver, |server, proxy| {
+        server.root(&format!(
+            "SET sql_mode = ''; {TYPES} GRANT ALL ON hidden.* TO app@'%'"
+        ))?;
+        let sql = "SELECT * FROM hidden.t ORDER BY id";
+        let seen = |caps| -> Result<[String; 3], String> {
+            let mut client = raw::Raw::log_in(proxy.port, caps)?;
+            let text = client.query(sql)?;
+            client.prepare(sql)?;
+            Ok([text, client.execute(0, 0, &[])?, client.query("SELECT 1")?])
+        };
+        let forms = [0, caps::DEPRECATE_EOF];
+        let before = forms.map(seen);
+        load(
+            proxy,
+            "function m.on.rows(s, r)
+            if s.text:find('NONE') then return m.error(1142, '42000', 'not for you') end
+            return r:map(function(row)
+              if s.text:find('FAIL') and row.id == 2 then error('at the second') end
+              if s.text:find('ODD') and row.id == 2 then return false end
+              if row.card then row.card = 'xxxx' end
+            end, { 'id', 'card', optional = true })
+          end",
+        )?;
+        for (caps, before) in forms.into_iter().zip(before) {
+            for (now, before) in seen(caps)?.iter().zip(&before?) {
+                same(&rows(now), &rows(&before.replace("4711", "xxxx")))?;
+            }
+        }
+        // A cursor has its rows at once, and nobody sees them unmasked.
+        let mut client = raw::Raw::log_in(proxy.port, 0)?;
+        client.prepare(sql)?;
+        let said = client.execute(0, 1, &[])?;
+        expect(said.contains("xxxx") && !said.contains("4711"), || said)?;
+        let mut client = log_in(proxy)?;
+        let sql = "SELECT id, card FROM hidden.t ORDER BY id";
+        let ask = |client: &mut Raw, more: &str| {
+            format!("{:?}", client.ask(&format!("{sql} /*{more}*/")))
+        };
+        let left = ask(&mut client, "ODD");
+        same(&left, r#"Ok([["1", "xxxx"], ["3", "NULL"]])"#)?;
+        same(
+            &told(&mut client, &format!("{sql} /*NONE*/")),
+            "1142 42000 not for you",
+        )?;
+        let failed = told(&mut client, &format!("{sql} /*FAIL*/"));
+        same(
+            &failed,
+            "1105 07000 The script 'new' has failed. Check the proxy's log",
+        )?;
+        same(&told(&mut client, "SELECT 5"), "5")?;
+        expect(proxy.says("(on.rows) [new]:5: at the second"), || {
+            proxy.log()
+        })?;
+        let counted =
+            "SELECT calls > 0, errors, waits FROM stats_millrace_scripts WHERE hook = 'on.rows'";
+        same(&proxy.admin(counted)?, "1\t1\t0")?;
+        // One that shares a table over all cores has its hooks elsewhere, and says so.
+        load(proxy, "proxy.global.n = 1 function m.on.rows(s, r) end")?;
+        for _ in 0..8 {
+            told(&mut log_in(proxy)?, "SELECT 5");
+        }
+        expect(proxy.says("runs on the core of its session"), || {
+            proxy.log()
+        })
+    })
+}
+
+/// Statements in one text, and a CALL, with rows that go by, are masked or left out.
+fn several(driver: Driver) -> Outcome {
+    each(driver, |server, proxy| {
+        server.root("CREATE DATABASE IF NOT EXISTS many; GRANT ALL ON many.* TO app@'%'")?;
+        let mut direct = Raw::log_in(server.port).map_err(|error| error.to_string())?;
+        let procedure = "CREATE PROCEDURE many.p() BEGIN SELECT 1 AS id, 'secret' AS card; SELECT 'secret' AS other; SELECT 3 AS id, 'secret' AS card; END";
+        same(&told(&mut direct, procedure), "")?;
+        let statements =
+            "SELECT 1 AS id, 'secret' AS card; SET @a = 1; SELECT 3 AS id, 'secret' AS card; DO 1";
+        let masks = "map(function(row) if row.id == 3 then return false end row.card = 'masked' end, { 'id', 'card', optional = true })";
+        let bodies = [
+            format!("function m.on.rows(s, r) return r:{masks} end"),
+            format!(
+                "function m.on.result(s, r)
+                if #r.results < 2 then return end
+                local all = {{}}
+                for at, one in ipairs(r.results) do all[at] = one:{masks} end
+                return all
+              end"
+            ),
+        ];
+        let caps = caps::MULTI_STATEMENTS | caps::MULTI_RESULTS | caps::PS_MULTI_RESULTS;
+        let mut all = Vec::new();
+        for body in bodies {
+            load(proxy, &body)?;
+            for more in [0, caps::DEPRECATE_EOF] {
+                let mut client = raw::Raw::log_in(proxy.port, caps | more)?;
+                let text = client.query(statements)?;
+                let called = client.query("CALL many.p()")?;
+                client.prepare("CALL many.p()")?;
+                let executed = client.execute(0, 0, &[])?;
+                for said in [&text, &called, &executed] {
+                    let secrets = said.matches("secret").count();
+                    let wanted = usize::from(!std::ptr::eq(said, &text));
+                    let is_masked = said.matches("masked").count() == 1;
+                    expect(secrets == wanted && is_masked, || said.clone())?;
+                }
+                expect(client.query("SELECT 5")?.contains(r"\x015"), || {
+                    "no 5".into()
+                })?;
+                all.push([text, called, executed]);
+            }
+        }
+        // Both ways come to the same bytes.
+        for at in 0..2 {
+            same(&format!("{:?}", all[at]), &format!("{:?}", all[at + 2]))?;
+        }
+        load(
+            proxy,
+            "function m.on.result(s, r)
+            if #r.results < 2 then return end
+            return { m.result { affected_rows = 7 }, m.error(1142, '42000', 'no more') }
+          end",
+        )?;
+        let mut client = raw::Raw::log_in(proxy.port, caps)?;
+        let said = client.query(statements)?;
+        expect(
+            said.lines().count() == 2 && said.contains("no more"),
+            || said,
+        )?;
+        expect(client.query("SELECT 5")?.contains(r"\x015"), || {
+            "no 5".into()
+        })
+    })
 }

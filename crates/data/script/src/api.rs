@@ -2,6 +2,7 @@
 //! their places, rows as they are typed.
 
 use crate::meaning::Meaning;
+use crate::outcome::{Outcome, Row};
 use crate::shared::{Keep, Kept};
 use crate::vm::{Host, Now};
 use mlua::{Error, FromLuaMulti, Function, IntoLua, IntoLuaMulti, Lua, LuaString, Table, Value};
@@ -194,18 +195,20 @@ fn of_answer(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), Error> {
     let of = now.clone();
     native.set(
         "is_bare",
-        lua.create_function(move |_, ()| {
-            let bare = |outcome: &crate::Outcome| outcome.rows().definitions.is_empty();
-            Ok(of.outcome(|outcome| outcome.counts.has_rows && bare(outcome)))
+        lua.create_function(move |_, part: Option<usize>| {
+            let bare = |outcome: &Outcome| {
+                outcome.counts.has_rows && outcome.columns().definitions.is_empty()
+            };
+            Ok(of.part(part, bare))
         })?,
     )?;
     // How values of each column are read: a whole number, a number, or a text.
     let of = now.clone();
     native.set(
         "kinds",
-        lua.create_function(move |lua, ()| {
-            let kinds = of.outcome(|outcome| {
-                let shapes = outcome.rows().shapes.iter();
+        lua.create_function(move |lua, part: Option<usize>| {
+            let kinds = of.part(part, |outcome| {
+                let shapes = outcome.columns().shapes.iter();
                 shapes.map(|shape| kind(shape.kind)).collect::<Vec<_>>()
             });
             lua.create_sequence_from(kinds)
@@ -213,25 +216,22 @@ fn of_answer(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), Error> {
     )?;
     // Texts of a row, of these columns.
     let of = now.clone();
+    type Cells = (usize, Vec<usize>, Option<usize>);
     native.set(
         "cells",
-        lua.create_function(move |lua, (at, columns): (usize, Vec<usize>)| {
+        lua.create_function(move |lua, (at, columns, part): Cells| {
             let cells = lua.create_table_with_capacity(columns.len(), 0)?;
-            let rows = of.outcome(|outcome| {
-                let rows = &outcome.rows().rows;
-                let row = at.checked_sub(1).and_then(|at| rows.get(at));
-                let Some(row) = row else {
-                    return Ok(false);
-                };
+            let read = |row: &Row<'_>| {
                 for column in &columns {
-                    let value = column.checked_sub(1).and_then(|at| row.get(at));
-                    if let Some(Some(value)) = value {
+                    let value = column.checked_sub(1).and_then(|at| row.text(at));
+                    if let Some(value) = value {
                         cells.raw_set(*column, lua.create_string(value)?)?;
                     }
                 }
-                Ok::<_, Error>(true)
-            });
-            Ok(rows?.then_some(cells))
+                Ok::<_, Error>(())
+            };
+            let read = of.part(part, |outcome| outcome.row(at.checked_sub(1)?, read));
+            Ok(read.transpose()?.map(|()| cells))
         })?,
     )
 }

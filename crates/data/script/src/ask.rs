@@ -1,7 +1,7 @@
 //! What a hook waits for, and what it is told: the only things for which a script stops in its
 //! middle.
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Row};
 use mlua::{Error, FromLua, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 use wire::rows::Shape;
 use wire::types::Type;
@@ -104,21 +104,26 @@ impl Reply {
 
 /// A result: names and types of columns, and rows with nothing for NULL.
 fn rows(lua: &Lua, outcome: &Outcome) -> Result<Table, Error> {
-    let read = outcome.rows();
+    let read = outcome.columns();
     let names = (0..read.shapes.len()).map(|at| lua.create_string(outcome.names(at)[0]));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     let lengths = read.definitions.iter().map(|one| length(one));
     let types = read.shapes.iter().zip(lengths);
     let types = types.map(|(shape, length)| format!("{}({length})", type_name(shape)));
-    let list = lua.create_table_with_capacity(read.rows.len(), 0)?;
-    for (at, row) in read.rows.iter().enumerate() {
+    let list = lua.create_table()?;
+    let put = |row: &Row<'_>| {
         let one = lua.create_table_with_capacity(row.len(), 0)?;
-        for (at, value) in row.iter().enumerate() {
-            if let Some(value) = value {
+        for at in 0..row.len() {
+            if let Some(value) = row.text(at) {
                 one.raw_set(at + 1, lua.create_string(value)?)?;
             }
         }
-        list.raw_set(at + 1, one)?;
+        list.raw_push(one)
+    };
+    let mut at = 0;
+    while let Some(done) = outcome.row(at, put) {
+        done?;
+        at += 1;
     }
     let table = lua.create_table()?;
     table.set("names", names)?;

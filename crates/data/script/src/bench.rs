@@ -3,7 +3,8 @@
 
 use crate::ask::{Ask, Reply};
 use crate::meaning::Reading;
-use crate::outcome::{Counts, Outcome as Answered};
+use crate::outcome::{Counts, Outcome as Answered, Row};
+use crate::passage::Passage;
 use crate::response::{Bad, Response};
 use crate::shared::{Keep, Kept, Shared};
 use crate::vm::{
@@ -297,15 +298,15 @@ fn told(lua: &Lua, answer: Answer) -> Result<(Option<Table>, Option<String>), Er
         table.set("insert_id", counts.insert_id as f64)?;
         return Ok((Some(table), None));
     }
-    let read = answered.rows();
+    let read = answered.columns();
     let names = (0..read.shapes.len()).map(|at| lua.create_string(answered.names(at)[0]));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     let list = lua.create_table()?;
-    for row in &read.rows {
+    let put = |row: &Row<'_>| {
         let one = lua.create_table()?;
-        for (at, (value, shape)) in row.iter().zip(&read.shapes).enumerate() {
-            let Some(value) = value else { continue };
-            let value = match std::str::from_utf8(value)
+        for (at, shape) in read.shapes.iter().enumerate() {
+            let Some(value) = row.text(at) else { continue };
+            let value = match std::str::from_utf8(&value)
                 .ok()
                 .and_then(|text| text.parse::<f64>().ok())
             {
@@ -317,7 +318,12 @@ fn told(lua: &Lua, answer: Answer) -> Result<(Option<Table>, Option<String>), Er
                 one.raw_set(name, value)?;
             }
         }
-        list.raw_push(one)?;
+        list.raw_push(one)
+    };
+    let mut at = 0;
+    while let Some(done) = answered.row(at, put) {
+        done?;
+        at += 1;
     }
     table.set("columns", names)?;
     table.set("rows", list)?;
@@ -426,6 +432,15 @@ impl Bench {
         }
         while let Some(item) = session.next().map_err(words)? {
             let (bytes, is_binary) = self.serve(lua, client, &item.packet, item.route)?;
+            if item.is_streamed {
+                let mut passage = Passage::new(CAPS, is_binary, item.is_collected, usize::MAX);
+                let mut out = Vec::new();
+                passage.follow(&session, &bytes, &mut out).map_err(words)?;
+                if !passage.is_kept() {
+                    answer.get_or_insert((out, is_binary));
+                    continue;
+                }
+            }
             let verdict = judged(&session, &item, (&bytes, is_binary)).map_err(words)?;
             let new = match verdict {
                 Verdict::PassOn => (bytes, is_binary),

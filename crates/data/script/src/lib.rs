@@ -18,9 +18,11 @@ mod fuzz;
 mod meaning;
 mod modules;
 mod outcome;
+mod passage;
 mod patterns;
 mod proto;
 mod response;
+mod sees;
 mod shared;
 mod text;
 mod tokens;
@@ -31,11 +33,12 @@ pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
 pub use meaning::{Reading, charset};
 pub use outcome::{Counts, Outcome};
+pub use passage::Passage;
 pub use proto::version;
 pub use response::{Bad, Response};
 pub use shared::{Keep, Kept, Shared};
-pub use text::{Level, hooks_of_the_greeting, is_of_today, may_have_timers};
+pub use text::{Level, hooks_of_the_greeting, is_of_today, judges_logins, may_have_timers};
 pub use vm::{
-    Call, Chosen, Code, Decision, Failed, Greeted, Host, Item, Limits, Route, Scripted, Server,
-    Standing, Verdict, Vm, Wishes, check,
+    AtLogin, Call, Chosen, Code, Decision, Failed, Greeted, Host, Item, Limits, Route, Scripted,
+    Server, Standing, Verdict, Vm, Wishes, check,
 };

@@ -356,11 +356,12 @@ local Socket = {
   scrambled_password = function() return (native.client("stand_in")) end,
 }
 
-local function socket()
+local function socket(session)
   return setmetatable({}, {
     __index = function(_, key)
       local read = Socket[key]
       if read then return read() end
+      if key == "scramble_buffer" then return session.scramble end
       if key == "src" or key == "dst" or key == "address" then
         local host, port = native.client(key == "dst" and "dst" or "src")
         local name = port and host .. ":" .. port or host
@@ -372,14 +373,15 @@ local function socket()
 end
 
 local function connection(session)
-  local client, server = socket(), socket()
+  local client, server = socket(session), socket(session)
   return setmetatable({}, {
     __index = function(_, key)
       if key == "client" then return client end
       if key == "backend_ndx" then return session.backend_ndx or native.current() end
       if key == "server" then
         local at = session.backend_ndx or native.current()
-        return at > 0 and server or nil
+        -- Before the first command it is the one that has greeted.
+        return (at > 0 or session.is_greeted) and server or nil
       end
       if key == "default_db" or key == "thread_id" or key == "mysqld_version" then return client[key] end
     end,
@@ -526,7 +528,7 @@ end
 
 -- The client's command. Returns what the script has decided, and how many queries it has queued.
 function Session.read_query(session, packet)
-  current = session
+  current, session.is_greeted = session, false
   lists[session.queries] = {}
   rawset(session.proxy, "response", {})
   local env = session.env
@@ -542,7 +544,7 @@ function Session.next(session)
   if one then
     local route = one.route or one
     local backend_ndx = one.backend_ndx or session.backend_ndx
-    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl, backend_ndx
+    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl, backend_ndx, one.streamed or false
   end
 end
 
@@ -582,6 +584,7 @@ end
 -- The greeting of a server.
 function Session.read_handshake(session, scramble, version, thread_id, server_addr)
   local env = session.env
+  session.scramble, session.is_greeted = scramble, true
   if not env.read_handshake then return false, 0 end
   current = session
   local decision = env.read_handshake({
@@ -591,15 +594,21 @@ function Session.read_handshake(session, scramble, version, thread_id, server_ad
   return true, type(decision) == "number" and decision or 0
 end
 
--- The login, which is over by now. Returns what the script has decided.
+-- The login, perhaps over by now. Returns what the script has decided, and the packet that goes to the server instead.
 function Session.read_auth(session)
   local env = session.env
   if not env.read_auth then return false, 0 end
   current = session
+  lists[session.queries] = {}
   local client = session.proxy.connection.client
   local auth = { username = client.username, password = client.scrambled_password, default_db = client.default_db }
   local decision = env.read_auth(auth)
-  return true, type(decision) == "number" and decision or 0
+  local queue = lists[session.queries]
+  lists[session.queries] = {}
+  if decision == 1 and #queue > 1 then
+    error("read_auth has queued " .. #queue .. " packets: one goes to the server in the place of the login", 0)
+  end
+  return true, type(decision) == "number" and decision or 0, queue[1] and queue[1].packet
 end
 
 -- The answer to it.

@@ -46,6 +46,10 @@ pub enum Response {
     },
     /// Several results, one after another.
     Several(Vec<Self>),
+    /// A result that ends with a status and warnings of its own.
+    Ending(Box<Self>, u16, u16),
+    /// Packets of a server's result as they are; whether another one follows is said anew.
+    Same(Vec<u8>),
     /// Payloads of packets, as the script has written them.
     Raw(Vec<Vec<u8>>),
 }
@@ -112,13 +116,17 @@ impl Response {
     /// The rows of an answer with some of their columns changed, or left out.
     fn mapped(table: &Table, source: &Outcome) -> Result<Self, Bad> {
         let (columns, changed): (Vec<usize>, Table) = (table.get("columns")?, table.get("rows")?);
-        let read = source.rows();
-        let mut rows = Vec::with_capacity(read.rows.len());
-        for (row, new) in read.rows.iter().zip(changed.sequence_values::<Value>()) {
+        let read = source.columns();
+        let mut rows = Vec::new();
+        for (at, new) in changed.sequence_values::<Value>().enumerate() {
             let Value::Table(new) = new? else {
                 continue;
             };
-            let mut row = row.clone();
+            let whole = source.row(at, |row| {
+                let texts = (0..row.len()).map(|at| row.text(at).map(Cow::into_owned));
+                texts.collect::<Vec<_>>()
+            });
+            let Some(mut row) = whole else { continue };
             for (at, column) in columns.iter().enumerate() {
                 let value = column.checked_sub(1).and_then(|column| row.get_mut(column));
                 if let Some(value) = value {
@@ -172,17 +180,37 @@ impl Response {
                     "proxy.response.resultsets has more than {RESULTS_MAX} elements"
                 )));
             }
-            all.push(match one.get("fields")? {
-                Value::Nil => Self::of_ok(&one)?,
-                _ => {
-                    let source = source.and_then(|source| source.parts().get(at));
-                    Self::of_result(&one, source)?
-                }
-            });
+            all.push(Self::of_part(&one, at, source)?);
         }
         match all.is_empty() {
             true => Err(Bad("proxy.response.resultsets is empty".into())),
             false => Ok(Self::Several(all)),
+        }
+    }
+
+    /// One of several results; `at` is its place.
+    fn of_part(one: &Table, at: usize, source: Option<&Outcome>) -> Result<Self, Bad> {
+        let part = |number: usize| {
+            let parts = source.map_or(&[][..], Outcome::parts);
+            let part = number.checked_sub(1).and_then(|at| parts.get(at));
+            part.ok_or_else(|| Bad(format!("there is no result {number}")))
+        };
+        if let Some(number) = one.raw_get::<Option<usize>>("=same")? {
+            let packets = part(number)?.packets.as_deref();
+            return Ok(Self::Same(packets.cloned().unwrap_or_default()));
+        }
+        if let Some(mapped) = one.raw_get::<Option<Table>>("=mapped")? {
+            let part = part(mapped.raw_get("part")?)?;
+            let (status, warnings) = (part.counts.status, part.counts.warnings);
+            let rows = Self::mapped(&mapped, part)?;
+            return Ok(Self::Ending(Box::new(rows), status, warnings));
+        }
+        if one.raw_get::<Option<i64>>("type")? == Some(ERR[0]) {
+            return Self::of_error(one);
+        }
+        match one.get("fields")? {
+            Value::Nil => Self::of_ok(one),
+            _ => Self::of_result(one, source.and_then(|source| source.parts().get(at))),
         }
     }
 
@@ -292,8 +320,13 @@ impl Response {
 
     /// Whether it tells the client of an error.
     #[must_use]
-    pub const fn is_error(&self) -> bool {
-        matches!(self, Self::Err { .. })
+    pub fn is_error(&self) -> bool {
+        match self {
+            Self::Err { .. } => true,
+            Self::Same(packets) => packets.get(packet::HEADER_LEN) == Some(&ok::ERR_HEADER),
+            Self::Several(all) => all.last().is_some_and(Self::is_error),
+            _ => false,
+        }
     }
 
     /// Writes it as the answer to a command whose last packet had number `command_seq`; the number
@@ -345,6 +378,15 @@ impl Response {
                 }
                 return seq;
             }
+            Self::Ending(one, own, warnings) => {
+                let status = own & !status::MORE_RESULTS | status & status::MORE_RESULTS;
+                return one.write(out, command_seq, (caps, status, *warnings), is_binary);
+            }
+            Self::Same(packets) => {
+                let mut seq = command_seq.wrapping_add(1);
+                same(out, &mut seq, packets, (caps, status));
+                return seq.wrapping_sub(1);
+            }
             Self::Raw(packets) => {
                 let mut seq = command_seq.wrapping_add(1);
                 for payload in packets {
@@ -386,6 +428,15 @@ fn write_executed(writer: &mut Writer<'_>, fields: &[Field], rows: &[Vec<Option<
 }
 
 impl Field {
+    /// A column that stands for none of a server's.
+    pub(crate) fn made_up(name: &[u8], kind: u8) -> Self {
+        Self {
+            name: name.to_vec(),
+            kind,
+            kept: None,
+        }
+    }
+
     fn is_numeric(&self) -> bool {
         let numbers = [
             Type::DECIMAL,
@@ -402,7 +453,7 @@ impl Field {
         numbers.contains(&Type(self.kind))
     }
 
-    fn definition(&self) -> Vec<u8> {
+    pub(crate) fn definition(&self) -> Vec<u8> {
         if let Some(kept) = &self.kept {
             return kept.clone();
         }
@@ -421,7 +472,7 @@ impl Field {
 /// The definition of the server's column that this stands for: of the same name at the same place,
 /// else the only one of that name, and of the same type, unless the script has said none.
 fn kept(source: &Outcome, at: usize, name: &[u8], kind: Option<u8>) -> Option<Vec<u8>> {
-    let rows = source.rows();
+    let rows = source.columns();
     let is_named = |column: &usize| source.names(*column)[0] == name;
     let column = Some(at)
         .filter(|at| *at < rows.definitions.len() && is_named(at))
@@ -434,8 +485,35 @@ fn kept(source: &Outcome, at: usize, name: &[u8], kind: Option<u8>) -> Option<Ve
         .then(|| rows.definitions[column].clone())
 }
 
-fn is_number(value: &[u8]) -> bool {
+pub(crate) fn is_number(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// Writes packets of a result again. Its last one says whether another result follows.
+fn same(out: &mut Vec<u8>, seq: &mut u8, packets: &[u8], (caps, status): (Caps, u16)) {
+    let mut rest = packets;
+    while let Some((payload, used, _)) = packet::join(rest) {
+        rest = &rest[used..];
+        let end = if rest.is_empty() { &payload[..] } else { &[] };
+        let more = |own: u16| own & !status::MORE_RESULTS | status & status::MORE_RESULTS;
+        match end.first() {
+            Some(&ok::EOF_HEADER) if !caps::has(caps, caps::DEPRECATE_EOF) => {
+                let (warnings, own) = ok::read_eof(end).unwrap_or_default();
+                packet::append_with(out, seq, |out| ok::write_eof(out, warnings, more(own)));
+            }
+            Some(&(ok::OK_HEADER | ok::EOF_HEADER)) => match ok::Ok::read(end, caps) {
+                Ok(mut ok) => {
+                    ok.status = more(ok.status);
+                    packet::append_with(out, seq, |out| match end.first() {
+                        Some(&ok::OK_HEADER) => ok.write(out, caps),
+                        _ => ok.write_end(out, caps),
+                    });
+                }
+                Err(_) => packet::append(out, seq, end),
+            },
+            _ => packet::append(out, seq, &payload),
+        }
+    }
 }
 
 /// An OK of before 4.1, as scripts write it by hand, with what a client of today expects behind.
@@ -465,7 +543,7 @@ fn counted(table: &Table, name: &str) -> Result<u64, mlua::Error> {
 }
 
 /// A value of a row; NULL for what is neither text nor a number.
-fn text(value: &Value) -> Option<Vec<u8>> {
+pub(crate) fn text(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
         Value::Integer(number) => Some(number.to_string().into_bytes()),

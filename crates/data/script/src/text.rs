@@ -1,5 +1,7 @@
 //! A script's text, as far as it tells something before it runs.
 
+use lua::required::Module;
+
 /// Level of MySQL Proxy's interface that a script was written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -27,10 +29,21 @@ impl Level {
 pub fn hooks_of_the_greeting(text: &str) -> Vec<&'static str> {
     ["connect_server", "read_handshake"]
         .into_iter()
-        .filter(|hook| {
-            mentions(text, &format!("function {hook}")) || mentions(text, &format!("{hook} ="))
-        })
+        .filter(|hook| defines(text, hook))
         .collect()
+}
+
+/// Whether a script judges logins before a server does. One that asks servers itself needs somebody
+/// who is in.
+#[must_use]
+pub fn judges_logins(text: &str, modules: &[Module]) -> bool {
+    let hooks = ["read_auth", "read_auth_result"];
+    let mut texts = modules.iter().map(|module| &*module.text).chain([text]);
+    hooks.iter().any(|hook| defines(text, hook)) && !texts.any(|text| text.contains("luasql"))
+}
+
+fn defines(text: &str, hook: &str) -> bool {
+    mentions(text, &format!("function {hook}")) || mentions(text, &format!("{hook} ="))
 }
 
 /// Whether a script may wait in its middle: its hooks run in coroutines then, which cost more.
@@ -111,6 +124,15 @@ mod tests {
         ] {
             assert!(may_read_results(reads), "{reads}");
         }
+    }
+
+    #[test]
+    fn who_asks_servers_judges_no_logins() {
+        assert!(judges_logins("function read_auth(auth) end", &[]));
+        assert!(judges_logins("read_auth_result = f", &[]));
+        let asks = "require('luasql.mysql') function read_auth(auth) end";
+        assert!(!judges_logins(asks, &[]));
+        assert!(!judges_logins("function read_query(packet) end", &[]));
     }
 
     #[test]

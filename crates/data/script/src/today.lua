@@ -3,8 +3,8 @@ local native, Session, lists, enter, session_of, wait = ...
 -- All of this is short and calls functions of the VM, where a trace ends: compiled anew for each
 -- statement it would cost ten times as much (`examples/cost.rs`). Scripts themselves are compiled.
 jit.off(true, true)
-local setmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select =
-    setmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select
+local setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select =
+    setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select
 
 local VERSION = 1
 local QUERY, PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET, RESET_CONNECTION, BULK =
@@ -189,7 +189,7 @@ end
 
 local function query(text, ...)
   want(type(text) == "string", "query wants a text, it got a %s", type(text))
-  want(session_of().thread, "a query waits for a server, which only hooks and the top of a script can")
+  want(session_of().thread, "a query waits for a server, which m.on.statement, m.on.result, timers and the top of a script can")
   local filled, words = native.fill(text, { n = select("#", ...), ... })
   want(filled, "query: %s", words)
   local ok, what, id = wait("query", filled)
@@ -334,7 +334,7 @@ local function without_cursor(packet)
   return packet:sub(1, 5) .. string.char(flags - flags % CURSORS) .. packet:sub(7)
 end
 
-local HOOKS = { statement = true, result = true }
+local HOOKS = { statement = true, result = true, rows = true }
 
 -- The client's command. Returns whether the script has looked at it, what it has decided, and how
 -- many commands run instead.
@@ -363,17 +363,16 @@ Session["on.statement"] = function(session, packet)
   end
   local on = packet_of(hook, d, said)
   local collected = d.prepared == "prepare" or hooks.result ~= nil and d.code ~= BULK
-  if hooks.result and d.code == EXECUTE then on = without_cursor(on) end
-  if not collected and on == packet and not said.route then return hook ~= nil, 0, 0 end
+  local streamed = d.prepared ~= "prepare" and hooks.rows ~= nil
+  if (hooks.result or streamed) and d.code == EXECUTE then on = without_cursor(on) end
+  if not collected and not streamed and on == packet and not said.route then return hook ~= nil, 0, 0 end
   d.stands_in = is_prepared_later
   session.pending = { s = s, d = d, collected = collected }
-  lists[session.queries] = { { id = 0, packet = on, needed = collected, route = said.route } }
+  lists[session.queries] = { { id = 0, packet = on, needed = collected, streamed = streamed, route = said.route } }
   return hook ~= nil, 1, 1
 end
 
 -- Answers of servers.
-
-local Result = { __metatable = false }
 
 local function there(r)
   local d = rawget(r, DATA)
@@ -381,37 +380,52 @@ local function there(r)
   return d
 end
 
-local function failure()
-  local first = native.first()
+local function failure(part)
+  local first = native.first(part)
   if not first or first:byte() ~= 255 then return { code = 0, state = "HY000", message = "" } end
   local low, high = first:byte(2, 3)
   local state, words = first:match("^#(.....)(.*)$", 4)
   return { code = low + high * 256, state = state or "HY000", message = words or first:sub(4) }
 end
 
+local Result = { __metatable = false }
+
+-- A whole answer, or one of its results.
+local function result_of(part)
+  return setmetatable({ [DATA] = { serial = native.serial(), counts = native.counts(part), part = part } }, Result)
+end
+
 local RESULT = {
-  fields = function(d) return d.counts.has_rows and native.fields() or {} end,
+  fields = function(d) return d.counts.has_rows and native.fields(d.part) or {} end,
   columns = function(d)
     local names = {}
     if d.counts.has_rows then
-      for at, field in ipairs(native.fields()) do names[at] = field.name end
+      for at, field in ipairs(native.fields(d.part)) do names[at] = field.name end
     end
     return names
+  end,
+  results = function(d)
+    if d.part then blame("one of several results has no 'results': the answer has them") end
+    if not d.results then
+      d.results = {}
+      for part = 1, native.results() do d.results[part] = result_of(part) end
+    end
+    return d.results
   end,
   has_rows = function(d) return d.counts.has_rows end,
   row_count = function(d) return d.counts.has_rows and d.counts.row_count or 0 end,
   affected_rows = function(d) return d.counts.affected_rows or 0 end,
   insert_id = function(d) return d.counts.insert_id or 0 end,
   warnings = function(d) return d.counts.warning_count end,
-  error = function(d) return d.counts.query_status == 255 and failure() or nil end,
+  error = function(d) return d.counts.query_status == 255 and failure(d.part) or nil end,
 }
 
 -- The columns that a script asks for: their places, how they are read, and what a row is.
 local function chosen(r, columns)
   local d = there(r)
-  want(not native.is_several(), "the answer has several results, and a script reads one")
-  want(not native.is_bare(), "the client has asked for results without names of columns")
-  if not d.names then d.names, d.kinds = r.columns, native.kinds() end
+  want(d.part or d.streamed or not native.is_several(), "the answer has several results: r.results is a list of them")
+  want(not native.is_bare(d.part), "the client has asked for results without names of columns")
+  if not d.names then d.names, d.kinds = r.columns, native.kinds(d.part) end
   local places, names = {}, {}
   if columns == nil then
     for at, name in ipairs(d.names) do places[at], names[at] = at, name end
@@ -430,11 +444,13 @@ local function chosen(r, columns)
   return places, row_of(names, "map was told of other columns: the row"), d.kinds
 end
 
-local function read_row(at, places, meta, kinds)
-  local cells = native.cells(at, places)
+-- `texts` gets what the columns' values were.
+local function read_row(at, part, places, meta, kinds, texts)
+  local cells = native.cells(at, places, part)
   if not cells then return nil end
   for index = 1, #places do
     local place = places[index]
+    if texts then texts[index] = cells[place] end
     cells[place] = typed(cells[place], kinds[place])
   end
   return setmetatable(cells, meta)
@@ -446,11 +462,11 @@ function Reads.rows(r, columns)
   there(r)
   if not r.has_rows then return function() end end
   local places, meta, kinds = chosen(r, columns)
-  local at = 0
+  local at, part = 0, there(r).part
   return function()
     there(r)
     at = at + 1
-    return read_row(at, places, meta, kinds)
+    return read_row(at, part, places, meta, kinds)
   end
 end
 
@@ -458,12 +474,14 @@ end
 function Reads.map(r, of, columns)
   there(r)
   want(type(of) == "function", "map wants a function first, it got a %s", type(of))
-  if not r.has_rows then return PASS end
+  -- Rows before an error are no result.
+  if not r.has_rows or r.error then return r end
   local places, meta, kinds = chosen(r, columns)
-  if #places == 0 then return PASS end
-  local where, rows = native.where(of), {}
+  if #places == 0 then return r end
+  local where, part, rows = native.where(of), there(r).part, {}
   for at = 1, r.row_count do
-    local row = read_row(at, places, meta, kinds)
+    local texts = {}
+    local row = read_row(at, part, places, meta, kinds, texts)
     local made = of(row)
     if made == nil then made = row end
     if made == false then
@@ -472,13 +490,15 @@ function Reads.map(r, of, columns)
       if type(made) ~= "table" then error(where .. ": the function of map must return a row, or false; it returned a " .. type(made), 0) end
       local values = {}
       for index = 1, #places do
-        local place = places[index]
-        values[index] = cell(made[place], "a value of a row")
+        local value, text = made[places[index]], texts[index]
+        -- A value that reads as it did is as it was, with zeros in front and all digits.
+        local is_same = value == typed(text, kinds[places[index]])
+        values[index] = is_same and text or cell(value, "a value of a row")
       end
       rows[at] = values
     end
   end
-  return answer("rows", { response = { type = 0, mapped = { columns = places, rows = rows } } })
+  return answer("rows", { response = { type = 0, mapped = { columns = places, rows = rows, part = part } } })
 end
 
 function Result.__index(r, key)
@@ -491,6 +511,112 @@ end
 
 function Result.__newindex(_, key) blame("r.%s is not writable: return r:map, m.result or m.error", tostring(key)) end
 
+-- Rows on their way: the columns of a result are known, and its rows are not.
+
+local Stream = { __metatable = false }
+
+local STREAM = { fields = RESULT.fields, columns = RESULT.columns, has_rows = RESULT.has_rows, number = function(d) return d.number end }
+
+local Streams = {}
+
+-- What a function of map is given later: its columns, and what to call.
+function Streams.map(r, of, columns, last)
+  there(r)
+  want(type(of) == "function", "map wants a function first, it got a %s", type(of))
+  want(last == nil or type(last) == "function", "map wants a function third, it got a %s", type(last))
+  local as = type(columns) == "table" and columns.as
+  want(not as or TYPES[as], "map: the columns have the type '%s', which there is not", tostring(as))
+  local places, meta, kinds = chosen(r, columns)
+  return answer("stream", {
+    of = of, last = last, places = places, meta = meta, kinds = kinds, as = as and TYPES[as] or 0, where = native.where(of),
+  })
+end
+
+function Stream.__index(r, key)
+  local method = Streams[key]
+  if method then return method end
+  local read = STREAM[key]
+  if not read then
+    local late = RESULT[key] or Reads[key]
+    if late then blame("r.%s is known when all rows are: m.on.result has it, and the third function of map their number", tostring(key)) end
+    blame("a result has no '%s'", tostring(key))
+  end
+  return read(there(r))
+end
+
+Stream.__newindex = Result.__newindex
+
+-- The columns of a result. Returns what the script has decided: 0 for nothing, 1 for a function that sees each row, 2 for an
+-- answer; the places of the columns that it sees, and their new type.
+Session["on.rows"] = function(session, number)
+  local hook = session.on.rows
+  enter(session)
+  session.stream = nil
+  local d = { serial = native.serial(), counts = native.counts(), streamed = true, number = number }
+  local r = setmetatable({ [DATA] = d }, Stream)
+  session.hook = hook
+  local said = hook(session.pending.s, r)
+  if said == nil or said == PASS or said == r then return 0 end
+  if is_answer(said) and said.kind == "error" then
+    rawset(session.proxy, "response", said.response)
+    return 2
+  end
+  if not is_answer(said) or said.kind ~= "stream" then
+    told(hook, "on.rows", "must return nothing, the result, or what r:map or m.error makes; it returned %s", shown(said))
+  end
+  if #said.places == 0 and not said.last then return 0 end
+  session.stream = said
+  return 1, said.places, said.as
+end
+
+-- So many rows, by the texts of their columns that are seen, one row behind another. Returns places among those of what is
+-- changed, the new values (false is NULL), and the rows that are left out.
+local function pass_rows(session, count, texts)
+  local stream = session.stream
+  enter(session)
+  local of, places, meta, kinds = stream.of, stream.places, stream.meta, stream.kinds
+  local width, base = #places, 0
+  local changed, values, out = {}, {}, {}
+  for row = 1, count do
+    local cells = {}
+    for index = 1, width do
+      local place = places[index]
+      cells[place] = typed(texts[base + index], kinds[place])
+    end
+    local made = of(setmetatable(cells, meta))
+    if made == nil then made = cells end
+    if made == false then
+      out[#out + 1] = row
+    elseif type(made) ~= "table" then
+      error(stream.where .. ": the function of map must return a row, or false; it returned a " .. type(made), 0)
+    else
+      for index = 1, width do
+        local place = places[index]
+        local value, text = made[place], texts[base + index]
+        -- A value that reads as it did is as it was: leading zeros stay, and digits that Lua does not show.
+        if value ~= typed(text, kinds[place]) then
+          value = cell(value, "a value of a row")
+          changed[#changed + 1] = base + index
+          values[#changed] = value == nil and false or value
+        end
+      end
+    end
+    base = base + width
+  end
+  return changed, values, out
+end
+jit.on(pass_rows)
+jit.on(typed)
+Session.rows = pass_rows
+
+-- The rows are over; there were so many.
+function Session.last(session, count)
+  local stream = session.stream
+  session.stream = nil
+  enter(session)
+  if stream and stream.last then stream.last(count) end
+end
+
 local function remember(session, d)
   local first = native.first()
   local id = first and first:byte() == 0 and id_of(first, 2)
@@ -500,6 +626,32 @@ local function remember(session, d)
     text = d.text, sent = d.sent, stands_in = d.stands_in, params = low and high and low + high * 256 or 0,
   }
   session.last_prepared = id
+end
+
+-- One of the results that a hook returns.
+local function element(hook, said, is_last)
+  local d = type(said) == "table" and rawget(said, DATA)
+  if d and d.part then return { ["=same"] = d.part } end
+  local response = is_answer(said) and said.response
+  if not response then
+    told(hook, "on.result", "must return results in its list: those of r.results, or what their map, m.result and m.error make; it has %s", shown(said))
+  end
+  if response.mapped then
+    if not response.mapped.part then told(hook, "on.result", "has r:map in its list: map those of r.results") end
+    return { ["=mapped"] = response.mapped }
+  end
+  if said.kind == "error" and not is_last then told(hook, "on.result", "has an error in its list that is not the last result") end
+  return response.resultset or response
+end
+
+-- A list of results in the place of an answer.
+local function listed(hook, said)
+  if type(said) ~= "table" then return nil end
+  if rawget(said, DATA) then said = { said } elseif getmetatable(said) ~= nil then return nil end
+  if #said == 0 then return nil end
+  local all = {}
+  for at, one in ipairs(said) do all[at] = element(hook, one, at == #said) end
+  return { type = 0, resultsets = all }
 end
 
 -- The answer to a command. Returns whether the script has looked at it, and what it has decided.
@@ -514,13 +666,13 @@ Session["on.result"] = function(session)
   end
   if pending.d.known then pending.d.known.long = nil end
   if not hook then return false, 0 end
-  local r = setmetatable({ [DATA] = { serial = native.serial(), counts = native.counts() } }, Result)
+  local r = result_of()
   session.hook = hook
   local said = hook(pending.s, r)
   if said == nil or said == PASS or said == r then return true, 0 end
-  local response = is_answer(said) and said.response
+  local response = is_answer(said) and said.response or listed(hook, said)
   if not response then
-    told(hook, "on.result", "must return nothing, the result, or what r:map, m.error or m.result makes; it returned %s", shown(said))
+    told(hook, "on.result", "must return nothing, the result, what r:map, m.error or m.result makes, or a list of results; it returned %s", shown(said))
   end
   rawset(session.proxy, "response", response)
   return true, 2
@@ -530,11 +682,11 @@ end
 
 M.on = setmetatable({}, {
   __index = function(_, key)
-    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement and m.on.result", tostring(key))
+    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement, m.on.result and m.on.rows", tostring(key))
     return session_of().on[key]
   end,
   __newindex = function(_, key, hook)
-    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement and m.on.result", tostring(key))
+    want(HOOKS[key], "there is no m.on.%s: there are m.on.statement, m.on.result and m.on.rows", tostring(key))
     want(type(hook) == "function", "m.on.%s must be a function, it is a %s", tostring(key), type(hook))
     local session = session_of()
     want(session.is_beginning, "m.on.%s is set at the top of a script, not in a hook", key)
@@ -649,7 +801,8 @@ function Session.known()
     ["inj.resultset"] = list(
       "fields rows row_count bytes raw flags warning_count affected_rows insert_id query_status"),
     millrace = names(M), ["millrace.on"] = names(HOOKS), ["millrace.shared"] = names(SHARED),
-    s = names(READS, KNOWN, Methods), r = names(RESULT, Reads),
+
+    s = names(READS, KNOWN, Methods), r = names(RESULT, Reads, STREAM),
   }
 end
 

@@ -2,7 +2,7 @@
 
 use crate::ask::{Ask, Reply};
 use crate::meaning::Reading;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Row};
 use crate::response::{Bad, Response};
 use crate::shared::{Keep, Kept};
 use crate::text::{Level, hooks_of_the_greeting, may_read_results, may_wait};
@@ -20,6 +20,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::caps::Caps;
+use wire::command::COM_STMT_EXECUTE;
 
 /// Instructions between two looks at the clock.
 const STEPS: u32 = 100_000;
@@ -28,6 +29,8 @@ const STEPS: u32 = 100_000;
 const LOOKS_PER_MS: u64 = 100;
 /// Functions of a stack that are looked at.
 const STACK_MAX: usize = 64;
+/// Flags of an execution that ask for a cursor.
+const CURSORS: u8 = 7;
 /// Queries that one command may queue.
 const QUEUED_MAX: usize = 100_000;
 
@@ -191,6 +194,17 @@ pub enum Verdict {
     Ignore,
 }
 
+/// A script's wish for a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AtLogin {
+    /// Nothing: it goes on.
+    PassOn,
+    /// The client gets this instead of an answer.
+    Instead(Response),
+    /// Payload of the login packet that goes to the server in its place.
+    Login(Vec<u8>),
+}
+
 /// A queued query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
@@ -205,6 +219,8 @@ pub struct Item {
     pub chosen: Chosen,
     /// The script looks at numbers of its answer only, and neither replaces nor drops it.
     pub is_unread: bool,
+    /// The script sees rows of its answer as they come: [`crate::Passage`].
+    pub is_streamed: bool,
 }
 
 /// Facts of a server's greeting.
@@ -240,7 +256,7 @@ impl fmt::Display for Failed {
 }
 
 impl Failed {
-    fn of(hook: &str, error: &mlua::Error) -> Self {
+    pub(crate) fn of(hook: &str, error: &mlua::Error) -> Self {
         let words = match error {
             mlua::Error::CallbackError { cause, .. } => cause.to_string(),
             error => error.to_string(),
@@ -300,6 +316,17 @@ impl Now {
             Some(outcome) => looks(outcome),
             None => looks(&Outcome::default()),
         }
+    }
+
+    /// Looks at one of several results, from 1; without a number at the answer as a whole.
+    pub(crate) fn part<R: Default>(
+        &self,
+        part: Option<usize>,
+        looks: impl FnOnce(&Outcome) -> R,
+    ) -> R {
+        let outcome = self.outcome.borrow();
+        let part = outcome.as_ref().and_then(|one| part_of(one, part));
+        part.map(looks).unwrap_or_default()
     }
 
     /// Whether the time of the hook that runs is over.
@@ -578,7 +605,7 @@ impl Vm {
         }
     }
 
-    fn call<R: FromLuaMulti>(
+    pub(crate) fn call<R: FromLuaMulti>(
         &self,
         name: &'static str,
         args: impl IntoLuaMulti,
@@ -588,6 +615,10 @@ impl Vm {
             .map_err(failed)?
             .call(args)
             .map_err(failed)
+    }
+
+    pub(crate) const fn lua(&self) -> &Lua {
+        &self.lua
     }
 
     fn function(&self, name: &'static str) -> Result<Function, mlua::Error> {
@@ -603,8 +634,8 @@ impl Vm {
 
 /// A script in the way of one client.
 pub struct Scripted {
-    vm: Rc<Vm>,
-    session: Table,
+    pub(crate) vm: Rc<Vm>,
+    pub(crate) session: Table,
     level: Level,
     host: Rc<dyn Host>,
     hook_ms_max: u32,
@@ -623,16 +654,16 @@ impl fmt::Debug for Scripted {
 }
 
 /// A hook from its beginning to its end, over the turns between which it waits.
-struct Turns {
+pub(crate) struct Turns {
     /// Answer that the hook looks at.
-    outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
     /// The last result that it got from a server itself.
     got: Option<Outcome>,
     serial: u32,
     /// Microseconds that it may still run.
     left_us: u64,
     /// Microseconds that it has run.
-    used_us: u64,
+    pub(crate) used_us: u64,
     waits: u64,
     /// The script has it.
     is_there: bool,
@@ -682,17 +713,26 @@ impl Scripted {
             Option<u32>,
             Option<u32>,
             Option<usize>,
+            bool,
         );
         let next: Next = self.vm.call("next", self.session.clone())?;
-        let (Some(id), Some(packet), needed, hostgroup, cache_ttl_ms, chosen) = next else {
+        let (Some(id), Some(packet), needed, hostgroup, cache_ttl_ms, chosen, is_streamed) = next
+        else {
             return Ok(None);
         };
         let has_hook: bool = self.vm.call("has_result_hook", self.session.clone())?;
+        let is_collected = has_hook && (needed || self.level == Level::V06);
+        let mut packet = packet.as_bytes().to_vec();
+        if is_collected && let [COM_STMT_EXECUTE, _, _, _, _, flags, ..] = &mut packet[..] {
+            // With a cursor the rows would come later.
+            *flags &= !CURSORS;
+        }
         Ok(Some(Item {
             id,
-            packet: packet.as_bytes().to_vec(),
-            is_collected: has_hook && (needed || self.level == Level::V06),
+            packet,
+            is_collected,
             is_unread: self.reads_nothing,
+            is_streamed,
             route: Route {
                 hostgroup,
                 cache_ttl_ms,
@@ -777,11 +817,37 @@ impl Scripted {
     /// # Errors
     /// A hook raised, ran for too long, or made up what cannot be sent.
     pub async fn has_logged_in(&self, packet: &[u8]) -> Result<Option<Response>, Failed> {
-        let mut turns = self.turns(None);
-        let decision: f64 = self.hook(&mut turns, "read_auth", ()).await?;
-        if decision as i64 == 2 {
-            return self.response(&mut turns, "read_auth", None).map(Some);
+        match self.read_auth().await? {
+            AtLogin::Instead(response) => return Ok(Some(response)),
+            AtLogin::Login(_) => {
+                let line = "(read_auth) what it queues is left out: the client is in already";
+                self.host.log(line);
+            }
+            AtLogin::PassOn => {}
         }
+        self.read_auth_result(packet).await
+    }
+
+    /// Shows the script the login of its client.
+    ///
+    /// # Errors
+    /// The hook raised, ran for too long, or made up what cannot be sent.
+    pub async fn read_auth(&self) -> Result<AtLogin, Failed> {
+        let mut turns = self.turns(None);
+        let (decision, packet): (f64, Option<mlua::LuaString>) =
+            self.hook(&mut turns, "read_auth", ()).await?;
+        Ok(match (decision as i64, packet) {
+            (1, Some(packet)) => AtLogin::Login(packet.as_bytes().to_vec()),
+            (2, _) => AtLogin::Instead(self.response(&mut turns, "read_auth", None)?),
+            _ => AtLogin::PassOn,
+        })
+    }
+
+    /// Shows the script the answer to a login. An answer of its own is said instead.
+    ///
+    /// # Errors
+    /// As [`Self::read_auth`].
+    pub async fn read_auth_result(&self, packet: &[u8]) -> Result<Option<Response>, Failed> {
         let mut turns = self.turns(None);
         let packet = self.string(packet)?;
         let decision: f64 = self.hook(&mut turns, "read_auth_result", packet).await?;
@@ -870,7 +936,12 @@ impl Scripted {
         })
     }
 
-    fn turns(&self, outcome: Option<Outcome>) -> Turns {
+    /// Session that its hooks run for.
+    pub(crate) fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    pub(crate) fn turns(&self, outcome: Option<Outcome>) -> Turns {
         let serial = self.vm.now.last_serial.get().wrapping_add(1).max(1);
         self.vm.now.last_serial.set(serial);
         Turns {
@@ -945,7 +1016,7 @@ impl Scripted {
     }
 
     /// A turn of a hook: it sees its session, and its time passes.
-    fn turn<R>(
+    pub(crate) fn turn<R>(
         &self,
         turns: &mut Turns,
         runs: impl FnOnce() -> Result<R, Failed>,
@@ -1291,24 +1362,17 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
     native.set(
         "row",
         lua.create_function(move |lua, (at, part): (usize, Option<usize>)| {
-            let outcome = of.outcome.borrow();
-            let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
-                return Ok(None);
-            };
-            if outcome.is_binary {
-                let words = ".resultset.rows isn't available for prepared statements";
-                return Err(mlua::Error::runtime(words));
-            }
-            let Some(row) = outcome.rows().rows.get(at - 1) else {
-                return Ok(None);
-            };
-            let table = lua.create_table_with_capacity(row.len(), 0)?;
-            for (at, value) in row.iter().enumerate() {
-                if let Some(value) = value {
-                    table.raw_set(at + 1, lua.create_string(value)?)?;
+            let read = |row: &Row<'_>| {
+                let table = lua.create_table_with_capacity(row.len(), 0)?;
+                for at in 0..row.len() {
+                    if let Some(value) = row.text(at) {
+                        table.raw_set(at + 1, lua.create_string(value)?)?;
+                    }
                 }
-            }
-            Ok(Some(table))
+                Ok::<_, mlua::Error>(table)
+            };
+            let at = at.saturating_sub(1);
+            of.part(part, |outcome| outcome.row(at, read)).transpose()
         })?,
     )?;
     let of = now.clone();
@@ -1363,7 +1427,7 @@ fn fields(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Erro
     let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
         return Ok(table);
     };
-    for (at, shape) in outcome.rows().shapes.iter().enumerate() {
+    for (at, shape) in outcome.columns().shapes.iter().enumerate() {
         let field = lua.create_table()?;
         let [name, org_name, of, org_of] = outcome.names(at);
         field.set("type", shape.kind.0)?;

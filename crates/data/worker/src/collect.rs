@@ -1,6 +1,7 @@
 //! Answers that somebody reads before the client does: what would be sent is gathered, in a bounded
 //! piece of memory, or only followed on its way.
 
+use crate::script_rows::Through;
 use crate::session::Session;
 use net::NetError;
 use rt::{Chunk, Instant};
@@ -22,6 +23,8 @@ pub(crate) struct Collected {
     first: Option<Instant>,
     /// Who collects what goes on.
     behind: Option<Box<Self>>,
+    /// A script that sees rows as they come.
+    through: Option<Box<Through>>,
 }
 
 impl Collected {
@@ -44,7 +47,21 @@ impl Collected {
             seen: 0,
             first: None,
             behind: None,
+            through: None,
         }
+    }
+
+    /// Has a script see rows as they come. An answer that it does not see as rows is gathered.
+    pub(crate) fn by_way_of(through: Through, expect: Expect, caps: Caps) -> Self {
+        Self {
+            through: Some(Box::new(through)),
+            ..Self::by_the_way(expect, caps)
+        }
+    }
+
+    /// The script that sees rows as they come.
+    pub(crate) fn through(&self) -> Option<&Through> {
+        self.through.as_deref()
     }
 
     /// Stands in front of somebody else who collects.
@@ -57,9 +74,10 @@ impl Collected {
         self.behind.take().map(|behind| *behind)
     }
 
-    /// Whether it has gone on as it came.
+    /// Whether it has gone on as it came, or as a script has made it on its way.
     pub(crate) fn goes_by(&self) -> bool {
-        self.len_max.is_none()
+        let is_kept = |through: &Through| through.passage().is_kept();
+        self.len_max.is_none() && !self.through().is_some_and(is_kept)
     }
 
     /// All that was said, framed; none if there was more than it may hold.
@@ -88,6 +106,21 @@ impl Collected {
         self.seen += piece.len() as u64;
         // What we have written ourselves is well formed.
         let _followed = self.response.follow(&piece);
+        let piece = match &mut self.through {
+            None => piece,
+            Some(through) => {
+                let out = through.take(&piece);
+                if through.passage().is_kept() {
+                    self.last = self.bytes.len();
+                    self.bytes.extend_from_slice(&out);
+                    return None;
+                }
+                if out.is_empty() {
+                    return None;
+                }
+                Chunk::from(out)
+            }
+        };
         let Some(len_max) = self.len_max else {
             return match &mut self.behind {
                 None => Some(piece),

@@ -86,7 +86,9 @@ impl Epoch {
         let has_scripts = !snapshot.scripts.active().is_empty();
         let active = snapshot.scripts.active().iter();
         let at_the_door = |script: &&Arc<config::Script>| {
-            script.serves_all() && !script::hooks_of_the_greeting(&script.text).is_empty()
+            let early = !script::hooks_of_the_greeting(&script.text).is_empty();
+            let judges = script::judges_logins(&script.text, &script.modules);
+            script.serves_all() && (early || judges)
         };
         let scripts_at_the_door = active.filter(at_the_door).cloned().collect();
         let mut scripts_of_rules = Vec::new();

@@ -10,6 +10,7 @@ use crate::hosts::turned_away;
 use crate::packing;
 use crate::relayed::{self, LetIn, Refused};
 use crate::roster::Entry;
+use crate::script_door::Early;
 use crate::session::Session;
 use crate::through::{self, Said, Through};
 use backend::{Backend, Greeted, Like};
@@ -212,14 +213,16 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     };
     let id = core.next_session_id();
     let ends = (&client, &local);
-    let (greeted, early) = match Box::pin(relayed::greeted(core, &epoch, &conn, (id, ends))).await {
-        Ok(greeted) => greeted.unzip(),
-        Err(complaint) => {
-            core.tally.up(Counter::ClientConnectionsAborted);
-            refuse(core, conn, 0, &complaint).await;
-            return None;
-        }
-    };
+    let (greeted, mut early) =
+        match Box::pin(relayed::greeted(core, &epoch, &conn, (id, ends))).await {
+            Ok(Some((greeted, early))) => (Some(greeted), early),
+            Ok(None) => (None, None),
+            Err(complaint) => {
+                core.tally.up(Counter::ClientConnectionsAborted);
+                refuse(core, conn, 0, &complaint).await;
+                return None;
+            }
+        };
     let door = match &greeted {
         Some(greeted) => relayed::door(door(core, &epoch, id), &epoch, greeted.greeting()),
         None => door(core, &epoch, id),
@@ -234,6 +237,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
             .is_some_and(|ip| core.turns_away(ip))
     };
     let hear: Option<Heard<'_>> = if trusted { Some(&mut hear) } else { None };
+    let greeted = greeted.zip(Some(early.as_deref_mut()));
     let login = logs_in(core, &epoch, &mut conn, (&door, hear), greeted);
     let outcome = core.rt.timeout(limit, login).await;
     if let Some(at) = named {
@@ -360,7 +364,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
     session.through = through;
     if let Some(backend) = backend {
         session.keeps_login(backend);
-        if let Some(early) = early.flatten() {
+        if let Some(early) = early {
             session.was_seen_by(early);
         }
     }
@@ -377,7 +381,7 @@ async fn logs_in(
     epoch: &Epoch,
     conn: &mut Conn,
     (door, hear): (&Door, Option<Heard<'_>>),
-    greeted: Option<Greeted>,
+    greeted: Option<(Greeted, Option<&mut Early>)>,
 ) -> Result<In, Refused> {
     let Some(greeted) = greeted else {
         let login = net::welcome(conn, door, hear, |user| found(core, user)).await;

@@ -74,6 +74,7 @@ mod scratch;
 mod script_door;
 mod script_home;
 mod script_host;
+mod script_rows;
 mod script_servers;
 mod script_sql;
 mod script_timers;

@@ -20,8 +20,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::auth::Plugin;
-use wire::caps;
 use wire::handshake::{ChangeUser, Greeting};
+use wire::{caps, ok};
 
 /// Capabilities that a server has of its own vendor: a client of the other is not offered them.
 const OF_A_VENDOR: caps::Caps = caps::QUERY_ATTRIBUTES
@@ -145,17 +145,25 @@ pub(crate) fn door(door: Door, epoch: &Epoch, greeting: &Greeting) -> Door {
     }
 }
 
-/// The login, at the server that has greeted.
+/// The login, at the server that has greeted. Scripts that have met the client judge it.
 pub(crate) async fn enter(
     core: &Core,
     epoch: &Epoch,
     conn: &mut Conn,
     (door, header): (&Door, Option<Heard<'_>>),
-    greeted: Greeted,
+    (greeted, mut early): (Greeted, Option<&mut Early>),
 ) -> Result<LetIn, Refused> {
     let login = net::introduce(conn, door, header).await;
     let mut login = login.map_err(Refused::Ours)?;
     let gone = |error| Refused::Ours(LoginFailed::Net(error));
+    let mut is_own = true;
+    if let Some(early) = &mut early {
+        let said = early.said(&login).await;
+        let other = said.map_err(|complaint| Refused::There(complaint, login.user.clone()))?;
+        is_own = other.is_none();
+        login = other.unwrap_or(login);
+    }
+    let early = early.as_deref();
     let state = State::new("", login.charset);
     let client = match conn.socket().peer() {
         Address::Tcp(at) => Some(at),
@@ -176,12 +184,21 @@ pub(crate) async fn enter(
     };
     let said = (&login, door.tls.as_ref());
     let opened = core.pools.log_in_for(greeted, conn, said, &want).await;
-    let (backend, mut unsaid) = opened.map_err(|why| match why {
-        NotLetIn::ByClient(error) => gone(error),
-        NotLetIn::Refused(failure) => Refused::There(told(failure), login.user.clone()),
-    })?;
+    let (backend, mut unsaid) = match opened {
+        Ok(opened) => opened,
+        Err(NotLetIn::ByClient(error)) => return Err(gone(error)),
+        Err(NotLetIn::Refused(failure)) => {
+            let complaint = judged_ill(early, told(failure)).await;
+            return Err(Refused::There(complaint, login.user.clone()));
+        }
+    };
+    if let Err(complaint) = judged_well(early).await {
+        core.pools.abandon(backend);
+        return Err(Refused::There(complaint, login.user.clone()));
+    }
     let own = want.hostgroup;
-    if let Some(beside) = beside(&epoch.snapshot, own) {
+    // Another proof can be had of the client itself, and not of one that a script has made up.
+    if let Some(beside) = beside(&epoch.snapshot, own).filter(|_| is_own) {
         let want = Want {
             hostgroup: beside,
             ..want
@@ -201,6 +218,34 @@ pub(crate) async fn enter(
         },
         backend,
     })
+}
+
+/// Shows scripts that a server has let a client in.
+///
+/// # Errors
+/// Words of one that does not.
+async fn judged_well(early: Option<&Early>) -> Result<(), Complaint> {
+    let Some(early) = early else { return Ok(()) };
+    let mut packet = Vec::new();
+    let ok = ok::Ok {
+        status: wire::status::AUTOCOMMIT,
+        ..ok::Ok::default()
+    };
+    ok.write(&mut packet, caps::PROTOCOL_41);
+    early.judged(&packet).await
+}
+
+/// Shows scripts the refusal of a server; the words that the client gets.
+async fn judged_ill(early: Option<&Early>, complaint: Complaint) -> Complaint {
+    let Some(early) = early else { return complaint };
+    let mut packet = Vec::new();
+    let error = ok::Err {
+        code: complaint.code,
+        state: complaint.state,
+        message: complaint.words.as_bytes(),
+    };
+    error.write(&mut packet);
+    early.judged(&packet).await.err().unwrap_or(complaint)
 }
 
 /// Somebody of whom no row says anything.

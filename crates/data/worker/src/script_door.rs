@@ -7,6 +7,8 @@ use crate::answer::Complaint;
 use crate::core::Core;
 use crate::epoch::Epoch;
 use crate::script_home::{self, Runs, Visitor};
+use crate::script_host::Claim;
+use crate::script_rows::failed_script;
 use crate::script_servers::{At, Counted};
 use crate::script_sql::Owner;
 use crate::script_timers::{CAPS, nobody};
@@ -14,10 +16,12 @@ use backend::Greeted;
 use bridge::Counter;
 use config::{OnError, Script};
 use net::Secret;
-use script::{Chosen, Failed, Response, Server};
+use script::{AtLogin, Chosen, Failed, Response, Server};
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::auth::Plugin;
 use wire::connect_attributes::ConnectAttributes;
+use wire::handshake::Login;
 use wire::resultset::UTF8MB4;
 
 /// Addresses of a client, and the one that it came to: host or path, and port, 0 for none.
@@ -30,6 +34,20 @@ pub(crate) struct Early {
     all: Vec<(Arc<Script>, Result<Runs, Failed>)>,
     server: Option<Server>,
     counted: Option<Counted>,
+    /// The login was shown to those that judge it.
+    has_judged: bool,
+}
+
+/// A script that has met a client before its session was: itself, its session, and whether it has
+/// judged the login.
+pub(crate) struct Met {
+    pub(crate) script: Arc<Script>,
+    pub(crate) made: Result<Runs, Failed>,
+    pub(crate) has_judged: bool,
+}
+
+fn judges(script: &Script) -> bool {
+    script::judges_logins(&script.text, &script.modules)
 }
 
 impl Drop for Early {
@@ -64,19 +82,11 @@ fn said(core: &Core, (id, script): (u32, &Script), hook: &str, response: Respons
             Complaint::with(code, &state, words)
         }
         _ => {
-            let words = "only an error can be said instead of a greeting";
+            let words = "only an error can be said here: nobody has checked who it is. A script with serves = 'console' answers without a server";
             tell(core, id, script, &Failed(format!("({hook}) {words}")));
-            failed(script)
+            failed_script(script)
         }
     }
-}
-
-fn failed(script: &Script) -> Complaint {
-    let words = format!(
-        "The script '{}' has failed. Check the proxy's log",
-        script.name
-    );
-    Complaint::with(1105, "07000", words)
 }
 
 /// Has the scripts that stand at the door meet client `id`, and asks them for a server.
@@ -108,6 +118,7 @@ pub(crate) async fn meet(
         all: Vec::new(),
         server: None,
         counted: None,
+        has_judged: false,
     });
     for script in &epoch.scripts_at_the_door {
         let visitor = Visitor {
@@ -136,7 +147,7 @@ pub(crate) async fn meet(
             Err(error) => {
                 tell(core, id, script, &error);
                 if script.on_error != OnError::Forward {
-                    return Err(failed(script));
+                    return Err(failed_script(script));
                 }
             }
         }
@@ -185,7 +196,7 @@ impl Early {
                 Err(error) => {
                     tell(&self.core, self.id, script, &error);
                     if script.on_error != OnError::Forward {
-                        return Err(failed(script));
+                        return Err(failed_script(script));
                     }
                 }
             }
@@ -193,10 +204,102 @@ impl Early {
         Ok(())
     }
 
+    /// Shows them a login that nobody has checked. What goes to the server instead, if one says so.
+    ///
+    /// # Errors
+    /// Words of a script instead of an answer.
+    pub(crate) async fn said(&mut self, login: &Login) -> Result<Option<Login>, Complaint> {
+        self.has_judged = true;
+        let claim = self.claim(login);
+        let mut other = None;
+        for (script, made) in &self.all {
+            let Some(runs) = made.as_ref().ok().filter(|_| judges(script)) else {
+                continue;
+            };
+            self.core.tally.up(Counter::ScriptCalls);
+            let at = (self.id, &**script);
+            match runs.read_auth(&claim).await {
+                Ok(AtLogin::PassOn) => {}
+                Ok(AtLogin::Instead(response)) => {
+                    return Err(said(&self.core, at, "read_auth", response));
+                }
+                Ok(AtLogin::Login(packet)) => match Login::read(&packet) {
+                    Ok(read) => other = Some(read),
+                    Err(malformed) => {
+                        let words = format!("(read_auth) what it queues is no login: {malformed}");
+                        self.fails(script, &Failed(words))?;
+                    }
+                },
+                Err(error) => self.fails(script, &error)?,
+            }
+        }
+        Ok(other.map(|own: Login| Login {
+            user: own.user,
+            auth_response: own.auth_response,
+            auth_plugin: own.auth_plugin.filter(|plugin| !plugin.is_empty()),
+            database: own.database.filter(|schema| !schema.is_empty()),
+            ..login.clone()
+        }))
+    }
+
+    fn claim(&self, login: &Login) -> Claim {
+        let native = Plugin::MysqlNative.name();
+        let plugin = login.auth_plugin.as_deref().unwrap_or(native);
+        let stand_in = match login.auth_response.len() {
+            0 => Vec::new(),
+            // A proof for one challenge. Others may be the password itself.
+            20 if plugin == native => login.auth_response.clone(),
+            _ => self.core.rt.random().to_le_bytes().to_vec(),
+        };
+        Claim {
+            user: login.user.clone(),
+            schema: login.database.clone().unwrap_or_default(),
+            stand_in,
+        }
+    }
+
+    /// Shows them a server's answer to the login.
+    ///
+    /// # Errors
+    /// Words of a script instead of it.
+    pub(crate) async fn judged(&self, packet: &[u8]) -> Result<(), Complaint> {
+        let is_error = packet.first() == Some(&wire::ok::ERR_HEADER);
+        for (script, made) in &self.all {
+            let Some(runs) = made.as_ref().ok().filter(|_| judges(script)) else {
+                continue;
+            };
+            self.core.tally.up(Counter::ScriptCalls);
+            match runs.read_auth_result(packet).await {
+                Ok(None) => {}
+                // What is well by its word is well by the server's, too.
+                Ok(Some(Response::Ok { .. })) if !is_error => {}
+                Ok(Some(response)) => {
+                    let at = (self.id, &**script);
+                    return Err(said(&self.core, at, "read_auth_result", response));
+                }
+                Err(error) => self.fails(script, &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn fails(&self, script: &Script, error: &Failed) -> Result<(), Complaint> {
+        tell(&self.core, self.id, script, error);
+        match script.on_error {
+            OnError::Forward => Ok(()),
+            _ => Err(failed_script(script)),
+        }
+    }
+
     /// Takes over one of this name, which may be older than the one in force now.
-    pub(crate) fn take(&mut self, script: &Script) -> Option<(Arc<Script>, Result<Runs, Failed>)> {
+    pub(crate) fn take(&mut self, script: &Script) -> Option<Met> {
         let at = self.all.iter().position(|(of, _)| of.name == script.name)?;
-        Some(self.all.remove(at))
+        let (script, made) = self.all.remove(at);
+        Some(Met {
+            has_judged: self.has_judged && judges(&script),
+            script,
+            made,
+        })
     }
 
     /// The session counts as one on the server that has greeted it.

@@ -3,14 +3,14 @@
 
 use crate::core::Core;
 use crate::roster::Entry;
-use crate::script_host::{Facts, View};
+use crate::script_host::{Claim, Facts, View};
 use crate::script_servers::OwnPools;
 use crate::script_sql::Owner;
 use config::{Script, ScriptApi, Scripts};
 use rt::mailbox;
 use script::{
-    Chosen, Code, Decision, Failed, Greeted, Item, Level, Outcome, Response, Scripted, Verdict,
-    Wishes,
+    AtLogin, Chosen, Code, Decision, Failed, Greeted, Item, Level, Outcome, Response, Scripted,
+    Verdict, Wishes,
 };
 use sql::Lexing;
 use std::cell::{Cell, RefCell};
@@ -219,7 +219,7 @@ impl Drop for Remote {
 
 impl Runs {
     /// The session is in this schema, its texts are read so, and these connections are at hand.
-    pub(crate) fn is_in(&self, schema: &Rc<str>, lexing: Lexing, own: Option<Rc<OwnPools>>) {
+    pub(crate) fn stands_in(&self, schema: &Rc<str>, lexing: Lexing, own: Option<Rc<OwnPools>>) {
         let (of, read, pools) = match self {
             Self::Here(_, facts) => (&facts.schema, &facts.lexing, &facts.own_pools),
             Self::There(remote) => (&remote.schema, &remote.lexing, &remote.own_pools),
@@ -227,6 +227,14 @@ impl Runs {
         of.replace(schema.clone());
         read.set(lexing);
         pools.replace(own);
+    }
+
+    /// The script, where it runs on the session's core.
+    pub(crate) fn here(&self) -> Option<&Scripted> {
+        match self {
+            Self::Here(runs, _) => Some(runs),
+            Self::There(_) => None,
+        }
     }
 
     /// Asks for a server before the client is greeted.
@@ -265,16 +273,66 @@ impl Runs {
     ) -> Result<Option<Response>, Failed> {
         match self {
             Self::Here(runs, facts) => {
-                facts.owner.replace(Rc::new(owner.clone()));
+                facts.belongs_to(owner);
                 facts.entry.replace(Some(entry.clone()));
                 runs.has_logged_in(welcome).await
             }
             Self::There(remote) => {
                 let (owner, welcome) = (owner.clone(), welcome.to_vec());
                 let job = async move |guest: &Guest| {
-                    guest.facts.owner.replace(Rc::new(owner));
+                    guest.facts.belongs_to(&owner);
                     guest.runs.has_logged_in(&welcome).await
                 };
+                remote.ask(job).await
+            }
+        }
+    }
+
+    /// The session is this owner's by now, and the script has judged its login.
+    pub(crate) async fn is_in(&self, owner: &Owner, entry: &Rc<Entry>) -> Result<(), Failed> {
+        match self {
+            Self::Here(_, facts) => {
+                facts.belongs_to(owner);
+                facts.entry.replace(Some(entry.clone()));
+                Ok(())
+            }
+            Self::There(remote) => {
+                let owner = owner.clone();
+                let job = async move |guest: &Guest| {
+                    guest.facts.belongs_to(&owner);
+                    Ok(())
+                };
+                remote.ask(job).await
+            }
+        }
+    }
+
+    /// Shows what a client says at its login.
+    pub(crate) async fn read_auth(&self, claim: &Claim) -> Result<AtLogin, Failed> {
+        match self {
+            Self::Here(runs, facts) => {
+                facts.claims(claim);
+                runs.read_auth().await
+            }
+            Self::There(remote) => {
+                let claim = claim.clone();
+                remote.schema.replace((&*claim.schema).into());
+                let job = async move |guest: &Guest| {
+                    guest.facts.claims(&claim);
+                    guest.runs.read_auth().await
+                };
+                remote.ask(job).await
+            }
+        }
+    }
+
+    /// Shows the answer of a server to a login.
+    pub(crate) async fn read_auth_result(&self, packet: &[u8]) -> Result<Option<Response>, Failed> {
+        match self {
+            Self::Here(runs, _) => runs.read_auth_result(packet).await,
+            Self::There(remote) => {
+                let packet = packet.to_vec();
+                let job = async move |guest: &Guest| guest.runs.read_auth_result(&packet).await;
                 remote.ask(job).await
             }
         }

@@ -175,6 +175,15 @@ impl Scripting {
     }
 }
 
+/// Words of a client about itself, before anybody has checked them.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) user: String,
+    pub(crate) schema: String,
+    /// Bytes that scripts see as its password: the native scramble, else some that mean nothing.
+    pub(crate) stand_in: Vec<u8>,
+}
+
 /// Facts that a script asks its session for.
 pub(crate) struct Facts {
     pub(crate) core: Rc<Core>,
@@ -182,9 +191,11 @@ pub(crate) struct Facts {
     pub(crate) entry: RefCell<Option<Rc<Entry>>>,
     id: u32,
     client: (String, u16),
-    pub(crate) owner: RefCell<Rc<Owner>>,
+    owner: RefCell<Rc<Owner>>,
     pub(crate) schema: RefCell<Rc<str>>,
     pub(crate) lexing: Cell<Lexing>,
+    /// The user that a client says it is, before anybody has checked that.
+    claimed: RefCell<Option<String>>,
     /// Connections at hand, where nobody could open more.
     pub(crate) own_pools: RefCell<Option<Rc<OwnPools>>>,
 }
@@ -200,8 +211,27 @@ impl Facts {
             owner: RefCell::new(Rc::new(visitor.owner.clone())),
             schema: RefCell::new((&*visitor.schema).into()),
             lexing: Cell::default(),
+            claimed: RefCell::default(),
             own_pools: RefCell::default(),
         }
+    }
+
+    /// A client says who it is, and nobody has checked that: scripts see it, and get no connections
+    /// for it.
+    pub(crate) fn claims(&self, claim: &Claim) {
+        self.claimed.replace(Some(claim.user.clone()));
+        self.schema.replace((&*claim.schema).into());
+        let owner = Owner {
+            stand_in: claim.stand_in.clone(),
+            ..(*self.owner()).clone()
+        };
+        self.owner.replace(Rc::new(owner));
+    }
+
+    /// The session is this owner's.
+    pub(crate) fn belongs_to(&self, owner: &Owner) {
+        self.claimed.replace(None);
+        self.owner.replace(Rc::new(owner.clone()));
     }
 
     /// Whose session it is.
@@ -338,7 +368,8 @@ impl Host for View {
     }
 
     fn user(&self) -> String {
-        self.facts.owner().user.username.to_string()
+        let claimed = self.facts.claimed.borrow().clone();
+        claimed.unwrap_or_else(|| self.facts.owner().user.username.to_string())
     }
 
     fn schema(&self) -> String {

@@ -6,8 +6,9 @@
 use crate::answer::{Complaint, Turn};
 use crate::collect::Collected;
 use crate::epoch::Epoch;
-use crate::script_door::Early;
+use crate::script_door::{Early, Met};
 use crate::script_home::{self, Runs, Visitor};
+use crate::script_rows::{Through, failed_script};
 use crate::script_servers::{At, Counted};
 use crate::script_sql::Owner;
 use crate::session::{Ended, Session};
@@ -74,7 +75,7 @@ struct Way {
 /// A script of a chain. None where its main chunk has failed.
 struct One {
     script: Arc<Script>,
-    runs: Option<Runs>,
+    runs: Option<Rc<Runs>>,
 }
 
 impl Session {
@@ -208,16 +209,22 @@ impl Session {
                 continue;
             }
             let known = early.as_mut().and_then(|early| early.take(script));
-            let (script, made) = match known {
-                Some((script, made)) => (script, made),
+            let met = match known {
+                Some(met) => met,
                 None => {
                     let (visitor, entry) = (self.visitor(&owner), Some(self.entry.clone()));
                     let made =
                         script_home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
-                    (script.clone(), made.await)
+                    Met {
+                        made: made.await,
+                        script: script.clone(),
+                        has_judged: false,
+                    }
                 }
             };
-            let runs = self.shows_login(&script, &owner, made).await?;
+            let script = met.script.clone();
+            let runs = self.shows_login(&owner, met).await?;
+            let runs = runs.map(Rc::new);
             all.push(Rc::new(One { script, runs }));
         }
         let is_at_console = self.is_console();
@@ -231,17 +238,17 @@ impl Session {
         Ok(())
     }
 
-    /// Shows a script that has run its main chunk the login; none if it cannot run.
-    async fn shows_login(
-        &self,
-        script: &Arc<Script>,
-        owner: &Owner,
-        made: Result<Runs, Failed>,
-    ) -> Result<Option<Runs>, Ended> {
-        let seen = match made {
+    /// Shows a script that has run its main chunk the login, unless it has judged that; none if it
+    /// cannot run.
+    async fn shows_login(&self, owner: &Owner, met: Met) -> Result<Option<Runs>, Ended> {
+        let script = &met.script;
+        let seen = match met.made {
             Ok(runs) => {
                 let welcome = self.welcome();
-                let said = runs.has_logged_in(owner, &self.entry, &welcome).await;
+                let said = match met.has_judged {
+                    true => runs.is_in(owner, &self.entry).await.map(|()| None),
+                    false => runs.has_logged_in(owner, &self.entry, &welcome).await,
+                };
                 said.map(|said| (runs, said))
             }
             Err(failed) => Err(failed),
@@ -346,7 +353,7 @@ impl Session {
         };
         let owner = chain.and_then(|chain| chain.owner.as_ref());
         let own = owner.and_then(|owner| self.own_pools(owner));
-        runs.is_in(&self.state.schema, self.lexing(), own);
+        runs.stands_in(&self.state.schema, self.lexing(), own);
         self.core.tally.up(Counter::ScriptCalls);
         // A script may wait for a server, and its client may leave meanwhile.
         let decides = pin!(runs.read_query(payload));
@@ -458,17 +465,15 @@ impl Session {
                     break;
                 }
             };
-            // What only counts an answer and may not stop it does not keep it either, however large.
-            let is_read =
-                item.is_collected && !(item.is_unread && one.script.on_error == OnError::Forward);
-            item.is_collected = is_read;
-            let goes_by = !is_read && !answered;
             let began = self.core.rt.now();
-            let expect = expected(&item.packet);
-            let collected = match goes_by {
-                true => Collected::by_the_way(expect, self.caps),
-                false => Collected::up_to(one.script.result_len_max, expect, self.caps),
+            let collected = match self.collector(one, &mut item, answered) {
+                Ok(collected) => collected,
+                Err(_told) => {
+                    runs.forget();
+                    return self.fails_before(one, payload).await;
+                }
             };
+            let goes_by = collected.goes_by();
             let outer = self.collect(Some(collected), goes_by);
             let before = self.send_to(item.route, &item.chosen);
             let ran = Box::pin(self.shown_to(epoch, at + 1, &item.packet)).await;
@@ -479,7 +484,8 @@ impl Session {
             self.collect(outer.or_else(|| collected.take_behind()), false);
             if let Err(ended) = ran {
                 // What was said last is for the client.
-                if let Some(said) = collected.whole().filter(|_| !answered) {
+                let said = collected.whole().filter(|said| !said.is_empty());
+                if let Some(said) = said.filter(|_| !answered) {
                     let _client_may_have_gone = self.pass(said);
                 }
                 return Err(ended);
@@ -487,6 +493,14 @@ impl Session {
             if !has_answer(item.packet.first().copied().unwrap_or(0)) {
                 continue;
             }
+            if let Some(through) = collected.through() {
+                self.went_through(through)?;
+                if collected.goes_by() {
+                    answered = true;
+                    continue;
+                }
+            }
+            let goes_by = collected.goes_by();
             answered |= goes_by;
             let took =
                 |to: rt::Instant| u64::try_from((to - began).as_micros()).unwrap_or(u64::MAX);
@@ -508,6 +522,60 @@ impl Session {
         self.refuse(&complaint).await
     }
 
+    /// Collects the answer to a queued query, as far as its script looks at it.
+    ///
+    /// # Errors
+    /// The script cannot see rows.
+    fn collector(&self, one: &One, item: &mut Item, answered: bool) -> Result<Collected, Failed> {
+        let (script, expect) = (&one.script, expected(&item.packet));
+        let lets_pass = script.on_error == OnError::Forward;
+        if let Some(runs) = one.runs.as_ref().filter(|_| item.is_streamed && !answered) {
+            let at = (&self.core, self.entry.id);
+            let is_binary = expect == Expect::Execute;
+            let through = Through::of(at, (script, runs), (&*item, is_binary), self.caps);
+            match through {
+                Some(through) => return Ok(Collected::by_way_of(through, expect, self.caps)),
+                None => {
+                    let words = "(on.rows) runs on the core of its session, and a script that shares proxy.global does not: use m.shared";
+                    let failed = Failed(words.into());
+                    self.tell_of_script(script, &failed);
+                    if !lets_pass {
+                        return Err(failed);
+                    }
+                }
+            }
+        }
+        // What only counts an answer and may not stop it does not keep it either, however large.
+        item.is_collected &= !(item.is_unread && lets_pass);
+        Ok(match item.is_collected || answered {
+            true => Collected::up_to(script.result_len_max, expect, self.caps),
+            false => Collected::by_the_way(expect, self.caps),
+        })
+    }
+
+    /// Tells the client that a script has failed before its statement ran.
+    async fn fails_before(&mut self, one: &One, payload: &[u8]) -> Result<(), Ended> {
+        let complaint = failed_script(&one.script);
+        if one.script.on_error == OnError::Disconnect {
+            return Err(Ended::Told(complaint));
+        }
+        self.turn = Turn::after(payload.len());
+        self.refuse(&complaint).await
+    }
+
+    /// Goes on behind an answer whose rows a script has seen.
+    fn went_through(&mut self, through: &Through) -> Result<(), Ended> {
+        let passage = through.passage();
+        if let Some(seq) = passage.last_seq() {
+            self.turn.sent = seq;
+        }
+        self.turn.failed |= passage.is_refused();
+        match through.ends_session() {
+            true => Err(Ended::ByClient),
+            false => Ok(()),
+        }
+    }
+
     /// Shows a script an answer, and hands on what it makes of it; whether that went to the client.
     async fn judge(
         &mut self,
@@ -522,7 +590,7 @@ impl Session {
         let went_by = collected.goes_by();
         let counts = counts_of(&collected);
         let code = item.packet.first().copied().unwrap_or(0);
-        let Some(packets) = collected.whole() else {
+        let Some(packets) = collected.whole().map(Arc::new) else {
             let words = format!(
                 "A result for the script '{}' has more bytes than its result_mb_max allows",
                 one.script.name
@@ -536,7 +604,7 @@ impl Session {
             return Ok(true);
         };
         let shown = item.is_collected.then(|| packets.clone());
-        let mut outcome = Outcome::new(shown, self.caps, code == COM_STMT_EXECUTE, counts);
+        let mut outcome = Outcome::sharing(shown, self.caps, code == COM_STMT_EXECUTE, counts);
         (outcome.query_us, outcome.response_us) = (query_us, response_us);
         self.core.tally.up(Counter::ScriptCalls);
         let judges = pin!(runs.read_query_result(item, outcome));
@@ -568,7 +636,7 @@ impl Session {
         match verdict {
             Verdict::PassOn if went_by || answered => Ok(false),
             Verdict::PassOn => {
-                self.hand_over(packets).await?;
+                self.hand_over(Arc::unwrap_or_clone(packets)).await?;
                 Ok(true)
             }
             Verdict::Instead(response) if !went_by && !answered => {
@@ -583,7 +651,7 @@ impl Session {
             }
             #[cfg(feature = "planted")]
             Verdict::Ignore if backend::planted::SAY_IGNORED.get() => {
-                self.hand_over(packets).await?;
+                self.hand_over(Arc::unwrap_or_clone(packets)).await?;
                 Ok(false)
             }
             Verdict::Ignore => {
@@ -686,20 +754,11 @@ impl Session {
             return;
         };
         for one in &chain.all {
-            if let Some(Err(failed)) = one.runs.as_ref().map(Runs::disconnect_client) {
+            if let Some(Err(failed)) = one.runs.as_deref().map(Runs::disconnect_client) {
                 self.tell_of_script(&one.script, &failed);
             }
         }
     }
-}
-
-/// An answer to whom a script's failure is told.
-fn failed_script(script: &Script) -> Complaint {
-    let words = format!(
-        "The script '{}' has failed. Check the proxy's log",
-        script.name
-    );
-    Complaint::with(1105, "07000", words)
 }
 
 fn counts_of(collected: &Collected) -> Counts {

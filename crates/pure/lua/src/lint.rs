@@ -301,7 +301,7 @@ impl Linter<'_> {
 fn given(hook: Option<&str>) -> Vec<&'static str> {
     match hook {
         Some("millrace.on.statement") => vec!["s"],
-        Some("millrace.on.result") => vec!["s", "r"],
+        Some("millrace.on.result" | "millrace.on.rows") => vec!["s", "r"],
         Some("read_query_result") => vec!["inj"],
         _ => Vec::new(),
     }
