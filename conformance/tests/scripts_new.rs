@@ -9,6 +9,9 @@ use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use conformance::watch::HANGS;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
 use std::thread;
 use wire::caps;
 
@@ -35,6 +38,7 @@ fn main() {
         ("a_million_rows_pass_through_a_script", passes),
         ("rows_on_their_way_are_masked_and_left_out", streams),
         ("a_script_makes_an_answer_of_several_results", several),
+        ("a_script_calls_by_http_and_its_session_waits_alone", calls),
     ])
 }
 
@@ -640,4 +644,115 @@ fn several(driver: Driver) -> Outcome {
             "no 5".into()
         })
     })
+}
+
+/// A server of HTTP that answers when it is told to: its port, and who tells it.
+fn http_server() -> Result<(u16, mpsc::Sender<String>), String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    let (tell, told) = mpsc::channel::<String>();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let mut client = BufReader::new(client);
+            let (mut head, mut body) = (String::new(), Vec::new());
+            while !head.ends_with("\r\n\r\n")
+                && client.read_line(&mut head).is_ok_and(|len| len > 0)
+            {}
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length: ")?
+                    .parse()
+                    .ok()
+            });
+            body.resize(length.unwrap_or(0), 0);
+            // Whoever sends less is shown what there is.
+            let _less = client.read_exact(&mut body);
+            let first = head.lines().next().unwrap_or_default();
+            let Ok(says) = told.recv() else { return };
+            let says = says.replace(
+                "ECHO",
+                &format!("{first} {}", String::from_utf8_lossy(&body)),
+            );
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nX-It: is\r\nContent-Length: {}\r\n\r\n{says}",
+                says.len()
+            );
+            let _gone = client.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    Ok((port, tell))
+}
+
+/// The answer is there when the next line runs, and others are served meanwhile, on the same core.
+fn calls(driver: Driver) -> Outcome {
+    let server = Server::start(Vendor::MariaDb)?;
+    let mut wish = Wish::in_front_of(&server);
+    wish.add_open_user();
+    server.root(by_hand::CREATE_USER)?;
+    let proxy = Proxy::start(driver, &wish)?;
+    let (port, tell) = http_server()?;
+    let text = format!(
+        r#"
+        function m.on.statement(s)
+          local what, url = s.text:match("^(%u+) (http.*)$")
+          if not what then return end
+          local options, answer, words = {{ timeout = 60000, headers = {{ ["X-Own"] = "1" }} }}
+          if what == "GET" then answer, words = m.http.get(url:gsub("PORT", "{port}"), options)
+          else answer, words = m.http.post(url:gsub("PORT", "{port}"), what, {{ timeout = what == "LATE" and 100 or 60000 }}) end
+          if not answer then return m.error(1105, "HY000", words) end
+          return m.result {{ columns = {{ "a" }}, rows = {{ {{ answer.status .. " " .. answer.headers["x-it"] .. " " .. answer.body }} }} }}
+        end"#
+    );
+    load(&proxy, &text)?;
+    let mut client = log_in(&proxy)?;
+    let refused = told(&mut client, "GET http://127.0.0.1:PORT/");
+    expect(refused.contains("is none of the http_hosts"), || refused)?;
+    let hosts = format!(
+        "UPDATE mysql_scripts SET http_hosts = '127.0.0.1:{port}, 127.0.0.1:{}'; LOAD MYSQL SCRIPTS TO RUNTIME",
+        server.port
+    );
+    proxy.admin(&hosts)?;
+    let mut client = log_in(&proxy)?;
+    let send = |says: &str| {
+        tell.send(says.to_owned())
+            .map_err(|error| error.to_string())
+    };
+    client
+        .query("GET http://127.0.0.1:PORT/a?b=c")
+        .map_err(|error| error.to_string())?;
+    // Nobody has answered yet, and other sessions are served, on whichever core they are.
+    for _ in 0..4 {
+        same(&told(&mut log_in(&proxy)?, "SELECT 41 + 1"), "42")?;
+    }
+    send("ECHO")?;
+    let rows = client.rows().map_err(|error| error.to_string())?;
+    same(&format!("{rows:?}"), r#"[["200 is GET /a?b=c HTTP/1.1 "]]"#)?;
+    send("ECHO")?;
+    let posted = told(&mut client, "POST http://127.0.0.1:PORT");
+    same(&posted, "200 is POST / HTTP/1.1 POST")?;
+    let late = told(&mut client, "LATE http://127.0.0.1:PORT/late");
+    same(&late, "1105 HY000 no answer within 100 ms")?;
+    send("for the late one")?;
+    // A server that speaks no TLS.
+    let wrong = told(
+        &mut client,
+        &format!("GET https://127.0.0.1:{}/", server.port),
+    );
+    expect(wrong.contains("TLS"), || wrong)?;
+    // One whose statement is killed waits no longer.
+    client
+        .query("GET http://127.0.0.1:PORT/killed")
+        .map_err(|error| error.to_string())?;
+    told(&mut log_in(&proxy)?, &format!("KILL QUERY {}", client.id));
+    let killed = client.rows().map(|rows| format!("{rows:?}"));
+    same(
+        &killed.unwrap_or_else(|error| error.to_string()),
+        "1105 HY000 the call was interrupted",
+    )?;
+    let counted =
+        "SELECT http_calls, http_errors FROM stats_millrace_scripts WHERE hook = 'on.statement'";
+    same(&proxy.admin(counted)?, "6\t4")
 }

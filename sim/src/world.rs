@@ -549,7 +549,10 @@ fn start_cores(
     proxy: &Address,
     notes: &mailbox::Sender<String>,
 ) -> (Vec<mailbox::Sender<ToCore>>, Vec<rt::local::Receiver<()>>) {
-    let (registry, kept) = (Registry::new(), worker::Kept::new(world.seed));
+    let (registry, kept) = (
+        Registry::new(),
+        worker::Kept::new(world.seed, Arc::new(|_| false)),
+    );
     let snapshot = Arc::new(snapshot(world, 1, [Status::Online; 2]));
     let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
     let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();

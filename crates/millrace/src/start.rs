@@ -656,7 +656,7 @@ impl Threads {
         }
         let registry = self.permits.clone();
         registry.hold_for_several(!variables.admin_cluster_store.is_empty());
-        let kept = worker::Kept::new(RandomState::new().hash_one(0));
+        let kept = worker::Kept::new(RandomState::new().hash_one(0), calls::begin()?);
         let (mailboxes, letters) = worker::mailboxes(cores, MAILBOX_LEN);
         let (hands, handed) = worker::mailboxes(cores, MAILBOX_LEN);
         let all: Vec<_> = mailboxes

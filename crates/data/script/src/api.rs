@@ -25,6 +25,13 @@ pub(crate) fn put_in(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), Err
     })?;
     put(lua, native, now, "shared", shared)?;
     native.set(
+        "url",
+        lua.create_function(|_, text: LuaString| {
+            let read = crate::url::Url::parse(&text.to_string_lossy());
+            Ok(read.err())
+        })?,
+    )?;
+    native.set(
         "where",
         lua.create_function(|_, hook: Function| {
             let info = hook.info();

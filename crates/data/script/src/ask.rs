@@ -2,6 +2,7 @@
 //! middle.
 
 use crate::outcome::{Outcome, Row};
+use crate::url::Url;
 use mlua::{Error, FromLua, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 use wire::rows::Shape;
 use wire::types::Type;
@@ -20,9 +21,32 @@ pub enum Ask {
         /// Statement.
         sql: Vec<u8>,
     },
+    /// Call by HTTP.
+    Http(HttpWish),
     /// Statement to be executed where those of the session's user go, on a connection that nobody
     /// has had before and that is nobody's afterwards.
     Query(Vec<u8>),
+}
+
+/// A call by HTTP that a hook wants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpWish {
+    /// Over TLS.
+    pub tls: bool,
+    /// Host in small letters, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Method: POST, else GET.
+    pub is_post: bool,
+    /// Path and query.
+    pub target: String,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+    /// Milliseconds that it may take.
+    pub timeout_ms: u32,
 }
 
 /// A connection that a hook wants.
@@ -53,6 +77,8 @@ pub enum Reply {
     Changed(u64, u64),
     /// A result.
     Rows(Outcome),
+    /// An answer by HTTP: status, body, and headers by their names in small letters.
+    Http(u16, Vec<u8>, Vec<(String, String)>),
 }
 
 impl Ask {
@@ -74,8 +100,37 @@ impl Ask {
                 sql: bytes(lua, next())?.unwrap_or_default(),
             },
             "query" => Self::Query(bytes(lua, next())?.unwrap_or_default()),
+            "http" => {
+                let is_post = bool::from_lua(next(), lua)?;
+                let url = text(lua, next())?.unwrap_or_default();
+                // It was looked at before the hook has yielded.
+                let url = Url::parse(&url).map_err(Error::runtime)?;
+                Self::Http(HttpWish {
+                    tls: url.tls,
+                    host: url.host,
+                    port: url.port,
+                    target: url.target,
+                    is_post,
+                    body: bytes(lua, next())?.unwrap_or_default(),
+                    timeout_ms: u32::from_lua(next(), lua)?,
+                    headers: Vec::from_lua(next(), lua)?
+                        .into_iter()
+                        .map(|Header(name, value)| (name, value))
+                        .collect(),
+                })
+            }
             other => return Err(Error::runtime(format!("nobody waits for '{other}'"))),
         })
+    }
+}
+
+/// A name and a value, as a table of two.
+struct Header(String, String);
+
+impl FromLua for Header {
+    fn from_lua(value: Value, lua: &Lua) -> Result<Self, Error> {
+        let table = Table::from_lua(value, lua)?;
+        Ok(Self(table.raw_get(1)?, table.raw_get(2)?))
     }
 }
 
@@ -98,6 +153,18 @@ impl Reply {
             Self::Refused(words) => (false, &**words).into_lua_multi(lua),
             Self::Changed(affected, id) => (true, *affected as f64, *id as f64).into_lua_multi(lua),
             Self::Rows(outcome) => (true, rows(lua, outcome)?).into_lua_multi(lua),
+            Self::Http(status, body, headers) => {
+                let body = lua.create_string(body)?;
+                let table = lua.create_table()?;
+                for (name, value) in headers {
+                    let value = match table.raw_get::<Option<String>>(name.as_str())? {
+                        Some(before) => format!("{before}, {value}"),
+                        None => value.clone(),
+                    };
+                    table.raw_set(name.as_str(), value)?;
+                }
+                (true, *status, body, table).into_lua_multi(lua)
+            }
         }
     }
 }

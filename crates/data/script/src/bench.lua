@@ -90,6 +90,22 @@ function Client:reply(text)
   return { type = 0 }
 end
 
+-- What others say to HTTP calls whose method and address contain this text: a status and a body, or a function of both that
+-- returns them. A call that nobody answers has failed.
+function Client:called_back(text, status, body)
+  table.insert(self.callbacks, 1, { text = text, status = status, body = body })
+end
+
+function Client:answered(asked, sent)
+  for _, one in ipairs(self.callbacks) do
+    if asked:find(one.text, 1, true) then
+      if type(one.status) == "function" then return one.status(asked, sent) end
+      return one.status or 200, one.body or ""
+    end
+  end
+  error("nobody is there", 0)
+end
+
 -- Who the client is: user, schema, client; before the first statement.
 function Client:is(facts) native.facts(facts) end
 
@@ -114,5 +130,7 @@ end
 
 -- A client before a new server.
 return function()
-  return setmetatable({ replies = {}, sent = {}, routes = {}, asked = {}, log = {} }, Client)
+  return setmetatable({
+    replies = {}, callbacks = {}, sent = {}, routes = {}, asked = {}, called = {}, log = {},
+  }, Client)
 end

@@ -1,7 +1,7 @@
 //! A script's tests, run without a server: its hooks run in a VM as they do between clients and
 //! servers, and the test says what a server would answer.
 
-use crate::ask::{Ask, Reply};
+use crate::ask::{Ask, HttpWish, Reply};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
 use crate::passage::Passage;
@@ -577,6 +577,24 @@ impl Made {
         Response::of(&made, None).map_err(|Bad(words)| words)
     }
 
+    /// The answer to an HTTP call.
+    fn called(&self, wish: &HttpWish) -> Reply {
+        let method = if wish.is_post { "POST" } else { "GET" };
+        let host = &wish.host;
+        let asked = format!("{method} {host}:{}{}", wish.port, wish.target);
+        self.notes("called", asked.as_bytes());
+        let client = self.client.borrow().clone();
+        let ask = || -> Result<(u16, mlua::BString), Error> {
+            let client = client.ok_or_else(|| Error::runtime("the test is over"))?;
+            let reply: Function = client.get("answered")?;
+            reply.call((client, asked, mlua::BString::from(&*wish.body)))
+        };
+        match ask() {
+            Ok((status, body)) => Reply::Http(status, body.to_vec(), Vec::new()),
+            Err(error) => Reply::Refused(words(&error)),
+        }
+    }
+
     fn notes(&self, list: &str, text: &[u8]) {
         let client = self.client.borrow().clone();
         if let Some(Ok(list)) = client.map(|client| client.get::<Table>(list)) {
@@ -613,6 +631,7 @@ impl Host for Made {
                 Reply::Slept
             }
             Ask::Connect(_) => Reply::Connected(1),
+            Ask::Http(wish) => self.called(&wish),
             Ask::Execute { sql, .. } | Ask::Query(sql) => {
                 self.notes("asked", &sql);
                 match self.reply(&sql) {

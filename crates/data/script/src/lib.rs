@@ -26,9 +26,10 @@ mod sees;
 mod shared;
 mod text;
 mod tokens;
+mod url;
 mod vm;
 
-pub use ask::{Ask, Connect, Reply};
+pub use ask::{Ask, Connect, HttpWish, Reply};
 pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
 pub use meaning::{Reading, charset};

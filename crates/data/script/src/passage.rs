@@ -489,6 +489,7 @@ impl Passage {
             hook: HOOK,
             us: self.used_us,
             waits: 0,
+            http: (0, 0),
             error: failed.map(|failed| &*failed.0),
         });
     }

@@ -51,7 +51,9 @@ pub(crate) fn may_wait(text: &str) -> bool {
     let of_today = ["\"millrace\"", "'millrace'"]
         .iter()
         .any(|word| text.contains(word));
-    let asks = [".query", ":query"].iter().any(|word| text.contains(word));
+    let asks = [".query", ":query", ".http"]
+        .iter()
+        .any(|word| text.contains(word));
     of_today && asks || ["luasql", "usleep"].iter().any(|word| text.contains(word))
 }
 

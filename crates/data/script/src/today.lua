@@ -207,6 +207,47 @@ end
 
 M.query = query
 
+-- Calls by HTTP.
+
+local HTTP_MS, HTTP_MS_MAX = 5000, 60000
+
+-- Headers as a list of names and values.
+local function headers_of(given, of)
+  local list = {}
+  want(given == nil or type(given) == "table", "%s: headers must be a table", of)
+  for name, value in pairs(given or {}) do
+    want(type(name) == "string" and (type(value) == "string" or type(value) == "number"),
+      "%s: a header is a name and a text", of)
+    list[#list + 1] = { name, tostring(value) }
+  end
+  return list
+end
+
+local function call(of, is_post, url, body, options)
+  want(type(url) == "string", "%s wants an address first, it got a %s", of, type(url))
+  local wrong = native.url(url)
+  want(not wrong, "%s: %s", of, tostring(wrong))
+  want(session_of().thread, "%s waits for an answer, which m.on.statement, m.on.result, timers and the top of a script can", of)
+  want(options == nil or type(options) == "table", "%s wants a table last, such as { timeout = 1000 }", of)
+  options = options or {}
+  for name in pairs(options) do
+    want(name == "headers" or name == "timeout", "%s has no '%s': there are headers and timeout", of, tostring(name))
+  end
+  local ms = options.timeout or HTTP_MS
+  want(is_whole(ms, 1, HTTP_MS_MAX), "%s: timeout must be milliseconds, from 1 to %d", of, HTTP_MS_MAX)
+  local ok, status, text, headers = wait("http", is_post, url, body, ms, headers_of(options.headers, of))
+  if not ok then return nil, status end
+  return { status = status, body = text, headers = headers }
+end
+
+M.http = fixed("m.http", {
+  get = function(url, options) return call("m.http.get", false, url, nil, options) end,
+  post = function(url, body, options)
+    want(type(body) == "string", "m.http.post wants a text second, it got a %s", type(body))
+    return call("m.http.post", true, url, body, options)
+  end,
+})
+
 -- Digits of a number that Lua has no room for.
 function M.number(digits)
   digits = tostring(digits)
@@ -780,6 +821,7 @@ local function names(...)
 end
 
 local SHARED = { get = true, set = true, add = true }
+local HTTP = { get = true, post = true }
 
 -- Those of MySQL Proxy's tables.
 local function list(words)
@@ -801,7 +843,7 @@ function Session.known()
     ["inj.resultset"] = list(
       "fields rows row_count bytes raw flags warning_count affected_rows insert_id query_status"),
     millrace = names(M), ["millrace.on"] = names(HOOKS), ["millrace.shared"] = names(SHARED),
-
+    ["millrace.http"] = names(HTTP),
     s = names(READS, KNOWN, Methods), r = names(RESULT, Reads, STREAM),
   }
 end

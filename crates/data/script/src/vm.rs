@@ -168,6 +168,8 @@ pub struct Call<'a> {
     pub us: u64,
     /// Times that it waited.
     pub waits: u64,
+    /// HTTP calls that it has made, and those of them that had no answer.
+    pub http: (u64, u64),
     /// Why it failed.
     pub error: Option<&'a str>,
 }
@@ -665,6 +667,8 @@ pub(crate) struct Turns {
     /// Microseconds that it has run.
     pub(crate) used_us: u64,
     waits: u64,
+    /// HTTP calls, and those without an answer.
+    http: (u64, u64),
     /// The script has it.
     is_there: bool,
 }
@@ -951,6 +955,7 @@ impl Scripted {
             left_us: u64::from(self.hook_ms_max) * 1000,
             used_us: 0,
             waits: 0,
+            http: (0, 0),
             is_there: true,
         }
     }
@@ -973,6 +978,7 @@ impl Scripted {
                 hook,
                 us: turns.used_us,
                 waits: turns.waits,
+                http: turns.http,
                 error: failed.map(|failed| &*failed.0),
             });
         }
@@ -999,7 +1005,12 @@ impl Scripted {
         while matches!(said.pop_front(), Some(Value::Boolean(true))) {
             let ask = Ask::of(lua, said).map_err(failed)?;
             turns.waits += 1;
+            let is_http = matches!(ask, Ask::Http(_));
             let reply = self.host.ask(ask).await;
+            if is_http {
+                turns.http.0 += 1;
+                turns.http.1 += u64::from(matches!(reply, Reply::Refused(_)));
+            }
             let resume = self.vm.function("resume").map_err(failed)?;
             said = self.turn(turns, || {
                 let mut args = reply.told(lua).map_err(failed)?;

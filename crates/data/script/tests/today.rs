@@ -2,7 +2,9 @@
 
 mod session;
 
-use script::{Ask, Counts, Decision, Item, Outcome, Passage, Reply, Response, Route, Verdict};
+use script::{
+    Ask, Counts, Decision, HttpWish, Item, Outcome, Passage, Reply, Response, Route, Verdict,
+};
 use session::{FORWARD, Session, World, begin, begin_before, query, vm};
 use std::rc::Rc;
 use wire::caps::{self, Caps};
@@ -875,5 +877,64 @@ fn an_answer_of_several_results_is_a_list() {
     ] {
         let words_of = judged(text).0.unwrap_err();
         assert!(words_of.contains(words), "{text}: {words_of}");
+    }
+}
+
+#[test]
+fn others_are_called_by_http() {
+    let world = hook(
+        "local a, words = m.http.post('http://a:81/x', 'body', { timeout = 7, headers = { ['X-A'] = 1 } })
+         print(a and a.status .. ' ' .. a.body .. ' ' .. a.headers['x-b'] or words)
+         print(select(2, m.http.get('https://B')))",
+    );
+    let header = |value: &str| ("x-b".to_owned(), value.to_owned());
+    let replies = [
+        Reply::Http(200, b"ok".to_vec(), vec![header("1"), header("2")]),
+        Reply::Refused("nobody is there".into()),
+    ];
+    world.host.replies.borrow_mut().extend(replies);
+    assert_eq!(world.script.read_query(&query("SELECT 1")), Ok(FORWARD));
+    assert_eq!(world.host.lines.take(), ["200 ok 1, 2", "nobody is there"]);
+    let posted = HttpWish {
+        host: "a".into(),
+        port: 81,
+        is_post: true,
+        target: "/x".into(),
+        headers: vec![("X-A".into(), "1".into())],
+        body: b"body".to_vec(),
+        timeout_ms: 7,
+        ..HttpWish::default()
+    };
+    let got = HttpWish {
+        tls: true,
+        host: "b".into(),
+        port: 443,
+        target: "/".into(),
+        timeout_ms: 5000,
+        ..HttpWish::default()
+    };
+    assert_eq!(world.host.asked.take(), [Ask::Http(posted), Ask::Http(got)]);
+    for (text, words) in [
+        (
+            "m.http.get('ftp://a')",
+            "it begins with http:// or https://",
+        ),
+        (
+            "m.http.get(7)",
+            "m.http.get wants an address first, it got a number",
+        ),
+        ("m.http.post('http://a')", "m.http.post wants a text second"),
+        (
+            "m.http.get('http://a', { timeout = 0 })",
+            "timeout must be milliseconds",
+        ),
+        (
+            "m.http.get('http://a', { retries = 1 })",
+            "m.http.get has no 'retries'",
+        ),
+        ("m.http.put('http://a')", "m.http has no 'put'"),
+    ] {
+        let failed = failure(&hook(text), "SELECT 1");
+        assert!(failed.contains(words), "{text}: {failed}");
     }
 }

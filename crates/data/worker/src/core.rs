@@ -40,20 +40,28 @@ use std::time::Duration;
 use topology::{Observed, Placed, Policy, ServerKey};
 
 /// Cache and scripts' values that all cores keep together, behind locks that are held for one
-/// operation.
-#[derive(Debug, Clone)]
+/// operation, and whoever makes HTTP calls of scripts.
+#[derive(Clone)]
 pub struct Kept {
     cache: Cache,
     scripts: script::Shared,
+    calls: bridge::HttpCalls,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Kept({:?}, {:?})", self.cache, self.scripts)
+    }
 }
 
 impl Kept {
     /// Nothing yet. `seed`: chance, so that clients cannot choose keys that collide.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, calls: bridge::HttpCalls) -> Self {
         Self {
             cache: Cache::new(seed),
             scripts: script::Shared::default(),
+            calls,
         }
     }
 }
@@ -282,7 +290,7 @@ pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
         in_turn: InTurn::default(),
         gates: Rc::default(),
         console: console::addresses(&setup.snapshot.variables),
-        scripting: Scripting::with(setup.kept.scripts),
+        scripting: Scripting::with(setup.kept.scripts, setup.kept.calls),
         verdicts: Verdicts::default(),
         default_schema: RefCell::new("".into()),
         acceptor: RefCell::new(setup.acceptor),

@@ -71,6 +71,7 @@ mod replica;
 mod roster;
 mod schemas;
 mod scratch;
+mod script_calls;
 mod script_door;
 mod script_home;
 mod script_host;

@@ -3,10 +3,11 @@
 
 use crate::core::Core;
 use crate::roster::Entry;
+use crate::script_calls::Calls;
 use crate::script_home::{Guests, Visitor};
 use crate::script_servers::{self, At, OwnPools};
 use crate::script_sql::{Connections, Owner};
-use bridge::HookRow;
+use bridge::{HookRow, HttpCalls};
 use config::Setting;
 use script::{
     Ask, Call, Connect, Failed, Host, Keep, Kept, Limits, Reading, Reply, Server, Shared, Vm,
@@ -25,7 +26,6 @@ const MEMORY_MAX: usize = 256 << 20;
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// Lua on this core, from the first session on that has a script.
-#[derive(Default)]
 pub(crate) struct Scripting {
     vm: OnceCell<Rc<Vm>>,
     /// The scripts that were compiled.
@@ -36,6 +36,7 @@ pub(crate) struct Scripting {
     pub(crate) guests: Guests,
     /// Values that scripts share over all cores.
     pub(crate) shared: Shared,
+    pub(crate) calls: Calls,
     last_connection: Cell<u32>,
 }
 
@@ -70,6 +71,8 @@ impl Hooks {
                 waits: 0,
                 sum_us: 0,
                 max_us: 0,
+                http_calls: 0,
+                http_errors: 0,
                 last_error: "".into(),
                 last_error_at: 0,
             });
@@ -78,6 +81,8 @@ impl Hooks {
         let row = &mut rows[at];
         row.calls += 1;
         row.waits += call.waits;
+        row.http_calls += call.http.0;
+        row.http_errors += call.http.1;
         row.sum_us += call.us;
         row.max_us = row.max_us.max(call.us);
         if let Some(error) = call.error {
@@ -140,10 +145,16 @@ impl Limit {
 
 impl Scripting {
     /// Without a VM yet.
-    pub(crate) fn with(shared: Shared) -> Self {
+    pub(crate) fn with(shared: Shared, calls: HttpCalls) -> Self {
         Self {
+            vm: OnceCell::default(),
+            of: RefCell::default(),
+            lines: Limit::default(),
+            hooks: Hooks::default(),
+            guests: Guests::default(),
             shared,
-            ..Self::default()
+            calls: Calls::new(calls),
+            last_connection: Cell::default(),
         }
     }
 
@@ -311,6 +322,10 @@ impl Host for View {
                 Ask::Connect(wish) => {
                     let owner = facts.owner();
                     self.connections.connect(&owner, facts.id, &wish).await
+                }
+                Ask::Http(wish) => {
+                    let calls = &core.scripting.calls;
+                    calls.make(&self.script, wish, facts.told()).await
                 }
                 Ask::Query(sql) => {
                     let wish = Connect {

@@ -21,6 +21,10 @@ observed! {
     sum_us: u64, "sum_time INTEGER NOT NULL", sum;
     /// Microseconds of the call that ran longest.
     max_us: u64, "max_time INTEGER NOT NULL", max;
+    /// HTTP calls that it has made.
+    http_calls: u64, "http_calls INTEGER NOT NULL", sum;
+    /// Those that had no answer.
+    http_errors: u64, "http_errors INTEGER NOT NULL", sum;
     /// Words of the last error.
     last_error: Arc<str>, "last_error VARCHAR NOT NULL", latest(last_error_at);
     /// Unix seconds of it; 0 if there was none.
@@ -42,6 +46,8 @@ mod tests {
             waits: 1,
             sum_us: us,
             max_us: us,
+            http_calls: 0,
+            http_errors: 0,
             last_error: format!("at {at}").into(),
             last_error_at: at,
         };

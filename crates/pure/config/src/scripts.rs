@@ -6,6 +6,7 @@ use crate::refusal::Refusals;
 use lua::required::{self, Module};
 use shards::{BucketScript, Runner};
 
+use crate::http_hosts::HttpHosts;
 pub use shards::Runner as BucketRunner;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub struct ScriptRow {
     pub settings: String,
     pub serves: String,
     pub globals: String,
+    pub http_hosts: String,
     pub comment: String,
 }
 
@@ -49,6 +51,7 @@ impl Default for ScriptRow {
             settings: String::new(),
             serves: "clients".into(),
             globals: String::new(),
+            http_hosts: String::new(),
             comment: String::new(),
         }
     }
@@ -119,6 +122,8 @@ pub struct Script {
     pub result_len_max: usize,
     /// Settings of the script by the operator, by name.
     pub settings: Vec<(Box<str>, Setting)>,
+    /// Hosts that it may call by HTTP.
+    pub http_hosts: HttpHosts,
 }
 
 /// A value that an operator has set for a script.
@@ -199,10 +204,10 @@ impl Scripts {
             let Some((api, on_error, serves)) = choices_of(row, &mut refusals) else {
                 continue;
             };
-            let settings = match settings_of(&row.settings) {
-                Ok(settings) => settings,
-                Err(words) => {
-                    refusals.add(which, "settings", words);
+            let (settings, http_hosts) = match given_to(row) {
+                Ok(both) => both,
+                Err((column, words)) => {
+                    refusals.add(which, column, words);
                     continue;
                 }
             };
@@ -268,6 +273,7 @@ impl Scripts {
                 hook_ms_max,
                 result_len_max: mb as usize * (1 << 20),
                 settings,
+                http_hosts,
             });
         }
         share(&mut active);
@@ -450,8 +456,18 @@ impl Beside<'_> {
     }
 }
 
+/// Settings by their names.
+type Settings = Vec<(Box<str>, Setting)>;
+
+/// Settings of a script and the hosts that it may call, or the column that is wrong and why.
+fn given_to(row: &ScriptRow) -> Result<(Settings, HttpHosts), (&'static str, String)> {
+    let settings = settings_of(&row.settings).map_err(|words| ("settings", words))?;
+    let hosts = HttpHosts::parse(&row.http_hosts).map_err(|words| ("http_hosts", words))?;
+    Ok((settings, hosts))
+}
+
 /// Settings of a row: an object of JSON, whose values are texts, numbers, true and false.
-fn settings_of(json: &str) -> Result<Vec<(Box<str>, Setting)>, String> {
+fn settings_of(json: &str) -> Result<Settings, String> {
     if json.is_empty() {
         return Ok(Vec::new());
     }

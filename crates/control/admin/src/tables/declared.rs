@@ -267,6 +267,7 @@ pub(super) const TABLES: &[Table] = &[
     settings VARCHAR CHECK (JSON_VALID(settings) OR settings = '') NOT NULL DEFAULT '',
     serves VARCHAR CHECK (serves IN ('clients','console','buckets')) NOT NULL DEFAULT 'clients',
     globals VARCHAR NOT NULL DEFAULT '',
+    http_hosts VARCHAR NOT NULL DEFAULT '',
     comment VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (script_name))",
         kind: Kind::Declared { module: Module::Scripts, disk: true, runtime: Runtime::Honoured },
