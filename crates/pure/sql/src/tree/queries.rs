@@ -353,6 +353,11 @@ impl<'a> Reader<'a> {
     /// ON or USING of the table that was just read.
     fn join_condition(&mut self, all: &mut [Joined<'a>], first: usize) -> Option<()> {
         let joined = all.get_mut(first)?;
+        let is_at = |step: usize, word: &str| self.ahead(step).is_some_and(|token| token.is(word));
+        if is_at(1, "DUPLICATE") && is_at(2, "KEY") {
+            // Of the INSERT whose query it is.
+            return Some(());
+        }
         if self.skip("ON") {
             joined.on = Some(self.expression()?);
         } else if self.skip("USING") {
