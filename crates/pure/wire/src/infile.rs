@@ -37,6 +37,12 @@ impl FilePackets {
         }
     }
 
+    /// Number of the last packet.
+    #[must_use]
+    pub const fn last(&self) -> u8 {
+        self.next.wrapping_sub(1)
+    }
+
     /// Follows bytes of the client, cut anywhere, and numbers them for the server. Returns where
     /// the file ended in them, if it did; what follows is the client's next command.
     ///
@@ -44,10 +50,31 @@ impl FilePackets {
     /// A packet has another number than the client has for it: of a client that could not read its
     /// file, this may be its next command.
     pub fn follow(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, Malformed> {
+        self.walk(bytes, |_| ())
+    }
+
+    /// [`FilePackets::follow`] for who reads the file: its bytes are added to `file`.
+    ///
+    /// # Errors
+    /// A packet has another number than the client has for it.
+    pub fn read(
+        &mut self,
+        bytes: &mut [u8],
+        file: &mut Vec<u8>,
+    ) -> Result<Option<usize>, Malformed> {
+        self.walk(bytes, |piece| file.extend_from_slice(piece))
+    }
+
+    fn walk(
+        &mut self,
+        bytes: &mut [u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<Option<usize>, Malformed> {
         let mut at = 0;
         while at < bytes.len() {
             if self.left > 0 {
                 let n = self.left.min(bytes.len() - at);
+                each(&bytes[at..at + n]);
                 (self.left, at) = (self.left - n, at + n);
                 continue;
             }
