@@ -45,6 +45,7 @@ struct Column {
     collation: Option<String>,
     nullable: bool,
     invisible: bool,
+    generated: bool,
     travels: Travels,
 }
 
@@ -82,7 +83,8 @@ impl Layout {
             if text(4).as_deref() == Some("PRI") {
                 unique.push((name.clone(), kind.clone()));
             }
-            let is_invisible = text(6).is_some_and(|extra| extra.contains("INVISIBLE"));
+            let extra = text(6).unwrap_or_default();
+            let is_invisible = extra.contains("INVISIBLE");
             // What stands in a comment is the server's own matter.
             let kind = kind
                 .split("/*")
@@ -96,6 +98,9 @@ impl Layout {
                 // An INVISIBLE one without a default must be able to be NULL.
                 nullable: is_invisible || text(3).as_deref() != Some("NO"),
                 invisible: is_invisible && *columns == Columns::All,
+                // Not DEFAULT_GENERATED, which says that a default is an expression.
+                generated: extra.contains("VIRTUAL GENERATED")
+                    || extra.contains("STORED GENERATED"),
                 name,
                 kind,
             });
@@ -127,6 +132,13 @@ impl Layout {
             false => Vec::new(),
         };
         Ok(Self { columns: all, key })
+    }
+
+    /// Only the columns that an INSERT may give a value.
+    #[must_use]
+    pub fn stored(mut self) -> Self {
+        self.columns.retain(|column| !column.generated);
+        self
     }
 
     /// Whether the names can be said in any character set.
