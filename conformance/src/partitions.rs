@@ -44,6 +44,7 @@ pub fn legs(map: &Map, sql: &str) -> Result<Vec<Leg>, String> {
         parameters: None,
         prepares: false,
         numbers: shards::Numbering::Whichever,
+        columns: None,
     };
     match spread(map, sql.as_bytes(), &facts).spread {
         Spread::Some(legs) | Spread::All(legs) => Ok(legs),

@@ -321,6 +321,7 @@ fn one(
         routed: plan::Routed::default(),
         numbers: Numbering::Whichever,
         making: Making::Whichever,
+        columns: None,
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
     let mut plan = explained.plan.clone();
@@ -353,6 +354,7 @@ fn one(
             routed: plan::Routed::default(),
             numbers: Numbering::Whichever,
             making: Making::Whichever,
+            columns: None,
         };
         let told = plan::plan(snapshot, facts, &within, random)
             .shown(&snapshot.rules)

@@ -6,6 +6,7 @@
 use crate::alone;
 use crate::answer::Complaint;
 use crate::gathering::{Asking, Stopped, not_supported};
+use crate::rekeying::Carrier;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::{Backend, BackendFailed, State};
@@ -30,6 +31,8 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(200);
 /// Bytes of an answer of which the words are read.
 const ANSWER_LEN_MAX: usize = 4 << 10;
+/// Bytes of a packet with rows of a file.
+const FILE_PACKET_LEN: usize = 1 << 20;
 /// Words before the INTO of an INSERT, and it.
 const WORDS_BEFORE_INTO: usize = 4;
 /// There is an outcome already: a duplicate key.
@@ -71,8 +74,15 @@ pub(crate) struct Answer {
     bytes: Vec<u8>,
 }
 
+/// A change that waits for more of what it consists of.
+#[derive(Default)]
+pub(crate) struct Begun {
+    shares: Vec<Share>,
+    scribe: Option<(Decisions, Box<Backend>)>,
+}
+
 /// A change that is being made.
-struct Change<'s, 'j> {
+pub(crate) struct Change<'s, 'j> {
     session: &'s Session,
     job: &'s Job<'j>,
     asking: &'s Asking<'j>,
@@ -95,13 +105,7 @@ pub(crate) async fn change(
     let mut tries = session.tries(job);
     let asking = session.asking(job, true);
     loop {
-        let mut change = Change {
-            session,
-            job,
-            asking: &asking,
-            shares: Vec::new(),
-            scribe: None,
-        };
+        let mut change = Change::of(session, job, &asking);
         let made = match Box::pin(change.make(gather)).await {
             Ok(sum) => Ok(sum),
             Err(stopped) => {
@@ -178,12 +182,49 @@ pub(crate) async fn answer(session: &mut Session, sum: &Made) -> Result<Told, En
     })
 }
 
-impl Change<'_, '_> {
-    /// Has every partition make its part, in a transaction that is open at the end.
-    async fn make(&mut self, gather: &Gather) -> Result<Made, Stopped> {
+impl<'s, 'j> Change<'s, 'j> {
+    /// A change that nobody has begun yet.
+    pub(crate) const fn of(session: &'s Session, job: &'s Job<'j>, asking: &'s Asking<'j>) -> Self {
+        Self {
+            session,
+            job,
+            asking,
+            shares: Vec::new(),
+            scribe: None,
+        }
+    }
+
+    /// A change that was paused.
+    pub(crate) fn again(
+        session: &'s Session,
+        job: &'s Job<'j>,
+        asking: &'s Asking<'j>,
+        begun: Begun,
+    ) -> Self {
+        Self {
+            shares: begun.shares,
+            scribe: begun.scribe,
+            ..Self::of(session, job, asking)
+        }
+    }
+
+    /// Leaves it as it is, to be gone on with or undone.
+    pub(crate) fn pause(self) -> Begun {
+        Begun {
+            shares: self.shares,
+            scribe: self.scribe,
+        }
+    }
+
+    /// Whether a transaction has begun.
+    pub(crate) const fn is_open(&self) -> bool {
+        !self.shares.is_empty()
+    }
+
+    /// Begins a transaction with these hostgroups.
+    pub(crate) async fn open(&mut self, hostgroups: BTreeSet<u32>) -> Result<(), Stopped> {
         let rt = &self.session.core.rt;
         let name = transaction(rt.wall_us(), [rt.random(), rt.random()]);
-        let hostgroups: BTreeSet<u32> = gather.parts.iter().map(|part| part.hostgroup).collect();
         let is_alone = hostgroups.len() == 1;
         for hostgroup in hostgroups {
             let state = &self.asking.state;
@@ -207,7 +248,14 @@ impl Change<'_, '_> {
         for at in 0..self.shares.len() {
             self.begin(at, is_alone).await?;
         }
-        let mut sum = Made::default();
+        Ok(())
+    }
+
+    /// Has every partition make its part, in a transaction that is open at the end.
+    async fn make(&mut self, gather: &Gather) -> Result<Made, Stopped> {
+        let hostgroups = gather.parts.iter().map(|part| part.hostgroup);
+        self.open(hostgroups.collect()).await?;
+        let (mut sum, mut carried) = (Made::default(), 0);
         for at in 0..self.shares.len() {
             let hostgroup = self.shares[at].branch.hostgroup;
             let own = gather
@@ -215,14 +263,61 @@ impl Change<'_, '_> {
                 .iter()
                 .filter(|part| part.hostgroup == hostgroup);
             for part in own {
-                let made = self.part(at, part).await?;
+                let made = self.part(at, part, None).await?;
                 // Copies of one table have the same rows.
                 if !gather.copies || at == 0 {
                     sum.add(&made);
                 }
+                if is_of_carried(gather, part) {
+                    carried += made.matched();
+                }
             }
         }
+        if let Some(rekeyed) = &gather.rekeyed {
+            let carrier = Carrier::of(rekeyed, &self.job.epoch.snapshot.variables, self.asking);
+            self.carry(carrier, carried).await?;
+        }
         Ok(sum)
+    }
+
+    /// Moves rows that have another key now: so many have got one where they were.
+    async fn carry(&mut self, mut carrier: Carrier<'_>, wanted: u64) -> Result<(), Stopped> {
+        let rekeyed = carrier.rekeyed;
+        let at = |shares: &[Share], hostgroup: u32| {
+            let is_there = |share: &Share| share.branch.hostgroup == hostgroup;
+            shares.iter().position(is_there).unwrap_or_default()
+        };
+        let to = at(&self.shares, rekeyed.to.hostgroup);
+        for place in &rekeyed.from {
+            let from = at(&self.shares, place.hostgroup);
+            let taken = self
+                .with(from, async |backend| carrier.take(backend, place).await)
+                .await?;
+            if taken.rows.is_empty() {
+                continue;
+            }
+            self.with(to, async |backend| carrier.put(backend, &taken).await)
+                .await?;
+            self.with(from, async |backend| {
+                carrier.leave(backend, place, &taken).await
+            })
+            .await?;
+        }
+        carrier.has_carried(wanted)
+    }
+
+    /// Has a connection do something, and knows whether an answer is awaited there if that is broken off.
+    async fn with<T>(
+        &mut self,
+        at: usize,
+        done: impl AsyncFnOnce(&mut Backend) -> Result<T, Stopped>,
+    ) -> Result<T, Stopped> {
+        let share = &mut self.shares[at];
+        share.is_busy = true;
+        let done = Box::pin(done(&mut share.backend));
+        let done = self.session.unless_stopped(self.asking, done).await?;
+        share.is_busy = !matches!(done, Ok(_) | Err(Stopped::Said(_)));
+        done
     }
 
     async fn connection(&self, hostgroup: u32, state: &State) -> Result<Box<Backend>, Stopped> {
@@ -270,8 +365,15 @@ impl Change<'_, '_> {
         refusal(&begun).map_or(Ok(()), |(_, complaint)| Err(Stopped::Said(complaint)))
     }
 
-    /// Has one partition make its part.
-    async fn part(&mut self, at: usize, part: &Part) -> Result<Made, Stopped> {
+    /// Has one partition load these rows of a file.
+    pub(crate) async fn load(&mut self, part: &Part, rows: &[u8]) -> Result<Made, Stopped> {
+        let is_there = |share: &Share| share.branch.hostgroup == part.hostgroup;
+        let at = self.shares.iter().position(is_there).unwrap_or_default();
+        self.part(at, part, Some(rows)).await
+    }
+
+    /// Has one partition make its part; `file`: what its server gets when it asks for one.
+    async fn part(&mut self, at: usize, part: &Part, file: Option<&[u8]>) -> Result<Made, Stopped> {
         let (asking, share) = (self.asking, &mut self.shares[at]);
         let attributes = match self.job.what {
             What::Query(attributes) => Some(attributes),
@@ -280,14 +382,15 @@ impl Change<'_, '_> {
         };
         let inserts = matches!(
             asking.class.command,
-            sql::CommandCounter::Insert | sql::CommandCounter::Replace
+            sql::CommandCounter::Insert | sql::CommandCounter::Replace | sql::CommandCounter::Load
         );
         share.is_busy = true;
         let made = async {
             if inserts {
                 share.backend.tell_insert_id(0).await?;
             }
-            let made = say(&mut share.backend, &part.text, attributes).await?;
+            let said = (&*part.text, attributes, file);
+            let made = say_with(&mut share.backend, said).await?;
             let generated = match made.response.insert_id() {
                 0 => None,
                 _ if inserts => share.backend.ask_insert_id().await?,
@@ -326,7 +429,7 @@ impl Change<'_, '_> {
     }
 
     /// Ends the transaction: committed at all partitions, or at none.
-    async fn end(&mut self) -> Result<(), Stopped> {
+    pub(crate) async fn end(&mut self) -> Result<(), Stopped> {
         if self.scribe.is_none() {
             return self.commit_alone().await;
         }
@@ -532,7 +635,7 @@ impl Change<'_, '_> {
 
     /// Rolls all back, as far as servers answer. A branch that stays prepared is rolled back by
     /// whoever looks for what is in doubt: no outcome is written.
-    async fn undo(&mut self, may_be_prepared: bool) {
+    pub(crate) async fn undo(&mut self, may_be_prepared: bool) {
         if let Some((_, backend)) = self.scribe.take() {
             alone::gives_back(&self.session.core, backend);
         }
@@ -579,6 +682,15 @@ impl Change<'_, '_> {
 }
 
 impl Made {
+    /// Of a change that has no row, in these words.
+    pub(crate) fn of_no_rows(words: &[&str]) -> Self {
+        let words = words.iter().map(|word| ((*word).to_owned(), 0));
+        Self {
+            words: words.collect(),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn of(answer: &Answer, caps: Caps) -> Self {
         let (response, payload) = (&answer.response, packet::join(&answer.bytes));
         let ok = payload
@@ -609,6 +721,13 @@ impl Made {
         names.into_iter().zip(numbers).collect()
     }
 
+    /// Rows that an UPDATE has found.
+    fn matched(&self) -> u64 {
+        let mut words = self.words.iter();
+        let matched = words.find(|(name, _)| name == "Rows matched");
+        matched.map_or(self.affected, |(_, number)| *number)
+    }
+
     pub(crate) fn add(&mut self, part: &Self) {
         self.affected = self.affected.saturating_add(part.affected);
         self.warnings = self.warnings.saturating_add(part.warnings);
@@ -622,6 +741,14 @@ impl Made {
             }
         }
     }
+}
+
+/// Whether a part's rows move to another one.
+fn is_of_carried(gather: &Gather, part: &Part) -> bool {
+    gather.rekeyed.as_ref().is_some_and(|rekeyed| {
+        let to = gather.parts.get(rekeyed.to_leg);
+        to.is_some_and(|to| !std::ptr::eq(to, part))
+    })
 }
 
 /// The numbers of `Records: 3  Duplicates: 0  Warnings: 0`.
@@ -649,6 +776,14 @@ pub(crate) async fn say(
     text: &[u8],
     attributes: Option<&Attributes>,
 ) -> Result<Answer, BackendFailed> {
+    say_with(backend, (text, attributes, None)).await
+}
+
+/// Says a statement for which the server may want a file.
+async fn say_with(
+    backend: &mut Backend,
+    (text, attributes, file): (&[u8], Option<&Attributes>, Option<&[u8]>),
+) -> Result<Answer, BackendFailed> {
     let (mut command, caps) = (Vec::with_capacity(text.len() + 16), backend.hello.caps);
     let (mut next, none) = (0, Attributes::default());
     packet::append_with(&mut command, &mut next, |out| {
@@ -665,16 +800,34 @@ pub(crate) async fn say(
         let followed = response.follow(&chunk);
         let followed =
             followed.map_err(|wrong| BackendFailed::BrokeAfter(NetError::Malformed(wrong)))?;
-        if let Follow::Ended { used } = followed {
-            backend.ended(used, chunk.len());
-            return Ok(Answer { response, bytes });
+        let Follow::Ended { used } = followed else {
+            continue;
+        };
+        if let (response::Outcome::LocalInfile(_), Some(file)) = (response.outcome(), file) {
+            let mut next = response.last_seq().wrapping_add(1);
+            let mut packets = Vec::with_capacity(file.len() + 64);
+            for piece in file.chunks(FILE_PACKET_LEN) {
+                packet::append(&mut packets, &mut next, piece);
+            }
+            packet::append(&mut packets, &mut next, b"");
+            backend.send(Chunk::from(packets)).await?;
+            response.resume();
+            bytes.clear();
+            continue;
         }
+        backend.ended(used, chunk.len());
+        return Ok(Answer { response, bytes });
     }
 }
 
 /// Returns the error with which the server refuses, and its number.
 pub(crate) fn refusal(answer: &Answer) -> Option<(u16, Complaint)> {
-    match answer.response.outcome() {
+    error_of(&answer.response)
+}
+
+/// Returns the error of a response, and its number.
+pub(crate) fn error_of(response: &Response) -> Option<(u16, Complaint)> {
+    match response.outcome() {
         response::Outcome::Err {
             code,
             state,

@@ -214,6 +214,7 @@ mod tests {
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Untaken,
             making: shards::Making::Unasked,
+            columns: None,
         };
         let plan = plan::plan(&snapshot, &facts(&users[0]), &statement, 0);
         let schemas = (0..3 * DECISIONS_MAX).map(|n| format!("s{n}").into());

@@ -1,6 +1,7 @@
 //! The configuration that a command runs under, and what a core derives from it once.
 
 use crate::decisions::{Executions, repeats_of};
+use crate::described::Descriptions;
 use crate::memory::accepted::Accepted;
 use crate::memory::generated::Generated;
 use crate::memory::values::Values;
@@ -54,6 +55,8 @@ pub(crate) struct Epoch {
     pub(crate) skeletons: RefCell<Skeletons>,
     /// Prepared statements that were executed before.
     pub(crate) executed: RefCell<Executions>,
+    /// Columns of sharded tables, in their order.
+    pub(crate) descriptions: Rc<Descriptions>,
     /// Schemas that servers were seen to have.
     pub(crate) schemas: Schemas,
     /// Whether statements wait by priority and cost in some hostgroup,
@@ -118,6 +121,7 @@ impl Epoch {
             values: RefCell::default(),
             skeletons: RefCell::default(),
             executed: RefCell::default(),
+            descriptions: Rc::default(),
             schemas: Schemas::default(),
             priorities,
             admission,
@@ -127,7 +131,11 @@ impl Epoch {
 
     /// The one after this. Only a LOAD of rules begins to count them anew.
     pub(crate) fn next(&self, snapshot: &Snapshot) -> Self {
-        let next = Self::new(snapshot);
+        let mut next = Self::new(snapshot);
+        // One with partitions that were made since has the same tables.
+        if (self.snapshot.shards).is_of_the_rows_of(&next.snapshot.shards) {
+            next.descriptions = self.descriptions.clone();
+        }
         if !Arc::ptr_eq(&self.snapshot.rules, &next.snapshot.rules) {
             // Of rules it remembers nothing, and what was counted on the tables stays.
             let spreads = std::mem::take(self.memo.borrow_mut().spreads());

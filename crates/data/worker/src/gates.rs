@@ -193,7 +193,9 @@ fn partitions(plan: &Plan) -> Option<Box<str>> {
     match &plan.gather {
         None => plan.partition.as_ref().map(|one| one.names.clone()),
         Some(gather) => {
+            let target = gather.from_query.iter().map(|from| &*from.partitions);
             let all = gather.parts.iter().map(|part| &*part.partitions);
+            let all = all.chain(target);
             Some(all.collect::<Vec<_>>().join(" and ").into())
         }
     }

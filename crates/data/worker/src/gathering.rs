@@ -99,7 +99,9 @@ pub(crate) fn gathers(job: &Job<'_>) -> bool {
         What::Execute(execution) => !execution.is_bulk(),
         _ => false,
     };
-    job.plan.gather.is_none() || is_row && alone::is_free(job.class)
+    let is_file = |gather: &Gather| gather.loaded.is_some() && matches!(job.what, What::Query(_));
+    let gather = job.plan.gather.as_deref();
+    gather.is_none_or(|gather| is_file(gather) || is_row && alone::is_free(job.class))
 }
 
 impl Answering {
@@ -132,7 +134,7 @@ impl Answering {
         }
     }
 
-    fn columns(&self) -> Vec<Column> {
+    pub(crate) fn columns(&self) -> Vec<Column> {
         let of =
             |shape: &Shape| Column::of(shape.kind.0, shape.flags, shape.charset, shape.decimals);
         self.rows.shapes().iter().map(of).collect()
@@ -311,7 +313,7 @@ impl Session {
     }
 
     /// Refuses a session or a statement of which the rows could not be shown as they should.
-    fn may_put_together(&self, job: &Job<'_>) -> Result<(), Stopped> {
+    pub(crate) fn may_put_together(&self, job: &Job<'_>) -> Result<(), Stopped> {
         if self.state.leaves_out_definitions() {
             let words = "HSCALE-1000: rows of several partitions are put together with their columns described; set resultset_metadata to FULL";
             return Err(Stopped::Said(not_supported(words)));
@@ -650,6 +652,18 @@ impl Answering {
 }
 
 impl Asking<'_> {
+    /// The time that is left; none where there is no limit.
+    pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
+        self.until.map(|until| until - now)
+    }
+
+    /// Failure of what took longer.
+    pub(crate) const fn too_slow(&self) -> BackendFailed {
+        BackendFailed::TooSlow {
+            limit_ms: self.limit_ms,
+        }
+    }
+
     /// How rows are read that are stored elsewhere as they are: in the character set of each column,
     /// and all of them.
     pub(crate) fn as_stored(&self) -> Self {

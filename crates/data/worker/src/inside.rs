@@ -65,6 +65,7 @@ impl Session {
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
+            columns: None,
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {

@@ -461,6 +461,7 @@ impl Session {
 
     pub(crate) fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
         self.core.doubt_schemas(code);
+        self.core.doubt_columns(code);
         self.mark(Mark::Failed(code));
         self.log_error(backend, code, message);
         let server = backend.place().server();

@@ -54,6 +54,8 @@ enum Said {
     AsksLastval(Box<str>),
     /// A schema may be gone.
     ForgetSchemas,
+    /// A table may have other columns.
+    ForgetColumns,
     /// Errand that a script of a session has here.
     Errand(Errand),
 }
@@ -184,6 +186,7 @@ impl Core {
                 Said::Pools(from, word) => self.pools.hear(from, word),
                 Said::Errand(errand) => errand.run(&self),
                 Said::ForgetSchemas => self.epoch().schemas.forget(),
+                Said::ForgetColumns => self.epoch().descriptions.forget(),
                 Said::AsksLastval(user) => _ = self.asking_lastval.hear(&Rc::from(user)),
             }
         }
@@ -195,6 +198,15 @@ impl Core {
         self.epoch().schemas.forget();
         for peer in self.peers.iter().flatten() {
             _ = peer.hand.try_send(FromPeer(Said::ForgetSchemas));
+        }
+    }
+
+    /// A table may have other columns. A core that is too busy to hear of it asks for them anew a little
+    /// later.
+    pub(crate) fn forget_columns(&self) {
+        self.epoch().descriptions.forget();
+        for peer in self.peers.iter().flatten() {
+            _ = peer.hand.try_send(FromPeer(Said::ForgetColumns));
         }
     }
 

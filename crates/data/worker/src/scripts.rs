@@ -436,6 +436,7 @@ impl Session {
             routed: Routed::default(),
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
+            columns: None,
         };
         let plan = self.decide(epoch, &class, (None, lexing), &statement);
         let chain = epoch.snapshot.rules.chain();

@@ -6,10 +6,12 @@ use crate::changing;
 use crate::decisions::Judged;
 use crate::dynamic::Dynamic;
 use crate::epoch::Epoch;
+use crate::from_query;
 use crate::gathering::gathers;
 use crate::gathering::not_supported;
 use crate::in_turn;
 use crate::inside::may_hold_others;
+use crate::loading;
 use crate::partitions::Made;
 use crate::preparing::{Preparing, bare, quiet};
 use crate::rates::{Next, Turn};
@@ -17,7 +19,7 @@ use crate::session::{Ended, Session};
 use crate::stats::{Bounds, Seen};
 use crate::written_keys;
 use bridge::{Auditable, Counter, Traced};
-use plan::{Answer, Guarded, MustSee, Plan, SessionFacts};
+use plan::{Answer, Gather, Guarded, MustSee, Plan, SessionFacts};
 use rt::Instant;
 use shards::{Making, Numbering};
 use sql::bound::Bound;
@@ -214,6 +216,7 @@ fn asked<'a>(
         routed: plan::Routed::default(),
         numbers: settled.numbers,
         making: settled.making,
+        columns: None,
     }
 }
 
@@ -351,7 +354,7 @@ impl Session {
         let began = self.core.rt.now();
         let (mut what, mut settled, mut fresh) = (what, Settled::default(), None);
         let unsettled = OnceCell::new();
-        if !self.core.gates.are_open() || asks_first(epoch_before, class) {
+        if self.comes_in_first(epoch_before, read, what) {
             match Box::pin(self.come_in((epoch_before, read), what, &unsettled)).await? {
                 ControlFlow::Break(()) => return Ok(()),
                 ControlFlow::Continue(changed) => (what, settled, fresh) = changed,
@@ -373,8 +376,10 @@ impl Session {
         doing.begins(self.entry.id, digest.unwrap_or_default());
         let lexing = self.lexing_of(what);
         let parameters = written_keys::values(epoch, what);
+        let described = epoch.descriptions.known();
         let statement = plan::Statement {
             routed: self.routed(),
+            columns: self.known_columns(epoch, &described),
             ..asked(
                 read,
                 what,
@@ -470,6 +475,9 @@ impl Session {
                 .set(if self.turn.failed { -1 } else { told.row_count });
         }
         self.settle_past(job);
+        if job.class.ddl && !job.epoch.snapshot.shards.is_empty() {
+            self.core.forget_columns();
+        }
         if job.class.use_db.is_some() && !self.turn.failed {
             self.audit(Auditable::InitDb, None);
         }
@@ -500,6 +508,13 @@ impl Session {
         }))
     }
 
+    /// Whether a statement may have to wait for something before it is decided.
+    fn comes_in_first(&self, epoch: &Epoch, read: Text<'_>, what: What<'_>) -> bool {
+        !self.core.gates.are_open()
+            || asks_first(epoch, read.class)
+            || self.wants_columns(epoch, read, what)
+    }
+
     /// Takes the numbers that a statement's rows want, has its partitions made, and waits while a gate
     /// on its way is closed. `unsettled` gets the answer if there are no numbers, or no partition.
     async fn come_in<'t>(
@@ -509,6 +524,11 @@ impl Session {
         unsettled: &'t OnceCell<Complaint>,
     ) -> Result<ControlFlow<(), CameIn<'t>>, Ended> {
         let (mut settled, mut fresh) = (Settled::default(), None);
+        if self.wants_columns(epoch, read, what)
+            && let Some(complaint) = self.columns_for(epoch, read, what).await?
+        {
+            what = What::Refused(unsettled.get_or_init(|| complaint));
+        }
         if wants_numbers(epoch, read.class) {
             match self.numbers_for(epoch, read, what).await? {
                 Ok(taken) => settled.numbers = taken,
@@ -579,8 +599,10 @@ impl Session {
             hash,
             text: &buffer,
         });
+        let described = epoch.descriptions.known();
         let statement = plan::Statement {
             routed: self.routed(),
+            columns: self.known_columns(epoch, &described),
             ..asked(
                 read,
                 what,
@@ -675,11 +697,7 @@ impl Session {
         let pair = self.copy_to_mirror(job);
         let told = match &job.plan.gather {
             None => self.forward(job).await,
-            Some(gather) => match &gather.recipe {
-                Some(recipe) => Box::pin(self.gather(job, (gather, recipe))).await,
-                None if gather.in_turn => Box::pin(in_turn::run(self, job, gather)).await,
-                None => Box::pin(changing::change(self, job, gather)).await,
-            },
+            Some(gather) => Box::pin(self.at_several(job, gather)).await,
         };
         if job.plan.mirror.is_some()
             && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
@@ -692,6 +710,19 @@ impl Session {
         let told = told?;
         self.keep(job);
         Ok(told)
+    }
+
+    /// Has several partitions do it.
+    async fn at_several(&mut self, job: &Job<'_>, gather: &Gather) -> Result<Told, Ended> {
+        match (&gather.recipe, &gather.from_query, &gather.loaded) {
+            (Some(recipe), Some(from), _) => {
+                Box::pin(from_query::insert(self, job, (gather, recipe, from))).await
+            }
+            (Some(recipe), None, _) => Box::pin(self.gather(job, (gather, recipe))).await,
+            (None, _, Some(loaded)) => Box::pin(loading::load(self, job, (gather, loaded))).await,
+            (None, ..) if gather.in_turn => Box::pin(in_turn::run(self, job, gather)).await,
+            (None, ..) => Box::pin(changing::change(self, job, gather)).await,
+        }
     }
 
     /// Waits until what has a rate may be sent. A transaction does not wait, since others wait for
@@ -838,7 +869,7 @@ impl Session {
                 ))
                 .await?;
             }
-            Some(Answer::Number { .. } | Answer::Partition { .. }) => {
+            Some(Answer::Number { .. } | Answer::Partition { .. } | Answer::Columns(_)) => {
                 let changed = || {
                     not_supported(
                         "HSCALE-1000: the map of sharded tables has changed meanwhile; say it again",
@@ -867,7 +898,7 @@ impl Session {
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
             None if let (Some(gather), What::Prepare(preparing)) = (&job.plan.gather, job.what)
-                && gather.finishing.is_some() =>
+                && (gather.finishing.is_some() || gather.from_query.is_some()) =>
             {
                 self.pretend_to_prepare(job, preparing).await?;
             }

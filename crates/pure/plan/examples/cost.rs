@@ -160,6 +160,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         routed: plan::Routed::default(),
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
+        columns: None,
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

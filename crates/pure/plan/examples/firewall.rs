@@ -88,6 +88,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         routed: plan::Routed::default(),
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
+        columns: None,
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

@@ -269,6 +269,7 @@ impl World {
             routed: plan::Routed::default(),
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
+            columns: None,
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

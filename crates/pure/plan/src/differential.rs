@@ -410,6 +410,7 @@ impl World {
                 }
                 (Some(Answer::Number { count, .. }), _) => format!("numbers for {count}"),
                 (Some(Answer::Partition { bucket, .. }), _) => format!("partition {bucket:?}"),
+                (Some(Answer::Columns(_)), _) => "columns".to_owned(),
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
@@ -649,6 +650,7 @@ impl Question {
             routed: crate::Routed::default(),
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
+            columns: None,
         }
     }
 

@@ -44,7 +44,7 @@ pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
 pub use width::{Width, width};
 
-use ::shards::{Making, Numbering};
+use ::shards::{KnownColumns, Making, Numbering};
 pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
@@ -102,6 +102,8 @@ pub struct Statement<'a> {
     pub numbers: Numbering,
     /// Knowledge of partitions that are made by themselves.
     pub making: Making,
+    /// Columns of sharded tables; none where nobody asks servers.
+    pub columns: Option<KnownColumns<'a>>,
 }
 
 /// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it

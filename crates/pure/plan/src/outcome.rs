@@ -2,6 +2,7 @@
 
 use crate::{Alarm, Bounds, By, Gather, Why};
 use config::Rules;
+use shards::Undescribed;
 use std::fmt;
 use std::sync::Arc;
 
@@ -270,6 +271,9 @@ pub enum Answer {
         /// The bucket whose partition must be there; `None` where only none may be missing.
         bucket: Option<Box<str>>,
     },
+    /// No answer yet: an INSERT names no columns, and these are not known. With them it is decided
+    /// again.
+    Columns(Box<Undescribed>),
 }
 
 /// A plan in words.
@@ -293,6 +297,7 @@ impl fmt::Display for Shown<'_> {
             Some(Answer::Partition { bucket: None, .. }) => {
                 f.write_str("a look for new partitions first")?
             }
+            Some(Answer::Columns(_)) => f.write_str("the columns of its table first")?,
             None => {
                 let places = self.places();
                 write!(f, "{}", places.join(" and "))?;

@@ -93,6 +93,7 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         routed: crate::Routed::default(),
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
+        columns: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::outcome::Given;
 use gather::Recipe;
-use shards::Finish;
+use shards::{Finish, FromQuery, Loaded, Rekeyed};
 use std::fmt;
 
 /// Texts that are asked of partitions, and what becomes of the rows.
@@ -22,8 +22,22 @@ pub struct Gather {
     pub copies: bool,
     /// Numbers that its rows have got from a sequence.
     pub numbered: Option<Given>,
+    /// Rows that get another key, and move from some of its parts to another.
+    pub rekeyed: Option<Box<Rekeyed>>,
+    /// Its rows come from a client's file; the parts are where they go.
+    pub loaded: Option<Box<Loaded>>,
+    /// Its rows are read and then inserted where they belong.
+    pub from_query: Option<Box<FromQuery>>,
     /// One server finishes it; the parts are what is copied there.
     pub finishing: Option<Box<Finishing>>,
+}
+
+impl Gather {
+    /// Whether rows are changed.
+    #[must_use]
+    pub const fn is_change(&self) -> bool {
+        self.recipe.is_none() || self.from_query.is_some()
+    }
 }
 
 /// A statement that one server finishes, on copies of the rows that it needs.
@@ -60,6 +74,15 @@ impl fmt::Display for Gather {
             let on = if self.recipe.is_some() { "from" } else { "at" };
             write!(f, "; {partitions} {on} hostgroup {hostgroup}: {text}")?;
         }
+        if let Some(rekeyed) = &self.rekeyed {
+            let condition = String::from_utf8_lossy(&rekeyed.condition);
+            let to = &rekeyed.to;
+            write!(
+                f,
+                "; rows with {condition} move to {} on hostgroup {}",
+                to.table, to.hostgroup
+            )?;
+        }
         if let Some(Finishing {
             hostgroup, text, ..
         }) = self.finishing.as_deref()
@@ -67,6 +90,9 @@ impl fmt::Display for Gather {
             let text = String::from_utf8_lossy(text);
             write!(f, "; finished on hostgroup {hostgroup}: {text}")?;
         }
-        Ok(())
+        match self.from_query {
+            Some(_) => f.write_str("; each row is inserted where its key belongs"),
+            None => Ok(()),
+        }
     }
 }

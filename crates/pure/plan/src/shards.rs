@@ -10,7 +10,7 @@ use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
-use shards::{Facts, Leg, Making, Map, Numbered, Numbering, Routed, Spread};
+use shards::{Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed};
 use sql::bound::Bound;
 use sql::tree::DoubleQuotes;
 use std::borrow::Cow;
@@ -30,6 +30,8 @@ pub(crate) enum Sharded {
     /// The partition of this bucket of the table of this number must be made first; without a bucket,
     /// none of its partitions may be missing.
     Unmade(u32, Option<Box<str>>),
+    /// The columns of its table must be known first.
+    Undescribed(Box<Undescribed>),
     /// The statement is refused, in these words; it names the table of this number.
     Refused(u32, String),
 }
@@ -79,8 +81,15 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
             true => Numbering::Whichever,
             false => statement.numbers,
         },
+        columns: statement.columns,
     };
     let map = &*case.snapshot.shards;
+    let listed = match listed(map, asked, &facts) {
+        Ok(listed) => listed,
+        Err(unlisted) => return unlisted,
+    };
+    let is_listed = listed.is_some();
+    let asked = listed.as_deref().unwrap_or(asked);
     let (facts, asked, numbered) = match number(map, asked, facts, statement.parameters) {
         Ok(numbered) => numbered,
         Err(unnumbered) => return unnumbered,
@@ -93,7 +102,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     };
     let map = made.as_ref().unwrap_or(map);
     // What one server finishes is told the values in its text, too.
-    let finishes = |routed: &Routed| is_refused_read(routed) && scratch(case).is_some();
+    let finishes = |routed: &Routed| {
+        is_refused_read(routed) && scratch(case).is_some() || routed.from_query.is_some()
+    };
     let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
         None => (asked, routed),
         // Several partitions are told the values in the text.
@@ -113,10 +124,8 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         return Sharded::No;
     }
     tell_of_numbers(&facts, numbered, trace);
-    for reason in &routed.reasons {
-        trace.saw("map", || reason.clone());
-    }
-    if !finishes(&routed) {
+    tell_of_reasons(&routed, trace);
+    if !finishes(&routed) && routed.loaded.is_none() {
         trace.saw("map", || routed.spread.to_string());
     }
     let outcome = outcome(&routed, &asked, case, &facts);
@@ -133,9 +142,18 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
             gather::told(&asked, facts.lexing, facts.quotes)
         });
     }
+    given(outcome, numbered, (is_listed, asked))
+}
+
+/// Notes with an outcome the numbers that rows have got. `is_listed`: the text has got columns.
+fn given(
+    outcome: Sharded,
+    numbered: Option<Given>,
+    (is_listed, asked): (bool, Cow<'_, [u8]>),
+) -> Sharded {
     match outcome {
-        // The numbers may be all that a partition is told otherwise.
-        Sharded::To(to) if numbered.is_some() => Sharded::To(To {
+        // The numbers, or the columns, may be all that a partition is told otherwise.
+        Sharded::To(to) if numbered.is_some() || is_listed => Sharded::To(To {
             text: to.text.or_else(|| Some(asked.into())),
             numbered,
             ..to
@@ -156,6 +174,13 @@ enum Made {
     Unmade(Sharded),
     /// The map as it would be, for a statement that is only explained.
     WouldBe(Map),
+}
+
+/// Says how the map has found partitions.
+fn tell_of_reasons<T: Trace>(routed: &Routed, trace: &mut T) {
+    for reason in &routed.reasons {
+        trace.saw("map", || reason.clone());
+    }
 }
 
 /// Says that numbers stand for others.
@@ -258,6 +283,16 @@ fn number<'a>(
     }
 }
 
+/// A text with the list of columns that it lacks; none if it lacks none.
+fn listed(map: &Map, asked: &[u8], facts: &Facts<'_>) -> Result<Option<Vec<u8>>, Sharded> {
+    match shards::list(map, asked, facts) {
+        Listed::Not => Ok(None),
+        Listed::Done(text) => Ok(Some(text)),
+        Listed::Wants(wanted) => Err(Sharded::Undescribed(Box::new(wanted))),
+        Listed::Refused(table, words) => Err(Sharded::Refused(table, words)),
+    }
+}
+
 /// Whether it needs several partitions.
 const fn is_wide(routed: &Routed) -> bool {
     matches!(routed.spread, Spread::Some(_) | Spread::All(_))
@@ -313,7 +348,13 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
         {
             finished(words.clone(), asked, (case, facts), routed)
         }
-        Spread::Refused(words) => Sharded::Refused(routed.table, words.clone()),
+        Spread::Refused(words) => match (&routed.from_query, &routed.loaded) {
+            (Some(from_query), _) if routed.parameters == 0 || facts.prepares => {
+                read_first(from_query, asked, (case, facts), routed)
+            }
+            (_, Some(loaded)) => loading(loaded, facts, routed),
+            _ => Sharded::Refused(routed.table, words.clone()),
+        },
         Spread::Some(legs) | Spread::All(legs) => several(legs),
         Spread::Point(leg) => Sharded::To(To {
             table: routed.table,
@@ -350,7 +391,14 @@ fn part(leg: &Leg, text: Vec<u8>) -> Part {
 /// A change that all of these partitions make, or none.
 fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Result<Gather, String> {
     let several = legs.len();
-    if !routed.in_turn && case.session.user.partition_changes() == PartitionChanges::Refuse {
+    let is_one = case.session.user.partition_changes() == PartitionChanges::Refuse;
+    if is_one && let Some(rekeyed) = &routed.rekeyed {
+        let to = &rekeyed.to.table;
+        return Err(format!(
+            "it gives rows another key, by which some may move to {to}, and one partition is all that a change of this user can have; name the key in its WHERE as well, DELETE the row and INSERT it anew, or have an operator set partition_changes to xa in the user's attributes"
+        ));
+    }
+    if !routed.in_turn && is_one {
         return Err(format!(
             "it changes {several} partitions, and one is all that a change of this user can have; name the key in its WHERE, say it for each partition with the hint hscale.partition(table) = 'name', or have an operator set partition_changes to xa in the user's attributes"
         ));
@@ -370,6 +418,9 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
         table: routed.table,
         copies: routed.copies,
         numbered: None,
+        rekeyed: routed.rekeyed.clone().map(Box::new),
+        loaded: None,
+        from_query: None,
         finishing: None,
     })
 }
@@ -408,6 +459,85 @@ fn finished(
     }
 }
 
+/// An INSERT whose rows are read first: its query, as it would be read by itself.
+fn read_first(
+    from_query: &shards::FromQuery,
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Sharded {
+    let refused = |words| Sharded::Refused(routed.table, words);
+    let query = asked.get(from_query.query.clone()).unwrap_or_default();
+    if let Err(words) = runs_anywhere(query, facts) {
+        return refused(words);
+    }
+    let read = shards::spread(&case.snapshot.shards, query, facts);
+    let one = |writer, partitions: String, text: &[u8]| Gather {
+        parts: vec![Part {
+            writer,
+            hostgroup: writer,
+            partitions: partitions.into(),
+            text: text.into(),
+        }],
+        recipe: Some(::gather::Recipe::as_it_comes(query, facts.lexing)),
+        in_turn: false,
+        all: false,
+        table: routed.table,
+        copies: false,
+        numbered: None,
+        rekeyed: None,
+        loaded: None,
+        from_query: None,
+        finishing: None,
+    };
+    let gather = match outcome(&read, query, case, facts) {
+        Sharded::Gathered(gather) => *gather,
+        Sharded::To(to) => one(
+            to.writer,
+            to.partitions,
+            to.text.as_deref().unwrap_or(query),
+        ),
+        // Plain tables are where the statement would go, which is said when that is known.
+        Sharded::No => one(PLAIN, String::new(), query),
+        other => return other,
+    };
+    Sharded::Gathered(Box::new(Gather {
+        table: routed.table,
+        from_query: Some(Box::new(from_query.clone())),
+        ..gather
+    }))
+}
+
+/// A LOAD DATA LOCAL whose rows are told apart here.
+fn loading(loaded: &shards::Loaded, facts: &Facts<'_>, routed: &Routed) -> Sharded {
+    if facts.prepares {
+        let words = "a file is loaded into partitions by a text only; send it as one";
+        return Sharded::Refused(routed.table, words.into());
+    }
+    let parts = loaded.places.iter().map(|place| Part {
+        writer: place.hostgroup,
+        hostgroup: place.hostgroup,
+        partitions: place.partitions.as_str().into(),
+        text: place.text.as_slice().into(),
+    });
+    Sharded::Gathered(Box::new(Gather {
+        parts: parts.collect(),
+        recipe: None,
+        in_turn: false,
+        all: false,
+        table: routed.table,
+        copies: false,
+        numbered: None,
+        rekeyed: None,
+        loaded: Some(Box::new(loaded.clone())),
+        from_query: None,
+        finishing: None,
+    }))
+}
+
+/// Hostgroup of a part that reads plain tables, until it is known.
+const PLAIN: u32 = u32::MAX;
+
 /// Parts that are copied, and the text that is asked then.
 fn finishing(
     (hostgroup, why): (u32, String),
@@ -443,6 +573,9 @@ fn finishing(
         table: routed.table,
         copies: false,
         numbered: None,
+        rekeyed: None,
+        loaded: None,
+        from_query: None,
         finishing: Some(Box::new(Finishing {
             hostgroup,
             // What to do instead is no matter here.
@@ -483,6 +616,9 @@ fn gathered(
         table: routed.table,
         copies: false,
         numbered: None,
+        rekeyed: None,
+        loaded: None,
+        from_query: None,
         finishing: None,
     })
 }
@@ -499,9 +635,11 @@ pub(crate) fn lead<T: Trace>(
     let (table, led) = match sharded {
         Sharded::To(to) => (to.table, led(plan, to, case, trace)),
         Sharded::Gathered(gather) => (gather.table, led_all(plan, gather, case, trace)),
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Refused(..) => {
-            return;
-        }
+        Sharded::No
+        | Sharded::Unnumbered(..)
+        | Sharded::Unmade(..)
+        | Sharded::Undescribed(_)
+        | Sharded::Refused(..) => return,
     };
     if let Err(words) = led {
         *sharded = Sharded::Refused(table, words);
@@ -518,7 +656,7 @@ fn led_all<T: Trace>(
 ) -> Result<(), String> {
     let session = case.session;
     let several = gather.parts.len();
-    let is_change = gather.recipe.is_none();
+    let is_change = gather.is_change();
     let does = if is_change { "changes" } else { "reads" };
     if let Some(open) = session.in_transaction.filter(|_| session.begun) {
         return Err(format!(
@@ -550,7 +688,13 @@ fn led_all<T: Trace>(
             part.writer = source.hostgroup.unwrap_or_else(|| plan.hostgroup());
         }
     }
+    if let Some(from_query) = &mut gather.from_query {
+        from_query.hostgroup = plan.hostgroup();
+    }
     for part in &mut gather.parts {
+        if part.writer == PLAIN {
+            part.writer = plan.hostgroup();
+        }
         plan.send_to(part.writer, By::Shard);
         let of_writer = case.snapshot.servers.hostgroup(part.writer);
         let split = of_writer.and_then(|hostgroup| hostgroup.attributes.split.as_ref());
@@ -688,6 +832,11 @@ pub(crate) fn refuse(
             bucket: bucket.clone(),
         });
     }
+    if let Sharded::Undescribed(wanted) = sharded
+        && plan.answer.is_none()
+    {
+        plan.answer = Some(Answer::Columns(wanted.clone()));
+    }
     if let Sharded::Refused(_, words) = sharded
         && plan.answer.is_none()
     {
@@ -709,7 +858,9 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
         return;
     };
     let (number, width) = match sharded {
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) => return,
+        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Undescribed(_) => {
+            return;
+        }
         Sharded::To(to) => (to.table, SpreadWidth::Point),
         Sharded::Gathered(gather) if gather.all => {
             (gather.table, SpreadWidth::All(gather.parts.len()))
@@ -749,6 +900,10 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
                 plan.leg.statement = Text::Rewritten(text);
             }
         }
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Refused(..) => {}
+        Sharded::No
+        | Sharded::Unnumbered(..)
+        | Sharded::Unmade(..)
+        | Sharded::Undescribed(_)
+        | Sharded::Refused(..) => {}
     }
 }

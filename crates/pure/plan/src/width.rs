@@ -37,6 +37,7 @@ pub fn width(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: &[u8]) -> 
         parameters: None,
         prepares: false,
         numbers: Numbering::Whichever,
+        columns: None,
     };
     let map = &snapshot.shards;
     let text = match shards::number(map, &text, &facts) {
@@ -165,6 +166,7 @@ fn told(
         routed: crate::Routed::default(),
         numbers: Numbering::Whichever,
         making: Making::Whichever,
+        columns: None,
     };
     let case = Case {
         snapshot,
@@ -175,6 +177,12 @@ fn told(
     match outcome(&again, &asked, case, facts) {
         Sharded::Refused(_, words) if refused.is_some() => format!("refused: {words}"),
         Sharded::Refused(_, words) => format!("{shown}, refused: {words}"),
+        Sharded::Gathered(gather) if gather.from_query.is_some() => {
+            "its rows are read, and inserted where their keys belong".into()
+        }
+        Sharded::Gathered(gather) if gather.loaded.is_some() => {
+            "rows of a file go where their keys belong".into()
+        }
         Sharded::Gathered(gather) => match (&gather.finishing, &gather.recipe) {
             (Some(finishing), _) => format!(
                 "{shown}, finished on hostgroup {}: {}",
@@ -183,7 +191,11 @@ fn told(
             (None, Some(recipe)) => format!("{shown}, {recipe}"),
             (None, None) => format!("{shown}, all or none"),
         },
-        Sharded::No | Sharded::To(_) | Sharded::Unnumbered(..) | Sharded::Unmade(..) => shown,
+        Sharded::No
+        | Sharded::To(_)
+        | Sharded::Unnumbered(..)
+        | Sharded::Unmade(..)
+        | Sharded::Undescribed(_) => shown,
     }
 }
 

@@ -347,6 +347,7 @@ impl World {
             routed: session.routed,
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
+            columns: None,
         };
         let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

@@ -5,6 +5,7 @@
 //! <https://dev.mysql.com/doc/refman/9.4/en/create-index.html>
 
 use crate::cuts::{Cut, physical_of};
+use crate::definitions::renaming;
 use crate::hints::{Hints, Said, hints};
 use crate::map::{Home, Map, Table};
 use crate::spread::{Facts, Leg, Routed, Spread};
@@ -137,9 +138,11 @@ fn homes<'m>(
     }
     let mut before: Option<&Token<'_>> = None;
     for word in rest {
-        let renames = before.filter(|before| before.is("RENAME") && !word.is_any(RENAMED));
-        if let Some(other) = renames.or_else(|| word.is_any(OTHERS).then_some(word)) {
-            let word = String::from_utf8_lossy(other.text);
+        if before.is_some_and(|before| before.is("RENAME")) && !word.is_any(RENAMED) {
+            return Err(renaming(&shown));
+        }
+        if word.is_any(OTHERS) {
+            let word = String::from_utf8_lossy(word.text);
             return Err(format!(
                 "{word} in {} of {shown} cannot be done for all of its partitions; do it on the server of each",
                 with_article(statement.verb)
@@ -176,10 +179,7 @@ fn homes<'m>(
 fn spread(statement: &Statement<'_>, table: &Table, homes: &[&Home]) -> Spread {
     let mut legs: Vec<(&Home, Leg)> = Vec::new();
     for home in homes {
-        let shown = match home.name.as_str() {
-            "" => format!("{} (default)", table.shown()),
-            name => format!("{}.{name}", table.shown()),
-        };
+        let shown = table.shown_at(home);
         let place = |home: &Home| (home.hostgroup, home.schema.clone(), home.table.clone());
         if let Some((_, leg)) = legs
             .iter_mut()

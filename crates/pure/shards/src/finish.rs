@@ -110,6 +110,7 @@ pub fn finish(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Result<Finish
         .unwrap_or_default();
     let case = Case {
         statement: &tree.statement,
+        text,
         found: &found,
         facts,
         hints: &hints,
@@ -291,10 +292,7 @@ impl<'t, 'a, 'm> Finishing<'_, 't, 'a, 'm> {
         };
         for at in (0..table.homes.len()).filter(is_wanted) {
             let home = &table.homes[at];
-            let shown = match home.name.as_str() {
-                "" => format!("{} (default)", table.shown()),
-                name => format!("{}.{name}", table.shown()),
-            };
+            let shown = table.shown_at(home);
             let known = (home.hostgroup, &home.schema, &home.table);
             match seen.get(&known) {
                 Some(known) => {

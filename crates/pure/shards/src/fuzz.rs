@@ -25,6 +25,7 @@ pub fn fuzz_routes(data: &[u8]) {
         parameters: None,
         prepares: text.len() % 2 == 0,
         numbers: Numbering::Whichever,
+        columns: None,
     };
     let map = map();
     if let Some(Ok(finish)) = finish(&map, text, &facts) {
@@ -47,7 +48,9 @@ pub fn fuzz_routes(data: &[u8]) {
     for leg in legs {
         let sent = leg.text(text);
         let begin = explained(&sent, facts.lexing);
-        let is_read = routed.in_turn || tree(&sent[begin..], facts.lexing, facts.quotes).is_some();
+        let has_tree = |text: &[u8]| tree(text, facts.lexing, facts.quotes).is_some();
+        let was_read = has_tree(&text[explained(text, facts.lexing)..]);
+        let is_read = !was_read || has_tree(&sent[begin..]);
         let shown = || String::from_utf8_lossy(&sent).into_owned();
         assert!(is_read, "{}", shown());
         let again = spread(&map, &sent, &facts);

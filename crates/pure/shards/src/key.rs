@@ -340,7 +340,7 @@ impl fmt::Display for Key {
 }
 
 /// An integer as a column of integers compares: `7`, `-7`, `7.0`, `7e0`, `'007'`, TRUE.
-fn integer(literal: &Literal<'_>) -> Reading {
+pub(crate) fn integer(literal: &Literal<'_>) -> Reading {
     let (text, negative) = match literal {
         Literal::Null => return Reading::Never,
         Literal::Truth(is) => return Reading::Is(Value::Number(i128::from(*is))),

@@ -626,6 +626,20 @@ impl Table {
         }
     }
 
+    /// All partitions, for people.
+    pub(crate) fn all_shown(&self) -> String {
+        let all = self.homes.iter().map(|home| self.shown_at(home));
+        all.collect::<Vec<_>>().join(" and ")
+    }
+
+    /// A partition of it, for people.
+    pub(crate) fn shown_at(&self, home: &Home) -> String {
+        match home.name.as_str() {
+            "" => format!("{} (default)", self.shown()),
+            partition => format!("{}.{partition}", self.shown()),
+        }
+    }
+
     /// The home that a partition's name names.
     #[must_use]
     pub fn home_named(&self, name: &str) -> Option<usize> {

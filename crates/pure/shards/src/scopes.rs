@@ -47,7 +47,7 @@ pub(crate) struct Named<'t, 'a, 'm> {
     pub(crate) scopes: Vec<Scope<'t, 'a>>,
     /// Tables that the map does not know.
     pub(crate) plain: Vec<Plain<'t, 'a>>,
-    map: &'m Map,
+    pub(crate) map: &'m Map,
     schema: &'m [u8],
     /// Queries that have a name of their own here.
     with: Vec<&'t Name<'a>>,

@@ -193,6 +193,7 @@ mod tests {
             parameters: None,
             prepares: false,
             numbers: Numbering::Whichever,
+            columns: None,
         };
         match spread(map, sql.as_bytes(), &facts).spread {
             Spread::Refused(words) => format!("refused: {words}"),

@@ -3,11 +3,16 @@
 use crate::condition::{Homes, KeyOf, both};
 use crate::cuts::{Cut, cut, renamed};
 use crate::ddl;
+use crate::definitions;
 use crate::function::Function;
 use crate::hints::{Hints, Said, hints};
+use crate::inserted::FromQuery;
 use crate::key::{Reading, Value};
+use crate::listed::KnownColumns;
+use crate::loaded::{self, Loaded};
 use crate::map::{Kind, Map, Table, literal};
 use crate::numbers::Numbering;
+use crate::rekey::{NewKey, Rekeyed};
 use crate::rows::PartitionRow;
 use crate::scopes::{Named, Scope, Use, every, named};
 use sql::Lexing;
@@ -36,6 +41,8 @@ pub struct Facts<'a> {
     pub prepares: bool,
     /// Numbers of a sequence that it gets.
     pub numbers: Numbering,
+    /// Columns of tables, for an INSERT that names none; none where nobody asks servers.
+    pub columns: Option<KnownColumns<'a>>,
 }
 
 /// Knowledge of partitions that are made by themselves, by this proxy or another.
@@ -103,6 +110,13 @@ pub struct Routed {
     pub in_turn: bool,
     /// Each leg is the same change of another copy of a reference table.
     pub copies: bool,
+    /// Rows that get another key, and move.
+    pub rekeyed: Option<Rekeyed>,
+    /// How its rows are read and inserted, where no partition can do that by itself: then it is not
+    /// refused.
+    pub from_query: Option<FromQuery>,
+    /// How rows of a file are told apart: then it is not refused.
+    pub loaded: Option<Loaded>,
     /// How many `?` it has.
     pub parameters: usize,
 }
@@ -118,6 +132,9 @@ impl Routed {
             writes: false,
             in_turn: false,
             copies: false,
+            rekeyed: None,
+            from_query: None,
+            loaded: None,
             parameters: 0,
         }
     }
@@ -206,7 +223,10 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
         let first = facts.lexing.words(text).next();
         return match first {
             Some(word) if word.is_any(HARMLESS) => Routed::of(Spread::Plain),
-            _ => ddl::route(map, text, facts).unwrap_or_else(|| Routed {
+            _ => ddl::route(map, text, facts)
+                .or_else(|| definitions::route(map, text, facts, table))
+                .or_else(|| loaded::route(map, text, facts))
+                .unwrap_or_else(|| Routed {
                 table,
                 ..Routed::refused(
                     "it names a sharded table and is not understood whole; say it as a plain SELECT, INSERT, UPDATE or DELETE, or do it on the server of each partition",
@@ -214,9 +234,11 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
             }),
         };
     };
-    let mut routed = of_tree(map, &tree, facts);
+    let mut routed = of_tree(map, &tree, &text[begin..], facts);
     if begin > 0 {
         shift(&mut routed.spread, begin);
+        // A statement that is explained is not done.
+        (routed.from_query, routed.rekeyed) = (None, None);
     }
     routed
 }
@@ -263,7 +285,7 @@ pub(crate) fn explained(text: &[u8], lexing: Lexing) -> usize {
     begins.map_or(0, |word| word.start)
 }
 
-fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
+fn of_tree<'a>(map: &Map, tree: &Tree<'a>, text: &[u8], facts: &Facts<'a>) -> Routed {
     let statement = &tree.statement;
     let found = named(statement, map, facts.schema.as_bytes());
     if found.uses.is_empty() {
@@ -294,6 +316,7 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
     };
     let case = Case {
         statement,
+        text,
         found: &found,
         facts,
         hints: &hints,
@@ -320,6 +343,8 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, facts: &Facts<'a>) -> Routed {
 /// A statement that names a table of the map.
 pub(crate) struct Case<'c, 't, 'a, 'm> {
     pub(crate) statement: &'t Statement<'a>,
+    /// Text that the tree is of.
+    pub(crate) text: &'c [u8],
     pub(crate) found: &'c Named<'t, 'a, 'm>,
     pub(crate) facts: &'c Facts<'a>,
     pub(crate) hints: &'c Hints,
@@ -328,6 +353,11 @@ pub(crate) struct Case<'c, 't, 'a, 'm> {
 impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     fn route(&self) -> Routed {
         let uses = &self.found.uses;
+        if let Statement::Insert(insert) = self.statement
+            && let Some(query) = &insert.query
+        {
+            return self.insert_query(insert, query);
+        }
         if let Some(plain) = self.found.plain.first() {
             let plain = plain.shown();
             return Routed::refused(format!(
@@ -336,12 +366,10 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             ));
         }
         match self.statement {
-            Statement::Insert(insert) if uses.len() > 1 || insert.query.is_some() => {
-                Routed::refused(format!(
-                    "rows of a query cannot be inserted into {} here; read them first, and insert them with VALUES",
-                    insert_target(insert)
-                ))
-            }
+            Statement::Insert(insert) if uses.len() > 1 => Routed::refused(format!(
+                "rows of a query cannot be inserted into {} here; read them first, and insert them with VALUES",
+                insert_target(insert)
+            )),
             Statement::Insert(insert) if uses[0].table.kind == Kind::Sharded => {
                 self.insert(insert, &uses[0])
             }
@@ -372,8 +400,12 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         let sharded: Vec<usize> = (0..uses.len())
             .filter(|at| uses[*at].table.kind == Kind::Sharded)
             .collect();
-        if let Some(refused) = self.changes_key() {
-            return Routed::refused(refused);
+        let new_key = self.new_key();
+        if let NewKey::Refused(words, makes) = new_key {
+            return Routed {
+                makes,
+                ..Routed::refused(words)
+            };
         }
         if sharded.is_empty() {
             return match self.statement {
@@ -396,6 +428,10 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             }
         }
         self.beside_each_other(&sharded, &mut homes);
+        let rekeyed = match self.moves(&new_key, &mut homes) {
+            Ok(rekeyed) => rekeyed,
+            Err(words) => return Routed::refused(words),
+        };
         let mut looks = None;
         let mut routed = match self.combined(&sharded, &homes, &mut reasons) {
             Ok((legs, all)) => {
@@ -412,7 +448,26 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         }
         reasons.append(&mut routed.reasons);
         routed.reasons = reasons;
+        if let (Some(rekeyed), NewKey::At(home, _)) = (rekeyed, &new_key) {
+            self.lead_rekeyed(&mut routed, rekeyed, *home);
+        }
         routed
+    }
+
+    /// The homes of each leg of a query, for each use; and whether that is all there are.
+    ///
+    /// # Errors
+    /// A sentence: why its rows are not those of partitions side by side.
+    pub(crate) fn read_legs(&self) -> Result<(Vec<Vec<usize>>, bool), String> {
+        let uses = &self.found.uses;
+        let is_sharded = |at: &usize| uses[*at].table.kind == Kind::Sharded;
+        let sharded: Vec<usize> = (0..uses.len()).filter(is_sharded).collect();
+        let (mut homes, mut reasons) = (Vec::new(), Vec::new());
+        for at in &sharded {
+            homes.push(self.homes(&uses[*at], &mut reasons)?);
+        }
+        self.beside_each_other(&sharded, &mut homes);
+        self.combined(&sharded, &homes, &mut reasons)
     }
 
     /// The first table whose partitions are made by themselves and of which a leg asks the default one:
@@ -423,27 +478,6 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         let asks_default = |at: usize| legs.iter().any(|homes| homes.get(at) == Some(&0));
         let found = automatic.find(|(at, _)| asks_default(*at));
         found.map(|(_, one)| one.table.number)
-    }
-
-    /// An UPDATE of the key would leave the row where nobody looks for it.
-    fn changes_key(&self) -> Option<String> {
-        let Statement::Update(update) = self.statement else {
-            return None;
-        };
-        for one in &self.found.uses {
-            if one.table.kind == Kind::Reference {
-                continue;
-            }
-            let key = KeyOf::of(one, true, self.facts.parameters);
-            if update.assigned.iter().any(|(column, _)| key.is(column)) {
-                return Some(format!(
-                    "it changes {}, by which {} is spread; DELETE the row and INSERT it anew",
-                    one.table.column,
-                    one.table.shown()
-                ));
-            }
-        }
-        None
     }
 
     /// A change of several tables at once might change one home of a reference table.
@@ -788,7 +822,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     }
 
     /// Legs at these homes, one for each table that is there: partitions may share a table.
-    fn legs_at(&self, legs: Vec<Vec<usize>>, all: bool) -> Routed {
+    pub(crate) fn legs_at(&self, legs: Vec<Vec<usize>>, all: bool) -> Routed {
         let uses = &self.found.uses;
         let mut seen = BTreeMap::new();
         let mut made: Vec<Leg> = Vec::new();
@@ -805,10 +839,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             let shown = uses
                 .iter()
                 .zip(&chosen)
-                .map(|(one, home)| match home.name.as_str() {
-                    "" => format!("{} (default)", one.table.shown()),
-                    name => format!("{}.{name}", one.table.shown()),
-                });
+                .map(|(one, home)| one.table.shown_at(home));
             if let Some(at) = seen.get(&physical) {
                 let leg: &mut Leg = &mut made[*at];
                 let more: Vec<_> = shown
@@ -850,7 +881,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         let (name, column) = (table.shown(), &table.column);
         let Some(columns) = &insert.columns else {
             return Routed::refused(format!(
-                "an INSERT into {name} must name its columns, as only they tell which value is {column}"
+                "the columns of {name} are asked of a server when the INSERT runs; name them to see which partition it goes to"
             ));
         };
         let Some(at) = columns.iter().position(|named| named.is(column.as_bytes())) else {
@@ -883,10 +914,8 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 .get(at)
                 .filter(|_| row.values.len() == columns.len());
             let Some(value) = value else {
-                return Routed::refused(format!(
-                    "row {} of it has not as many values as there are columns",
-                    number + 1
-                ));
+                // Any server says that there are more or fewer values than columns.
+                return self.legs_at(vec![vec![0]], false);
             };
             let home = match written(table, key, value, &mut makes) {
                 // A row with any partition's table: what is prepared has all of them.
@@ -990,7 +1019,7 @@ fn uses_key(scope: &Scope<'_, '_>, a: &Use<'_, '_, '_>, b: &Use<'_, '_, '_>) -> 
 }
 
 /// The home of a value that is written.
-fn written<'a>(
+pub(crate) fn written<'a>(
     table: &Table,
     key: KeyOf<'_, 'a>,
     value: &Expression<'a>,
@@ -1007,7 +1036,17 @@ fn written<'a>(
             ),
         });
     };
-    let Reading::Is(value) = table.stored(&literal) else {
+    home_written(table, &literal, makes)
+}
+
+/// The home of a literal that is written.
+pub(crate) fn home_written(
+    table: &Table,
+    literal: &Literal<'_>,
+    makes: &mut Option<PartitionRow>,
+) -> Result<usize, String> {
+    let (name, column) = (table.shown(), &table.column);
+    let Reading::Is(value) = table.stored(literal) else {
         return Err(format!(
             "which partition of {name} has this {column} is not certain: it depends on the column's collation or type; give key_type, or bind the row by the hint hscale.partition({}) = 'name'",
             table.name

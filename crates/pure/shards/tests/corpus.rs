@@ -5,7 +5,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use shards::fuzz_routes;
+use shards::{fuzz_file, fuzz_routes};
 
 #[test]
 fn the_corpus_is_there_and_no_input_of_it_panics() {
@@ -37,6 +37,26 @@ fn the_corpus_is_there_and_no_input_of_it_panics() {
     }
 }
 
+#[test]
+fn files_of_the_corpus_are_read_alike_however_they_are_cut() {
+    let files = std::fs::read_dir("../../../fuzz/corpus/shards_file").unwrap();
+    let inputs: Vec<Vec<u8>> = files
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .collect();
+    assert!(inputs.len() > 1);
+    for input in &inputs {
+        for at in 0..input.len() {
+            for kind in 0..=255 {
+                let mut data = input[..at].to_vec();
+                if data.len() > 1 {
+                    data[1] = kind;
+                }
+                fuzz_file(&data);
+            }
+        }
+    }
+}
+
 /// Pieces of statements about the two tables, put together without much sense.
 #[test]
 fn no_statement_is_too_strange() {
@@ -52,6 +72,12 @@ fn no_statement_is_too_strange() {
         "WITH x AS (SELECT id FROM users WHERE id = 1) SELECT * FROM x ",
         "SELECT COUNT(*) FROM users u LEFT JOIN orders o ON u.id = o.user_id ",
         "UPDATE users u, orders o SET u.name = o.name ",
+        "UPDATE shop.users SET id = 7, name = users.name ",
+        "INSERT INTO users (id, name) SELECT id, users.name FROM users ",
+        "INSERT INTO users (name, id) SELECT o.id, o.user_id FROM orders o JOIN users ON users.id = o.user_id ",
+        "INSERT INTO users VALUES (1, 2) ",
+        "CREATE TABLE x LIKE users ",
+        "LOAD DATA LOCAL INFILE 'x' INTO TABLE users FIELDS TERMINATED BY ',' (id, name) ",
     ];
     const PIECES: &[&str] = &[
         "WHERE ",

@@ -6,6 +6,7 @@
 //! table users: key_column=nickname | function=PREFIX(3) | default_table=users_default | default_hostgroup=1
 //! partition users.nick1: partition_value=mar | hostgroup_id=1
 //! schema shop
+//! columns users: id, nickname                         the columns as a server tells them
 //! numbers 41                                          the first number of the sequence; none are taken before
 //! parameters: 7, 'x', NULL                            the values of ?
 //! > SELECT 1 FROM users WHERE nickname = 'marvel'
@@ -17,8 +18,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use shards::{
-    Columns, Facts, Map, Numbered, Numbering, Numbers, PartitionRow, Spread, TableRow, finish,
-    number, spread,
+    ColumnOrder, Columns, Described, Facts, KnownColumns, Listed, Map, Numbered, Numbering,
+    Numbers, PartitionRow, Spread, TableRow, finish, list, number, spread,
 };
 use sql::tree::{DoubleQuotes, Literal};
 use std::borrow::Cow;
@@ -72,6 +73,7 @@ struct World {
     schema: String,
     parameters: Option<Vec<Literal<'static>>>,
     numbers: Numbering,
+    described: Described,
 }
 
 impl World {
@@ -97,6 +99,13 @@ impl World {
             } else if let Some(rest) = line.strip_prefix("numbers ") {
                 let first = rest.parse().unwrap();
                 self.numbers = Numbering::Taken(Numbers { first, count: 1000 });
+            } else if let Some(rest) = line.strip_prefix("columns ") {
+                let (table, names) = rest.split_once(": ").unwrap();
+                let map = Map::build(self.tables.clone(), self.partitions.clone()).unwrap();
+                let table = map.table(self.schema.as_bytes(), table.as_bytes()).unwrap();
+                let names = names.split(", ").map(str::to_owned).collect();
+                let columns = ColumnOrder { names };
+                self.described.learn(table.number, &self.schema, columns);
             } else if line == "clear" {
                 self = Self::default();
             } else {
@@ -120,6 +129,7 @@ impl World {
             parameters: None,
             prepares: false,
             numbers: Numbering::Whichever,
+            columns: None,
         };
         let finish = match finish(&map, sql.as_bytes(), &facts) {
             None => return out.push_str("  is none\n"),
@@ -176,7 +186,32 @@ impl World {
             parameters: self.parameters.as_deref(),
             prepares: false,
             numbers: self.numbers,
+            columns: Some(KnownColumns {
+                described: &self.described,
+                is_utf8: true,
+            }),
         };
+        let listed = match list(&map, sql.as_bytes(), &facts) {
+            Listed::Not => None,
+            Listed::Wants(wanted) => {
+                let places = wanted.places.iter();
+                let places: Vec<_> = places
+                    .map(|(hostgroup, table)| format!("{table} on hostgroup {hostgroup}"))
+                    .collect();
+                let _ = writeln!(out, "  wants columns of {}", places.join(" or "));
+                return;
+            }
+            Listed::Refused(_, words) => {
+                let _ = writeln!(out, "  refused: {words}");
+                return;
+            }
+            Listed::Done(text) => {
+                let text = String::from_utf8(text).unwrap();
+                let _ = writeln!(out, "  with columns: {text}");
+                Some(text)
+            }
+        };
+        let sql = listed.as_deref().unwrap_or(sql);
         let numbered = match number(&map, sql.as_bytes(), &facts) {
             Numbered::Not => None,
             Numbered::Wants { count, .. } => {

@@ -408,6 +408,8 @@ variables! {
     mysql_sharding_scratch_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup of that server, where mysql-sharding_scratch says so. Ours.";
     mysql_sharding_scratch_max_rows: int(0..=1000000000000) = 1000000, Live, "Rows that are copied there at most for one statement; 0 for no limit. Ours.";
     mysql_sharding_scratch_max_MB: int(0..=1048576) = 256, Live, "Megabytes that these rows have at most; 0 for no limit. Ours.";
+    mysql_sharding_insert_max_rows: int(0..=1000000000) = 100000, Live, "Rows that one INSERT of a query, or one UPDATE of the key, brings to other partitions at most; 0 for no limit. Ours.";
+    mysql_sharding_insert_max_MB: int(0..=1048576) = 64, Live, "Megabytes of these rows that the proxy keeps at most; 0 for no limit. Ours.";
     mysql_enable_bulk_execute: bool = true, Live, "Whether clients are offered the bulk execute of MariaDB, where the version that they are told is MariaDB's and every server that takes work is known to have it.";
     mysql_relay_logins: bool = false, Live, "Whether, while mysql_users has no active row, clients log in at a server themselves: they get its greeting, and what proves their password goes there.";
     mysql_relay_logins_hostgroup: int(0..=2147483647) = 0, Live, "Hostgroup of those servers, and of the sessions that come of it.";
