@@ -16,6 +16,7 @@ pub mod dynamic;
 pub mod etcd;
 pub mod galera;
 pub mod group;
+pub mod halves;
 pub mod killer;
 pub mod library;
 pub mod moved;

@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use conformance::beside::{asked, vendors};
-use conformance::by_hand::{self, Raw};
+use conformance::by_hand::Raw;
+use conformance::halves::{World, configured, error, log_in};
 use conformance::library;
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::proxy::Driver;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 use mysql_async::prelude::Queryable as _;
@@ -12,6 +13,11 @@ use std::thread;
 use std::time::Duration;
 
 type Outcome = Result<(), String>;
+
+/// Attributes of the users.
+const CHANGES: &str = r#"{"partition_changes":"xa"}"#;
+/// A change of all partitions.
+const ALL: &[&str] = &["UPDATE t SET x = x + 1"];
 
 fn main() {
     trials::run_once(&[
@@ -48,165 +54,6 @@ fn main() {
     ])
 }
 
-/// Two servers with two partitions each; the first has the outcomes.
-struct World {
-    one: Server,
-    two: Server,
-    proxy: Proxy,
-    wish: Wish,
-    driver: Driver,
-}
-
-const COLUMNS: &str =
-    "(id INT PRIMARY KEY, name VARCHAR(40) NOT NULL DEFAULT '', x INT NOT NULL DEFAULT 0)";
-/// As the page has it.
-const DECISIONS: &str = "CREATE DATABASE millrace; CREATE TABLE millrace.decisions (transaction VARCHAR(64) CHARACTER SET ascii PRIMARY KEY, \
-    outcome VARCHAR(8) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB; \
-    GRANT SELECT, INSERT ON millrace.decisions TO monitor@'%'";
-const MAP: &str = "INSERT INTO mysql_shard_tables (table_name, key_column, key_type, `function`, default_table, default_hostgroup) \
-        VALUES ('t', 'id', 'INT', 'MOD(4)', 't_default', 1), ('numbered', 'k', 'INT', 'MOD(2)', 'numbered_0', 1); \
-     INSERT INTO mysql_shard_tables (table_name, kind, default_table, default_hostgroup) VALUES ('kinds', 'REFERENCE', 'kinds', 1); \
-     INSERT INTO mysql_shard_partitions (table_name, partition_name, partition_value, hostgroup_id, physical_table) VALUES \
-        ('t', '0', '0', 1, 't_0'), ('t', '1', '1', 2, 't_1'), ('t', '2', '2', 1, 't_2'), ('t', '3', '3', 2, 't_3'), \
-        ('numbered', '1', '1', 2, 'numbered_1'), ('kinds', 'b', '', 2, 'kinds'); \
-     LOAD MYSQL SHARDS TO RUNTIME; SAVE MYSQL SHARDS TO DISK; \
-     UPDATE mysql_users SET attributes = '{\"partition_changes\":\"xa\"}'; LOAD MYSQL USERS TO RUNTIME; SAVE MYSQL USERS TO DISK; \
-     SET mysql-sharding_decisions = 'millrace.decisions'; SET mysql-sharding_decisions_hostgroup = 1; \
-     LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK";
-
-fn configured(driver: Driver, wish: &Wish) -> Result<Proxy, String> {
-    let proxy = Proxy::start(driver, wish)?;
-    proxy.admin(MAP)?;
-    Ok(proxy)
-}
-
-fn world(driver: Driver, vendor: Vendor) -> Result<World, String> {
-    let lasting = ["--innodb-flush-log-at-trx-commit=1"];
-    let (one, two) = (
-        Server::start_with(vendor, &lasting)?,
-        Server::start_with(vendor, &lasting)?,
-    );
-    for server in [&one, &two] {
-        server.root(by_hand::CREATE_USER)?;
-        server
-            .root("CREATE USER monitor@'%' IDENTIFIED BY 'monitor'; GRANT ALL ON *.* TO app@'%'")?;
-        if vendor == Vendor::MySql {
-            server.root("GRANT XA_RECOVER_ADMIN ON *.* TO monitor@'%'")?;
-        }
-        server.root("CREATE TABLE conf.kinds (id INT PRIMARY KEY, name VARCHAR(40), at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)); INSERT INTO conf.kinds (id, name, at) VALUES (1, 'a', '2008-12-24')")?;
-    }
-    let numbered = "(k INT NOT NULL, id INT AUTO_INCREMENT PRIMARY KEY)";
-    one.root(&format!(
-        "USE conf; CREATE TABLE t_default {COLUMNS}; CREATE TABLE t_0 {COLUMNS}; CREATE TABLE t_2 {COLUMNS}; \
-         CREATE TABLE whole {COLUMNS}; CREATE TABLE numbered_0 {numbered}; {DECISIONS}"
-    ))?;
-    two.root(&format!(
-        "USE conf; CREATE TABLE t_1 {COLUMNS}; CREATE TABLE t_3 {COLUMNS}; CREATE TABLE numbered_1 {numbered}"
-    ))?;
-    let mut wish = Wish::in_front_of(&one);
-    for (server, hostgroup) in [(&one, 1), (&two, 2)] {
-        wish.add(hostgroup, server);
-    }
-    wish.add_open_user();
-    let proxy = configured(driver, &wish)?;
-    Ok(World {
-        one,
-        two,
-        proxy,
-        wish,
-        driver,
-    })
-}
-
-fn log_in(port: u16) -> Result<Raw, String> {
-    let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
-    asked(&mut client, "USE conf")?;
-    Ok(client)
-}
-
-impl World {
-    /// Rows of all partitions, as the servers have them.
-    fn rows(&self) -> Result<String, String> {
-        let of = |server: &Server, tables: &str| {
-            server.root(&format!(
-                "SELECT GROUP_CONCAT(id, ':', x ORDER BY id) FROM (SELECT * FROM conf.{}) AS a",
-                tables.replace(' ', " UNION ALL SELECT * FROM conf.")
-            ))
-        };
-        let (one, two) = (
-            of(&self.one, "t_0 t_2 t_default")?,
-            of(&self.two, "t_1 t_3")?,
-        );
-        let last = |said: &str| said.lines().last().unwrap_or_default().trim().to_owned();
-        Ok(format!("{} {}", last(&one), last(&two)))
-    }
-
-    /// How many branches are prepared on both.
-    fn prepared(&self) -> Result<String, String> {
-        let of = |server: &Server| {
-            let said = server.root("XA RECOVER")?;
-            Ok::<_, String>(
-                said.lines()
-                    .filter(|line| line.contains("millrace-"))
-                    .count(),
-            )
-        };
-        Ok(format!("{} {}", of(&self.one)?, of(&self.two)?))
-    }
-
-    /// How many outcomes are written down.
-    fn decisions(&self) -> Result<String, String> {
-        let said = self.one.root("SELECT COUNT(*) FROM millrace.decisions")?;
-        Ok(said.lines().last().unwrap_or_default().trim().to_owned())
-    }
-
-    fn filled(&self) -> Result<Raw, String> {
-        let mut client = log_in(self.proxy.port)?;
-        asked(
-            &mut client,
-            "INSERT INTO t (id, x) VALUES (0, 0), (1, 0), (2, 0), (3, 0)",
-        )?;
-        same(&self.rows()?, "0:0,2:0 1:0,3:0")?;
-        Ok(client)
-    }
-
-    /// A client whose change waits between PREPARE and the outcome, and who holds the table of
-    /// outcomes.
-    fn in_doubt(&self) -> Result<(Raw, Raw), String> {
-        let mut holder = log_in(self.one.port)?;
-        asked(&mut holder, "LOCK TABLES millrace.decisions WRITE")?;
-        let mut client = log_in(self.proxy.port)?;
-        client
-            .query("UPDATE t SET x = x + 1")
-            .map_err(|error| error.to_string())?;
-        soon("1 1", || self.prepared())?;
-        // And then it waits for the table.
-        soon("1", || self.waits())?;
-        Ok((client, holder))
-    }
-
-    /// How many outcomes wait to be written.
-    fn waits(&self) -> Result<String, String> {
-        Ok(self.waiting()?.len().to_string())
-    }
-
-    fn waiting(&self) -> Result<Vec<String>, String> {
-        let said = self.one.root("SELECT id FROM information_schema.PROCESSLIST WHERE info LIKE 'INSERT INTO `millrace`%'")?;
-        let ids = said.lines().map(str::trim);
-        Ok(ids
-            .filter(|id| !id.is_empty() && id.bytes().all(|digit| digit.is_ascii_digit()))
-            .map(str::to_owned)
-            .collect())
-    }
-}
-
-fn error(client: &mut Raw) -> String {
-    match client.rows() {
-        Ok(rows) => format!("{rows:?}"),
-        Err(error) => error.to_string(),
-    }
-}
-
 /// Statements on `t`; the same on a whole table, which has its name instead.
 const TOGETHER: &[&str] = &[
     "INSERT INTO t (id, name) VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (-1, 'f')",
@@ -223,7 +70,7 @@ const TOGETHER: &[&str] = &[
 #[tokio::main(flavor = "current_thread")]
 async fn together(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let it = world(driver, vendor)?;
+        let it = World::new(driver, vendor, CHANGES)?;
         let words = |error: mysql_async::Error| error.to_string();
         let mut parts = library::come_in(it.proxy.port).await.map_err(words)?;
         let mut whole = library::come_in(it.one.port).await.map_err(words)?;
@@ -293,7 +140,7 @@ async fn together(driver: Driver) -> Outcome {
 
 fn refused(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let mut it = world(driver, vendor)?;
+        let mut it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         let mut says = |it: &World, sql: &str, words: &str| {
             let said = match client.ask(sql) {
@@ -371,7 +218,7 @@ fn refused(driver: Driver) -> Outcome {
 /// KILL, a time limit and a client that leaves, while one partition waits for a lock.
 fn ended(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let it = world(driver, vendor)?;
+        let it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         let mut other = log_in(it.two.port)?;
         asked(&mut other, "BEGIN")?;
@@ -423,7 +270,7 @@ fn ended(driver: Driver) -> Outcome {
 
 fn cached(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let it = world(driver, vendor)?;
+        let it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         it.proxy.admin(
             "INSERT INTO mysql_query_rules (rule_id, active, match_digest, cache_ttl, attributes, apply) VALUES (1, 1, '^SELECT x FROM t', 600000, '{\"cache_invalidate\":true}', 1); \
@@ -442,9 +289,9 @@ fn cached(driver: Driver) -> Outcome {
 fn proxy_killed(driver: Driver) -> Outcome {
     for vendor in vendors() {
         for is_decided in [false, true] {
-            let mut it = world(driver, vendor)?;
+            let mut it = World::new(driver, vendor, CHANGES)?;
             drop(it.filled()?);
-            let (client, mut holder) = it.in_doubt()?;
+            let (client, mut holder) = it.in_doubt(ALL)?;
             it.proxy.kill();
             drop(client);
             if !is_decided {
@@ -483,9 +330,9 @@ fn proxy_killed(driver: Driver) -> Outcome {
 
 fn server_killed(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let mut it = world(driver, vendor)?;
+        let mut it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
-        let (mut client, mut holder) = it.in_doubt()?;
+        let (mut client, mut holder) = it.in_doubt(ALL)?;
         it.two.kill();
         asked(&mut holder, "UNLOCK TABLES")?;
         // It is decided, and the client hears so.
@@ -495,7 +342,7 @@ fn server_killed(driver: Driver) -> Outcome {
         soon("0 0", || it.prepared())?;
         same(&it.rows()?, "0:1,2:1 1:1,3:1")?;
         // The server of the outcomes goes: nobody knows, until it is back.
-        let (mut client, holder) = it.in_doubt()?;
+        let (mut client, holder) = it.in_doubt(ALL)?;
         it.one.kill();
         drop(holder);
         let said = error(&mut client);
@@ -512,9 +359,9 @@ fn server_killed(driver: Driver) -> Outcome {
 /// Somebody else has decided before.
 fn first_counts(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let it = world(driver, vendor)?;
+        let it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
-        let (mut client, mut holder) = it.in_doubt()?;
+        let (mut client, mut holder) = it.in_doubt(ALL)?;
         let said = it.one.root("SELECT info FROM information_schema.PROCESSLIST WHERE info LIKE 'INSERT INTO `millrace`%'")?;
         let name = said.split('\'').nth(1).unwrap_or_default().to_owned();
         expect(name.starts_with("millrace-"), || said.clone())?;
@@ -545,11 +392,11 @@ fn signal(id: u32, name: &str) -> Outcome {
 
 fn stood_still(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let it = world(driver, vendor)?;
+        let it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
-        let (mut client, mut holder) = it.in_doubt()?;
+        let (mut client, mut holder) = it.in_doubt(ALL)?;
         signal(it.proxy.id(), "STOP")?;
-        let other = configured(it.driver, &it.wish)?;
+        let other = configured(it.driver, &it.wish, CHANGES)?;
         for id in it.waiting()? {
             asked(&mut holder, &format!("KILL {id}"))?;
         }
@@ -609,7 +456,7 @@ fn transfers(port: u16, seed: u64, stop: &std::sync::atomic::AtomicBool) -> u64 
 
 fn bank(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        let mut it = world(driver, vendor)?;
+        let mut it = World::new(driver, vendor, CHANGES)?;
         let mut client = log_in(it.proxy.port)?;
         let rows: Vec<_> = (0..ACCOUNTS).map(|id| format!("({id}, 1000)")).collect();
         asked(
