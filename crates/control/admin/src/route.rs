@@ -71,6 +71,7 @@ pub(crate) fn explain(
             next_flag_in,
             in_transaction,
             begun: in_transaction.is_some(),
+            branches: in_transaction.is_some() && plan::has_branches(snapshot, user),
             ..somebody(user, &schema)
         };
         let plan = one(&mut grid, (snapshot, placed), &facts, text, random);
@@ -636,6 +637,7 @@ const fn somebody<'a>(user: &'a User, schema: &'a str) -> SessionFacts<'a> {
         proxy_port: 0,
         in_transaction: None,
         begun: false,
+        branches: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,

@@ -51,11 +51,9 @@ pub(crate) async fn settle(monitor: Rc<Monitor>) {
 }
 
 impl Settler {
-    /// Looks once at every server that has partitions.
+    /// Looks once at every server on which a transaction may have a branch.
     async fn look(&mut self, monitor: &Monitor, snapshot: &Snapshot, decisions: &Decisions) {
-        let hostgroups = snapshot.shards.tables().flat_map(|table| &table.homes);
-        let hostgroups: BTreeSet<u32> = hostgroups.map(|home| home.hostgroup).collect();
-        let servers = writers(monitor, snapshot, &hostgroups);
+        let servers = writers(monitor, snapshot, &snapshot.hostgroups_of_branches());
         self.lines.retain(|key, _| servers.contains(key));
         let mut seen = BTreeMap::new();
         for server in &servers {

@@ -354,6 +354,21 @@ impl Backend {
         Ok(())
     }
 
+    /// Says a statement of ours that has no rows, and takes over what the answer says of the
+    /// transaction.
+    ///
+    /// # Errors
+    /// The server's own words when it refuses, or the connection broke.
+    pub async fn tell(&mut self, text: &[u8]) -> Result<(), BackendFailed> {
+        let mut payload = Vec::with_capacity(text.len() + 1);
+        wire::command::write_query(&mut payload, text, self.hello.caps);
+        let response = self.command(&payload, Expect::Query).await?;
+        crate::backend::refusal(&response)?;
+        self.holds.status(response.status());
+        self.has_failed_unseen();
+        Ok(())
+    }
+
     fn take_values(&mut self, unread: &Unread, rows: &Rows, state: &mut State) {
         // Of values whose columns were not described nothing is known.
         let row = rows.rows.first().filter(|_| !rows.definitions.is_empty());

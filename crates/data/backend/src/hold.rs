@@ -36,6 +36,8 @@ pub enum Hold {
     SqlPrepare,
     /// XA transaction.
     Xa,
+    /// The branch that the session's transaction has on this hostgroup, among others.
+    Branch,
     /// HANDLER … OPEN.
     Handler,
     /// An insert made an id: LAST_INSERT_ID() may follow.
@@ -69,7 +71,7 @@ pub enum Hold {
     UnknownState,
 }
 
-const ALL: [Hold; 25] = [
+const ALL: [Hold; 26] = [
     Hold::Transaction,
     Hold::AutocommitOff,
     Hold::NextTransaction,
@@ -81,6 +83,7 @@ const ALL: [Hold; 25] = [
     Hold::FoundRows,
     Hold::SqlPrepare,
     Hold::Xa,
+    Hold::Branch,
     Hold::Handler,
     Hold::InsertId,
     Hold::Diagnostics,
@@ -104,6 +107,7 @@ impl Hold {
     pub const fn flag(self) -> u32 {
         match self {
             Self::Transaction
+            | Self::Branch
             | Self::AutocommitOff
             | Self::NextTransaction
             | Self::InsertId
@@ -484,5 +488,6 @@ mod tests {
         assert!(!ends(&[Hold::InsertId]));
         assert!(!ends(&[Hold::Transaction, Hold::TemporaryTable]));
         assert!(!ends(&[Hold::Transaction, Hold::Xa]));
+        assert!(!ends(&[Hold::Transaction, Hold::Branch]));
     }
 }

@@ -370,8 +370,8 @@ impl Pools {
             return Err(NotLetIn::Refused(BackendFailed::CutOff));
         };
         let broke = || NotLetIn::Refused(BackendFailed::BrokeBefore(NetError::Closed));
-        let is_fit =
-            backend.idle == Idle::Proven && backend.conn.is_idle() && !backend.holds.has(Hold::Xa);
+        let in_xa = backend.holds.has(Hold::Xa) || backend.holds.has(Hold::Branch);
+        let is_fit = backend.idle == Idle::Proven && backend.conn.is_idle() && !in_xa;
         if !is_fit {
             return Err(broke());
         }

@@ -73,7 +73,7 @@ impl Backend {
     }
 
     async fn reset_all(&mut self, by_login: bool) -> Result<(), BackendFailed> {
-        if self.holds.has(Hold::Xa) {
+        if self.holds.has(Hold::Xa) || self.holds.has(Hold::Branch) {
             // After the reset of a prepared XA transaction MariaDB 10.11 takes no table of InnoDB
             // there any more (error 1031), whoever asks.
             return Err(BackendFailed::Unfit);

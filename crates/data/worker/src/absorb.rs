@@ -61,6 +61,20 @@ impl Session {
         )
     }
 
+    /// Whether a SET has each statement commit by itself again.
+    pub(crate) fn turns_autocommit_on(&self, text: &[u8]) -> bool {
+        let Ok(settings) = sql::set::parse_in(text, self.escapes()) else {
+            return false;
+        };
+        let mut settings = settings.iter();
+        settings.any(|setting| {
+            matches!(
+                meaning(setting, &self.state),
+                Meaning::Autocommit(Some(true))
+            )
+        })
+    }
+
     /// Keeps what this SET sets, if no server has to hear of it.
     fn keep_set(&mut self, job: &Job<'_>) -> bool {
         let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else {

@@ -5,11 +5,13 @@
 
 use crate::alone;
 use crate::answer::Complaint;
+use crate::branches::GlobalTransaction;
 use crate::gathering::{Asking, Stopped, not_supported};
+use crate::legs::Legs;
 use crate::rekeying::Carrier;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use backend::{Backend, BackendFailed, State};
+use backend::{Backend, BackendFailed, Hold, State};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
 use plan::{Gather, Part};
@@ -18,6 +20,7 @@ use shards::xa::{Branch, Decisions, Outcome, transaction};
 use sql::words::Words;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
@@ -39,6 +42,38 @@ const WORDS_BEFORE_INTO: usize = 4;
 const IS_DECIDED: u16 = 1062;
 /// The server knows no such branch: somebody else has ended it.
 const IS_ENDED: u16 = 1397;
+/// A statement of several partitions is taken back to here, if one of them refuses it.
+const SAVEPOINT: &[u8] = b"SAVEPOINT `millrace statement`";
+/// Takes it back.
+const TO_SAVEPOINT: &[u8] = b"ROLLBACK TO SAVEPOINT `millrace statement`";
+
+/// A branch, and the connection that has it.
+pub(crate) type Leg = (Branch, Box<Backend>);
+
+/// Connections that a session keeps, by hostgroup.
+pub(crate) type Kept = Vec<(u32, Box<Backend>)>;
+
+/// End of a COMMIT.
+pub(crate) enum Committed {
+    /// All branches are committed, or will be.
+    Done,
+    /// All are rolled back, or will be.
+    Not(Complaint),
+    /// The only one that may have written has not answered.
+    InDoubt(BackendFailed),
+}
+
+/// Owner of the transaction that a change is made in.
+#[derive(Default)]
+enum Frame {
+    /// The change itself: a transaction on its one hostgroup.
+    One,
+    /// The change itself: branches of an XA transaction.
+    #[default]
+    Branches,
+    /// The session, which has more statements in it.
+    Session,
+}
 
 /// One hostgroup's part in a change.
 struct Share {
@@ -46,6 +81,8 @@ struct Share {
     backend: Box<Backend>,
     /// Whether the backend has not answered yet what it was asked.
     is_busy: bool,
+    /// Whether the statement can be taken back there.
+    is_marked: bool,
 }
 
 /// A partition's answer to a change, or that of all together.
@@ -79,6 +116,7 @@ pub(crate) struct Answer {
 pub(crate) struct Begun {
     shares: Vec<Share>,
     scribe: Option<(Decisions, Box<Backend>)>,
+    frame: Frame,
 }
 
 /// A change that is being made.
@@ -90,6 +128,9 @@ pub(crate) struct Change<'s, 'j> {
     shares: Vec<Share>,
     /// The table of outcomes, and a connection to its server; none for a change at one hostgroup.
     scribe: Option<(Decisions, Box<Backend>)>,
+    frame: Frame,
+    /// Connections of the session whose branches have ended; none for those that are nobody's.
+    kept: Option<Kept>,
 }
 
 /// Makes a change at all of its partitions, or at none.
@@ -102,6 +143,9 @@ pub(crate) async fn change(
         return Ok(told);
     }
     session.core.tally.up(Counter::PartitionChanges);
+    if let Some(transaction) = session.global.clone() {
+        return Box::pin(change_in(session, job, gather, transaction)).await;
+    }
     let mut tries = session.tries(job);
     let asking = session.asking(job, true);
     loop {
@@ -121,15 +165,11 @@ pub(crate) async fn change(
             Err(stopped) => Err(stopped),
         };
         let complaint = match ended {
-            Ok(mut sum) => {
-                if let Some(given) = gather.numbered.filter(|_| sum.affected > 0) {
-                    sum.insert_id = given.first;
-                    session.numbered_from(given.first);
-                }
+            Ok(sum) => {
                 for part in &gather.parts {
                     session.has_written_at(part.hostgroup);
                 }
-                return answer(session, &sum).await;
+                return tell(session, gather, sum).await;
             }
             Err((Stopped::Gone, _)) => return Err(Ended::Gone),
             Err((Stopped::Told, _)) if session.entry.killed.get() => {
@@ -152,6 +192,123 @@ pub(crate) async fn change(
             ..Told::default()
         });
     }
+}
+
+/// Makes a change over the branches of the session's transaction. What one partition refuses is taken
+/// back at all.
+async fn change_in(
+    session: &mut Session,
+    job: &Job<'_>,
+    gather: &Gather,
+    transaction: Rc<GlobalTransaction>,
+) -> Result<Told, Ended> {
+    let asking = session.asking_branches(job, transaction, true).await?;
+    let made = {
+        let mut change = Change {
+            frame: Frame::Session,
+            ..Change::of(session, job, &asking)
+        };
+        let made = Box::pin(change.make(gather)).await;
+        if let Some(legs) = &asking.legs {
+            Box::pin(change.give_back(legs, made.is_err())).await;
+        }
+        made
+    };
+    session.take_back(&asking)?;
+    let complaint = match made {
+        Ok(sum) => return tell(session, gather, sum).await,
+        Err(Stopped::Gone) => return Err(Ended::Gone),
+        Err(Stopped::Told) if session.entry.killed.get() => {
+            return Err(Ended::Told(Complaint::interrupted()));
+        }
+        Err(Stopped::Told) => Complaint::interrupted(),
+        Err(Stopped::Failed(failed)) => session.tells_of_lost_branch(&failed),
+        Err(Stopped::Said(complaint)) => complaint,
+    };
+    session.refuse(&complaint).await?;
+    Ok(Told {
+        row_count: -1,
+        ..Told::default()
+    })
+}
+
+/// Commits the branches of a session's transaction: the first ones in one phase each, the others in two.
+/// Connections that stay, and what became of it.
+pub(crate) async fn commit(
+    session: &Session,
+    job: &Job<'_>,
+    (one, two): (Vec<Leg>, Vec<Leg>),
+) -> (Kept, Committed) {
+    let asking = session.asking(job, false);
+    let share = |(branch, backend)| Share {
+        branch,
+        backend,
+        is_busy: false,
+        is_marked: false,
+    };
+    let is_spread = !two.is_empty();
+    let mut change = Change {
+        session,
+        job,
+        asking: &asking,
+        shares: two.into_iter().map(share).collect(),
+        scribe: None,
+        frame: Frame::Branches,
+        kept: Some(Vec::new()),
+    };
+    let one = one.into_iter().map(share).collect();
+    let committed = Box::pin(change.commit_all(one, is_spread)).await;
+    (change.kept.take().unwrap_or_default(), committed)
+}
+
+/// Rolls a branch of a session's transaction back. Its connection, if that stays.
+pub(crate) async fn roll_back(
+    session: &Session,
+    branch: Branch,
+    mut backend: Box<Backend>,
+) -> Option<(u32, Box<Backend>)> {
+    let hostgroup = branch.hostgroup;
+    let undone = within(&session.core.rt, undo_branch(&mut backend, &branch)).await;
+    match undone {
+        Ok(said) if refusal(&said).is_none() => {
+            has_ended(&mut backend, &said.response);
+            Some((hostgroup, backend))
+        }
+        _ => {
+            session.core.pools.abandon(backend);
+            None
+        }
+    }
+}
+
+/// Notes on a session's connection that its branch has ended.
+fn has_ended(backend: &mut Backend, ended: &Response) {
+    alone::learn(backend, &sql::class(b"COMMIT"), ended);
+    backend.holds.remove(Hold::Branch);
+    // What servers remember of statements is not the client's last one.
+    backend.has_failed_unseen();
+}
+
+/// Rolls a branch back, however far it has come.
+async fn undo_branch(backend: &mut Backend, branch: &Branch) -> Result<Answer, BackendFailed> {
+    // What is ended or prepared says no.
+    let end = format!("XA END {branch}");
+    say(backend, end.as_bytes(), None).await?;
+    let roll_back = Outcome::Abort.of_branch(branch);
+    let said = say(backend, roll_back.as_bytes(), None).await?;
+    match refusal(&said) {
+        None => Ok(said),
+        Some(_) => say(backend, b"ROLLBACK", None).await,
+    }
+}
+
+/// Tells the client of a change that was made.
+async fn tell(session: &mut Session, gather: &Gather, mut sum: Made) -> Result<Told, Ended> {
+    if let Some(given) = gather.numbered.filter(|_| sum.affected > 0) {
+        sum.insert_id = given.first;
+        session.numbered_from(given.first);
+    }
+    answer(session, &sum).await
 }
 
 /// Tells the client, as one server would.
@@ -191,6 +348,8 @@ impl<'s, 'j> Change<'s, 'j> {
             asking,
             shares: Vec::new(),
             scribe: None,
+            frame: Frame::Branches,
+            kept: None,
         }
     }
 
@@ -204,6 +363,7 @@ impl<'s, 'j> Change<'s, 'j> {
         Self {
             shares: begun.shares,
             scribe: begun.scribe,
+            frame: begun.frame,
             ..Self::of(session, job, asking)
         }
     }
@@ -213,6 +373,7 @@ impl<'s, 'j> Change<'s, 'j> {
         Begun {
             shares: self.shares,
             scribe: self.scribe,
+            frame: self.frame,
         }
     }
 
@@ -225,7 +386,9 @@ impl<'s, 'j> Change<'s, 'j> {
     pub(crate) async fn open(&mut self, hostgroups: BTreeSet<u32>) -> Result<(), Stopped> {
         let rt = &self.session.core.rt;
         let name = transaction(rt.wall_us(), [rt.random(), rt.random()]);
-        let is_alone = hostgroups.len() == 1;
+        if hostgroups.len() == 1 && matches!(self.frame, Frame::Branches) {
+            self.frame = Frame::One;
+        }
         for hostgroup in hostgroups {
             let state = &self.asking.state;
             let mut backend = self.connection(hostgroup, state).await?;
@@ -240,13 +403,14 @@ impl<'s, 'j> Change<'s, 'j> {
                 },
                 backend,
                 is_busy: false,
+                is_marked: false,
             });
         }
-        if !is_alone {
+        if matches!(self.frame, Frame::Branches) {
             self.scribe = Some(self.scribe().await?);
         }
         for at in 0..self.shares.len() {
-            self.begin(at, is_alone).await?;
+            self.begin(at).await?;
         }
         Ok(())
     }
@@ -343,25 +507,32 @@ impl<'s, 'j> Change<'s, 'j> {
         Ok((decisions, backend))
     }
 
-    async fn begin(&mut self, at: usize, is_alone: bool) -> Result<(), Stopped> {
+    async fn begin(&mut self, at: usize) -> Result<(), Stopped> {
         let share = &mut self.shares[at];
         let (asking, branch) = (self.asking, &share.branch);
-        let begin = match is_alone {
-            true => "START TRANSACTION".to_owned(),
-            false => format!("XA START {branch}"),
+        let begin = match self.frame {
+            Frame::One => b"START TRANSACTION".to_vec(),
+            Frame::Branches => format!("XA START {branch}").into_bytes(),
+            Frame::Session => SAVEPOINT.to_vec(),
         };
         share.is_busy = true;
         let begun = async {
             alone::come_to(&mut share.backend, &asking.state, &asking.class).await?;
+            if let Some(legs) = &asking.legs {
+                legs.begin(&mut share.backend).await?;
+                let mut branches = legs.transaction.branches.borrow_mut();
+                branches.writes(branch.hostgroup);
+            }
             if asking.moment_us.is_some() {
                 share.backend.set_moment(asking.moment_us).await?;
             }
             alone::before(&mut share.backend, &asking.class);
-            say(&mut share.backend, begin.as_bytes(), None).await
+            say(&mut share.backend, &begin, None).await
         };
         let begun = self.session.unless_stopped(asking, Box::pin(begun)).await?;
         let begun = begun?;
         share.is_busy = false;
+        share.is_marked = refusal(&begun).is_none();
         refusal(&begun).map_or(Ok(()), |(_, complaint)| Err(Stopped::Said(complaint)))
     }
 
@@ -633,31 +804,109 @@ impl<'s, 'j> Change<'s, 'j> {
         });
     }
 
+    /// Commits the branches of a session's transaction, those that are named first in one phase each.
+    async fn commit_all(&mut self, one: Vec<Share>, is_spread: bool) -> Committed {
+        if is_spread {
+            match self.scribe().await {
+                Ok(scribe) => self.scribe = Some(scribe),
+                Err(stopped) => return self.roll_back_all(one, stopped).await,
+            }
+        }
+        let mut left = one.into_iter();
+        while let Some(share) = left.next() {
+            let is_last = !is_spread && left.len() == 0;
+            match self.in_one_phase(share).await {
+                Ok(()) => {}
+                Err(Stopped::Failed(failed)) if is_last => return Committed::InDoubt(failed),
+                Err(stopped) => return self.roll_back_all(left.collect(), stopped).await,
+            }
+        }
+        if is_spread && let Err(stopped) = self.end().await {
+            return Committed::Not(complaint_of(stopped));
+        }
+        Committed::Done
+    }
+
+    async fn roll_back_all(&mut self, others: Vec<Share>, why: Stopped) -> Committed {
+        self.shares.extend(others);
+        self.undo(true).await;
+        Committed::Not(complaint_of(why))
+    }
+
+    /// Commits a branch in one phase.
+    async fn in_one_phase(&mut self, mut share: Share) -> Result<(), Stopped> {
+        let end = format!("XA END {}", share.branch);
+        let commit = format!("XA COMMIT {} ONE PHASE", share.branch);
+        for text in [end, commit] {
+            let said = self.within(say(&mut share.backend, text.as_bytes(), None));
+            let said = match said.await {
+                Ok(said) => said,
+                Err(failed) => {
+                    self.session.core.pools.abandon(share.backend);
+                    return Err(failed.into());
+                }
+            };
+            match refusal(&said) {
+                Some((_, complaint)) => {
+                    self.shares.push(share);
+                    return Err(Stopped::Said(complaint));
+                }
+                None if text.ends_with("ONE PHASE") => {
+                    self.part_from(share, &said.response).await;
+                    return Ok(());
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the session its connections back, with the statement done on all of them, or on none.
+    async fn give_back(&mut self, legs: &Legs, is_undone: bool) {
+        for mut share in std::mem::take(&mut self.shares) {
+            if share.is_busy {
+                self.session.end_on_server(&share.backend);
+                legs.lose(self.session, share.backend);
+                continue;
+            }
+            if is_undone && share.is_marked && !legs.transaction.is_victim() {
+                let undone = self
+                    .within(say(&mut share.backend, TO_SAVEPOINT, None))
+                    .await;
+                if !undone.is_ok_and(|said| refusal(&said).is_none()) {
+                    legs.lose(self.session, share.backend);
+                    continue;
+                }
+            }
+            share.backend.holds.remove(Hold::Diagnostics);
+            let told = self
+                .session
+                .tells_time_again(&mut share.backend, self.asking);
+            match told.await {
+                true => legs.put(share.backend),
+                false => legs.lose(self.session, share.backend),
+            }
+        }
+    }
+
     /// Rolls all back, as far as servers answer. A branch that stays prepared is rolled back by
     /// whoever looks for what is in doubt: no outcome is written.
     pub(crate) async fn undo(&mut self, may_be_prepared: bool) {
         if let Some((_, backend)) = self.scribe.take() {
             alone::gives_back(&self.session.core, backend);
         }
-        let is_alone = self.shares.len() == 1 && !may_be_prepared;
+        let is_alone = matches!(self.frame, Frame::One) && !may_be_prepared;
         for mut share in std::mem::take(&mut self.shares) {
             if share.is_busy {
                 self.session.end_on_server(&share.backend);
                 self.session.core.pools.abandon(share.backend);
                 continue;
             }
-            let roll_back = Outcome::Abort.of_branch(&share.branch);
             let undone = self.within(async {
-                if !is_alone {
-                    // What is ended or prepared says no.
-                    let end = format!("XA END {}", share.branch);
-                    say(&mut share.backend, end.as_bytes(), None).await?;
-                    let said = say(&mut share.backend, roll_back.as_bytes(), None).await?;
-                    if refusal(&said).is_none() {
-                        return Ok(said);
-                    }
+                match is_alone {
+                    true => say(&mut share.backend, b"ROLLBACK", None).await,
+                    false => undo_branch(&mut share.backend, &share.branch).await,
                 }
-                say(&mut share.backend, b"ROLLBACK", None).await
             });
             match undone.await {
                 Ok(said) if refusal(&said).is_none() => self.part_from(share, &said.response).await,
@@ -667,8 +916,13 @@ impl<'s, 'j> Change<'s, 'j> {
     }
 
     /// Gives a connection back whose transaction has ended.
-    async fn part_from(&self, mut share: Share, ended: &Response) {
+    async fn part_from(&mut self, mut share: Share, ended: &Response) {
         let core = &self.session.core;
+        if let Some(kept) = &mut self.kept {
+            has_ended(&mut share.backend, ended);
+            kept.push((share.branch.hostgroup, share.backend));
+            return;
+        }
         alone::learn(&mut share.backend, &sql::class(b"COMMIT"), ended);
         let is_set = match self.asking.moment_us {
             Some(_) => self.within(share.backend.set_moment(None)).await.is_ok(),
@@ -749,6 +1003,21 @@ fn is_of_carried(gather: &Gather, part: &Part) -> bool {
         let to = gather.parts.get(rekeyed.to_leg);
         to.is_some_and(|to| !std::ptr::eq(to, part))
     })
+}
+
+/// The complaint of a COMMIT that was none.
+fn complaint_of(stopped: Stopped) -> Complaint {
+    match stopped {
+        Stopped::Gone | Stopped::Told => Complaint::interrupted(),
+        Stopped::Failed(failed) => {
+            let words = format!(
+                "HSCALE-1000: {}: the transaction was rolled back on all hostgroups",
+                Complaint::of(&failed).words
+            );
+            Complaint::with(1402, "XA100", words)
+        }
+        Stopped::Said(complaint) => complaint,
+    }
 }
 
 /// The numbers of `Records: 3  Duplicates: 0  Warnings: 0`.

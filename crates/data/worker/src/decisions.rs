@@ -198,6 +198,7 @@ mod tests {
             proxy_port: 0,
             in_transaction: None,
             begun: false,
+            branches: false,
             locked: None,
             next_flag_in: None,
             autocommit: true,

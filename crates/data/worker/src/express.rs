@@ -60,6 +60,7 @@ impl Session {
         let is_free = self.state.autocommit
             && self.next_flag_in.is_none()
             && self.course.is_none()
+            && self.global.is_none()
             && self.sent.is_none()
             && self.scripts.is_none()
             && self.cached.is_unwatched()

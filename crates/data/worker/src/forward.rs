@@ -79,6 +79,11 @@ impl Session {
                 // is missing.
                 return Err(Ended::Broken);
             }
+            if !state_lost && self.has_lost_branch() {
+                let complaint = self.tells_of_lost_branch(&failure);
+                self.refuse(&complaint).await?;
+                return Ok(Told::default());
+            }
             let unfit = match self.course {
                 None => None,
                 Some(_) => match Box::pin(self.replay(job, &failure, state_lost)).await? {
@@ -359,7 +364,7 @@ impl Session {
         let why = &trouble.why;
         self.have_it_looked_at(&backend, why);
         let alive = backend.idle == Idle::Proven && why.leaves_it_alive();
-        if alive && !kept.is_empty() {
+        if alive && (!kept.is_empty() || backend.holds.has(Hold::Branch)) {
             // What would have run in another schema did not.
             backend.strays_no_more();
             // What held it may have been asked for by now.
@@ -374,8 +379,9 @@ impl Session {
             self.may_write_yet();
         }
         self.lose_memories(kept);
+        let is_branch = self.loses_branch(backend.holds);
         self.core.pools.release(backend);
-        trouble.losing(!alive && kept.carry_state())
+        trouble.losing(!alive && !is_branch && kept.carry_state())
     }
 
     /// A statement must find what was set, and the id of what was inserted, on connections that are
@@ -538,7 +544,7 @@ impl Session {
                         .map_err(|why| Trouble::before_the_command(why, untold))?;
                 }
             }
-            self.is_read_alike(backend, job).await?;
+            self.begin_branch(backend, job).await?;
             let alone = !self.remembered.uncounted.get()
                 && backend.is_undisturbed(self.life, self.entry.statement.get().wrapping_sub(1));
             let knows = Knows {

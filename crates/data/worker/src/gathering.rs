@@ -4,6 +4,7 @@
 use crate::alone;
 use crate::answer::Complaint;
 use crate::finishing;
+use crate::legs::Legs;
 use crate::relay::too_many;
 use crate::session::{Ended, Session};
 use crate::settings::sees_user_variables;
@@ -18,6 +19,7 @@ use sql::Class;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::attributes::Attributes;
@@ -37,10 +39,11 @@ const LEFT_WITHIN: Duration = Duration::from_millis(200);
 
 /// A partition's answer on its way.
 pub(crate) struct Answering {
-    backend: Box<Backend>,
-    response: Response,
+    /// None once another part of the statement is asked on it.
+    pub(crate) backend: Option<Box<Backend>>,
+    pub(crate) response: Response,
     pub(crate) rows: RowStream,
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// Why it goes no further.
@@ -89,6 +92,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) moment_us: Option<u64>,
     until: Option<Instant>,
     limit_ms: u64,
+    /// The session's own connections, for a statement of its transaction.
+    pub(crate) legs: Option<Rc<Legs>>,
 }
 
 /// Whether a statement that reads several partitions is one that can be put together: it means the
@@ -105,13 +110,15 @@ pub(crate) fn gathers(job: &Job<'_>) -> bool {
 }
 
 impl Answering {
-    fn take(&mut self, chunk: &Chunk) -> Result<(), BackendFailed> {
+    pub(crate) fn take(&mut self, chunk: &Chunk) -> Result<(), BackendFailed> {
         let followed = self.response.follow(chunk);
         match followed.map_err(broke)? {
             Follow::More => self.rows.push(chunk),
             Follow::Ended { used } => {
                 self.rows.push(chunk.get(..used).unwrap_or_default());
-                self.backend.ended(used, chunk.len());
+                if let Some(backend) = &mut self.backend {
+                    backend.ended(used, chunk.len());
+                }
                 self.ended = true;
             }
         }
@@ -152,8 +159,24 @@ impl Session {
             return Ok(told);
         }
         self.core.tally.up(Counter::StatementsGathered);
+        let Some(transaction) = self.global.clone() else {
+            let asking = self.asking(job, recipe.same_moment);
+            return self.gather_by(job, (gather, recipe), &asking).await;
+        };
+        let asking = self.asking_branches(job, transaction, recipe.same_moment);
+        let asking = Box::pin(asking).await?;
+        let told = self.gather_by(job, (gather, recipe), &asking).await;
+        let back = self.take_back(&asking);
+        told.and_then(|told| back.map(|()| told))
+    }
+
+    async fn gather_by(
+        &mut self,
+        job: &Job<'_>,
+        (gather, recipe): (&Gather, &Recipe),
+        asking: &Asking<'_>,
+    ) -> Result<Told, Ended> {
         let mut tries = self.tries(job);
-        let asking = self.asking(job, recipe.same_moment);
         loop {
             let mut shown = Shown {
                 bytes: Vec::new(),
@@ -163,11 +186,11 @@ impl Session {
             };
             let mut parts = Vec::with_capacity(gather.parts.len());
             let put_together = self
-                .put_together(job, (gather, recipe, &asking), &mut parts, &mut shown)
+                .put_together(job, (gather, recipe, asking), &mut parts, &mut shown)
                 .await;
             let is_whole = put_together.is_ok();
             let is_gone = matches!(put_together, Err(Stopped::Gone));
-            self.part_from(parts, &asking, is_whole, is_gone).await;
+            self.part_from(parts, asking, is_whole, is_gone).await;
             let complaint = match put_together {
                 Ok(()) => {
                     self.recall_read(job, shown.rows, false);
@@ -186,13 +209,14 @@ impl Session {
                 }
                 Err(Stopped::Told) => Complaint::interrupted(),
                 Err(Stopped::Failed(failed)) => {
-                    let is_over = shown.has_begun || failed.retry() == Retry::Never;
+                    let is_over =
+                        shown.has_begun || asking.legs.is_some() || failed.retry() == Retry::Never;
                     if !is_over && tries > 0 {
                         tries -= 1;
                         self.core.tally.up(Counter::StatementsRetried);
                         continue;
                     }
-                    Complaint::of(&failed)
+                    self.tells_of_lost_branch(&failed)
                 }
                 Err(Stopped::Said(complaint)) if gather.finishing.is_some() => {
                     finishing::explained(complaint)
@@ -236,6 +260,7 @@ impl Session {
             until: (limit_ms > 0 && limit_ms < u64::MAX)
                 .then(|| now + Duration::from_millis(limit_ms)),
             limit_ms,
+            legs: None,
         }
     }
 
@@ -383,6 +408,10 @@ impl Session {
         asked: &[(u32, &[u8])],
         parts: &mut Vec<Answering>,
     ) -> Result<(), Stopped> {
+        if let Some(legs) = &asking.legs {
+            let asking = (asking, &**legs);
+            return Box::pin(self.ask_branches(job, asking, asked, parts)).await;
+        }
         // All take connections in the same order, so that two do not wait for each other.
         let mut order: Vec<(usize, u32)> = asked
             .iter()
@@ -447,14 +476,20 @@ impl Session {
                 return Ok(Answering {
                     response: Response::expect(Expect::Query, caps).to_packet(sent),
                     rows: RowStream::new(caps),
-                    backend,
+                    backend: Some(backend),
                     ended: false,
                 });
             }
             Ok(Err(failed)) => failed.into(),
             Err(stopped) => stopped,
         };
-        self.core.pools.abandon(backend);
+        match &asking.legs {
+            Some(legs) => {
+                self.end_on_server(&backend);
+                legs.lose(self, backend);
+            }
+            None => self.core.pools.abandon(backend),
+        }
         Err(failed)
     }
 
@@ -472,6 +507,11 @@ impl Session {
         (asking, state): (&Asking<'_>, &State),
         hostgroup: u32,
     ) -> Result<Box<Backend>, Stopped> {
+        if let Some(legs) = &asking.legs
+            && let Some(backend) = legs.take(hostgroup)
+        {
+            return Ok(backend);
+        }
         let want = Want {
             hostgroup,
             state,
@@ -522,12 +562,14 @@ impl Session {
         }
     }
 
-    fn look_for_error(&self, part: &Answering) -> Result<(), Stopped> {
+    pub(crate) fn look_for_error(&self, part: &Answering) -> Result<(), Stopped> {
         let Some(complaint) = part.error() else {
             return Ok(());
         };
         if let Outcome::Err { code, message, .. } = part.response.outcome() {
-            self.count_error(&part.backend, code, message);
+            if let Some(backend) = &part.backend {
+                self.count_error(backend, code, message);
+            }
             if code == errors::MUST_CHANGE_PASSWORD.number {
                 return Err(Stopped::Failed(BackendFailed::Unfit));
             }
@@ -547,7 +589,7 @@ impl Session {
                 .iter_mut()
                 .enumerate()
                 .filter(|(at, part)| !part.ended && is_asked(*at, part))
-                .map(|(at, part)| (at, Box::pin(part.backend.recv())))
+                .filter_map(|(at, part)| Some((at, Box::pin(part.backend.as_mut()?.recv()))))
                 .collect();
             let first = poll_fn(|cx| {
                 for (at, one) in &mut heard {
@@ -609,19 +651,26 @@ impl Session {
         let v = &self.core.epoch().snapshot.variables;
         let ends = !is_gone || v.mysql_kill_backend_connection_when_disconnect;
         for mut part in parts {
-            if is_whole && !part.ended {
-                // Behind the last row that was needed little is left.
-                let left = Box::pin(part.rest());
-                let _late_or_too_much = self.core.rt.timeout(LEFT_WITHIN, left).await;
-            }
-            if !part.ended {
-                if ends {
-                    self.end_on_server(&part.backend);
-                }
-                self.core.pools.abandon(part.backend);
+            if let Some(legs) = &asking.legs {
+                let asking = (asking, &**legs);
+                Box::pin(self.part_from_leg(part, asking, is_gone)).await;
                 continue;
             }
-            let mut backend = part.backend;
+            if is_whole && !part.ended {
+                // Behind the last row that was needed little is left.
+                let left = Box::pin(part.rest(LEFT_MAX));
+                let _late_or_too_much = self.core.rt.timeout(LEFT_WITHIN, left).await;
+            }
+            let Some(mut backend) = part.backend else {
+                continue;
+            };
+            if !part.ended {
+                if ends {
+                    self.end_on_server(&backend);
+                }
+                self.core.pools.abandon(backend);
+                continue;
+            }
             alone::learn(&mut backend, &asking.class, &part.response);
             let set = match asking.moment_us {
                 Some(_) => {
@@ -640,10 +689,10 @@ impl Session {
 
 impl Answering {
     /// Reads what is left, if it is little.
-    async fn rest(&mut self) -> Result<(), BackendFailed> {
+    pub(crate) async fn rest(&mut self, most: usize) -> Result<(), BackendFailed> {
         let mut read = 0;
-        while !self.ended && read < LEFT_MAX {
-            let chunk = self.backend.recv().await?;
+        while let (false, true, Some(backend)) = (self.ended, read < most, &mut self.backend) {
+            let chunk = backend.recv().await?;
             read += chunk.len();
             self.take(&chunk)?;
         }
@@ -664,6 +713,11 @@ impl Asking<'_> {
         }
     }
 
+    /// Whether its time is over.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+
     /// How rows are read that are stored elsewhere as they are: in the character set of each column,
     /// and all of them.
     pub(crate) fn as_stored(&self) -> Self {
@@ -676,6 +730,7 @@ impl Asking<'_> {
             moment_us: self.moment_us,
             until: self.until,
             limit_ms: self.limit_ms,
+            legs: self.legs.clone(),
         }
     }
 
@@ -687,6 +742,9 @@ impl Asking<'_> {
         attributes: &Attributes,
     ) -> Result<u8, BackendFailed> {
         alone::come_to(backend, &self.state, &self.class).await?;
+        if let Some(legs) = &self.legs {
+            legs.begin(backend).await?;
+        }
         if self.moment_us.is_some() {
             backend.set_moment(self.moment_us).await?;
         }

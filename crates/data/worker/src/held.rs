@@ -29,6 +29,7 @@ pub(crate) fn may_lock(backend: &Backend) -> bool {
         Hold::Transaction,
         Hold::AutocommitOff,
         Hold::Xa,
+        Hold::Branch,
         Hold::TableLock,
         Hold::UserLock,
         Hold::Handler,

@@ -204,6 +204,7 @@ impl Session {
             && self.tracking(job) == Tracking::Any
             && !self.state.tracks()
             && self.held.is_empty()
+            && self.global.is_none()
             && self.state.autocommit
             && self.state.names != Names::Unknown
             && self.turn.is_first_and_last()

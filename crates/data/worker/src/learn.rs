@@ -15,7 +15,7 @@ use crate::traces::Mark;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
-use sql::{CommandCounter, Leaves, Lexing, Reads};
+use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use wire::errors;
 use wire::response::Outcome;
 use wire::status;
@@ -53,7 +53,11 @@ impl Session {
             ok: !error,
             status: flags,
             warnings: response.warnings(),
-            used_tables: manual && may_use_tables(job),
+            // To prepare a statement locks its tables only while that lasts.
+            used_tables: manual
+                && !matches!(job.what, What::Prepare(_))
+                && !job.what.is_init_db()
+                && uses_tables(job.class, job.sent()),
         };
         let found_rows = backend.holds.has(Hold::FoundRows);
         backend.holds.after(job.class, &answered);
@@ -462,6 +466,7 @@ impl Session {
     pub(crate) fn count_error(&self, backend: &Backend, code: u16, message: &[u8]) {
         self.core.doubt_schemas(code);
         self.core.doubt_columns(code);
+        self.hears_of_victim(backend, code);
         self.mark(Mark::Failed(code));
         self.log_error(backend, code, message);
         let server = backend.place().server();
@@ -518,20 +523,15 @@ fn may_answer_often(job: &Job<'_>) -> bool {
             .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
 }
 
-/// Whether it may have used a table, or left something for a transaction that has not begun. Asked
-/// where autocommit is off.
-fn may_use_tables(job: &Job<'_>) -> bool {
-    let class = job.class;
+/// Whether a text that is sent may use a table, or leave something for a transaction that has not begun.
+pub(crate) fn uses_tables(class: &Class<'_>, text: &[u8]) -> bool {
     let is_plain = matches!(class.command, CommandCounter::Select | CommandCounter::Set)
-        || class.use_db.is_some()
-        || job.what.is_init_db();
-    // To prepare a statement locks its tables only while that lasts.
-    !matches!(job.what, What::Prepare(_))
-        && (!is_plain
-            || class.multi
-            || class.selects
-            || may_run_programs(class)
-            || sql::words::Words::new(job.sent()).any(|token| token.is("FROM")))
+        || class.use_db.is_some();
+    !is_plain
+        || class.multi
+        || class.selects
+        || may_run_programs(class)
+        || sql::words::Words::new(text).any(|token| token.is("FROM"))
 }
 
 /// Whether it may set a role, which no reset takes away.

@@ -74,6 +74,18 @@ pub(crate) struct Copy {
 }
 
 impl Session {
+    /// Compares what the client was told with what a mirror has said, where that is asked for.
+    pub(crate) fn compare_with_mirror(&self, job: &Job<'_>, pair: Option<Rc<Pair>>) {
+        if job.plan.mirror.is_some()
+            && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
+        {
+            let now_s = self.core.rt.wall_us() / 1_000_000;
+            if !pair.client_said(&self.core.verdicts, side, now_s, &job.epoch.digest) {
+                self.core.tally.up(Counter::VerdictsDropped);
+            }
+        }
+    }
+
     /// A copy for the mirror, if the plan says so. With a pair, its result will be compared with
     /// the client's.
     pub(crate) fn copy_to_mirror(&self, job: &Job<'_>) -> Option<Rc<Pair>> {

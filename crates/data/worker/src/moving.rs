@@ -119,6 +119,7 @@ impl Session {
         let remembered = &self.remembered;
         let reasons = [
             (!self.held.is_empty(), "it keeps a connection to a server"),
+            (self.global.is_some(), "its transaction has begun"),
             (
                 !self.takes_its_statements_along(),
                 "it has prepared statements that mean what they meant",

@@ -110,7 +110,7 @@ impl Ask {
             self.sent,
             Flags {
                 before: flags_on(session, backend) | session.reading.flags(),
-                elsewhere: session.held.transaction_flags(),
+                elsewhere: session.transaction_flags(),
             },
         )
     }
@@ -155,7 +155,7 @@ impl Ask {
 
 /// Flags of an EOF that the server does not send.
 pub(crate) fn flags_on(session: &Session, backend: &Backend) -> u16 {
-    backend.holds.flags() | session.held.transaction_flags()
+    backend.holds.flags() | session.transaction_flags()
 }
 
 /// [`Follower::new`] or [`Follower::anew`].

@@ -41,6 +41,11 @@ pub(crate) enum Replayed {
 impl Session {
     /// A statement is about to be sent: it may be the first of a transaction, or the next.
     pub(crate) fn begins_course(&mut self, job: &Job<'_>) {
+        if self.global.is_some() {
+            // It has branches, and one alone is not run again.
+            self.course = None;
+            return;
+        }
         if let Some(course) = &self.course
             && course.is_open
             && !self.held.has(course.hostgroup, Hold::Transaction)

@@ -1,6 +1,7 @@
 //! One client's life, top to bottom. Read this file first.
 
 use crate::answer::{self, Complaint, Turn};
+use crate::branches::GlobalTransaction;
 use crate::cached::Cached;
 use crate::core::{Core, Seat};
 use crate::cutoff::cut_off;
@@ -67,6 +68,8 @@ pub(crate) struct Session {
     pub(crate) turn: Turn,
     /// Limits what the session waits for.
     pub(crate) alarm: Alarm,
+    /// Its transaction, if that has branches on the hostgroups that it needs.
+    pub(crate) global: Option<Rc<GlobalTransaction>>,
     /// Statements of its transaction, where that may be replayed.
     pub(crate) course: Option<Box<Course>>,
     /// A SET that a server has accepted, until all that it has set is known.
@@ -467,7 +470,7 @@ impl Session {
 
     /// Flags of an answer of ours. A driver that is told of no transaction sends no COMMIT.
     pub(crate) fn flags(&self) -> u16 {
-        answer::flags(self.state.autocommit) | self.reading.flags() | self.held.transaction_flags()
+        answer::flags(self.state.autocommit) | self.reading.flags() | self.transaction_flags()
     }
 
     /// Writes an answer of ours behind packet `sent`, with these SERVER_STATUS_* flags.
@@ -533,6 +536,7 @@ impl Session {
     /// As after a login, except for the character set: COM_RESET_CONNECTION.
     pub(crate) fn forget_everything(&mut self, names: Names) {
         let schema = self.state.schema.clone();
+        self.global = None;
         self.let_go();
         let role = self.state.variable(backend::ROLE).map(str::to_owned);
         self.state = State::new(&schema, self.collation);
@@ -550,6 +554,7 @@ impl Session {
     /// Frees what others may wait for. When this returns, that is free on the servers, as it is
     /// when a server answers COM_RESET_CONNECTION or COM_CHANGE_USER.
     pub(crate) async fn let_go_of_locks(&mut self) {
+        self.forget_branches().await;
         while let Some((_, backend)) = self
             .held
             .take_that(|_, backend| crate::held::may_lock(backend))
@@ -698,6 +703,7 @@ impl Session {
             cached: Cached::default(),
             turn: Turn::after(0),
             alarm,
+            global: None,
             course: None,
             sent: None,
             through: None,

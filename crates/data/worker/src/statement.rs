@@ -563,7 +563,7 @@ impl Session {
         loop {
             let now = fresh.as_deref().unwrap_or(epoch);
             let plan = self.decide_with(now, read, what, settled);
-            let is_in_transaction = self.held.transaction() == Some(plan.hostgroup());
+            let is_in_transaction = self.goes_to_a_branch(&plan);
             let gates = self.core.gates.clone();
             let until = gates.in_the_way(&plan);
             let Some(until) = until.filter(|_| plan.answer.is_none() && !is_in_transaction) else {
@@ -664,6 +664,9 @@ impl Session {
         if let ControlFlow::Break(told) = self.settle_prepared(job).await? {
             return Ok(told);
         }
+        if let ControlFlow::Break(told) = Box::pin(self.bounds(job)).await? {
+            return Ok(told);
+        }
         self.pass_flag_on(job);
         if let ControlFlow::Break(told) = self.deallocated(job).await? {
             return Ok(told);
@@ -699,16 +702,12 @@ impl Session {
             None => self.forward(job).await,
             Some(gather) => Box::pin(self.at_several(job, gather)).await,
         };
-        if job.plan.mirror.is_some()
-            && let (Some(side), Some(pair)) = (self.core.verdicts.take(self.entry.id), pair)
-        {
-            let now_s = self.core.rt.wall_us() / 1_000_000;
-            if !pair.client_said(&self.core.verdicts, side, now_s, &job.epoch.digest) {
-                self.core.tally.up(Counter::VerdictsDropped);
-            }
-        }
+        self.compare_with_mirror(job, pair);
         let told = told?;
         self.keep(job);
+        if self.global.is_some() {
+            Box::pin(self.settle_branches()).await?;
+        }
         Ok(told)
     }
 
@@ -798,9 +797,11 @@ impl Session {
             {
                 None
             } else {
-                self.held.transaction().or(implicit)
+                let home = self.home_of(class, statement.text);
+                home.or_else(|| self.held.transaction()).or(implicit)
             },
-            begun: self.held.transaction().is_some(),
+            begun: self.global.is_some() || self.held.transaction().is_some(),
+            branches: self.has_branches(epoch),
             locked: user_lock
                 .or_else(|| self.held.asked_for(class))
                 .or_else(|| self.held.lock(default_hostgroup, lock_on_set)),

@@ -128,12 +128,14 @@ impl Session {
             && !self.is_unsure()
             && self.cached.is_unwatched()
             && self.holds_nothing_but(plan.hostgroup())
+            && self.global.is_none()
             && !self.may_be_replayed(epoch, plan)
     }
 
     /// Whether it begins a transaction where none is open, or ends the one that is.
     pub(crate) fn is_usual_bound(&self, class: &Class<'_>) -> bool {
         only_bounds(class)
+            && !self.begins_here(class)
             && class.begins_transaction == self.held.is_empty()
             // It may mean AND CHAIN or RELEASE, too.
             && self.state.variable("completion_type").is_none()

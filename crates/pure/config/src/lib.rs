@@ -71,5 +71,7 @@ use snapshot::{RATE_MAX, rate};
 pub use split::Split;
 pub use spreads::{SpreadCount, SpreadWidth, Spreads};
 pub use traces::{Collector, Traces};
-pub use users::{Attributes, Certificate, PartitionChanges, Password, User, Users, UsersBuilder};
+pub use users::{
+    Attributes, Certificate, PartitionChanges, Password, Transactions, User, Users, UsersBuilder,
+};
 pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, credentials, interfaces};

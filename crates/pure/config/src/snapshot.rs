@@ -4,6 +4,7 @@ use crate::{
     ClickhouseUsers, Firewall, Proxies, RestRoutes, Rewrites, Rules, Schedule, Scripts, Servers,
     Users, Variables,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Immutable, and cheap to clone: loading one module makes a new snapshot that shares the other
@@ -48,6 +49,18 @@ impl Snapshot {
             rules: Arc::new(self.rules.for_core(&|| ())),
             ..self.clone()
         }
+    }
+
+    /// Hostgroups on which a transaction may have a branch: those of partitions, and the own ones of users
+    /// whose transactions have branches.
+    #[must_use]
+    pub fn hostgroups_of_branches(&self) -> BTreeSet<u32> {
+        let homes = self.shards.tables().flat_map(|table| &table.homes);
+        let mut all: BTreeSet<u32> = homes.map(|home| home.hostgroup).collect();
+        if !all.is_empty() {
+            all.extend(self.users.with_branches());
+        }
+        all
     }
 
     /// Whether statements must be digested, for the statistics or for a rule. The firewall digests

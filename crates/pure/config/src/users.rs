@@ -4,9 +4,10 @@ mod attributes;
 
 use crate::refusal::Refusals;
 use crate::{Refusal, Split, UserRow, Variables};
-pub use attributes::{Attributes, Certificate, PartitionChanges};
+pub use attributes::{Attributes, Certificate, PartitionChanges, Transactions};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Users {
     bytes: usize,
     /// Whether somebody has a rate.
     has_rates: bool,
+    /// Hostgroups of users whose transactions have branches.
+    with_branches: BTreeSet<u32>,
 }
 
 /// One row, checked.
@@ -222,6 +225,12 @@ impl Users {
         self.has_rates
     }
 
+    /// Own hostgroups of users whose transactions have branches.
+    #[must_use]
+    pub const fn with_branches(&self) -> &BTreeSet<u32> {
+        &self.with_branches
+    }
+
     /// Bytes they take, nearly.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -260,6 +269,13 @@ impl User {
             .map_or_else(PartitionChanges::default, |attributes| {
                 attributes.partition_changes
             })
+    }
+
+    /// Returns on how many hostgroups a transaction of the user may be.
+    #[must_use]
+    pub fn transactions(&self) -> Transactions {
+        let attributes = self.attributes.as_ref();
+        attributes.map_or_else(Transactions::default, |one| one.transactions)
     }
 
     /// The passwords that are valid: its own, and while it is being changed another.
@@ -343,6 +359,7 @@ impl UsersBuilder {
             kinds: Vec::new(),
             bytes: 0,
             has_rates: false,
+            with_branches: BTreeSet::new(),
         };
         Self {
             users,
@@ -360,6 +377,9 @@ impl UsersBuilder {
         let user = Arc::new(self.check(row));
         self.users.bytes += user.bytes();
         self.users.has_rates |= user.statements_per_sec().is_some();
+        if user.transactions() == Transactions::Xa {
+            self.users.with_branches.insert(user.default_hostgroup);
+        }
         for (wanted, side, column) in [
             (frontend, &mut self.users.frontend, "frontend"),
             (backend, &mut self.users.backend, "backend"),

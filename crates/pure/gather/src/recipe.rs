@@ -303,7 +303,7 @@ impl<'t, 'a> Planner<'t, 'a> {
             ));
         }
         let same_moment = asks_the_time(select);
-        if self.locks && (grouped || select.distinct) {
+        if self.locks && (select.distinct || !select.group.is_empty()) {
             return Err("FOR UPDATE or FOR SHARE beside DISTINCT or groups cannot be put together over several partitions; lock the rows with a statement of its own".into());
         }
         let mut recipe = match (grouped, select.distinct) {

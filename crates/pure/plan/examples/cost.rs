@@ -140,6 +140,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         proxy_port: 6033,
         in_transaction: None,
         begun: false,
+        branches: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,

@@ -71,6 +71,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         proxy_port: 6033,
         in_transaction: None,
         begun: false,
+        branches: false,
         locked: None,
         next_flag_in: None,
         autocommit: true,

@@ -249,6 +249,7 @@ impl World {
             proxy_port: 6033,
             in_transaction: None,
             begun: false,
+            branches: false,
             locked: None,
             next_flag_in: None,
             autocommit: true,

@@ -663,6 +663,7 @@ impl Question {
             proxy_port: self.proxy_port,
             in_transaction: None,
             begun: false,
+            branches: false,
             locked: None,
             next_flag_in: self.flag,
             autocommit: true,

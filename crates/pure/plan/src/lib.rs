@@ -40,6 +40,7 @@ pub use replay::{Replay, flag_at_end, replay};
 pub use several::{Finishing, Gather, Part};
 pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
+pub use transaction::has_branches;
 pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
 pub use width::{Width, width};
@@ -67,6 +68,8 @@ pub struct SessionFacts<'a> {
     pub in_transaction: Option<u32>,
     /// Whether the transaction is open.
     pub begun: bool,
+    /// Whether the transaction has, or may have, a branch on each hostgroup.
+    pub branches: bool,
     /// The hostgroup whose connection holds state of this session that cannot be brought elsewhere.
     pub locked: Option<u32>,
     /// Flag that an earlier plan of this session gave as [`Plan::next_flag_in`].

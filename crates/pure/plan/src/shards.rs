@@ -11,9 +11,11 @@ use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
 use shards::{Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed};
+use sql::Against;
 use sql::bound::Bound;
 use sql::tree::DoubleQuotes;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Word of the map about a statement.
@@ -391,14 +393,15 @@ fn part(leg: &Leg, text: Vec<u8>) -> Part {
 /// A change that all of these partitions make, or none.
 fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Result<Gather, String> {
     let several = legs.len();
-    let is_one = case.session.user.partition_changes() == PartitionChanges::Refuse;
-    if is_one && let Some(rekeyed) = &routed.rekeyed {
+    let may =
+        case.session.branches || case.session.user.partition_changes() == PartitionChanges::Xa;
+    if !may && let Some(rekeyed) = &routed.rekeyed {
         let to = &rekeyed.to.table;
         return Err(format!(
             "it gives rows another key, by which some may move to {to}, and one partition is all that a change of this user can have; name the key in its WHERE as well, DELETE the row and INSERT it anew, or have an operator set partition_changes to xa in the user's attributes"
         ));
     }
-    if !routed.in_turn && is_one {
+    if !routed.in_turn && !may {
         return Err(format!(
             "it changes {several} partitions, and one is all that a change of this user can have; name the key in its WHERE, say it for each partition with the hint hscale.partition(table) = 'name', or have an operator set partition_changes to xa in the user's attributes"
         ));
@@ -441,7 +444,7 @@ fn finished(
     let Some(finish) = shards::finish(map, asked, facts) else {
         return refused(why);
     };
-    if let Err(words) = runs_anywhere(asked, facts) {
+    if let Err(words) = runs_anywhere(asked, facts, false) {
         return refused(words);
     }
     match finish {
@@ -468,7 +471,7 @@ fn read_first(
 ) -> Sharded {
     let refused = |words| Sharded::Refused(routed.table, words);
     let query = asked.get(from_query.query.clone()).unwrap_or_default();
-    if let Err(words) = runs_anywhere(query, facts) {
+    if let Err(words) = runs_anywhere(query, facts, false) {
         return refused(words);
     }
     let read = shards::spread(&case.snapshot.shards, query, facts);
@@ -587,8 +590,12 @@ fn finishing(
 }
 
 /// Refuses what must run on the session's own connections.
-fn runs_anywhere(asked: &[u8], facts: &Facts<'_>) -> Result<(), String> {
-    let class = facts.lexing.class(asked);
+fn runs_anywhere(asked: &[u8], facts: &Facts<'_>, may_lock: bool) -> Result<(), String> {
+    let mut class = facts.lexing.class(asked);
+    if may_lock && class.against == Some(Against::Lock) {
+        // Its rows stay locked until the transaction ends.
+        class.against = None;
+    }
     sql::reading(&class, asked, facts.lexing, |_| false).map_err(|why| {
         format!("{why}, and rows of several partitions are put together outside of the session's connections; name the key in its WHERE")
     })
@@ -604,8 +611,8 @@ fn gathered(
     let tree = sql::tree::tree(asked, facts.lexing, facts.quotes)
         .ok_or("it is not understood whole, and several partitions have rows of it")?;
     let recipe = ::gather::recipe(asked, &tree)?;
-    // Each partition runs it by itself, and no connection of the session's.
-    runs_anywhere(asked, facts)?;
+    // Each partition runs it by itself, and no connection of the session's but its branches'.
+    runs_anywhere(asked, facts, case.session.branches)?;
     too_wide(legs.len(), case, "reads")?;
     let parts = legs.iter().map(|leg| part(leg, recipe.text(leg, asked)));
     Ok(Gather {
@@ -658,12 +665,24 @@ fn led_all<T: Trace>(
     let several = gather.parts.len();
     let is_change = gather.is_change();
     let does = if is_change { "changes" } else { "reads" };
-    if let Some(open) = session.in_transaction.filter(|_| session.begun) {
+    let is_alone = gather.in_turn
+        || gather.finishing.is_some()
+        || gather.rekeyed.is_some()
+        || gather.loaded.is_some()
+        || gather.from_query.is_some();
+    if session.branches && session.begun && is_alone {
+        return Err(format!(
+            "it {does} {several} partitions outside of the connections of the transaction that is open; end it first"
+        ));
+    }
+    let has_branches = session.branches && !is_alone;
+    let open = session.in_transaction.filter(|_| session.begun);
+    if let Some(open) = open.filter(|_| !has_branches) {
         return Err(format!(
             "it {does} {several} partitions, and a transaction is open on hostgroup {open}; end it first: that is done outside of transactions"
         ));
     }
-    if is_change && !session.autocommit {
+    if is_change && !session.autocommit && !has_branches {
         return Err(format!(
             "it changes {several} partitions, and with autocommit = 0 that would begin a transaction; set autocommit = 1 first"
         ));
@@ -676,7 +695,7 @@ fn led_all<T: Trace>(
     // What must be fresh is read where it was written.
     let is_fresh =
         plan.why.by == By::Fresh || plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some();
-    let may_read = !is_change && !is_fresh && session.user.split() != Some(None);
+    let may_read = !is_change && !is_fresh && !has_branches && session.user.split() != Some(None);
     if let Some(finishing) = &gather.finishing {
         // Plain tables are where the statement would go.
         let sources = finishing
@@ -715,6 +734,9 @@ fn led_all<T: Trace>(
     }
     plan.gtid_from_hostgroup = None;
     plan.bounds = None;
+    if has_branches {
+        tell_of_branches(gather.parts.iter().map(|part| part.hostgroup), trace);
+    }
     // What is kept would outlive the writes to its partitions.
     plan.uncache();
     let reader = gather
@@ -737,7 +759,8 @@ fn led<T: Trace>(plan: &mut Plan, to: &To, case: Case<'_>, trace: &mut T) -> Res
     let is_said = matches!(plan.why.by, By::Rule(_) | By::Hint | By::Script);
     let of_writer = snapshot.servers.hostgroup(writer);
     let split = of_writer.and_then(|hostgroup| hostgroup.attributes.split.as_ref());
-    let is_reader = is_said && split.is_some_and(|split| split.read_hostgroup == wanted);
+    let is_reader =
+        is_said && !session.branches && split.is_some_and(|split| split.read_hostgroup == wanted);
     if !is_reader {
         if is_said && wanted != writer {
             trace.saw("map", || {
@@ -758,7 +781,7 @@ fn led<T: Trace>(plan: &mut Plan, to: &To, case: Case<'_>, trace: &mut T) -> Res
     let there = plan.hostgroup();
     let open = session
         .in_transaction
-        .filter(|_| session.begun && session.user.transaction_persistent);
+        .filter(|_| session.begun && !session.branches && session.user.transaction_persistent);
     if let Some(open) = open.filter(|open| *open != there) {
         return Err(format!(
             "a transaction is open on hostgroup {open}, and {} is on hostgroup {there}; end it first, or begin it there with /* hostgroup={there} */ BEGIN",
@@ -771,7 +794,22 @@ fn led<T: Trace>(plan: &mut Plan, to: &To, case: Case<'_>, trace: &mut T) -> Res
             to.partitions
         ));
     }
+    if session.branches {
+        tell_of_branches([there], trace);
+    }
     Ok(())
+}
+
+/// Says where a transaction has branches for a statement.
+fn tell_of_branches<T: Trace>(hostgroups: impl IntoIterator<Item = u32>, trace: &mut T) {
+    trace.saw("transaction", || {
+        let hostgroups: BTreeSet<_> = hostgroups.into_iter().collect();
+        let shown: Vec<_> = hostgroups.iter().map(u32::to_string).collect();
+        match &shown[..] {
+            [one] => format!("a branch on hostgroup {one}"),
+            all => format!("a branch on each of the hostgroups {}", all.join(", ")),
+        }
+    });
 }
 
 /// To the readers of the writer, if it only reads.
@@ -801,7 +839,12 @@ pub(crate) fn stay<T: Trace>(
 ) {
     match sharded {
         Sharded::Gathered(_) => {}
-        Sharded::To(_) if !session.begun => {
+        Sharded::To(_) if !session.begun || session.branches => {
+            if session.branches {
+                // No fallback has a branch, and nobody would end one there.
+                plan.send_to(plan.hostgroup(), By::Transaction);
+                plan.uncache();
+            }
             let begins = SessionFacts {
                 in_transaction: None,
                 ..*session

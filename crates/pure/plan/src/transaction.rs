@@ -3,6 +3,16 @@
 
 use crate::trace::Trace;
 use crate::{By, Plan, SessionFacts};
+use config::{Snapshot, Transactions, User};
+
+/// Whether transactions of a user have a branch on each hostgroup that they need.
+#[must_use]
+pub fn has_branches(snapshot: &Snapshot, user: &User) -> bool {
+    user.transactions() == Transactions::Xa
+        && user.transaction_persistent
+        && !user.fast_forward
+        && !snapshot.shards.is_empty()
+}
 
 /// A transaction never changes servers, and its reads must not be answered from the cache: they may
 /// have to see its own writes.
@@ -13,8 +23,9 @@ pub(crate) fn stay<T: Trace>(plan: &mut Plan, session: &SessionFacts<'_>, trace:
     match (session.in_transaction, session.locked) {
         (Some(hostgroup), _) if session.user.transaction_persistent => {
             plan.send_to(hostgroup, By::Transaction);
-            trace.saw("transaction", || {
-                format!("open on hostgroup {hostgroup}: it stays there")
+            trace.saw("transaction", || match session.branches {
+                true => format!("begun on hostgroup {hostgroup}, where plain tables are"),
+                false => format!("open on hostgroup {hostgroup}: it stays there"),
             });
         }
         (_, Some(hostgroup)) => {

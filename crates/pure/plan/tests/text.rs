@@ -326,6 +326,8 @@ impl World {
             proxy_port: session.listener.1,
             in_transaction: session.transaction,
             begun: session.transaction.is_some(),
+            branches: (session.transaction.is_some() || !session.autocommit)
+                && plan::has_branches(&snapshot, &user),
             locked: session.locked,
             next_flag_in: session.flag,
             autocommit: session.autocommit,

@@ -14,6 +14,7 @@ mod definitions;
 mod finish;
 mod function;
 mod fuzz;
+pub mod global;
 mod hints;
 mod inserted;
 mod key;

@@ -28,6 +28,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
         "",
         &[
             "data/worker/src/gathering.rs",
+            "data/worker/src/legs.rs",
             "pure/gather/src/merge.rs",
             "pure/gather/src/aggregate.rs",
         ],
@@ -57,6 +58,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "data/worker/src/rekeying.rs",
             "data/worker/src/from_query.rs",
             "data/worker/src/loading.rs",
+            "data/worker/src/branches.rs",
             "data/worker/src/in_turn.rs",
             "data/worker/src/numbers.rs",
             "data/worker/src/statement.rs",

@@ -119,6 +119,14 @@ impl Session {
         self.remembered.written.at(hostgroup).unsure = true;
     }
 
+    /// The branch of a transaction on a hostgroup has ended, of which no GTID is known.
+    pub(crate) fn has_ended_at(&mut self, hostgroup: u32, is_committed: bool) {
+        if self.remembered.written.of(hostgroup).is_some() {
+            let there = self.remembered.written.at(hostgroup);
+            there.unsure |= std::mem::take(&mut there.open) && is_committed;
+        }
+    }
+
     /// Returns what a server must have executed to serve this plan.
     pub(crate) fn must_see<'a>(&'a self, plan: &'a Plan) -> Option<Shows<'a>> {
         Some(match plan.must_see()? {

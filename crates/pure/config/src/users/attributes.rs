@@ -15,6 +15,8 @@ pub struct Attributes {
     pub split: Option<Option<Split>>,
     /// `partition_changes`: what becomes of changes of several partitions.
     pub partition_changes: PartitionChanges,
+    /// `transactions`: on how many hostgroups one of them may be.
+    pub transactions: Transactions,
     /// `additional_password`: valid beside the one of the row.
     pub additional_password: Option<Password>,
     /// `spiffe_id`, `x509_subject`, `x509_issuer`.
@@ -45,6 +47,32 @@ pub enum PartitionChanges {
     Refuse,
     /// All of them make it, or none, by XA transactions.
     Xa,
+}
+
+/// Reach of a transaction that uses sharded tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transactions {
+    /// One hostgroup.
+    #[default]
+    OneHostgroup,
+    /// A branch of an XA transaction on each hostgroup that it needs.
+    Xa,
+}
+
+impl Transactions {
+    fn take(members: &mut Map<String, Value>, refuse: &mut impl FnMut(String)) -> Self {
+        match members.remove("transactions") {
+            None => Self::default(),
+            Some(Value::String(word)) if word == "one_hostgroup" => Self::OneHostgroup,
+            Some(Value::String(word)) if word == "xa" => Self::Xa,
+            Some(other) => {
+                refuse(format!(
+                    "has 'transactions', which must be \"one_hostgroup\" or \"xa\"; {other} is not"
+                ));
+                Self::default()
+            }
+        }
+    }
 }
 
 impl PartitionChanges {
@@ -101,8 +129,10 @@ impl Attributes {
             crate::admission::priority(&value).map_err(words).ok()
         });
         let partition_changes = PartitionChanges::take(&mut members, &mut refuse);
+        let transactions = Transactions::take(&mut members, &mut refuse);
         Some(Self {
             partition_changes,
+            transactions,
             statements_per_sec,
             priority,
             split: Split::take(&mut members, refuse),
@@ -173,6 +203,23 @@ mod tests {
 
     fn hex(text: &str) -> String {
         text.bytes().map(|byte| format!("{byte:02X}")).collect()
+    }
+
+    #[test]
+    fn transactions_are_on_one_hostgroup_unless_it_says_xa() {
+        let of = |json: &str| {
+            let (attributes, wrong) = taken(json);
+            (attributes.unwrap().transactions, wrong.concat())
+        };
+        let (one, none) = (Transactions::OneHostgroup, String::new());
+        assert_eq!(of("{}"), (one, none.clone()));
+        assert_eq!(
+            of(r#"{"transactions":"one_hostgroup"}"#),
+            (one, none.clone())
+        );
+        assert_eq!(of(r#"{"transactions":"xa"}"#), (Transactions::Xa, none));
+        let words = r#"has 'transactions', which must be "one_hostgroup" or "xa"; 2 is not"#;
+        assert_eq!(of(r#"{"transactions":2}"#), (one, words.to_owned()));
     }
 
     #[test]
