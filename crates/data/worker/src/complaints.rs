@@ -8,6 +8,7 @@ use crate::statement::{Digested, Job};
 use crate::trouble::Failed;
 use backend::{Backend, Hold};
 use bridge::Counter;
+use sql::CommandCounter;
 
 /// Warnings of one statement that the log has at most.
 const WARNINGS_MAX: usize = 16;
@@ -99,7 +100,10 @@ impl Session {
     /// Tells the log of a SET that was not understood: what it has set is not known, and its session
     /// keeps the connection. Values may be secrets: `mysql-parse_failure_logs_digest` leaves them
     /// out.
-    pub(crate) fn log_unread_set(&self, job: &Job<'_>) {
+    pub(crate) fn log_unread_set(&self, job: &Job<'_>, error: bool) {
+        if error || job.class.command != CommandCounter::Set {
+            return;
+        }
         self.core.tally.up(Counter::LockedBySet);
         let mut digest = Vec::new();
         let text = match job.epoch.snapshot.variables.mysql_parse_failure_logs_digest {

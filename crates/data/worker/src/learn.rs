@@ -111,9 +111,7 @@ impl Session {
         {
             doubt_reset(backend, job.sent());
             self.doubt_charset(job.sent());
-            if !error && job.class.command == CommandCounter::Set {
-                self.log_unread_set(job);
-            }
+            self.log_unread_set(job, error);
         }
         backend.local.plain_quotes &= !job
             .class

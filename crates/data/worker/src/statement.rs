@@ -443,7 +443,7 @@ impl Session {
             Ok(told) => told,
             Err(ended) => {
                 // Nobody reads an answer any more, but a server may have done it.
-                self.breaks_off(&job, digested.as_ref(), began);
+                self.breaks_off(&job, &digested, began);
                 return Err(ended);
             }
         };
@@ -917,9 +917,9 @@ impl Session {
     }
 
     /// Its session ends in the middle of it.
-    fn breaks_off(&self, job: &Job<'_>, digested: Option<&Digested>, began: Instant) {
+    fn breaks_off(&self, job: &Job<'_>, digested: &Option<Digested>, began: Instant) {
         self.log_if_wanted(job, job.digest, began, Told::default());
-        self.ends_trace(job, digested, began, None);
+        self.ends_trace(job, digested.as_ref(), began, None);
     }
 
     /// Its trace is whole. `told`: none if its session has ended in the middle.
