@@ -87,11 +87,14 @@ pub(crate) fn named<'t, 'a, 'm>(
             named.scope(&update.tables, update.condition.as_ref(), true);
             let values = update.assigned.iter().map(|(_, value)| value);
             let keys = update.order.iter().map(|key| &key.expression);
-            named.inside(values.chain(keys));
+            let rows = of_rows(&update.tables, update.condition.as_ref());
+            named.inside(values.chain(keys).chain(rows));
         }
         Statement::Delete(delete) => {
             named.scope(&delete.tables, delete.condition.as_ref(), true);
-            named.inside(delete.order.iter().map(|key| &key.expression));
+            let rows = of_rows(&delete.tables, delete.condition.as_ref());
+            let keys = delete.order.iter().map(|key| &key.expression);
+            named.inside(keys.chain(rows));
         }
         Statement::Describe(table) => {
             named.scopes.push(Scope {
@@ -103,6 +106,15 @@ pub(crate) fn named<'t, 'a, 'm>(
         }
     }
     named
+}
+
+/// Expressions that say which rows are meant: WHERE, and ON of each join.
+fn of_rows<'t, 'a>(
+    tables: &'t [Joined<'a>],
+    condition: Option<&'t Expression<'a>>,
+) -> impl Iterator<Item = &'t Expression<'a>> {
+    let ons = tables.iter().filter_map(|joined| joined.on.as_ref());
+    condition.into_iter().chain(ons)
 }
 
 impl<'t, 'a, 'm> Named<'t, 'a, 'm> {
