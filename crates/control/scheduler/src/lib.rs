@@ -364,14 +364,15 @@ mod tests {
                 .as_deref()
                 .is_some_and(|words| words.contains("No such file"))
         );
-        bench.scheduler.end();
-        // Who listens to a program logs its words a moment after it has ended.
+        // Who listens to a program logs its words a moment after it has ended, but not any more when
+        // the scheduler ends.
         let mut said: Vec<String> = Vec::new();
         let words = "scheduler 1: /bin/sh and ";
         while said.iter().filter(|line| line.contains(words)).count() < 3 {
             let line = bench.said.recv_timeout(Duration::from_secs(30));
             said.push(line.unwrap_or_else(|_| panic!("{said:?}")));
         }
+        bench.scheduler.end();
         said.extend(bench.said.try_iter());
         let with = |wanted: &str| said.iter().filter(|line| line.contains(wanted)).count();
         assert_eq!(
