@@ -69,8 +69,10 @@ programme() {
     fi
   done
   wait $pid || echo "FAILED: cargo test --workspace $1 (exit $?)" >>"$said"
-  # The processor's time is the test's own on a machine that has other work, too.
-  echo "took $SECONDS s ($(times | awk -F'[ms ]' 'END { printf "%d", $1 * 60 + $2 + $4 * 60 + $5 }') s of a core): cargo test --workspace $1" >>"$said"
+  # The processor's time is the test's own on a machine that has other work, too. A substitution would count its own.
+  times >"$said.times"
+  echo "took $SECONDS s ($(awk -F'[ms ]' 'END { printf "%d", $1 * 60 + $2 + $4 * 60 + $5 }' "$said.times") s of a core): cargo test --workspace $1" >>"$said"
+  rm "$said.times"
   if [ -z "${LAST_TRY:-}" ] && grep -q '^FAILED: ' "$said" && is_tried_again "$said" "$1"; then
     sed 's/ \.\.\. FAILED$/ ... failed, and is tried again/; s/^FAILED: /failed at first: /; s/^test result: FAILED/result at first/' "$said" | flock "$log" cat
     mv "$said" "$again/"
