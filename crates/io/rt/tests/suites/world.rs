@@ -1,4 +1,4 @@
-//! What only the real world has: other threads, other people's sockets, thousands of descriptors.
+//! Tests of the real world alone: other threads, other people's sockets, thousands of descriptors.
 //!
 //! Whoever includes this file says with the macro `on_real_drivers` what the drivers are.
 
