@@ -116,9 +116,10 @@ class MariaDb:
         self.socket = os.path.join(self.folder, "s")
         self.port = free_port()
         as_root = ["--user=root"] if os.getuid() == 0 else []
-        secure = []
+        secure, self.certificate = [], None
         if tls:
             key, certificate = os.path.join(self.folder, "key.pem"), os.path.join(self.folder, "certificate.pem")
+            self.certificate = certificate
             subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
                             "-keyout", key, "-out", certificate], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             secure = [f"--ssl-key={key}", f"--ssl-cert={certificate}"]

@@ -34,9 +34,9 @@ def compiled(folder):
     return program
 
 
-def run(program, port, clients, requests, first, tls=False):
-    """Microseconds a request, of all clients at once."""
-    words = [program, "127.0.0.1", str(port), USER, PASSWORD, SCHEMA, str(requests), str(READS), str(int(tls)), *first]
+def run(program, port, clients, requests, first, authority=None):
+    """Microseconds a request, of all clients at once. With an authority's file, by TLS."""
+    words = [program, "127.0.0.1", str(port), USER, PASSWORD, SCHEMA, str(requests), str(READS), authority or "-", *first]
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(clients)]
     took = [float(one.communicate()[0]) for one in running]
     return statistics.mean(took)
@@ -59,7 +59,8 @@ def table(folder, wish, program, tls):
     between = haproxy(folder, server)
     bare = relay(folder, server, wish.target, "uring")
     through = bench.millrace(folder, server, wish.target, "uring", 2, tls=tls)
-    ways = [("direct", server, tls), ("relay", bare, tls), ("HAProxy", between, tls), ("Millrace", through, False)]
+    secure = server.certificate
+    ways = [("direct", server, secure), ("relay", bare, secure), ("HAProxy", between, secure), ("Millrace", through, None)]
     ways = [way for way in ways if way[1]]
     try:
         say("\nWith TLS to the server" if tls else "\nWithout TLS")
@@ -91,10 +92,11 @@ def main():
     reading.add_argument("--requests", action="store_true", help="this table")
     reading.add_argument("--rounds", type=int, default=5)
     reading.add_argument("--each", type=int, default=300, help="requests of a client in a round")
+    reading.add_argument("--only-tls", action="store_true", help="the table with TLS to the server alone")
     wish = reading.parse_args()
     with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
         program = compiled(folder)
-        for tls in [False, True]:
+        for tls in [False, True] if not wish.only_tls else [True]:
             home = os.path.join(folder, "tls" if tls else "plain")
             os.makedirs(home)
             table(home, wish, program, tls)
