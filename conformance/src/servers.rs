@@ -256,6 +256,17 @@ impl Server {
         run_sql(&self.programs.client, &self.folder.path().join("s"), sql)
     }
 
+    /// Number of transactions for which this holds, as `information_schema.INNODB_TRX` says it
+    /// (`TRUE` for all). InnoDB tells the same again to whoever asks within 100 ms of another
+    /// question, so it waits before it asks: polled faster than that, it would never be news.
+    pub fn transactions(&self, condition: &str) -> Result<String, String> {
+        thread::sleep(Duration::from_millis(150));
+        let said = self.root(&format!(
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE {condition}"
+        ))?;
+        Ok(said.lines().last().unwrap_or_default().trim().to_owned())
+    }
+
     /// A file of the server's TLS set: `ca.pem`, `server-cert.pem`, `client-cert.pem`,
     /// `client-key.pem`.
     pub fn tls_file(&self, name: &str) -> PathBuf {

@@ -653,12 +653,7 @@ fn broken_off(vendor: Vendor, it: &World) -> Outcome {
         let said = it.one.root("SELECT COUNT(*) FROM conf.s_0 FOR UPDATE")?;
         Ok::<_, String>(said.lines().last().unwrap_or_default().trim().to_owned())
     };
-    let loads = || {
-        let said = it.one.root(
-            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0",
-        )?;
-        Ok(said.lines().last().unwrap_or_default().trim().to_owned())
-    };
+    let loads = || it.one.transactions("trx_rows_modified > 0");
     for ends in ["leaves", "killed", "ends"] {
         let mut client = log_in()?;
         let asks = client.ask(LOAD, Expect::Query)?;

@@ -529,12 +529,7 @@ fn deadlock(driver: Driver, vendor: Vendor) -> Outcome {
     )?;
     one.query("UPDATE t SET x = 1 WHERE id = 2")
         .map_err(|error| error.to_string())?;
-    soon("1", || {
-        last(
-            &it.one,
-            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'",
-        )
-    })?;
+    soon("1", || it.one.transactions("trx_state = 'LOCK WAIT'"))?;
     fails(&mut two, "UPDATE t SET x = 2 WHERE id = 0", "1213")?;
     let said = error(&mut one);
     expect(said == "[]", || said.clone())?;
@@ -790,9 +785,7 @@ fn crowd(it: &World) -> Outcome {
     let left = "SELECT (SELECT COUNT(*) FROM stats_mysql_session_holds) || ' ' || (SELECT SUM(ConnUsed) FROM stats_mysql_connection_pool)";
     soon("0 0", || Ok(it.proxy.admin(left)?.trim().to_owned()))?;
     for server in [&it.one, &it.two] {
-        soon("0", || {
-            last(server, "SELECT COUNT(*) FROM information_schema.INNODB_TRX")
-        })?;
+        soon("0", || server.transactions("TRUE"))?;
     }
     Ok(())
 }

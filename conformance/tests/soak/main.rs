@@ -271,15 +271,7 @@ fn at_rest(server: &Server, proxy: &Proxy) -> Result<(), String> {
             .trim()
             .to_owned())
     })?;
-    let left = "SELECT COUNT(*) FROM information_schema.innodb_trx";
-    soon("0", || {
-        Ok(server
-            .root(left)?
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .to_owned())
-    })?;
+    soon("0", || server.transactions("TRUE"))?;
     let idle = "SELECT COUNT(*) > 20 FROM information_schema.processlist WHERE user = 'app'";
     soon("0", || {
         Ok(server
