@@ -41,6 +41,8 @@ opinion lint clippy cargo clippy --workspace --quiet -- --deny warnings
 # the simulator must see them.
 planted="--features sim/planted --test planted"
 cargo build --quiet --package millrace || failed=1
+# Each programme would ask for it anew.
+export MILLRACE_BIN=${MILLRACE_BIN:-${CARGO_TARGET_DIR:-$PWD/target}/debug/millrace}
 cargo test --workspace --no-run "$@" || failed=1
 # shellcheck disable=SC2086  # words, here and below
 cargo test --workspace --no-run $planted || failed=1
@@ -120,7 +122,7 @@ fi
 ! grep '^FAILED: ' "$log" || failed=1
 
 echo
-grep '^took [0-9]* s (' "$log" | sort -k2,2nr | head -n 12 | cut -c1-120
+grep '^took [0-9]* s (' "$log" | sort -k2,2nr | head -n "${MILLRACE_SLOWEST:-12}" | cut -c1-120
 grep -E '^(MISSING|SKIPPED|FLAKY):' "$log" | sort -u
 grep -E '^(FAILED: |test .* \.\.\. FAILED)' "$log" | cut -c1-200
 awk -v failed="$failed" '

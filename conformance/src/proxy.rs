@@ -1,8 +1,10 @@
 //! Millrace as a process of a test: its own data folder, its own ports, configured as an operator
 //! would.
 
-use std::io::Read;
+use std::fs::Permissions;
+use std::io::{self, Read};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -127,6 +129,7 @@ impl Proxy {
         let folder =
             TempFolder::new(&format!("proxy-{driver}")).map_err(|error| error.to_string())?;
         let mut last = String::new();
+        lend_certificate(folder.path()).map_err(|error| error.to_string())?;
         for _ in 0..3 {
             // Somebody may take a port between the look and the start.
             let port = free_port().map_err(|error| error.to_string())?;
@@ -145,6 +148,7 @@ impl Proxy {
                 admin_port,
             ) {
                 Ok(process) => {
+                    keep_certificate(folder.path()).map_err(|error| error.to_string())?;
                     return Ok(Self {
                         port,
                         admin_port,
@@ -257,6 +261,38 @@ impl Proxy {
     pub fn query(&self, sql: &str) -> Result<String, String> {
         command_line(self.port, "app", "secret", &[], sql)
     }
+}
+
+/// Files of the certificate that a proxy makes for itself where it finds none.
+const CERTIFICATE: [&str; 3] = ["proxysql-ca.pem", "proxysql-cert.pem", "proxysql-key.pem"];
+
+/// Certificate that the first proxy of this process has made. To make one takes a third of a second
+/// of the processor, which is most of a start.
+static MADE: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
+
+/// Keeps the certificate of a proxy that has started, if it is the first.
+fn keep_certificate(folder: &Path) -> io::Result<()> {
+    if MADE.get().is_none() && folder.join(CERTIFICATE[0]).exists() {
+        let read = |name: &str| fs::read(folder.join(name));
+        let files = [
+            read(CERTIFICATE[0])?,
+            read(CERTIFICATE[1])?,
+            read(CERTIFICATE[2])?,
+        ];
+        MADE.get_or_init(|| files);
+    }
+    Ok(())
+}
+
+/// Puts the certificate of an earlier proxy, if there was one, where the next will look for its
+/// own.
+fn lend_certificate(folder: &Path) -> io::Result<()> {
+    for (name, bytes) in CERTIFICATE.iter().zip(MADE.get().into_iter().flatten()) {
+        let path = folder.join(name);
+        fs::write(&path, bytes)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    }
+    Ok(())
 }
 
 /// Returns what the `mariadb` client prints in batch mode (tabs, no names), or its error.
