@@ -20,7 +20,7 @@ endif
 # Which servers `make topology` brings up.
 T ?= replication
 
-.PHONY: help run topology test lint bench cost stress soak fuzz dist dist-test setup clean
+.PHONY: help run topology test lint bench cost pgo stress soak fuzz dist dist-test setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -53,6 +53,10 @@ cost: ## instructions of a statement of each kind, and the code that it touches 
 	cargo build --quiet --release --package millrace
 	@python3 bench/cost.py --target $(CARGO_TARGET_DIR) $(ARGS)
 
+pgo: ## a release that has learnt from traffic which of its code runs: where it is stands in the last line; three builds of time
+	@scripts/setup.sh pgo
+	@scripts/pgo.sh
+
 stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9, 50,000 schemas, a million users
 	@scripts/setup.sh test
 	cargo build --release --package millrace
@@ -71,7 +75,8 @@ fuzz: ## every fuzz target for SECONDS, starting from its corpus
 
 dist: ## a release: Debian package, RPM, tarball, and a root file system for containers, in $MILLRACE_DIST (else dist/ beside what cargo builds)
 	@scripts/setup.sh dist
-	@scripts/dist.sh $(ARGS)
+	@scripts/setup.sh pgo
+	@if [ -z "$$MILLRACE_DIST_BIN$${MILLRACE_DIST_PROFILE+given}" ]; then export MILLRACE_DIST_PROFILE=$$(scripts/pgo.sh --profile); fi; scripts/dist.sh $(ARGS)
 
 dist-test: dist ## the packages in a fresh Debian: install, first query, upgrade, remove, purge; the container's root
 	@scripts/dist-test.sh $(ARGS)

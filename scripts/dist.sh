@@ -11,6 +11,8 @@
 # Where the tree is does not get into the binary: paths are mapped, times are the commit's, and cargo builds in the cache.
 #
 #   MILLRACE_DIST_BIN=PATH      packs that binary and builds nothing
+#   MILLRACE_DIST_PROFILE=PATH  builds by what a build that counts has written there (scripts/pgo.sh --profile); it stands beside
+#                               the packages, since a second build is the same byte for byte with the same profile only
 #   MILLRACE_DIST_NATIVE=1      builds for this machine even if cargo-zigbuild is there
 #   MILLRACE_DIST_VERSION=1.2   the packages say that they are of that version (a test of upgrades)
 set -euo pipefail
@@ -40,6 +42,12 @@ built() { # builds, and says where the binary is
   local cargo_home=${CARGO_HOME:-$HOME/.cargo} map
   map="--remap-path-prefix=$root=/millrace --remap-path-prefix=$CARGO_TARGET_DIR=/target --remap-path-prefix=$cargo_home=/cargo"
   map="$map --remap-path-prefix=$(rustc --print sysroot)=/rust"
+  # At one place in every tree, since flags are a part of what is built.
+  local profile=$CARGO_TARGET_DIR/millrace.profdata
+  if [ -n "${MILLRACE_DIST_PROFILE:-}" ]; then
+    install -D -m 644 "$MILLRACE_DIST_PROFILE" "$profile" || return 1
+    map="$map -Cprofile-use=$profile"
+  fi
   export RUSTFLAGS="$map"
   local c="-ffile-prefix-map=$CARGO_TARGET_DIR=/target -ffile-prefix-map=$cargo_home=/cargo"
   export CFLAGS="$c" CXXFLAGS="$c"
@@ -70,7 +78,8 @@ cargo run --quiet --package xtask -- sbom > "$work/sbom"
 put() { # MODE FILE PLACE
   install -D -m "$1" "$2" "$3"
 }
-rm -f "$out"/*.cdx.json
+rm -f "$out"/*.cdx.json "$out"/*.profdata
+[ -z "${MILLRACE_DIST_PROFILE:-}" ] || put 644 "$MILLRACE_DIST_PROFILE" "$out/millrace-$version.profdata"
 put 644 "$work/sbom" "$out/millrace-$version.cdx.json"
 
 # Everything that a package has, but for what its own kind wants: bin, etc, manual, completions, pages.

@@ -6,6 +6,7 @@
 #   scripts/setup.sh topology what compiling needs, and servers
 #   scripts/setup.sh test     that, and the servers and client libraries of the conformance tests
 #   scripts/setup.sh bench    what compiling needs, a load generator and the peers to compare with
+#   scripts/setup.sh pgo      that of bench, and what merges the counts of a build that counts
 #   scripts/setup.sh fuzz     what compiling needs, and a C++ compiler for libFuzzer
 #   scripts/setup.sh dist     what compiling needs, and what packages are made with and tried in
 #
@@ -19,7 +20,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 mode=${1:-test}
-case $mode in build|run|topology|test|bench|fuzz|dist) ;; *) echo "usage: setup.sh build|run|topology|test|bench|fuzz|dist" >&2; exit 2 ;; esac
+case $mode in build|run|topology|test|bench|pgo|fuzz|dist) ;; *) echo "usage: setup.sh build|run|topology|test|bench|pgo|fuzz|dist" >&2; exit 2 ;; esac
 cache=$(millrace_cache)
 say() { printf 'setup: %s\n' "$*" >&2; }
 missing() { printf 'MISSING: %s\n' "$*" >&2; }
@@ -165,6 +166,12 @@ case $mode in
     install "$needs_fresh" || missing "debootstrap, so packages are not tried in a fresh system"
     zig || missing "cargo-zigbuild, so the binary is for this machine's glibc and OpenSSL"
     rustup target add x86_64-unknown-linux-gnu >/dev/null 2>&1 || true
+    ;;
+  pgo)
+    install "$needs_servers $needs_bench $needs_c" || exit 1
+    llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
+    ls "$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-profdata >/dev/null 2>&1 || install "llvm-profdata-$llvm:llvm-$llvm" ||
+      missing "llvm-profdata of LLVM $llvm, so a build cannot learn from traffic"
     ;;
   bench)
     install "$needs_servers $needs_bench $needs_c" || exit 1
