@@ -14,7 +14,7 @@ pub enum Doing {
     Rewrites,
     /// Raises errors in both of its hooks.
     Fails,
-    /// Runs for ever now and then.
+    /// Runs for ever now and then: seldom, since each time takes all the time that it may have.
     Loops,
 }
 
@@ -71,7 +71,7 @@ impl Doing {
                 "local count = 0
                  function read_query()
                    count = count + 1
-                   if count % 40 == 7 then while true do pcall(function() while true do end end) end end
+                   if count % 200 == 7 then while true do pcall(function() while true do end end) end end
                  end"
             }
         };
