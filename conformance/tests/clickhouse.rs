@@ -10,6 +10,8 @@ use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 
 use conformance::watch::HANGS;
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::Command;
 
 type Outcome = Result<(), String>;
@@ -662,10 +664,20 @@ fn sealed(driver: Driver) -> Outcome {
     same(&front.ask("SELECT 7")?, "7")?;
     set("SET clickhouse-tls_ca = '/nosuch/ca.pem'")?;
     refused("the file of authorities '/nosuch/ca.pem' cannot be used: No such file or directory")?;
+    // ClickHouse's own port for HTTP answers a TLS greeting only if there is an end of a line in its random bytes.
+    let plain = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = plain
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    std::thread::spawn(move || {
+        for mut client in plain.incoming().flatten() {
+            let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        }
+    });
     set(&format!(
-        "{}; SET clickhouse-http_port = {}",
-        ca(&house),
-        house.http
+        "{}; SET clickhouse-http_port = {port}",
+        ca(&house)
     ))?;
     refused("the other side does not speak TLS")
 }

@@ -641,6 +641,8 @@ fn at_once(driver: Driver) -> Outcome {
                     1000 + n
                 ),
                 "COMMIT".to_owned(),
+                // The same digest, and the server makes the id.
+                format!("INSERT INTO conf.numbered (id, word) VALUES (0, 'd{n}')"),
             ];
             for text in &texts {
                 asked(&mut client, text)?;

@@ -43,10 +43,20 @@ enum Says {
     /// The server has made it.
     Generated,
     /// The value of the column in this place of the INSERT's list has chosen it, if it is a number but 0. Without
-    /// a number the server makes one, if that was `seen`: a trigger may choose it instead.
-    Column { at: usize, seen: bool },
+    /// a number the server makes one, once that was seen: a trigger may choose it instead.
+    Column { at: usize, made: Made },
     /// Nobody knows.
     Nothing,
+    /// Nobody has asked yet, of so many.
+    Unasked(u8),
+}
+
+/// Whether a server was seen to make the id of an INSERT that names the AUTO_INCREMENT column without
+/// a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// It was asked about one.
+    Seen,
     /// Nobody has asked yet, of so many.
     Unasked(u8),
 }
@@ -115,21 +125,31 @@ fn written(job: &Job<'_>, escapes: bool, column: usize) -> Option<Option<u64>> {
 }
 
 /// Meaning of the ids of a kind of INSERT that names the AUTO_INCREMENT column in this place and has written this
-/// value there, by the id in its answer and what `LAST_INSERT_ID()` was behind it. A server that takes 0 for a
-/// value answers it with no id.
-fn learnt(at: usize, wrote: Option<Option<u64>>, id: u64, last: u64) -> Says {
-    match wrote {
-        Some(None | Some(0)) if last == id => Says::Column { at, seen: true },
-        Some(Some(chosen)) if chosen == id && last != id => Says::Column { at, seen: false },
-        _ => Says::Nothing,
-    }
+/// value there, by the id in its answer and what `LAST_INSERT_ID()` was behind it. `before`: as far as it was known. A
+/// server that takes 0 for a value answers it with no id.
+fn learnt(
+    at: usize,
+    wrote: Option<Option<u64>>,
+    (id, last): (u64, u64),
+    before: Option<Says>,
+) -> Says {
+    let made = match wrote {
+        Some(None | Some(0)) if last == id => Made::Seen,
+        Some(Some(chosen)) if chosen == id && last != id => match before {
+            Some(Says::Column { made, .. }) => made,
+            // Of those that were counted, some may have had no number.
+            Some(Says::Unasked(times)) => Made::Unasked(times),
+            _ => Made::Unasked(0),
+        },
+        _ => return Says::Nothing,
+    };
+    Says::Column { at, made }
 }
 
-/// Origin of an id in the answer to an INSERT that has written this value for the AUTO_INCREMENT column. `seen`:
-/// as in [`Says::Column`].
-fn origin(wrote: Option<Option<u64>>, seen: bool, id: u64) -> Option<Origin> {
+/// Origin of an id in the answer to an INSERT that has written this value for the AUTO_INCREMENT column.
+fn origin(wrote: Option<Option<u64>>, made: Made, id: u64) -> Option<Origin> {
     match wrote? {
-        None | Some(0) => seen.then_some(Origin::Made),
+        None | Some(0) => (made == Made::Seen).then_some(Origin::Made),
         Some(number) => (number == id).then_some(Origin::Chosen),
     }
 }
@@ -163,26 +183,32 @@ impl Session {
         let now = self.core.rt.now();
         let escapes = self.lexing_of(job.what).escapes();
         let says = epoch.generated.borrow().get(&kind, now);
-        match says {
+        // Of so many nobody has asked, and what is known meanwhile.
+        let (times, next) = match says {
             Some(Says::Generated) => return Some(Origin::Made),
-            Some(Says::Column { at, seen }) => {
-                return origin(written(job, escapes, at), seen, id);
+            Some(Says::Column { at, made }) => {
+                let wrote = written(job, escapes, at);
+                match (wrote, made) {
+                    (Some(None | Some(0)), Made::Unasked(times)) => {
+                        let times = times.saturating_add(1);
+                        let made = Made::Unasked(times);
+                        (times, Says::Column { at, made })
+                    }
+                    _ => return origin(wrote, made, id),
+                }
             }
             Some(Says::Nothing) => return None,
-            Some(Says::Unasked(_)) | None => {}
-        }
+            Some(Says::Unasked(times)) => {
+                let times = times.saturating_add(1);
+                (times, Says::Unasked(times))
+            }
+            None => (1, Says::Unasked(1)),
+        };
         let Some(mut asks) = asks(job, escapes, kind.clone(), id) else {
             epoch.generated.borrow_mut().set(kind, Says::Nothing, now);
             return None;
         };
-        let times = match says {
-            Some(Says::Unasked(times)) => times.saturating_add(1),
-            _ => 1,
-        };
-        epoch
-            .generated
-            .borrow_mut()
-            .set(kind, Says::Unasked(times), now);
+        epoch.generated.borrow_mut().set(kind, next, now);
         asks.comes_often = times >= OFTEN;
         let mut known = self.remembered.insert_id.borrow_mut();
         known.get_or_insert_default().asks = Some(Box::new(asks));
@@ -230,18 +256,19 @@ impl Session {
             let mut names = asks.columns.iter();
             names.position(|name| name.eq_ignore_ascii_case(column))
         };
+        let (epoch, now) = (self.core.epoch(), self.core.rt.now());
         let says = match column {
             Some(column) => match place(&column) {
                 Some(at) => {
                     let wrote = asks.wrote.get(at).copied().flatten();
-                    learnt(at, wrote, asks.id, last)
+                    let before = epoch.generated.borrow().get(&asks.kind, now);
+                    learnt(at, wrote, (asks.id, last), before)
                 }
                 None if last == asks.id => Says::Generated,
                 None => Says::Nothing,
             },
             None => Says::Nothing,
         };
-        let (epoch, now) = (self.core.epoch(), self.core.rt.now());
         epoch.generated.borrow_mut().set(asks.kind, says, now);
         Ok(Some(last))
     }
@@ -284,28 +311,39 @@ mod tests {
 
     #[test]
     fn an_id_is_chosen_if_the_column_has_it_and_made_if_that_was_seen() {
-        let seen = Says::Column { at: 0, seen: true };
-        let chosen = Says::Column { at: 0, seen: false };
-        for (wrote, id, last, says) in [
-            (Some(None), 5, 5, seen),
-            (Some(Some(0)), 5, 5, seen),
-            (Some(None), 5, 4, Says::Nothing),
-            (Some(Some(5)), 5, 4, chosen),
-            (Some(Some(5)), 5, 5, Says::Nothing),
-            (Some(Some(5)), 6, 6, Says::Nothing),
-            (None, 5, 5, Says::Nothing),
+        let column = |made| Says::Column { at: 0, made };
+        let (seen, chosen) = (column(Made::Seen), column(Made::Unasked(0)));
+        for (wrote, id, last, before, says) in [
+            (Some(None), 5, 5, None, seen),
+            (Some(Some(0)), 5, 5, None, seen),
+            (Some(Some(0)), 5, 5, Some(chosen), seen),
+            (Some(None), 5, 4, None, Says::Nothing),
+            (Some(None), 5, 4, Some(chosen), Says::Nothing),
+            (Some(Some(5)), 5, 4, None, chosen),
+            (
+                Some(Some(5)),
+                5,
+                4,
+                Some(Says::Unasked(7)),
+                column(Made::Unasked(7)),
+            ),
+            (Some(Some(5)), 5, 4, Some(seen), seen),
+            (Some(Some(5)), 5, 5, None, Says::Nothing),
+            (Some(Some(5)), 6, 6, Some(seen), Says::Nothing),
+            (None, 5, 5, None, Says::Nothing),
         ] {
-            assert_eq!(learnt(0, wrote, id, last), says, "{wrote:?} {id} {last}");
+            let learnt = learnt(0, wrote, (id, last), before);
+            assert_eq!(learnt, says, "{wrote:?} {id} {last} {before:?}");
         }
-        for (wrote, seen, id, wanted) in [
-            (Some(None), true, 5, Some(Origin::Made)),
-            (Some(Some(0)), true, 5, Some(Origin::Made)),
-            (Some(None), false, 5, None),
-            (Some(Some(5)), false, 5, Some(Origin::Chosen)),
-            (Some(Some(5)), true, 6, None),
-            (None, true, 5, None),
+        for (wrote, made, id, wanted) in [
+            (Some(None), Made::Seen, 5, Some(Origin::Made)),
+            (Some(Some(0)), Made::Seen, 5, Some(Origin::Made)),
+            (Some(None), Made::Unasked(3), 5, None),
+            (Some(Some(5)), Made::Unasked(3), 5, Some(Origin::Chosen)),
+            (Some(Some(5)), Made::Seen, 6, None),
+            (None, Made::Seen, 5, None),
         ] {
-            assert_eq!(origin(wrote, seen, id), wanted, "{wrote:?} {seen} {id}");
+            assert_eq!(origin(wrote, made, id), wanted, "{wrote:?} {made:?} {id}");
         }
     }
 }
