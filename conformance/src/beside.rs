@@ -3,15 +3,6 @@
 
 use crate::by_hand::Raw;
 use crate::proxy::Proxy;
-use crate::servers::Vendor;
-
-/// The vendors that are here: MariaDB always is, or nothing of a programme runs.
-pub fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
-        .collect()
-}
 
 /// The rows that a client gets.
 pub fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {

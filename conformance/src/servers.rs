@@ -59,6 +59,14 @@ impl Vendor {
     }
 }
 
+/// The vendors that are here: MariaDB always is, or nothing of a programme runs.
+pub fn vendors() -> Vec<Vendor> {
+    [Vendor::MariaDb, Vendor::MySql]
+        .into_iter()
+        .filter(|vendor| vendor.programs().is_ok())
+        .collect()
+}
+
 /// With what a server is started.
 pub struct Start {
     /// Whose.

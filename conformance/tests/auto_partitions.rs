@@ -2,12 +2,12 @@
 //! overlooks it. docs/features/automatic-partitions.md
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::trials::{self, expect, same, vendors_in_turn};
 use mysql_async::prelude::Queryable as _;
 use std::collections::BTreeMap;
 use std::thread;
@@ -130,7 +130,7 @@ fn shown(of: &BTreeMap<String, String>) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn first_row(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         let (mut here, mut there) = (log_in(&it.proxies[0])?, log_in(&it.proxies[1])?);
         let within = |words: String| format!("{vendor}: {words}");
@@ -277,7 +277,7 @@ type Written = Vec<(String, u32)>;
 
 fn at_once(driver: Driver) -> Outcome {
     const BUCKETS: u32 = 24;
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         let ports = it.proxies.each_ref().map(|proxy| proxy.port);
         // Each client writes a row of each bucket, and finds it at the other proxy at once.

@@ -5,10 +5,10 @@
 use std::thread;
 use std::time::Duration;
 
-use conformance::beside::{asked, beside, held, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, held, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 
 type Outcome = Result<(), String>;

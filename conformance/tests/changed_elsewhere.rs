@@ -1,10 +1,10 @@
 //! The cache and writes that do not come through the proxy: it follows the server's log.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -5,12 +5,12 @@
 use std::fmt::Write as _;
 use std::thread;
 
-use conformance::beside::{beside, settled, vendors};
+use conformance::beside::{beside, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::statements::prepare;
 use conformance::trials::{self, expect, same};
 use wire::response::Expect;

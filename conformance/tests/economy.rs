@@ -2,11 +2,11 @@
 //! idle clients keep.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, settled, vendors};
+use conformance::beside::{asked, beside, narrow, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use std::time::Duration;
 

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use conformance::beside::{asked, set, vendors};
+use conformance::beside::{asked, set};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::Login;
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 
 type Outcome = Result<(), String>;

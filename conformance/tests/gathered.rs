@@ -2,12 +2,11 @@
 //! rows: SELECTs over three partitions on two servers.
 #![forbid(unsafe_code)]
 
-use conformance::beside::vendors;
 use conformance::by_hand;
 use conformance::library;
 use conformance::partitions::{ask, shown};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Column, Conn, Params, Row, Value};

@@ -6,11 +6,11 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use conformance::beside::{asked, beside, beside_with, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, beside_with, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use conformance::watch::HANGS;
 

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use conformance::beside::vendors;
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
 use conformance::compare::difference;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use conformance::watch::HANGS;
 use wire::caps::{self, Caps};

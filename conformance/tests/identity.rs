@@ -9,8 +9,8 @@ use conformance::clients::{self, Client};
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, vendors_in_turn};
 use conformance::watch::HANGS;
 use conformance::{by_hand, cache};
 use wire::caps;
@@ -68,14 +68,6 @@ fn main() {
             plugins_of_servers,
         ),
     ])
-}
-
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
-        .collect()
 }
 
 /// A way to come in: whose client, and its options.
@@ -488,7 +480,7 @@ fn plugin_folder(file: &str) -> Option<PathBuf> {
 }
 
 fn plugins_of_servers(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let ed25519 = if vendor == Vendor::MariaDb {
             plugin_folder("auth_ed25519.so")
         } else {
@@ -819,7 +811,7 @@ fn flags_seen(port: u16, flags: u64) -> Result<Vec<String>, String> {
 }
 
 fn flags_of_clients(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start_with(vendor, &["--interactive-timeout=4321"])?;
         server.root("INSERT INTO conf.scratch VALUES (1, 'as it was')")?;
         let proxy = Proxy::start(driver, &Wish::in_front_of(&server))?;
@@ -870,7 +862,7 @@ fn flags_of_clients(driver: Driver) -> Outcome {
 }
 
 fn expired(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         let mut wish = Wish::in_front_of(&server);
         // Some go to another hostgroup, on connections of their own that begin with a question.
@@ -979,7 +971,7 @@ fn expired(driver: Driver) -> Outcome {
 
 /// A62, A68: Unix sockets on both sides.
 fn unix_sockets(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         let path = server.tls_file("../s");
         let mut wish = Wish::in_front_of(&server);
@@ -1050,7 +1042,7 @@ fn unix_sockets(driver: Driver) -> Outcome {
 }
 
 fn wide_character_sets(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         let _ = Client::MariaDbCli.run(
             clients::app(server.port),

@@ -3,13 +3,13 @@
 //! is left, whether it was given back or its session left in the middle.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::cache;
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use std::time::Duration;
 use wire::caps;

@@ -1,10 +1,10 @@
 //! What one session has left on a connection is not what the next one finds there.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon, until};
 
 type Outcome = Result<(), String>;

@@ -14,8 +14,8 @@ use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw as packets;
 use conformance::relay;
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, vendors_in_turn};
 use conformance::watch::HANGS;
 use wire::caps;
 use wire::frame::{Algorithm, Codecs, Frames};
@@ -119,14 +119,6 @@ fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
     by_hand::one(driver, vendor)
 }
 
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
-        .collect()
-}
-
 fn log_in(proxy: &Proxy) -> Result<Raw, String> {
     Raw::log_in(proxy.port).map_err(|error| error.to_string())
 }
@@ -162,7 +154,7 @@ fn asked(client: &mut Raw, sql: &str) -> Result<Vec<Vec<String>>, String> {
 /// A row that lacks a few bytes would be completed by an error's.
 fn half_a_row(driver: Driver) -> Outcome {
     const ROWS: &str = "SELECT REPEAT('x', 40) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE c.id < 20";
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let mut killer = log_in(&proxy)?;
         for turn in 0..4 {
@@ -202,7 +194,7 @@ fn half_a_row(driver: Driver) -> Outcome {
 fn half_a_file(driver: Driver) -> Outcome {
     const LOAD: &[u8] =
         b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE conf.scratch FIELDS TERMINATED BY ','";
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         let mut wish = Wish::in_front_of(&server);
         wish.variables
@@ -361,7 +353,7 @@ fn unreadable_frame(driver: Driver) -> Outcome {
 const LONG: &str = "SELECT 'ENDLESS', COUNT(*) FROM conf.numbers a, conf.numbers b, conf.numbers c WHERE a.id * b.id % 7 + c.id < RAND() * 0 - 1";
 
 fn kill_query(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         // Several, so that some are on the killer's core and some are not.
         let mut killer = log_in(&proxy)?;
@@ -400,7 +392,7 @@ fn kill_query(driver: Driver) -> Outcome {
 /// Ends a statement that takes too long: what else is on the connection stays there; where nothing
 /// is, the connection goes.
 fn over_time(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         proxy.admin(
             "INSERT INTO mysql_query_rules (rule_id, active, match_pattern, timeout, apply) VALUES (1, 1, 'ENDLESS|FOR UPDATE', 400, 1); LOAD MYSQL QUERY RULES TO RUNTIME",
@@ -528,7 +520,7 @@ fn in_the_buffer(vendor: Vendor, proxy: &Proxy) -> Outcome {
 }
 
 fn kill_connection(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let mut killer = log_in(&proxy)?;
         for by_command in [false, true] {
@@ -634,7 +626,7 @@ fn strangers(driver: Driver) -> Outcome {
 
 /// A statement runs that is ended by each of these.
 fn forms(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let mut killer = Raw::log_in_for_several(proxy.port).map_err(|error| error.to_string())?;
         let mut client = log_in(&proxy)?;
@@ -717,7 +709,7 @@ fn execute(client: &mut Raw, id: &[u8], params: &[u8]) -> io::Result<Vec<Vec<Str
 /// By a library that prepares whatever has parameters (Go, Rust, Node).
 fn prepared_kills(driver: Driver) -> Outcome {
     let said = |error: io::Error| error.to_string();
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let (mut killer, mut client) = (log_in(&proxy)?, log_in(&proxy)?);
         let (id, text) = (u64::from(client.id), client.id.to_string());
@@ -868,7 +860,7 @@ fn idle_transaction(driver: Driver) -> Outcome {
 
 /// A server closes the connection then, and not sooner for anybody else.
 fn own_patience(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = one(driver, vendor)?;
         let (mut short, mut other) = (log_in(&proxy)?, log_in(&proxy)?);
         asked(&mut other, "SELECT 1")?;
@@ -1132,7 +1124,7 @@ fn late_kill(driver: Driver) -> Outcome {
 }
 
 fn leaving(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let clients: Vec<Raw> = (0..4)
             .map(|_| {
@@ -1152,7 +1144,7 @@ fn leaving(driver: Driver) -> Outcome {
 /// rule allows that it is shared, its warnings are over with the next statement. As many
 /// connections as the account may have: none is left to say KILL, but for one that nobody uses.
 fn leaving_what_is_full(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         // Only connections that are opened from then on are counted.
         server.root("ALTER USER open@'%' WITH MAX_USER_CONNECTIONS 3")?;
@@ -1188,7 +1180,7 @@ fn leaving_what_is_full(driver: Driver) -> Outcome {
 }
 
 fn killed_and_free(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one(driver, vendor)?;
         let mut killer = log_in(&proxy)?;
         proxy.admin(&format!(

@@ -5,12 +5,12 @@
 use std::thread;
 use std::time::Duration;
 
-use conformance::beside::{asked, beside, beside_with, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, beside_with, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::app;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::statements;
 use conformance::trials::{self, expect, same};
 

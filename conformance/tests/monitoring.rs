@@ -1,10 +1,10 @@
 //! The monitor in front of real servers: who is asked what, and who serves where as it follows.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, set, vendors};
+use conformance::beside::{asked, set};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 
 use std::sync::Arc;

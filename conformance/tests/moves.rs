@@ -2,11 +2,11 @@
 //! meanwhile. docs/features/moves.md
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same, soon};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -452,7 +452,7 @@ fn killed_copying(driver: Driver) -> Outcome {
 
 /// The proxy is killed at some moment around the cut, again and again.
 fn killed_cutting(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         it.fill(0, 500)?;
         let wanted = World::checksum(&it.one)?;
@@ -489,7 +489,7 @@ fn killed_cutting(driver: Driver) -> Outcome {
 /// The old table has its new name, and the process ends before the map is changed; the same, and it ends
 /// before the table has it.
 fn unfinished(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         for is_renamed in [true, false] {
             let mut it = world(driver, vendor)?;
             it.fill(0, 300)?;
@@ -552,7 +552,7 @@ fn taken_over(driver: Driver) -> Outcome {
 }
 
 fn target_killed(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         it.fill(0, 3000)?;
         it.proxy.admin(
@@ -586,7 +586,7 @@ fn target_killed(driver: Driver) -> Outcome {
 }
 
 fn cancelled(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         it.fill(0, 3000)?;
         let none = it
@@ -622,7 +622,7 @@ fn cancelled(driver: Driver) -> Outcome {
 }
 
 fn transaction(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = world(driver, vendor)?;
         it.fill(0, 100)?;
         let (mut open, mut other) = (log_in(it.proxy.port)?, log_in(it.proxy.port)?);
@@ -648,7 +648,7 @@ fn transaction(driver: Driver) -> Outcome {
 }
 
 fn lacking(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = world(driver, vendor)?;
         let refused = |words: &str| {
             let said = match it.begin(2) {
@@ -750,7 +750,7 @@ fn shown(value: &binlog::Value) -> String {
 
 /// Compares what a server selects with what is read in its log, of the same rows.
 fn types(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = world(driver, vendor)?;
         it.one.root(&format!(
             "SET time_zone = '+00:00'; USE conf; DROP TABLE t_a; CREATE TABLE t_a {TYPES}"
@@ -897,7 +897,7 @@ impl World {
 /// A71, A79, A80: both halves are read and written all the while, and whoever has an old map finds no
 /// table.
 fn splits(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         it.fill_default(2000)?;
         let stale = Proxy::start(driver, &it.wish)?;
@@ -961,7 +961,7 @@ fn splits(driver: Driver) -> Outcome {
 /// A76: a part of a partition becomes one of its own, under load, and with a proxy that is killed behind
 /// the moment at which the old table gets its name.
 fn of_another(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = world(driver, vendor)?;
         it.proxy.admin("UPDATE mysql_shard_partitions SET partition_value = '0,2..3' WHERE partition_name = 'a'; \
              LOAD MYSQL SHARDS TO RUNTIME; SAVE MYSQL SHARDS TO DISK")?;
@@ -1018,7 +1018,7 @@ fn of_another(driver: Driver) -> Outcome {
 
 /// While rows are copied, and at both sides of the moment at which the old table gets its name.
 fn killed_splitting(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         for is_renamed in [None, Some(true), Some(false)] {
             let mut it = world(driver, vendor)?;
             it.fill_default(1500)?;
@@ -1077,7 +1077,7 @@ fn killed_splitting(driver: Driver) -> Outcome {
 
 /// The others stay in their table. If a row comes meanwhile, it moves.
 fn bare(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         bare_unfinished(driver, vendor)?;
         for comes in [false, true] {
             let it = world(driver, vendor)?;
@@ -1147,7 +1147,7 @@ fn bare_unfinished(driver: Driver, vendor: Vendor) -> Outcome {
 }
 
 fn split_lacking(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = world(driver, vendor)?;
         let refused = |adds: &str, words: &str| {
             let said = it.proxy.admin(&format!("HSCALE ADD_PARTITION({adds})"));

@@ -3,12 +3,12 @@
 //! that lists.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand;
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, soon};
 use wire::caps;
 use wire::command::COM_RESET_CONNECTION;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{CREATE_USER, Raw};
 use conformance::cache::root;
 use conformance::proxy::Driver;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect};
 use sql::grammar::mistake;
 

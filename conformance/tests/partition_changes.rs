@@ -1,13 +1,13 @@
 //! Changes of several partitions on two servers: all make them, or none, whoever is killed meanwhile.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::Raw;
 use conformance::halves::{World, configured, error, log_in};
 use conformance::library;
 use conformance::proxy::Driver;
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same, soon};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 use mysql_async::prelude::Queryable as _;
 use std::thread;
 use std::time::Duration;
@@ -139,7 +139,7 @@ async fn together(driver: Driver) -> Outcome {
 }
 
 fn refused(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         let mut says = |it: &World, sql: &str, words: &str| {
@@ -217,7 +217,7 @@ fn refused(driver: Driver) -> Outcome {
 
 /// KILL, a time limit and a client that leaves, while one partition waits for a lock.
 fn ended(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         let mut other = log_in(it.two.port)?;
@@ -269,7 +269,7 @@ fn ended(driver: Driver) -> Outcome {
 }
 
 fn cached(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = World::new(driver, vendor, CHANGES)?;
         let mut client = it.filled()?;
         it.proxy.admin(
@@ -287,7 +287,7 @@ fn cached(driver: Driver) -> Outcome {
 }
 
 fn proxy_killed(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         for is_decided in [false, true] {
             let mut it = World::new(driver, vendor, CHANGES)?;
             drop(it.filled()?);
@@ -329,7 +329,7 @@ fn proxy_killed(driver: Driver) -> Outcome {
 }
 
 fn server_killed(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
         let (mut client, mut holder) = it.in_doubt(ALL)?;
@@ -358,7 +358,7 @@ fn server_killed(driver: Driver) -> Outcome {
 
 /// Somebody else has decided before.
 fn first_counts(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
         let (mut client, mut holder) = it.in_doubt(ALL)?;
@@ -391,7 +391,7 @@ fn signal(id: u32, name: &str) -> Outcome {
 }
 
 fn stood_still(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = World::new(driver, vendor, CHANGES)?;
         drop(it.filled()?);
         let (mut client, mut holder) = it.in_doubt(ALL)?;
@@ -455,7 +455,7 @@ fn transfers(port: u16, seed: u64, stop: &std::sync::atomic::AtomicBool) -> u64 
 }
 
 fn bank(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = World::new(driver, vendor, CHANGES)?;
         let mut client = log_in(it.proxy.port)?;
         let rows: Vec<_> = (0..ACCOUNTS).map(|id| format!("({id}, 1000)")).collect();

@@ -2,12 +2,11 @@
 //! list of columns, new keys, rows of queries.
 #![forbid(unsafe_code)]
 
-use conformance::beside::vendors;
 use conformance::by_hand;
 use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row, Value, WhiteListFsHandler};

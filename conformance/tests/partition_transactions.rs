@@ -1,13 +1,13 @@
 //! Transactions over partitions on two servers: a branch on each, and all of them or none.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, held, vendors};
+use conformance::beside::{asked, held};
 use conformance::by_hand::Raw;
 use conformance::halves::{World, error, log_in};
 use conformance::library;
 use conformance::proxy::Driver;
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same, soon};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 use mysql_async::prelude::Queryable as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -498,7 +498,7 @@ async fn prepared(it: &World) -> Outcome {
 }
 
 fn losses(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         deadlock(driver, vendor).map_err(|words| format!("{vendor}: {words}"))?;
     }
     // What is in doubt ends as for single changes, which are killed in all ways.
@@ -716,7 +716,7 @@ impl Work {
 }
 
 fn bank(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = World::new(driver, vendor, ATTRIBUTES)?;
         let mut client = log_in(it.proxy.port)?;
         let rows: Vec<_> = (0..ACCOUNTS).map(|id| format!("({id}, 1000)")).collect();

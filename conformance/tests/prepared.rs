@@ -2,12 +2,12 @@
 //! it left to anybody.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy};
 use conformance::raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::statements::{execute, fetch, prepare, rows_of, up_to_eof};
 use conformance::trials::{self, expect, same, soon};
 use std::io;

@@ -2,10 +2,10 @@
 //! then, wherever it is executed.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::statements::{execute, prepare, rows_of};
 use conformance::trials::{self, expect, same};
 use std::io;

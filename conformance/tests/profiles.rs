@@ -2,9 +2,10 @@
 //! among it.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::Driver;
+use conformance::servers::vendors;
 use conformance::trials::{self, expect, same};
 use std::thread;
 use std::time::Duration;

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use conformance::beside::{asked, set, vendors};
+use conformance::beside::{asked, set};
 use conformance::by_hand::{CREATE_USER, Raw};
 use conformance::process::{Process, TempFolder, free_port, output};
 use conformance::proxy::{Driver, Proxy, Wish, command_line, program};
 use conformance::raw::Raw as Plain;
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, soon};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, soon, vendors_in_turn};
 use conformance::watch::HANGS;
 use wire::handshake::Greeting;
 
@@ -781,7 +781,7 @@ fn the_next_server(driver: Driver) -> Outcome {
 /// A server that only reads is reached by a connection that its client's login has opened beside, or an
 /// earlier one; that it refuses, or is down, is no matter for the login.
 fn to_a_reader_too(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut servers = [Server::start(vendor)?, Server::start(vendor)?];
         let ports = [servers[0].port, servers[1].port];
         let readers = format!("--proxy-read-only-backend-addresses=127.0.0.1:{}", ports[1]);
@@ -850,7 +850,7 @@ fn to_a_reader_too(driver: Driver) -> Outcome {
 
 /// Whatever it says, it is on the connection on which it has logged in, as long as that is there.
 fn keeps_its_connection(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         server.root(CREATE_USER)?;
         let proxy = started(driver, &[&server], &[])?;
@@ -908,7 +908,7 @@ fn keeps_its_connection(driver: Driver) -> Outcome {
 /// COM_CHANGE_USER is the server's to decide, also behind a login that has proven itself to two servers. Who is
 /// refused is nobody.
 fn becomes_another(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let servers = [Server::start(vendor)?, Server::start(vendor)?];
         for server in &servers {
             server.root(

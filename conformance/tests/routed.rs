@@ -2,11 +2,10 @@
 //! condition asks for is found, as in one table that has all rows.
 #![forbid(unsafe_code)]
 
-use conformance::beside::vendors;
 use conformance::by_hand;
 use conformance::partitions::{SCHEMA, ask, come_in, gathered, legs, shown};
 use conformance::proxy::Driver;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;

@@ -6,13 +6,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use conformance::beside::{asked, set, vendors};
+use conformance::beside::{asked, set};
 use conformance::by_hand::{self, Raw};
 use conformance::cache;
 use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw as packets;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 use conformance::watch::HANGS;
 use wire::caps;

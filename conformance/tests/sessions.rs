@@ -2,10 +2,10 @@
 //! ahead, and brought to its state.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, beside, narrow, set, settled, vendors};
+use conformance::beside::{asked, beside, narrow, set, settled};
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::statements::prepare;
 use conformance::trials::{self, expect, same, soon};
 

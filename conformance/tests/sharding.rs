@@ -2,12 +2,12 @@
 //! partition goes there and nowhere else, and everything else is refused in a sentence.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, vendors};
+use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, same, soon};
+use conformance::servers::{Server, Vendor, vendors};
+use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 
@@ -237,7 +237,7 @@ fn counted(it: &Sharded, client: &mut Raw) -> Outcome {
 }
 
 fn refused(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         // No server finishes what partitions cannot do.
         it.proxy
@@ -323,7 +323,7 @@ fn in_words(rows: &[Vec<String>]) -> String {
 
 /// A84, A89: all partitions are asked as the session would ask one, and rows go on as they arrive.
 fn several(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         let mut client = filled(&it)?;
         let mut says = |sql: &str, wanted: &str| {
@@ -430,7 +430,7 @@ fn connections(it: &Sharded) -> Result<u64, String> {
 
 /// Nobody runs what a client does not wait for any more.
 fn ended(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let mut it = sharded(driver, vendor)?;
         let mut client = filled(&it)?;
         let sleeps = "SELECT SLEEP(20), id FROM users";
@@ -494,7 +494,7 @@ fn ended(driver: Driver) -> Outcome {
 
 /// A87: one server's transactions are as they are without shards.
 fn transactions(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         let mut client = log_in(&it.proxy)?;
         let there = "INSERT INTO users (id, nickname) VALUES (1, 'foo')";
@@ -597,7 +597,7 @@ async fn by_parameters(it: &Sharded, vendor: Vendor, client: &mut Conn) -> Outco
 
 #[tokio::main(flavor = "current_thread")]
 async fn prepared(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         it.two
             .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar'), (5, 'foo')")?;
@@ -635,7 +635,7 @@ async fn prepared(driver: Driver) -> Outcome {
 }
 
 fn cached(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         it.two
             .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar')")?;
@@ -673,7 +673,7 @@ fn indexed(it: &Sharded, client: &mut Raw) -> Outcome {
 
 /// A change of the table that fails at one partition says where it was done, and can be resumed.
 fn in_turn(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         let mut client = filled(&it)?;
         asked(
@@ -725,7 +725,7 @@ fn in_turn(driver: Driver) -> Outcome {
 
 /// The reader has other rows than its writer, so that it is seen who was asked.
 fn readers(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let it = sharded(driver, vendor)?;
         it.two
             .root("INSERT INTO conf.users_nick2 (id, nickname) VALUES (4, 'foobar')")?;

@@ -14,7 +14,7 @@ use conformance::clients::{Client, app};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw;
 use conformance::servers::{Server, Vendor};
-use conformance::trials::{self, expect, soon};
+use conformance::trials::{self, expect, soon, vendors_in_turn};
 use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
@@ -84,14 +84,6 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, wanted: T) -> Outcome {
     }
 }
 
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
-        .collect()
-}
-
 fn wish(server: &Server) -> Wish {
     let mut wish = Wish::in_front_of(server);
     wish.add_open_user();
@@ -149,7 +141,7 @@ fn running(proxy: &Proxy, n: usize) -> Outcome {
 /// In these character sets `\` is the second byte of some characters. What follows such a string
 /// still asks for what its session has, on a connection that another session has used in between.
 fn shifting(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         server.root(
@@ -530,7 +522,7 @@ fn pipeline(proxy: &Proxy, hostgroups: &[u32], depth: u32) -> Outcome {
 }
 
 fn pipelined(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = one_of(driver, vendor)?;
         let workers = |proxy: &Proxy| -> Outcome {
             let clients: Vec<Raw> = (0..24).map(|_| log_in(proxy)).collect::<Result<_, _>>()?;
@@ -578,7 +570,7 @@ fn pipelined(driver: Driver) -> Outcome {
 fn pipelined_executions(driver: Driver) -> Outcome {
     const ONE: &str = "SELECT ? AS given, 'one' AS statement";
     const OTHER: &str = "SELECT ? AS given, 'other' AS statement";
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_of(driver, vendor)?;
         // MySQL lets an account in by a full exchange first.
         let warm_up = cache::root().join("conformance/scenarios/warm-up.txt");
@@ -636,7 +628,7 @@ fn pipelined_executions(driver: Driver) -> Outcome {
 }
 
 fn unfit(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = one_of(driver, vendor)?;
         pipeline(&proxy, &[0], 16)?;
         let mut client = log_in(&proxy)?;
@@ -671,7 +663,7 @@ fn unfit(driver: Driver) -> Outcome {
 }
 
 fn killed(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_of(driver, vendor)?;
         pipeline(&proxy, &[0], 16)?;
         let read = "SELECT COUNT(*) FROM conf.counted";
@@ -964,7 +956,7 @@ const LEFT: &[Left] = &[
 ];
 
 fn crossing(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         server.root("INSERT INTO conf.counted (words) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'many' FROM n")?;
@@ -1000,7 +992,7 @@ enum Meanwhile {
 /// it is said that nobody can.
 fn found_rows(driver: Driver) -> Outcome {
     const DELETE: Meanwhile = Meanwhile::Ask("DELETE FROM conf.counted WHERE id < 0 /* in two */");
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let server = Server::start(vendor)?;
         server.root(by_hand::CREATE_USER)?;
         server.root("CREATE TABLE conf.found (id INT); INSERT INTO conf.found VALUES (1), (2), (3), (4), (5)")?;

@@ -9,7 +9,7 @@ use conformance::by_hand::{self, Raw};
 use conformance::process::{output, resident_kib};
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::servers::{Server, Vendor, in_path};
-use conformance::trials::{self, expect, same, until};
+use conformance::trials::{self, expect, same, until, vendors_in_turn};
 use conformance::watch::HANGS;
 
 type Outcome = Result<(), String>;
@@ -49,14 +49,6 @@ fn main() {
         ("old_commands_are_answered_or_refused", old_commands),
         ("a_load_says_what_the_firewall_does_not_see", warned),
     ])
-}
-
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> Vec<Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
-        .collect()
 }
 
 fn one_with(driver: Driver, vendor: Vendor, options: &[&str]) -> Result<(Server, Proxy), String> {
@@ -101,7 +93,7 @@ fn last_words(client: &mut Raw) -> String {
 const SESSIONS: &str = "SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Millrace_fast_forward_sessions'";
 
 fn shown(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = one_with(driver, vendor, &[])?;
         let aborted = || {
             proxy.admin("SELECT Variable_Value FROM stats.stats_mysql_global WHERE Variable_Name = 'Client_Connections_aborted'")
@@ -140,7 +132,7 @@ fn shown(driver: Driver) -> Outcome {
 }
 
 fn refused(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &[])?;
         let direct = command_line(
             server.port,
@@ -210,7 +202,7 @@ fn runs(server: &Server, what: &str) -> Result<String, String> {
 }
 
 fn killed(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &[])?;
         // The statement: its session goes on.
         let mut client = log_in(&proxy)?;
@@ -310,7 +302,7 @@ fn killed_in_a_row(driver: Driver) -> Outcome {
 }
 
 fn left_alone(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &[])?;
         let mut client = log_in(&proxy)?;
         client
@@ -514,7 +506,7 @@ fn changed_at_once(driver: Driver) -> Outcome {
 /// As persistent connections of PHP do before each page, and as many as the server may have: its
 /// own connection makes room.
 fn changed_where_it_is_full(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &[])?;
         server.root("CREATE USER stranger@'%'; GRANT ALL ON *.* TO stranger@'%'")?;
         proxy.admin(
@@ -560,7 +552,7 @@ fn changed_where_it_is_full(driver: Driver) -> Outcome {
 
 /// A server that unpacks does not look at the numbers of packets.
 fn hidden(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &["--local-infile=1"])?;
         server.root("CREATE USER stranger@'%'")?;
         proxy.admin(
@@ -733,7 +725,7 @@ fn last_line(said: &str) -> String {
 }
 
 fn replicated(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let source = match vendor {
             Vendor::MariaDb => LOG.to_vec(),
             Vendor::MySql => [LOG, &["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]].concat(),
@@ -850,7 +842,7 @@ fn replicated(driver: Driver) -> Outcome {
 }
 
 fn old_commands(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = one_with(driver, vendor, &[])?;
         proxy.admin("UPDATE mysql_users SET fast_forward = 0; LOAD MYSQL USERS TO RUNTIME")?;
         let mut client = log_in(&proxy)?;
