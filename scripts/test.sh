@@ -47,7 +47,7 @@ cargo test --workspace --no-run "$@" || failed=1
 # shellcheck disable=SC2086  # words, here and below
 cargo test --workspace --no-run $planted || failed=1
 
-# Most tests wait for servers most of the time, so two programmes run at once, the longest first; each is shown when it has ended.
+# Most tests wait for servers most of the time, so one programme more than there are processors runs at once, the longest first; each is shown when it has ended.
 # A programme that is slow is waited for; one that says nothing for so long hangs. The conformance tests name the test that
 # does not end (conformance/src/watch.rs), and that is sooner.
 programme() {
@@ -107,7 +107,7 @@ else
   echo "$planted"
   echo "--doc"
   named conformance/tests/*.rs conformance/tests/*/main.rs | grep -v transcripts
-fi | xargs -d '\n' -P 2 -I ONE bash -c 'programme "ONE"'
+fi | xargs -d '\n' -P $(($(nproc) + 1)) -I ONE bash -c 'programme "ONE"'
 if [ "$(ls "$again" | wc -l)" -gt $FLAKY_AT_MOST ]; then
   cat "$again"/* >>"$log"
 else

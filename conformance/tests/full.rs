@@ -14,8 +14,8 @@ use conformance::beside::{asked, set};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::Login;
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor, vendors};
-use conformance::trials::{self, expect, same, soon};
+use conformance::servers::{Server, Vendor};
+use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 
 type Outcome = Result<(), String>;
 
@@ -180,7 +180,7 @@ fn not_lent(driver: Driver) -> Outcome {
 
 /// Server that takes logins, and where `init_connect` has no answer.
 fn hanging(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = two_users(driver, vendor, "")?;
         set(
             &proxy,
@@ -198,7 +198,7 @@ fn hanging(driver: Driver) -> Outcome {
 }
 
 fn full_account(driver: Driver) -> Outcome {
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (_server, proxy) = two_users(driver, vendor, "WITH MAX_USER_CONNECTIONS 1")?;
         set(&proxy, PATIENT)?;
         let mut holder = few(&proxy)?;
@@ -246,7 +246,7 @@ fn full_account(driver: Driver) -> Outcome {
 /// middle of a statement cost nothing but their own connections.
 fn by_the_hour(driver: Driver) -> Outcome {
     const MAX: usize = 8;
-    for vendor in vendors() {
+    for vendor in vendors_in_turn() {
         let (server, proxy) = two_users(
             driver,
             vendor,

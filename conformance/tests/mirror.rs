@@ -9,7 +9,7 @@ use conformance::clients::{Client, app};
 use conformance::process::resident_kib;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::raw::Raw;
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, until};
 use wire::caps;
 
@@ -494,13 +494,6 @@ fn a_copy_sees_no_other_sessions_user_variables(driver: Driver) -> Outcome {
     }
     let who = "SELECT GROUP_CONCAT(c ORDER BY c) FROM (SELECT CONCAT(words, ' ', COUNT(*)) AS c FROM conf.scratch GROUP BY words) AS t";
     until("ann 8,bob 8,nobody 8", || two.mirror.root(who))
-}
-
-/// The vendors that are here: MariaDB always is, or nothing of this programme runs.
-fn vendors() -> impl Iterator<Item = Vendor> {
-    [Vendor::MariaDb, Vendor::MySql]
-        .into_iter()
-        .filter(|vendor| vendor.programs().is_ok())
 }
 
 fn left_by_triggers(driver: Driver) -> Outcome {
