@@ -53,7 +53,12 @@ pub fn watched<R>(name: &str, test: impl FnOnce() -> R) -> R {
     }
     moves();
     let _running = Running(name);
-    test()
+    let begun = Instant::now();
+    let outcome = test();
+    if env::var_os("MILLRACE_TEST_TIMES").is_some() {
+        eprintln!("{} ms: {name}", begun.elapsed().as_millis());
+    }
+    outcome
 }
 
 /// Says that something moves: a test has an answer, however long it was on its way.
