@@ -1,6 +1,5 @@
 //! Who may come in on the admin port, and where it may listen.
 
-use crate::cores::is_local;
 use crate::engine::View;
 use config::{Refusal, Variables, credentials, interfaces};
 use door::{Entry, Refused};
@@ -238,6 +237,13 @@ fn on_this_machine(list: &str) -> String {
 }
 
 const NOBODY: &str = "names nobody";
+
+/// Whether this is this machine.
+fn is_local(address: &Address) -> bool {
+    address
+        .ip()
+        .is_none_or(|ip| ip.to_canonical().is_loopback())
+}
 
 fn check_for(
     variables: &Variables,

@@ -5,11 +5,10 @@
 //! it between two steps of the work: the kernel alone would let him wait for the end of a time
 //! slice, which is several milliseconds.
 
-use crate::cores::Part;
-use config::{Help, Rules, Step};
+use config::{Help, Step};
 use rt::mailbox;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -111,21 +110,6 @@ impl Aside {
             // The thread ends after this only.
             Self::Thread(give) => drop(give.send(work)),
         }
-    }
-
-    /// Frees parts of snapshots that nobody works under any more.
-    pub(crate) fn free(&self, parts: Vec<Part>) {
-        if parts.is_empty() {
-            return;
-        }
-        self.later(move || {
-            for part in parts {
-                match part.downcast::<Rules>().map(Arc::into_inner) {
-                    Ok(Some(rules)) => rules.take_apart(&give_way),
-                    Ok(None) | Err(_) => give_way(),
-                }
-            }
-        });
     }
 }
 

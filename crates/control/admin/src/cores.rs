@@ -8,7 +8,7 @@ use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
 use rt::local;
 use rt::mailbox::{self, SendError, Sender};
-use rt::{Address, Instant, Rt};
+use rt::{Instant, Rt};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -71,6 +71,21 @@ fn parts(snapshot: &Snapshot) -> [Part; 8] {
         rewrites.clone(),
         firewall.clone(),
     ]
+}
+
+/// Frees parts of snapshots that nobody works under any more.
+fn free(parts: Vec<Part>, aside: &Aside) {
+    if parts.is_empty() {
+        return;
+    }
+    aside.later(move || {
+        for part in parts {
+            match part.downcast::<Rules>().map(Arc::into_inner) {
+                Ok(Some(rules)) => rules.take_apart(&give_way),
+                Ok(None) | Err(_) => give_way(),
+            }
+        }
+    });
 }
 
 /// Rules that are copied, and the copies.
@@ -138,7 +153,7 @@ impl Cores {
     /// Has freed what nobody works under any more.
     pub(crate) fn sweep(&self, aside: &Aside) {
         let is_unused = |part: &mut Part| Arc::strong_count(part) == 1;
-        aside.free(self.given.borrow_mut().extract_if(.., is_unused).collect());
+        free(self.given.borrow_mut().extract_if(.., is_unused).collect(), aside);
     }
 
     /// From now on this is to be freed when nobody uses it any more.
@@ -466,9 +481,3 @@ impl Cores {
     }
 }
 
-/// Whether this is this machine.
-pub(crate) fn is_local(address: &Address) -> bool {
-    address
-        .ip()
-        .is_none_or(|ip| ip.to_canonical().is_loopback())
-}
