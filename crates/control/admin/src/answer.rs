@@ -2,11 +2,11 @@
 
 use crate::cluster::{Arrived, Reach, Share};
 use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
-use crate::cores::Silent;
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
 use crate::grid::Grid;
 use crate::observe::{self, Process};
 use crate::parts::Sight;
+use crate::said::{Asker, Said, because};
 use crate::shared::{Clients, Shared};
 use crate::tables::{Kind, Module, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;
@@ -30,58 +30,6 @@ const METRICS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Warnings about a file in the answer of its LOAD; the log has all.
 const WARNINGS_SAID_MAX: usize = 100;
-
-/// Who asks.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(crate) id: u32,
-    pub(crate) user: String,
-    pub(crate) host: String,
-    /// 0 at a Unix socket.
-    pub(crate) port: u16,
-    pub(crate) view: View,
-}
-
-/// Words for what cannot be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// With the code that everything has here.
-    Sql(String),
-    /// With another.
-    Coded(u16, &'static str, String),
-}
-
-impl Said {
-    pub(crate) fn words(self) -> String {
-        match self {
-            Self::Sql(words) | Self::Coded(_, _, words) => words,
-        }
-    }
-}
-
-impl From<SqlError> for Said {
-    fn from(error: SqlError) -> Self {
-        Self::Sql(error.0)
-    }
-}
-
-impl From<Silent> for Said {
-    fn from(silent: Silent) -> Self {
-        Self::Sql(silent.to_string())
-    }
-}
-
-impl From<&str> for Said {
-    fn from(words: &str) -> Self {
-        Self::Sql(words.into())
-    }
-}
-
-impl From<String> for Said {
-    fn from(words: String) -> Self {
-        Self::Sql(words)
-    }
-}
 
 /// Rows and counts that threads beside the cores have told.
 #[derive(Default)]
@@ -1147,17 +1095,8 @@ fn checksum_of(reply: &Reply) -> String {
     format!("0x{:016X}", sql::spooky::hash64(text.as_bytes(), 0))
 }
 
-/// All reasons in one error; nothing has changed.
 /// `$$` is no name, as on a server.
 fn no_such_name() -> Said {
     let words = "Unknown column '$$' in 'field list'";
     Said::Coded(1054, "42S22", words.into())
-}
-
-pub(crate) fn because(words: &str, refused: &[Refusal]) -> Said {
-    let reasons: Vec<_> = refused.iter().map(ToString::to_string).collect();
-    Said::Sql(format!(
-        "{words} not loaded, nothing was changed: {}",
-        reasons.join("; ")
-    ))
 }

@@ -3,7 +3,7 @@
 //!
 //! docs/features/automatic-partitions.md
 
-use crate::answer::Said;
+use crate::said::Said;
 use crate::shared::Shared;
 use bridge::Partition;
 use config::{ShardPartitionRow, Snapshot};

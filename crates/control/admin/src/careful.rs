@@ -1,9 +1,9 @@
 //! What an operator says with a slip, and files that are not as they should be: nothing is lost by
 //! it.
 
-use crate::answer::{Asker, Said};
 use crate::engine::{DISK_FILE, Engine, Reply, View};
 use crate::open::{Admin, Options};
+use crate::said::{Asker, Said};
 use crate::testing::{self, Directory};
 use bridge::{Ask, CommandRow, HostgroupRow, Latency, Report};
 use rusqlite::types::Value;

@@ -2,7 +2,7 @@
 //! time.
 
 use crate::aside::{Aside, give_way};
-use crate::shared::Renewed;
+use crate::hooks::Renewed;
 use crate::taken::{Kept, Taken};
 use bridge::{Ask, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
@@ -153,7 +153,10 @@ impl Cores {
     /// Has freed what nobody works under any more.
     pub(crate) fn sweep(&self, aside: &Aside) {
         let is_unused = |part: &mut Part| Arc::strong_count(part) == 1;
-        free(self.given.borrow_mut().extract_if(.., is_unused).collect(), aside);
+        free(
+            self.given.borrow_mut().extract_if(.., is_unused).collect(),
+            aside,
+        );
     }
 
     /// From now on this is to be freed when nobody uses it any more.
@@ -480,4 +483,3 @@ impl Cores {
             .map(drop)
     }
 }
-

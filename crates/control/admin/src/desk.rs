@@ -1,9 +1,9 @@
 //! Desk of the admin thread: other threads of the process ask here for people who look at a page.
 
 use crate::access;
-use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
 use crate::grid::Grid;
+use crate::said::{Asker, Said};
 use crate::shared::Shared;
 use bridge::{Pass, Table, ToAdmin, Unanswered};
 use door::Entry;

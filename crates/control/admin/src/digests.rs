@@ -1,8 +1,8 @@
 //! The digests of all cores: replayed through rules that are not in force yet, and kept on disk.
 
-use crate::answer::Said;
 use crate::aside::give_way;
 use crate::engine::Reply;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use crate::{observe, route};

@@ -1,7 +1,8 @@
 //! The events log as the admin port sees it: its thread is told, and says what came of it.
 
-use crate::answer::Said;
-use crate::shared::{Shared, Told};
+use crate::hooks::Told;
+use crate::said::Said;
+use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Logs, Snapshot};
 use rt::mailbox;

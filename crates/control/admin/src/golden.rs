@@ -1,9 +1,9 @@
 //! What ProxySQL 2.7.1 answered, replayed: the same, or a difference that is named here and in
 //! docs/compatibility.md.
 
-use crate::answer::Said;
 use crate::engine::{Reply, View};
 use crate::open::Options;
+use crate::said::Said;
 use crate::tables;
 use crate::testing::{self, Bench, Directory};
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! What is shown is so: variables with and without effect, what a LOAD says of them, a database
 //! that was replaced, a core that is silent.
 
-use crate::answer::{Asker, Said};
 use crate::engine::{Reply, STATS_TIME, View};
 use crate::open::{Options, Start};
+use crate::said::{Asker, Said};
 use crate::testing::{self, Directory};
 use bridge::ToCore;
 use std::cell::Cell;

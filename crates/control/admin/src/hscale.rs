@@ -1,9 +1,9 @@
 //! `HSCALE …` on the admin port: rows of `mysql_shard_tables` and `mysql_shard_partitions`, in force
 //! and saved at once.
 
-use crate::answer::Said;
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::splits::Adding;
 use crate::tables::Module;

@@ -1,10 +1,10 @@
 //! LEARN MYSQL FIREWALL: rules of the firewall, in memory, for statements that are known to have
 //! run.
 
-use crate::answer::Said;
 use crate::commands::{Lesson, Source};
 use crate::engine::{Reply, SqlError};
 use crate::route;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{Ask, Report};

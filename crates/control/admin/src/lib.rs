@@ -39,6 +39,7 @@ pub mod grid;
 mod health;
 #[cfg(test)]
 mod honest;
+mod hooks;
 mod hscale;
 mod kept;
 mod layers;
@@ -52,6 +53,7 @@ mod private;
 mod published;
 mod route;
 mod rows;
+mod said;
 #[cfg(test)]
 mod scripts;
 mod session;
@@ -64,7 +66,7 @@ mod taken;
 mod testing;
 
 pub use access::{socket_mode, traffic, web_address};
+pub use hooks::{CheckScript, Hooks, Renewed, Told};
 pub use observe::STACK_BYTES;
 pub use open::{Admin, Findings, Laid, Options, Recall, Start, check};
 pub use private::keep_private;
-pub use shared::{CheckScript, Hooks, Renewed, Told};

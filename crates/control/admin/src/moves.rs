@@ -2,9 +2,9 @@
 //!
 //! docs/features/moves.md
 
-use crate::answer::Said;
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{MoveRow, ToMonitor};

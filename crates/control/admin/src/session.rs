@@ -1,7 +1,8 @@
 //! One operator: statements in, answers out.
 
-use crate::answer::{Answered, Asker, Said};
+use crate::answer::Answered;
 use crate::engine::{Reply, STATS_VALUE_BYTES, View};
+use crate::said::{Asker, Said};
 use crate::shared::Shared;
 use door::{Answer, Done, Out, Prepared, Refused, Who};
 use rusqlite::types::Value as Sqlite;

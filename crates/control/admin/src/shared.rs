@@ -5,78 +5,26 @@ use crate::automatic::Automatic;
 use crate::cluster::Cluster;
 use crate::cores::Cores;
 use crate::engine::{Engine, View};
+use crate::hooks::Hooks;
 use crate::kept::Keeper;
 use crate::moves::Moves;
 use crate::open::Admin;
 use crate::session::Session;
 use crate::taken::Kept;
 use crate::{access, desk, file};
-use bridge::{MessageRow, ToCore, ToMonitor, ToScheduler, ToStats};
-use config::{Logs, Snapshot};
+use bridge::ToCore;
+use config::Snapshot;
 use door::{Door, Entry, Host, Limits, Refused, Who};
 use net::tls::Acceptor;
 use rt::local::Notify;
 use rt::mailbox::Sender;
-use rt::permits::Registry;
 use rt::{Address, Instant, Listener, Rt};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Hears from another thread what came of a wish.
-pub type Told = bridge::Reply<Result<(), String>>;
-
-/// Actions on the process that the operator can ask for, and only main() can carry out.
-pub struct Hooks {
-    /// A line for the log.
-    pub log: Box<dyn Fn(&str) + Send>,
-    /// `PROXYSQL SHUTDOWN`, or (`true`) `PROXYSQL KILL`: end now.
-    pub shutdown: Box<dyn Fn(bool) + Send>,
-    /// `PROXYSQL FLUSH LOGS`: the log is opened anew, and the next file of the events log begun.
-    pub flush_logs: Box<dyn Fn(Told) + Send>,
-    /// Statements and clients are logged like this from now on, or not at all. If no file can be
-    /// begun, that is said, and all stays as it was.
-    pub log_like: Box<dyn Fn(Logs, Told) + Send>,
-    /// A LOAD: this is in force from now on.
-    pub in_force: Box<dyn Fn(&Snapshot) + Send>,
-    /// A letter to the monitor.
-    pub monitor: Box<dyn Fn(ToMonitor) + Send>,
-    /// A letter to the scheduler.
-    pub scheduler: Box<dyn Fn(ToScheduler) + Send>,
-    /// A letter to the thread of the statistics.
-    pub stats: Box<dyn Fn(ToStats) + Send>,
-    /// The process has begun to end.
-    pub ending: Arc<AtomicBool>,
-    /// Messages of the log by what they say; whether they are counted anew from now on.
-    pub messages: Box<dyn Fn(bool) -> Vec<MessageRow> + Send>,
-    /// Times that a core has hung.
-    pub stalls: Box<dyn Fn() -> u64 + Send>,
-    /// Counters of limits over all cores, of which the admin port moves the shares.
-    pub permits: Registry,
-    /// Bytes by the names that the memory manager has for them.
-    pub allocator: Box<dyn Fn() -> Vec<(&'static str, u64)> + Send>,
-    /// Looks at a script, given by the name of its chunk and its text: what its author should know,
-    /// or why it cannot run.
-    pub check_script: CheckScript,
-    /// `PROXYSQL RELOAD TLS`: what the files say now, for the admin port and the cores. Everybody
-    /// else has been told.
-    pub reload_tls: Box<dyn Fn() -> Result<Option<Renewed>, String> + Send>,
-}
-
-/// A certificate that was read anew.
-pub struct Renewed {
-    /// For the admin port.
-    pub acceptor: Acceptor,
-    /// For the cores, as PEM: the certificate,
-    pub certificate: Arc<[u8]>,
-    /// its key,
-    pub key: Arc<[u8]>,
-    /// and whose certificates of clients are believed.
-    pub authorities: Arc<[u8]>,
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Whether the cores accept clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,45 +35,6 @@ pub(crate) enum Clients {
     Paused,
     /// No clients at all: `PROXYSQL STOP` or `--no-start`.
     Stopped,
-}
-
-/// Notices of a script, or why it is refused.
-pub type CheckScript = Box<dyn Fn(&str, &str) -> Result<Vec<String>, String> + Send>;
-
-impl Default for Hooks {
-    /// Nothing happens.
-    fn default() -> Self {
-        Self {
-            log: Box::new(|_| {}),
-            shutdown: Box::new(|_| {}),
-            flush_logs: Box::new(|told| told(Ok(()))),
-            log_like: Box::new(|_, told| told(Ok(()))),
-            in_force: Box::new(|_| {}),
-            monitor: Box::new(|letter| match letter {
-                ToMonitor::Load(_) | ToMonitor::Look(..) => {}
-                ToMonitor::Checks { reply, .. } => reply(Vec::new()),
-                ToMonitor::Seen(reply) => reply(Arc::default()),
-                ToMonitor::Counts(reply) => reply(Default::default()),
-                ToMonitor::Gtids(reply) => reply(Vec::new()),
-                ToMonitor::Logs(reply) => reply(Vec::new()),
-            }),
-            scheduler: Box::new(|letter| match letter {
-                ToScheduler::Runs(reply) => reply(Vec::new()),
-                ToScheduler::Load(_) | ToScheduler::End(_) => {}
-            }),
-            stats: Box::new(|letter| match letter {
-                ToStats::Metrics(reply) => reply(Ok(String::new())),
-                ToStats::Load(_) | ToStats::Facts(_) => {}
-            }),
-            ending: Arc::default(),
-            messages: Box::new(|_| Vec::new()),
-            stalls: Box::new(|| 0),
-            permits: Registry::new(),
-            allocator: Box::new(Vec::new),
-            check_script: Box::new(|_, _| Ok(Vec::new())),
-            reload_tls: Box::new(|| Ok(None)),
-        }
-    }
 }
 
 /// Shared by all sessions, on the one thread of the admin port.

@@ -3,10 +3,10 @@
 //!
 //! docs/features/partition-splits.md
 
-use crate::answer::Said;
 use crate::engine::{Reply, SqlError};
 use crate::moves::{gate, shared_table};
 use crate::rows::read;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{ShardPartitionRow, ShardTableRow, shard_map};

@@ -1,10 +1,11 @@
 //! For tests: an admin side in memory (or in a directory) with one core that does nothing but
 //! answer.
 
-use crate::answer::{Asker, Said};
 use crate::engine::{Reply, View};
+use crate::hooks::Hooks;
 use crate::open::{Admin, Options};
-use crate::shared::{Hooks, Shared};
+use crate::said::{Asker, Said};
+use crate::shared::Shared;
 use bridge::{AlarmRow, Ask, Counts, DigestRow, Report, ToCore};
 use rt::{Driver, Rt, mailbox};
 use std::cell::RefCell;

@@ -19,9 +19,9 @@ mod show;
 mod sums;
 mod take;
 
-use crate::answer::Said;
 use crate::engine::Engine;
 use crate::layers;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{Help as _, Snapshot, Variables};

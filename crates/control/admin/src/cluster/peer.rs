@@ -2,7 +2,7 @@
 
 use super::decide::{Sum, Verdict};
 use super::{At, SUBJECTS, sums, up};
-use crate::answer::Said;
+use crate::said::Said;
 use crate::shared::Shared;
 use config::{ProxyRow, Variables};
 use line::{Failed, Line, Rows, Tls, Who, on_one_line, words_of_another};

@@ -2,9 +2,9 @@
 
 use super::peer::ms_since;
 use super::{SUBJECTS, proxysql, sums};
-use crate::answer::Said;
 use crate::engine::{SqlError, View};
 use crate::observe::{Into, signed};
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Observe;
 use rusqlite::Connection;

@@ -2,11 +2,11 @@
 //! force here.
 
 use super::{SUBJECTS, seal, secrets};
-use crate::answer::Said;
 use crate::cluster::{At, at, sums, take};
 use crate::commands::OfFleet;
 use crate::engine::Reply;
 use crate::parts::Pieces;
+use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::Snapshot;
@@ -262,7 +262,7 @@ impl Shared {
                 .await;
             built
                 .ok_or("a defect ended it; the log has it")?
-                .map_err(|refused| crate::answer::because(module.words(), &refused))?;
+                .map_err(|refused| crate::said::because(module.words(), &refused))?;
             self.write_truth(&books, at, pieces, checksum, &variables)
                 .await?
         };

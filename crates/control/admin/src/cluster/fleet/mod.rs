@@ -15,8 +15,8 @@ mod shares;
 mod show;
 
 use super::{At, SUBJECTS, Subject, Sum, sums};
-use crate::answer::Said;
 use crate::engine::SqlError;
+use crate::said::Said;
 use crate::shared::Shared;
 use config::{Snapshot, Variables};
 use fleet::{Books, Failed, Held, Place, Seal, Seen, Shares, Status, Truth, Verdict, decide};

@@ -1,10 +1,10 @@
 //! Tables of a fleet for operators.
 
 use super::SUBJECTS;
-use crate::answer::Said;
 use crate::engine::SqlError;
 use crate::grid::Grid;
 use crate::observe::{Into, signed};
+use crate::said::Said;
 use crate::shared::Shared;
 use fleet::{Held, Shares, Status};
 use rusqlite::Connection;

@@ -3,11 +3,11 @@
 use super::facts::{Asked, Dialect, RUNTIME_SERVERS};
 use super::form::Speech;
 use super::hash;
-use crate::answer::{Asker, Said};
 use crate::cluster::decide::Sum;
 use crate::cluster::{At, SUBJECTS};
 use crate::engine::{Reply, View};
 use crate::grid::Grid;
+use crate::said::{Asker, Said};
 use crate::shared::Shared;
 use crate::tables::Module;
 use line::Rows;

@@ -3,11 +3,11 @@
 use super::facts::Dialect;
 use super::form::{self, Form, Speech};
 use super::hash;
-use crate::answer::Said;
 use crate::cluster::decide::Verdict;
 use crate::cluster::peer::{Met, Peer};
 use crate::cluster::take::Pulling;
 use crate::cluster::{At, SUBJECTS};
+use crate::said::Said;
 use crate::shared::Shared;
 use config::{Help as _, Variables};
 use line::{Failed, Line, Room, Rows, words_of_another};

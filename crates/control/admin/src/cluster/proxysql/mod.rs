@@ -16,7 +16,7 @@ mod hash;
 
 use super::decide::Sum;
 use super::{At, Cluster, Own, SUBJECTS};
-use crate::answer::Said;
+use crate::said::Said;
 use crate::shared::Shared;
 use config::{Help as _, Refusal, Variables};
 use facts::Dialect;
