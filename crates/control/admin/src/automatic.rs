@@ -28,10 +28,6 @@ const WAITS_S: u32 = 5;
 /// ER_DUP_ENTRY, ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT; ER_CHECKREAD: somebody else was first.
 const OTHERS_FIRST: [u16; 4] = [1062, 1213, 1205, 1020];
 
-/// All tables whose partitions were asked for, by schema and name.
-#[derive(Default)]
-pub(crate) struct Automatic(RefCell<BTreeMap<Named, Rc<Asked>>>);
-
 /// Schema and name of a table, as the map has them.
 type Named = (Box<str>, Box<str>);
 
@@ -66,15 +62,11 @@ impl Drop for Answers {
 impl Shared {
     /// Answers statements that need partitions.
     pub(crate) async fn make_partitions(self: Rc<Self>, wanted: Receiver<Partition>) {
+        // All tables whose partitions were asked for.
+        let mut tables: BTreeMap<Named, Rc<Asked>> = BTreeMap::new();
         while let Some(one) = wanted.recv().await {
             let key = (one.schema.clone(), one.table.clone());
-            let asked = self
-                .automatic
-                .0
-                .borrow_mut()
-                .entry(key)
-                .or_default()
-                .clone();
+            let asked = tables.entry(key).or_default().clone();
             asked.waiting.borrow_mut().push(one);
             if !asked.is_answered.replace(true) {
                 self.rt.spawn(self.clone().answer_those(Answers(asked)));

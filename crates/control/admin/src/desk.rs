@@ -42,9 +42,8 @@ pub(crate) async fn serve(shared: Rc<Shared>, letters: Receiver<ToAdmin>) {
                 rt.spawn(async move { reply(here.answer(pass, &sql).await) });
             }
             ToAdmin::HandOver { begins, reply } => {
-                let shared = desk.shared.clone();
-                let rt = shared.rt.clone();
-                rt.spawn(async move { shared.hand_over(begins, reply).await });
+                let (here, rt) = (desk.clone(), desk.shared.rt.clone());
+                rt.spawn(async move { here.hand_over(begins, reply).await });
             }
         }
     }
@@ -111,6 +110,22 @@ impl Desk {
         };
         answered.delivered();
         Ok(table)
+    }
+
+    /// Another process begins to take over, or has failed to. Answers when what is in force is kept
+    /// for it.
+    async fn hand_over(&self, begins: bool, reply: bridge::Reply<()>) {
+        let shared = &self.shared;
+        shared.stop_moves(begins).await;
+        let _alone = shared.alone().await;
+        let mut engine = shared.engine.borrow_mut();
+        if begins && !shared.handed_over.get() {
+            shared.was_read_only.set(engine.is_read_only());
+        }
+        shared.handed_over.set(begins);
+        drop(engine.set_read_only(begins || shared.was_read_only.get()));
+        drop(engine);
+        shared.keeper.settle(reply);
     }
 }
 

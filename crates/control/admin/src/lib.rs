@@ -56,6 +56,7 @@ mod rows;
 mod said;
 #[cfg(test)]
 mod scripts;
+mod serve;
 mod session;
 mod shape;
 mod shared;

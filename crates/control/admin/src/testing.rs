@@ -104,7 +104,7 @@ pub(crate) fn with_reports<F: Future<Output = ()>>(
         let (sender, receiver) = mailbox::channel(16);
         let loaded = Rc::new(RefCell::new(Vec::new()));
         rt.spawn(core(receiver, loaded.clone(), reports));
-        let shared = Rc::new(admin.share(rt, vec![sender], Hooks::default()));
+        let shared = Rc::new(Shared::new(admin, rt, vec![sender], Hooks::default()));
         test(Bench { shared, loaded }).await;
     };
     rt::run(Driver::READINESS, main).unwrap();
@@ -149,7 +149,12 @@ pub(crate) fn with_a_second_core<F: Future<Output = ()>>(
         let loaded = Rc::new(RefCell::new(Vec::new()));
         rt.spawn(core(receiver, loaded.clone(), reports));
         rt.spawn(second(rt.clone(), unread));
-        let shared = Rc::new(admin.share(rt, vec![sender, to_second], Hooks::default()));
+        let shared = Rc::new(Shared::new(
+            admin,
+            rt,
+            vec![sender, to_second],
+            Hooks::default(),
+        ));
         test(Bench { shared, loaded }).await;
     });
 }
