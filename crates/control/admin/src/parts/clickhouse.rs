@@ -1,7 +1,7 @@
 //! `CLICKHOUSE USERS`.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::tables::Module;
 use config::{ClickhouseSettingsRow, ClickhouseUserRow, Help, Refusal, Snapshot, Variables};
 use std::fs;

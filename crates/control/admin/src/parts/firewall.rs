@@ -1,8 +1,8 @@
 //! `MYSQL FIREWALL`, and what there is to say of a firewall that does less or more than its rows
 //! say.
 
+use super::part::{Outcome, Part, paused};
 use super::tables::InForce;
-use super::{Outcome, Part, paused};
 use crate::tables::Module;
 use config::{FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow};
 use config::{Help, Refusal, Snapshot, Variable};

@@ -1,7 +1,7 @@
 //! `PROXYSQL SERVERS`: the proxies that share their configuration.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::tables::Module;
 use config::{Help, ProxyRow, Refusal, Snapshot};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `RESTAPI`: the programs behind addresses of HTTP.
 
+use super::part::{Outcome, Part};
 use super::scheduler::unusable;
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::rows::Mapped as _;
 use crate::tables::Module;
 use config::{Help, Refusal, RestRouteRow, RestRoutes, Snapshot};

@@ -1,7 +1,7 @@
 //! `MYSQL QUERY RULES`: rules, fast routing and templates of statements.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::tables::Module;
 use config::{FastRoutingRow, Help, RewriteRow, Rewrites, RuleRow, Snapshot};
 use std::sync::Arc;

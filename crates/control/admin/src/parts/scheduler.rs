@@ -1,7 +1,7 @@
 //! `SCHEDULER`: the programs that are run again and again.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::rows::Mapped as _;
 use crate::tables::Module;
 use config::{Help, Refusal, Schedule, SchedulerRow, Snapshot};

@@ -1,7 +1,7 @@
 //! `MYSQL SCRIPTS`: Lua between clients and servers.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::tables::Module;
 use config::{Help, ScriptRow, Scripts as Built, Snapshot};
 use std::fs;

@@ -1,7 +1,7 @@
 //! `MYSQL SERVERS`: servers, and what is so of their hostgroups and of TLS towards them.
 
-use super::tables::InForce;
-use super::{Outcome, Part, Sight};
+use super::part::{Outcome, Part};
+use super::tables::{InForce, Sight};
 use crate::tables::Module;
 use bridge::{Report, ServerState};
 use config::{

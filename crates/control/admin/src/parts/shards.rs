@@ -1,7 +1,7 @@
 //! `MYSQL SHARDS`: tables that are spread over partitions.
 
+use super::part::{Outcome, Part};
 use super::tables::InForce;
-use super::{Outcome, Part};
 use crate::tables::Module;
 use config::{Help, Refusal, ShardPartitionRow, ShardTableRow, Snapshot, shard_map_with};
 use std::sync::Arc;

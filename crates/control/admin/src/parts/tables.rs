@@ -1,16 +1,38 @@
 //! Tuples of rows: what is done with all tables of a part, written once for each number of tables.
 
-use super::{PartTable, Sight};
 use crate::engine::SqlError;
 use crate::rows::{self, Mapped, sql_refusal};
+use bridge::Report;
 use config::{Help, Refusal, Snapshot};
 use rusqlite::Connection;
+use std::sync::Arc;
+use topology::Observed;
 
 /// The rows of a module as a proxy gives them, each piece with its table and a row a line.
 pub(crate) type Pieces = Vec<(String, Vec<u8>)>;
 
 /// Function that is told a row, as JSON, and its table.
 pub(crate) type Line<'l> = dyn FnMut(&'static str, &[u8]) + 'l;
+
+/// How the servers are, as far as a `runtime_` table shows it.
+#[derive(Default)]
+pub(crate) struct Sight {
+    /// As the cores see them.
+    pub(crate) pool: Option<Report>,
+    /// As the monitor sees them.
+    pub(crate) observed: Arc<Observed>,
+}
+
+/// A table of a part.
+pub(crate) struct PartTable {
+    pub(crate) name: &'static str,
+    /// See [`InForce::IS_LARGE`].
+    pub(super) is_large: bool,
+    /// As rows have them.
+    pub(crate) columns: &'static [&'static str],
+    /// See [`Mapped::KINDS`].
+    pub(crate) kinds: &'static [&'static str],
+}
 
 /// A row that can be in force.
 pub(super) trait InForce: Mapped + Send + 'static {

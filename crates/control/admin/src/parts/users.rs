@@ -1,7 +1,8 @@
 //! `MYSQL USERS`.
 
+use super::firewall;
+use super::part::{Outcome, Part, paused};
 use super::tables::InForce;
-use super::{Outcome, Part, firewall, paused};
 use crate::tables::Module;
 use config::{Help, Snapshot, UserRow};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Variables, a family a module: they share one table, and what other parts were built with.
 
-use super::tables::no_row;
-use super::{Change, Line, Moved, Outcome, PartTable, Pieces, Sight, clickhouse, firewall, users};
+use super::part::{Change, Moved, Outcome};
+use super::tables::{Line, PartTable, Pieces, Sight, no_row};
+use super::{clickhouse, firewall, users};
 use crate::access;
 use crate::engine::SqlError;
 use crate::rows::sql_refusal;
