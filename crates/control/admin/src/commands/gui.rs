@@ -2,7 +2,7 @@
 //! and an error would stop some of them.
 
 use super::show::{self, like};
-use super::{after, is};
+use super::words::{after, is};
 use crate::engine::View;
 
 /// Questions whose answer has no rows here: names of their columns.

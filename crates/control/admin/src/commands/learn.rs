@@ -1,29 +1,7 @@
 //! `LEARN MYSQL FIREWALL`: from what the firewall's rules in memory are made. Ours.
 
-use super::{Command, after, unquoted};
-
-/// Where a statement can have been seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// `stats_mysql_query_digest`.
-    Digests,
-    /// `history_mysql_query_digest`.
-    History,
-    /// Statements that DETECTING has let through, in `stats_mysql_firewall`.
-    Detected,
-    /// Statements that PROTECTING has refused, in `stats_mysql_firewall`. Only if they are asked
-    /// for: attacks may be among them.
-    Blocked,
-}
-
-/// Choice of the statements that are learned.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lesson {
-    /// From where; if it was not said, from everywhere but [`Source::Blocked`].
-    pub from: Option<Source>,
-    /// Whose statements; those of all users of `mysql_firewall_whitelist_users` if it was not said.
-    pub user: Option<String>,
-}
+use super::command::{Command, Lesson, Source};
+use super::words::{after, unquoted};
 
 const SOURCES: &[(&str, Source)] = &[
     ("FROM DIGESTS", Source::Digests),

@@ -4,6 +4,7 @@
 //! ProxySQL matches whole texts, so a comment before or behind a LOAD makes it a syntax error; so
 //! here.
 
+mod command;
 mod gui;
 mod help;
 mod learn;
@@ -12,124 +13,14 @@ mod proxysql;
 mod route;
 mod set;
 mod show;
+mod words;
 
-pub use learn::{Lesson, Source};
-pub use moves::{Layer, Subject};
-pub use proxysql::Verb;
+pub use command::{Assignment, Command, Layer, Lesson, OfFleet, Question, Source, Subject, Verb};
 pub(crate) use proxysql::is_uuid;
-pub use set::Assignment;
+pub(crate) use words::literal;
 
 use crate::engine::View;
-use crate::tables::Module;
-
-/// Command of an operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// Nothing at all.
-    Blank,
-    /// LOAD or SAVE between two layers.
-    Move {
-        /// Module that is moved.
-        module: Module,
-        /// From where.
-        from: Layer,
-        /// To where.
-        to: Layer,
-    },
-    /// `LOAD … FROM CONFIG`.
-    LoadConfig(Module),
-    /// `LOAD MYSQL USER x TO RUNTIME`.
-    LoadUser(String),
-    /// `SAVE CONFIG TO FILE` or `SELECT CONFIG INTO OUTFILE`.
-    WriteConfig {
-        /// To which file; empty if none was named.
-        path: String,
-        /// Written as SELECT: the answer says how many bytes.
-        select: bool,
-    },
-    /// `SELECT CONFIG FILE`.
-    ShowConfig,
-    /// `CHECKSUM …`.
-    Checksum(Subject),
-    /// `SET variable=value`.
-    Set(Assignment),
-    /// Answered with OK; nothing is done.
-    Accept,
-    /// A statement of ours that answers it; `:version`, `:name`, `:user`, `:id` in it are the
-    /// session's.
-    Query(String),
-    /// `USE schema`.
-    Use(String),
-    /// `SELECT @@x`.
-    Variables(Vec<door::hello::Asked>),
-    /// `PROXYSQL …`.
-    Proxysql(Verb),
-    /// `PROXYSQL FLUSH QUERY CACHE …`.
-    FlushCache(bridge::FlushCache),
-    /// `PROXYSQL CLUSTER_NODE_UUID …`: another proxy will ask.
-    ClusterNode {
-        /// Its name for itself.
-        uuid: String,
-        /// Where its admin port listens.
-        ifaces: String,
-    },
-    /// `PROXYSQL CLUSTER_PULL …`: another proxy takes a module over.
-    ClusterPull(String),
-    /// Command of a fleet.
-    Fleet(OfFleet),
-    /// `PROXYSQL FLUSH MYSQL CLIENT HOSTS`.
-    FlushClientHosts,
-    /// `HSCALE …`, or why it is none.
-    Hscale(Result<shards::Command, String>),
-    /// `KILL [CONNECTION | QUERY] n`.
-    Kill {
-        /// The session.
-        session: u32,
-        /// Only what it runs.
-        statement_only: bool,
-    },
-    /// `LOGENTRY …`.
-    Log(String),
-    /// `EXPLAIN ROUTE`.
-    ExplainRoute(Question),
-    /// `EXPLAIN ROUTE AGAINST DIGESTS`: what the rules in memory would change.
-    ReplayDigests {
-        /// Also what they would not.
-        all: bool,
-    },
-    /// `LEARN MYSQL FIREWALL`: rules of the firewall for what is known to have run.
-    LearnFirewall(Lesson),
-    /// `SAVE MYSQL DIGEST TO DISK`.
-    KeepDigests,
-    /// `SHOW PROMETHEUS METRICS`.
-    Metrics,
-    /// `TRUNCATE [TABLE] stats.stats_mysql_query_digest`.
-    ForgetDigests,
-    /// `SELECT $$`: MySQL's command line looks whether `$$` can be a name.
-    DollarProbe,
-    /// Command that is known, and cannot be done in this version.
-    NotAvailable(&'static str),
-    /// Everything else is SQL.
-    Sql(String),
-}
-
-/// Commands of a fleet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OfFleet {
-    /// `LOAD … TO RUNTIME LOCAL`: here, and on no other proxy.
-    LoadHere(Module),
-    /// `SHOW FLEET HISTORY`: the generations of each module that the store keeps.
-    History,
-    /// `FLEET ROLLBACK module TO n`.
-    RollBack {
-        /// As `runtime_checksums_values` names it.
-        module: String,
-        /// The number of a generation that is kept.
-        generation: u64,
-    },
-}
-
-pub use route::Question;
+use words::{after, is, unquoted};
 
 /// No command of ours has so many words; a text of 64 MiB may.
 const WORDS_MAX: usize = 1000;
@@ -158,7 +49,9 @@ pub fn parse(text: &str, view: View) -> Command {
         "SHOW" if view == View::Admin && is(&words, &["SHOW FLEET HISTORY"]) => {
             Some(Command::Fleet(OfFleet::History))
         }
-        "SHOW" => show::parse(&words, view),
+        "SHOW" => {
+            show::parse(&words, view).or_else(|| gui::parse(&words, view).map(Command::Query))
+        }
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
         "HELP" | "?" => Some(Command::Query(help::answer(view))),
@@ -228,34 +121,6 @@ fn ours_said_wrongly(words: &[&str]) -> Option<Command> {
         .iter()
         .find(|(begin, _)| after(words, begin).is_some())
         .map(|(_, form)| Command::NotAvailable(form))
-}
-
-/// Whether the words are one of these texts.
-pub(crate) fn is(words: &[&str], texts: &[&str]) -> bool {
-    texts.iter().any(|text| {
-        let mut wanted = text.split(' ');
-        words.iter().all(|word| {
-            wanted
-                .next()
-                .is_some_and(|wanted| wanted.eq_ignore_ascii_case(word))
-        }) && wanted.next().is_none()
-    })
-}
-
-/// The words behind these, if the words begin with them.
-pub(crate) fn after<'w, 'a>(words: &'w [&'a str], text: &str) -> Option<&'w [&'a str]> {
-    let wanted = text.split(' ').count();
-    (words.len() >= wanted && is(&words[..wanted], &[text])).then(|| &words[wanted..])
-}
-
-/// A name without its quotes.
-pub(crate) fn unquoted(name: &str) -> &str {
-    name.trim_matches(['`', '"', '\''])
-}
-
-/// As a literal of SQLite.
-pub(crate) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn is_set_in_comment(text: &str) -> bool {
@@ -368,6 +233,7 @@ fn truncate(words: &[&str]) -> Option<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Module;
 
     fn admin(text: &str) -> Command {
         parse(text, View::Admin)

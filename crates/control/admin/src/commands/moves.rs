@@ -1,32 +1,8 @@
 //! LOAD, SAVE and CHECKSUM: what moves between which layers.
 
-use super::{Command, OfFleet, after, is, unquoted};
+use super::command::{Command, Layer, OfFleet, Subject};
+use super::words::{after, is, unquoted};
 use crate::tables::Module;
-
-/// Where a configuration can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is what it says")]
-pub enum Layer {
-    Disk,
-    Memory,
-    Runtime,
-}
-
-/// Subject of a checksum.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
-    /// Everything that is in force.
-    Global,
-    /// A table (or the variables of a prefix) in `main` or `disk`.
-    Table {
-        /// As the answer names it.
-        words: &'static str,
-        /// Which table.
-        table: &'static str,
-        /// In `disk`?
-        disk: bool,
-    },
-}
 
 /// As CHECKSUM names them, with their tables. The variables are those of the prefix `mysql-`.
 const SUBJECTS: &[(&str, &str, bool)] = &[

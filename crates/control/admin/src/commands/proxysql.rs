@@ -1,25 +1,8 @@
 //! `PROXYSQL …`: what is done to the proxy as a whole.
 
-use super::{Command, after, is, unquoted};
+use super::command::{Command, Verb};
+use super::words::{after, is, unquoted};
 use bridge::FlushCache;
-
-/// Verb of `PROXYSQL …`: what to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words are in `VERBS`")]
-pub enum Verb {
-    Start,
-    Stop,
-    Restart,
-    Pause,
-    Resume,
-    Shutdown,
-    Kill,
-    ReadOnly,
-    ReadWrite,
-    FlushLogs,
-    FlushConfigDb,
-    ReloadTls,
-}
 
 const VERBS: &[(&str, Verb)] = &[
     ("PROXYSQL START", Verb::Start),

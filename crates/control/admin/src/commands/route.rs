@@ -1,24 +1,8 @@
 //! `EXPLAIN ROUTE '<sql>' [AS user] [IN schema] [FROM client] [ON address:port] [FLAG n]` and
 //! `EXPLAIN ROUTE AGAINST DIGESTS [ALL]`: ours.
 
-use super::{Command, after, is, unquoted};
-
-/// A statement, and whose it would be.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Question {
-    /// The statement.
-    pub sql: String,
-    /// The user, if one was named.
-    pub user: Option<String>,
-    /// The schema, if one was named.
-    pub schema: Option<String>,
-    /// The client's address, if one was named.
-    pub client: Option<String>,
-    /// The address and port that the client has connected to, if they were named.
-    pub listener: Option<(String, u16)>,
-    /// Flag that an earlier `next_query_flagIN` has set, if it was named.
-    pub flag: Option<u32>,
-}
+use super::command::{Command, Question};
+use super::words::{after, is, unquoted};
 
 pub(super) fn parse(text: &str, words: &[&str]) -> Option<Command> {
     match after(words, "EXPLAIN ROUTE AGAINST DIGESTS") {

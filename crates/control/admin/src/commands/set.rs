@@ -1,15 +1,7 @@
 //! SET: a variable of ours, or what clients set for themselves at their start.
 
-use super::{Command, after, literal};
-
-/// `SET name=value`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment {
-    /// As it was written.
-    pub name: String,
-    /// An expression of SQLite.
-    pub value: String,
-}
+use super::command::{Assignment, Command};
+use super::words::{after, literal};
 
 /// Names that clients set and nobody minds, as ProxySQL has it.
 const ACCEPTED: &[&str] = &[

@@ -1,6 +1,7 @@
 //! SHOW: nearly all of them are a SELECT with other words.
 
-use super::{Command, after, gui, is, literal, unquoted};
+use super::command::Command;
+use super::words::{after, is, literal, unquoted};
 use crate::engine::View;
 use crate::tables::{self, Schema};
 
@@ -67,7 +68,6 @@ pub(super) fn parse(words: &[&str], view: View) -> Option<Command> {
         .or_else(|| create(words, view))
         .or_else(|| fields(words, view))
         .or_else(|| dump_tools(words))
-        .or_else(|| gui::parse(words, view))
         .map(Command::Query)
 }
 
