@@ -2,132 +2,18 @@
 //! warning, a row or an address that cannot be honoured is a reason against the file.
 
 use super::constraints::{Again, Constraints, Seen};
-use super::names::{self, Meant};
-use super::tree::Place;
-use super::{File, Setting, Value, refusal};
+use super::names::{self, GROUPS, Meant, lists};
+use super::read::File;
+use super::tree::{NUMBERS, Place, Setting, Value, WORDS, about, refusal};
 use crate::build::IF_UNREADABLE;
 use crate::engine::{Engine, SqlError};
-use crate::tables::{self, Module};
+use crate::tables::Module;
 use config::{Kind, Refusal, Variable};
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
-/// Another name of a list than that of its table.
-const OTHER_LISTS: &[(&str, &str)] = &[("restapi", "restapi_routes")];
-
 /// Other names of columns, in every list whose table has them.
 const OTHER_COLUMNS: &[(&str, &str)] = &[("address", "hostname"), ("hostgroup", "hostgroup_id")];
-
-/// List of a file: its name, the table, and the module.
-type List = (&'static str, &'static str, Module);
-
-/// A list for each table that the operator writes and that is kept on disk.
-fn lists() -> impl Iterator<Item = List> {
-    let of = |table: &'static tables::Table| match table.kind {
-        tables::Kind::Declared {
-            module, disk: true, ..
-        } => Some((table.name, module)),
-        _ => None,
-    };
-    tables::all().filter_map(of).flat_map(|(table, module)| {
-        let others = OTHER_LISTS.iter().filter(move |(_, of)| *of == table);
-        let names = others.map(|(other, _)| *other).chain([table]);
-        names.map(move |name| (name, table, module))
-    })
-}
-
-/// false and true in variables,
-const WORDS: [&str; 2] = ["false", "true"];
-/// and in the columns of tables. In quotes they are texts, save in a column of numbers.
-const NUMBERS: [&str; 2] = ["0", "1"];
-
-/// Groups of variables.
-pub(super) const GROUPS: &[(&str, Module)] = &[
-    ("mysql_variables", Module::MysqlVariables),
-    ("admin_variables", Module::AdminVariables),
-    ("sqliteserver_variables", Module::SqliteVariables),
-    ("clickhouse_variables", Module::ClickhouseVariables),
-];
-
-/// Settings of the process itself. What is `false` is accepted and without effect.
-pub const KNOWN: &[(&str, bool)] = &[
-    ("datadir", true),
-    ("errorlog", true),
-    ("pidfile", true),
-    ("uuid", false),
-    ("restart_on_missing_heartbeats", true),
-    ("execute_on_exit_failure", true),
-    ("cluster_sync_interfaces", false),
-    ("sqlite3_plugin", false),
-    ("web_interface_plugin", false),
-    ("ldap_auth_plugin", false),
-];
-
-/// Settings of a file for the process itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Where the databases are.
-    pub datadir: Option<String>,
-    /// Where the log goes.
-    pub errorlog: Option<String>,
-    /// Where the process id is written.
-    pub pidfile: Option<String>,
-    /// Program that is run when the process has failed.
-    pub on_failure: Option<String>,
-    /// Heartbeats in a row that a core may miss; 0 for any number.
-    pub missing_heartbeats_max: u64,
-    /// Settings that were left out or have no effect.
-    pub warnings: Vec<Refusal>,
-}
-
-impl Settings {
-    pub(super) fn of(file: &File) -> Result<Self, Vec<Refusal>> {
-        let mut settings = Self::default();
-        let mut refused = Vec::new();
-        let rows: Vec<_> = lists()
-            .map(|(name, ..)| name)
-            .chain(GROUPS.iter().map(|(name, _)| *name))
-            .collect();
-        for setting in &file.settings {
-            if rows.contains(&setting.name.as_str()) {
-                continue;
-            }
-            let known = KNOWN.iter().find(|(name, _)| *name == setting.name);
-            match (known, setting.value.one(WORDS)) {
-                (Some((_, false)), _) => {
-                    let words = "is accepted, and has no effect here";
-                    settings.warnings.push(about(setting, words));
-                }
-                (Some((name, true)), Some(text)) => match *name {
-                    "datadir" => settings.datadir = Some(text.to_owned()),
-                    "errorlog" => settings.errorlog = Some(text.to_owned()),
-                    "execute_on_exit_failure" => settings.on_failure = Some(text.to_owned()),
-                    "restart_on_missing_heartbeats" => match text.parse() {
-                        Ok(max) => settings.missing_heartbeats_max = max,
-                        Err(_) => refused.push(about(setting, "must be a number from 0")),
-                    },
-                    _ => settings.pidfile = Some(text.to_owned()),
-                },
-                (Some(_), _) => refused.push(about(setting, "must be one value")),
-                (None, _) => {
-                    let known = KNOWN.iter().map(|(name, _)| *name).chain(rows.clone());
-                    let words = names::unknown(&setting.name, "setting of this version", known);
-                    settings.warnings.push(about(setting, &words));
-                }
-            }
-        }
-        if refused.is_empty() {
-            Ok(settings)
-        } else {
-            Err(refused)
-        }
-    }
-}
-
-/// A sentence about a setting, with its place.
-fn about(setting: &Setting, words: &str) -> Refusal {
-    refusal(format!("{}: '{}' {words}", setting.at, setting.name))
-}
 
 /// Outcome of a file: rows, warnings and reasons against it.
 #[derive(Debug, Default)]

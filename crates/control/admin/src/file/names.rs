@@ -1,10 +1,40 @@
-//! Names in a file that this version does not have: what was meant, or what to say about them.
+//! Names in a file: lists and groups that there are, and what to say about a name that this version
+//! does not have.
 //!
 //! A name too much never stops a start. ProxySQL leaves it out, so files that people have used for
 //! years carry some.
 
-use super::load::GROUPS;
+use crate::tables::{self, Module};
 use config::Variable;
+
+/// Groups of variables.
+pub(super) const GROUPS: &[(&str, Module)] = &[
+    ("mysql_variables", Module::MysqlVariables),
+    ("admin_variables", Module::AdminVariables),
+    ("sqliteserver_variables", Module::SqliteVariables),
+    ("clickhouse_variables", Module::ClickhouseVariables),
+];
+
+/// Another name of a list than that of its table.
+const OTHER_LISTS: &[(&str, &str)] = &[("restapi", "restapi_routes")];
+
+/// List of a file: its name, the table, and the module.
+pub(super) type List = (&'static str, &'static str, Module);
+
+/// A list for each table that the operator writes and that is kept on disk.
+pub(super) fn lists() -> impl Iterator<Item = List> {
+    let of = |table: &'static tables::Table| match table.kind {
+        tables::Kind::Declared {
+            module, disk: true, ..
+        } => Some((table.name, module)),
+        _ => None,
+    };
+    tables::all().filter_map(of).flat_map(|(table, module)| {
+        let others = OTHER_LISTS.iter().filter(move |(_, of)| *of == table);
+        let names = others.map(|(other, _)| *other).chain([table]);
+        names.map(move |name| (name, table, module))
+    })
+}
 
 /// Variables of ProxySQL before 2.7, by their full names, and how their purpose is served now.
 const OLDER: &[(&str, &str)] = &[

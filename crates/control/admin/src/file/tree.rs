@@ -1,5 +1,6 @@
 //! What a configuration file says, whatever its grammar.
 
+use config::Refusal;
 use std::fmt;
 use std::sync::Arc;
 
@@ -61,6 +62,26 @@ impl Value {
             Self::Truth(truth) => Some(truths[usize::from(*truth)]),
             Self::Group(_) | Self::List(_) => None,
         }
+    }
+}
+
+/// false and true in variables,
+pub(super) const WORDS: [&str; 2] = ["false", "true"];
+/// and in the columns of tables. In quotes they are texts, save in a column of numbers.
+pub(super) const NUMBERS: [&str; 2] = ["0", "1"];
+
+/// A sentence about a setting, with its place.
+pub(super) fn about(setting: &Setting, words: &str) -> Refusal {
+    refusal(format!("{}: '{}' {words}", setting.at, setting.name))
+}
+
+/// Words of a refusal that concerns no row of a table.
+pub(super) fn refusal(words: String) -> Refusal {
+    Refusal {
+        table: "",
+        row: String::new(),
+        column: "",
+        words,
     }
 }
 
