@@ -3,7 +3,7 @@
 use crate::engine::SqlError;
 use crate::parts::{self, Outcome, Pairs, checked_variables, saved_variables};
 use crate::rows::{self, sql_refusal};
-use crate::tables::{Kind, Module, Runtime};
+use crate::tables::{self, Kind, Module, Runtime};
 use crate::{access, engine::Engine};
 use config::{Alone, Help, Refusal, Snapshot, UserRow, Variable, Variables};
 use rusqlite::Connection;
@@ -269,7 +269,7 @@ pub(crate) fn one_user(engine: &Engine, now: &Snapshot, name: &str) -> Built {
 /// are, and of what this version does not do.
 fn not_yet(conn: &Connection, module: Module, words: impl Fn(i64, &str) -> String) -> Vec<Refusal> {
     let mut told = Vec::new();
-    for table in module.tables() {
+    for table in tables::of(module) {
         let Kind::Declared {
             runtime: Runtime::NotYet { unless, does },
             ..

@@ -3,7 +3,7 @@
 
 use crate::engine::{Engine, SqlError};
 use crate::parts;
-use crate::tables::{Kind, Module, Runtime};
+use crate::tables::{self, Kind, Module, Runtime};
 use config::Snapshot;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn copy(conn: &Connection, module: Module, from: &str, to: &str) -> Result<u64, 
         }
         return Ok(if to == "disk" { moved as u64 } else { 0 });
     }
-    for table in module.tables() {
+    for table in tables::of(module) {
         if matches!(table.kind, Kind::Declared { disk: true, .. }) {
             conn.execute_batch(&format!(
                 "DELETE FROM {to}.{0}; INSERT INTO {to}.{0} SELECT * FROM {from}.{0};",
@@ -137,7 +137,7 @@ pub(crate) fn from_runtime(
     engine.transaction(|conn| {
         keep(conn, module, snapshot, |_| true)?;
         // Nothing of these is ever in force.
-        for table in module.tables() {
+        for table in tables::of(module) {
             if matches!(
                 table.kind,
                 Kind::Declared {

@@ -83,8 +83,7 @@ mod tests {
                 };
                 runtime == Runtime::Honoured
             };
-            let mut names: Vec<_> = module
-                .tables()
+            let mut names: Vec<_> = crate::tables::of(module)
                 .filter(is_honoured)
                 .map(|t| t.name)
                 .collect();

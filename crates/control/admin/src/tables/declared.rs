@@ -1,6 +1,7 @@
 //! What the operator declares: one value a table. The `runtime_` and `disk` copies follow from it.
 
-use super::{Kind, Module, Runtime, Table};
+use super::module::Module;
+use super::table::{Kind, Runtime, Table};
 
 /// In the order in which modules are loaded.
 pub(super) const TABLES: &[Table] = &[

@@ -1,6 +1,6 @@
 //! Statistics over time, on disk.
 
-use super::{Kind, Table};
+use super::table::{Kind, Table};
 
 /// In the order of their names; `_hour` and `_day` are what is left of older samples.
 pub(super) const TABLES: &[Table] = &[

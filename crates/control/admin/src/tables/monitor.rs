@@ -1,6 +1,6 @@
 //! What the checks of servers found.
 
-use super::{Kind, Table};
+use super::table::{Kind, Table};
 
 /// In the order of their names.
 pub(super) const TABLES: &[Table] = &[

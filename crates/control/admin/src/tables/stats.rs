@@ -1,7 +1,7 @@
 //! What is counted and observed: filled when it is read. A `_reset` twin answers the same and
 //! zeroes it.
 
-use super::{Kind, Observe, Table};
+use super::table::{Kind, Observe, Table};
 use bridge::{
     AddressRow, AdmissionRow, AlarmRow, ChoiceRow, ClientHostRow, ConcurrencyRow, CoreRow,
     ErrorRow, HookRow, HostgroupPoolRow, LogRow, MirrorRow, MoveRow, Observed as _, PoolRow,
