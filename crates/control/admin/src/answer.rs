@@ -1,7 +1,9 @@
 //! From a statement to its answer: understand it, refresh what it reads, do it.
 
 use crate::cluster::{Arrived, Reach, Share};
-use crate::commands::{self, Assignment, Command, Layer, Question, Subject, Verb, literal};
+use crate::commands::{
+    self, Assignment, Command, Layer, OfFleet, Question, Subject, Verb, literal,
+};
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
 use crate::grid::Grid;
 use crate::observe::{self, Process};
@@ -170,6 +172,16 @@ impl Shared {
             }
             Command::DollarProbe => Err(no_such_name()),
             Command::NotAvailable(why) => Err(Said::Sql(why.into())),
+        }
+    }
+
+    async fn of_fleet(&self, command: OfFleet) -> Result<Reply, Said> {
+        match command {
+            OfFleet::LoadHere(module) => self.load_as(module, Reach::Here).await.map(Reply::said),
+            OfFleet::History => Ok(Reply::Rows(self.fleet_history().await?)),
+            OfFleet::RollBack { module, generation } => {
+                self.roll_back(&module, generation).await.map(Reply::said)
+            }
         }
     }
 

@@ -137,6 +137,11 @@ impl Shared {
         Alone(self)
     }
 
+    /// Seconds since 1970.
+    pub(crate) fn now_s(&self) -> u64 {
+        self.rt.wall_us() / 1_000_000
+    }
+
     /// The configuration file, read anew.
     pub(crate) fn config_file(&self) -> Result<file::File, String> {
         let path = self

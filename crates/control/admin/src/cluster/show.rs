@@ -1,7 +1,8 @@
 //! The tables in which operators see the other proxies.
 
 use super::peer::ms_since;
-use super::{SUBJECTS, proxysql, sums};
+use super::subjects::SUBJECTS;
+use super::{proxysql, sums};
 use crate::engine::{SqlError, View};
 use crate::observe::{Into, signed};
 use crate::said::Said;

@@ -1,9 +1,19 @@
 //! What other proxies are told, as they and operators see it on the admin port.
 
-use super::*;
+use super::decide::{Kin, Sum, Verdict};
+use super::knowledge::uuid;
+use super::peer::{self, Met, Peer};
+use super::pieces;
+use super::subjects::{At, MILLRACE, SUBJECTS, at};
+use super::sums;
 use crate::engine::View;
 use crate::open::Options;
+use crate::tables::Module;
 use crate::testing::{self, Bench, Directory};
+use config::{Snapshot, Variables};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
 
 async fn sums_of(bench: &Bench) -> Vec<Vec<String>> {
     bench
@@ -129,7 +139,7 @@ async fn takes_over(bench: &Bench, module: Module, snapshot: &Snapshot) {
         epoch: of(bench, SUBJECTS[at].name).await.1 + 1,
         checksum,
     };
-    let pieces = take::pieces(module, snapshot, &|| ());
+    let pieces = pieces::pieces(module, snapshot, &|| ());
     bench
         .shared
         .take_over(&SUBJECTS[at], at, (sum, None), pieces, &peer)

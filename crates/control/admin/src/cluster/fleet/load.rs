@@ -1,12 +1,13 @@
 //! A LOAD for all proxies: written into the store first, if nobody else was faster, then put into
 //! force here.
 
-use super::{SUBJECTS, seal, secrets};
-use crate::cluster::{At, at, sums, take};
-use crate::commands::OfFleet;
-use crate::engine::Reply;
+use super::membership::stands;
+use super::secrets::{self, seal};
+use crate::cluster::knowledge::uuid;
+use crate::cluster::subjects::{At, MILLRACE, SUBJECTS, at};
+use crate::cluster::{pieces, sums};
 use crate::parts::Pieces;
-use crate::said::Said;
+use crate::said::{Said, because};
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::Snapshot;
@@ -36,16 +37,6 @@ pub(crate) enum Share {
 }
 
 impl Shared {
-    pub(crate) async fn of_fleet(&self, command: OfFleet) -> Result<Reply, Said> {
-        match command {
-            OfFleet::LoadHere(module) => self.load_as(module, Reach::Here).await.map(Reply::said),
-            OfFleet::History => Ok(Reply::Rows(self.fleet_history().await?)),
-            OfFleet::RollBack { module, generation } => {
-                self.roll_back(&module, generation).await.map(Reply::said)
-            }
-        }
-    }
-
     /// Before a LOAD: what it loads becomes the truth. `None` where the module is no fleet's.
     pub(crate) async fn share_load(
         &self,
@@ -72,7 +63,7 @@ impl Shared {
         let (snapshot, helpers) = (next.clone(), self.aside.helpers());
         let work = move || {
             let pause = || config::Help::pause(&helpers);
-            let pieces = take::pieces(module, &snapshot, &pause);
+            let pieces = pieces::pieces(module, &snapshot, &pause);
             (pieces, sums::checksum(module, &snapshot, &pause))
         };
         let made = self.aside.done(work).await;
@@ -120,11 +111,11 @@ impl Shared {
         let latest = latest(own.generation, name, &seen);
         let head = Head {
             generation: latest + 1,
-            id: super::super::uuid(self.rt.random(), self.rt.random()),
+            id: uuid(self.rt.random(), self.rt.random()),
             checksum: sums::text(checksum),
             by: self.fleet_name(),
             at_s: self.now_s(),
-            version: super::super::MILLRACE.to_owned(),
+            version: MILLRACE.to_owned(),
             ..Head::default()
         };
         let text = self.aside.done(move || fleet::write(&pieces)).await;
@@ -172,13 +163,13 @@ impl Shared {
                 let written = &self.cluster.fleet.written;
                 written.set(written.get() + 1);
                 self.has(*at, truth);
-                self.note_stand(*at, super::stands("in force", ""));
+                self.note_stand(*at, stands("in force", ""));
             }
             Some(Share::Diverges(at)) => {
                 self.cluster
                     .fleet
                     .with_own(*at, |own| own.is_diverged = true);
-                self.note_stand(*at, super::stands("diverged", ""));
+                self.note_stand(*at, stands("diverged", ""));
             }
         }
         self.cluster.fleet.ring();
@@ -258,11 +249,11 @@ impl Shared {
             let (module, copy) = (subject.module, pieces.clone());
             let built = self
                 .aside
-                .done(move || take::built(module, &copy, &now, &helpers).map(drop))
+                .done(move || pieces::built(module, &copy, &now, &helpers).map(drop))
                 .await;
             built
                 .ok_or("a defect ended it; the log has it")?
-                .map_err(|refused| crate::said::because(module.words(), &refused))?;
+                .map_err(|refused| because(module.words(), &refused))?;
             self.write_truth(&books, at, pieces, checksum, &variables)
                 .await?
         };

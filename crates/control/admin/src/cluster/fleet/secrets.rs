@@ -1,9 +1,14 @@
-//! Which rows must not be in a store in clear: whoever reads them can log in somewhere.
+//! Which rows must not be in a store in clear, as whoever reads them can log in somewhere; and the key
+//! that seals them.
 
 use crate::parts::VARIABLES;
 use crate::tables::Module;
-use fleet::Pieces;
+use config::Variables;
+use fleet::{Pieces, Seal};
 use serde_json::Value;
+
+/// A key file is not longer, in bytes.
+const KEY_FILE_MAX: u64 = 1 << 20;
 
 /// Columns of `mysql_users`, by their place in a row.
 const USERNAME: usize = 0;
@@ -19,6 +24,21 @@ pub(super) fn may_be_in(module: Module) -> bool {
         module,
         Module::Users | Module::MysqlVariables | Module::AdminVariables
     )
+}
+
+/// The key of this proxy, if it has one.
+pub(super) fn seal(variables: &Variables) -> Result<Option<Seal>, String> {
+    let path = &*variables.admin_cluster_key_file;
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let said = |words: String| format!("admin-cluster_key_file {path}: {words}");
+    let size = std::fs::metadata(path).map_err(|error| said(error.to_string()))?;
+    if size.len() > KEY_FILE_MAX {
+        return Err(said("is too long for a key".to_owned()));
+    }
+    let file = std::fs::read(path).map_err(|error| said(error.to_string()))?;
+    Seal::of(&file).map(Some).map_err(said)
 }
 
 /// Names the first secret that is in clear, without saying it: a password that is no hash, or a
@@ -84,8 +104,8 @@ fn unhex(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::take;
-    use config::{Snapshot, UserRow, Users, Variables};
+    use crate::cluster::pieces::pieces;
+    use config::{Snapshot, UserRow, Users};
     use std::sync::Arc;
 
     const HASH: &str = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
@@ -102,7 +122,7 @@ mod tests {
             users: Arc::new(users),
             ..Snapshot::default()
         };
-        clear(&take::pieces(Module::Users, &snapshot, &|| ()))
+        clear(&pieces(Module::Users, &snapshot, &|| ()))
     }
 
     #[test]
@@ -129,7 +149,7 @@ mod tests {
                 variables: Arc::new(variables),
                 ..Snapshot::default()
             };
-            clear(&take::pieces(module, &snapshot, &|| ()))
+            clear(&pieces(module, &snapshot, &|| ()))
         };
         let (mysql, admin) = (Module::MysqlVariables, Module::AdminVariables);
         assert_eq!(of(mysql, "mysql-max_connections", "7"), None);

@@ -1,6 +1,6 @@
 //! Tables of a fleet for operators.
 
-use super::SUBJECTS;
+use crate::cluster::subjects::SUBJECTS;
 use crate::engine::SqlError;
 use crate::grid::Grid;
 use crate::observe::{Into, signed};

@@ -4,7 +4,7 @@ use super::facts::{Asked, Dialect, RUNTIME_SERVERS};
 use super::form::Speech;
 use super::hash;
 use crate::cluster::decide::Sum;
-use crate::cluster::{At, SUBJECTS};
+use crate::cluster::subjects::{At, SUBJECTS, Subject};
 use crate::engine::{Reply, View};
 use crate::grid::Grid;
 use crate::said::{Asker, Said};
@@ -125,7 +125,7 @@ impl Shared {
 
     /// Servers where ProxySQL's monitors would have moved them: here, where operators wrote them.
     fn placed_sum(&self, variables: &config::Variables) -> Sum {
-        let servers = |subject: &crate::cluster::Subject| subject.module == Module::Servers;
+        let servers = |subject: &Subject| subject.module == Module::Servers;
         let Some(at) = SUBJECTS.iter().position(servers) else {
             return Sum::default();
         };

@@ -2,6 +2,7 @@
 //! the answers. Where they are from stands in `docs/features/proxysql-cluster.md`.
 
 use crate::tables::Module;
+use config::{Refusal, Variables};
 
 /// Language of ProxySQLs: which texts and checksums a version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,22 @@ impl Dialect {
             _ => &[],
         }
     }
+}
+
+/// Refuses a version of ProxySQL that nobody here can speak as.
+pub(crate) fn check_version(variables: &Variables) -> Result<(), Refusal> {
+    let version = &*variables.admin_cluster_proxysql_version;
+    if version.is_empty() || Dialect::of(version).is_some() {
+        return Ok(());
+    }
+    Err(Refusal {
+        table: "global_variables",
+        row: String::new(),
+        column: "admin-cluster_proxysql_version",
+        words: format!(
+            "is '{version}': it must be what SELECT @@version says on a ProxySQL from 2.5 to 3.0, or empty"
+        ),
+    })
 }
 
 /// A result that ProxySQLs fetch from each other.

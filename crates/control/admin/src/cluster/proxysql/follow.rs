@@ -3,10 +3,10 @@
 use super::facts::Dialect;
 use super::form::{self, Form, Speech};
 use super::hash;
-use crate::cluster::decide::Verdict;
+use crate::cluster::decide::{Sum, Verdict};
 use crate::cluster::peer::{Met, Peer};
+use crate::cluster::subjects::{At, SUBJECTS};
 use crate::cluster::take::Pulling;
-use crate::cluster::{At, SUBJECTS};
 use crate::said::Said;
 use crate::shared::Shared;
 use config::{Help as _, Variables};
@@ -172,7 +172,7 @@ impl Shared {
         &self,
         peer: &Peer,
         at: At,
-        seen: (crate::cluster::Sum, Option<u64>),
+        seen: (Sum, Option<u64>),
         came: Form,
     ) -> Result<(), Said> {
         let (Some(subject), Some(speech)) = (SUBJECTS.get(at), self.cluster.proxysql.speech())

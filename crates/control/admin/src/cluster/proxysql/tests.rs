@@ -1,14 +1,19 @@
 //! What ProxySQLs are told, and what is made of what they tell.
 
-use super::*;
+use super::facts::{self, Dialect};
+use super::form::{self, Form, Speech};
+use super::{answer, hash, text};
+use crate::cluster::decide::{Sum, Verdict};
 use crate::cluster::peer::{Met, Peer};
-use crate::cluster::{Verdict, at};
+use crate::cluster::subjects::at;
 use crate::engine::{Reply, View};
 use crate::open::Options;
+use crate::said::Said;
 use crate::tables::Module;
 use crate::testing::{self, Bench};
 use line::Rows;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 const VERSION: &str = "2.7.3-12-g50b7f85";
 
