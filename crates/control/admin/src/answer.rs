@@ -312,7 +312,7 @@ impl Shared {
             Observe::Logs => beside.logs = self.ask_monitor(ToMonitor::Logs).await?,
             Observe::Global => beside.monitor = self.ask_monitor(ToMonitor::Counts).await?,
             Observe::Scheduled => beside.runs = self.ask_scheduler().await?,
-            Observe::Moves => beside.moves = self.move_rows(),
+            Observe::Moves => beside.moves = self.moves.rows(),
             _ => {}
         }
         Ok(beside)

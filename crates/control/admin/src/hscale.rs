@@ -16,7 +16,7 @@ impl Shared {
     /// Each command does what its row, `LOAD MYSQL SHARDS TO RUNTIME` and `SAVE` would do, or nothing.
     pub(crate) async fn hscale(&self, command: Command) -> Result<Reply, Said> {
         let command = match command {
-            Command::Show(Shown::Moves) => return Ok(self.show_moves()),
+            Command::Show(Shown::Moves) => return Ok(self.moves.show()),
             Command::Show(what @ (Shown::Status | Shown::FullPartitionScans)) => {
                 let Report::Shards(rows) = self.cores.ask(Ask::Shards).await? else {
                     return Err("the cores have answered another question".into());

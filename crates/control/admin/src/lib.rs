@@ -51,6 +51,7 @@ mod parts;
 mod private;
 #[cfg(test)]
 mod published;
+mod records;
 mod route;
 mod rows;
 mod said;

@@ -2,18 +2,13 @@
 //!
 //! docs/features/moves.md
 
-use crate::engine::{Reply, SqlError};
-use crate::grid::Grid;
+use crate::engine::Reply;
 use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
-use bridge::{MoveRow, ToMonitor};
+use bridge::ToMonitor;
 use mover::{Pace, Part, Place, Record, State, World};
-use rt::local::Notify;
-use rusqlite::Connection;
 use shards::{Home, Kind, Map};
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -23,30 +18,11 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 const SILENT_MAX: Duration = Duration::from_secs(120);
 /// A gate that nobody opens opens by itself after this, besides the time of the cut.
 const GATE_SLACK: Duration = Duration::from_secs(10);
-/// So many moves that are over are kept.
-const OVER_KEPT: usize = 100;
+
 /// Moves that wait look so often whether it is their turn.
 const TURN: Duration = Duration::from_secs(1);
 /// Moves that go on end within this when another process takes over.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
-
-/// All moves, by their numbers.
-#[derive(Default)]
-pub(crate) struct Moves {
-    records: RefCell<BTreeMap<u64, Record>>,
-    lags: RefCell<BTreeMap<u64, Duration>>,
-    cancelled: RefCell<BTreeSet<u64>>,
-    /// How many go on.
-    running: Cell<usize>,
-    /// Another process goes on with them.
-    stopped: Cell<bool>,
-    /// Those that are about to be run.
-    begun: RefCell<Vec<Record>>,
-    /// Rung when there is one.
-    begins: Notify,
-    /// Rung when one has ended.
-    ended: Notify,
-}
 
 /// A move that goes on, until this is dropped.
 struct Running {
@@ -56,28 +32,15 @@ struct Running {
 
 impl Running {
     fn begin(shared: Rc<Shared>, id: u64) -> Self {
-        let moves = &shared.moves;
-        moves.running.set(moves.running.get() + 1);
+        shared.moves.goes_on();
         Self { shared, id }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let moves = &self.shared.moves;
-        moves.running.set(moves.running.get().saturating_sub(1));
-        moves.ended.notify_all();
-        // Where a defect has ended it, somebody may be reading this.
-        let Ok(mut records) = moves.records.try_borrow_mut() else {
-            return;
-        };
-        if let Some(record) = records.get_mut(&self.id)
-            && !record.state.is_over()
-            && !moves.stopped.get()
-        {
-            let words = "a defect has ended it; it goes on with the next start";
-            record.last_error = words.to_owned();
-            (self.shared.hooks.log)(&format!("{}: {words}", record.shown()));
+        if let Some(words) = self.shared.moves.ends(self.id) {
+            (self.shared.hooks.log)(&words);
         }
     }
 }
@@ -100,19 +63,20 @@ impl World for Ground<'_> {
     }
 
     fn keep(&self, record: &Record) -> Result<(), String> {
-        self.0.keep_move(record).map_err(|error| error.to_string())
+        let kept = self.0.moves.keep(&self.0.engine, record);
+        kept.map_err(|error| error.to_string())
     }
 
     fn lags(&self, id: u64, lag: Duration) {
-        self.0.moves.lags.borrow_mut().insert(id, lag);
+        self.0.moves.lags(id, lag);
     }
 
     fn is_cancelled(&self, id: u64) -> bool {
-        self.0.moves.cancelled.borrow().contains(&id)
+        self.0.moves.is_cancelled(id)
     }
 
     fn is_stopped(&self) -> bool {
-        self.0.moves.stopped.get()
+        self.0.moves.is_stopped()
     }
 
     async fn hold(&self, record: &Record, within: Duration) -> Result<(), String> {
@@ -189,7 +153,7 @@ impl Shared {
     pub(crate) async fn keep_moves(self: Rc<Self>) {
         self.resume_moves();
         loop {
-            for record in self.moves.begun.take() {
+            for record in self.moves.to_run() {
                 let shared = self.clone();
                 let running = Running::begin(shared.clone(), record.id);
                 self.rt.spawn(async move {
@@ -199,77 +163,56 @@ impl Shared {
                     drop(running);
                 });
             }
-            self.moves.begins.wait().await;
+            self.moves.one_begins().await;
         }
     }
 
     /// Waits until a move may begin that comes behind others; `None` if it does not.
     async fn turn_of(&self, mut record: Record) -> Option<Record> {
+        let moves = &self.moves;
         while record.state == State::Waiting {
-            if self.moves.stopped.get() {
+            if moves.is_stopped() {
                 return None;
             }
-            if self.moves.cancelled.borrow().contains(&record.id) {
-                record.state = State::Cancelled;
-            } else if self
+            let is_next = moves
                 .splits_of(&record.schema, &record.table, record.id)
-                .is_empty()
-            {
+                .is_empty();
+            if moves.is_cancelled(record.id) {
+                record.state = State::Cancelled;
+            } else if is_next {
                 match self.plan_again(&record).await {
                     Ok(planned) => record = planned,
                     Err(said) => record.last_error = said.words(),
                 }
             }
-            record.changed_at = self.rt.wall_us() / 1_000_000;
-            let kept = self.keep_move(&record).map_err(|error| error.to_string());
+            record.changed_at = self.now_s();
+            let kept = moves.keep(&self.engine, &record);
+            let kept = kept.map_err(|error| error.to_string());
             record.last_error = kept.err().unwrap_or(record.last_error);
             if record.state == State::Waiting {
-                let _nobody_ended = self.rt.timeout(TURN, self.moves.ended.wait()).await;
+                let _nobody_ended = self.rt.timeout(TURN, moves.one_ends()).await;
             }
         }
         (!record.state.is_over()).then_some(record)
     }
 
-    /// Partitions that are being added to a table, those before a number, in their order.
-    pub(crate) fn splits_of(&self, schema: &str, table: &str, before: u64) -> Vec<Record> {
-        let records = self.moves.records.borrow();
-        let all = records.values().filter(|record| {
-            record.split.is_some()
-                && !record.state.is_over()
-                && record.id < before
-                && (record.schema.as_str(), record.table.as_str()) == (schema, table)
-        });
-        all.cloned().collect()
-    }
-
     /// Begins a move that waits for its turn.
     pub(crate) fn queue(&self, mut record: Record) -> Result<Reply, Said> {
         record.state = State::Waiting;
-        self.number(&mut record);
-        self.keep_move(&record)?;
+        self.moves.number(&mut record);
+        self.moves.keep(&self.engine, &record)?;
         let info = format!(
             "{} waits until those before it are over; HSCALE SHOW MOVES tells how far they are",
             record.shown()
         );
-        self.run_move(record);
+        self.moves.run(record);
         Ok(Reply::Done { affected: 1, info })
-    }
-
-    /// Gives a move the next number.
-    fn number(&self, record: &mut Record) {
-        let last = self.moves.records.borrow().keys().next_back().copied();
-        record.id = last.unwrap_or(0) + 1;
-    }
-
-    fn run_move(&self, record: Record) {
-        self.moves.begun.borrow_mut().push(record);
-        self.moves.begins.notify_one();
     }
 
     /// Goes on with the moves that are kept.
     fn resume_moves(&self) {
-        let kept = match kept_moves(self.engine.borrow().conn()) {
-            Ok(kept) => kept,
+        let unfinished = match self.moves.read(self.engine.borrow().conn()) {
+            Ok(unfinished) => unfinished,
             Err(error) => {
                 (self.hooks.log)(&format!(
                     "moves of partitions are not gone on with: {error}"
@@ -277,33 +220,28 @@ impl Shared {
                 return;
             }
         };
-        let mut records = self.moves.records.borrow_mut();
-        records.clear();
-        records.extend(kept.into_iter().map(|record| (record.id, record)));
-        let all: Vec<_> = records.values().cloned().collect();
-        drop(records);
-        for record in all.into_iter().filter(|record| !record.state.is_over()) {
+        for record in unfinished {
             (self.hooks.log)(&format!(
                 "{} goes on: {}",
                 record.shown(),
                 record.state.name()
             ));
-            self.run_move(record);
+            self.moves.run(record);
         }
     }
 
     /// Another process takes over, or has failed to: moves go on in one process only.
     pub(crate) async fn stop_moves(&self, stop: bool) {
-        if self.moves.stopped.replace(stop) == stop {
+        if self.moves.stop(stop) == stop {
             return;
         }
         if !stop {
             return self.resume_moves();
         }
         let until = self.rt.now() + STOPS_WITHIN;
-        while self.moves.running.get() > 0 && self.rt.now() < until {
+        while self.moves.is_running() && self.rt.now() < until {
             let left = until - self.rt.now();
-            let _late = self.rt.timeout(left, self.moves.ended.wait()).await;
+            let _late = self.rt.timeout(left, self.moves.one_ends()).await;
         }
     }
 
@@ -331,26 +269,33 @@ impl Shared {
         self.refuse_second_move(record)
     }
 
+    fn refuse_second_move(&self, record: &Record) -> Result<(), Said> {
+        match self.moves.other_than(record) {
+            Some(other) => Err(format!("{} is under way", other.shown()).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Looks whether all is there that a move needs, and begins it.
     pub(crate) async fn begin_record(&self, mut record: Record) -> Result<Reply, Said> {
         self.look_for(&record).await?;
         // Nobody else has begun one since.
-        self.number(&mut record);
-        self.keep_move(&record)?;
+        self.moves.number(&mut record);
+        self.moves.keep(&self.engine, &record)?;
         let info = format!(
             "{} has begun; HSCALE SHOW MOVES tells how far it is",
             record.shown()
         );
-        self.run_move(record);
+        self.moves.run(record);
         Ok(Reply::Done { affected: 1, info })
     }
 
     /// A move that has no number yet.
     pub(crate) fn new_record(&self, of: (&str, &str, &str), to: u32) -> Result<Record, Said> {
-        if self.moves.stopped.get() {
+        if self.moves.is_stopped() {
             return Err("another process takes over, and moves go on there".into());
         }
-        let mut record = Record::new(0, of, self.rt.wall_us() / 1_000_000);
+        let mut record = Record::new(0, of, self.now_s());
         record.to = to;
         Ok(record)
     }
@@ -408,27 +353,14 @@ impl Shared {
         Ok(())
     }
 
-    fn refuse_second_move(&self, record: &Record) -> Result<(), Said> {
-        let records = self.moves.records.borrow();
-        let mut others = records
-            .values()
-            .filter(|other| !other.state.is_over() && other.state != State::Waiting);
-        match others.find(|other| {
-            (&other.database, &other.physical) == (&record.database, &record.physical)
-        }) {
-            Some(other) => Err(format!("{} is under way", other.shown()).into()),
-            None => Ok(()),
-        }
-    }
-
     /// `HSCALE CANCEL_MOVE`.
     pub(crate) fn cancel_move(&self, of: (&str, &str, &str)) -> Result<Reply, Said> {
-        let record = self.last_move(of, |record| !record.state.is_over());
+        let record = self.moves.last(of, |record| !record.state.is_over());
         let record = record.ok_or_else(|| Said::Sql("no move of it is under way".to_owned()))?;
         if record.state == State::CuttingOver {
             return Err("it is being cut over, and is done in a moment".into());
         }
-        self.moves.cancelled.borrow_mut().insert(record.id);
+        self.moves.cancel(record.id);
         Ok(Reply::Done {
             affected: 1,
             info: format!("{} ends, and what it has made is removed", record.shown()),
@@ -438,7 +370,7 @@ impl Shared {
     /// `HSCALE DROP_OLD`.
     pub(crate) async fn drop_old(&self, of: (&str, &str, &str)) -> Result<Reply, Said> {
         let left = |record: &Record| record.state == State::Done && record.fence.is_some();
-        let record = self.last_move(of, left);
+        let record = self.moves.last(of, left);
         let mut record =
             record.ok_or_else(|| Said::Sql("no move of it has left a table".to_owned()))?;
         let dropped = mover::drop_old(&self.rt, &Ground(self), &mut record).await;
@@ -447,22 +379,6 @@ impl Shared {
             affected: 1,
             info: String::new(),
         })
-    }
-
-    fn last_move(
-        &self,
-        (schema, table, partition): (&str, &str, &str),
-        is_wanted: impl Fn(&Record) -> bool,
-    ) -> Option<Record> {
-        let records = self.moves.records.borrow();
-        let mut all = records.values().rev();
-        all.find(|record| {
-            record.schema.eq_ignore_ascii_case(schema)
-                && record.table.eq_ignore_ascii_case(table)
-                && record.partition == partition
-                && is_wanted(record)
-        })
-        .cloned()
     }
 
     pub(crate) async fn place_of_writer(&self, hostgroup: u32) -> Result<Place, String> {
@@ -477,33 +393,6 @@ impl Shared {
             host: (*key.host).into(),
             port: key.port,
             who,
-        })
-    }
-
-    fn keep_move(&self, record: &Record) -> Result<(), SqlError> {
-        let mut records = self.moves.records.borrow_mut();
-        records.insert(record.id, record.clone());
-        let over = records
-            .values()
-            .filter(|one| one.state.is_over() && one.fence.is_none());
-        let over: Vec<_> = over.map(|one| one.id).collect();
-        let surplus = over.len().saturating_sub(OVER_KEPT);
-        over.iter().take(surplus).for_each(|id| {
-            records.remove(id);
-        });
-        if record.state.is_over() {
-            self.moves.cancelled.borrow_mut().remove(&record.id);
-            self.moves.lags.borrow_mut().remove(&record.id);
-        }
-        drop(records);
-        let text = serde_json::to_string(record).unwrap_or_default();
-        self.engine.borrow().transaction(|conn| {
-            for id in &over[..surplus] {
-                conn.execute("DELETE FROM disk.saved_moves WHERE id = ?1", [id])?;
-            }
-            let sql = "INSERT OR REPLACE INTO disk.saved_moves VALUES (?1, ?2)";
-            conn.execute(sql, (record.id, &text)).map(drop)?;
-            Ok(())
         })
     }
 
@@ -550,87 +439,4 @@ impl Shared {
             ));
         }
     }
-
-    /// Rows of `stats_millrace_moves`.
-    pub(crate) fn move_rows(&self) -> Vec<MoveRow> {
-        let lags = self.moves.lags.borrow();
-        let records = self.moves.records.borrow();
-        let row = |record: &Record| {
-            let lag = lags.get(&record.id).copied().unwrap_or_default();
-            MoveRow {
-                id: record.id,
-                schema: record.schema.as_str().into(),
-                table: record.table.as_str().into(),
-                partition: record.partition.as_str().into(),
-                from: record.from,
-                to: record.to,
-                state: record.state.name(),
-                rows_copied: record.rows_copied,
-                rows_applied: record.rows_applied,
-                lag_ms: u64::try_from(lag.as_millis()).unwrap_or(u64::MAX),
-                tries: record.tries,
-                old_table: record
-                    .fence
-                    .as_deref()
-                    .map(|old| format!("{}.{old}", record.database).into()),
-                error: record.last_error.as_str().into(),
-                started_at: record.started_at,
-                changed_at: record.changed_at,
-            }
-        };
-        records.values().map(row).collect()
-    }
-
-    /// `HSCALE SHOW MOVES`.
-    pub(crate) fn show_moves(&self) -> Reply {
-        let mut grid = Grid::new([
-            "id",
-            "table",
-            "partition",
-            "from",
-            "to",
-            "state",
-            "rows copied",
-            "rows applied",
-            "lag ms",
-            "old table",
-            "error",
-        ]);
-        for row in self.move_rows() {
-            let table = match &*row.schema {
-                "" => row.table.to_string(),
-                schema => format!("{schema}.{}", row.table),
-            };
-            grid.push_row([
-                Some(row.id.to_string()),
-                Some(table),
-                Some(row.partition.to_string()),
-                Some(row.from.to_string()),
-                Some(row.to.to_string()),
-                Some(row.state.to_owned()),
-                Some(row.rows_copied.to_string()),
-                Some(row.rows_applied.to_string()),
-                Some(row.lag_ms.to_string()),
-                row.old_table.map(|old| old.to_string()),
-                Some(row.error.to_string()),
-            ]);
-        }
-        Reply::Rows(grid)
-    }
-}
-
-fn kept_moves(conn: &Connection) -> Result<Vec<Record>, String> {
-    let words = |error: rusqlite::Error| error.to_string();
-    let mut select = conn
-        .prepare("SELECT record FROM disk.saved_moves ORDER BY id")
-        .map_err(words)?;
-    let texts = select
-        .query_map([], |row| row.get::<_, String>(0))
-        .map_err(words)?;
-    texts
-        .map(|text| {
-            let text = text.map_err(words)?;
-            serde_json::from_str(&text).map_err(|error| error.to_string())
-        })
-        .collect()
 }

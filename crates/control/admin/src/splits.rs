@@ -67,7 +67,9 @@ impl Shared {
         if self.is_made(&row)? {
             return Ok(Adding::AtOnce(None));
         }
-        let before = self.splits_of(&row.schemaname, &row.table_name, u64::MAX);
+        let before = self
+            .moves
+            .splits_of(&row.schemaname, &row.table_name, u64::MAX);
         if !before.is_empty() {
             return self.queue_split(&before, row).map(Adding::Moves);
         }
