@@ -5,7 +5,7 @@ use crate::engine::Reply;
 use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{observe, route};
+use crate::{beside, force, observe, route};
 use bridge::{Ask, Report};
 use rt::Instant;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ impl Shared {
     /// refused here in the same words.
     pub(crate) async fn replay_digests(&self, all: bool) -> Result<Reply, Said> {
         let now = self.snapshot.borrow().clone();
-        let (next, _) = self.build(Module::Rules, now.clone()).await?;
-        let (next, _) = self.build(Module::Firewall, next).await?;
-        let (next, _) = self.build(Module::Shards, next).await?;
+        let (next, _) = force::build(self, Module::Rules, now.clone()).await?;
+        let (next, _) = force::build(self, Module::Firewall, next).await?;
+        let (next, _) = force::build(self, Module::Shards, next).await?;
         let Report::Digests(digests) = self.cores.ask(Ask::Digests).await? else {
             return Err(NO_DIGESTS.into());
         };
@@ -80,7 +80,7 @@ impl Shared {
         loop {
             self.rt.sleep(Duration::from_secs(1)).await;
             self.cores.sweep(&self.aside);
-            self.tell_facts();
+            beside::tell_facts(&self);
             let variables = self.snapshot.borrow().variables.clone();
             if self.is_time(&mut kept, variables.admin_stats_mysql_query_digest_to_disk)
                 && let Err(said) = self.keep_digests().await

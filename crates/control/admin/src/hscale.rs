@@ -3,6 +3,7 @@
 
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
+use crate::loading;
 use crate::said::Said;
 use crate::shared::Shared;
 use crate::splits::Adding;
@@ -79,13 +80,13 @@ impl Shared {
             .borrow()
             .transaction(|conn| add(conn, command))??;
         self.cluster.edited(Module::Shards);
-        if let Err(refused) = self.load(Module::Shards).await {
+        if let Err(refused) = loading::load(self, Module::Shards).await {
             self.engine
                 .borrow()
                 .transaction(|conn| take_back(conn, command))?;
             return Err(refused);
         }
-        self.save(Module::Shards)?;
+        loading::save(self, Module::Shards)?;
         Ok(Reply::Done {
             affected: 1,
             info: todo,

@@ -16,6 +16,7 @@ mod answer;
 mod aside;
 mod authority;
 mod automatic;
+mod beside;
 mod build;
 #[cfg(test)]
 mod careful;
@@ -32,6 +33,7 @@ mod extended;
 pub mod file;
 #[cfg(test)]
 mod firewall;
+mod force;
 mod functions;
 #[cfg(test)]
 mod golden;
@@ -44,6 +46,7 @@ mod hscale;
 mod kept;
 mod layers;
 mod learn;
+mod loading;
 mod moves;
 mod observe;
 mod open;
@@ -52,6 +55,7 @@ mod private;
 #[cfg(test)]
 mod published;
 mod records;
+mod refresh;
 mod route;
 mod rows;
 mod said;
@@ -66,6 +70,7 @@ pub mod tables;
 mod taken;
 #[cfg(test)]
 mod testing;
+mod verbs;
 
 pub use access::{socket_mode, traffic, web_address};
 pub use hooks::{CheckScript, Hooks, Renewed, Told};

@@ -6,6 +6,7 @@ use crate::engine::Reply;
 use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
+use crate::{beside, loading};
 use bridge::ToMonitor;
 use mover::{Pace, Part, Place, Record, State, World};
 use shards::{Home, Kind, Map};
@@ -382,7 +383,7 @@ impl Shared {
     }
 
     pub(crate) async fn place_of_writer(&self, hostgroup: u32) -> Result<Place, String> {
-        let observed = self.ask_monitor(ToMonitor::Seen).await;
+        let observed = beside::ask_monitor(self, ToMonitor::Seen).await;
         let observed = observed.map_err(|said| said.words())?;
         let snapshot = self.snapshot.borrow().clone();
         let key = monitor::writer_of(&snapshot, &observed, hostgroup)
@@ -421,7 +422,7 @@ impl Shared {
             ));
         }
         self.cluster.edited(Module::Shards);
-        if let Err(refused) = self.load(Module::Shards).await {
+        if let Err(refused) = loading::load(self, Module::Shards).await {
             moves(record.to, record.from)?;
             return Err(refused.words());
         }
@@ -431,7 +432,7 @@ impl Shared {
 
     /// Saves the map that a move has put in force.
     pub(crate) fn save_map_of(&self, record: &Record) {
-        if let Err(said) = self.save(Module::Shards) {
+        if let Err(said) = loading::save(self, Module::Shards) {
             (self.hooks.log)(&format!(
                 "{}: its map is in force, and not saved: {}; SAVE MYSQL SHARDS TO DISK",
                 record.shown(),

@@ -4,6 +4,7 @@
 //! docs/features/partition-splits.md
 
 use crate::engine::{Reply, SqlError};
+use crate::loading;
 use crate::moves::{gate, shared_table};
 use crate::rows::read;
 use crate::said::Said;
@@ -294,7 +295,7 @@ impl Shared {
             ));
         }
         self.cluster.edited(Module::Shards);
-        if let Err(refused) = self.load(Module::Shards).await {
+        if let Err(refused) = loading::load(self, Module::Shards).await {
             writes(false)?;
             return Err(refused.words());
         }

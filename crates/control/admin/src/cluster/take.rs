@@ -9,7 +9,6 @@ use super::pieces::{built, head, pieces, taken_apart};
 use super::proxysql::Form;
 use super::subjects::{At, SUBJECTS, Subject};
 use super::sums;
-use crate::access;
 use crate::engine::SqlError;
 use crate::grid::Grid;
 use crate::layers;
@@ -17,6 +16,7 @@ use crate::parts::{Pieces, is_shared};
 use crate::said::{Said, because};
 use crate::shared::Shared;
 use crate::tables::Module;
+use crate::{access, force};
 use config::{Help as _, Refusal, Snapshot};
 use line::{Failed, Line, Room};
 use rt::Instant;
@@ -198,7 +198,7 @@ impl Shared {
         self.cluster.was_taken(at, self.rt.now(), from);
         let generation = next.generation;
         let arrived = Arrived { sum: theirs, form };
-        let entered = self.enter(module, next, Some(arrived), events.ends).await;
+        let entered = force::enter(self, module, next, Some(arrived), events.ends).await;
         if share.is_some() {
             self.is_shared_now(share.as_ref());
         }
