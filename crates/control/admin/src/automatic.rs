@@ -3,6 +3,7 @@
 //!
 //! docs/features/automatic-partitions.md
 
+use crate::partitions::writer_of;
 use crate::said::Said;
 use crate::shared::Shared;
 use bridge::Partition;
@@ -123,7 +124,7 @@ impl Shared {
         let partitions = self.snapshot.borrow().variables.partitions();
         let partitions =
             partitions.ok_or("mysql-sharding_partitions must be schema.table, and is not")?;
-        let place = self.place_of_writer(partitions.hostgroup).await?;
+        let place = writer_of(self, partitions.hostgroup).await?;
         if let Some(mut open) = idle.filter(|open| open.of == partitions && open.place == place) {
             match self.read(&mut open, of).await {
                 Ok(()) => return Ok(open),
@@ -291,8 +292,8 @@ impl Shared {
                 row.partition_value
             ));
         }
-        let from = self.place_of_writer(default.hostgroup).await?;
-        let to = self.place_of_writer(hostgroup).await?;
+        let from = writer_of(self, default.hostgroup).await?;
+        let to = writer_of(self, hostgroup).await?;
         let schema = match default.schema.as_str() {
             "" => &table.schema,
             schema => schema,

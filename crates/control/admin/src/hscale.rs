@@ -1,12 +1,12 @@
 //! `HSCALE …` on the admin port: rows of `mysql_shard_tables` and `mysql_shard_partitions`, in force
 //! and saved at once.
 
+use crate::adding::{Adding, clear_way, let_go};
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
 use crate::loading;
 use crate::said::Said;
 use crate::shared::Shared;
-use crate::splits::Adding;
 use crate::tables::Module;
 use bridge::{Ask, Report, ShardRow};
 use config::ShardPartitionRow;
@@ -49,13 +49,13 @@ impl Shared {
         };
         let held = match partition_row(&command) {
             None => None,
-            Some(row) => match self.clear_way(row).await? {
+            Some(row) => match clear_way(self, row).await? {
                 Adding::Moves(reply) => return Ok(reply),
                 Adding::AtOnce(held) => held,
             },
         };
         let done = self.hscale_at_once(&command).await;
-        self.let_go(held).await;
+        let_go(self, held).await;
         done
     }
 

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod adding;
 mod answer;
 mod aside;
 mod authority;
@@ -50,6 +51,7 @@ mod loading;
 mod moves;
 mod observe;
 mod open;
+mod partitions;
 mod parts;
 mod private;
 #[cfg(test)]

@@ -3,22 +3,15 @@
 //! docs/features/moves.md
 
 use crate::engine::Reply;
+use crate::partitions::{gate, hold, save_map_of, shared_table, writer_of};
 use crate::said::Said;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{beside, loading};
-use bridge::ToMonitor;
+use crate::{loading, splits};
 use mover::{Pace, Part, Place, Record, State, World};
-use shards::{Home, Kind, Map};
+use shards::{Kind, Map};
 use std::rc::Rc;
 use std::time::Duration;
-
-/// A server may take so long to be reached.
-const REACHED_WITHIN: Duration = Duration::from_secs(5);
-/// Time that a server may be silent: a chunk of a large table takes its time.
-const SILENT_MAX: Duration = Duration::from_secs(120);
-/// A gate that nobody opens opens by itself after this, besides the time of the cut.
-const GATE_SLACK: Duration = Duration::from_secs(10);
 
 /// Moves that wait look so often whether it is their turn.
 const TURN: Duration = Duration::from_secs(1);
@@ -51,7 +44,7 @@ struct Ground<'s>(&'s Shared);
 
 impl World for Ground<'_> {
     async fn writer(&self, hostgroup: u32) -> Result<Place, String> {
-        self.0.place_of_writer(hostgroup).await
+        writer_of(self.0, hostgroup).await
     }
 
     fn pace(&self) -> Pace {
@@ -81,7 +74,7 @@ impl World for Ground<'_> {
     }
 
     async fn hold(&self, record: &Record, within: Duration) -> Result<(), String> {
-        let held = self.0.hold_partition(&gate_of(record), within).await;
+        let held = hold(self.0, &gate_of(record), within).await;
         held.map_err(|words| format!("{words}, and it is tried again"))
     }
 
@@ -90,12 +83,12 @@ impl World for Ground<'_> {
     }
 
     fn part(&self, record: &Record) -> Result<Part, String> {
-        self.0.part_of(record)
+        splits::part_of(self.0, record)
     }
 
     async fn put_in_force(&self, record: &Record) -> Result<(), String> {
         match &record.split {
-            Some(split) => self.0.put_split_in_force(record, split).await,
+            Some(split) => splits::put_in_force(self.0, record, split).await,
             None => self.0.put_move_in_force(record).await,
         }
     }
@@ -118,38 +111,7 @@ fn gate_of(record: &Record) -> String {
     }
 }
 
-/// As the data plane shows a partition, or the default one.
-pub(crate) fn gate(table_shown: &str, partition: &str) -> String {
-    match partition {
-        "" => format!("{table_shown} (default)"),
-        name => format!("{table_shown}.{name}"),
-    }
-}
-
-/// Words for a table that has rows of another partition as well.
-pub(crate) fn shared_table(map: &Map, home: &Home) -> Option<String> {
-    let shares = |other: &&Home| {
-        (other.hostgroup, &other.schema, &other.table)
-            == (home.hostgroup, &home.schema, &home.table)
-            && other.name != home.name
-    };
-    let other = map.tables().flat_map(|table| &table.homes).find(shares)?;
-    Some(format!(
-        "its table {} has rows of '{}' as well, and only a table of its own is moved",
-        home.table, other.name
-    ))
-}
-
 impl Shared {
-    /// Has statements for a partition wait, until those that began before are over.
-    pub(crate) async fn hold_partition(&self, gate: &str, within: Duration) -> Result<(), String> {
-        let closes = self.cores.close_gate(gate, within + GATE_SLACK);
-        match self.rt.timeout(within, closes).await {
-            Ok(true) => Ok(()),
-            _ => Err("statements for it did not end in time".to_owned()),
-        }
-    }
-
     /// Runs moves, those first that a process before this one has begun.
     pub(crate) async fn keep_moves(self: Rc<Self>) {
         self.resume_moves();
@@ -181,7 +143,7 @@ impl Shared {
             if moves.is_cancelled(record.id) {
                 record.state = State::Cancelled;
             } else if is_next {
-                match self.plan_again(&record).await {
+                match self.planned_now(&record).await {
                     Ok(planned) => record = planned,
                     Err(said) => record.last_error = said.words(),
                 }
@@ -195,6 +157,13 @@ impl Shared {
             }
         }
         (!record.state.is_over()).then_some(record)
+    }
+
+    /// A move that has waited, as it is now that its turn has come.
+    async fn planned_now(&self, record: &Record) -> Result<Record, Said> {
+        let planned = splits::plan_again(self, record).await?;
+        self.look_for(&planned).await?;
+        Ok(planned)
     }
 
     /// Begins a move that waits for its turn.
@@ -252,7 +221,9 @@ impl Shared {
         (schema, table, partition): (&str, &str, &str),
         to: u32,
     ) -> Result<Reply, Said> {
-        let mut record = self.new_record((schema, table, partition), to)?;
+        let mut record = self
+            .moves
+            .begin((schema, table, partition), to, self.now_s())?;
         self.locate(&mut record)?;
         if record.database.is_empty() {
             let found = mover::schema_of(&self.rt, &Ground(self), &record).await;
@@ -289,16 +260,6 @@ impl Shared {
         );
         self.moves.run(record);
         Ok(Reply::Done { affected: 1, info })
-    }
-
-    /// A move that has no number yet.
-    pub(crate) fn new_record(&self, of: (&str, &str, &str), to: u32) -> Result<Record, Said> {
-        if self.moves.is_stopped() {
-            return Err("another process takes over, and moves go on there".into());
-        }
-        let mut record = Record::new(0, of, self.now_s());
-        record.to = to;
-        Ok(record)
     }
 
     /// Where the partition is now, by the map that is in force.
@@ -382,21 +343,6 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn place_of_writer(&self, hostgroup: u32) -> Result<Place, String> {
-        let observed = beside::ask_monitor(self, ToMonitor::Seen).await;
-        let observed = observed.map_err(|said| said.words())?;
-        let snapshot = self.snapshot.borrow().clone();
-        let key = monitor::writer_of(&snapshot, &observed, hostgroup)
-            .ok_or_else(|| format!("no server of hostgroup {hostgroup} takes writes"))?;
-        let mut who = monitor::who_asks(&key, &snapshot, REACHED_WITHIN);
-        (who.silent, who.whole) = (SILENT_MAX, SILENT_MAX);
-        Ok(Place {
-            host: (*key.host).into(),
-            port: key.port,
-            who,
-        })
-    }
-
     /// Changes the row of the partition, and loads and saves the map.
     async fn put_move_in_force(&self, record: &Record) -> Result<(), String> {
         let moves = |from: u32, to: u32| {
@@ -426,18 +372,7 @@ impl Shared {
             moves(record.to, record.from)?;
             return Err(refused.words());
         }
-        self.save_map_of(record);
+        save_map_of(self, record);
         Ok(())
-    }
-
-    /// Saves the map that a move has put in force.
-    pub(crate) fn save_map_of(&self, record: &Record) {
-        if let Err(said) = loading::save(self, Module::Shards) {
-            (self.hooks.log)(&format!(
-                "{}: its map is in force, and not saved: {}; SAVE MYSQL SHARDS TO DISK",
-                record.shown(),
-                said.words()
-            ));
-        }
     }
 }

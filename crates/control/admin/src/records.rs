@@ -3,6 +3,7 @@
 
 use crate::engine::{Engine, Reply, SqlError};
 use crate::grid::Grid;
+use crate::said::Said;
 use bridge::MoveRow;
 use mover::{Record, State};
 use rt::local::Notify;
@@ -100,6 +101,16 @@ impl Moves {
     /// Notes how far a move is behind what is written meanwhile.
     pub(crate) fn lags(&self, id: u64, lag: Duration) {
         self.lags.borrow_mut().insert(id, lag);
+    }
+
+    /// A move that has no number yet.
+    pub(crate) fn begin(&self, of: (&str, &str, &str), to: u32, at_s: u64) -> Result<Record, Said> {
+        if self.is_stopped() {
+            return Err("another process takes over, and moves go on there".into());
+        }
+        let mut record = Record::new(0, of, at_s);
+        record.to = to;
+        Ok(record)
     }
 
     /// Gives a move the next number.

@@ -1,11 +1,10 @@
-//! `HSCALE ADD_PARTITION`: where the default partition may have rows of the new one, these move to it
-//! first, and the map changes at the cut.
+//! A move of a part of a partition's rows to a new one: its record, which rows go, and the map at the cut.
 //!
 //! docs/features/partition-splits.md
 
-use crate::engine::{Reply, SqlError};
+use crate::engine::SqlError;
 use crate::loading;
-use crate::moves::{gate, shared_table};
+use crate::partitions::{save_map_of, shared_table, writer_of};
 use crate::rows::read;
 use crate::said::Said;
 use crate::shared::Shared;
@@ -15,46 +14,34 @@ use mover::{Of, Part, Record, Split, There, look_there};
 use rusqlite::Connection;
 use shards::{Home, Kind, Map, Table};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Servers allow names of 64 characters; so many are kept of one that gets a number behind it.
 const NAME_KEPT: usize = 50;
 
-/// Statements for the default partition wait, until this is opened.
-pub(crate) struct Held(String);
-
-/// Result of a look at what is in the way of a partition.
-pub(crate) enum Adding {
-    /// No row is in the way. Statements may be held so that none comes.
-    AtOnce(Option<Held>),
-    /// Rows move first.
-    Moves(Reply),
-}
-
 /// A partition that is added, and the map as it will be.
-struct Added {
-    map: Map,
+pub(crate) struct Added {
+    pub(crate) map: Map,
     schema: String,
     table: String,
-    row: ShardPartitionRow,
+    pub(crate) row: ShardPartitionRow,
     /// The partition that has its buckets so far; `None` for the default one.
-    of: Option<Of>,
+    pub(crate) of: Option<Of>,
 }
 
 impl Added {
-    fn table(&self) -> Option<&Arc<Table>> {
+    pub(crate) fn table(&self) -> Option<&Arc<Table>> {
         let is_it =
             |table: &&Arc<Table>| (&table.schema, &table.name) == (&self.schema, &self.table);
         self.map.tables().find(is_it)
     }
 
     /// Name of the partition that has its buckets so far.
-    fn out_of(&self) -> &str {
+    pub(crate) fn out_of(&self) -> &str {
         self.of.as_ref().map_or("", |of| &of.partition)
     }
 
     /// Where its rows are so far, and where they shall be.
-    fn ends(&self) -> Option<(&Arc<Table>, [&Home; 2])> {
+    pub(crate) fn ends(&self) -> Option<(&Arc<Table>, [&Home; 2])> {
         let table = self.table().filter(|table| table.kind == Kind::Sharded)?;
         let home = |name: &str| table.homes.get(table.home_named(name)?);
         let ends = [home(self.out_of())?, home(&self.row.partition_name)?];
@@ -62,246 +49,134 @@ impl Added {
     }
 }
 
-impl Shared {
-    /// Looks whether rows are in the way of a partition that is added, and begins to move them.
-    pub(crate) async fn clear_way(&self, row: ShardPartitionRow) -> Result<Adding, Said> {
-        if self.is_made(&row)? {
-            return Ok(Adding::AtOnce(None));
-        }
-        let before = self
-            .moves
-            .splits_of(&row.schemaname, &row.table_name, u64::MAX);
-        if !before.is_empty() {
-            return self.queue_split(&before, row).map(Adding::Moves);
-        }
-        let (tables, partitions) = rows(self.engine.borrow().conn())?;
-        // Whatever is wrong with the row is said by the LOAD.
-        let Ok(Some(added)) = added(tables, partitions, row) else {
-            return Ok(Adding::AtOnce(None));
-        };
-        let Some((table, [source, home])) = added.ends() else {
-            return Ok(Adding::AtOnce(None));
-        };
-        let map = self.snapshot.borrow().shards.clone();
-        if let Err(refused) = added.map.with_made(map.made()) {
-            let words = refused
-                .first()
-                .map(|one| format!("{} {}", one.column, one.words));
-            return Err(Said::Sql(words.unwrap_or_default()));
-        }
-        let has_server = |hostgroup: u32| {
-            let snapshot = self.snapshot.borrow();
-            let mut servers = snapshot.servers.iter().flat_map(|group| &group.servers);
-            servers.any(|server| server.hostgroup == hostgroup)
-        };
-        let is_there = (home.hostgroup, &home.table) == (source.hostgroup, &source.table);
-        if is_there || !has_server(source.hostgroup) {
-            return Ok(Adding::AtOnce(None));
-        }
-        let schema = match source.schema.as_str() {
-            "" => &table.schema,
-            schema => schema,
-        };
-        let place = self.place_of_writer(source.hostgroup).await;
-        let place = place.map_err(Said::Sql)?;
-        let looks = || look_there(&self.rt, &place, schema, &source.table);
-        match looks().await.map_err(Said::Sql)? {
-            There::NoTable => Ok(Adding::AtOnce(None)),
-            There::Rows(database) => self.begin_split(&added, database).await.map(Adding::Moves),
-            // Two rows of the map change, which only the cut does.
-            There::Empty(database) if added.of.is_some() => {
-                self.begin_split(&added, database).await.map(Adding::Moves)
-            }
-            There::Empty(_) => {
-                let gate = gate(&table.shown(), "");
-                let variables = &self.snapshot.borrow().variables.clone();
-                let within = Duration::from_millis(variables.mysql_sharding_cut_over_ms_max);
-                let held = self.hold_partition(&gate, within).await;
-                let again = match held {
-                    Ok(()) => looks().await,
-                    Err(words) => Err(format!("{words}; try it again")),
-                };
-                if let Ok(There::Empty(_) | There::NoTable) = again {
-                    return Ok(Adding::AtOnce(Some(Held(gate))));
-                }
-                self.cores.open_gate(&gate).await;
-                match again.map_err(Said::Sql)? {
-                    There::Rows(database) => {
-                        self.begin_split(&added, database).await.map(Adding::Moves)
-                    }
-                    There::Empty(_) | There::NoTable => Ok(Adding::AtOnce(None)),
-                }
-            }
+/// A move that has waited, as it is now that its turn has come.
+pub(crate) async fn plan_again(shared: &Shared, record: &Record) -> Result<Record, Said> {
+    let split = record.split.as_ref();
+    let split = split.ok_or_else(|| Said::Sql("it takes no part of a partition".to_owned()))?;
+    let (tables, partitions) = rows(shared.engine.borrow().conn())?;
+    let added = added(tables, partitions, row_of(record, split)).map_err(Said::Sql)?;
+    let added = added.ok_or_else(|| Said::Sql(GONE.to_owned()))?;
+    let Some((table, [source, _])) = added.ends() else {
+        return Err(GONE.into());
+    };
+    let schema = match source.schema.as_str() {
+        "" => &table.schema,
+        schema => schema,
+    };
+    let place = writer_of(shared, source.hostgroup).await;
+    let place = place.map_err(Said::Sql)?;
+    let looked = look_there(&shared.rt, &place, schema, &source.table).await;
+    let database = match looked.map_err(Said::Sql)? {
+        There::Rows(database) | There::Empty(database) => database,
+        There::NoTable => return Err(format!("there is no table {}", source.table).into()),
+    };
+    let mut planned = split_of(shared, &added, database)?;
+    planned.id = record.id;
+    Ok(planned)
+}
+
+/// The move that a partition needs before it is in the map.
+pub(crate) fn split_of(shared: &Shared, added: &Added, database: String) -> Result<Record, Said> {
+    let Some((table, [source, home])) = added.ends() else {
+        return Err(GONE.into());
+    };
+    let row = &added.row;
+    let mut record = shared.moves.begin(
+        (&table.schema, &table.name, &row.partition_name),
+        u32::try_from(row.hostgroup_id).unwrap_or_default(),
+        shared.now_s(),
+    )?;
+    for one in [source, home] {
+        if let Some(words) = shared_table(&added.map, one) {
+            return Err(cannot(added, &words));
         }
     }
+    (record.from, record.physical) = (source.hostgroup, source.table.clone());
+    record.database = database;
+    record.split = Some(Split {
+        value: row.partition_value.clone(),
+        named: row.physical_table.clone(),
+        table: home.table.clone(),
+        schema: source.schema.clone(),
+        rest: next_name(&source.table),
+        column: table.column.clone(),
+        by: told_apart_by(table),
+        of: added.of.clone(),
+        bare: true,
+    });
+    Ok(record)
+}
 
-    /// Lets statements go on.
-    pub(crate) async fn let_go(&self, held: Option<Held>) {
-        if let Some(Held(gate)) = held {
-            self.cores.open_gate(&gate).await;
-        }
+/// Tells rows of a partition that is about to be from others, by the map in memory.
+pub(crate) fn part_of(shared: &Shared, record: &Record) -> Result<Part, String> {
+    let split = record.split.as_ref().ok_or("all rows go")?;
+    let (tables, mut partitions) =
+        rows(shared.engine.borrow().conn()).map_err(|said| said.words())?;
+    let row = row_of(record, split);
+    // It may be there already: a process before this one has ended behind the cut.
+    partitions.retain(|other| !is_same(other, &row));
+    let added = added(tables, partitions, row)?.ok_or("the table is not in the map any more")?;
+    let table = added
+        .table()
+        .ok_or("the table is not in the map any more")?;
+    if added.of != split.of {
+        return Err(format!(
+            "the partition that has the rows of '{}' is not what it was",
+            split.value
+        ));
     }
-
-    async fn begin_split(&self, added: &Added, database: String) -> Result<Reply, Said> {
-        let record = self.split_of(added, database)?;
-        let begun = self.begin_record(record).await;
-        begun.map_err(|said| cannot(added, &said.words()))
+    if told_apart_by(table) != split.by {
+        return Err(format!(
+            "{} is not spread any more as it was: by {} before, by {} now",
+            table.shown(),
+            split.by,
+            told_apart_by(table)
+        ));
     }
+    let table = table.clone();
+    let home = table.home_named(&record.partition);
+    let home = home.ok_or("the partition is not in the map")?;
+    Ok(Box::new(move |cell| table.has_row(home, cell)))
+}
 
-    /// A partition that is added behind others of its table.
-    fn queue_split(&self, before: &[Record], row: ShardPartitionRow) -> Result<Reply, Said> {
-        let (mut tables, mut partitions) = rows(self.engine.borrow().conn())?;
-        let others = before.iter().filter_map(|record| {
-            let split = record.split.as_ref()?;
-            Some(row_of(record, split))
-        });
-        let mut next = None;
-        for row in others.chain([row]) {
-            next = added(tables.clone(), partitions.clone(), row.clone()).map_err(Said::Sql)?;
-            let Some(added) = &next else {
-                return Err(format!(
-                    "argument 2 (partition): '{}' has a partition '{}' already, or gets one",
-                    row.table_name, row.partition_name
-                )
-                .into());
+/// Adds the partition's row, gives the default table its new name, and loads and saves the map.
+pub(crate) async fn put_in_force(
+    shared: &Shared,
+    record: &Record,
+    split: &Split,
+) -> Result<(), String> {
+    let (_, partitions) = rows(shared.engine.borrow().conn()).map_err(|said| said.words())?;
+    let row = row_of(record, split);
+    let is_added = partitions.iter().any(|other| is_same(other, &row));
+    let writes = |adds: bool| {
+        let change = shared.engine.borrow().transaction(|conn| {
+            let changed = match &split.of {
+                None => rename(conn, record, split, adds)?,
+                Some(of) => shrink(conn, record, (split, of), adds)?,
             };
-            tables = added.map.table_rows().to_vec();
-            partitions = added.map.partition_rows().to_vec();
-        }
-        let added = next.ok_or_else(|| Said::Sql("no partition is added".to_owned()))?;
-        self.queue(self.split_of(&added, String::new())?)
-    }
-
-    /// A move that has waited, as it is now that its turn has come.
-    pub(crate) async fn plan_again(&self, record: &Record) -> Result<Record, Said> {
-        let split = record.split.as_ref();
-        let split = split.ok_or_else(|| Said::Sql("it takes no part of a partition".to_owned()))?;
-        let (tables, partitions) = rows(self.engine.borrow().conn())?;
-        let added = added(tables, partitions, row_of(record, split)).map_err(Said::Sql)?;
-        let added = added.ok_or_else(|| Said::Sql(GONE.to_owned()))?;
-        let Some((table, [source, _])) = added.ends() else {
-            return Err(GONE.into());
-        };
-        let schema = match source.schema.as_str() {
-            "" => &table.schema,
-            schema => schema,
-        };
-        let place = self.place_of_writer(source.hostgroup).await;
-        let place = place.map_err(Said::Sql)?;
-        let looked = look_there(&self.rt, &place, schema, &source.table).await;
-        let database = match looked.map_err(Said::Sql)? {
-            There::Rows(database) | There::Empty(database) => database,
-            There::NoTable => return Err(format!("there is no table {}", source.table).into()),
-        };
-        let mut planned = self.split_of(&added, database)?;
-        planned.id = record.id;
-        self.look_for(&planned).await?;
-        Ok(planned)
-    }
-
-    /// The move that a partition needs before it is in the map.
-    fn split_of(&self, added: &Added, database: String) -> Result<Record, Said> {
-        let Some((table, [source, home])) = added.ends() else {
-            return Err(GONE.into());
-        };
-        let row = &added.row;
-        let mut record = self.new_record(
-            (&table.schema, &table.name, &row.partition_name),
-            u32::try_from(row.hostgroup_id).unwrap_or_default(),
-        )?;
-        for one in [source, home] {
-            if let Some(words) = shared_table(&added.map, one) {
-                return Err(cannot(added, &words));
+            if changed > 0 && adds {
+                add(conn, &row)?;
+            } else if changed > 0 {
+                remove(conn, &row)?;
             }
-        }
-        (record.from, record.physical) = (source.hostgroup, source.table.clone());
-        record.database = database;
-        record.split = Some(Split {
-            value: row.partition_value.clone(),
-            named: row.physical_table.clone(),
-            table: home.table.clone(),
-            schema: source.schema.clone(),
-            rest: next_name(&source.table),
-            column: table.column.clone(),
-            by: told_apart_by(table),
-            of: added.of.clone(),
-            bare: true,
+            Ok(changed)
         });
-        Ok(record)
+        change.map_err(|error| error.to_string())
+    };
+    // It may be so already: a process before this one has ended behind it.
+    if !is_added && writes(true)? == 0 {
+        return Err(format!(
+            "the map in memory has not its rows in {} any more",
+            record.physical
+        ));
     }
-
-    /// Tells rows of a partition that is about to be from others, by the map in memory.
-    pub(crate) fn part_of(&self, record: &Record) -> Result<Part, String> {
-        let split = record.split.as_ref().ok_or("all rows go")?;
-        let (tables, mut partitions) =
-            rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
-        let row = row_of(record, split);
-        // It may be there already: a process before this one has ended behind the cut.
-        partitions.retain(|other| !is_same(other, &row));
-        let added =
-            added(tables, partitions, row)?.ok_or("the table is not in the map any more")?;
-        let table = added
-            .table()
-            .ok_or("the table is not in the map any more")?;
-        if added.of != split.of {
-            return Err(format!(
-                "the partition that has the rows of '{}' is not what it was",
-                split.value
-            ));
-        }
-        if told_apart_by(table) != split.by {
-            return Err(format!(
-                "{} is not spread any more as it was: by {} before, by {} now",
-                table.shown(),
-                split.by,
-                told_apart_by(table)
-            ));
-        }
-        let table = table.clone();
-        let home = table.home_named(&record.partition);
-        let home = home.ok_or("the partition is not in the map")?;
-        Ok(Box::new(move |cell| table.has_row(home, cell)))
+    shared.cluster.edited(Module::Shards);
+    if let Err(refused) = loading::load(shared, Module::Shards).await {
+        writes(false)?;
+        return Err(refused.words());
     }
-
-    /// Adds the partition's row, gives the default table its new name, and loads and saves the map.
-    pub(crate) async fn put_split_in_force(
-        &self,
-        record: &Record,
-        split: &Split,
-    ) -> Result<(), String> {
-        let (_, partitions) = rows(self.engine.borrow().conn()).map_err(|said| said.words())?;
-        let row = row_of(record, split);
-        let is_added = partitions.iter().any(|other| is_same(other, &row));
-        let writes = |adds: bool| {
-            let change = self.engine.borrow().transaction(|conn| {
-                let changed = match &split.of {
-                    None => rename(conn, record, split, adds)?,
-                    Some(of) => shrink(conn, record, (split, of), adds)?,
-                };
-                if changed > 0 && adds {
-                    add(conn, &row)?;
-                } else if changed > 0 {
-                    remove(conn, &row)?;
-                }
-                Ok(changed)
-            });
-            change.map_err(|error| error.to_string())
-        };
-        // It may be so already: a process before this one has ended behind it.
-        if !is_added && writes(true)? == 0 {
-            return Err(format!(
-                "the map in memory has not its rows in {} any more",
-                record.physical
-            ));
-        }
-        self.cluster.edited(Module::Shards);
-        if let Err(refused) = loading::load(self, Module::Shards).await {
-            writes(false)?;
-            return Err(refused.words());
-        }
-        self.save_map_of(record);
-        Ok(())
-    }
+    save_map_of(shared, record);
+    Ok(())
 }
 
 /// Words for a table or partition that is not in the map any more.
@@ -311,7 +186,7 @@ const BY_HAND: &str =
     "whoever moves them by hand adds the row to mysql_shard_partitions, and loads it";
 
 /// Words for rows that stand in the way.
-fn cannot(added: &Added, words: &str) -> Said {
+pub(crate) fn cannot(added: &Added, words: &str) -> Said {
     let source = added
         .ends()
         .map_or("", |(_, [source, _])| source.table.as_str());
@@ -322,7 +197,9 @@ fn cannot(added: &Added, words: &str) -> Said {
 }
 
 /// The rows that memory has of the map.
-fn rows(conn: &Connection) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>), Said> {
+pub(crate) fn rows(
+    conn: &Connection,
+) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>), Said> {
     let words = |refused: Vec<config::Refusal>| {
         let all = refused.iter().map(ToString::to_string);
         Said::Sql(all.collect::<Vec<_>>().join("; "))
@@ -337,7 +214,7 @@ fn rows(conn: &Connection) -> Result<(Vec<ShardTableRow>, Vec<ShardPartitionRow>
 ///
 /// # Errors
 /// Reasons why a LOAD would refuse the map with it.
-fn added(
+pub(crate) fn added(
     tables: Vec<ShardTableRow>,
     mut partitions: Vec<ShardPartitionRow>,
     row: ShardPartitionRow,
@@ -405,7 +282,7 @@ fn is_same(one: &ShardPartitionRow, other: &ShardPartitionRow) -> bool {
 }
 
 /// The row of a partition whose rows have moved.
-fn row_of(record: &Record, split: &Split) -> ShardPartitionRow {
+pub(crate) fn row_of(record: &Record, split: &Split) -> ShardPartitionRow {
     ShardPartitionRow {
         schemaname: record.schema.clone(),
         table_name: record.table.clone(),

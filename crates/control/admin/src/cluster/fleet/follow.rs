@@ -1,13 +1,12 @@
 //! Following the store: what is later there than here is taken over.
 
 use super::membership::{Stands, stands};
-use super::secrets::seal;
 use crate::cluster::decide::Sum;
 use crate::cluster::subjects::{At, SUBJECTS, Subject};
 use crate::cluster::sums;
 use crate::said::Said;
 use crate::shared::Shared;
-use config::{Snapshot, Variables};
+use config::Snapshot;
 use fleet::{Books, Failed, Seen, Truth, Verdict, decide};
 use rt::{Either, select};
 use std::collections::HashSet;
@@ -255,20 +254,6 @@ impl Shared {
             }
             Err(Said::Sql(words) | Said::Coded(_, _, words)) => Ok(self.cannot(at, truth, words)),
         }
-    }
-
-    pub(super) async fn fetch(
-        &self,
-        books: &Books,
-        subject: &Subject,
-        truth: &Truth,
-        variables: &Variables,
-    ) -> Result<fleet::Pieces, Failed> {
-        let seal = seal(variables).map_err(Failed::Said)?;
-        let text = books.text(subject.name, &truth.head, seal.as_ref()).await?;
-        let read = self.aside.done(move || fleet::read(&text)).await;
-        read.flatten()
-            .ok_or_else(|| Failed::Said("what the store has of it is no module".to_owned()))
     }
 
     fn cannot(&self, at: At, truth: &Truth, words: String) -> Stands {

@@ -2,10 +2,12 @@
 //! others are told of that.
 
 use super::membership::Stands;
-use crate::cluster::subjects::{At, MILLRACE, SUBJECTS};
+use super::secrets::seal;
+use crate::cluster::subjects::{At, MILLRACE, SUBJECTS, Subject};
 use crate::engine::SqlError;
 use crate::shared::Shared;
-use fleet::{Books, Held, Place, Status, Truth};
+use config::Variables;
+use fleet::{Books, Failed, Held, Place, Status, Truth};
 use std::rc::Rc;
 
 impl Shared {
@@ -147,5 +149,20 @@ impl Shared {
             version: MILLRACE.to_owned(),
             modules: modules.collect(),
         }
+    }
+
+    /// Reads what the store has of a module.
+    pub(super) async fn fetch(
+        &self,
+        books: &Books,
+        subject: &Subject,
+        truth: &Truth,
+        variables: &Variables,
+    ) -> Result<fleet::Pieces, Failed> {
+        let seal = seal(variables).map_err(Failed::Said)?;
+        let text = books.text(subject.name, &truth.head, seal.as_ref()).await?;
+        let read = self.aside.done(move || fleet::read(&text)).await;
+        read.flatten()
+            .ok_or_else(|| Failed::Said("what the store has of it is no module".to_owned()))
     }
 }
