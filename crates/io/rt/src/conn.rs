@@ -1,14 +1,18 @@
 //! What all drivers keep of a connection or a listener: what arrived and was not read, what was
 //! handed over and is not sent, and who waits for it.
 
+use crate::address::Address;
 use crate::chunk::Chunk;
+#[cfg(target_os = "linux")]
+use crate::gathered::Gathered;
 use crate::inherit::Registered;
-use crate::{Address, sys};
+use crate::sys;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::task::{Context, Waker};
 
 /// A connection stops receiving when it has this many bytes unread.
@@ -25,6 +29,14 @@ pub(crate) const SMALL: usize = 2 * 1024;
 
 /// No place in a driver's table.
 pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// Beginning of a connect.
+pub(crate) enum Begun {
+    /// A connection that is there, or will be. Dropped by its socket, it goes on no further.
+    Conn(Rc<Conn>),
+    /// A backlog that is full. It is tried again in a moment.
+    Full,
+}
 
 pub(crate) struct Conn {
     /// Where the driver keeps it; `NOWHERE` before it begins and after it is over.
@@ -108,7 +120,7 @@ pub(crate) enum Flying {
     None,
     One(Chunk),
     #[cfg(target_os = "linux")]
-    Many(Box<crate::uring::Gathered>),
+    Many(Box<Gathered>),
     Connect(
         #[cfg_attr(target_os = "linux", expect(dead_code, reason = "the kernel reads it"))]
         Box<sys::RawAddress>,

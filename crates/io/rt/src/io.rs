@@ -1,29 +1,23 @@
 //! The seam between the core and its drivers: an enum, so that no type parameter leaves this crate.
 
+use crate::address::Address;
 use crate::chunk::Chunk;
-use crate::conn::{Conn, Listening, State};
-use crate::core::{Core, Instant};
+use crate::conn::{Begun, Conn, Listening, State};
+use crate::driver::Driver;
 use crate::handed::{Handed, Kind};
+use crate::hub::{Hub, Wait};
+use crate::listen::ListenOptions;
 #[cfg(target_os = "linux")]
 use crate::readiness::Epoll;
 #[cfg(any(target_os = "freebsd", test))]
 use crate::readiness::Kqueue;
 use crate::readiness::Readiness;
-use crate::sim::Sim;
+use crate::sim::driver::Sim;
 #[cfg(target_os = "linux")]
 use crate::uring::Uring;
-use crate::{Address, Driver, ListenOptions, Listener, Socket};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-
-/// How long a driver may sleep.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Wait {
-    Not,
-    Until(Instant),
-    Forever,
-}
 
 pub(crate) enum Io {
     #[cfg(target_os = "linux")]
@@ -63,19 +57,19 @@ impl Io {
     }
 
     /// Starts the sends that tasks have queued.
-    pub(crate) fn send_news(&self, core: &Rc<Core>) {
-        each!(self, d => d.send_news(core));
+    pub(crate) fn send_news(&self, hub: &Hub) {
+        each!(self, d => d.send_news(hub));
     }
 
     /// Sleeps at most as long as `wait` says, and takes in what happened.
-    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
-        each!(self, d => d.turn(core, wait));
+    pub(crate) fn turn(&self, hub: &Hub, wait: Wait) {
+        each!(self, d => d.turn(hub, wait));
     }
 
     /// Nothing is in the inbox: is there something in the kernel that can be had at once?
     pub(crate) fn read(
         &self,
-        core: &Rc<Core>,
+        hub: &Hub,
         conn: &Rc<Conn>,
         state: &mut State,
         cx: &Context<'_>,
@@ -84,9 +78,9 @@ impl Io {
             #[cfg(target_os = "linux")]
             Self::Uring(_) => None, // all that there is, is in the inbox
             #[cfg(target_os = "linux")]
-            Self::Epoll(d) => d.read(core, conn, state, cx),
+            Self::Epoll(d) => d.read(hub, conn, state, cx),
             #[cfg(any(target_os = "freebsd", test))]
-            Self::Kqueue(d) => d.read(core, conn, state, cx),
+            Self::Kqueue(d) => d.read(hub, conn, state, cx),
             Self::Sim(d) => d.read(),
         }
     }
@@ -101,9 +95,9 @@ impl Io {
         each!(self, d => d.is_quiet(conn, state))
     }
 
-    /// The socket was dropped.
-    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
-        each!(self, d => d.release(core, conn));
+    /// The socket was dropped. Returns whether it has a second for what it has not sent yet.
+    pub(crate) fn release(&self, conn: &Rc<Conn>) -> bool {
+        each!(self, d => d.release(conn))
     }
 
     /// The dropped socket has had its time.
@@ -111,17 +105,18 @@ impl Io {
         each!(self, d => d.abort(conn));
     }
 
-    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
-        each!(self, d => d.connect(core, to).await)
+    /// Begins to connect.
+    pub(crate) fn connect(&self, to: &Address) -> io::Result<Begun> {
+        each!(self, d => d.connect(to))
     }
 
-    pub(crate) fn listen(
-        &self,
-        core: &Rc<Core>,
-        at: &Address,
-        o: ListenOptions,
-    ) -> io::Result<Listener> {
-        each!(self, d => d.listen(core, at, o))
+    /// Whether a connection that was begun is there.
+    pub(crate) fn poll_connected(&self, conn: &Rc<Conn>, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, d => d.poll_connected(conn, cx))
+    }
+
+    pub(crate) fn listen(&self, at: &Address, o: ListenOptions) -> io::Result<Rc<Listening>> {
+        each!(self, d => d.listen(at, o))
     }
 
     pub(crate) fn poll_accept(
@@ -132,7 +127,7 @@ impl Io {
         each!(self, d => d.poll_accept(listening, cx))
     }
 
-    /// As [`Listener::look_again`].
+    /// As `Listener::look_again`.
     pub(crate) fn look_again(&self, listening: &Rc<Listening>) {
         match self {
             #[cfg(target_os = "linux")]
@@ -143,7 +138,7 @@ impl Io {
         }
     }
 
-    /// As [`Listener::accept_last`].
+    /// As `Listener::accept_last`.
     pub(crate) fn poll_last(
         &self,
         listening: &Rc<Listening>,
@@ -161,15 +156,15 @@ impl Io {
     }
 
     /// A connection that another core, or nobody yet, had.
-    pub(crate) fn adopt(&self, core: &Rc<Core>, handed: Handed) -> io::Result<Socket> {
+    pub(crate) fn adopt(&self, handed: Handed) -> io::Result<Rc<Conn>> {
         match (self, handed.0) {
             #[cfg(target_os = "linux")]
-            (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(core, fd)),
+            (Self::Uring(d), Kind::Fd(fd)) => Ok(d.adopt_fd(fd)),
             #[cfg(target_os = "linux")]
-            (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
+            (Self::Epoll(d), Kind::Fd(fd)) => d.adopt_fd(fd),
             #[cfg(any(target_os = "freebsd", test))]
-            (Self::Kqueue(d), Kind::Fd(fd)) => d.adopt_fd(core, fd),
-            (Self::Sim(d), Kind::Sim(away)) => d.adopt(core, away.arrives()),
+            (Self::Kqueue(d), Kind::Fd(fd)) => d.adopt_fd(fd),
+            (Self::Sim(d), Kind::Sim(away)) => d.adopt(away.arrives()),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a connection of another driver",
@@ -205,7 +200,7 @@ impl Io {
     }
 
     /// The core ends: a second for what is queued, then everything is closed.
-    pub(crate) fn close(&self, core: &Rc<Core>) {
-        each!(self, d => d.close(core));
+    pub(crate) fn close(&self, hub: &Hub) {
+        each!(self, d => d.close(hub));
     }
 }

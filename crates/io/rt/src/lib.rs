@@ -47,12 +47,14 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `run.rs` | how a thread becomes a core |
 //! | `core.rs` | the loop, and [`Rt`], the handle that everything is asked of |
+//! | `hub.rs` | what tasks, sockets and the driver of a core share; a driver sees this of its core and no more |
 //! | `executor.rs` | tasks, wakers, the ready queue |
 //! | `timer.rs` | the wheel |
 //! | `vigil.rs` | how long a core looks before it sleeps |
 //! | `chunk.rs` | [`Chunk`]s and the pool of buffers |
-//! | `conn.rs` | what all drivers keep of a connection: inbox, outbox, who waits |
+//! | `conn.rs` | what all drivers keep of a connection: inbox, outbox, who waits; `gathered.rs`: several pieces in one send |
 //! | `socket.rs` | [`Socket`] and [`Listener`], the same over all drivers |
 //! | `io.rs` | the seam: an enum of the drivers |
 //! | `uring/`, `readiness/`, [`sim`] | the drivers; that of readiness has two kernels, epoll and kqueue |
@@ -62,7 +64,8 @@
 //! | `inherit.rs` | listeners between two processes |
 //! | `recycled.rs` | futures on the heap whose memory is used again |
 //! | `mailbox.rs`, `local.rs`, `permits.rs`, `flow.rs`, `select.rs` | how tasks and cores meet |
-//! | `address.rs`, `resolve.rs`, `random.rs`, `driver.rs` | the rest |
+//! | `names.rs`, `resolve.rs` | names that were asked for, and asking |
+//! | `address.rs`, `listen.rs`, `instant.rs`, `random.rs`, `driver.rs` | the rest |
 //!
 //! # What is bounded
 //!
@@ -86,7 +89,7 @@
 //! does not come back is leaked, never freed.
 //!
 //! **`unsafe` is here and nowhere else** in the workspace, and here in `sys.rs`, `chunk.rs`, `bell.rs`,
-//! `kevent.rs`, `readiness/epoll.rs`, `uring/`, `recycled.rs` and where futures are pinned inside others; each block says who
+//! `gathered.rs`, `kevent.rs`, `readiness/epoll.rs`, `uring/`, `recycled.rs` and where futures are pinned inside others; each block says who
 //! guarantees what.
 //!
 //! **Wakers may go anywhere.** They are `Arc`s, they outlive tasks and cores, and may be woken from
@@ -129,18 +132,25 @@ mod core;
 mod driver;
 mod executor;
 pub mod flow;
+#[cfg(target_os = "linux")]
+mod gathered;
 mod handed;
+mod hub;
 mod inherit;
+mod instant;
 mod io;
 #[cfg(any(target_os = "freebsd", test))]
 mod kevent;
+mod listen;
 pub mod local;
 pub mod mailbox;
+mod names;
 pub mod permits;
 mod random;
 mod readiness;
 mod recycled;
 mod resolve;
+mod run;
 mod select;
 pub mod sim;
 mod socket;
@@ -153,14 +163,17 @@ mod vigil;
 
 pub use address::{Address, NotAnAddress};
 pub use chunk::{CHUNK_LEN, Chunk};
-pub use core::{Alarm, Elapsed, Instant, Rt};
-pub use driver::{Driver, NotADriver, Options, choose, run, run_with};
+pub use core::{Alarm, Elapsed, Rt};
+pub use driver::{Driver, NotADriver, Options};
 pub use executor::panic_words;
 pub use handed::{Handed, NotHanded};
 pub use inherit::{close_inherited, inherit, is_inherited, leave_listeners, listeners};
+pub use instant::Instant;
+pub use listen::ListenOptions;
 pub use recycled::{Recycled, recycled};
+pub use run::{choose, run, run_with};
 pub use select::{Either, select};
-pub use socket::{ListenOptions, Listener, Socket};
+pub use socket::{Listener, Socket};
 pub use sys::{
     SIGHUP, Signal, clock_ns, cpu_us, end_with_parent, is_short_of, keep_descriptors,
     open_descriptors, signal, signal_group,

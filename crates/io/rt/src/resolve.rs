@@ -6,19 +6,17 @@
 //! forgotten when it is given twice, some seconds apart, since another host may have the address by
 //! then. A name that nobody answers for costs one thread of a core, however many ask for it.
 
-use crate::core::{Instant, Rt};
-use crate::local::Notify;
-use crate::{Address, Driver, mailbox, sys};
-use std::cell::{Cell, RefCell};
+use crate::address::Address;
+use crate::core::Rt;
+use crate::driver::Driver;
+use crate::mailbox;
+use crate::names::Name;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// For so long an answer is used again.
-const FRESH: Duration = Duration::from_secs(5);
 
 /// A resolver that takes longer is not waited for by who knows an older answer; and by who knows
 /// one from long ago. Both are less than a connect may take.
@@ -28,111 +26,36 @@ const PATIENCE_IF_OLD: Duration = Duration::from_millis(700);
 /// An answer from before is from long ago.
 const OLD: Duration = Duration::from_secs(30);
 
-/// So many names are remembered.
-const NAMES_MAX: usize = 256;
-
 /// So many lookups of the process run at once; others wait.
 const LOOKUPS_MAX: usize = 64;
 
-type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
+impl Rt {
+    /// Finds the addresses of a host: literal IPs, and the path of a unix socket (port 0), at once;
+    /// names by the system's resolver on a helper thread, remembered for five seconds, and longer
+    /// while the resolver has no answer.
+    pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<Address>> {
+        self.resolve_within(host, port, Duration::MAX).await
+    }
 
-/// Names with what the resolver said of them lately.
-pub(crate) struct Names {
-    known: RefCell<Vec<Rc<Name>>>,
-    lookup: Cell<Lookup>,
-    fresh: Cell<Duration>,
-}
+    /// Finds the addresses of a host, as [`resolve`](Self::resolve); whoever knows addresses from
+    /// before waits no longer than `patience` for newer ones.
+    pub async fn resolve_within(
+        &self,
+        host: &str,
+        port: u16,
+        patience: Duration,
+    ) -> io::Result<Vec<Address>> {
+        resolve(self, host, port, patience).await
+    }
 
-impl Default for Names {
-    fn default() -> Self {
-        Self {
-            known: RefCell::default(),
-            lookup: Cell::new(ask_system),
-            fresh: Cell::new(FRESH),
-        }
+    /// Addresses of a name by asking now, whatever is known. What [`Rt::resolve`] says stays as it
+    /// is.
+    pub async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        ask(self, host).await
     }
 }
 
-struct Name {
-    host: String,
-    ips: RefCell<Vec<IpAddr>>,
-    /// When they were learnt, if they were.
-    learnt: Cell<Option<Instant>>,
-    /// Since when the resolver says that there is no such name.
-    gone: Cell<Option<Instant>>,
-    /// Error that the last lookup ended with instead of an answer.
-    failed: RefCell<Option<(io::ErrorKind, String)>>,
-    /// A lookup runs.
-    looking: Cell<bool>,
-    done: Notify,
-}
-
-impl Name {
-    fn within(&self, age: Duration, now: Instant) -> Option<Vec<IpAddr>> {
-        self.learnt
-            .get()
-            .filter(|learnt| now < *learnt + age)
-            .map(|_| self.ips.borrow().clone())
-    }
-
-    fn learn(&self, ips: Vec<IpAddr>, now: Instant) {
-        self.ips.replace(ips);
-        self.learnt.set(Some(now));
-        self.gone.set(None);
-        self.failed.replace(None);
-    }
-
-    fn fail(&self, error: &io::Error, now: Instant, soon: Duration) {
-        if error.kind() == io::ErrorKind::NotFound {
-            let since = self.gone.get().unwrap_or(now);
-            self.gone.set(Some(since));
-            if now - since >= soon {
-                self.learnt.set(None);
-            }
-        }
-        self.failed.replace(Some((error.kind(), error.to_string())));
-    }
-
-    fn error(&self) -> io::Error {
-        match &*self.failed.borrow() {
-            Some((kind, words)) => io::Error::new(*kind, words.clone()),
-            None => io::Error::other("the resolver did not answer"),
-        }
-    }
-}
-
-impl Names {
-    fn of(&self, host: &str) -> io::Result<Rc<Name>> {
-        let mut known = self.known.borrow_mut();
-        if let Some(name) = known.iter().find(|name| name.host == host) {
-            return Ok(name.clone());
-        }
-        if known.len() >= NAMES_MAX {
-            let idle = known.iter().position(|name| !name.looking.get());
-            known.remove(
-                idle.ok_or_else(|| io::Error::other("too many names are being looked up"))?,
-            );
-        }
-        let name = Rc::new(Name {
-            host: host.to_owned(),
-            ips: RefCell::default(),
-            learnt: Cell::new(None),
-            gone: Cell::new(None),
-            failed: RefCell::new(None),
-            looking: Cell::new(false),
-            done: Notify::new(),
-        });
-        known.push(name.clone());
-        Ok(name)
-    }
-}
-
-pub(crate) async fn resolve(
-    rt: &Rt,
-    host: &str,
-    port: u16,
-    patience: Duration,
-) -> io::Result<Vec<Address>> {
+async fn resolve(rt: &Rt, host: &str, port: u16, patience: Duration) -> io::Result<Vec<Address>> {
     if port == 0 {
         return Ok(vec![Address::Unix(PathBuf::from(host))]);
     }
@@ -174,7 +97,7 @@ pub(crate) async fn resolve(
 }
 
 /// Addresses of a name, by asking now.
-pub(crate) async fn ask(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
+async fn ask(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     match rt.driver() {
         Driver::Sim => Ok(vec![imagined(host)]),
         _ => look_up(rt, host).await,
@@ -248,20 +171,10 @@ async fn look_up(rt: &Rt, host: &str) -> io::Result<Vec<IpAddr>> {
     Ok(ips)
 }
 
-fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
-    // Any port: without one, the standard library refuses to ask.
-    match (name, 1).to_socket_addrs() {
-        Ok(found) => Ok(found.map(|address| address.ip()).collect()),
-        Err(error) if sys::says_no_such_host(&error) => {
-            Err(io::Error::new(io::ErrorKind::NotFound, error))
-        }
-        Err(error) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::{FRESH, NAMES_MAX, ask_system};
     use crate::{Options, run_with};
     use std::sync::atomic::AtomicBool;
 

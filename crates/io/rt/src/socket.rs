@@ -1,36 +1,52 @@
 //! Sockets and listeners as tasks see them: one API over all drivers.
 
+use crate::address::Address;
 use crate::chunk::Chunk;
-use crate::conn::{Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
+use crate::conn::{Begun, Conn, Finish, Listening, Receiving, State, UNSENT_MAX, errno};
 use crate::core::{Core, Rt};
 use crate::handed::{Away, Handed, Kind, NotHanded};
-use crate::{Address, sys};
+use crate::listen::ListenOptions;
+use crate::sys;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-/// How to listen.
-#[derive(Clone, Copy, Debug)]
-pub struct ListenOptions {
-    /// How many connections may wait to be accepted.
-    pub backlog: u32,
-    /// Several listeners share the address, and the kernel spreads new connections over them.
-    pub reuse_port: bool,
-    /// Who may connect at the path of a Unix socket: permission bits, whatever the umask. To
-    /// connect is to write.
-    pub unix_mode: u32,
-}
+/// Time after which a connect is tried again that has found a full backlog.
+const BACKLOG_AGAIN: Duration = Duration::from_millis(2);
 
-impl Default for ListenOptions {
-    /// Everybody may connect.
-    fn default() -> Self {
-        Self {
-            backlog: 1024,
-            reuse_port: false,
-            unix_mode: 0o777,
+impl Rt {
+    /// Connects, with TCP_NODELAY. There is no time limit but the kernel's: use
+    /// [`timeout`](Self::timeout).
+    pub async fn connect(&self, to: &Address) -> io::Result<Socket> {
+        loop {
+            match self.0.io.connect(to)? {
+                Begun::Conn(conn) => {
+                    // If this future is dropped, so is the socket, and nothing goes on.
+                    let socket = Socket::new(self.0.clone(), conn);
+                    poll_fn(|cx| self.0.io.poll_connected(&socket.conn, cx)).await?;
+                    return Ok(socket);
+                }
+                Begun::Full => self.sleep(BACKLOG_AGAIN).await,
+            }
         }
+    }
+
+    /// Listens.
+    pub fn listen(&self, at: &Address, o: ListenOptions) -> io::Result<Listener> {
+        let listening = self.0.io.listen(at, o)?;
+        Ok(Listener::new(self.0.clone(), listening))
+    }
+
+    /// The connection is this core's from now on.
+    ///
+    /// # Errors
+    /// The driver cannot take it (no memory, too many watched), or it comes from another driver.
+    pub fn adopt(&self, handed: Handed) -> io::Result<Socket> {
+        let conn = self.0.io.adopt(handed)?;
+        Ok(Socket::new(self.0.clone(), conn))
     }
 }
 
@@ -41,7 +57,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(core: Rc<Core>, listening: Rc<Listening>) -> Self {
+    fn new(core: Rc<Core>, listening: Rc<Listening>) -> Self {
         Self { core, listening }
     }
 
@@ -50,7 +66,8 @@ impl Listener {
     /// Cancel-safe.
     pub async fn accept(&self) -> io::Result<Socket> {
         let handed = self.accept_for_any().await?;
-        self.core.io.adopt(&self.core, handed)
+        let conn = self.core.io.adopt(handed)?;
+        Ok(Socket::new(self.core.clone(), conn))
     }
 
     /// Accepts the next connection, as [`accept`](Self::accept), for whichever core
@@ -98,7 +115,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(core: Rc<Core>, conn: Rc<Conn>) -> Self {
+    fn new(core: Rc<Core>, conn: Rc<Conn>) -> Self {
         Self { core, conn }
     }
 
@@ -110,10 +127,6 @@ impl Socket {
     /// The number of its descriptor, as tools of the system list it; -1 where there are none.
     pub fn descriptor(&self) -> i32 {
         self.conn.fd()
-    }
-
-    pub(crate) fn conn(&self) -> &Rc<Conn> {
-        &self.conn
     }
 
     /// Bytes that came, at most [`CHUNK_LEN`](crate::CHUNK_LEN); an empty chunk says that the peer
@@ -137,7 +150,11 @@ impl Socket {
         if state.eof {
             return Poll::Ready(Ok(Chunk::empty()));
         }
-        if let Some(result) = self.core.io.read(&self.core, &self.conn, &mut state, cx) {
+        if let Some(result) = self
+            .core
+            .io
+            .read(&self.core.hub, &self.conn, &mut state, cx)
+        {
             return Poll::Ready(result);
         }
         if state.send_error != 0 {
@@ -273,7 +290,7 @@ impl Socket {
     fn tell(&self, state: &mut State) {
         if !state.dirty {
             state.dirty = true;
-            self.core.has_news(self.conn.clone());
+            self.core.hub.has_news(self.conn.clone());
         }
     }
 
@@ -348,7 +365,9 @@ impl Drop for Socket {
             return;
         }
         self.conn.state.borrow_mut().abandon();
-        self.core.io.release(&self.core, &self.conn);
+        if self.core.io.release(&self.conn) {
+            self.core.linger(&self.conn);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The system calls that the drivers share, each wrapped once, safely.
 
-use crate::{Address, ListenOptions};
+use crate::address::Address;
+use crate::listen::ListenOptions;
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io;
@@ -672,11 +673,11 @@ mod tests {
                 let mine = rt.connect(&listener.local()).await.expect("it listens");
                 let theirs = listener.accept().await.expect("it connected");
                 assert!(
-                    is_undelayed(mine.conn().fd()),
+                    is_undelayed(mine.descriptor()),
                     "the connecting end, {driver}"
                 );
                 assert!(
-                    is_undelayed(theirs.conn().fd()),
+                    is_undelayed(theirs.descriptor()),
                     "the accepting end, {driver}"
                 );
             })

@@ -14,18 +14,17 @@ mod model;
 #[cfg(all(target_os = "linux", test))]
 mod suites;
 
+use crate::address::Address;
 use crate::bell::Bell;
 use crate::chunk::{CHUNK_LEN, Chunk};
-use crate::conn::{Conn, Listening, NOWHERE, State, errno};
-use crate::core::{Core, LINGER};
+use crate::conn::{Begun, Conn, Listening, NOWHERE, State, errno};
 use crate::handed::{Handed, Kind};
+use crate::hub::{Hub, LINGER, Wait};
 use crate::inherit::have_left;
-use crate::io::Wait;
+use crate::listen::ListenOptions;
 use crate::sys::{self, RawAddress};
-use crate::{Address, ListenOptions, Listener, Socket};
 use kernel::{Kernel, News, Watched};
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -95,20 +94,22 @@ impl<K: Kernel> Readiness<K> {
         self.free.borrow_mut().push(place);
     }
 
-    fn adopt(&self, core: &Rc<Core>, conn: Conn) -> io::Result<Socket> {
+    fn adopt(&self, conn: Conn) -> io::Result<Rc<Conn>> {
         let conn = Rc::new(conn);
         conn.place.set(self.enter(Entry::Conn(conn.clone())));
         self.conns.set(self.conns.get() + 1);
         let place = conn.place.get();
         let added = self.kernel.watch(conn.fd(), Watched::Connection, place);
-        let socket = Socket::new(core.clone(), conn);
-        added.map(|()| socket)
+        if added.is_err() {
+            self.leave(&conn.place);
+        }
+        added.map(|()| conn)
     }
 
-    pub(crate) fn adopt_fd(&self, core: &Rc<Core>, fd: OwnedFd) -> io::Result<Socket> {
+    pub(crate) fn adopt_fd(&self, fd: OwnedFd) -> io::Result<Rc<Conn>> {
         let conn = Conn::new(Some(fd), None, None);
         conn.state.borrow_mut().writable = true;
-        self.adopt(core, conn)
+        self.adopt(conn)
     }
 
     /// Leaves a connection to another core, which hears of what comes from now on. Closing our
@@ -117,11 +118,11 @@ impl<K: Kernel> Readiness<K> {
         self.kernel.forget(conn.fd(), Watched::Connection);
     }
 
-    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
+    pub(crate) fn turn(&self, hub: &Hub, wait: Wait) {
         let at_most = match wait {
             Wait::Not => Some(Duration::ZERO),
             Wait::Forever => None,
-            Wait::Until(at) => Some(at.elapsed_since(core.look())),
+            Wait::Until(at) => Some(at.elapsed_since(hub.look())),
         };
         let mut events = self.events.borrow_mut();
         // An error can only be EINTR: the next turn waits again.
@@ -130,7 +131,7 @@ impl<K: Kernel> Readiness<K> {
             // Descriptors close between turns only, so the entry is the one that the event speaks
             // of.
             match self.table.borrow().get(news.place as usize) {
-                Some(Entry::Conn(conn)) => tell(core, conn, news),
+                Some(Entry::Conn(conn)) => tell(hub, conn, news),
                 Some(Entry::Listening(listening)) => {
                     let mut state = listening.state.borrow_mut();
                     state.readable = true;
@@ -141,9 +142,9 @@ impl<K: Kernel> Readiness<K> {
         }
     }
 
-    pub(crate) fn send_news(&self, core: &Core) {
+    pub(crate) fn send_news(&self, hub: &Hub) {
         let mut news = self.spare.borrow_mut();
-        core.swap_news(&mut news);
+        hub.swap_news(&mut news);
         for conn in news.drain(..) {
             let mut state = conn.state.borrow_mut();
             state.dirty = false;
@@ -161,7 +162,7 @@ impl<K: Kernel> Readiness<K> {
 
     pub(crate) fn read(
         &self,
-        core: &Rc<Core>,
+        hub: &Hub,
         conn: &Rc<Conn>,
         state: &mut State,
         cx: &Context<'_>,
@@ -169,10 +170,10 @@ impl<K: Kernel> Readiness<K> {
         if !state.readable {
             return None;
         }
-        if !core.may_read(cx) {
+        if !hub.may_read(cx) {
             return None;
         }
-        let result = receive(core, conn);
+        let result = receive(hub, conn);
         match &result {
             Ok(chunk) if chunk.is_empty() => state.ended(0),
             // Less than was asked for: the kernel has no more, and what comes later is a new edge.
@@ -197,15 +198,14 @@ impl<K: Kernel> Readiness<K> {
         !state.readable
     }
 
-    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
+    pub(crate) fn release(&self, conn: &Rc<Conn>) -> bool {
         let state = conn.state.borrow();
-        if conn.place.get() != NOWHERE && state.unsent > 0 && state.send_error == 0 {
-            drop(state);
-            core.linger(conn);
-            return;
-        }
+        let unsent = conn.place.get() != NOWHERE && state.unsent > 0 && state.send_error == 0;
         drop(state);
-        self.leave(&conn.place);
+        if !unsent {
+            self.leave(&conn.place);
+        }
+        unsent
     }
 
     pub(crate) fn abort(&self, conn: &Rc<Conn>) {
@@ -215,47 +215,41 @@ impl<K: Kernel> Readiness<K> {
         }
     }
 
-    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
+    pub(crate) fn connect(&self, to: &Address) -> io::Result<Begun> {
         let raw = RawAddress::of(to)?;
-        loop {
-            let fd = sys::stream_socket(to, true)?;
-            let conn = Conn::new(Some(fd), Some(to.clone()), None);
-            sys::no_delay(conn.fd(), to)?;
-            match sys::connect(conn.fd(), &raw) {
-                Ok(()) => {
-                    conn.state.borrow_mut().writable = true;
-                    return self.adopt(core, conn);
-                }
-                Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {
-                    // If this future is dropped, so is the socket.
-                    let socket = self.adopt(core, conn)?;
-                    poll_fn(|cx| {
-                        let mut state = socket.conn().state.borrow_mut();
-                        if state.writable {
-                            return Poll::Ready(());
-                        }
-                        state.wait_to_write(cx);
-                        Poll::Pending
-                    })
-                    .await;
-                    sys::take_error(socket.conn().fd())?;
-                    return Ok(socket);
-                }
-                // A unix listener whose backlog is full has no other way to say so.
-                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
-                    crate::core::Sleep::until(core, core.now() + Duration::from_millis(2)).await;
-                }
-                Err(e) => return Err(e),
+        let fd = sys::stream_socket(to, true)?;
+        let conn = Conn::new(Some(fd), Some(to.clone()), None);
+        sys::no_delay(conn.fd(), to)?;
+        match sys::connect(conn.fd(), &raw) {
+            Ok(()) => {
+                let mut state = conn.state.borrow_mut();
+                (state.writable, state.connected) = (true, Some(0));
+                drop(state);
+                self.adopt(conn).map(Begun::Conn)
             }
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {
+                self.adopt(conn).map(Begun::Conn)
+            }
+            // A unix listener whose backlog is full has no other way to say so.
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(Begun::Full),
+            Err(e) => Err(e),
         }
     }
 
-    pub(crate) fn listen(
-        &self,
-        core: &Rc<Core>,
-        at: &Address,
-        o: ListenOptions,
-    ) -> io::Result<Listener> {
+    pub(crate) fn poll_connected(&self, conn: &Rc<Conn>, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = conn.state.borrow_mut();
+        if state.connected.is_some() {
+            // At once.
+            return Poll::Ready(Ok(()));
+        }
+        if state.writable {
+            return Poll::Ready(sys::take_error(conn.fd()));
+        }
+        state.wait_to_write(cx);
+        Poll::Pending
+    }
+
+    pub(crate) fn listen(&self, at: &Address, o: ListenOptions) -> io::Result<Rc<Listening>> {
         let fd = sys::listener(at, o, true)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
@@ -265,8 +259,10 @@ impl<K: Kernel> Readiness<K> {
             .set(self.enter(Entry::Listening(listening.clone())));
         let place = listening.place.get();
         let added = self.kernel.watch(listening.fd(), Watched::Listener, place);
-        let listener = Listener::new(core.clone(), listening);
-        added.map(|()| listener)
+        if added.is_err() {
+            self.unlisten(&listening);
+        }
+        added.map(|()| listening)
     }
 
     pub(crate) fn poll_accept(
@@ -298,14 +294,14 @@ impl<K: Kernel> Readiness<K> {
         }
     }
 
-    pub(crate) fn close(&self, core: &Rc<Core>) {
-        let until = core.look() + LINGER;
+    pub(crate) fn close(&self, hub: &Hub) {
+        let until = hub.look() + LINGER;
         loop {
-            self.send_news(core);
-            if !self.anybody_sends() || core.look() >= until {
+            self.send_news(hub);
+            if !self.anybody_sends() || hub.look() >= until {
                 break;
             }
-            self.turn(core, Wait::Until(until));
+            self.turn(hub, Wait::Until(until));
         }
         let table = std::mem::take(&mut *self.table.borrow_mut());
         self.free.borrow_mut().clear();
@@ -337,7 +333,7 @@ impl<K: Kernel> Readiness<K> {
 }
 
 /// Takes in what has changed for a connection.
-fn tell(core: &Rc<Core>, conn: &Rc<Conn>, news: News) {
+fn tell(hub: &Hub, conn: &Rc<Conn>, news: News) {
     let mut state = conn.state.borrow_mut();
     if news.readable {
         state.readable = true;
@@ -353,15 +349,15 @@ fn tell(core: &Rc<Core>, conn: &Rc<Conn>, news: News) {
             state.wake_writers(); // one that connects
         } else if !state.dirty {
             state.dirty = true;
-            core.has_news(conn.clone());
+            hub.has_news(conn.clone());
         }
     }
 }
 
 /// Reads once, into a pooled buffer; to the heap when the pool runs low.
-fn receive(core: &Core, conn: &Conn) -> io::Result<Chunk> {
-    let low = core.pool.is_low();
-    let Some(mut buffer) = core.pool.take() else {
+fn receive(hub: &Hub, conn: &Conn) -> io::Result<Chunk> {
+    let low = hub.pool.is_low();
+    let Some(mut buffer) = hub.pool.take() else {
         let mut bytes = vec![0; CHUNK_LEN];
         let n = read_some(conn, &mut bytes)?;
         return Ok(Chunk::from(&bytes[..n]));

@@ -17,77 +17,26 @@
 //! assert!(took.as_secs() == 3600);
 //! ```
 
+pub(crate) mod driver;
+mod faults;
 mod world;
 
-use crate::chunk::{Chunk, Pool};
-use crate::conn::{Conn, Listening, NOWHERE, State, errno};
-use crate::core::{Clock, Core, Rt};
+pub use driver::Limits;
+pub use faults::Faults;
+
+use crate::address::Address;
+use crate::chunk::Pool;
+use crate::core::{Core, Rt};
 use crate::executor::Executor;
-use crate::handed::{Away, Handed, Kind};
-use crate::io::{Io, Wait};
+use crate::hub::{Clock, Hub};
+use crate::io::Io;
 use crate::random::Random;
-use crate::{Address, ListenOptions, Listener, Socket};
+use driver::Sim;
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::io;
+use std::future::Future;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use world::World;
-
-/// Faults of the network, and how often they happen. Probabilities are from 0 to 1; all zero is a
-/// perfect network.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Faults {
-    /// Bytes travel at least so long, one way.
-    pub latency_min: Duration,
-    /// ... and at most so long.
-    pub latency_max: Duration,
-    /// Arriving bytes come in two pieces, cut anywhere (and the second may be cut again).
-    pub split: f64,
-    /// The kernel takes only some of the bytes of a send at once.
-    pub partial: f64,
-    /// Some bytes, and all behind them on their connection, are late by up to `stall_max`.
-    pub stall: f64,
-    /// How late.
-    pub stall_max: Duration,
-    /// A send resets its connection instead.
-    pub reset: f64,
-    /// A connect is refused although somebody listens.
-    pub refuse: f64,
-    /// A connect is never answered: it fails after two minutes.
-    pub lose_connect: f64,
-    /// Ready tasks run in any order.
-    pub shuffle: bool,
-    /// The processor is slow: a turn takes up to so long, and does not always come to all tasks
-    /// that are ready.
-    pub slow: Duration,
-}
-
-impl Faults {
-    /// Nothing goes wrong, and nothing takes time.
-    pub fn perfect() -> Self {
-        Self::default()
-    }
-}
-
-/// When a run is stopped by a panic.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// So much virtual time.
-    pub time_max: Duration,
-    /// So many turns of the core.
-    pub turns_max: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            time_max: Duration::from_secs(7 * 24 * 3600),
-            turns_max: 50_000_000,
-        }
-    }
-}
 
 /// Runs `main` in a world made from `seed`. The same seed, faults and code make the same run.
 pub fn run<T, F: Future<Output = T>>(seed: u64, faults: Faults, main: impl FnOnce(Rt) -> F) -> T {
@@ -120,10 +69,8 @@ pub fn run_with<T, F: Future<Output = T>>(
         spare: RefCell::default(),
     };
     let core = Core::new(
-        exec,
+        Hub::new(exec, pool, Clock::Virtual(now)),
         Io::Sim(sim),
-        pool,
-        Clock::Virtual(now),
         Duration::ZERO,
         Random::seeded(seed),
     );
@@ -131,9 +78,6 @@ pub fn run_with<T, F: Future<Output = T>>(
 }
 
 const BUFFERS: u16 = 1024;
-
-/// A turn takes so long even if nothing happens, so that a task which only yields gets older too.
-const TURN_NS: u64 = 1_000;
 
 /// The hand of the tester in the world: [`Rt::sim_faults`].
 #[derive(Clone)]
@@ -188,171 +132,5 @@ impl Rt {
     /// The tester's hand in the simulated world; `None` in the real one.
     pub fn sim_faults(&self) -> Option<Hand> {
         matches!(self.0.io, Io::Sim(_)).then(|| Hand(self.0.clone()))
-    }
-}
-
-/// The driver.
-pub(crate) struct Sim {
-    world: RefCell<World>,
-    now: Rc<Cell<u64>>,
-    began: u64,
-    turns: Cell<u64>,
-    seed: u64,
-    limits: Limits,
-    spare: RefCell<Vec<Rc<Conn>>>,
-}
-
-impl Sim {
-    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
-        self.turns.set(self.turns.get() + 1);
-        let mut world = self.world.borrow_mut();
-        self.now.set(self.now.get() + TURN_NS + world.slowness());
-        let happened = world.happen();
-        if !happened && !matches!(wait, Wait::Not) && !core.exec.remote().is_told() {
-            let timer = match wait {
-                Wait::Until(at) => Some(at.as_ns()),
-                Wait::Not | Wait::Forever => None,
-            };
-            let next = [timer, world.next_event()].into_iter().flatten().min();
-            let Some(next) = next else {
-                drop(world);
-                self.stop(core, "deadlock: nothing can ever happen");
-            };
-            self.now.set(self.now.get().max(next));
-            world.happen();
-        }
-        drop(world);
-        if self.turns.get() > self.limits.turns_max {
-            self.stop(core, "the limit of turns is reached");
-        }
-        if Duration::from_nanos(self.now.get() - self.began) > self.limits.time_max {
-            self.stop(core, "the limit of virtual time is reached");
-        }
-    }
-
-    fn stop(&self, core: &Core, why: &str) -> ! {
-        panic!(
-            "{why} (seed {}, after {:?} of virtual time and {} turns; {} tasks live, {} have panicked)",
-            self.seed,
-            Duration::from_nanos(self.now.get() - self.began),
-            self.turns.get(),
-            core.exec.live(),
-            core.panics(),
-        );
-    }
-
-    pub(crate) fn shuffle(&self) -> Option<u64> {
-        self.world.borrow_mut().shuffle()
-    }
-
-    pub(crate) fn dawdles(&self) -> bool {
-        self.world.borrow_mut().dawdles()
-    }
-
-    pub(crate) fn send_news(&self, core: &Rc<Core>) {
-        let mut news = self.spare.borrow_mut();
-        core.swap_news(&mut news);
-        for conn in news.drain(..) {
-            conn.state.borrow_mut().dirty = false;
-            self.world.borrow_mut().pump(conn.place.get());
-        }
-    }
-
-    pub(crate) fn made_room(&self, conn: &Rc<Conn>) {
-        self.world.borrow_mut().made_room(conn.place.get());
-    }
-
-    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
-        let unsent = {
-            let state = conn.state.borrow();
-            state.unsent > 0 && state.send_error == 0
-        };
-        if unsent && conn.place.get() != NOWHERE {
-            core.linger(conn);
-        } else {
-            self.world.borrow_mut().pump(conn.place.get());
-        }
-    }
-
-    pub(crate) fn abort(&self, conn: &Rc<Conn>) {
-        self.world.borrow_mut().abort(conn.place.get());
-    }
-
-    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
-        let conn = self.world.borrow_mut().connect(to);
-        let socket = Socket::new(core.clone(), conn);
-        let result = poll_fn(|cx| {
-            let mut state = socket.conn().state.borrow_mut();
-            if let Some(result) = state.connected {
-                return Poll::Ready(result);
-            }
-            state.wait_to_write(cx);
-            Poll::Pending
-        })
-        .await;
-        if result < 0 {
-            Err(errno(-result))
-        } else {
-            Ok(socket)
-        }
-    }
-
-    pub(crate) fn listen(
-        &self,
-        core: &Rc<Core>,
-        at: &Address,
-        o: ListenOptions,
-    ) -> io::Result<Listener> {
-        let listening = self.world.borrow_mut().listen(at, o)?;
-        Ok(Listener::new(core.clone(), listening))
-    }
-
-    pub(crate) fn poll_accept(
-        &self,
-        listening: &Rc<Listening>,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<Handed>> {
-        match self.world.borrow_mut().accept(listening.place.get()) {
-            Some(conn) => Poll::Ready(Ok(Handed(Kind::Sim(Away::from(conn.place.get()))))),
-            None if listening.place.get() == NOWHERE => Poll::Ready(Err(errno(libc::EBADF))),
-            None => {
-                listening.state.borrow_mut().waker.register(cx);
-                Poll::Pending
-            }
-        }
-    }
-
-    pub(crate) fn adopt(&self, core: &Rc<Core>, place: u32) -> io::Result<Socket> {
-        let conn = self
-            .world
-            .borrow()
-            .conn(place)
-            .ok_or_else(|| errno(libc::EBADF))?;
-        {
-            let mut state = conn.state.borrow_mut();
-            (state.parting, state.handed) = (false, false);
-        }
-        Ok(Socket::new(core.clone(), conn))
-    }
-
-    /// All cores are in this world: nothing has to be let go of.
-    pub(crate) fn let_go(&self, _: &Conn) {}
-
-    pub(crate) fn unlisten(&self, listening: &Rc<Listening>) {
-        self.world
-            .borrow_mut()
-            .unlisten(listening.place.replace(NOWHERE));
-    }
-
-    pub(crate) fn read(&self) -> Option<io::Result<Chunk>> {
-        None // all that has arrived is in the inbox
-    }
-
-    pub(crate) fn is_quiet(&self, _: &Conn, _: &mut State) -> bool {
-        true
-    }
-
-    pub(crate) fn close(&self, _: &Rc<Core>) {
-        self.world.borrow_mut().close();
     }
 }

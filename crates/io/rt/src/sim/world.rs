@@ -4,11 +4,12 @@
 //! Every loop here goes over a `BTreeMap` or a queue, never over a hash map: the order must come
 //! from the seed alone.
 
-use super::Faults;
+use super::faults::Faults;
+use crate::address::Address;
 use crate::chunk::{CHUNK_LEN, Chunk, Pool};
 use crate::conn::{Conn, Finish, Listening, NOWHERE, errno};
+use crate::listen::ListenOptions;
 use crate::random::Random;
-use crate::{Address, ListenOptions};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;

@@ -10,26 +10,26 @@
 
 mod ring;
 
+use crate::address::Address;
 use crate::bell::Bell;
 use crate::chunk::{Buffer, Chunk, Pool};
 use crate::conn::{
-    Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX, errno,
+    Begun, Conn, Finish, Flying, Listening, NOWHERE, PIECES_MAX, Receiving, State, UNREAD_MAX,
+    errno,
 };
-use crate::core::{Core, LINGER, Sleep};
+use crate::gathered::{Gathered, SEND_MAX};
 use crate::handed::{Handed, Kind as From};
+use crate::hub::{Hub, LINGER, Wait};
 use crate::inherit::have_left;
-use crate::io::Wait;
+use crate::listen::ListenOptions;
 use crate::sys::{self, RawAddress};
-use crate::{Address, ListenOptions, Listener, Socket};
 use io_uring::{cqueue, opcode, squeue, types};
-use ring::{Buffers, Done, GROUP, Ring};
+use ring::{Buffers, Done, GROUP, PATIENT, QUICK, Ring};
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 /// Several pieces that together are at most so long are copied into one; that costs less than a
 /// list of them.
@@ -38,35 +38,12 @@ const COPY_MAX: usize = 4 * 1024;
 /// So many pieces go with one send.
 const PIECES_PER_SEND: usize = 64;
 
-/// The longest single send: results are 32 bits, signed.
-const SEND_MAX: usize = 1 << 30;
-
 /// So many buffers lie in the kernel's ring at first. Few, so that they stay in the cache; the
 /// number doubles when they run out.
 const BUFFERS_AT_FIRST: usize = 64;
 
 /// So many accepted connections may wait for `accept`; then they wait in the kernel.
 const ACCEPTED_MAX: usize = 256;
-
-/// Of a send that says when it is over, and waits in the kernel until all of it has gone.
-const PATIENT: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-
-/// Of one that does not wait. What goes whole does not say so: the call that hands it over can
-/// sleep at once for what comes next. If there is no room for all of it, it says how much has gone.
-const QUICK: i32 = PATIENT | libc::MSG_DONTWAIT;
-
-/// Several pieces on their way in one send. `pieces` points into `chunks`, `header` to `pieces`.
-pub(crate) struct Gathered {
-    header: libc::msghdr,
-    pieces: Vec<libc::iovec>,
-    chunks: Vec<Chunk>,
-}
-
-impl Gathered {
-    pub(crate) fn len(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.len()).sum()
-    }
-}
 
 /// Subject of a completion, in the top byte of its user data. The rest is the place in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -205,16 +182,16 @@ impl Uring {
         }
     }
 
-    fn adopt(&self, core: &Rc<Core>, conn: Conn) -> Socket {
+    fn adopt(&self, conn: Conn) -> Rc<Conn> {
         let conn = Rc::new(conn);
         conn.place.set(self.enter(Entry::Conn(conn.clone())));
-        Socket::new(core.clone(), conn)
+        conn
     }
 
-    pub(crate) fn adopt_fd(&self, core: &Rc<Core>, fd: OwnedFd) -> Socket {
-        let socket = self.adopt(core, Conn::new(Some(fd), None, None));
-        self.receive(socket.conn(), &mut socket.conn().state.borrow_mut());
-        socket
+    pub(crate) fn adopt_fd(&self, fd: OwnedFd) -> Rc<Conn> {
+        let conn = self.adopt(Conn::new(Some(fd), None, None));
+        self.receive(&conn, &mut conn.state.borrow_mut());
+        conn
     }
 
     /// Nothing is received here any more once the cancellation has come back.
@@ -224,7 +201,7 @@ impl Uring {
 
     // Turns.
 
-    pub(crate) fn turn(&self, core: &Rc<Core>, wait: Wait) {
+    pub(crate) fn turn(&self, hub: &Hub, wait: Wait) {
         self.lend_buffers();
         // One that the kernel did not take in the turn before may be waited for by now.
         let left = self.quick_left.get();
@@ -232,7 +209,7 @@ impl Uring {
             _ if left => None,
             Wait::Not => None,
             Wait::Forever => Some(None),
-            Wait::Until(at) => Some(Some(at.elapsed_since(core.look()))),
+            Wait::Until(at) => Some(Some(at.elapsed_since(hub.look()))),
         };
         let mut done = self.done.take();
         let mut all_told = false;
@@ -407,9 +384,9 @@ impl Uring {
 
     // Sending.
 
-    pub(crate) fn send_news(&self, core: &Core) {
+    pub(crate) fn send_news(&self, hub: &Hub) {
         let mut news = self.spare.borrow_mut();
-        core.swap_news(&mut news);
+        hub.swap_news(&mut news);
         for conn in news.drain(..) {
             let mut state = conn.state.borrow_mut();
             state.dirty = false;
@@ -454,7 +431,7 @@ impl Uring {
                     .flags(flags)
                     .build()
             }
-            Flying::Many(many) => opcode::SendMsg::new(fd, &raw const many.header)
+            Flying::Many(many) => opcode::SendMsg::new(fd, many.header())
                 .flags(flags as u32)
                 .build(),
             Flying::None | Flying::Connect(_) => return,
@@ -486,7 +463,7 @@ impl Uring {
                 }
             }
             Flying::Many(many) => {
-                let mut rest = many.chunks;
+                let mut rest = many.into_chunks();
                 rest.retain_mut(|chunk| {
                     let gone = chunk.len().min(n);
                     chunk.advance(gone);
@@ -519,9 +496,9 @@ impl Uring {
 
     // Ending.
 
-    pub(crate) fn release(&self, core: &Rc<Core>, conn: &Rc<Conn>) {
+    pub(crate) fn release(&self, conn: &Rc<Conn>) -> bool {
         if conn.place.get() == NOWHERE {
-            return;
+            return false;
         }
         let mut state = conn.state.borrow_mut();
         self.stop_receiving(conn, &mut state);
@@ -530,11 +507,10 @@ impl Uring {
         }
         let unsent = state.unsent > 0 && state.send_error == 0;
         drop(state);
-        if unsent {
-            core.linger(conn);
-        } else {
+        if !unsent {
             self.settle(conn);
         }
+        unsent
     }
 
     /// Lets go of a dropped connection when the kernel has nothing of it any more.
@@ -563,61 +539,51 @@ impl Uring {
 
     // Connecting and accepting.
 
-    pub(crate) async fn connect(&self, core: &Rc<Core>, to: &Address) -> io::Result<Socket> {
+    pub(crate) fn connect(&self, to: &Address) -> io::Result<Begun> {
         let raw = RawAddress::of(to)?;
         if matches!(to, Address::Unix(_)) {
-            return self.connect_unix(core, to, &raw).await;
+            return self.connect_unix(to, &raw);
         }
         let conn = Conn::new(Some(sys::stream_socket(to, false)?), Some(to.clone()), None);
         sys::no_delay(conn.fd(), to)?;
-        // If this future is dropped, so is the socket, and the operation is cancelled.
-        let socket = self.adopt(core, conn);
-        let conn = socket.conn();
-        {
-            let mut state = conn.state.borrow_mut();
-            let raw = Box::new(raw);
-            let entry = opcode::Connect::new(types::Fd(conn.fd()), raw.as_ptr(), raw.len()).build();
-            state.flying = Flying::Connect(raw);
-            self.push(entry, Kind::Connect, conn.place.get());
-        }
-        let result = poll_fn(|cx| {
-            let mut state = conn.state.borrow_mut();
-            if let Some(result) = state.connected {
-                return Poll::Ready(result);
-            }
-            state.wait_to_write(cx);
-            Poll::Pending
-        })
-        .await;
-        if result < 0 {
-            return Err(errno(-result));
-        }
-        self.receive(conn, &mut conn.state.borrow_mut());
-        Ok(socket)
+        let conn = self.adopt(conn);
+        let mut state = conn.state.borrow_mut();
+        let raw = Box::new(raw);
+        let entry = opcode::Connect::new(types::Fd(conn.fd()), raw.as_ptr(), raw.len()).build();
+        state.flying = Flying::Connect(raw);
+        self.push(entry, Kind::Connect, conn.place.get());
+        drop(state);
+        Ok(Begun::Conn(conn))
     }
 
     /// A unix socket connects at once or not at all; when the backlog is full it says EAGAIN, which
     /// is no reason to poll.
-    async fn connect_unix(
-        &self,
-        core: &Rc<Core>,
-        to: &Address,
-        raw: &RawAddress,
-    ) -> io::Result<Socket> {
-        loop {
-            let fd = sys::stream_socket(to, true)?;
-            let conn = Conn::new(Some(fd), Some(to.clone()), None);
-            match sys::connect(conn.fd(), raw) {
-                Ok(()) => {
-                    sys::blocking(conn.fd())?;
-                    let socket = self.adopt(core, conn);
-                    self.receive(socket.conn(), &mut socket.conn().state.borrow_mut());
-                    return Ok(socket);
-                }
-                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {
-                    Sleep::until(core, core.now() + Duration::from_millis(2)).await;
-                }
-                Err(e) => return Err(e),
+    fn connect_unix(&self, to: &Address, raw: &RawAddress) -> io::Result<Begun> {
+        let fd = sys::stream_socket(to, true)?;
+        let conn = Conn::new(Some(fd), Some(to.clone()), None);
+        match sys::connect(conn.fd(), raw) {
+            Ok(()) => {
+                sys::blocking(conn.fd())?;
+                let conn = self.adopt(conn);
+                conn.state.borrow_mut().connected = Some(0);
+                Ok(Begun::Conn(conn))
+            }
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(Begun::Full),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(crate) fn poll_connected(&self, conn: &Rc<Conn>, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = conn.state.borrow_mut();
+        match state.connected {
+            Some(result @ ..0) => Poll::Ready(Err(errno(-result))),
+            Some(_) => {
+                self.receive(conn, &mut state);
+                Poll::Ready(Ok(()))
+            }
+            None => {
+                state.wait_to_write(cx);
+                Poll::Pending
             }
         }
     }
@@ -634,12 +600,7 @@ impl Uring {
         }
     }
 
-    pub(crate) fn listen(
-        &self,
-        core: &Rc<Core>,
-        at: &Address,
-        o: ListenOptions,
-    ) -> io::Result<Listener> {
+    pub(crate) fn listen(&self, at: &Address, o: ListenOptions) -> io::Result<Rc<Listening>> {
         let fd = sys::listener(at, o, false)?;
         let mut listening = Listening::new(Some(fd), at.clone());
         listening.local = sys::local_address(listening.fd())?;
@@ -648,7 +609,7 @@ impl Uring {
             .place
             .set(self.enter(Entry::Listening(listening.clone())));
         self.accept(&listening);
-        Ok(Listener::new(core.clone(), listening))
+        Ok(listening)
     }
 
     /// Starts the multishot accept, if it should run and does not.
@@ -776,14 +737,14 @@ impl Uring {
 
     // The end.
 
-    pub(crate) fn close(&self, core: &Rc<Core>) {
-        let until = core.look() + LINGER;
+    pub(crate) fn close(&self, hub: &Hub) {
+        let until = hub.look() + LINGER;
         loop {
-            self.send_news(core);
-            if !self.anybody_sends() || core.look() >= until {
+            self.send_news(hub);
+            if !self.anybody_sends() || hub.look() >= until {
                 break;
             }
-            self.turn(core, Wait::Until(until));
+            self.turn(hub, Wait::Until(until));
         }
         // Everything that is still in the kernel comes back, cancelled.
         for entry in &*self.table.borrow() {
@@ -796,9 +757,9 @@ impl Uring {
         }
         let all = opcode::AsyncCancel2::new(types::CancelBuilder::any().all()).build();
         self.push(all, Kind::Cancel, 0);
-        let until = core.look() + LINGER;
-        while self.pending() > 0 && core.look() < until {
-            self.turn_to_end(core, Wait::Until(until));
+        let until = hub.look() + LINGER;
+        while self.pending() > 0 && hub.look() < until {
+            self.turn_to_end(hub, Wait::Until(until));
         }
         let lost = self.pending() > 0;
         let ring = self.ring.take();
@@ -822,11 +783,11 @@ impl Uring {
     }
 
     /// A turn that starts nothing new.
-    fn turn_to_end(&self, core: &Rc<Core>, wait: Wait) {
+    fn turn_to_end(&self, hub: &Hub, wait: Wait) {
         let Wait::Until(until) = wait else { return };
         let (mut done, mut all_told) = (Vec::new(), false);
         if let Some(ring) = &mut *self.ring.borrow_mut() {
-            ring.enter(Some(Some(until.elapsed_since(core.look()))));
+            ring.enter(Some(Some(until.elapsed_since(hub.look()))));
             all_told = ring.has_told_all();
             ring.reap(&mut done);
         }
@@ -873,24 +834,5 @@ fn gather(first: Chunk, state: &mut State) -> Flying {
     let mut chunks = Vec::with_capacity(more + 1);
     chunks.push(first);
     chunks.extend(state.outbox.drain(..more));
-    let mut left = SEND_MAX;
-    let mut pieces = Vec::with_capacity(chunks.len());
-    for chunk in &chunks {
-        let iov_len = chunk.len().min(left);
-        pieces.push(libc::iovec {
-            iov_base: chunk.as_ptr().cast_mut().cast(),
-            iov_len,
-        });
-        left -= iov_len;
-    }
-    // SAFETY: zeros are a valid msghdr.
-    let header: libc::msghdr = unsafe { std::mem::zeroed() };
-    let mut many = Box::new(Gathered {
-        header,
-        pieces,
-        chunks,
-    });
-    many.header.msg_iov = many.pieces.as_mut_ptr();
-    many.header.msg_iovlen = many.pieces.len() as _;
-    Flying::Many(many)
+    Flying::Many(Gathered::of(chunks))
 }

@@ -11,6 +11,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// Of a send that says when it is over, and waits in the kernel until all of it has gone.
+pub(super) const PATIENT: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+
+/// Of one that does not wait. What goes whole does not say so: the call that hands it over can
+/// sleep at once for what comes next. If there is no room for all of it, it says how much has gone.
+pub(super) const QUICK: i32 = PATIENT | libc::MSG_DONTWAIT;
+
 const ENTRIES: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 
@@ -238,7 +245,7 @@ fn silence() -> io::Result<bool> {
     let large = vec![b'?'; 8 << 20];
     for len in [1, large.len() as u32] {
         let send = opcode::Send::new(types::Fd(ours.as_raw_fd()), large.as_ptr(), len)
-            .flags(super::QUICK)
+            .flags(QUICK)
             .build();
         // SAFETY: it does not wait, so it is over when `enter` returns; `large` is dropped after
         // `ring` is, below, all the same.
