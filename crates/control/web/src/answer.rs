@@ -1,38 +1,28 @@
 //! From a request to its response: who asks, whether he may, and what is shown.
 
 use crate::Work;
+use crate::fields::{Fields, fields, form};
 use crate::page::{self, framed, page, refusal, whole};
 use crate::pages;
 use crate::pages::Asked;
 use crate::visitors::{COOKIE, Visitor};
-use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{
-    ALLOW, CONTENT_TYPE, COOKIE as COOKIES, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION,
-    ORIGIN, RETRY_AFTER, SET_COOKIE,
+    ALLOW, COOKIE as COOKIES, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN,
+    RETRY_AFTER, SET_COOKIE,
 };
 use hyper::{Method, Request, StatusCode};
 use site::Answer;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use std::time::Instant;
 
-/// Bytes of a form at most.
-const FORM_BYTES_MAX: usize = 64 << 10;
-/// Fields of a form, or of the query of an address, at most.
-const FIELDS_MAX: usize = 32;
 /// Characters of a name that nobody has, in the log.
 const NAME_CHARS_MAX: usize = 100;
-/// Time in which a form has to arrive.
-const ARRIVES_WITHIN: Duration = Duration::from_secs(5);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");
 const ICON: &str = include_str!("icon.svg");
-
-/// Names and values, as a browser sends them.
-pub(crate) type Fields = Vec<(String, String)>;
 
 /// Answers a request.
 pub(crate) async fn answer(work: &Work, from: IpAddr, request: Request<Incoming>) -> Answer {
@@ -219,39 +209,6 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Fields of a form that arrives in time and is not too long.
-async fn form(headers: &HeaderMap, body: Incoming) -> Result<Fields, (StatusCode, &'static str)> {
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if kind.split(';').next().map(str::trim) != Some("application/x-www-form-urlencoded") {
-        return Err((
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "a form is application/x-www-form-urlencoded",
-        ));
-    }
-    let whole = timeout(ARRIVES_WITHIN, Limited::new(body, FORM_BYTES_MAX).collect()).await;
-    match whole {
-        Ok(Ok(body)) => Ok(fields(&body.to_bytes())),
-        Ok(Err(_)) => Err((
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the form is longer than 64 KiB, or did not arrive",
-        )),
-        Err(_late) => Err((
-            StatusCode::REQUEST_TIMEOUT,
-            "the form did not arrive within 5 seconds",
-        )),
-    }
-}
-
-fn fields(text: &[u8]) -> Fields {
-    form_urlencoded::parse(text)
-        .take(FIELDS_MAX)
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect()
-}
-
 /// Sends a browser elsewhere, with GET.
 fn to(place: &str) -> Answer {
     let mut answer = whole(StatusCode::SEE_OTHER, TEXT, String::new());
@@ -296,15 +253,5 @@ mod tests {
             said.contains("; Secure; HttpOnly; SameSite=Strict"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn fields_have_a_bound() {
-        assert_eq!(
-            fields(b"a=%3Cb%3E&c=+")[0],
-            ("a".to_owned(), "<b>".to_owned())
-        );
-        assert_eq!(fields("a=1&".repeat(100).as_bytes()).len(), FIELDS_MAX);
-        assert_eq!(fields(b"\xff%ff=%").len(), 1);
     }
 }

@@ -12,6 +12,7 @@
 
 mod answer;
 mod desk;
+mod fields;
 mod listing;
 mod page;
 mod pages;

@@ -11,8 +11,8 @@ mod servers;
 mod sessions;
 
 use crate::Work;
-use crate::answer::Fields;
 use crate::desk::{ANSWERS_WITHIN, late};
+use crate::fields::Fields;
 use crate::listing::Listing;
 use crate::page::Page;
 use crate::visitors::Visitor;
