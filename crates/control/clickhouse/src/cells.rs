@@ -1,6 +1,6 @@
 //! Values of ClickHouse as MySQL's: texts for rows of texts, values for rows of prepared statements.
 
-use crate::native::{Data, number};
+use crate::data::{Data, number};
 use crate::types::Type;
 use crate::zone::{self, Zones};
 use std::io::Write as _;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod data;
 mod dialect;
 mod errors;
 mod facts;

@@ -4,6 +4,7 @@
 //! the blocks that it has sent, as words. So every block must repeat the columns of the first, and
 //! whatever does not is no row.
 
+use crate::data::{Data, number};
 use crate::types::{self, Type};
 use std::ops::Range;
 
@@ -163,23 +164,6 @@ fn nulls_of_texts(of: &Type, rows: usize) -> usize {
     }
 }
 
-/// The values of a column, or of what is inside of one.
-#[derive(Debug)]
-pub(crate) enum Data<'b> {
-    Nothing,
-    /// Each of as many bytes as its type has.
-    Fixed(&'b [u8]),
-    /// Where each begins and ends.
-    Texts(&'b [u8], Vec<(u32, u32)>),
-    /// Which are NULL, and what the others are.
-    Nullable(&'b [u8], Box<Self>),
-    /// Keys of a dictionary; whether the first of it is NULL.
-    Low(Box<Self>, Vec<u32>, bool),
-    /// Where each ends in what is inside.
-    Array(Vec<usize>, Box<Self>),
-    Tuple(Vec<Self>),
-}
-
 /// A column: what is said once before its values, and these.
 fn whole<'b>(of: &Type, rows: usize, cursor: &mut Cursor<'b>) -> Result<Data<'b>, Stop> {
     prefix(of, cursor)?;
@@ -312,22 +296,6 @@ fn low<'b>(inner: &Type, rows: usize, cursor: &mut Cursor<'b>) -> Result<Data<'b
     let indexes = indexes.chunks_exact(width).map(index);
     let indexes = indexes.collect::<Result<_, _>>()?;
     Ok(Data::Low(Box::new(dictionary), indexes, has_null))
-}
-
-/// A number of up to eight bytes, the least first.
-pub(crate) fn number(bytes: &[u8]) -> usize {
-    match *bytes {
-        [a] => return usize::from(a),
-        [a, b] => return usize::from(u16::from_le_bytes([a, b])),
-        [a, b, c, d] => return u32::from_le_bytes([a, b, c, d]) as usize,
-        _ => {}
-    }
-    if let Ok(eight) = bytes.try_into() {
-        return u64::from_le_bytes(eight) as usize;
-    }
-    let mut eight = [0; 8];
-    eight[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
-    u64::from_le_bytes(eight) as usize
 }
 
 /// Bytes that are still to be read.

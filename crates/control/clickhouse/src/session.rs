@@ -1,10 +1,11 @@
 //! One client: what MySQL's protocol shows of a session, and its statements on their way to ClickHouse.
 
+use crate::data::Data;
 use crate::dialect::{self, Told};
 use crate::errors;
 use crate::facts::{self, Fact};
 use crate::load::{self, Load};
-use crate::native::{Data, Head, Reading, Stop as Broken};
+use crate::native::{Head, Reading, Stop as Broken};
 use crate::query::{Asker, Running};
 use crate::roster::{Seat, Stop, Turn};
 use crate::types::{self, Type};
