@@ -27,9 +27,6 @@ pub const USER: &str = "open";
 /// Makes the user on a server.
 pub const CREATE_USER: &str = "CREATE USER open@'%'; GRANT ALL ON *.* TO open@'%';";
 
-/// The user as a group of `mysql_users`.
-pub const USER_GROUP: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
-
 /// A server that has the user, and a proxy before it that knows him.
 pub fn one(driver: Driver, vendor: Vendor) -> Result<(Server, Proxy), String> {
     one_with(driver, vendor, &[])

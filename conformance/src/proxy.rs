@@ -17,6 +17,9 @@ use crate::servers::{Server, Vendor, tail};
 use crate::trials::soon;
 use crate::watch::{A_DAY, HANGS, building};
 
+/// User of [`crate::by_hand`] as a group of `mysql_users`.
+const OPEN_USER: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
+
 /// How the proxy talks to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
@@ -95,7 +98,7 @@ impl Wish {
     /// Adds the user without a password of [`crate::by_hand::Raw`], whom servers have after
     /// [`crate::by_hand::CREATE_USER`].
     pub fn add_open_user(&mut self) {
-        self.users = format!("{},\n{}", self.users, crate::by_hand::USER_GROUP);
+        self.users = format!("{},\n{}", self.users, OPEN_USER);
     }
 }
 
