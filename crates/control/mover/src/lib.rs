@@ -1,15 +1,17 @@
 //! Partitions of sharded tables that move to another server while traffic flows. [`run`] brings one
 //! from wherever its [`Record`] says that it is to its end.
 //!
-//! `there.rs` looks whether there is anything to move; `record.rs` is what survives the process; `table.rs` has the texts of SQL; `check.rs` says what is
-//! missing; `work.rs` copies, catches up and compares; `outlets.rs` has the tables that rows go to;
-//! `feed.rs` has what the log tells meanwhile; `cut.rs` is the moment at which the partition is elsewhere.
+//! `there.rs` looks whether there is anything to move; `record.rs` is what survives the process;
+//! `table.rs` has the texts of SQL; `check.rs` says what is missing. `course.rs` goes from step to
+//! step: `work.rs` copies, catches up and compares, and `cut.rs` is the moment at which the partition
+//! is elsewhere. `outlets.rs` has the tables that rows go to, `feed.rs` what the log tells meanwhile.
 //!
 //! docs/features/moves.md, docs/decisions/0040-a-move-reads-changed-rows-again.md
 #![forbid(unsafe_code)]
 
 mod alike;
 mod check;
+mod course;
 mod cut;
 mod feed;
 mod outlets;
@@ -152,7 +154,7 @@ pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
     while !record.state.is_over() && !world.is_stopped() {
         let went = match record.ending {
             Some(ending) => undo(rt, world, &mut record, ending).await,
-            None => work::go_on(rt, world, &mut record).await,
+            None => course::go_on(rt, world, &mut record).await,
         };
         let Err(trouble) = went else {
             continue;

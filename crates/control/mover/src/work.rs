@@ -1,18 +1,15 @@
 //! Copying, catching up, comparing. Each chunk is read by itself: whatever changes meanwhile is told
 //! by the log, and read again.
 
-use crate::check::{check, is_mariadb};
-use crate::cut;
+use crate::check::is_mariadb;
 use crate::feed::Feed;
 use crate::outlets::{Outlets, Sum};
 use crate::record::{Record, State};
 use crate::source::{self, one, text};
 use crate::table::{Key, Table};
 use crate::{Place, Trouble, World, keep, open};
-use binlog::Watch;
 use line::Line;
-use reader::{Server, follow_table};
-use rt::{Either, Instant, Rt};
+use rt::{Instant, Rt};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -21,11 +18,9 @@ const AGAIN_AT_ONCE: usize = 500;
 /// Time between two times that what has become of a move is kept.
 const KEPT: Duration = Duration::from_secs(1);
 /// With nothing to do, it is looked so often.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// The log may take so long to come to where the server is.
 const COMES_WITHIN: Duration = Duration::from_secs(60);
-/// ER_MASTER_FATAL_ERROR_READING_BINLOG: what is asked for is not in the log any more.
-const LOG_IS_GONE: &str = "1236";
 
 /// A place of the source's log, by both of its names.
 pub(crate) struct Mark {
@@ -44,78 +39,13 @@ pub(crate) struct Work<'w, W> {
     pub(crate) outlets: Outlets,
     /// Where the source is.
     pub(crate) place: Place,
-    kept_at: Instant,
+    pub(crate) kept_at: Instant,
     /// Both were even the last time.
-    even_at: Cell<Instant>,
-}
-
-/// Goes on with a move from where it is to its end.
-pub(crate) async fn go_on<W: World>(
-    rt: &Rt,
-    world: &W,
-    record: &mut Record,
-) -> Result<(), Trouble> {
-    if record.fence.is_some() {
-        return cut::settle(rt, world, record).await;
-    }
-    if world.is_cancelled(record.id) {
-        return Err(Trouble::Cancelled);
-    }
-    let here = world.writer(record.from).await.map_err(Trouble::Again)?;
-    let there = world.writer(record.to).await.map_err(Trouble::Again)?;
-    let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
-    check(record, (&mut source, &mut target), (&here, &there)).await?;
-    let table = source::parted_table(&mut source, record).await?;
-    let ends = (target, &here, &there);
-    let mut outlets = Outlets::open(rt, world, (record, &table), ends).await?;
-    outlets
-        .prepare(world, (record, &table), &mut source)
-        .await?;
-    if record.position.is_none() {
-        record.position = Some(executed(&mut source).await?);
-        keep(world, record);
-    }
-    let Some(from) = record.position.clone() else {
-        return Err(Trouble::Again("nobody knows where its log is".to_owned()));
-    };
-    let unsigned = table.columns.iter().map(|column| column.unsigned);
-    let watch = Watch::new(
-        record.database.as_bytes(),
-        record.physical.as_bytes(),
-        unsigned.collect(),
-    );
-    let server = Server {
-        host: here.host.clone(),
-        port: here.port,
-        who: here.who.clone(),
-        may_be_mariadb: true,
-    };
-    let feed = Feed::default();
-    let tell = |changed| feed.hear(&table, changed);
-    let follows = follow_table(rt, &server, &from, watch, || feed.has_room(), tell);
-    let works = Work {
-        rt,
-        world,
-        record,
-        table: &table,
-        feed: &feed,
-        source,
-        outlets,
-        place: here,
-        kept_at: rt.now(),
-        even_at: Cell::new(rt.now()),
-    };
-    match rt::select(std::pin::pin!(follows), std::pin::pin!(works.complete())).await {
-        Either::Left(why) if why.contains(LOG_IS_GONE) => Err(Trouble::Anew(format!(
-            "what has changed is not in the source's log any more, and rows are copied anew: {why}"
-        ))),
-        Either::Left(why) => Err(Trouble::Again(format!("the source's log: {why}"))),
-        Either::Right(ended) => ended,
-    }
+    pub(crate) even_at: Cell<Instant>,
 }
 
 /// All that a server has executed, in its own words.
-async fn executed(line: &mut Line) -> Result<String, Trouble> {
+pub(crate) async fn executed(line: &mut Line) -> Result<String, Trouble> {
     let sql = match is_mariadb(line) {
         true => "SELECT @@GLOBAL.gtid_binlog_pos",
         false => "SELECT REPLACE(@@GLOBAL.gtid_executed, '\\n', '')",
@@ -142,44 +72,6 @@ pub(crate) async fn mark(line: &mut Line) -> Result<Mark, Trouble> {
 }
 
 impl<W: World> Work<'_, W> {
-    async fn complete(mut self) -> Result<(), Trouble> {
-        self.record.last_error.clear();
-        self.copy().await?;
-        loop {
-            self.enter(State::CatchingUp);
-            self.be_even().await?;
-            self.enter(State::Verifying);
-            self.verify().await?;
-            self.enter(State::CatchingUp);
-            if self.cut_over().await? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Tries until it is cut over; whether it is. After many tries it is compared again.
-    async fn cut_over(&mut self) -> Result<bool, Trouble> {
-        const TRIES: u32 = 20;
-        for tries in 1..=TRIES {
-            self.be_even().await?;
-            match cut::cut(self).await {
-                Ok(()) => return Ok(true),
-                Err(Trouble::Again(words)) => {
-                    self.record.tries += 1;
-                    self.record.last_error = words;
-                    self.enter(State::CatchingUp);
-                }
-                Err(other) => return Err(other),
-            }
-            let until = self.rt.now() + Duration::from_millis(250) * tries;
-            while self.rt.now() < until {
-                self.be_even().await?;
-                self.rt.sleep(LOOK).await;
-            }
-        }
-        Ok(false)
-    }
-
     pub(crate) fn enter(&mut self, state: State) {
         self.record.state = state;
         self.keep();
@@ -235,7 +127,8 @@ impl<W: World> Work<'_, W> {
         )))
     }
 
-    async fn copy(&mut self) -> Result<(), Trouble> {
+    /// Copies the rows that are not copied yet.
+    pub(crate) async fn copy(&mut self) -> Result<(), Trouble> {
         while !self.record.copied {
             let began = self.rt.now();
             self.between().await?;
@@ -334,7 +227,7 @@ impl<W: World> Work<'_, W> {
     }
 
     /// Compares all rows with a snapshot of the source. What changes meanwhile waits.
-    async fn verify(&mut self) -> Result<(), Trouble> {
+    pub(crate) async fn verify(&mut self) -> Result<(), Trouble> {
         let mut snapshot = open(self.rt, &self.place).await?;
         // A MySQL wants one for queries in others, though all names have their own.
         let uses = format!("USE {}", crate::table::name(&self.record.database));
