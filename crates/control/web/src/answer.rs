@@ -1,11 +1,11 @@
 //! From a request to its response: who asks, whether he may, and what is shown.
 
-use crate::Work;
 use crate::fields::{Fields, fields, form};
 use crate::page::{self, framed, page, refusal, whole};
 use crate::pages;
 use crate::pages::Asked;
 use crate::visitors::{COOKIE, Visitor};
+use crate::work::Work;
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, COOKIE as COOKIES, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN,

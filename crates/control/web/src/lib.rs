@@ -21,18 +21,15 @@ mod pulse;
 pub mod show;
 mod slowness;
 mod visitors;
+mod work;
 
 use answer::answer;
 use bridge::ToAdmin;
 use config::{Refusal, Snapshot, Variables};
-use desk::Desk;
 use door::Behind;
 use events::lines::Log;
 use net::tls::Acceptor;
-use pulse::Pulse;
 use site::Site;
-use slowness::Slowness;
-use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -40,7 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
-use visitors::Visitors;
+use work::Work;
 
 /// Neighbours of the thread.
 pub struct Setup {
@@ -83,8 +80,8 @@ impl Web {
             .enable_all()
             .build()?;
         thread::Builder::new().name("web".into()).spawn(move || {
-            let work = Rc::new(Work::new(setup));
-            LocalSet::new().block_on(&runtime, work.obey(latest, shown));
+            let work = Rc::new(Work::new(setup.admin, setup.address, setup.log));
+            LocalSet::new().block_on(&runtime, obey(work, latest, shown));
         })?;
         Ok(Self {
             variables,
@@ -103,69 +100,47 @@ impl Behind for Web {
     }
 }
 
-/// State of the thread.
-struct Work {
-    desk: Desk,
-    visitors: RefCell<Visitors>,
-    slowness: RefCell<Slowness>,
-    pulse: RefCell<Pulse>,
-    address: fn(&Variables) -> Result<Option<SocketAddr>, Refusal>,
-    log: Log,
+/// Serves where the variables say, until nobody can change them any more.
+async fn obey(
+    work: Rc<Work>,
+    mut latest: watch::Receiver<Arc<Variables>>,
+    certificate: Certificate,
+) {
+    let mut site = Site::default();
+    let tls: site::Tls = Rc::new(move || certificate.held().clone());
+    let mut pulse: Option<JoinHandle<()>> = None;
+    loop {
+        let variables = latest.borrow_and_update().clone();
+        let wanted = wanted(&work, &variables);
+        let asked = work.clone();
+        let answer = async move |from, request| answer(&asked, from, request).await;
+        let served = site.serve(wanted, Some(tls.clone()), answer).await;
+        let serves = served.is_ok() && wanted.is_some();
+        if let (Err(error), Some(address)) = (served, wanted) {
+            work.log
+                .line(&format!("web: cannot listen on {address}: {error}"));
+        }
+        if !serves {
+            // A connection that is still there finds that nobody is in.
+            work.visitors.borrow_mut().clear();
+            pulse.take().inspect(JoinHandle::abort);
+        } else if pulse.is_none() {
+            pulse = Some(spawn_local(pulse::take(work.clone())));
+        }
+        if latest.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
-impl Work {
-    fn new(setup: Setup) -> Self {
-        Self {
-            desk: Desk::new(setup.admin),
-            visitors: RefCell::default(),
-            slowness: RefCell::default(),
-            pulse: RefCell::default(),
-            address: setup.address,
-            log: setup.log,
-        }
-    }
-
-    /// Serves where the variables say, until nobody can change them any more.
-    async fn obey(
-        self: Rc<Self>,
-        mut latest: watch::Receiver<Arc<Variables>>,
-        certificate: Certificate,
-    ) {
-        let mut site = Site::default();
-        let tls: site::Tls = Rc::new(move || certificate.held().clone());
-        let mut pulse: Option<JoinHandle<()>> = None;
-        loop {
-            let variables = latest.borrow_and_update().clone();
-            let wanted = self.wanted(&variables);
-            let work = self.clone();
-            let answer = async move |from, request| answer(&work, from, request).await;
-            let served = site.serve(wanted, Some(tls.clone()), answer).await;
-            let serves = served.is_ok() && wanted.is_some();
-            if let (Err(error), Some(address)) = (served, wanted) {
-                self.log
-                    .line(&format!("web: cannot listen on {address}: {error}"));
-            }
-            if !serves {
-                // A connection that is still there finds that nobody is in.
-                self.visitors.borrow_mut().clear();
-                pulse.take().inspect(JoinHandle::abort);
-            } else if pulse.is_none() {
-                pulse = Some(spawn_local(pulse::take(self.clone())));
-            }
-            if latest.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    fn wanted(&self, variables: &Variables) -> Option<SocketAddr> {
-        match (self.address)(variables) {
-            Ok(address) => address,
-            Err(words) => {
-                self.log
-                    .line(&format!("web: the page is not served: {words}"));
-                None
-            }
+/// Address at which the page is served by these variables.
+fn wanted(work: &Work, variables: &Variables) -> Option<SocketAddr> {
+    match (work.address)(variables) {
+        Ok(address) => address,
+        Err(words) => {
+            work.log
+                .line(&format!("web: the page is not served: {words}"));
+            None
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The pulse: counters of the last minutes, asked for every two seconds while the page is served.
 
-use crate::Work;
 use crate::listing::cell;
 use crate::plot::Line;
+use crate::work::Work;
 use bridge::{Latency, Table};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

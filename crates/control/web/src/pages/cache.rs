@@ -1,6 +1,6 @@
 //! The result cache: how much it has, and what is used.
 
-use super::{Asked, Done, Outcome};
+use super::asked::{Asked, Done, Outcome, only_for_administrators};
 use crate::listing::{Listing, col};
 use crate::page::{Page, token};
 use crate::show::As;
@@ -35,7 +35,7 @@ pub(super) async fn show(asked: &Asked<'_>) -> Page {
     let live = html! {
         (asked.list(&COUNTERS).await)
         @if asked.may_act() { (asked.list(&ENTRIES).await) }
-        @else { (super::only_for_administrators("What is kept")) }
+        @else { (only_for_administrators("What is kept")) }
     };
     let still = html! {
         @if asked.may_act() {

@@ -1,6 +1,6 @@
 //! Other proxies: who they are, and whether they have what this one has.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::listing::{Listing, col};
 use crate::page::Page;
 use crate::show::As;

@@ -1,6 +1,6 @@
 //! Histories: plots of days, from the tables of schema `stats_history`.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::listing::{cell, complaint, words};
 use crate::page::Page;
 use crate::plot::{Line, Unit, plot};

@@ -1,12 +1,12 @@
 //! The last lines of the log.
 
-use super::Asked;
+use super::asked::{Asked, only_for_administrators};
 use crate::page::Page;
 use maud::html;
 
 pub(super) fn show(asked: &Asked<'_>) -> Page {
     let live = match asked.may_act() {
-        false => super::only_for_administrators("The log"),
+        false => only_for_administrators("The log"),
         true => {
             let lines = asked.work.log.recent();
             html! {

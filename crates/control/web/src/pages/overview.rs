@@ -1,6 +1,6 @@
 //! Overview: how the proxy is now.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::listing::{Listing, col};
 use crate::page::Page;
 use crate::plot::{Line, Unit, plot};

@@ -1,6 +1,6 @@
 //! Queries: which statements there are, where they go and why, and rules for them.
 
-use super::{Asked, Done, Outcome, literal};
+use super::asked::{Asked, Done, Outcome, literal};
 use crate::listing::{Listing, Row, cell, col};
 use crate::page::{Page, token};
 use crate::show::As;

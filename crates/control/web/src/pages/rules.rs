@@ -1,6 +1,6 @@
 //! Rules, with how often they matched.
 
-use super::Asked;
+use super::asked::{Asked, only_for_administrators};
 use crate::listing::{Listing, col};
 use crate::page::Page;
 use crate::show::As;
@@ -41,7 +41,7 @@ pub(super) async fn show(asked: &Asked<'_>) -> Page {
         true => asked.list(&RULES).await,
         false => html! {
             (asked.list(&HITS).await)
-            (super::only_for_administrators("The rules themselves"))
+            (only_for_administrators("The rules themselves"))
         },
     };
     Page {

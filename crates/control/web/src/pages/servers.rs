@@ -1,6 +1,6 @@
 //! Servers: who serves where, what checks have said, and the topologies.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::listing::{Listing, col};
 use crate::page::Page;
 use crate::show::As;

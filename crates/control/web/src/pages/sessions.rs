@@ -1,6 +1,6 @@
 //! Sessions: who is there, what he does, what he holds; and KILL.
 
-use super::{Asked, Done, Outcome};
+use super::asked::{Asked, Done, Outcome, only_for_administrators};
 use crate::listing::{Listing, Row, cell, col};
 use crate::page::{Page, token};
 use crate::show::As;
@@ -56,7 +56,7 @@ pub(super) async fn show(asked: &Asked<'_>) -> Page {
         }),
         false => html! {
             (asked.list(&SESSIONS_WITHOUT_STATEMENTS).await)
-            (super::only_for_administrators("Statements"))
+            (only_for_administrators("Statements"))
         },
     };
     Page {
