@@ -4,7 +4,7 @@ use crate::outlets::{body, without_names};
 use crate::source::{definition, is_there, text};
 use crate::table::{name, quoted};
 use crate::there::ISOLATIONS;
-use crate::{Place, Trouble, open};
+use crate::world::{Place, Trouble, open};
 use line::{Failed, Line};
 use rt::Rt;
 

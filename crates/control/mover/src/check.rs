@@ -1,7 +1,8 @@
 //! Needs of a move, asked of both servers. All that is missing is said at once.
 
+use crate::record::Record;
 use crate::source::{is_it, one, text};
-use crate::{Place, Record, Trouble};
+use crate::world::{Place, Trouble};
 use line::Line;
 
 /// Statement that a server is asked.

@@ -8,7 +8,7 @@ use crate::outlets::Outlets;
 use crate::record::{Record, State};
 use crate::source;
 use crate::work::{LOOK, Work, executed};
-use crate::{Trouble, World, keep, open};
+use crate::world::{Trouble, World, keep, open};
 use binlog::Watch;
 use reader::{Server, follow_table};
 use rt::{Either, Rt};

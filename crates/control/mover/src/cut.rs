@@ -6,7 +6,7 @@ use crate::record::{Record, State};
 use crate::source::{self, is_there};
 use crate::table::{Key, name, quoted};
 use crate::work::{Work, mark};
-use crate::{Trouble, World, keep, open};
+use crate::world::{Trouble, World, keep, open};
 use line::{Failed, Line};
 use rt::{Instant, Rt};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! The tables that rows go to: the one at the target, and where only a part of the rows goes there,
 //! another one beside the old table for those that stay.
 
+use crate::record::Record;
 use crate::source::{self, is_there, text};
 use crate::table::{Cells, Key, Table, name, quoted};
-use crate::{Part, Place, Record, Trouble, World, keep, open};
+use crate::world::{Part, Place, Trouble, World, keep, open};
 use line::{Failed, Line};
 use rt::Rt;
 

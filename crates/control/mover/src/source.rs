@@ -1,7 +1,8 @@
 //! The definition of a table, as its server tells it.
 
+use crate::record::Record;
 use crate::table::{Cells, Class, Column, Table, quoted, string};
-use crate::{Record, Trouble};
+use crate::world::Trouble;
 use line::Line;
 
 /// A cell as a text; empty for NULL.

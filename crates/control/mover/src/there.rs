@@ -1,6 +1,7 @@
 //! A look at the server on which a partition is added: rows that are there may have to move first.
 
-use crate::{Place, open, source, table};
+use crate::world::{Place, open};
+use crate::{source, table};
 use line::{Failed, Line};
 use rt::Rt;
 

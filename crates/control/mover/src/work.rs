@@ -7,7 +7,7 @@ use crate::outlets::{Outlets, Sum};
 use crate::record::{Record, State};
 use crate::source::{self, one, text};
 use crate::table::{Key, Table};
-use crate::{Place, Trouble, World, keep, open};
+use crate::world::{Place, Trouble, World, keep, open};
 use line::Line;
 use rt::{Instant, Rt};
 use std::cell::Cell;
