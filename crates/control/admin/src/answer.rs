@@ -5,10 +5,11 @@ use crate::commands::{self, Assignment, Command, OfFleet, Question, Subject, Ver
 use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
 use crate::grid::Grid;
 use crate::said::{Asker, Said};
+use crate::see::{beside, refresh, route};
 use crate::shared::Shared;
 use crate::tables::{Module, Schema};
 use crate::taken::Taken;
-use crate::{beside, file, loading, parts, refresh, route, verbs};
+use crate::{file, loading, parts, verbs};
 use bridge::{Ask, ToMonitor};
 use rusqlite::types::Value;
 use topology::{Policy, placed};

@@ -8,17 +8,20 @@
 //! after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose
 //! its last seconds.
 
+mod authority;
+mod functions;
+mod shape;
+
 use crate::aside::give_way;
-use crate::authority::{HARMLESS, Ours, Tables};
-use crate::functions;
 use crate::grid::Grid;
 use crate::private::keep_private;
-use crate::shape::Shape;
 use crate::tables::{self, Kind, Module, Role, Runtime, Schema, TableCopy};
+use authority::{HARMLESS, Ours, Tables};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
+use shape::Shape;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::file;
 use crate::hooks::Hooks;
 use crate::kept::Keeper;
 use crate::open::Admin;
-use crate::records::Moves;
+use crate::sharding::records::Moves;
 use crate::taken::Kept;
 use bridge::ToCore;
 use config::Snapshot;

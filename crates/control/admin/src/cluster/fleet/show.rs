@@ -3,8 +3,8 @@
 use crate::cluster::subjects::SUBJECTS;
 use crate::engine::SqlError;
 use crate::grid::Grid;
-use crate::observe::{Into, signed};
 use crate::said::Said;
+use crate::see::observe::{Into, signed};
 use crate::shared::Shared;
 use fleet::{Held, Shares, Status};
 use rusqlite::Connection;

@@ -3,8 +3,8 @@
 //!
 //! docs/features/automatic-partitions.md
 
-use crate::partitions::writer_of;
 use crate::said::Said;
+use crate::sharding::partitions::writer_of;
 use crate::shared::Shared;
 use bridge::Partition;
 use config::{ShardPartitionRow, Snapshot};

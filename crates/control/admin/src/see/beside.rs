@@ -2,8 +2,8 @@
 
 use crate::engine::Reply;
 use crate::grid::Grid;
-use crate::observe::Process;
 use crate::said::Said;
+use crate::see::observe::Process;
 use crate::shared::{Clients, Shared};
 use crate::tables::Observe;
 use bridge::{Done, Facts, GtidRow, LogRow, RunRow, ToMonitor, ToScheduler, ToStats};

@@ -2,10 +2,11 @@
 
 use crate::aside::give_way;
 use crate::engine::Reply;
+use crate::force;
 use crate::said::Said;
+use crate::see::{beside, observe, route};
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{beside, force, observe, route};
 use bridge::{Ask, Report};
 use rt::Instant;
 use std::rc::Rc;

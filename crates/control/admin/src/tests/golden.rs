@@ -9,9 +9,9 @@ use crate::testing::{self, Bench, Directory};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-const COMMANDS: &str = include_str!("../tests/golden/commands_and_errors.txt");
-const SHOWS: &str = include_str!("../tests/golden/show_and_select.txt");
-const STATS_USER: &str = include_str!("../tests/golden/stats_user.txt");
+const COMMANDS: &str = include_str!("../../tests/golden/commands_and_errors.txt");
+const SHOWS: &str = include_str!("../../tests/golden/show_and_select.txt");
+const STATS_USER: &str = include_str!("../../tests/golden/stats_user.txt");
 
 /// Statements that are answered differently on purpose: what ours begins with, and why. Each has
 /// its line in docs/compatibility.md.
@@ -467,19 +467,25 @@ fn statements_are_answered_as_they_were_recorded() {
 #[test]
 fn tables_are_declared_as_they_were_recorded() {
     const RECORDED: &[(&str, &str)] = &[
-        ("main", include_str!("../tests/golden/show_create_main.sql")),
-        ("disk", include_str!("../tests/golden/show_create_disk.sql")),
+        (
+            "main",
+            include_str!("../../tests/golden/show_create_main.sql"),
+        ),
+        (
+            "disk",
+            include_str!("../../tests/golden/show_create_disk.sql"),
+        ),
         (
             "stats",
-            include_str!("../tests/golden/show_create_stats.sql"),
+            include_str!("../../tests/golden/show_create_stats.sql"),
         ),
         (
             "monitor",
-            include_str!("../tests/golden/show_create_monitor.sql"),
+            include_str!("../../tests/golden/show_create_monitor.sql"),
         ),
         (
             "stats_history",
-            include_str!("../tests/golden/show_create_stats_history.sql"),
+            include_str!("../../tests/golden/show_create_stats_history.sql"),
         ),
     ];
     testing::with(Options::default(), |bench| async move {
@@ -519,7 +525,7 @@ fn tables_are_declared_as_they_were_recorded() {
 
 #[test]
 fn variables_and_their_defaults_are_those_of_proxysql() {
-    let recorded = include_str!("../tests/golden/global_variables.tsv");
+    let recorded = include_str!("../../tests/golden/global_variables.tsv");
     testing::with(Options::default(), |bench| async move {
         let ours = bench.rows("SELECT * FROM global_variables").await;
         let mut other = Vec::new();

@@ -4,9 +4,9 @@
 
 use crate::engine::SqlError;
 use crate::loading;
-use crate::partitions::{save_map_of, shared_table, writer_of};
 use crate::rows::read;
 use crate::said::Said;
+use crate::sharding::partitions::{save_map_of, shared_table, writer_of};
 use crate::shared::Shared;
 use crate::tables::Module;
 use config::{ShardPartitionRow, ShardTableRow, shard_map};

@@ -3,11 +3,12 @@
 //! docs/features/moves.md
 
 use crate::engine::Reply;
-use crate::partitions::{gate, hold, save_map_of, shared_table, writer_of};
+use crate::loading;
 use crate::said::Said;
+use crate::sharding::partitions::{gate, hold, save_map_of, shared_table, writer_of};
+use crate::sharding::splits;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{loading, splits};
 use mover::{Pace, Part, Place, Record, State, World};
 use shards::{Kind, Map};
 use std::rc::Rc;

@@ -53,7 +53,7 @@ fn what_was_saved_survives_a_kill_at_any_moment() {
     for life in 0..8 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
-                "durability::child_saves_until_it_is_killed",
+                "tests::durability::child_saves_until_it_is_killed",
                 "--exact",
                 "--ignored",
                 "--nocapture",

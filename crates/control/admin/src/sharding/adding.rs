@@ -4,10 +4,10 @@
 //! docs/features/partition-splits.md
 
 use crate::engine::Reply;
-use crate::partitions::{gate, hold, writer_of};
 use crate::said::Said;
+use crate::sharding::partitions::{gate, hold, writer_of};
+use crate::sharding::splits::{Added, added, cannot, row_of, rows, split_of};
 use crate::shared::Shared;
-use crate::splits::{Added, added, cannot, row_of, rows, split_of};
 use config::ShardPartitionRow;
 use mover::{Record, There, look_there};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Tables that are filled when a statement names them: from what is in force, from the cores, and from the threads
 //! beside them.
 
-use crate::beside;
 use crate::engine::View;
-use crate::observe::{self, Process};
 use crate::parts::{self, Sight};
 use crate::said::Said;
+use crate::see::beside;
+use crate::see::observe::{self, Process};
 use crate::shared::Shared;
 use crate::tables::{Kind, Observe, Role, Schema, TableCopy};
 use crate::taken::Taken;

@@ -1,9 +1,10 @@
 //! A partition for what moves it, or makes it: the server that takes its writes, the gate before it, and the map
 //! that says where it is.
 
+use crate::loading;
+use crate::see::beside;
 use crate::shared::Shared;
 use crate::tables::Module;
-use crate::{beside, loading};
 use bridge::ToMonitor;
 use mover::{Place, Record};
 use shards::{Home, Map};

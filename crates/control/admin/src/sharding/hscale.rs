@@ -1,11 +1,11 @@
 //! `HSCALE …` on the admin port: rows of `mysql_shard_tables` and `mysql_shard_partitions`, in force
 //! and saved at once.
 
-use crate::adding::{Adding, clear_way, let_go};
 use crate::engine::{Reply, SqlError};
 use crate::grid::Grid;
 use crate::loading;
 use crate::said::Said;
+use crate::sharding::adding::{Adding, clear_way, let_go};
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{Ask, Report, ShardRow};

@@ -3,8 +3,8 @@
 
 use crate::commands::{Lesson, Source};
 use crate::engine::{Reply, SqlError};
-use crate::route;
 use crate::said::Said;
+use crate::see::route;
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{Ask, Report};

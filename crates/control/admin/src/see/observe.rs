@@ -1,8 +1,8 @@
 //! Reports of the cores, and the snapshot, to the rows of `stats_*` and `runtime_*` tables.
 
 use crate::engine::{SqlError, View};
-use crate::extended;
 use crate::parts::{self, Sight};
+use crate::see::extended;
 use bridge::{
     Ask, Cell, Check, CheckRow, CommandRow, Counter, Counts, DigestRow, Done, FreeConnectionRow,
     GtidRow, HostgroupRow, Latency, MessageRow, Observed, ProcessRow, Report, Width,
