@@ -18,7 +18,7 @@ use crate::trials::soon;
 use crate::watch::{A_DAY, HANGS, building};
 
 /// User of [`crate::by_hand`] as a group of `mysql_users`.
-const OPEN_USER: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
+pub const OPEN_USER: &str = "{ username = \"open\", password = \"\", default_hostgroup = 0 }";
 
 /// How the proxy talks to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

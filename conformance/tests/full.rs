@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use conformance::beside::{asked, set};
 use conformance::by_hand::{self, Raw};
 use conformance::clients::Login;
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::proxy::{self, Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 
@@ -88,7 +88,7 @@ fn two_users(driver: Driver, vendor: Vendor, few: &str) -> Result<(Server, Proxy
     ))?;
     let mut wish = Wish::in_front_of(&server);
     let user = "{ username = \"few\", password = \"wenige\", default_hostgroup = 0 }";
-    wish.users = format!("{},\n{},\n{user}", wish.users, by_hand::USER_GROUP);
+    wish.users = format!("{},\n{},\n{user}", wish.users, proxy::OPEN_USER);
     let proxy = Proxy::start(driver, &wish)?;
     Ok((server, proxy))
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use conformance::beside::beside;
 use conformance::by_hand::{self, Raw};
 use conformance::clients::{Client, app};
-use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::proxy::{self, Driver, Proxy, Wish};
 use conformance::raw as packets;
 use conformance::relay;
 use conformance::servers::{Server, Vendor, vendors};
@@ -1224,7 +1224,7 @@ fn before(driver: Driver, port: u16) -> Result<Proxy, String> {
         servers: format!(
             "{{ address = \"127.0.0.1\", port = {port}, hostgroup = 0, max_connections = 100 }}"
         ),
-        users: by_hand::USER_GROUP.to_owned(),
+        users: proxy::OPEN_USER.to_owned(),
         ..Wish::default()
     };
     Proxy::start(driver, &wish)

@@ -119,10 +119,13 @@ fn costs(server: &Server, client: &mut Raw, statements: &[&str]) -> Result<Vec<u
         .collect())
 }
 
+/// Part of a test before one world.
+type Check = fn(&World) -> Outcome;
+
 fn branches(driver: Driver) -> Outcome {
     for vendor in vendors() {
         let it = World::new(driver, vendor, ATTRIBUTES)?;
-        let checks: &[(&str, fn(&World) -> Outcome)] = &[
+        let checks: &[(&str, Check)] = &[
             ("commit", commits),
             ("rollback", rolls_back),
             ("autocommit", without_autocommit),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use conformance::by_hand::{self, Raw};
 use conformance::process::{output, resident_kib};
-use conformance::proxy::{Driver, Proxy, Wish, command_line};
+use conformance::proxy::{self, Driver, Proxy, Wish, command_line};
 use conformance::servers::{Server, Vendor, in_path};
 use conformance::trials::{self, expect, same, until, vendors_in_turn};
 use conformance::watch::HANGS;
@@ -55,7 +55,7 @@ fn one_with(driver: Driver, vendor: Vendor, options: &[&str]) -> Result<(Server,
     let server = Server::start_with(vendor, options)?;
     server.root(by_hand::CREATE_USER)?;
     let mut wish = Wish::in_front_of(&server);
-    let user = by_hand::USER_GROUP.replace(
+    let user = proxy::OPEN_USER.replace(
         "default_hostgroup = 0",
         "default_hostgroup = 0, fast_forward = 1",
     );

@@ -55,7 +55,7 @@ enum Says {
 /// a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
-    /// It was asked about one.
+    /// That was asked about one of them.
     Seen,
     /// Nobody has asked yet, of so many.
     Unasked(u8),
