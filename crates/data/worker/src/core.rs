@@ -1,26 +1,40 @@
 //! A core: listeners, sessions, pools, counters, and the messages of the control plane.
 
-use crate::asking::Asking;
-use crate::audit::{Auditor, Audits};
-use crate::compare::Verdicts;
-use crate::console;
-use crate::costs::Costs;
-use crate::demoted;
-use crate::epoch::Epoch;
-use crate::events::{Hand, Outbox};
-use crate::gates::Gates;
-use crate::hosts::Hosts;
-use crate::in_turn::InTurn;
-use crate::lanes::Brief;
-use crate::lasting::{Once, lasting};
-use crate::mirror::Mirrors;
-use crate::numbers::Blocks;
-use crate::peers::{self, FromPeer, Loads, Peer};
-use crate::roster::{Entry, Roster};
-use crate::scratch::Scratch;
-use crate::script_host::Scripting;
-use crate::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
-use crate::traces::{TakeTraced, Tracer};
+pub(crate) mod asking;
+pub(crate) mod console;
+pub(crate) mod costs;
+pub(crate) mod epoch;
+pub(crate) mod fetching;
+pub(crate) mod gates;
+pub(crate) mod hosts;
+pub(crate) mod keeper;
+pub(crate) mod lasting;
+pub(crate) mod peers;
+pub(crate) mod rates;
+pub(crate) mod roster;
+pub(crate) mod scratch;
+
+use crate::beside::compare::Verdicts;
+use crate::core::asking::Asking;
+use crate::seen::audit::{Auditor, Audits};
+
+use crate::beside::mirror::Mirrors;
+use crate::core::costs::Costs;
+use crate::core::epoch::Epoch;
+use crate::core::gates::Gates;
+use crate::core::hosts::Hosts;
+use crate::core::lasting::{Once, lasting};
+use crate::core::peers::{FromPeer, Loads, Peer};
+use crate::core::roster::{Entry, Roster};
+use crate::core::scratch::Scratch;
+use crate::forward::demoted;
+use crate::forward::lanes::Brief;
+use crate::partitions::in_turn::InTurn;
+use crate::partitions::numbers::Blocks;
+use crate::scripts::host::Scripting;
+use crate::seen::events::{Hand, Outbox};
+use crate::seen::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
+use crate::seen::traces::{TakeTraced, Tracer};
 use backend::{Hold, Pools, Statements, Tally};
 use bridge::{
     AddressRow, Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Sign,

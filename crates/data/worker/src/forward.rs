@@ -1,19 +1,28 @@
 //! The last stage: a connection, the session's state on it, the command there and the answer back.
 
-use crate::answer::Complaint;
-use crate::asked::{Asked, Knows};
-use crate::demoted::Waited;
-use crate::lanes;
+pub(crate) mod alone;
+pub(crate) mod asked;
+pub(crate) mod cut;
+pub(crate) mod demoted;
+pub(crate) mod infile;
+pub(crate) mod lanes;
+pub(crate) mod learn;
+pub(crate) mod ready;
+pub(crate) mod relay;
+
+use crate::forward::asked::{Asked, Knows};
+use crate::forward::demoted::Waited;
+use crate::forward::ready::sees;
+use crate::forward::relay::{Ask, doubt_interrupted, relay};
 use crate::memory::drain::{Asking, Whom};
 use crate::memory::{Memory, insert_id, lingers, locks};
-use crate::ready::sees;
-use crate::relay::{Ask, doubt_interrupted, relay};
 use crate::replay::{Replayed, explained};
+use crate::seen::traces::Mark;
+use crate::session::answer::Complaint;
+use crate::session::trouble::{Failed, Heard, Trouble};
+use crate::session::withheld::{Withhold, only_prepares, runs_others};
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use crate::traces::Mark;
-use crate::trouble::{Failed, Heard, Trouble};
-use crate::withheld::{Withhold, only_prepares, runs_others};
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Shows, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;

@@ -7,12 +7,12 @@ mod rerun;
 
 pub(crate) use course::Course;
 
-use crate::alone;
-use crate::answer::Complaint;
-use crate::epoch::Epoch;
+use crate::core::epoch::Epoch;
+use crate::forward::alone;
+use crate::session::answer::Complaint;
+use crate::session::trouble::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, What};
-use crate::trouble::Failed;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, Tracking, Want};
 use bridge::Counter;
 use course::{Sum, Unfit, only_rolls_back};

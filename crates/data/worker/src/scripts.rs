@@ -3,14 +3,23 @@
 //!
 //! docs/features/scripts.md
 
-use crate::answer::{Complaint, Turn};
-use crate::collect::Collected;
-use crate::epoch::Epoch;
-use crate::script_door::{Early, Met};
-use crate::script_home::{self, Runs, Visitor};
-use crate::script_rows::{Through, failed_script};
-use crate::script_servers::{At, Counted};
-use crate::script_sql::Owner;
+pub(crate) mod calls;
+pub(crate) mod connections;
+pub(crate) mod door;
+pub(crate) mod home;
+pub(crate) mod host;
+pub(crate) mod rows;
+pub(crate) mod servers;
+pub(crate) mod timers;
+
+use crate::core::epoch::Epoch;
+use crate::scripts::connections::Owner;
+use crate::scripts::door::{Early, Met};
+use crate::scripts::home::{Runs, Visitor};
+use crate::scripts::rows::{Through, failed_script};
+use crate::scripts::servers::{At, Counted};
+use crate::session::answer::{Complaint, Turn};
+use crate::session::collect::Collected;
 use crate::session::{Ended, Session};
 use bridge::Counter;
 use config::{OnError, Script, Serves};
@@ -213,8 +222,7 @@ impl Session {
                 Some(met) => met,
                 None => {
                     let (visitor, entry) = (self.visitor(&owner), Some(self.entry.clone()));
-                    let made =
-                        script_home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
+                    let made = home::meet(&self.core, &snapshot.scripts, script, visitor, entry);
                     Met {
                         made: made.await,
                         script: script.clone(),

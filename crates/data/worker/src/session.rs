@@ -1,23 +1,37 @@
 //! One client's life, top to bottom. Read this file first.
 
-use crate::answer::{self, Complaint, Turn};
-use crate::branches::GlobalTransaction;
-use crate::cached::Cached;
+pub(crate) mod alive;
+pub(crate) mod answer;
+pub(crate) mod attributes;
+pub(crate) mod collect;
+pub(crate) mod cutoff;
+pub(crate) mod held;
+pub(crate) mod kill;
+pub(crate) mod lexing;
+pub(crate) mod pace;
+pub(crate) mod settings;
+pub(crate) mod stop;
+pub(crate) mod trouble;
+pub(crate) mod withheld;
+
+use crate::beside::through::{Through, silent};
+use crate::core::epoch::Epoch;
+use crate::core::roster::Entry;
 use crate::core::{Core, Seat};
-use crate::cutoff::cut_off;
-use crate::epoch::Epoch;
-use crate::greet;
-use crate::held::Held;
-use crate::lexing::Reading;
+use crate::login::greet;
 use crate::memory::Remembered;
 use crate::memory::accepted::Sent;
-use crate::prepared::ClientStatements;
+use crate::partitions::branches::GlobalTransaction;
 use crate::replay::Course;
-use crate::roster::Entry;
 use crate::scripts::Chain;
-use crate::through::{Through, silent};
-use crate::traces::Mark;
-use crate::trouble::Failed;
+use crate::seen::traces::Mark;
+use crate::session::answer::{Complaint, Turn};
+use crate::session::cutoff::cut_off;
+use crate::session::held::Held;
+use crate::session::lexing::Reading;
+use crate::session::trouble::Failed;
+use crate::statement::cached::Cached;
+use crate::statement::prepared::ClientStatements;
 use backend::{Names, State};
 use bridge::{Auditable, Counter};
 use config::User;
@@ -555,10 +569,7 @@ impl Session {
     /// when a server answers COM_RESET_CONNECTION or COM_CHANGE_USER.
     pub(crate) async fn let_go_of_locks(&mut self) {
         self.forget_branches().await;
-        while let Some((_, backend)) = self
-            .held
-            .take_that(|_, backend| crate::held::may_lock(backend))
-        {
+        while let Some((_, backend)) = self.held.take_that(|_, backend| held::may_lock(backend)) {
             self.core.pools.clean(backend).await;
         }
     }

@@ -1,23 +1,39 @@
 //! A statement from its text to its statistics: classify, decide, do, count.
 
-use crate::ahead::Ahead;
-use crate::answer::Complaint;
-use crate::changing;
-use crate::decisions::Judged;
-use crate::dynamic::Dynamic;
-use crate::epoch::Epoch;
-use crate::from_query;
-use crate::gathering::gathers;
-use crate::gathering::not_supported;
-use crate::in_turn;
-use crate::inside::may_hold_others;
-use crate::loading;
-use crate::partitions::Made;
-use crate::preparing::{Preparing, bare, quiet};
-use crate::rates::{Next, Turn};
+pub(crate) mod absorb;
+pub(crate) mod ahead;
+pub(crate) mod bulk;
+pub(crate) mod cached;
+pub(crate) mod cursor;
+pub(crate) mod decisions;
+pub(crate) mod dynamic;
+pub(crate) mod express;
+pub(crate) mod inside;
+pub(crate) mod on_reader;
+pub(crate) mod prepared;
+pub(crate) mod preparing;
+pub(crate) mod several;
+pub(crate) mod skeletons;
+pub(crate) mod usual;
+
+use crate::core::epoch::Epoch;
+use crate::core::rates::{Next, Turn};
+use crate::partitions::changing;
+use crate::partitions::from_query;
+use crate::partitions::gathering::gathers;
+use crate::partitions::gathering::not_supported;
+use crate::partitions::in_turn;
+use crate::partitions::loading;
+use crate::partitions::made::Made;
+use crate::partitions::written_keys;
+use crate::seen::stats::{Bounds, Seen};
+use crate::session::answer::Complaint;
 use crate::session::{Ended, Session};
-use crate::stats::{Bounds, Seen};
-use crate::written_keys;
+use crate::statement::ahead::Ahead;
+use crate::statement::decisions::Judged;
+use crate::statement::dynamic::Dynamic;
+use crate::statement::inside::may_hold_others;
+use crate::statement::preparing::{Preparing, bare, quiet};
 use bridge::{Auditable, Counter, Traced};
 use plan::{Answer, Gather, Guarded, MustSee, Plan, SessionFacts};
 use rt::Instant;
@@ -102,7 +118,7 @@ pub(crate) enum What<'a> {
     /// COM_STMT_PREPARE.
     Prepare(&'a Preparing),
     /// COM_STMT_EXECUTE.
-    Execute(&'a crate::prepared::Execution<'a>),
+    Execute(&'a prepared::Execution<'a>),
     /// COM_QUERY with an EXECUTE or DEALLOCATE of a statement that the session knows by name, or an
     /// EXECUTE IMMEDIATE.
     Dynamic(&'a Dynamic<'a>),

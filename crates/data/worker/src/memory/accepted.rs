@@ -5,15 +5,15 @@
 //!
 //! docs/decisions/0028-a-set-is-taken-at-its-word.md
 
-use crate::answer;
-use crate::lexing::Reading;
 use crate::memory::by_state::{ByState, STATE_LEN_MAX, TEXT_LEN_MAX};
 use crate::memory::variables::is_unread;
 use crate::memory::warnings::Kept;
+use crate::session::answer;
+use crate::session::lexing::Reading;
+use crate::session::settings::{BOUND, leaves_texts};
+use crate::session::trouble::Failed;
 use crate::session::{Ended, Session};
-use crate::settings::{BOUND, leaves_texts};
 use crate::statement::{Job, What};
-use crate::trouble::Failed;
 use backend::{Backend, Hold, State};
 use sql::Leaves;
 use sql::set::{Assignment, Scope, Setting, Value};

@@ -1,8 +1,8 @@
 //! What servers have made of a text in sessions that had set the same: a bounded memory of a core,
 //! by the text and by all that its meaning depends on.
 
-use crate::lexing::Reading;
 use crate::session::Session;
+use crate::session::lexing::Reading;
 use crate::statement::Job;
 use backend::State;
 use hashbrown::HashMap;

@@ -3,7 +3,7 @@
 
 use super::{After, Memory, TABLE};
 use crate::session::Session;
-use crate::trouble::{Failed, Trouble};
+use crate::session::trouble::{Failed, Trouble};
 use backend::{Backend, BackendFailed, Idle, Unreported};
 use net::NetError;
 use sql::Reads;

@@ -7,8 +7,8 @@
 //! a while, or after a definition has changed.
 
 use crate::session::Session;
+use crate::session::trouble::Failed;
 use crate::statement::{Job, What};
-use crate::trouble::Failed;
 use backend::{Backend, Hold, Idle, Unreported};
 use hashbrown::HashMap;
 use rt::Instant;

@@ -5,7 +5,7 @@
 use crate::memory::variables::VARIABLES;
 use crate::memory::{After, Asking, Memory, nothing_lost};
 use crate::session::Session;
-use crate::trouble::Failed;
+use crate::session::trouble::Failed;
 use backend::{Backend, Hold, Idle};
 
 pub(crate) static MEMORY: Memory = Memory {

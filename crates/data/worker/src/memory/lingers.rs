@@ -4,8 +4,8 @@
 use super::TABLE;
 use super::drain::Whom;
 use crate::session::Session;
+use crate::session::trouble::{Failed, Trouble};
 use crate::statement::Job;
-use crate::trouble::{Failed, Trouble};
 use backend::{Backend, Hold, Idle, Lingers, Unreported};
 use config::Snapshot;
 use rt::Instant;

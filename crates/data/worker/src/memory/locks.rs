@@ -3,7 +3,7 @@
 
 use super::{After, Memory, nothing_lost};
 use crate::session::Session;
-use crate::trouble::Failed;
+use crate::session::trouble::Failed;
 use backend::{Backend, Hold};
 use sql::Reads;
 

@@ -22,10 +22,10 @@ mod written;
 
 pub(crate) use drain::Asking;
 
-use crate::answer::Complaint;
+use crate::session::answer::Complaint;
+use crate::session::trouble::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::Told;
-use crate::trouble::Failed;
 use backend::{Backend, Hold, Holds};
 use bridge::Counter;
 use sql::Reads;

@@ -6,8 +6,8 @@
 
 use crate::memory::{Memory, never_asked, never_there, nothing_lost};
 use crate::session::Session;
+use crate::session::trouble::Failed;
 use crate::statement::{Job, What};
-use crate::trouble::Failed;
 use backend::{Backend, BackendFailed, Hold};
 use sql::Reads;
 use wire::status;

@@ -1,12 +1,12 @@
 //! What the server tells of changes in its session that no text tells: those that triggers,
 //! procedures and functions have made.
 
+use crate::forward::ready::{REMEMBERED, begins_a_trace};
 use crate::memory::{After, Asking, Memory, nothing_lost};
-use crate::ready::{REMEMBERED, begins_a_trace};
 use crate::session::Session;
-use crate::settings::{BOUND, THREAD, leaves_texts, may_run_programs};
+use crate::session::settings::{BOUND, THREAD, leaves_texts, may_run_programs};
+use crate::session::trouble::Failed;
 use crate::statement::{Job, What};
-use crate::trouble::Failed;
 use backend::{Backend, Hold, Tracking, Unreported};
 use sql::set::{Scope, Setting};
 use sql::{Class, CommandCounter, Leaves, Reads};

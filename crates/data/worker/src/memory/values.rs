@@ -4,8 +4,8 @@
 //!
 //! docs/decisions/0028-a-set-is-taken-at-its-word.md
 
-use crate::lexing::Reading;
 use crate::memory::by_state::{ByState, STATE_LEN_MAX, TEXT_LEN_MAX};
+use crate::session::lexing::Reading;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
 use backend::Backend;

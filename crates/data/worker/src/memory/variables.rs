@@ -3,8 +3,8 @@
 
 use super::drain::Whom;
 use super::{After, Asking, Memory, nothing_lost, tracked};
+use crate::session::trouble::{Failed, Trouble};
 use crate::session::{Ended, Session};
-use crate::trouble::{Failed, Trouble};
 use backend::{Backend, Hold, Unreported};
 use sql::Reads;
 

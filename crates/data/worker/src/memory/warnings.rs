@@ -2,11 +2,11 @@
 //! until the client is silent; then it is asked and given back, and the session has the answer.
 //! What only a server can answer keeps the connection, and too late is said to be too late.
 
-use crate::answer::Complaint;
 use crate::memory::{After, Asking, Memory};
+use crate::session::answer::Complaint;
+use crate::session::trouble::Failed;
 use crate::session::{Ended, Session};
 use crate::statement::{Job, Told, What};
-use crate::trouble::Failed;
 use backend::{Backend, Hold, NOBODY, Names, Shown, Unreported};
 use bridge::Counter;
 use sql::words::Words;
@@ -447,7 +447,7 @@ fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
     );
     (may || class.use_db.is_some())
         && !class.multi
-        && !crate::settings::may_run_programs(class)
+        && !crate::session::settings::may_run_programs(class)
         && !Words::new(text).any(|token| token.is("FROM"))
 }
 

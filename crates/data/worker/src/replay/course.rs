@@ -1,7 +1,7 @@
 //! The course of a transaction: its statements and a sum of each answer, as long as it can be run
 //! again.
 
-use crate::prepared::Kept;
+use crate::statement::prepared::Kept;
 use crate::statement::{Job, What};
 use backend::{Hold, Holds, State};
 use bridge::Counter;

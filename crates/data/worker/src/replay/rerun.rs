@@ -1,8 +1,8 @@
 //! The course of a transaction, run on another connection and compared.
 
 use super::course::{Course, Said, Sum, Unfit};
-use crate::alone;
-use crate::demoted;
+use crate::forward::alone;
+use crate::forward::demoted;
 use backend::{Backend, BackendFailed};
 use net::NetError;
 use rt::Chunk;

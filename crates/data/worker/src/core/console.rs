@@ -1,0 +1,141 @@
+//! The console: a port at which scripts answer operators, as the admin plugin of MySQL Proxy had it. Who
+//! comes there has a session like any other, with scripts in its way and no server behind them.
+//!
+//! docs/features/scripts.md
+
+use crate::core::Core;
+use crate::core::roster::Entry;
+use crate::login::greet::{self, OFFERED};
+use crate::session::Session;
+use bridge::Auditable;
+use config::{Password, User, Variables};
+use net::{Conn, Credential, Door, Entered, Found, LoginFailed, Secret};
+use rt::Address;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Version in the greeting, which tools of MySQL Proxy look at.
+const VERSION: &str = "5.0.99-agent-admin";
+/// Operators who may be there at once, over all cores.
+const OPERATORS_MAX: u32 = 100;
+/// Name under which they are counted: no user has it.
+const COUNTED_AS: &str = "\0console";
+
+/// Where it is.
+pub(crate) fn addresses(variables: &Variables) -> Vec<Address> {
+    let all = config::interfaces(&variables.mysql_script_console_ifaces);
+    all.filter_map(|at| at.parse().ok()).collect()
+}
+
+/// Whether a client that came to this address is at the console.
+pub(crate) fn is_at(console: &[Address], (host, port): &(String, u16)) -> bool {
+    console.iter().any(|address| match address {
+        Address::Tcp(at) => {
+            let ip = at.ip().to_canonical();
+            at.port() == *port && (ip.is_unspecified() || ip.to_string() == *host)
+        }
+        Address::Unix(path) => *port == 0 && path.display().to_string() == *host,
+    })
+}
+
+/// The session of an operator; `None` after he was told why there is none.
+pub(crate) async fn enter(
+    core: &Rc<Core>,
+    mut conn: Conn,
+    client: (String, u16),
+    local: (String, u16),
+) -> Option<Session> {
+    let epoch = core.epoch();
+    let v = &epoch.snapshot.variables;
+    let seats = core
+        .seat(v.mysql_max_connections)
+        .zip(core.user_seat(COUNTED_AS, OPERATORS_MAX));
+    let Some((seat, own)) = seats else {
+        greet::too_many(core, conn).await;
+        return None;
+    };
+    let id = core.next_session_id();
+    let door = Door {
+        server_version: VERSION.to_owned(),
+        caps: OFFERED,
+        ..greet::door(core, &epoch, id)
+    };
+    let unknown = format!("{:x}{:x}", core.rt.random(), core.rt.random());
+    let find = |name: &str| {
+        let mut all = config::credentials(&v.admin_admin_credentials);
+        match all.find(|(of, _)| *of == name) {
+            Some((_, password)) => Found::User(vec![Credential::Clear(password.to_owned())]),
+            None => Found::Nobody(vec![Credential::Clear(unknown.clone())]),
+        }
+    };
+    let limit = Duration::from_millis(v.mysql_connect_timeout_client);
+    let address = conn.socket().peer().ip().map(|ip| ip.to_canonical());
+    let login = net::welcome(&mut conn, &door, None, find);
+    let entered = match core.rt.timeout(limit, login).await {
+        Ok(Ok(entered)) => entered,
+        Ok(Err(LoginFailed::Denied {
+            user,
+            with_password,
+        })) => {
+            core.login_failed(address);
+            let complaint = greet::denied(&user, &client.0, with_password);
+            greet::refuse_next(core, conn, &complaint).await;
+            return None;
+        }
+        Ok(Err(_)) | Err(_) => return None,
+    };
+    core.login_succeeded(address);
+    let entry = Rc::new(Entry::new(id, client, core.rt.now()));
+    core.enrol(entry.clone());
+    let mut payload = Vec::with_capacity(16);
+    let first = wire::ok::Ok {
+        status: crate::session::answer::flags(true),
+        ..wire::ok::Ok::default()
+    };
+    first.write(&mut payload, entered.login.caps);
+    if conn.reply(&payload).await.is_err() {
+        core.session_ended(id);
+        return None;
+    }
+    let user = Arc::new(operator(&entered.login.user));
+    // No server takes him for anybody.
+    let entered = Entered {
+        secret: Secret::Relayed,
+        ..entered
+    };
+    let mut session = Session::new(core.clone(), conn, entered, user, entry, local, [seat, own]);
+    session.is_of_an_operator();
+    session.audit(Auditable::ConnectOk, None);
+    Some(session)
+}
+
+fn operator(name: &str) -> User {
+    User {
+        username: name.into(),
+        password: Password::Empty,
+        use_ssl: false,
+        default_hostgroup: 0,
+        default_schema: None,
+        schema_locked: false,
+        transaction_persistent: false,
+        fast_forward: false,
+        max_connections: OPERATORS_MAX,
+        attributes: None,
+        comment: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_at_the_console_by_the_address_that_it_came_to() {
+        let console = ["0.0.0.0:4041", "127.0.0.2:5", "/tmp/c.sock"];
+        let console = console.map(|at| at.parse::<Address>().unwrap());
+        let is = |host: &str, port| is_at(&console, &(host.to_owned(), port));
+        assert!(is("10.0.0.1", 4041) && is("127.0.0.2", 5) && is("/tmp/c.sock", 0));
+        assert!(!is("10.0.0.1", 4040) && !is("127.0.0.1", 5) && !is("/tmp/d.sock", 0));
+    }
+}

@@ -1,0 +1,194 @@
+//! Rates: how many statements a second of a user's clients, to a hostgroup, or that a rule matches
+//! are sent. What is beyond waits for its turn; what would wait too long is refused.
+
+use crate::session::answer::Complaint;
+use crate::statement::Job;
+use config::User;
+use hashbrown::HashMap;
+use rt::Instant;
+use rt::permits::{Permits, Registry};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::errors;
+
+/// Counters of the rates that statements have asked for under a configuration. The locks of the
+/// registry are taken once for each.
+#[derive(Default)]
+pub(crate) struct Rates {
+    users: RefCell<HashMap<Box<str>, Arc<Permits>>>,
+    hostgroups: RefCell<HashMap<u32, Arc<Permits>>>,
+    rules: RefCell<HashMap<i64, Arc<Permits>>>,
+}
+
+impl fmt::Debug for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rates").finish_non_exhaustive()
+    }
+}
+
+/// Turns are taken so long ahead,
+const AHEAD: Duration = Duration::from_millis(250);
+/// and who has none looks again no sooner than after this.
+const LOOK_MIN: Duration = Duration::from_millis(10);
+
+/// Whose rate it is.
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    User(&'a str),
+    Hostgroup(u32),
+    Rule(i64),
+}
+
+impl fmt::Display for Whose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(name) => write!(f, "user {name}"),
+            Self::Hostgroup(id) => write!(f, "hostgroup {id}"),
+            Self::Rule(id) => write!(f, "rule {id}"),
+        }
+    }
+}
+
+impl Rates {
+    fn of(&self, whose: Whose<'_>, registry: &Registry) -> Arc<Permits> {
+        let new = || registry.shared(&format!("rate of {whose}"));
+        match whose {
+            Whose::User(name) => {
+                let mut users = self.users.borrow_mut();
+                let known = users.entry_ref(name);
+                known.or_insert_with(new).clone()
+            }
+            Whose::Hostgroup(id) => {
+                let mut hostgroups = self.hostgroups.borrow_mut();
+                hostgroups.entry(id).or_insert_with(new).clone()
+            }
+            Whose::Rule(id) => {
+                let mut rules = self.rules.borrow_mut();
+                rules.entry(id).or_insert_with(new).clone()
+            }
+        }
+    }
+
+    /// Those that a statement of this user has.
+    fn all<'a>(&self, user: &'a User, job: &Job<'_>, registry: &Registry) -> Vec<Rate<'a>> {
+        let snapshot = &job.epoch.snapshot;
+        let hostgroup = job.plan.hostgroup();
+        let of_user = user.statements_per_sec();
+        let of_user = of_user.map(|per_s| (Whose::User(&user.username), per_s));
+        let group = snapshot.servers.hostgroup(hostgroup);
+        let of_group = group.and_then(|group| group.attributes.statements_per_sec);
+        let of_group = of_group.map(|per_s| (Whose::Hostgroup(hostgroup), per_s));
+        let of_rules = job.plan.why.hits().iter().filter_map(|at| {
+            let rule = snapshot.rules.chain().get(*at as usize)?;
+            Some((Whose::Rule(rule.rule_id), rule.statements_per_sec?))
+        });
+        let all = of_user.into_iter().chain(of_group).chain(of_rules);
+        all.map(|(whose, per_s)| Rate {
+            whose,
+            per_s,
+            permits: self.of(whose, registry),
+        })
+        .collect()
+    }
+}
+
+/// A rate that a statement has.
+struct Rate<'a> {
+    whose: Whose<'a>,
+    per_s: u32,
+    permits: Arc<Permits>,
+}
+
+/// The rates of one statement.
+pub(crate) struct Turn<'a> {
+    rates: Vec<Rate<'a>>,
+    begun: Instant,
+    limit: Duration,
+    /// Whether the statement is counted among those who wait.
+    waits: bool,
+}
+
+/// Next step of a statement that has rates.
+pub(crate) enum Next {
+    /// Time after which the statement is sent; it has taken its turn.
+    Goes(Duration),
+    /// Time after which the statement looks again.
+    Waits(Duration),
+    /// Refusal, because the statement would wait too long.
+    Refused(Complaint),
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn of(
+        rates: &Rates,
+        (user, job): (&'a User, &Job<'_>),
+        registry: &Registry,
+        now: Instant,
+    ) -> Self {
+        let ms = job
+            .epoch
+            .snapshot
+            .variables
+            .mysql_connect_timeout_server_max;
+        Self {
+            rates: rates.all(user, job, registry),
+            begun: now,
+            limit: Duration::from_millis(ms),
+            waits: false,
+        }
+    }
+
+    /// Takes a turn at each rate, if all come up soon. Turns are not taken far ahead: in a fleet a
+    /// share may grow, and who waits shall have something of it. `at_once`: it cannot wait, since
+    /// it holds what others wait for; those behind it wait longer.
+    pub(crate) fn next(&mut self, now: Instant, at_once: bool) -> Next {
+        let wait = |rate: &Rate<'_>| rate.permits.until_turn(now.as_ns(), rate.per_s);
+        let Some((longest, of)) = self
+            .rates
+            .iter()
+            .map(|rate| (wait(rate), rate))
+            .max_by_key(|(wait, _)| *wait)
+        else {
+            return Next::Goes(Duration::ZERO);
+        };
+        if at_once || longest <= AHEAD {
+            for rate in &self.rates {
+                rate.permits.take_turn(now.as_ns(), rate.per_s);
+            }
+            return Next::Goes(if at_once { Duration::ZERO } else { longest });
+        }
+        // Those who wait already would have to be sent before.
+        let line = Duration::from_secs(of.permits.taken().into()) / of.per_s;
+        if now - self.begun >= self.limit || !self.waits && line >= self.limit {
+            of.permits.refuse();
+            return Next::Refused(too_many(of, line.max(longest)));
+        }
+        if !self.waits {
+            self.waits = true;
+            for rate in &self.rates {
+                rate.permits.try_take(u32::MAX);
+            }
+        }
+        Next::Waits((longest - AHEAD).clamp(LOOK_MIN, AHEAD))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.rates.iter().for_each(|rate| rate.permits.give());
+        }
+    }
+}
+
+fn too_many(rate: &Rate<'_>, wait: Duration) -> Complaint {
+    let (whose, per_s, ms) = (rate.whose, rate.per_s, wait.as_millis());
+    Complaint::new(
+        errors::PROXY_CONNECT_TIMEOUT,
+        format!(
+            "Too many statements of {whose}: {per_s} are sent in a second (statements_per_sec), and this one would wait {ms}ms; send fewer, or send it again later"
+        ),
+    )
+}

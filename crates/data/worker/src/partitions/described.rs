@@ -1,0 +1,175 @@
+//! Columns of sharded tables in their order: asked of a server for an INSERT that names none, and kept
+//! for a while.
+
+use crate::core::Core;
+use crate::core::epoch::Epoch;
+use crate::partitions::gathering::Stopped;
+use crate::partitions::whole_rows::rows_of;
+use crate::session::answer::Complaint;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Settled, Text, What};
+use plan::{Answer, Plan};
+use rt::Instant;
+use shards::{ColumnOrder, Described, KnownColumns, Undescribed, lacks_columns};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use wire::attributes::Attributes;
+
+/// So long columns are kept. Somebody may change a table without us.
+const KEPT: Duration = Duration::from_secs(10);
+/// The value count differs from the columns; no such column; no such table.
+const CHANGED: [u16; 3] = [1136, 1054, 1146];
+/// The table is not there, but may be elsewhere.
+const NO_TABLE: u16 = 1146;
+
+/// Columns that servers have told.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    known: RefCell<Rc<Described>>,
+    /// When they were asked for.
+    asked_at: RefCell<Vec<(u32, String, Instant)>>,
+}
+
+impl Descriptions {
+    /// Those that are known now.
+    pub(crate) fn known(&self) -> Rc<Described> {
+        self.known.borrow().clone()
+    }
+
+    /// Forgets all: a table has changed.
+    pub(crate) fn forget(&self) {
+        self.asked_at.borrow_mut().clear();
+        *self.known.borrow_mut() = Rc::default();
+    }
+
+    /// Forgets those that were asked for long ago.
+    fn age(&self, now: Instant) {
+        let mut asked_at = self.asked_at.borrow_mut();
+        let before = asked_at.len();
+        asked_at.retain(|(_, _, at)| now - *at < KEPT);
+        if asked_at.len() < before {
+            let mut known = self.known.borrow_mut();
+            let is_kept = |table: u32, schema: &str| {
+                let mut kept = asked_at.iter();
+                kept.any(|(number, name, _)| *number == table && name == schema)
+            };
+            Rc::make_mut(&mut known).retain(is_kept);
+        }
+    }
+
+    fn learn(&self, wanted: &Undescribed, columns: ColumnOrder, now: Instant) {
+        let asked = (wanted.table, wanted.schema.clone(), now);
+        self.asked_at.borrow_mut().push(asked);
+        let mut known = self.known.borrow_mut();
+        Rc::make_mut(&mut known).learn(wanted.table, &wanted.schema, columns);
+    }
+}
+
+impl Core {
+    /// A server has said this error: what is known of columns may be wrong.
+    pub(crate) fn doubt_columns(&self, code: u16) {
+        if CHANGED.contains(&code) {
+            self.epoch().descriptions.forget();
+        }
+    }
+}
+
+impl Session {
+    /// Whether a statement may have to wait for the columns of its table.
+    pub(crate) fn wants_columns(&self, epoch: &Epoch, read: Text<'_>, what: What<'_>) -> bool {
+        let map = &epoch.snapshot.shards;
+        let may_insert = read.class.inserts || matches!(what, What::Prepare(_));
+        if !may_insert || map.is_empty() {
+            return false;
+        }
+        let schema = self.schema_of(epoch, read.class, what.prepared_in());
+        let lacking = lacks_columns(map, read.sql, schema, self.lexing_of(what));
+        lacking.is_some_and(|(table, schema)| {
+            epoch.descriptions.age(self.core.rt.now());
+            epoch.descriptions.known().of(table, &schema).is_none()
+        })
+    }
+
+    /// Columns that a decision may know; none where no table is sharded.
+    pub(crate) fn known_columns<'a>(
+        &self,
+        epoch: &Epoch,
+        known: &'a Described,
+    ) -> Option<KnownColumns<'a>> {
+        (!epoch.snapshot.shards.is_empty()).then(|| KnownColumns {
+            described: known,
+            is_utf8: self.state.speaks_utf8(),
+        })
+    }
+
+    /// Has the columns of a statement's table known; the complaint if they cannot be had.
+    pub(crate) async fn columns_for(
+        &mut self,
+        epoch: &Epoch,
+        read: Text<'_>,
+        what: What<'_>,
+    ) -> Result<Option<Complaint>, Ended> {
+        if !matches!(what, What::Query(_) | What::Execute(_) | What::Prepare(_)) {
+            return Ok(None);
+        }
+        let mut plan = self.decide_with(epoch, read, what, Settled::default());
+        let Some(Answer::Columns(wanted)) = plan.answer.take() else {
+            return Ok(None);
+        };
+        match Box::pin(self.ask_for_columns(epoch, plan, &wanted)).await {
+            Ok(columns) => {
+                let now = self.core.rt.now();
+                epoch.descriptions.learn(&wanted, columns, now);
+                Ok(None)
+            }
+            Err(Stopped::Gone) => Err(Ended::Gone),
+            Err(Stopped::Told) if self.entry.killed.get() => {
+                Err(Ended::Told(Complaint::interrupted()))
+            }
+            Err(Stopped::Told) => Ok(Some(Complaint::interrupted())),
+            Err(Stopped::Failed(failed)) => Ok(Some(Complaint::of(&failed))),
+            Err(Stopped::Said(complaint)) => Ok(Some(complaint)),
+        }
+    }
+
+    /// Asks where the table is for its columns. `plan`: what was decided of the statement; of its way
+    /// only time limits count here.
+    async fn ask_for_columns(
+        &self,
+        epoch: &Epoch,
+        mut plan: Plan,
+        wanted: &Undescribed,
+    ) -> Result<ColumnOrder, Stopped> {
+        let mut last = None;
+        plan.leg.statement = plan::Text::AsIs;
+        for (hostgroup, table) in &wanted.places {
+            let sql = format!("SHOW COLUMNS FROM {table}");
+            let class = sql::class(sql.as_bytes());
+            plan.leg.hostgroup = *hostgroup;
+            let attributes = Attributes::default();
+            let job = Job {
+                epoch,
+                text: sql.as_bytes(),
+                class: &class,
+                plan: &plan,
+                digest: None,
+                what: What::Query(&attributes),
+                stays: false,
+                usual: false,
+                ahead: None,
+            };
+            let mut asking = self.asking(&job, false).as_stored();
+            asking.state.schema = wanted.schema.as_str().into();
+            let asked = [(*hostgroup, sql.as_bytes())];
+            match rows_of(self, &job, &asking, &asked).await {
+                Ok(rows) => return Ok(ColumnOrder::read(&rows.concat())),
+                Err(Stopped::Said(complaint)) if complaint.code == NO_TABLE => {
+                    last = Some(Stopped::Said(complaint));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Err(last.unwrap_or(Stopped::Told))
+    }
+}

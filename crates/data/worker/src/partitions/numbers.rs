@@ -1,0 +1,216 @@
+//! Numbers of sequences: taken from a table in blocks, and given to the rows of INSERTs.
+//!
+//! A block is a core's own, so that most rows need no question. What is left of it when the process
+//! ends, or when another map is loaded, is given to nobody: there are gaps, as behind AUTO_INCREMENT.
+
+use crate::core::epoch::Epoch;
+use crate::forward::alone;
+use crate::partitions::changing::{refusal, say};
+use crate::partitions::gathering::{Stopped, not_supported};
+use crate::session::answer::Complaint;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Text, What};
+use backend::State;
+use plan::{Answer, Plan};
+use shards::{Map, Numbering, Numbers, Sequences, Table};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use wire::attributes::Attributes;
+
+/// Numbers that a core has taken and not given yet.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    /// The map under which they were taken: a LOAD of another one forgets them.
+    of: RefCell<Option<Arc<Map>>>,
+    /// By the number of their table.
+    free: RefCell<BTreeMap<u32, VecDeque<Range<u64>>>>,
+}
+
+impl Blocks {
+    fn under(&self, map: &Arc<Map>) {
+        let mut of = self.of.borrow_mut();
+        // One with partitions that were made since has the same tables.
+        if !of
+            .as_ref()
+            .is_some_and(|known| known.is_of_the_rows_of(map))
+        {
+            *of = Some(map.clone());
+            self.free.borrow_mut().clear();
+        }
+    }
+
+    /// So many consecutive numbers, if there are.
+    fn give(&self, map: &Arc<Map>, table: u32, count: u32) -> Option<Numbers> {
+        self.under(map);
+        let mut free = self.free.borrow_mut();
+        let blocks = free.get_mut(&table)?;
+        let enough = |block: &Range<u64>| block.end - block.start >= u64::from(count);
+        let at = blocks.iter().position(enough)?;
+        let first = blocks[at].start;
+        blocks[at].start += u64::from(count);
+        if blocks[at].is_empty() {
+            blocks.remove(at);
+        }
+        Some(Numbers { first, count })
+    }
+
+    /// Keeps what was taken while this map was in force.
+    fn keep(&self, map: &Arc<Map>, table: u32, block: Range<u64>) {
+        self.under(map);
+        let mut free = self.free.borrow_mut();
+        free.entry(table).or_default().push_back(block);
+    }
+}
+
+impl Session {
+    /// Numbers for the rows of a statement that have none; the complaint if they cannot be had.
+    /// Nothing is taken for a statement that needs none, or that will not be sent.
+    pub(crate) async fn numbers_for(
+        &mut self,
+        epoch: &Epoch,
+        read: Text<'_>,
+        what: What<'_>,
+    ) -> Result<Result<Numbering, Complaint>, Ended> {
+        if !matches!(what, What::Query(_) | What::Execute(_)) {
+            return Ok(Ok(Numbering::Untaken));
+        }
+        let mut plan = self.decide_with(epoch, read, what, Numbering::Untaken);
+        let Some(Answer::Number { table, count }) = plan.answer.take() else {
+            return Ok(Ok(Numbering::Untaken));
+        };
+        if let What::Execute(execution) = what
+            && !(execution.known.means_as_now(&self.state)
+                && execution.known.schema == self.state.schema)
+        {
+            return Ok(Err(sentence(
+                "its rows get numbers from a sequence, and it was prepared in another schema or sql_mode; prepare it anew",
+            )));
+        }
+        let map = epoch.snapshot.shards.clone();
+        if let Some(numbers) = self.core.numbers.give(&map, table, count) {
+            return Ok(Ok(Numbering::Taken(numbers)));
+        }
+        let variables = &epoch.snapshot.variables;
+        let (Some(sequences), Some(table)) = (variables.sequences(), map.numbered(table)) else {
+            return Ok(Err(sentence(
+                "its rows get numbers from a sequence, and no table is named that has it; set mysql-sharding_sequences to schema.table",
+            )));
+        };
+        let block = u32::try_from(variables.mysql_sharding_sequence_block).unwrap_or(u32::MAX);
+        let wanted = count.max(block);
+        let taking = self.take_block(epoch, Box::new(plan), &sequences, (&**table, wanted));
+        match Box::pin(taking).await {
+            Ok(taken) => {
+                let own = taken.start..taken.start + u64::from(count);
+                if wanted > count {
+                    self.core
+                        .numbers
+                        .keep(&map, table.number, own.end..taken.end);
+                }
+                Ok(Ok(Numbering::Taken(Numbers {
+                    first: own.start,
+                    count,
+                })))
+            }
+            Err(Stopped::Gone) => Err(Ended::Gone),
+            Err(Stopped::Told) if self.entry.killed.get() => {
+                Err(Ended::Told(Complaint::interrupted()))
+            }
+            Err(Stopped::Told) => Ok(Err(Complaint::interrupted())),
+            Err(Stopped::Failed(failed)) => Ok(Err(Complaint::of(&failed))),
+            Err(Stopped::Said(complaint)) => Ok(Err(complaint)),
+        }
+    }
+
+    /// Takes a block from the table of sequences. `plan`: what was decided of the statement; of its
+    /// way only time limits count here.
+    async fn take_block(
+        &self,
+        epoch: &Epoch,
+        mut plan: Box<Plan>,
+        sequences: &Sequences,
+        (table, count): (&Table, u32),
+    ) -> Result<Range<u64>, Stopped> {
+        let name = table.shown();
+        let sql = sequences.take(&name, count);
+        let class = sql::class(sql.as_bytes());
+        plan.leg.hostgroup = sequences.hostgroup;
+        plan.leg.statement = plan::Text::AsIs;
+        let attributes = Attributes::default();
+        let job = Job {
+            epoch,
+            text: sql.as_bytes(),
+            class: &class,
+            plan: &plan,
+            digest: None,
+            what: What::Query(&attributes),
+            stays: false,
+            usual: false,
+            ahead: None,
+        };
+        let asking = self.asking(&job, false);
+        let state = State::new("", self.collation);
+        let connection = self.connection_for(&job, (&asking, &state), sequences.hostgroup);
+        let mut backend = connection.await?;
+        alone::takes(&mut backend);
+        let taken = async {
+            alone::come_to(&mut backend, &state, &class).await?;
+            alone::before(&mut backend, &class);
+            say(&mut backend, sql.as_bytes(), None).await
+        };
+        let taken = self.unless_stopped(&asking, Box::pin(taken)).await??;
+        alone::learn(&mut backend, &class, &taken.response);
+        let said = refusal(&taken);
+        if let Some((code, _)) = said
+            && let wire::response::Outcome::Err { message, .. } = taken.response.outcome()
+        {
+            self.count_error(&backend, code, message);
+        }
+        let end = taken.response.insert_id();
+        alone::gives_back(&self.core, backend);
+        if let Some((_, complaint)) = said {
+            let words = format!(
+                "the sequence of {name} gave no numbers: {}",
+                complaint.words
+            );
+            return Err(Stopped::Said(Complaint { words, ..complaint }));
+        }
+        let count = u64::from(count);
+        match end.checked_sub(count).filter(|first| *first > 0) {
+            Some(first) => Ok(first..end),
+            None => Err(Stopped::Said(sentence(&format!(
+                "the sequence of {name} has no row from 1 on; {}",
+                sequences.how_to_begin(&name)
+            )))),
+        }
+    }
+}
+
+fn sentence(words: &str) -> Complaint {
+    not_supported(format!("HSCALE-1000: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_given_once_and_another_map_forgets_it() {
+        let (blocks, map) = (Blocks::default(), Arc::new(Map::default()));
+        let given = |count| blocks.give(&map, 7, count).map(|numbers| numbers.first);
+        assert_eq!(given(1), None);
+        blocks.keep(&map, 7, 10..13);
+        blocks.keep(&map, 7, 100..200);
+        assert_eq!(given(2), Some(10));
+        // Consecutive ones only; what is left is for others.
+        assert_eq!(given(2), Some(100));
+        assert_eq!(given(1), Some(12));
+        assert_eq!(given(1), Some(102));
+        assert_eq!(blocks.give(&map, 8, 1), None);
+        let other = Arc::new(Map::default());
+        assert_eq!(blocks.give(&other, 7, 1), None);
+        assert_eq!(blocks.give(&map, 7, 1), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! Servers as scripts see and choose them: which there are, how they stand, what scripts have noted of
+//! them, and how many sessions are on each.
+//!
+//! docs/decisions/0049-a-script-chooses-a-server.md
+
+use crate::core::Core;
+use crate::scripts::connections::Owner;
+use crate::session::Session;
+use crate::statement::Job;
+use backend::{Backend, Hold};
+use config::{Script, Snapshot, Status};
+use script::{Chosen, Keep, Kept, Server, Standing};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Field of the note by which a script takes a server out.
+const STATE: &str = "state";
+/// Field of the number of sessions that are on a server.
+const CLIENTS: &str = "clients";
+/// Numbers of sessions belong to no script: no name is empty.
+const EVERYBODY: &str = "";
+
+/// A server in a hostgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) hostgroup: u32,
+    pub(crate) host: Box<str>,
+    pub(crate) port: u16,
+}
+
+impl At {
+    fn is(&self, hostgroup: u32, host: &str, port: u16) -> bool {
+        self.hostgroup == hostgroup && *self.host == *host && self.port == port
+    }
+}
+
+impl From<&Server> for At {
+    fn from(server: &Server) -> Self {
+        Self {
+            hostgroup: server.hostgroup,
+            host: server.host.as_str().into(),
+            port: server.port,
+        }
+    }
+}
+
+/// Connections of a session whose login was relayed: no others can be opened for it, wherever its
+/// script runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnPools {
+    /// Server at which it has logged in.
+    pub(crate) current: Option<At>,
+    /// Connections at hand, by server: those of its user, and those of anybody.
+    pub(crate) at_hand: Vec<(At, u32, u32)>,
+}
+
+/// Hostgroups whose servers a script sees, and whether they are for reads.
+fn hostgroups(snapshot: &Snapshot, owner: &Owner) -> Vec<(u32, bool)> {
+    let v = &snapshot.variables;
+    let relays = v.mysql_relay_logins && snapshot.users.is_empty();
+    if owner.secret.is_relayed() && (relays || !owner.is_at_console) {
+        let [own, beside] = [
+            v.mysql_relay_logins_hostgroup,
+            v.mysql_relay_logins_beside_hostgroup,
+        ]
+        .map(|hostgroup| u32::try_from(hostgroup).ok());
+        let own = own.into_iter().map(|own| (own, false));
+        let beside = beside.filter(|beside| u64::from(*beside) != v.mysql_relay_logins_hostgroup);
+        return own.chain(beside.map(|beside| (beside, true))).collect();
+    }
+    let own: BTreeSet<u32> = match owner.is_at_console {
+        true => snapshot
+            .users
+            .iter()
+            .map(|user| user.default_hostgroup)
+            .collect(),
+        false => [owner.user.default_hostgroup].into(),
+    };
+    let split = |own: &u32| {
+        let hostgroup = snapshot.servers.hostgroup(*own)?;
+        Some(hostgroup.attributes.split.as_ref()?.read_hostgroup)
+    };
+    let readers: BTreeSet<u32> = own.iter().filter_map(split).collect();
+    let readers = readers.difference(&own).map(|readers| (*readers, true));
+    own.iter().map(|own| (*own, false)).chain(readers).collect()
+}
+
+/// Servers of these hostgroups, as rows have them.
+fn rows(
+    snapshot: &Snapshot,
+    owner: &Owner,
+) -> impl Iterator<Item = (u32, bool, Arc<config::Server>)> {
+    let rows = hostgroups(snapshot, owner)
+        .into_iter()
+        .flat_map(|(hostgroup, is_reader)| {
+            let found = snapshot.servers.hostgroup(hostgroup);
+            let servers = found.map(|found| found.servers.clone()).unwrap_or_default();
+            let of = move |server| (hostgroup, is_reader, server);
+            servers.into_iter().map(of)
+        });
+    rows.collect::<Vec<_>>().into_iter()
+}
+
+/// Servers as a script sees them that has this `proxy.global`. `own`: what is at hand where the
+/// session is, if that is known.
+pub(crate) fn servers(
+    core: &Core,
+    owner: &Owner,
+    globals: &str,
+    own: Option<&OwnPools>,
+) -> Vec<Server> {
+    let epoch = core.epoch();
+    let user = &*owner.user.username;
+    let of_row = |(hostgroup, is_reader, row): (u32, bool, Arc<config::Server>)| {
+        let seen = core.pools.seen(hostgroup, (&row.hostname, row.port), user);
+        let mut server = Server {
+            hostgroup,
+            host: row.hostname.to_string(),
+            port: row.port,
+            is_reader,
+            ..Server::default()
+        };
+        let is_out = noted(core, globals, &server, STATE).is_some();
+        server.standing = match seen.connected {
+            _ if is_out || row.status != Status::Online || !seen.serves => Standing::Down,
+            0 => Standing::Unknown,
+            _ => Standing::Up,
+        };
+        server.clients = match noted(core, EVERYBODY, &server, CLIENTS) {
+            Some(Kept::Number(number)) => number as u32,
+            _ => 0,
+        };
+        let is_it = |(at, ..): &&(At, u32, u32)| at.is(hostgroup, &server.host, server.port);
+        (server.idle_own, server.idle_any) = match own {
+            Some(own) => own
+                .at_hand
+                .iter()
+                .find(is_it)
+                .map(|(_, own, any)| (*own, *any))
+                .unwrap_or_default(),
+            None if owner.secret.is_relayed() => (seen.idle_own, seen.idle_any),
+            // Another one is opened for whoever wants one.
+            None if server.standing == Standing::Down => (0, 0),
+            None => (seen.idle_own.max(1), seen.idle_any.max(1)),
+        };
+        server
+    };
+    rows(&epoch.snapshot, owner).map(of_row).collect()
+}
+
+/// A note that scripts with this `proxy.global` have made of a server.
+pub(crate) fn noted(core: &Core, globals: &str, server: &Server, field: &str) -> Option<Kept> {
+    let key = (globals, &*server.note(field));
+    let kept = core.scripting.shared.keep(key, Keep::Get, (0, None));
+    kept.ok().flatten()
+}
+
+/// Makes such a note, or takes it away.
+///
+/// # Errors
+/// Words for the script's author: there is no room.
+pub(crate) fn note(
+    core: &Core,
+    globals: &str,
+    (server, field): (&Server, &str),
+    value: Option<Kept>,
+) -> Result<(), String> {
+    let key = (globals, &*server.note(field));
+    let kept = core.scripting.shared.keep(key, Keep::Set(value), (0, None));
+    kept.map(drop)
+}
+
+/// Whether one of these scripts has taken a server out.
+pub(crate) fn is_taken_out(core: &Core, scripts: &[Arc<Script>], row: &config::Server) -> bool {
+    let server = Server {
+        host: row.hostname.to_string(),
+        port: row.port,
+        ..Server::default()
+    };
+    let mut scripts = scripts.iter().filter(|script| script.serves_all());
+    scripts.any(|script| noted(core, &script.globals, &server, STATE).is_some())
+}
+
+/// Counts one session more, or less, that is on a server.
+fn count(core: &Core, at: &At, by: f64) {
+    let server = Server {
+        host: at.host.to_string(),
+        port: at.port,
+        ..Server::default()
+    };
+    let key = (EVERYBODY, &*server.note(CLIENTS));
+    // Without room for the number it stays zero.
+    let _no_room = core.scripting.shared.keep(key, Keep::Add(by), (0, None));
+}
+
+/// A session that counts as one on a server.
+pub(crate) struct Counted {
+    core: Rc<Core>,
+    at: At,
+}
+
+impl Counted {
+    pub(crate) fn on(core: &Rc<Core>, at: At) -> Self {
+        count(core, &at, 1.0);
+        Self {
+            core: core.clone(),
+            at,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        count(&self.core, &self.at, -1.0);
+    }
+}
+
+impl Session {
+    /// Connections at hand, where nobody could open more.
+    pub(crate) fn own_pools(&self, owner: &Owner) -> Option<Rc<OwnPools>> {
+        if !self.is_relayed() || self.is_console() {
+            return None;
+        }
+        let epoch = self.core.epoch();
+        let user = &*self.user.username;
+        let place = |backend: &Backend| {
+            let row = backend.place().server();
+            At {
+                hostgroup: row.hostgroup,
+                host: row.hostname.clone(),
+                port: row.port,
+            }
+        };
+        let held: Vec<At> = self.held.iter().map(|(_, held)| place(held)).collect();
+        let at_hand = rows(&epoch.snapshot, owner).map(|(hostgroup, _, row)| {
+            let seen = self
+                .core
+                .pools
+                .seen(hostgroup, (&row.hostname, row.port), user);
+            let at = At {
+                hostgroup,
+                host: row.hostname.clone(),
+                port: row.port,
+            };
+            let own = u32::from(held.contains(&at));
+            (at, seen.idle_own + own, seen.idle_any + own)
+        });
+        let own = self.user.default_hostgroup;
+        Some(Rc::new(OwnPools {
+            at_hand: at_hand.collect(),
+            current: held.into_iter().find(|at| at.hostgroup == own),
+        }))
+    }
+
+    /// The server that a script has named for the statement that runs now, if it goes to this
+    /// hostgroup.
+    #[inline]
+    pub(crate) fn named_server(&self, hostgroup: u32) -> Option<(&str, u16)> {
+        let named = self.scripts.as_ref()?.named.as_deref()?;
+        (named.hostgroup == hostgroup).then_some((&*named.host, named.port))
+    }
+
+    /// Whether a statement can go to a server that a script has chosen. Of a login that was relayed
+    /// there has to be a connection.
+    pub(crate) fn can_go_to(&self, server: &Server) -> bool {
+        if !self.is_relayed() {
+            return true;
+        }
+        let is_there = |(_, held): (u32, &Backend)| {
+            let row = held.place().server();
+            *row.hostname == *server.host && row.port == server.port
+        };
+        let at = (&*server.host, server.port);
+        let seen = || {
+            self.core
+                .pools
+                .seen(server.hostgroup, at, &self.user.username)
+        };
+        self.held.iter().any(is_there) || seen().idle_own > 0
+    }
+
+    /// A connection that is kept for nothing but its login makes way for one to the server that a
+    /// script has named, as in MySQL Proxy.
+    pub(crate) fn changes_server(&mut self, job: &Job<'_>) {
+        let hostgroup = job.plan.hostgroup();
+        let Some((host, port)) = self.named_server(hostgroup) else {
+            return;
+        };
+        let is_other = |of: u32, held: &Backend| {
+            let row = held.place().server();
+            let is_it = *row.hostname == *host && row.port == port;
+            of == hostgroup && !is_it && held.holds.are_only(&[Hold::NotAllowed])
+        };
+        if !self.held.iter().any(|(of, held)| is_other(of, held)) {
+            return;
+        }
+        let there = self.core.pools.at_once_at(&self.want(job), (host, port));
+        let Some(there) = there else { return };
+        let (host, port) = (host.to_owned(), port);
+        let old = self.held.take_that(|of, held| {
+            let row = held.place().server();
+            of == hostgroup && !(*row.hostname == *host && row.port == port)
+        });
+        if let Some((_, old)) = old {
+            self.core.pools.give_up(old);
+        }
+        self.keeps_login(there);
+    }
+
+    /// Gives back what is kept in other hostgroups for nothing but its login: its script has
+    /// named no server.
+    pub(crate) fn leaves_servers(&mut self) {
+        let own = self.user.default_hostgroup;
+        while let Some((_, backend)) = self.held.take_that(|hostgroup, held| {
+            hostgroup != own && held.holds.are_only(&[Hold::NotAllowed])
+        }) {
+            self.core.pools.give_up(backend);
+        }
+    }
+
+    /// Counts it among the sessions that are on this server, and on no other.
+    pub(crate) fn is_on(&mut self, at: Option<At>) {
+        let core = self.core.clone();
+        let Some(chain) = &mut self.scripts else {
+            return;
+        };
+        if chain.counted.as_ref().map(|counted| &counted.at) != at.as_ref() {
+            chain.counted = at.map(|at| Counted::on(&core, at));
+        }
+    }
+
+    /// Counts it where its scripts have it at the end of a command, and leaves what they have left.
+    pub(crate) fn rests_on(&mut self, chosen: Chosen, own: Option<&OwnPools>) {
+        match chosen {
+            Chosen::At(server) => self.is_on(Some(At::from(&server))),
+            Chosen::Nowhere => {
+                self.is_on(None);
+                if self.is_relayed() {
+                    self.leaves_servers();
+                }
+            }
+            Chosen::Unsaid => self.is_on(own.and_then(|own| own.current.clone())),
+        }
+    }
+}

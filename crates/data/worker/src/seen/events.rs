@@ -1,0 +1,353 @@
+//! Statements for the events log: a core gathers them in memory, within a bound, and hands them
+//! over to the thread that writes files.
+
+use crate::core::epoch::Epoch;
+use crate::session::answer::Complaint;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use bridge::{Event, EventKind, Events, Fate};
+use rt::Instant;
+use std::cell::RefCell;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many bytes are handed over at once; fewer when a sweep comes by.
+const PIECE_LEN: usize = 64 << 10;
+/// Bytes of a record besides its texts, at most.
+const NUMBERS_LEN_MAX: u64 = 128;
+
+/// Takes records to the log's thread, or gives them back if it cannot. It does not wait.
+pub type Hand = Arc<dyn Fn(Events) -> Result<(), Events> + Send + Sync>;
+
+/// Records of this core's statements, gathered for the events log.
+pub(crate) struct Outbox {
+    gathered: RefCell<Gathered>,
+    flow: Arc<Flow>,
+    hand: Hand,
+}
+
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    records: u64,
+    /// Where addresses are put together.
+    client: Vec<u8>,
+    server: Vec<u8>,
+}
+
+/// Told by the log's thread, read by the core.
+#[derive(Default)]
+struct Flow {
+    /// Bytes that are handed over and not written.
+    waiting: AtomicU64,
+    written: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Outbox {
+    pub(crate) fn new(hand: Hand) -> Self {
+        Self {
+            gathered: RefCell::default(),
+            flow: Arc::default(),
+            hand,
+        }
+    }
+
+    /// Gathers a statement, if no more than `bytes_max` wait with it.
+    fn put(&self, event: &Event<'_>, gathered: &mut Gathered, bytes_max: u64) {
+        let texts = [
+            event.user,
+            event.schema,
+            event.client,
+            event.text,
+            event.server.map_or(b"", |(_, server)| server),
+        ];
+        let len = texts.iter().map(|text| text.len() as u64).sum::<u64>() + NUMBERS_LEN_MAX;
+        if self.flow.waiting.load(Ordering::Relaxed) + gathered.bytes.len() as u64 + len > bytes_max
+        {
+            self.flow.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if gathered.bytes.is_empty() {
+            gathered.bytes.reserve(PIECE_LEN + PIECE_LEN / 8);
+        }
+        event.write(&mut gathered.bytes);
+        gathered.records += 1;
+        if gathered.bytes.len() >= PIECE_LEN {
+            self.hand_over_these(gathered);
+        }
+    }
+
+    /// Hands over what is gathered.
+    pub(crate) fn hand_over(&self) {
+        self.hand_over_these(&mut self.gathered.borrow_mut());
+    }
+
+    fn hand_over_these(&self, gathered: &mut Gathered) {
+        let (mut bytes, records) = (
+            std::mem::take(&mut gathered.bytes),
+            std::mem::take(&mut gathered.records),
+        );
+        if records == 0 {
+            return;
+        }
+        if bytes.capacity() > 2 * bytes.len() {
+            // It may wait long, and what is counted is what is in it.
+            bytes.shrink_to_fit();
+        }
+        let (flow, len) = (self.flow.clone(), bytes.len() as u64);
+        flow.waiting.fetch_add(len, Ordering::Relaxed);
+        let done = move |fate: Fate| {
+            flow.waiting.fetch_sub(len, Ordering::Relaxed);
+            flow.written.fetch_add(fate.written, Ordering::Relaxed);
+            flow.lost.fetch_add(fate.lost, Ordering::Relaxed);
+        };
+        if let Err(back) = (self.hand)(Events {
+            bytes,
+            records,
+            done: Box::new(done),
+        }) {
+            (back.done)(Fate {
+                written: 0,
+                lost: records,
+            });
+        }
+    }
+
+    /// Records that are in files, and records that will never be.
+    pub(crate) fn written_and_lost(&self) -> (u64, u64) {
+        (
+            self.flow.written.load(Ordering::Relaxed),
+            self.flow.lost.load(Ordering::Relaxed),
+        )
+    }
+}
+
+/// Parts of a record that are not the session's.
+struct Done<'a> {
+    kind: EventKind,
+    statement_id: u32,
+    text: &'a [u8],
+    digest: u64,
+    began: Instant,
+    told: Told,
+    /// As [`What::prepared_in`].
+    prepared_in: Option<&'a std::rc::Rc<str>>,
+    /// Rules have sent it somewhere.
+    is_routed: bool,
+}
+
+impl Session {
+    /// Logs a statement that has been answered, or whose session ended before. `digest` is that of
+    /// what a server got.
+    pub(crate) fn log(&self, job: &Job<'_>, digest: u64, began: Instant, told: Told) {
+        let (kind, statement_id) = match job.what {
+            What::Query(_) | What::Dynamic(_) | What::Refused(_) => (EventKind::Query, 0),
+            What::Prepare(preparing) if preparing.naming.is_some() => (EventKind::Query, 0),
+            // What could not be prepared has no number.
+            What::Prepare(preparing) => (
+                EventKind::Prepare,
+                if self.turn.failed {
+                    0
+                } else {
+                    preparing.client
+                },
+            ),
+            What::Execute(execution) => (EventKind::Execute, execution.client),
+            What::Raw(..) => return,
+        };
+        let (text, prepared_in) = (job.sent(), job.what.prepared_in());
+        self.put_event(
+            job.epoch,
+            &Done {
+                kind,
+                statement_id,
+                text,
+                digest,
+                began,
+                told,
+                prepared_in,
+                is_routed: true,
+            },
+        );
+    }
+
+    /// Refuses a statement about which rules are not asked any more. Whether it is logged is said
+    /// by `mysql-eventslog_default_log` then.
+    pub(crate) async fn refuse_unasked(
+        &mut self,
+        epoch: &Epoch,
+        (kind, statement_id): (EventKind, u32),
+        text: &[u8],
+        complaint: &Complaint,
+    ) -> Result<(), Ended> {
+        let began = self.core.rt.now();
+        let refused = self.refuse(complaint).await;
+        if epoch.logs == Some(true) {
+            let told = Told::default();
+            self.put_event(
+                epoch,
+                &Done {
+                    kind,
+                    statement_id,
+                    text,
+                    digest: 0,
+                    began,
+                    told,
+                    prepared_in: None,
+                    is_routed: false,
+                },
+            );
+        }
+        refused
+    }
+
+    fn put_event(&self, epoch: &Epoch, done: &Done<'_>) {
+        let v = &epoch.snapshot.variables;
+        let schema = done.prepared_in.unwrap_or(&self.state.schema);
+        let schema = if schema.is_empty() {
+            &*v.mysql_default_schema
+        } else {
+            schema
+        };
+        let ended_us = self.core.rt.wall_us();
+        let took_us =
+            u64::try_from((self.core.rt.now() - done.began).as_micros()).unwrap_or(u64::MAX);
+        let outbox = &self.core.outbox;
+        let mut gathered = outbox.gathered.borrow_mut();
+        let (mut client, mut server) = (
+            std::mem::take(&mut gathered.client),
+            std::mem::take(&mut gathered.server),
+        );
+        let (host, port) = &self.entry.client;
+        write_address(&mut client, host, *port);
+        let asked = self.entry.server.borrow();
+        let asked = asked
+            .as_ref()
+            .filter(|_| done.is_routed && self.entry.asks_a_server())
+            .zip(self.entry.hostgroup.get());
+        if let Some(((place, _), _)) = asked {
+            write_address(&mut server, place.host(), place.server().port);
+        }
+        let event = Event {
+            kind: done.kind,
+            session: u64::from(self.entry.id),
+            user: self.user_name.as_bytes(),
+            schema: schema.as_bytes(),
+            client: &client,
+            server: asked.map(|(_, hostgroup)| (u64::from(hostgroup), &*server)),
+            began_us: ended_us.saturating_sub(took_us),
+            ended_us,
+            statement_id: u64::from(done.statement_id),
+            rows_affected: done.told.rows_affected,
+            insert_id: done.told.insert_id,
+            rows_sent: done.told.rows_sent,
+            digest: done.digest,
+            text: done.text,
+        };
+        outbox.put(
+            &event,
+            &mut gathered,
+            self.core.share(v.mysql_eventslog_buffer_MB << 20),
+        );
+        (gathered.client, gathered.server) = (client, server);
+    }
+}
+
+fn write_address(out: &mut Vec<u8>, host: &str, port: u16) {
+    out.clear();
+    out.extend_from_slice(host.as_bytes());
+    if port != 0 {
+        write!(out, ":{port}").expect("memory can be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: Event<'_> = Event {
+        kind: EventKind::Query,
+        session: 1,
+        user: b"u",
+        schema: b"",
+        client: b"",
+        server: None,
+        began_us: 0,
+        ended_us: 0,
+        statement_id: 0,
+        rows_affected: 0,
+        insert_id: 0,
+        rows_sent: 0,
+        digest: 0,
+        text: &[b'x'; 1000],
+    };
+
+    fn put(outbox: &Outbox, bytes_max: u64) {
+        outbox.put(&EVENT, &mut outbox.gathered.borrow_mut(), bytes_max);
+    }
+
+    #[test]
+    fn what_the_disk_does_not_take_in_time_is_bounded_and_counted() {
+        let (hand, taken) = rt::mailbox::channel(10);
+        let outbox = Outbox::new(Arc::new(move |events| {
+            hand.try_send(events)
+                .map_err(rt::mailbox::SendError::into_inner)
+        }));
+        for _ in 0..100 {
+            put(&outbox, 10_000);
+        }
+        outbox.hand_over();
+        // Nine of about 1,030 bytes; nothing was written yet.
+        assert_eq!(outbox.written_and_lost(), (0, 91));
+        put(&outbox, 10_000);
+        assert_eq!(
+            outbox.written_and_lost(),
+            (0, 92),
+            "what was handed over still counts"
+        );
+        let events = taken.try_recv().unwrap();
+        assert_eq!(events.records, 9);
+        (events.done)(Fate {
+            written: 6,
+            lost: 3,
+        });
+        assert_eq!(outbox.written_and_lost(), (6, 95));
+        put(&outbox, 10_000);
+        assert_eq!(outbox.written_and_lost(), (6, 95), "there is room again");
+    }
+
+    #[test]
+    fn nobody_to_write_is_a_loss_that_leaves_room() {
+        let outbox = Outbox::new(Arc::new(Err));
+        for _ in 0..100 {
+            put(&outbox, 10_000);
+            outbox.hand_over();
+        }
+        assert_eq!(outbox.written_and_lost(), (0, 100));
+    }
+    /// A disk that hangs leaves pieces waiting, four a second from each core.
+    #[test]
+    fn a_piece_that_waits_takes_about_as_much_memory_as_is_counted() {
+        let (hand, taken) = rt::mailbox::channel(10);
+        let outbox = Outbox::new(Arc::new(move |events| {
+            hand.try_send(events)
+                .map_err(rt::mailbox::SendError::into_inner)
+        }));
+        for count in [1, 10, 100] {
+            (0..count).for_each(|_| put(&outbox, 1_000_000));
+            outbox.hand_over();
+            let mut memory = 0;
+            while let Some(events) = taken.try_recv() {
+                assert!(
+                    events.bytes.capacity() <= 2 * events.bytes.len(),
+                    "{} for {events:?}",
+                    events.bytes.capacity()
+                );
+                memory += events.bytes.len();
+            }
+            assert!(memory > count * 1000);
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! The stage of the cache: an answer that is kept, or one that another session fetches just now;
+//! and what is kept of an answer that a server gave. Also who writes which tables, when a rule
+//! wants to know.
+
+use crate::core::Core;
+use crate::core::fetching::{Flying, Waited};
+use crate::session::answer::Complaint;
+use crate::session::attributes::for_key;
+use crate::session::{Ended, Session};
+use crate::statement::{Job, Told, What};
+use backend::{Hold, Names};
+use bridge::{Counter, Touched};
+use cache::{
+    Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, TableNames, Writing,
+};
+use config::Rules;
+use sql::{Class, CommandCounter, Leaves, Lexing};
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::response::{Outcome, Response};
+use wire::status;
+
+/// Longer statements, their parameters included, are not looked up.
+const KEY_LEN_MAX: usize = 64 << 10;
+
+/// A session's dealings with the cache.
+#[derive(Default)]
+pub(crate) struct Cached {
+    /// The answer that is on its way is to be kept.
+    pub(crate) filling: Option<Box<Filling>>,
+    writes: Writes,
+}
+
+/// Writes of the running statement or of the open transaction.
+#[derive(Default)]
+enum Writes {
+    #[default]
+    Nothing,
+    /// Nobody took note of it, since no rule asked for that.
+    Unwatched,
+    These(Writing),
+}
+
+/// How long a write whose outcome we do not know is taken to go on: as long as a server may need to
+/// obey a KILL.
+const LINGERS: Duration = crate::session::kill::OBEYS;
+
+/// An answer that is to be kept.
+pub(crate) struct Filling {
+    key: Vec<u8>,
+    pub(crate) gathered: Gathered,
+    asked_at_ns: u64,
+    /// As [`cache::Cache::flushes`].
+    flushes: u64,
+    tables: TableNames,
+    versions: Option<cache::Versions>,
+    // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
+    _renewal: Option<Renewal>,
+    _flying: Option<Flying>,
+}
+
+impl Filling {
+    /// The response has ended.
+    pub(crate) fn ended(&mut self, response: &Response) {
+        let well = matches!(response.outcome(), Outcome::Ok)
+            && response.results() == 1
+            && response.columns() > 0;
+        let plain = response.session_track().is_empty()
+            && response.insert_id() == 0
+            && response.affected_rows() == 0;
+        let in_transaction = response.status() & (status::IN_TRANS | status::CURSOR_EXISTS) != 0;
+        if well && plain && response.is_status_known() && !in_transaction {
+            let (rows, status, warnings) =
+                (response.rows(), response.status(), response.warnings());
+            self.gathered.ended(Said {
+                rows,
+                status,
+                warnings,
+            });
+        }
+    }
+}
+
+impl Cached {
+    /// Nothing is to be kept, and nothing was written that somebody has to hear of.
+    pub(crate) const fn has_nothing(&self) -> bool {
+        self.filling.is_none() && matches!(self.writes, Writes::Nothing)
+    }
+
+    /// Whether it fills nothing, and nobody takes note of what it writes.
+    pub(crate) const fn is_unwatched(&self) -> bool {
+        self.filling.is_none() && !matches!(self.writes, Writes::These(_))
+    }
+
+    /// Ends what the session writes: its transaction has ended.
+    pub(crate) fn forget(&mut self, core: &Core) {
+        self.filling = None;
+        if matches!(std::mem::take(&mut self.writes), Writes::Unwatched) {
+            core.has_written_unwatched();
+        }
+    }
+}
+
+impl Core {
+    /// A write has ended of which nobody took note when it began; by now somebody may ask for that.
+    pub(crate) fn has_written_unwatched(&self) {
+        if self.epoch().snapshot.rules.watches_writes() {
+            self.cache.tables().forget();
+        }
+    }
+
+    /// Others have changed these tables. It is as if a write of ours began and ended now: an answer
+    /// that is on its way was asked for before.
+    pub(crate) fn others_wrote(&self, touched: &Touched) {
+        if self.index > 0 {
+            return;
+        }
+        let mut writing = self.cache.tables().writing();
+        if touched.is_everything() {
+            writing.everything();
+        }
+        for (schema, name) in touched.names() {
+            writing.table(schema, name);
+        }
+    }
+
+    /// Rules are in force that ask for something else: what was written while no rule asked for it,
+    /// nobody knows.
+    pub(crate) fn watch_as(&self, before: &Rules, now: &Rules) {
+        if before.watches_writes() != now.watches_writes() {
+            self.cache.tables().forget();
+        }
+    }
+}
+
+impl Session {
+    /// Answers from the cache, or lets the statement through and remembers to keep its answer:
+    /// [`Self::keep`].
+    pub(crate) async fn cached(&mut self, job: &Job<'_>) -> Result<ControlFlow<Told>, Ended> {
+        let writes = matches!(
+            job.what,
+            What::Query(_) | What::Execute(_) | What::Dynamic(_)
+        ) && may_write_tables(job.class, job.sent());
+        match (
+            &self.cached.writes,
+            job.epoch.snapshot.rules.watches_writes(),
+        ) {
+            (Writes::Nothing, false) if writes => self.cached.writes = Writes::Unwatched,
+            // It is in a transaction that began before.
+            (Writes::Unwatched, true) => self.writing().everything(),
+            // One that is watched is so to its end.
+            (_, watches)
+                if writes && (watches || matches!(self.cached.writes, Writes::These(_))) =>
+            {
+                self.note_writes(job)
+            }
+            _ => {}
+        }
+        match job.plan.cache_ttl_ms {
+            Some(ttl_ms) if self.may_use_cache(job) => self.look_up(job, ttl_ms).await,
+            _ => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Its answer may be another one's: it only reads, nothing that is this session's alone, and
+    /// the session has nothing open.
+    fn may_use_cache(&self, job: &Job<'_>) -> bool {
+        let class = job.class;
+        let whole = match job.what {
+            What::Query(_) => true,
+            // The key has what is set now.
+            What::Execute(execution) => {
+                !execution.is_bulk()
+                    && !execution.opens_cursor()
+                    && execution.prepared().means_as_now(&self.state)
+            }
+            What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => false,
+        };
+        whole
+            && class.plain_read
+            && class.reads.is_empty()
+            && class.leaves.is_empty()
+            && self.state.autocommit
+            // A view's function may read them.
+            && self.state.user_variables().next().is_none()
+            && self.state.names != Names::Unknown
+            && !job.plan.new_connection
+            && job.plan.gather.is_none()
+            // One of several is numbered by where it stands.
+            && self.turn.is_first_and_last()
+            && self.held.holds().all(|hold| matches!(hold, Hold::InsertId | Hold::NotAllowed | Hold::Delay))
+            && self.core.cache.capacity() > 0
+    }
+
+    async fn look_up(&mut self, job: &Job<'_>, ttl_ms: u64) -> Result<ControlFlow<Told>, Ended> {
+        let mut key = self.core.scratch.take();
+        self.write_key(job, &mut key);
+        if key.len() > KEY_LEN_MAX {
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let v = &job.epoch.snapshot.variables;
+        let asked = Asked {
+            now_ns: self.core.rt.now().as_ns(),
+            ttl_ns: ttl_ms.saturating_mul(1_000_000),
+            soft_pct: v.mysql_query_cache_soft_ttl_pct,
+            watched: job.plan.cache_invalidate == Some(true),
+        };
+        self.core.tally.up(Counter::QueryCacheCountGet);
+        let renewal = match self.found(&key, &asked) {
+            Found::This(entry) => {
+                self.core.scratch.give(key);
+                if is_too_long(&entry, job) || !entry.fits(self.caps) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                return self.serve(job, &entry).await.map(ControlFlow::Break);
+            }
+            Found::Renew(renewal) => Some(renewal),
+            Found::Nothing => None,
+        };
+        let text = job.sent();
+        let lexing = self.lexing_of(job.what);
+        // What it reads and calls is known only where its strings are.
+        if sql::is_volatile(text, lexing) || !lexing.is_sure_of(text) {
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let patience = Duration::from_millis(u64::from(job.plan.cache_timeout_ms.unwrap_or(0)));
+        let mut flying = None;
+        if renewal.is_none() && !patience.is_zero() {
+            match self.take_off(&key, patience).await? {
+                Waited::Fetch(mine) => flying = Some(mine),
+                Waited::Told(told) => return Ok(ControlFlow::Break(told)),
+                Waited::Look(others_wait) => {
+                    let now_ns = self.core.rt.now().as_ns();
+                    if let Found::This(entry) = self.core.cache.get(
+                        &key,
+                        &Asked {
+                            now_ns,
+                            soft_pct: 0,
+                            ..asked
+                        },
+                    ) && !is_too_long(&entry, job)
+                        && entry.fits(self.caps)
+                    {
+                        drop(others_wait);
+                        self.core.scratch.give(key);
+                        return self.serve(job, &entry).await.map(ControlFlow::Break);
+                    }
+                    // It failed, or its answer is not one to keep: everybody asks for himself now,
+                    // and who comes later may wait.
+                    drop(others_wait);
+                    flying = Some(self.core.fly_alone(&key));
+                }
+            }
+        }
+        let mut tables = Vec::new();
+        let here = schema_meant(job, &self.state.schema).as_bytes();
+        let known = sql::tables_read(text, lexing, |schema, name| {
+            tables.push((schema.unwrap_or(here).to_vec(), name.to_vec()));
+        });
+        if asked.watched
+            && (!known
+                || tables
+                    .iter()
+                    .any(|(schema, _)| sql::is_system_schema(schema)))
+        {
+            // Nobody could tell when it ends. A dictionary changes with statements that name
+            // something else.
+            self.core.scratch.give(key);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let pairs = tables
+            .iter()
+            .map(|(schema, name)| (schema.as_slice(), name.as_slice()));
+        let versions = asked
+            .watched
+            .then(|| self.core.cache.tables().versions(pairs));
+        let max = usize::try_from(v.mysql_threshold_resultset_size).unwrap_or(usize::MAX);
+        self.cached.filling = Some(Box::new(Filling {
+            gathered: Gathered::up_to(
+                max.min(self.core.cache.result_len_max()),
+                self.core.cache.clone(),
+            ),
+            asked_at_ns: self.core.rt.now().as_ns(),
+            flushes: self.core.cache.flushes(),
+            tables: TableNames::of(&tables),
+            versions,
+            _renewal: renewal,
+            _flying: flying,
+            key,
+        }));
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Looks for what is kept under a key. A result that lacks only the types of columns is fetched
+    /// once more.
+    fn found(&self, key: &[u8], asked: &Asked) -> Found {
+        match self.core.cache.get(key, asked) {
+            Found::This(entry) if entry.lacks_types(self.caps) => Found::Nothing,
+            found => found,
+        }
+    }
+
+    pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {
+        let complaint = Complaint::interrupted();
+        if self.entry.killed.get() {
+            return Err(Ended::Told(complaint));
+        }
+        self.refuse(&complaint).await?;
+        Ok(Told::default())
+    }
+
+    async fn serve(&mut self, job: &Job<'_>, entry: &Entry) -> Result<Told, Ended> {
+        let mut out = Vec::with_capacity(entry.len() + 32);
+        if let What::Execute(execution) = job.what {
+            let mut outline = execution.outline.get();
+            let flags = self.flags() | execution.columns_flags(entry.columns());
+            entry.write(&mut out, self.caps, flags, Some(&mut outline));
+            execution.outline.set(outline);
+        } else {
+            entry.write(&mut out, self.caps, self.flags(), None);
+        }
+        let tally = &self.core.tally;
+        tally.up(Counter::QueryCacheCountGetOk);
+        tally.add(Counter::QueryCacheBytesOut, out.len() as u64);
+        tally.add(Counter::QueriesFrontendsBytesSent, out.len() as u64);
+        self.hand_over(out).await?;
+        Ok(Told {
+            rows_sent: entry.rows(),
+            row_count: -1,
+            from_cache: true,
+            ..Told::default()
+        })
+    }
+
+    /// A usual statement begins, where no rule asks for what is written. One may when it has ended.
+    pub(crate) fn note_unwatched(&mut self, job: &Job<'_>) {
+        if !job.class.plain_read
+            && matches!(self.cached.writes, Writes::Nothing)
+            && may_write_tables(job.class, job.sent())
+        {
+            self.cached.writes = Writes::Unwatched;
+        }
+    }
+
+    /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is
+    /// in a transaction.
+    pub(crate) fn keep(&mut self, job: &Job<'_>) {
+        if let Some(filling) = self.cached.filling.take() {
+            self.fill(job, *filling);
+        }
+        if !matches!(self.cached.writes, Writes::Nothing) && self.held.transaction().is_none() {
+            self.cached.forget(&self.core);
+        }
+    }
+
+    fn writing(&mut self) -> &mut Writing {
+        if !matches!(self.cached.writes, Writes::These(_)) {
+            self.cached.writes = Writes::These(self.core.cache.tables().writing());
+        }
+        match &mut self.cached.writes {
+            Writes::These(writing) => writing,
+            Writes::Nothing | Writes::Unwatched => unreachable!("it has just been made"),
+        }
+    }
+
+    /// Keeps the session's writing going for `LINGERS` more: it may be done yet, or be at work
+    /// still. Its connection broke, or the statement was ended from here.
+    pub(crate) fn may_write_yet(&self) {
+        if let Writes::These(writing) = &self.cached.writes {
+            let writing = writing.clone();
+            let core = self.core.clone();
+            self.core.rt.spawn(async move {
+                core.rt.sleep(LINGERS).await;
+                drop(writing);
+            });
+        }
+    }
+
+    fn fill(&self, job: &Job<'_>, filling: Filling) {
+        let Some(said) = filling.gathered.said() else {
+            return;
+        };
+        let v = &job.epoch.snapshot.variables;
+        let empty_too = job
+            .plan
+            .cache_empty_result
+            .unwrap_or(v.mysql_query_cache_stores_empty_result);
+        if (said.rows == 0 && !empty_too)
+            || (said.warnings > 0 && v.mysql_query_cache_handle_warnings == 0)
+        {
+            return;
+        }
+        let Some(made) = filling.gathered.made(self.caps) else {
+            return;
+        };
+        let ttl_ns = job.plan.cache_ttl_ms.unwrap_or(0).saturating_mul(1_000_000);
+        let until_ns = filling.asked_at_ns.saturating_add(ttl_ns);
+        // The one that the statistics have, and also where they have none.
+        let digest = job.digest.filter(|_| self.has_digest_of_sent(job));
+        let digest =
+            digest.unwrap_or_else(|| sql::digest(job.sent(), &job.epoch.digest, &mut Vec::new()));
+        let entry = Entry::new(
+            made,
+            filling.asked_at_ns,
+            until_ns,
+            digest,
+            filling.tables,
+            filling.versions,
+        );
+        let len = entry.len() as u64;
+        if self.core.cache.keep(&filling.key, entry, filling.flushes) {
+            self.core.tally.up(Counter::QueryCacheCountSet);
+            self.core.tally.add(Counter::QueryCacheBytesIn, len);
+        }
+    }
+
+    fn write_key(&self, job: &Job<'_>, out: &mut Vec<u8>) {
+        let execution = match job.what {
+            What::Execute(execution) => Some(execution),
+            _ => None,
+        };
+        let binary = execution.map(|execution| Binary {
+            schema: &execution.prepared().schema,
+            params: execution.params(),
+        });
+        let charset = match &self.state.names {
+            Names::Collation(id) => Charset::Collation(*id),
+            Names::Written(words) => Charset::Written(words),
+            Names::Unknown => return,
+        };
+        let text = sql::without_inner(without_comment(sql::without_tail(
+            job.sent(),
+            self.lexing_of(job.what),
+        )));
+        let question = Question {
+            user: &self.user_name,
+            schema: &self.state.schema,
+            hostgroup: job.plan.hostgroup(),
+            caps: self.caps,
+            charset,
+            text: &text,
+            binary,
+            attributes: match job.what {
+                What::Query(attributes) => for_key(attributes),
+                What::Execute(execution) => for_key(&execution.attributes),
+                What::Raw(..) | What::Prepare(..) | What::Dynamic(_) | What::Refused(_) => &[],
+            },
+            client: self
+                .entry
+                .address
+                .filter(|_| tells_address(job))
+                .map(|at| at.ip()),
+        };
+        let long = execution.into_iter().flat_map(|execution| execution.long());
+        question.write(self.state.variables(), long, out);
+    }
+
+    /// Which tables the statement writes: their results are of no use from now on.
+    fn note_writes(&mut self, job: &Job<'_>) {
+        #[cfg(feature = "planted")]
+        if backend::planted::FORGET_TABLES.get() {
+            return;
+        }
+        let lexing = self.lexing_of(job.what);
+        let schema = schema_meant(job, &self.state.schema).to_owned();
+        // Entries have the names that servers were asked with.
+        let parts = job.plan.gather.iter().flat_map(|gather| &gather.parts);
+        for part in parts {
+            note_names(self.writing(), job.class, &part.text, lexing, &schema);
+        }
+        note_names(self.writing(), job.class, job.sent(), lexing, &schema);
+    }
+}
+
+/// Whether one of the words is there by which tables are changed, wherever in the text it is.
+fn mentions_a_write(text: &[u8]) -> bool {
+    const WRITES: [&str; 11] = [
+        "insert", "update", "delete", "replace", "load", "truncate", "drop", "alter", "create",
+        "rename", "call",
+    ];
+    WRITES.iter().any(|word| {
+        text.windows(word.len())
+            .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
+/// Whether results may be of no use after it.
+pub(crate) fn may_write_tables(class: &Class<'_>, text: &[u8]) -> bool {
+    let reads_only = matches!(
+        class.command,
+        CommandCounter::Select
+            | CommandCounter::SelectForUpdate
+            | CommandCounter::Show
+            | CommandCounter::Describe
+    );
+    let of_the_session =
+        class.leaves.intersects(Leaves::SET) || class.begins_transaction || class.ends_transaction;
+    // Some server may read a write in it.
+    let reads_only =
+        reads_only && !(class.leaves.intersects(Leaves::UNKNOWN_STATE) && mentions_a_write(text));
+    // MySQL carries out what DESCRIBE ANALYZE is asked about.
+    let reads_only = reads_only && class.against != Some(sql::Against::Change);
+    // A sequence can be read like a table.
+    let counts_on = class
+        .leaves
+        .intersects(Leaves::SEQUENCE.with(Leaves::NEXTVAL));
+    class.multi
+        || counts_on
+        || !(class.plain_read || reads_only || of_the_session || class.use_db.is_some())
+}
+
+/// Takes note of all that a statement names, or of everything where nobody can tell. `schema`:
+/// where names without one are.
+pub(crate) fn note_names(
+    writing: &mut Writing,
+    class: &Class<'_>,
+    text: &[u8],
+    lexing: Lexing,
+    schema: &str,
+) {
+    let hidden = [CommandCounter::Call, CommandCounter::Execute].contains(&class.command)
+        || !lexing.is_sure_of(text)
+        || class.leaves.intersects(
+            Leaves::UNKNOWN_STATE
+                .with(Leaves::DATABASE)
+                .with(Leaves::XA)
+                .with(Leaves::SQL_EXECUTE),
+        );
+    if hidden {
+        return writing.everything();
+    }
+    sql::names(text, lexing, |qualifier, name| {
+        writing.table(qualifier.unwrap_or(schema.as_bytes()), name)
+    });
+}
+
+/// The schema of tables that a statement names without one: a prepared statement's is where it was
+/// prepared. `now`: the session's.
+pub(crate) fn schema_meant<'a>(job: &'a Job<'_>, now: &'a str) -> &'a str {
+    job.what
+        .prepared_in()
+        .filter(|schema| !schema.is_empty())
+        .map_or(now, |schema| schema)
+}
+
+/// Whether the servers that it goes to are told where the client is.
+fn tells_address(job: &Job<'_>) -> bool {
+    job.epoch
+        .snapshot
+        .servers
+        .hostgroup(job.plan.hostgroup())
+        .is_some_and(|group| group.attributes.proxy_protocol > 0)
+}
+
+/// Whether the entry was kept for a statement whose rule allowed more rows: the server's answer is
+/// cut where it must be.
+fn is_too_long(entry: &Entry, job: &Job<'_>) -> bool {
+    job.plan.rows_max().is_some_and(|max| entry.rows() > max)
+}
+
+/// A comment before the first word changes nothing of the answer, and often has what is different
+/// each time. Further in it may be a part of a column's name.
+pub(crate) fn without_comment(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii_start();
+    if !text.starts_with(b"/*") {
+        return text;
+    }
+    match sql::words::first_comment(text, Lexing::Escapes) {
+        Some(inside) if inside.start == 2 => text
+            .get(inside.end + 2..)
+            .unwrap_or_default()
+            .trim_ascii_start(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_explanation_carries_out_writes() {
+        for (text, writes) in [
+            (
+                "DESCRIBE ANALYZE UPDATE a JOIN b ON a.id = b.id SET a.x = 1",
+                true,
+            ),
+            ("DESCRIBE ANALYZE SELECT 1", false),
+            ("DESCRIBE t", false),
+        ] {
+            assert_eq!(
+                may_write_tables(&sql::class(text.as_bytes()), text.as_bytes()),
+                writes,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_comment_before_the_statement_is_no_part_of_the_key() {
+        let cut =
+            |text: &'static str| std::str::from_utf8(without_comment(text.as_bytes())).unwrap();
+        assert_eq!(cut(" /* trace=1 */ SELECT 1"), "SELECT 1");
+        assert_eq!(cut("SELECT /* x */ 1"), "SELECT /* x */ 1");
+        assert_eq!(cut("/*! SELECT 1 */"), "/*! SELECT 1 */");
+        assert_eq!(
+            cut("/*+ x */ SELECT /* y */ 1"),
+            "/*+ x */ SELECT /* y */ 1"
+        );
+        assert_eq!(cut("/* open"), "");
+    }
+}

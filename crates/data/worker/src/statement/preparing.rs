@@ -1,0 +1,282 @@
+//! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its
+//! parameters go there.
+
+use crate::core::epoch::Epoch;
+use crate::seen::internal;
+use crate::session::answer::Complaint;
+use crate::session::{Ended, Session};
+use crate::statement::cached::without_comment;
+use crate::statement::dynamic::Naming;
+use crate::statement::prepared::{ClientStatement, seen_params};
+use crate::statement::{Job, Told, What};
+use backend::{Prepared, Remembered};
+use bridge::{Counter, EventKind};
+use config::Variables;
+use sql::{Class, Leaves, Lexing, Reads};
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use wire::Malformed;
+use wire::caps::{self, Caps};
+use wire::moved::Moved;
+use wire::outline::Outline;
+use wire::response::PREPARED_ID_AT;
+
+/// A statement that is being prepared.
+pub(crate) struct Preparing {
+    /// The id by which the client will know it.
+    pub(crate) client: u32,
+    /// Where its parameters come from, if a template has moved them.
+    moved: Option<Rc<Moved>>,
+    /// By what name, for one that is prepared in SQL.
+    pub(crate) naming: Option<Naming>,
+    /// Statement that servers prepare; known when the rules have had their say.
+    statement: OnceCell<Rc<Prepared>>,
+    /// Outline of the statement's columns that the client was told, if it remembers that.
+    pub(crate) outline: Cell<Option<Outline>>,
+}
+
+/// The answer of a server to a COM_STMT_PREPARE, as the client is to see it.
+pub(crate) struct Shown {
+    id: u32,
+    moved: Option<Rc<Moved>>,
+    pub(crate) outline: Cell<Option<Outline>>,
+}
+
+impl Preparing {
+    /// In SQL.
+    pub(crate) fn by_name(naming: Naming) -> Self {
+        Self {
+            client: 0,
+            moved: None,
+            naming: Some(naming),
+            statement: OnceCell::new(),
+            outline: Cell::new(None),
+        }
+    }
+
+    pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
+        self.statement.get()
+    }
+
+    pub(crate) fn shown(&self) -> Shown {
+        Shown {
+            id: self.client,
+            moved: self.moved.clone(),
+            outline: Cell::new(None),
+        }
+    }
+}
+
+impl Shown {
+    /// Changes an answer that is no error, for a client with these caps.
+    pub(crate) fn write(
+        &self,
+        answer: &mut Vec<u8>,
+        client: Caps,
+        status: u16,
+    ) -> Result<(), Malformed> {
+        if let Some(moved) = &self.moved {
+            *answer = moved.answer(answer, client, status)?;
+        }
+        if let Some(at) = answer.get_mut(PREPARED_ID_AT) {
+            at.copy_from_slice(&self.id.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Of the answer that the client gets: what it says of columns, if the client remembers that.
+    pub(crate) fn remember(&self, answer: &[u8], client: Caps) {
+        if caps::has(client, caps::MARIADB_CACHE_METADATA) {
+            self.outline.set(Outline::of_prepared(answer, client));
+        }
+    }
+}
+
+/// Preparing does nothing yet of what the statement will do.
+pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
+    Class {
+        leaves: Leaves::NONE,
+        use_db: None,
+        ddl: false,
+        begins_transaction: false,
+        begins_read_only: false,
+        ends_transaction: false,
+        releases: false,
+        inserts: false,
+        ..class
+    }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
+    pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        self.core.tally.up(Counter::ComFrontendStmtPrepare);
+        // Before anything can be wrong with it: what refers to the last statement that was prepared
+        // is not about the one before.
+        let client = self.statements.next_id();
+        if let Some(complaint) = self.statements.is_full_for(sql, epoch) {
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
+        }
+        let rewritten = self.rewritten(epoch, sql);
+        let moved = rewritten
+            .as_ref()
+            .and_then(|(_, made)| Moved::new(made.params_before, &made.params));
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
+        let class = quiet(self.lexing().class(sql));
+        if internal::asked(sql, &class, self.lexing()).is_some() {
+            let words = "This command is not supported in the prepared statement protocol yet";
+            let complaint = Complaint::with(1295, "HY000", words);
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
+        }
+        let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
+        let preparing = Preparing {
+            client,
+            moved,
+            naming: None,
+            statement: OnceCell::new(),
+            outline,
+        };
+        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing))
+            .await
+    }
+
+    /// The stage: the statement is known now. Rules may have changed its text, but nobody could
+    /// tell what became of its parameters if there were fewer or more of them now.
+    pub(crate) async fn settle_prepared(
+        &mut self,
+        job: &Job<'_>,
+    ) -> Result<ControlFlow<Told>, Ended> {
+        let preparing = match job.what {
+            What::Prepare(preparing) => Some(preparing),
+            What::Dynamic(_) => None,
+            _ => return Ok(ControlFlow::Continue(())),
+        };
+        if !job.is_as_written() {
+            let lexing = self.lexing();
+            let (before, behind) = (params(job.text, lexing), params(job.sent(), lexing));
+            if before != behind {
+                let words = format!(
+                    "Rewritten by mysql_query_rules (rule_id {}), the statement has {behind} parameters instead of {before}, which a prepared statement cannot follow",
+                    replacing(job)
+                );
+                self.refuse(&Complaint::with(1235, "42000", words)).await?;
+                return Ok(ControlFlow::Break(Told::default()));
+            }
+        }
+        if let Some(preparing) = preparing {
+            // What it means is what is set now, wherever that was.
+            self.read_all_back().await?;
+            preparing
+                .statement
+                .get_or_init(|| self.intern(job.epoch, job.sent(), job.class.reads));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Interns what this text means now. Comments around it and behind its first word are for rules
+    /// and hints, which are asked with the client's text, and may be others each time.
+    pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {
+        let sql = Some(bare(sql, self.lexing()))
+            .filter(|bare| !bare.is_empty())
+            .unwrap_or(Cow::Borrowed(sql));
+        let most = most_remembered(&epoch.snapshot.variables);
+        let own = self.with_own_number(&sql, self.lexing(), reads, &self.state.schema);
+        self.core.statements.intern_own(
+            &self.user_name,
+            &self.state,
+            (&sql, own.map(Vec::into_boxed_slice)),
+            most,
+        )
+    }
+
+    /// A rule answers the statement by itself, or no server has all of its tables: it can be prepared,
+    /// and is answered when it is executed.
+    pub(crate) async fn pretend_to_prepare(
+        &mut self,
+        job: &Job<'_>,
+        preparing: &Preparing,
+    ) -> Result<(), Ended> {
+        preparing
+            .statement
+            .get_or_init(|| self.intern(job.epoch, job.text, job.class.reads));
+        let params = params(job.text, self.lexing());
+        if preparing.naming.is_some() {
+            self.add_prepared(job, preparing, params);
+            return self.say("Statement prepared").await;
+        }
+        let seen = seen_params(params, preparing.moved.as_deref());
+        let mut out = Vec::new();
+        let flags = self.flags();
+        self.writer(&mut out, 0, flags)
+            .prepared(preparing.client, seen, &[]);
+        self.add_prepared(job, preparing, params);
+        self.hand_over(out).await
+    }
+
+    /// The client may execute it from now on. `params`: as many as there are where it was prepared.
+    pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing, params: u16) {
+        let Some(statement) = preparing.statement() else {
+            return;
+        };
+        let asked = (*statement.sql != *job.text).then(|| job.text.into());
+        if let Some(naming) = &preparing.naming {
+            statement.params.set(params);
+            return self.add_name(naming, statement, asked);
+        }
+        let prepared = ClientStatement::new(
+            statement,
+            self.lexing(),
+            params,
+            asked,
+            preparing.moved.clone(),
+            preparing.outline.get(),
+        );
+        self.statements.add(preparing.client, prepared);
+        self.core.tally.up(Counter::StmtClientActiveTotal);
+    }
+}
+
+/// Statements that a core remembers, as the operator says.
+pub(crate) fn most_remembered(v: &Variables) -> Remembered {
+    let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    Remembered {
+        statements: clamped(v.mysql_max_stmts_cache),
+        bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
+    }
+}
+
+/// Returns the part of a text that servers prepare.
+pub(crate) fn bare(text: &[u8], lexing: Lexing) -> Cow<'_, [u8]> {
+    sql::without_inner(without_comment(sql::without_tail_of_prepared(text, lexing)))
+}
+
+/// How many parameters a text has.
+pub(crate) fn params(sql: &[u8], lexing: Lexing) -> u16 {
+    let params = lexing
+        .words(sql)
+        .filter(|token| token.is_sign(b'?'))
+        .count();
+    u16::try_from(params).unwrap_or(u16::MAX)
+}
+
+/// The rules that may have rewritten it.
+fn replacing(job: &Job<'_>) -> String {
+    let chain = job.epoch.snapshot.rules.chain();
+    let hits = job
+        .plan
+        .why
+        .hits()
+        .iter()
+        .filter_map(|at| chain.get(*at as usize));
+    let ids: Vec<_> = hits
+        .filter(|rule| rule.replace.is_some())
+        .map(|rule| rule.rule_id.to_string())
+        .collect();
+    ids.join(", ")
+}
