@@ -1,10 +1,10 @@
 //! A connection for a command: an idle one that fits, else a new one, else wait for either.
 
-use crate::BackendFailed;
 use crate::admission::Slot;
 use crate::backend::{Backend, Key};
 use crate::choice::in_turn;
 use crate::connect::{Attempt, OF_CLIENT};
+use crate::failure::BackendFailed;
 use crate::lend::Why;
 use crate::pace::{Rate, Token};
 use crate::place::{Place, WhyNot};

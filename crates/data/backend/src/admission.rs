@@ -3,10 +3,10 @@
 //!
 //! A statement in flight has a slot of its server. Cores share slots as they share permits.
 
-use crate::BackendFailed;
 use crate::acquire::Vain;
 use crate::backend::Backend;
 use crate::choice::in_turn;
+use crate::failure::BackendFailed;
 use crate::lend::Word;
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};

@@ -1,11 +1,13 @@
 //! Asking a server what became of variables that were set by expressions: their values travel, not
 //! the expressions.
 
+use crate::backend::{Backend, Idle, refusal};
+use crate::failure::BackendFailed;
+use crate::hold::Hold;
 use crate::left;
 use crate::state::{State, UserValue, value_len_max};
 use crate::sync::{METADATA, characteristic};
 use crate::track::INTERRUPTED;
-use crate::{Backend, BackendFailed, Hold};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use wire::packet;
@@ -349,7 +351,7 @@ impl Backend {
             self.hello.caps,
         );
         let response = self.command(&payload, Expect::Query).await?;
-        crate::backend::refusal(&response)?;
+        refusal(&response)?;
         self.lasting.insert_id = Some(id);
         Ok(())
     }
@@ -363,7 +365,7 @@ impl Backend {
         let mut payload = Vec::with_capacity(text.len() + 1);
         wire::command::write_query(&mut payload, text, self.hello.caps);
         let response = self.command(&payload, Expect::Query).await?;
-        crate::backend::refusal(&response)?;
+        refusal(&response)?;
         self.holds.status(response.status());
         self.has_failed_unseen();
         Ok(())
@@ -546,7 +548,7 @@ impl Backend {
                 Ok(rows) => Answer::Rows(rows),
                 Err(what) => {
                     // Nobody knows what is set there.
-                    self.idle = crate::Idle::Doubtful;
+                    self.idle = Idle::Doubtful;
                     return Err(malformed(what));
                 }
             },

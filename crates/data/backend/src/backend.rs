@@ -1,12 +1,20 @@
 //! One connection to a server, and what is known to be set on it.
 
+use crate::admission::Slot;
+use crate::ask::{Answer, without_zeros};
+use crate::failure::BackendFailed;
+use crate::hold::{Hold, Holds};
 use crate::lease::{Lasting, Lease, Local, Unreported};
+use crate::left::TRANSACTIONS;
+use crate::own::LockAnswer;
 use crate::place::{Place, bump};
 use crate::pools::Executes;
-use crate::prepared::{Bindings, Here};
+use crate::prepared::{Bindings, Here, Prepared};
 use crate::slots::Slots;
+use crate::state::{Names, State};
 use crate::sync::{self, Foreign, Need, Sees, Ways};
-use crate::{BackendFailed, Hold, Holds, Prepared, State, Tally, Tracking};
+use crate::tally::Tally;
+use crate::track::Tracking;
 use bridge::{Counter, FreeConnectionRow};
 use net::{Conn, Hello, NetError};
 use rt::{Address, Chunk, Instant};
@@ -75,7 +83,7 @@ pub struct Backend {
     pub(crate) tally: Rc<Tally>,
     pub(crate) in_use: bool,
     /// Slot of the statement in flight on it, where those are limited.
-    pub(crate) slot: Option<crate::admission::Slot>,
+    pub(crate) slot: Option<Slot>,
     /// Its connection lives on, on another core, and its permit with it.
     pub(crate) lent: bool,
     /// Properties that go with the connection from core to core.
@@ -372,12 +380,12 @@ impl Backend {
             // A MariaDB that answers in utf16 writes numbers in it, too.
             ([_], [row]) => row
                 .first()
-                .map(|value| crate::ask::without_zeros(value.as_deref().unwrap_or(b"NULL"))),
+                .map(|value| without_zeros(value.as_deref().unwrap_or(b"NULL"))),
             _ => digits.map(String::into_bytes),
         };
         let limit = self.state.variable("sql_select_limit");
         let no_rows = limit.is_some_and(|limit| limit.parse().is_ok_and(|rows: i64| rows <= 0));
-        let answered = crate::own::LockAnswer {
+        let answered = LockAnswer {
             value: value.as_deref(),
             no_rows,
         };
@@ -506,7 +514,7 @@ impl Backend {
         foreign: Foreign,
         ways: Ways,
     ) -> Need {
-        let crate::Names::Collation(id) = want.names else {
+        let Names::Collation(id) = want.names else {
             return Need::Another;
         };
         let made = self.place.known.made_of.borrow();
@@ -514,7 +522,7 @@ impl Backend {
             return Need::Another;
         };
         let want = State {
-            names: crate::Names::Written(words.clone()),
+            names: Names::Written(words.clone()),
             ..want.clone()
         };
         sync::whole_need(&self.state, &want, brings_variables, foreign, ways)
@@ -639,7 +647,7 @@ impl Backend {
                         wire::command::write_query(&mut payload, set.as_bytes(), self.hello.caps);
                         // A failure in the middle leaves who knows what: said as a state that
                         // equals nothing.
-                        self.state.names = crate::Names::Unknown;
+                        self.state.names = Names::Unknown;
                         self.local.plain_quotes = false;
                         let response = self.command(&payload, Expect::Query).await?;
                         if let Err(refused) = refusal(&response) {
@@ -656,7 +664,7 @@ impl Backend {
                         }
                         self.holds.status(response.status());
                     }
-                    let says = |state: &State| state.variable(crate::left::TRANSACTIONS).is_some();
+                    let says = |state: &State| state.variable(TRANSACTIONS).is_some();
                     // What a session has said of it, or has taken back, is not ours any more.
                     self.lasting.told_of_transactions &= !says(&before) && !says(want);
                     self.gtids_are_said(&before, want);
@@ -710,10 +718,10 @@ impl Backend {
             return Err(BackendFailed::Unfit);
         };
         // Until it is said again, nobody knows.
-        let names = std::mem::replace(&mut self.state.names, crate::Names::Unknown);
+        let names = std::mem::replace(&mut self.state.names, Names::Unknown);
         self.ask("SET character_set_client=utf8mb4").await?;
         let changed = self.change_schema(schema).await;
-        if let crate::ask::Answer::Rows(_) = self
+        if let Answer::Rows(_) = self
             .ask(&format!("SET character_set_client={written}"))
             .await?
         {

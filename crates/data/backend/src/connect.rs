@@ -2,15 +2,17 @@
 
 use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key};
+use crate::failure::BackendFailed;
+use crate::hold::Holds;
 use crate::lease::{Lasting, Lease, Local};
 use crate::passwords::{is_wrong_password, passwords};
 use crate::place::{OpenedAs, Place};
 use crate::pools::{Pools, Want};
 use crate::prepared::Here;
 use crate::slots::Slots;
-use crate::state::Collations;
+use crate::state::{Collations, Names, State};
 use crate::sync::Ways;
-use crate::{BackendFailed, Holds, Like, State};
+use crate::through::Like;
 use bridge::Counter;
 use config::{Server, Snapshot, Variables};
 use net::tls::{Connector, Settings};
@@ -151,10 +153,9 @@ impl Pools {
         let mut state = State::new("", want.collation);
         if want.collation > 255 && state.names.words_for(knows).is_some() {
             // The login could not say it, and the server knows it: a SET NAMES will.
-            state.names = crate::Names::Unknown;
+            state.names = Names::Unknown;
         }
-        let is_its_own =
-            state.names != crate::Names::Unknown && state.names.words_for(knows).is_none();
+        let is_its_own = state.names != Names::Unknown && state.names.words_for(knows).is_none();
         let ways = Ways::of_login(knows, want.caps, hello.caps);
         let mut holds = Holds::default();
         holds.status(hello.status);

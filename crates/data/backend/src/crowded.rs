@@ -2,10 +2,11 @@
 //! closed on the connections to it that wait for a session, here and on the other cores.
 
 use crate::backend::{Backend, refusal};
+use crate::failure::BackendFailed;
 use crate::lend::{Asked, Crowded, Word};
 use crate::place::Place;
 use crate::pools::{Group, Pools};
-use crate::{BackendFailed, slot_name};
+use crate::slots::slot_name;
 use bridge::Counter;
 use rt::Instant;
 use std::cell::Cell;

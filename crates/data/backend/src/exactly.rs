@@ -1,9 +1,9 @@
 //! A connection to one server of a hostgroup, for whoever has named it: the weights have no say.
 
-use crate::BackendFailed;
 use crate::acquire::{LOOK_AGAIN, Taken};
 use crate::backend::Backend;
 use crate::connect::Attempt;
+use crate::failure::BackendFailed;
 use crate::place::Place;
 use crate::pools::{Pools, Want};
 use bridge::Counter;

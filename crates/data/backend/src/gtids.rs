@@ -4,10 +4,12 @@
 //! <https://dev.mysql.com/doc/refman/en/server-system-variables.html#sysvar_session_track_gtids>
 
 use crate::ask::Answer;
+use crate::backend::Backend;
+use crate::failure::BackendFailed;
 use crate::place::{Place, bump};
 use crate::pools::{Pools, Want};
 use crate::server::Server;
-use crate::{Backend, BackendFailed, State};
+use crate::state::State;
 use bridge::Executed;
 use config::Snapshot;
 use hashbrown::HashSet;

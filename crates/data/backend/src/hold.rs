@@ -1,8 +1,7 @@
 //! Why a connection cannot be shared, by name. A connection goes back to the pool when none of
 //! these holds.
 
-use sql::Class;
-use sql::{Leaves, Reads};
+use sql::{Class, Leaves, Reads};
 use std::fmt;
 use wire::status;
 

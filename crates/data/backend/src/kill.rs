@@ -1,10 +1,11 @@
 //! Ending what a server does for us, over a connection of its own.
 
+use crate::backend::Idle;
 use crate::connect::Attempt;
 use crate::meant::{self, Found, Ours};
 use crate::place::Place;
 use crate::pools::{Pools, Want};
-use crate::{Idle, State};
+use crate::state::State;
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;

@@ -15,8 +15,9 @@
 
 mod run;
 
-use crate::Killing;
 use crate::backend::{Backend, NOBODY};
+use crate::connect::OF_CLIENT;
+use crate::kill::Killing;
 use crate::place::{OpenedAs, Place};
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::{Bindings, Here, Prepared};
@@ -39,11 +40,11 @@ use wire::response::{Expect, Response};
 /// An answer in a lane is at most so long: it is gathered before its session gets it.
 pub const ANSWER_LEN_MAX: usize = 16 << 10;
 /// Bytes up to which a longer answer is followed, for those behind it; then the lane ends.
-const DRAINED_LEN_MAX: usize = 256 << 10;
+pub(crate) const DRAINED_LEN_MAX: usize = 256 << 10;
 /// Who is behind a statement that takes longer leaves the lane.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// A lane without statements is given back after so long.
-const REST: Duration = Duration::from_millis(20);
+pub(crate) const REST: Duration = Duration::from_millis(20);
 /// After lanes of a hostgroup had to be left, none is begun for so long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Connections of a hostgroup on one core that become lanes.
@@ -65,17 +66,17 @@ const MEAN_OF: u64 = 16;
 const DEPTH_FIRST: u32 = 4;
 /// So long those on another core may wait for a server before a lane there that is never without
 /// work gives its connection to them.
-const TURN: Duration = Duration::from_millis(100);
+pub(crate) const TURN: Duration = Duration::from_millis(100);
 /// So long a statement may take to be prepared for the next time, while nobody waits for it.
-const PREPARING_MAX: Duration = Duration::from_secs(1);
+pub(crate) const PREPARING_MAX: Duration = Duration::from_secs(1);
 /// So many may be being prepared in a lane, or have been refused there.
 const LEARNT_MAX: usize = 32;
 /// A client's statement that has no cursor: on a lane there is none.
 const NO_CURSOR: u32 = 0;
 /// "Prepared statement needs to be re-prepared".
-const NEEDS_REPREPARE: u16 = 1615;
+pub(crate) const NEEDS_REPREPARE: u16 = 1615;
 /// "Unknown prepared statement handler".
-const UNKNOWN_STATEMENT: u16 = 1243;
+pub(crate) const UNKNOWN_STATEMENT: u16 = 1243;
 const COM_STMT_PREPARE: u8 = 0x16;
 
 /// End of a session's statement in a lane, with its answer or without.
@@ -134,7 +135,7 @@ impl std::fmt::Debug for Request<'_> {
 }
 
 /// Kind of a statement in flight.
-enum What {
+pub(crate) enum What {
     Text,
     /// Of what the server knows by this id.
     Execution(u32),
@@ -143,7 +144,7 @@ enum What {
 }
 
 /// A statement in flight, or behind those that are.
-struct Flying {
+pub(crate) struct Flying {
     what: What,
     /// Command that is still to be sent: as many statements as may be are in flight.
     unsent: Option<Vec<u8>>,
@@ -406,7 +407,7 @@ impl Lane {
         };
         !self.closed.get()
             && *self.user == *want.user
-            && self.own_caps == want.caps & crate::connect::OF_CLIENT
+            && self.own_caps == want.caps & OF_CLIENT
             && self.client == self.place.client_of(want)
             && self.place.serves(now)
             && self

@@ -1,7 +1,9 @@
 //! A connection's knowledge, by how long it lasts: [`Lasting`] goes with it from core to core,
 //! [`Local`] stays on one core until a reset, and a [`Lease`] is one session's.
 
+use crate::ask::Unread;
 use crate::left::Programs;
+use crate::own::Owned;
 use crate::place::OpenedAs;
 use crate::sync::Ways;
 use crate::track::Told;
@@ -66,12 +68,12 @@ impl Lasting {
 #[derive(Debug)]
 pub struct Local {
     /// Variables that were set there to what nobody has asked yet.
-    pub unread: crate::Unread,
+    pub unread: Unread,
     /// Changes that the server has still to tell: an error tells nothing of what its statement has
     /// changed.
     pub unreported: Unreported,
     /// Things that a session has made there by name; most make nothing.
-    pub(crate) owned: Option<Box<crate::Owned>>,
+    pub(crate) owned: Option<Box<Owned>>,
     /// The warnings that are left there may be another session's: no statement of this one has ended
     /// them.
     pub others_warnings: bool,
@@ -95,7 +97,7 @@ pub struct Local {
 impl Default for Local {
     fn default() -> Self {
         Self {
-            unread: crate::Unread::default(),
+            unread: Unread::default(),
             unreported: Unreported::Nothing,
             owned: None,
             others_warnings: false,

@@ -4,8 +4,11 @@
 //! All that they may leave, and how each is known: docs/decisions/0025-what-a-call-leaves.md.
 
 use crate::ask::{Answer, without_zeros};
+use crate::backend::Backend;
+use crate::failure::BackendFailed;
+use crate::hold::Hold;
+use crate::state::State;
 use crate::sync::ROLE;
-use crate::{Backend, BackendFailed, Hold, State};
 use hashbrown::HashSet;
 use rt::Instant;
 use std::cell::{Cell, RefCell};

@@ -5,19 +5,18 @@
 //! other cores have some. What is sent joins the idle connections of the core that asked; its
 //! permit travels with it.
 
-use crate::Unreported;
 use crate::acquire::{LEND_WAY, LOOK_AGAIN};
 use crate::backend::{Backend, Idle, Key};
 use crate::choice::in_turn;
 use crate::connect::OF_CLIENT;
-use crate::lease::{Lasting, Lease, Local};
+use crate::hold::Holds;
+use crate::lease::{Lasting, Lease, Local, Unreported};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
 use crate::prepared::Here;
 use crate::room::Room;
 use crate::slots::Slots;
-use crate::state::{UserValue, UserVariables, Variables};
-use crate::{Holds, Names, State};
+use crate::state::{Names, State, UserValue, UserVariables, Variables};
 use bridge::Counter;
 use net::{Hello, Parted};
 use rt::local::Notify;

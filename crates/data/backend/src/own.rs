@@ -1,7 +1,7 @@
 //! What a session has made on a connection that only that connection knows, by name: when the last
 //! of a kind is gone, it may be shared again.
 
-use crate::{Hold, Holds};
+use crate::hold::{Hold, Holds};
 use sql::own::{Name, Own};
 use sql::{Class, Leaves};
 use std::collections::BTreeSet;

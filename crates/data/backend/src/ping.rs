@@ -1,8 +1,8 @@
 //! Idle connections are asked now and then whether they are still there, which also keeps servers
 //! and firewalls from thinking that they are not.
 
-use crate::BackendFailed;
 use crate::backend::{Backend, Idle, refusal};
+use crate::failure::BackendFailed;
 use crate::place::Place;
 use crate::pools::{Group, Pools};
 use bridge::Counter;

@@ -1,11 +1,13 @@
 //! What this core knows of one server in one hostgroup: its row, its idle connections, its health
 //! and its numbers.
 
-use crate::Backend;
 use crate::admission::InFlight;
+use crate::backend::Backend;
 use crate::choice::Choice;
 use crate::room::{self, Room};
 use crate::server::Server;
+use crate::track::Tracks;
+use crate::warm::LetIn;
 use bridge::{PoolRow, ServerState};
 use config::Server as Row;
 use rt::Instant;
@@ -58,7 +60,7 @@ pub struct Place {
     /// Whether its connections are reset by COM_CHANGE_USER.
     pub(crate) resets_by_login: Cell<bool>,
     /// Who was let in last: for whom connections are opened ahead.
-    pub(crate) last_in: RefCell<Option<Rc<crate::warm::LetIn>>>,
+    pub(crate) last_in: RefCell<Option<Rc<LetIn>>>,
     /// Connections are being opened ahead.
     pub(crate) warming: Cell<bool>,
     /// When it did not let in a client that another server had let in.
@@ -66,7 +68,7 @@ pub struct Place {
     pub(crate) numbers: Numbers,
     heard: Cell<Heard>,
     /// Session tracking of the server: what it tells of changes in sessions.
-    pub(crate) tracks: RefCell<crate::track::Tracks>,
+    pub(crate) tracks: RefCell<Tracks>,
     /// How it reads texts by itself: [`crate::MODES`] of its status flags that all of its
     /// connections have had, and that any of them has had (an operator may change them, or its
     /// `init_connect`, and connections stay as they are); `None` before it has said.

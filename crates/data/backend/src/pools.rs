@@ -1,12 +1,14 @@
 //! All servers of this core, and the connections that wait there for a session.
 
-use crate::Unreported;
 use crate::acquire::{GIVE_WAY, LEND_WAY, LOOK_AGAIN};
 use crate::admission::Admission;
 use crate::backend::{Backend, Idle};
 use crate::choice::Chooser;
+use crate::connect::init_connect;
+use crate::gtids::{Shows, Sources};
+use crate::hold::Hold;
 use crate::lane::Lanes;
-use crate::lease::Lease;
+use crate::lease::{Lease, Unreported};
 use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
 use crate::pace::pace_of;
@@ -15,7 +17,11 @@ use crate::prepared::{Bindings, Prepared};
 use crate::queue::Queue;
 use crate::room::{self, Room};
 use crate::server::Servers;
-use crate::{Like, Sees, Shows, State, Tally, Tracking};
+use crate::state::State;
+use crate::sync::Sees;
+use crate::tally::Tally;
+use crate::through::Like;
+use crate::track::Tracking;
 use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow, Sign};
 use config::{Balance, Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
@@ -383,7 +389,7 @@ impl Pools {
         for hostgroup in snapshot.servers.iter() {
             groups.entry(hostgroup.id).or_default();
         }
-        let sources = crate::gtids::Sources::of(snapshot);
+        let sources = Sources::of(snapshot);
         for (id, group) in groups.iter() {
             group.free_pct.set(
                 snapshot
@@ -409,7 +415,7 @@ impl Pools {
                 .servers
                 .hostgroup(*id)
                 .and_then(|h| h.attributes.max_connections);
-            let begins = crate::init_connect(snapshot, *id);
+            let begins = init_connect(snapshot, *id);
             let online = here
                 .iter()
                 .filter(|place| place.serves == Serves::Yes)
@@ -629,7 +635,7 @@ impl Pools {
             return;
         }
         if !backend.holds.need_reset() && backend.local.unreported == Unreported::Nothing {
-            if backend.holds.has(crate::Hold::InsertId) {
+            if backend.holds.has(Hold::InsertId) {
                 backend.lasting.insert_id = None;
             }
             backend.holds.clear();

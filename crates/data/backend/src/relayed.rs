@@ -7,9 +7,12 @@ use crate::acquire::Taken;
 use crate::backend::{Backend, Idle, Key};
 use crate::choice::working;
 use crate::connect::{Attempt, OF_CLIENT, account, attributes_of, of_refusal};
+use crate::failure::BackendFailed;
+use crate::hold::Hold;
 use crate::place::{OpenedAs, Place};
 use crate::pools::{Pools, Want};
-use crate::{BackendFailed, Hold, State};
+use crate::state::State;
+use crate::sync::ROLE;
 use config::{Server, Snapshot};
 use net::tls::Acceptor;
 use net::{Conn, NetError, Refused, RelayFailed, Secret, Unsaid};
@@ -407,7 +410,7 @@ impl Pools {
         backend.idle = Idle::Proven;
         backend.hello.proof = Arc::new(proof);
         if backend.key.user != change.user.as_str().into() {
-            backend.state.unset(crate::ROLE);
+            backend.state.unset(ROLE);
             backend.key.user = change.user.as_str().into();
         }
         backend.state.schema = change.database.as_deref().unwrap_or_default().into();

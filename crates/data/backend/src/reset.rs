@@ -3,9 +3,12 @@
 use crate::ask::{Answer, without_zeros};
 use crate::backend::{Backend, Idle, refusal};
 use crate::connect::UNNAMED;
+use crate::failure::BackendFailed;
+use crate::hold::{Hold, Holds};
+use crate::lease::Local;
+use crate::state::Names;
 use crate::sync::{self, Ways};
 use crate::track::INTERRUPTED;
-use crate::{BackendFailed, Hold, Holds, Local};
 use bridge::Counter;
 use net::NetError;
 use std::rc::Rc;
@@ -266,7 +269,7 @@ impl Backend {
         let text = text.to_ascii_lowercase();
         if text.contains("names") || text.contains("char") || text.contains("collation") {
             // It may have changed what the login said.
-            self.state.names = crate::Names::Unknown;
+            self.state.names = Names::Unknown;
         }
         Ok(())
     }

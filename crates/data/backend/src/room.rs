@@ -2,10 +2,10 @@
 //! `max_connections` of its row; a hostgroup may have `max_connections` in its
 //! `hostgroup_settings`, for all of its servers together. In a fleet this proxy has a share of each.
 
-use crate::Tally;
 use crate::choice::{in_turn, working};
 use crate::place::Place;
 use crate::pools::Group;
+use crate::tally::Tally;
 use bridge::{Counter, HostgroupPoolRow};
 use rt::Instant;
 use rt::permits::{Permits, Registry};

@@ -1,6 +1,8 @@
 //! A server as this core knows it by its address, whichever hostgroups it is in: what it has said
 //! of itself, and whether it is well.
 
+use crate::crowded::Allowed;
+use crate::left::Refusals;
 use crate::room::Full;
 use config::Server as Row;
 use hashbrown::{HashMap, HashSet};
@@ -38,7 +40,7 @@ pub(crate) struct Server {
     /// Users of whom only the second password was right here.
     pub(crate) second_password: RefCell<HashSet<Box<str>>>,
     /// Whom it does not tell what procedures have left.
-    pub(crate) refusals: crate::left::Refusals,
+    pub(crate) refusals: Refusals,
     /// Words of a SET for what the server makes of collations in logins that it does not know.
     pub(crate) made_of: RefCell<Vec<(u16, Rc<str>)>>,
     /// The collation that it gives to sessions by itself, as its last greeting said; 0 before it
@@ -54,7 +56,7 @@ pub(crate) struct Server {
     /// The time of which it shows everything, in milliseconds since 1970; 0 if nobody knows.
     pub(crate) as_of_ms: Cell<u64>,
     /// How many prepared statements it has room for, as it has said.
-    pub(crate) allowed: crate::crowded::Allowed,
+    pub(crate) allowed: Allowed,
 }
 
 impl Server {
@@ -76,14 +78,14 @@ impl Server {
             full: Full::default(),
             silent: RefCell::default(),
             second_password: RefCell::default(),
-            refusals: crate::left::Refusals::default(),
+            refusals: Refusals::default(),
             made_of: RefCell::default(),
             own_collation: Cell::default(),
             has_bulk: Cell::default(),
             version: RefCell::default(),
             executed: RefCell::default(),
             as_of_ms: Cell::default(),
-            allowed: crate::crowded::Allowed::default(),
+            allowed: Allowed::default(),
         })
     }
 

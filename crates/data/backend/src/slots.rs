@@ -1,10 +1,11 @@
 //! Statements that are prepared in SQL on one connection, by names of ours: whoever has the
 //! connection next finds none of the names that a client has given.
 
-use crate::Unreported;
-use crate::backend::{Way, refusal};
-use crate::prepared::Known;
-use crate::{Backend, BackendFailed, Hold, Prepared};
+use crate::backend::{Backend, Way, refusal};
+use crate::failure::BackendFailed;
+use crate::hold::Hold;
+use crate::lease::Unreported;
+use crate::prepared::{Known, Prepared};
 use bridge::Counter;
 use std::rc::Rc;
 use wire::response::Expect;

@@ -1,6 +1,6 @@
 //! What a client has set and a connection must have before it may serve that client.
 
-use crate::Sees;
+use crate::sync::{METADATA, Sees, TOLD};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -108,7 +108,7 @@ pub(crate) type Variables = BTreeMap<Box<str>, Box<str>>;
 #[must_use]
 pub fn value_len_max(name: &str, literal: &[u8]) -> usize {
     match literal.first() {
-        Some(b'\'' | b'"') if name == crate::sync::TOLD[0] => 256,
+        Some(b'\'' | b'"') if name == TOLD[0] => 256,
         Some(b'\'' | b'"') => 4 << 10,
         _ => 64,
     }
@@ -273,7 +273,7 @@ impl State {
     /// have set that.
     #[must_use]
     pub fn leaves_out_definitions(&self) -> bool {
-        self.variable(crate::sync::METADATA).is_some_and(|value| {
+        self.variable(METADATA).is_some_and(|value| {
             let word = value.trim_matches(['\'', '"']);
             word == "0" || word.eq_ignore_ascii_case("NONE") || word.eq_ignore_ascii_case("FALSE")
         })

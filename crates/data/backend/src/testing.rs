@@ -1,7 +1,10 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
+use crate::place::Place;
+use crate::pools::{Pools, Want};
 use crate::room::Room;
-use crate::{Place, Pools, State, Tally, Want};
+use crate::state::State;
+use crate::tally::Tally;
 use config::{Server, Snapshot, Status};
 use net::Secret;
 use rt::Rt;

@@ -1,8 +1,8 @@
 //! A connection for one client alone, over which bytes go as they come.
 
-use crate::BackendFailed;
 use crate::backend::{Backend, Idle, refusal};
 use crate::choice::working;
+use crate::failure::BackendFailed;
 use crate::place::bump;
 use crate::pools::{Pools, Want};
 use bridge::Counter;

@@ -5,9 +5,13 @@
 //! servers is in docs/decisions/0020-what-servers-track.md.
 
 use crate::ask::{Answer, without_zeros};
+use crate::backend::Backend;
+use crate::failure::BackendFailed;
+use crate::hold::Hold;
+use crate::lease::Unreported;
 use crate::left::TRANSACTIONS;
+use crate::state::State;
 use crate::sync::{DEFAULT, Need, TOLD, Ways};
-use crate::{Backend, BackendFailed, Hold, State, Unreported};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::caps;

@@ -1,12 +1,12 @@
 //! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in
 //! last, until as many are open as `mysql-free_connections_pct` keeps. No client waits for that.
 
-use crate::State;
 use crate::acquire::Taken;
 use crate::backend::Key;
 use crate::connect::{Attempt, OF_CLIENT};
 use crate::place::Place;
 use crate::pools::{Group, Pools, Want};
+use crate::state::State;
 use bridge::Counter;
 use config::Snapshot;
 use net::Secret;

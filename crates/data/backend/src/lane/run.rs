@@ -1,11 +1,11 @@
 //! The task of a lane: it sends what has joined, follows the answers, and gives each session its
 //! own.
 
-use super::{
+use crate::backend::{Backend, Idle, Key};
+use crate::lane::{
     ANSWER_LEN_MAX, DRAINED_LEN_MAX, Flying, Landed, Lane, NEEDS_REPREPARE, PATIENCE,
     PREPARING_MAX, REST, TURN, UNKNOWN_STATEMENT, What,
 };
-use crate::backend::{Backend, Idle, Key};
 use crate::place::bump;
 use crate::pools::{Group, Pools};
 use bridge::Counter;
