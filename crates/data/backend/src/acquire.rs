@@ -1,17 +1,19 @@
 //! A connection for a command: an idle one that fits, else a new one, else wait for either.
 
-use crate::admission::Slot;
-use crate::backend::{Backend, Key};
-use crate::choice::in_turn;
-use crate::connect::{Attempt, OF_CLIENT};
+use crate::backend::Backend;
+use crate::chooser::in_turn;
 use crate::failure::BackendFailed;
+use crate::flight::Slot;
+use crate::key::{Key, OF_CLIENT};
 use crate::lend::Why;
+use crate::login::Attempt;
 use crate::pace::{Rate, Token};
 use crate::place::{Place, WhyNot};
-use crate::pools::{Executes, Group, Pools, Want};
+use crate::pools::{Group, Pools};
 use crate::queue::Standing;
-use crate::room::Shares;
+use crate::shares::Shares;
 use crate::sync::Need;
+use crate::want::{Executes, Want};
 use bridge::Counter;
 use rt::Instant;
 use rt::permits::Permits;
@@ -664,7 +666,7 @@ impl Pools {
                 }
                 let max = place.row_max();
                 if let Some(mut room) = Taken::of(place, max) {
-                    let Ok(slot) = place.slot(want.waits) else {
+                    let Ok(slot) = place.in_flight.slot(want.waits) else {
                         continue;
                     };
                     room.1 = slot;
@@ -685,7 +687,7 @@ impl Pools {
                 // than itself.
                 let has_room = place.make_room(&places, now, &self.tally);
                 if let Some(mut room) = has_room.then(|| Taken::of(place, max)).flatten() {
-                    let Ok(slot) = place.slot(want.waits) else {
+                    let Ok(slot) = place.in_flight.slot(want.waits) else {
                         continue;
                     };
                     room.1 = slot;
@@ -782,7 +784,7 @@ impl Pools {
                 }
             }
             let at = best?.1;
-            let slot = place.slot(want.waits).ok()?;
+            let slot = place.in_flight.slot(want.waits).ok()?;
             let mut backend = idle.swap_remove(at);
             drop(idle);
             if backend.conn.is_idle() {
@@ -863,7 +865,10 @@ impl Told {
     /// Report on who waits for a slot.
     fn slots(group: &Group, line: usize, rank: Instant) -> Self {
         let places = group.places.borrow();
-        let permits: Vec<_> = places.iter().filter_map(|place| place.slots()).collect();
+        let permits: Vec<_> = places
+            .iter()
+            .filter_map(|place| place.in_flight.slots())
+            .collect();
         for one in &permits {
             one.wait_since(line, rank.as_ns());
         }

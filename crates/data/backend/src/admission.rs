@@ -5,31 +5,21 @@
 
 use crate::acquire::Vain;
 use crate::backend::Backend;
-use crate::choice::in_turn;
+use crate::chooser::in_turn;
 use crate::failure::BackendFailed;
 use crate::lend::Word;
 use crate::place::Place;
-use crate::pools::{Group, Pools, Want};
+use crate::pools::{Group, Pools};
 use crate::queue::Standing;
+use crate::want::Want;
 use bridge::{AdmissionRow, ConcurrencyRow, Counter};
-use config::{Concurrency, Order, PRIORITY_MAX};
-use plan::{Limit, Window};
+use config::{Order, PRIORITY_MAX};
 use rt::Instant;
-use rt::flow::{self, Flow, Size};
-use rt::permits::{Permits, Registry};
+use rt::permits::Permits;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A window of latencies.
-const WINDOW: Size = Size {
-    samples: 20,
-    least_ns: 100_000_000,
-    most_ns: 1_000_000_000,
-};
-
-const _WORDS_FIT: () = assert!(plan::LIMIT_WORDS == flow::WORDS);
 
 /// So many priorities there are.
 const PRIORITIES: usize = PRIORITY_MAX as usize + 1;
@@ -71,139 +61,6 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.permits.give();
         self.pools.tell_last(self.group);
-    }
-}
-
-/// One of the statements in flight at a server. Given back when dropped.
-pub(crate) struct Slot(Arc<Permits>);
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Slot({} taken)", self.0.taken())
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.give();
-    }
-}
-
-/// The limit of statements in flight at a server, if its hostgroup has one.
-#[derive(Default)]
-pub(crate) struct InFlight {
-    bounds: Cell<Option<Concurrency>>,
-    permits: OnceCell<Arc<Permits>>,
-}
-
-impl InFlight {
-    fn limit(&self) -> Option<(u32, &Arc<Permits>)> {
-        let (bounds, permits) = (self.bounds.get()?, self.permits.get()?);
-        let limit = permits.flow().limit().clamp(bounds.min, bounds.max);
-        Some((limit, permits))
-    }
-
-    fn flow(&self) -> Option<(&Flow, u32)> {
-        let permits = self.permits.get()?;
-        Some((permits.flow(), permits.taken()))
-    }
-}
-
-impl Place {
-    /// Takes over whether statements in flight are limited.
-    pub(crate) fn limits(&self, bounds: Option<Concurrency>, registry: &Registry) {
-        if let Some(bounds) = bounds {
-            let new = || {
-                let row = self.server();
-                let (hostgroup, host, port) = (row.hostgroup, self.host(), row.port);
-                registry.get(&format!("in flight {hostgroup} {host}:{port}"))
-            };
-            let permits = self.in_flight.permits.get_or_init(new);
-            permits.flow().begin(Limit::first(bounds).now());
-        }
-        self.in_flight.bounds.set(bounds);
-    }
-
-    /// The slots of its statements in flight, if those are limited.
-    pub(crate) fn slots(&self) -> Option<Arc<Permits>> {
-        self.in_flight.limit().map(|(_, permits)| permits.clone())
-    }
-
-    /// Whether statements in flight are limited.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.in_flight.bounds.get().is_some()
-    }
-
-    /// A slot, unless as many are taken as may be; where nothing is limited there are no slots.
-    /// `waits`: who has no slot can wait for one; another takes one in any case.
-    ///
-    /// # Errors
-    /// None is free.
-    pub(crate) fn slot(&self, waits: bool) -> Result<Option<Slot>, ()> {
-        let Some((limit, permits)) = self.in_flight.limit() else {
-            return Ok(None);
-        };
-        if !waits {
-            permits.flow().saw(permits.take());
-        } else if permits.try_take(limit) {
-            permits.flow().saw(permits.taken());
-        } else {
-            return Err(());
-        }
-        Ok(Some(Slot(permits.clone())))
-    }
-
-    /// An answer has begun so long after it was asked for: the limit may follow.
-    pub(crate) fn was_in_flight(&self, took: Duration, now: Instant) {
-        let (Some(bounds), Some((flow, taken))) =
-            (self.in_flight.bounds.get(), self.in_flight.flow())
-        else {
-            return;
-        };
-        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let Some(closed) = flow.add(took_ns, taken, now.as_ns(), WINDOW) else {
-            return;
-        };
-        let window = Window {
-            answers: closed.samples,
-            latency_ns: closed.mean_ns,
-            most: closed.most,
-            length_ns: closed.length_ns,
-        };
-        let before = Limit::from_words(flow.words()).unwrap_or_else(|| Limit::first(bounds));
-        let limit = before.after(&window, bounds);
-        closed.follows(limit.now(), limit.to_words());
-    }
-
-    /// Its row of `stats_millrace_concurrency`.
-    fn report_concurrency(&self) -> Option<ConcurrencyRow> {
-        let (limit, permits) = self.in_flight.limit()?;
-        let (flow, row) = (permits.flow(), self.server());
-        let base_ns = Limit::from_words(flow.words()).map_or(0, |limit| limit.base_ns());
-        Some(ConcurrencyRow {
-            hostgroup: row.hostgroup,
-            host: self.host().clone(),
-            port: row.port,
-            limit,
-            in_flight: permits.taken(),
-            baseline_us: base_ns / 1000,
-            latency_us: flow.mean_ns() / 1000,
-        })
-    }
-}
-
-impl Backend {
-    /// A statement of the session that keeps this connection is about to run: it counts among those
-    /// in flight, and waits for nobody, since others may wait for what the session has here.
-    pub fn takes_off(&mut self) {
-        if self.place.is_limited() && self.slot.is_none() {
-            self.slot = self.place.slot(false).ok().flatten();
-        }
-    }
-
-    /// Nothing is in flight on it any more, or nobody counts what is.
-    pub fn lands(&mut self) {
-        self.slot = None;
     }
 }
 

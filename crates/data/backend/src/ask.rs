@@ -4,10 +4,11 @@
 use crate::backend::{Backend, Idle, refusal};
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
+use crate::lease::Unread;
 use crate::left;
-use crate::state::{State, UserValue, value_len_max};
-use crate::sync::{METADATA, characteristic};
+use crate::state::{State, UserValue};
 use crate::track::INTERRUPTED;
+use crate::variables::{METADATA, characteristic, value_len_max};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use wire::packet;
@@ -24,23 +25,6 @@ const ONLY_GLOBAL: u16 = 1238;
 
 /// The clock of a session: it goes on, or stands still where it was set.
 const TIMESTAMP: &str = "timestamp";
-
-/// Names of variables whose values on a connection are not known.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unread {
-    /// Session variables, in lower case.
-    pub session: BTreeSet<String>,
-    /// User variables, in lower case.
-    pub user: BTreeSet<String>,
-}
-
-impl Unread {
-    /// All values are known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.session.is_empty() && self.user.is_empty()
-    }
-}
 
 /// Warnings that a server remembers of its last statement.
 #[derive(Debug, Clone)]

@@ -1,44 +1,34 @@
 //! One connection to a server, and what is known to be set on it.
 
-use crate::admission::Slot;
 use crate::ask::{Answer, without_zeros};
 use crate::failure::BackendFailed;
+use crate::flight::Slot;
 use crate::hold::{Hold, Holds};
+use crate::key::Key;
 use crate::lease::{Lasting, Lease, Local, Unreported};
-use crate::left::TRANSACTIONS;
 use crate::own::LockAnswer;
 use crate::place::{Place, bump};
-use crate::pools::Executes;
 use crate::prepared::{Bindings, Here, Prepared};
 use crate::slots::Slots;
-use crate::state::{Names, State};
-use crate::sync::{self, Foreign, Need, Sees, Ways};
+use crate::state::{Names, Sees, State};
+use crate::sync::{self, Foreign, Need, Ways};
 use crate::tally::Tally;
-use crate::track::Tracking;
+use crate::variables::TRANSACTIONS;
+use crate::want::{Executes, Tracking};
 use bridge::{Counter, FreeConnectionRow};
 use net::{Conn, Hello, NetError};
 use rt::{Address, Chunk, Instant};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::command::{
     COM_SET_OPTION, COM_STMT_CLOSE, COM_STMT_PREPARE, SET_OPTION_MULTI_STATEMENTS_OFF,
     SET_OPTION_MULTI_STATEMENTS_ON,
 };
 use wire::response::{Expect, Follow, Outcome, Response};
-use wire::{caps, errors, packet};
+use wire::{errors, packet};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
 const GLIMPSE_LEN_MAX: usize = 4096;
-
-/// For whom a connection was opened: those who are equal in this may share it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub(crate) user: Rc<str>,
-    /// Capability bits that a connection cannot change any more.
-    pub(crate) caps: caps::Caps,
-    /// The client for whom we speak, where servers are told by the PROXY protocol.
-    pub(crate) client: Option<IpAddr>,
-}
 
 /// Whether a connection may be shared again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -1143,6 +1133,19 @@ impl Backend {
             payload.push(COM_STMT_CLOSE);
             payload.extend_from_slice(&id.to_le_bytes());
         });
+    }
+
+    /// A statement of the session that keeps this connection is about to run: it counts among those
+    /// in flight, and waits for nobody, since others may wait for what the session has here.
+    pub fn takes_off(&mut self) {
+        if self.place.in_flight.is_limited() && self.slot.is_none() {
+            self.slot = self.place.in_flight.slot(false).ok().flatten();
+        }
+    }
+
+    /// Nothing is in flight on it any more, or nobody counts what is.
+    pub fn lands(&mut self) {
+        self.slot = None;
     }
 }
 

@@ -1,90 +1,32 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
 use crate::acquire::Taken;
-use crate::backend::{Backend, Idle, Key};
+use crate::backend::{Backend, Idle};
 use crate::failure::BackendFailed;
 use crate::hold::Holds;
-use crate::lease::{Lasting, Lease, Local};
+use crate::key::Key;
+use crate::lease::{Lasting, Lease, Local, OpenedAs};
+use crate::login::{Attempt, account, attributes_of, of_refusal, refused_by_us};
 use crate::passwords::{is_wrong_password, passwords};
-use crate::place::{OpenedAs, Place};
-use crate::pools::{Pools, Want};
+use crate::place::Place;
+use crate::pools::Pools;
 use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::state::{Collations, Names, State};
 use crate::sync::Ways;
-use crate::through::Like;
+use crate::want::Want;
 use bridge::Counter;
 use config::{Server, Snapshot, Variables};
 use net::tls::{Connector, Settings};
-use net::{Account, Compression, Conn, Refused, Secret};
+use net::{Conn, Secret};
 use rt::{Address, Instant};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::connect_attributes::ConnectAttributes;
-use wire::frame::Algorithm;
 use wire::{caps, errors};
-
-/// Capabilities that every connection of ours has, if the server does.
-const ALWAYS: caps::Caps = caps::LONG_PASSWORD
-    | caps::LONG_FLAG
-    | caps::PROTOCOL_41
-    | caps::TRANSACTIONS
-    | caps::SECURE_CONNECTION
-    | caps::PLUGIN_AUTH
-    | caps::PLUGIN_AUTH_LENENC
-    | caps::SESSION_TRACK
-    | caps::DEPRECATE_EOF
-    | caps::QUERY_ATTRIBUTES
-    | caps::MARIADB_BULK
-    | caps::MARIADB_EXTENDED_TYPES;
-
-/// Capabilities that follow the client, because they change what statements mean or answer.
-pub(crate) const OF_CLIENT: caps::Caps = caps::FOUND_ROWS
-    | caps::NO_SCHEMA
-    | caps::LOCAL_FILES
-    | caps::IGNORE_SPACE
-    | caps::INTERACTIVE
-    | caps::MULTI_RESULTS
-    | caps::PS_MULTI_RESULTS
-    | caps::EXPIRED_PASSWORDS
-    // What it allows to set, a session without it would find set.
-    | caps::OPTIONAL_METADATA;
-
-/// Attributes that a connection sends for a client that has sent none.
-pub(crate) const UNNAMED: &[(&str, &str)] =
-    &[("_client_name", "millrace"), ("program_name", "millrace")];
-
-/// The collation that a login asks for. It has one byte for it; with 0 the server's own is what
-/// comes of it, as of any that it does not know.
-fn at_login(collation: u16) -> u16 {
-    if collation > 255 { 0 } else { collation }
-}
 
 /// So long at least an address of several has to answer a connect: further away is no server.
 const SHARE_MIN: Duration = Duration::from_millis(250);
-/// Addresses of a server's name that are remembered to be silent.
-const SILENT_MAX: usize = 16;
-
-/// Why an attempt failed.
-#[derive(Debug)]
-pub(crate) enum Attempt {
-    /// Another try, or another server, may do.
-    Again(String),
-    /// Nobody was reached at that address: another of the server's may do.
-    Unreached(String),
-    /// The server is well and takes no more connections, of anybody or of this account: those that
-    /// are open go on, and one of them may serve.
-    Full {
-        /// Nobody else's either.
-        of_all: bool,
-        why: String,
-    },
-    /// This machine has no more of what a connection needs. It says nothing of any server.
-    Lacking(String),
-    /// Nobody will do better: tell the client.
-    Final(BackendFailed),
-}
 
 impl Pools {
     /// Opens a connection to the server whose room was taken; it is given back on failure, and when
@@ -363,7 +305,7 @@ impl Pools {
         let limit = Duration::from_millis(v.mysql_connect_timeout_server);
         let share =
             (limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX)).max(SHARE_MIN);
-        let addresses = place.silent_last(
+        let addresses = place.known.silent_last(
             addresses,
             self.rt.now(),
             Duration::from_secs(v.mysql_shun_recovery_time_sec),
@@ -406,7 +348,7 @@ impl Pools {
                 )
                 .await;
         };
-        let knows_second = place.knows_second(want.user);
+        let knows_second = place.known.knows_second(want.user);
         let (one, other) = if knows_second {
             (second, first)
         } else {
@@ -421,7 +363,7 @@ impl Pools {
             .log_in_with(other, address, patience, place, want)
             .await;
         if again.is_ok() {
-            place.has_known(want.user, !knows_second);
+            place.known.has_known(want.user, !knows_second);
         }
         again
     }
@@ -458,7 +400,7 @@ impl Pools {
             .timeout(patience, self.rt.connect(address))
             .await
             .unwrap_or_else(|_late| {
-                place.is_silent(address, self.rt.now());
+                place.known.is_silent(address, self.rt.now());
                 Err(std::io::ErrorKind::TimedOut.into())
             });
         let socket = connected.map_err(|error| match rt::is_short_of(&error) {
@@ -537,124 +479,6 @@ impl Pools {
     }
 }
 
-/// Who we say we are, and for whom.
-pub(crate) fn attributes_of(want: &Want<'_>) -> ConnectAttributes {
-    let id = want.session.to_string();
-    let own = [("millrace_session_id", id.as_str())];
-    let own = if want.session == 0 { &[][..] } else { &own };
-    want.attributes.with(own, UNNAMED)
-}
-
-/// As whom to log in, and how.
-pub(crate) fn account<'a>(
-    want: &Want<'a>,
-    secret: &'a Secret,
-    attributes: &'a ConnectAttributes,
-    server: &'a Server,
-    tls: Option<&'a Connector>,
-) -> Account<'a> {
-    Account {
-        user: want.user,
-        secret,
-        database: want.like.and_then(|like| like.database),
-        caps: want
-            .like
-            .map_or(ALWAYS | (want.caps & OF_CLIENT), Like::caps),
-        charset: at_login(want.collation),
-        attributes,
-        compression: server
-            .compression
-            .then(|| compression(&want.snapshot.variables)),
-        tls,
-        host: &server.hostname,
-        never_in_clear: false,
-    }
-}
-
-/// Whom a server's refusal is about: this login, all of them now, or the server.
-pub(crate) fn of_refusal(refused: Refused) -> Attempt {
-    match refused {
-        Refused::Server {
-            code,
-            state,
-            message,
-        } => match code {
-            // Full: the server (max_connections), or this account (max_user_connections,
-            // MAX_CONNECTIONS_PER_HOUR).
-            1040 | 1203 | 1226 => Attempt::Full {
-                of_all: code == 1040,
-                why: format!("error {code}: {message}"),
-            },
-            // Out of memory or threads, shutting down, blocked, or in offline_mode: another
-            // server may do.
-            1041 | 1053 | 1129 | 1135 | 3032 => Attempt::Again(format!("error {code}: {message}")),
-            _ => Attempt::Final(BackendFailed::Refused {
-                code,
-                state,
-                message,
-            }),
-        },
-        // No numbers of the client libraries' own: MariaDB's would tell of a malformed packet
-        // instead.
-        Refused::Impossible(what) => refused_by_us(errors::NOT_SUPPORTED_AUTH_MODE, what),
-        refused @ Refused::NoTls => {
-            refused_by_us(errors::SECURE_TRANSPORT_REQUIRED, refused.to_string())
-        }
-        Refused::Net(error) => Attempt::Again(error.to_string()),
-    }
-}
-
-fn refused_by_us(code: errors::Code, message: String) -> Attempt {
-    let state = code.state.as_bytes().try_into().unwrap_or(*b"HY000");
-    Attempt::Final(BackendFailed::Refused {
-        code: code.number,
-        state,
-        message,
-    })
-}
-
-/// To servers with `compression = 1`.
-fn compression(v: &Variables) -> Compression {
-    Compression {
-        algorithm: if *v.mysql_server_compression_algorithm == *Algorithm::Zstd.name() {
-            Algorithm::Zstd
-        } else {
-            Algorithm::Zlib
-        },
-        zlib_level: i32::try_from(v.mysql_protocol_compression_level).unwrap_or(i32::MAX),
-        zstd_level: u8::try_from(v.mysql_server_compression_zstd_level).unwrap_or(u8::MAX),
-    }
-}
-
-impl Place {
-    /// Nobody answers there.
-    fn is_silent(&self, address: &Address, now: Instant) {
-        let mut silent = self.known.silent.borrow_mut();
-        silent.retain(|(known, _)| known != address);
-        if silent.len() == SILENT_MAX {
-            silent.remove(0);
-        }
-        silent.push((address.clone(), now));
-    }
-
-    /// These addresses, but those behind the others that were silent within `recovery`.
-    fn silent_last(&self, addresses: &[Address], now: Instant, recovery: Duration) -> Vec<Address> {
-        let mut silent = self.known.silent.borrow_mut();
-        silent.retain(|(_, since)| now - *since < recovery);
-        let mut addresses = addresses.to_vec();
-        addresses.sort_by_key(|address| silent.iter().any(|(known, _)| known == address));
-        addresses
-    }
-
-    /// For whom alone a connection may be used: where servers are told who the client is, for that
-    /// one.
-    pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
-        want.client
-            .filter(|_| self.proxy_protocol.get() > 0)
-            .map(|at| at.ip())
-    }
-}
-
 /// The kernel asks whether the other end is still there when nothing was heard of it for
 /// `mysql-tcp_keepalive_time` (0: for as long as the system says): one that lost its power or its
 /// network says no farewell. Of a Unix socket there is nothing to ask, and traffic does not depend
@@ -689,6 +513,7 @@ mod tests {
     use super::*;
     use crate::testing;
     use std::cell::RefCell;
+    use wire::connect_attributes::ConnectAttributes;
 
     #[test]
     fn a_name_leads_to_the_first_of_its_addresses_that_somebody_is_at() {

@@ -8,55 +8,12 @@ use crate::place::Place;
 use crate::pools::{Group, Pools};
 use crate::slots::slot_name;
 use bridge::Counter;
-use rt::Instant;
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::response::Expect;
 
 /// So long a statement waits for others to be closed.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
-/// So long what a server said that it allows counts: an operator may allow more since.
-const REMEMBERED: Duration = Duration::from_secs(600);
-/// Of what a server allows, all connections to it keep one part of so many in each way of
-/// preparing: it has other clients, and other hostgroups may have it, too.
-const SHARE: u64 = 4;
-
-/// Statements that a server allows, as it has said when it was full.
-#[derive(Debug, Default)]
-pub(crate) struct Allowed(Cell<Option<(u32, Instant)>>);
-
-impl Allowed {
-    fn learn(&self, allowed: Option<u32>, now: Instant) {
-        if let Some(allowed) = allowed {
-            self.0.set(Some((allowed, now)));
-        }
-    }
-
-    /// Forgets what was said long ago.
-    pub(crate) fn age(&self, now: Instant) {
-        let old = |(_, said): (u32, Instant)| now - said >= REMEMBERED;
-        if self.0.get().is_some_and(old) {
-            self.0.set(None);
-        }
-    }
-
-    /// Statements that each of so many connections may keep, of `most`.
-    fn share(&self, most: u64, connections: u32) -> u64 {
-        self.0.get().map_or(most, |(allowed, _)| {
-            let share = u64::from(allowed) / SHARE / u64::from(connections.max(1));
-            most.min(share.max(1))
-        })
-    }
-}
-
-impl Place {
-    /// Statements that one connection may keep, of `most`: fewer where the server has said how many
-    /// all of them may have.
-    pub(crate) fn stmts_max(&self, most: u64) -> u64 {
-        self.known.allowed.share(most, self.taken())
-    }
-}
 
 impl Pools {
     /// The server of this connection has no room for another statement, and allows so many, if that
@@ -167,24 +124,5 @@ impl Backend {
             self.forget_prepared(id);
         }
         self.slots.are_enough();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_share_what_a_server_allows_for_a_while() {
-        let at = |seconds: u64| Instant::from_ns(seconds * 1_000_000_000);
-        let allowed = Allowed::default();
-        assert_eq!(allowed.share(20, 1), 20);
-        allowed.learn(Some(400), at(0));
-        let shares = [1, 10, 50, 1000].map(|connections| allowed.share(20, connections));
-        assert_eq!(shares, [20, 10, 2, 1]);
-        allowed.age(at(599));
-        assert_eq!(allowed.share(20, 10), 10);
-        allowed.age(at(600));
-        assert_eq!(allowed.share(20, 10), 20);
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::acquire::{LOOK_AGAIN, Taken};
 use crate::backend::Backend;
-use crate::connect::Attempt;
 use crate::failure::BackendFailed;
+use crate::login::Attempt;
 use crate::place::Place;
-use crate::pools::{Pools, Want};
+use crate::pools::Pools;
+use crate::want::Want;
 use bridge::Counter;
 use std::rc::Rc;
 use std::time::Duration;

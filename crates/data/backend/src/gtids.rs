@@ -6,14 +6,13 @@
 use crate::ask::Answer;
 use crate::backend::Backend;
 use crate::failure::BackendFailed;
-use crate::place::{Place, bump};
-use crate::pools::{Pools, Want};
-use crate::server::Server;
+use crate::place::Place;
+use crate::pools::Pools;
 use crate::state::State;
+use crate::want::Shows;
 use bridge::Executed;
 use config::Snapshot;
 use hashbrown::HashSet;
-use rt::Instant;
 use std::rc::Rc;
 use std::sync::Arc;
 use topology::ServerKey;
@@ -48,59 +47,11 @@ impl Sources {
     }
 }
 
-/// Data that a read on a server must see.
-#[derive(Debug, Clone, Copy)]
-pub enum Shows<'a> {
-    /// All of these transactions.
-    Gtids(&'a gtid::Set),
-    /// Everything that was committed before this time, in milliseconds since 1970.
-    NotBefore(u64),
-}
-
 /// Whether two configurations ask the same servers for GTIDs: rules say so, too.
 #[must_use]
 pub fn ask_for_the_same_gtids(one: &Snapshot, other: &Snapshot) -> bool {
     let same = Arc::ptr_eq(&one.rules, &other.rules) && Arc::ptr_eq(&one.servers, &other.servers);
     same || Sources::of(one) == Sources::of(other)
-}
-
-impl Server {
-    /// Whether a read there sees this.
-    pub(crate) fn shows(&self, what: Shows<'_>) -> bool {
-        match what {
-            Shows::Gtids(wanted) => {
-                let executed = self.executed.borrow();
-                executed
-                    .as_ref()
-                    .is_some_and(|all| all.contains_set(wanted))
-            }
-            Shows::NotBefore(ms) => self.as_of_ms.get() >= ms,
-        }
-    }
-}
-
-impl Place {
-    /// Whether this session's statement may go there: the server serves, and has what it must see.
-    pub(crate) fn serves_for(&self, want: &Want<'_>, now: Instant) -> bool {
-        self.serves(now) && want.must_see.is_none_or(|what| self.shows(what))
-    }
-
-    /// Whether a read there sees this.
-    #[must_use]
-    pub fn shows(&self, what: Shows<'_>) -> bool {
-        self.known.shows(what)
-    }
-
-    /// A statement goes there because it has what that must see.
-    pub fn is_seen_at(&self) {
-        bump(&self.numbers.queries_gtid_sync, 1);
-    }
-
-    /// Whether its connections are asked to tell GTIDs.
-    #[must_use]
-    pub fn collects_gtids(&self) -> bool {
-        self.collects_gtids.get()
-    }
 }
 
 impl Pools {

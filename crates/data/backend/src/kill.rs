@@ -1,17 +1,14 @@
 //! Ending what a server does for us, over a connection of its own.
 
 use crate::backend::Idle;
-use crate::connect::Attempt;
+use crate::killing::Killing;
+use crate::login::Attempt;
 use crate::meant::{self, Found, Ours};
-use crate::place::Place;
-use crate::pools::{Pools, Want};
+use crate::pools::Pools;
 use crate::state::State;
+use crate::want::Want;
 use bridge::Counter;
-use config::Snapshot;
-use net::Secret;
 use rt::Address;
-use std::net::SocketAddr;
-use std::rc::Rc;
 use std::time::Duration;
 use wire::connect_attributes::ConnectAttributes;
 
@@ -25,35 +22,6 @@ const WAITING_MAX: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two tries where the server lets nobody more in.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
-
-/// A connection to a server whose statement is to end, and who may say so.
-pub struct Killing {
-    /// Where it leads.
-    pub place: Rc<Place>,
-    /// The address there: by its name, another server might be found that knows the number, too.
-    pub address: Address,
-    /// Our end of it, as the server was to see it: by that it is told from another of the same
-    /// number.
-    pub our_end: Address,
-    /// The server's number of it.
-    pub thread_id: u32,
-    /// Only the statement; else the connection.
-    pub statement_only: bool,
-    /// As whom it was opened: nobody else may end it.
-    pub user: String,
-    /// The password.
-    pub secret: Secret,
-    /// The client for whom it was opened.
-    pub client: Option<SocketAddr>,
-    /// Timeouts and TLS.
-    pub snapshot: Snapshot,
-}
-
-impl std::fmt::Debug for Killing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Killing {} of {:?}", self.thread_id, self.place)
-    }
-}
 
 impl Pools {
     /// Says KILL to the server; whether it said OK. False at once when too many do so now. It is
@@ -229,7 +197,10 @@ impl Drop for One<'_> {
 mod tests {
     use super::*;
     use crate::testing;
+    use config::Snapshot;
+    use net::Secret;
     use std::cell::Cell;
+    use std::rc::Rc;
 
     /// A name with several addresses stands for several servers, whose connections have the same
     /// numbers.

@@ -16,14 +16,16 @@
 mod run;
 
 use crate::backend::{Backend, NOBODY};
-use crate::connect::OF_CLIENT;
-use crate::kill::Killing;
-use crate::place::{OpenedAs, Place};
-use crate::pools::{Group, Pools, Want};
+use crate::key::OF_CLIENT;
+use crate::killing::Killing;
+use crate::lease::OpenedAs;
+use crate::place::Place;
+use crate::pools::{Group, Pools};
 use crate::prepared::{Bindings, Here, Prepared};
-use crate::room::Shares;
+use crate::shares::Shares;
 use crate::state::State;
 use crate::sync::{self, Foreign, Need, Ways};
+use crate::want::Want;
 use bridge::Counter;
 use rt::local::{Bell, Receiver, Sender, oneshot};
 use rt::{Address, Instant};

@@ -1,13 +1,12 @@
 //! A connection's knowledge, by how long it lasts: [`Lasting`] goes with it from core to core,
 //! [`Local`] stays on one core until a reset, and a [`Lease`] is one session's.
 
-use crate::ask::Unread;
-use crate::left::Programs;
 use crate::own::Owned;
-use crate::place::OpenedAs;
+use crate::said::Told;
 use crate::sync::Ways;
-use crate::track::Told;
+use config::Server as Row;
 use rt::Instant;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Known of a connection whoever has it: it goes along, whole, when the connection is lent to
@@ -160,4 +159,41 @@ pub enum Unreported {
     Noise,
     /// A statement has failed that may have changed something.
     Change,
+}
+
+/// Names of variables whose values on a connection are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Session variables, in lower case.
+    pub session: BTreeSet<String>,
+    /// User variables, in lower case.
+    pub user: BTreeSet<String>,
+}
+
+impl Unread {
+    /// All values are known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.session.is_empty() && self.user.is_empty()
+    }
+}
+
+/// Knowledge of the programs of users that have run on a connection since it was opened or reset.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    /// A statement has begun a transaction that is open, as far as the server has told.
+    pub(crate) begun: bool,
+    /// One has run while the server was not to tell all that it can.
+    pub(crate) unheard: bool,
+    /// When it is asked for what they have left, if the client is silent until then.
+    pub(crate) until: Option<Instant>,
+}
+
+/// Configuration when a connection was opened, as far as it cannot be changed afterwards.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenedAs {
+    /// The server's, with its TLS.
+    pub(crate) row: Arc<Row>,
+    /// Version of the header that told the server who the client is; 0 for none.
+    pub(crate) proxy_protocol: u8,
 }

@@ -8,21 +8,11 @@ use crate::backend::Backend;
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
 use crate::state::State;
-use crate::sync::ROLE;
-use hashbrown::HashSet;
+use crate::variables::{ROLE, TRANSACTIONS};
 use rt::Instant;
-use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use wire::rows::Rows;
 
-/// The variable by which MySQL is asked to tell of transactions: that one is to begin otherwise
-/// than others nothing else says.
-pub(crate) const TRANSACTIONS: &str = "session_track_transaction_info";
-
-/// Who may not ask is not asked for again for so long.
-const REFUSED: Duration = Duration::from_secs(60);
-/// More users than this are not remembered.
-const USERS_MAX: usize = 1000;
 /// With more user variables than this a connection stays where it is.
 const NAMES_MAX: usize = 256;
 
@@ -57,50 +47,6 @@ const REFUSALS: [u16; 9] = [
     NO_PERFORMANCE_SCHEMA,
 ];
 const NO_PERFORMANCE_SCHEMA: u16 = 1683;
-
-/// Knowledge of the programs of users that have run on a connection since it was opened or reset.
-#[derive(Debug, Default)]
-pub(crate) struct Programs {
-    /// A statement has begun a transaction that is open, as far as the server has told.
-    pub(crate) begun: bool,
-    /// One has run while the server was not to tell all that it can.
-    pub(crate) unheard: bool,
-    /// When it is asked for what they have left, if the client is silent until then.
-    pub(crate) until: Option<Instant>,
-}
-
-/// Users whom a server does not tell what is left.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    users: RefCell<HashSet<Box<str>>>,
-    since: Cell<Option<Instant>>,
-}
-
-impl Refusals {
-    fn has(&self, user: &str) -> bool {
-        self.since.get().is_some() && self.users.borrow().contains(user)
-    }
-
-    fn add(&self, user: &str, now: Instant) {
-        let mut users = self.users.borrow_mut();
-        if users.len() < USERS_MAX {
-            users.insert(user.into());
-        }
-        self.since.set(self.since.get().or(Some(now)));
-    }
-
-    /// Somebody may have granted it since.
-    fn forget_old(&self, now: Instant) {
-        if self.since.get().is_some_and(|since| now - since >= REFUSED) {
-            self.forget();
-        }
-    }
-
-    pub(crate) fn forget(&self) {
-        self.users.borrow_mut().clear();
-        self.since.set(None);
-    }
-}
 
 impl Backend {
     /// Whether its server may be one that can be asked, by this user.
@@ -246,6 +192,8 @@ fn name(hex: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::said::REFUSED;
+    use crate::said::Refusals;
 
     fn answer(rows: &[[&str; 7]]) -> Option<Vec<String>> {
         let cell = |text: &&str| (*text != "NULL").then(|| text.as_bytes().to_vec());

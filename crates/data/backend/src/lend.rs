@@ -6,17 +6,18 @@
 //! permit travels with it.
 
 use crate::acquire::{LEND_WAY, LOOK_AGAIN};
-use crate::backend::{Backend, Idle, Key};
-use crate::choice::in_turn;
-use crate::connect::OF_CLIENT;
+use crate::backend::{Backend, Idle};
+use crate::chooser::in_turn;
 use crate::hold::Holds;
+use crate::key::{Key, OF_CLIENT};
 use crate::lease::{Lasting, Lease, Local, Unreported};
 use crate::place::Place;
-use crate::pools::{Group, Pools, Want};
+use crate::pools::{Group, Pools};
 use crate::prepared::Here;
 use crate::room::Room;
 use crate::slots::Slots;
 use crate::state::{Names, State, UserValue, UserVariables, Variables};
+use crate::want::Want;
 use bridge::Counter;
 use net::{Hello, Parted};
 use rt::local::Notify;

@@ -2,7 +2,7 @@
 //! such as the id of an insert or warnings. The connection is idle with a price: who needs one takes
 //! the free ones first, then has a lingering one asked and given back, and only then opens another.
 
-use crate::backend::Key;
+use crate::key::Key;
 use crate::place::Place;
 use rt::Instant;
 use std::cell::RefCell;

@@ -7,11 +7,13 @@
 //! until one takes it. Who comes later leaves it to them meanwhile.
 
 use crate::acquire::LOOK_AGAIN;
-use crate::backend::{Backend, Key};
-use crate::choice::working;
+use crate::backend::Backend;
+use crate::chooser::working;
+use crate::key::Key;
 use crate::lend::Why;
-use crate::pools::{Group, Pools, Want};
+use crate::pools::{Group, Pools};
 use crate::queue::{Standing, Turn};
+use crate::want::Want;
 use config::Snapshot;
 use rt::permits::Permits;
 use rt::{Instant, Rt};

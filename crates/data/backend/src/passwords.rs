@@ -5,15 +5,10 @@
 //! row comes first, then the additional one; where only the second was right, the next login begins
 //! with it.
 
-use crate::place::Place;
-use crate::pools::Want;
+use crate::want::Want;
 use config::Password;
 use net::Secret;
 use wire::auth;
-
-/// Users of whom it is remembered that a server knows their second password only. When there are
-/// more, all are forgotten: each costs one refused login then.
-const REMEMBERED_MAX: usize = 4096;
 
 /// The passwords to try, at most two.
 pub(crate) fn passwords(want: &Want<'_>) -> Vec<Secret> {
@@ -55,27 +50,6 @@ fn is_of(secret: &Secret, stage2: &[u8; 20]) -> bool {
 pub(crate) fn is_wrong_password(code: u16) -> bool {
     // 1698 is MariaDB's for who gave none.
     matches!(code, 1045 | 1698)
-}
-
-impl Place {
-    /// Whether the server knew only the second password of this user when it was last asked.
-    pub(crate) fn knows_second(&self, user: &str) -> bool {
-        self.known.second_password.borrow().contains(user)
-    }
-
-    /// Remembers which of two passwords was right.
-    pub(crate) fn has_known(&self, user: &str, second: bool) {
-        let mut users = self.known.second_password.borrow_mut();
-        match second {
-            true if users.len() < REMEMBERED_MAX => {
-                users.insert(user.into());
-            }
-            true => users.clear(),
-            false => {
-                users.remove(user);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

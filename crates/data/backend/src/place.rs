@@ -1,22 +1,28 @@
 //! What this core knows of one server in one hostgroup: its row, its idle connections, its health
 //! and its numbers.
 
-use crate::admission::InFlight;
 use crate::backend::Backend;
 use crate::choice::Choice;
+use crate::flight::InFlight;
+use crate::key::OF_CLIENT;
+use crate::lease::OpenedAs;
 use crate::room::{self, Room};
+use crate::said::Tracks;
 use crate::server::Server;
-use crate::track::Tracks;
-use crate::warm::LetIn;
-use bridge::{PoolRow, ServerState};
-use config::Server as Row;
+use crate::want::{Shows, Want};
+use bridge::{ConcurrencyRow, PoolRow, ServerState};
+use config::{Concurrency, Server as Row};
+use net::Secret;
+use plan::Limit;
 use rt::Instant;
+use rt::permits::Registry;
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use topology::{Serves, Why};
+use wire::caps;
 use wire::track::Wish;
 
 /// A server of a hostgroup, on this core.
@@ -90,13 +96,12 @@ pub(crate) enum WhyNot {
     Shunned,
 }
 
-/// Configuration when a connection was opened, as far as it cannot be changed afterwards.
-#[derive(Debug, Clone)]
-pub(crate) struct OpenedAs {
-    /// The server's, with its TLS.
-    pub(crate) row: Arc<Row>,
-    /// Version of the header that told the server who the client is; 0 for none.
-    pub(crate) proxy_protocol: u8,
+/// Whom a server has let in, and how.
+pub(crate) struct LetIn {
+    pub(crate) user: Box<str>,
+    pub(crate) secret: Secret,
+    pub(crate) caps: caps::Caps,
+    pub(crate) collation: u16,
 }
 
 impl std::fmt::Debug for Place {
@@ -445,6 +450,116 @@ impl Place {
     /// Nothing is left of it here.
     pub(crate) fn is_done(&self) -> bool {
         self.gone.get() && self.numbers.used.get() == 0
+    }
+
+    /// For whom alone a connection may be used: where servers are told who the client is, for that
+    /// one.
+    pub(crate) fn client_of(&self, want: &Want<'_>) -> Option<IpAddr> {
+        want.client
+            .filter(|_| self.proxy_protocol.get() > 0)
+            .map(|at| at.ip())
+    }
+
+    /// Whether this session's statement may go there: the server serves, and has what it must see.
+    pub(crate) fn serves_for(&self, want: &Want<'_>, now: Instant) -> bool {
+        self.serves(now) && want.must_see.is_none_or(|what| self.shows(what))
+    }
+
+    /// Whether a read there sees this.
+    #[must_use]
+    pub fn shows(&self, what: Shows<'_>) -> bool {
+        self.known.shows(what)
+    }
+
+    /// A statement goes there because it has what that must see.
+    pub fn is_seen_at(&self) {
+        bump(&self.numbers.queries_gtid_sync, 1);
+    }
+
+    /// Whether its connections are asked to tell GTIDs.
+    #[must_use]
+    pub fn collects_gtids(&self) -> bool {
+        self.collects_gtids.get()
+    }
+
+    /// Whether it is one of those that clients are sent to.
+    pub(crate) fn is_working(&self) -> bool {
+        self.keeps() && self.has_weight()
+    }
+
+    /// Connections to it, of all cores, and those that are being opened.
+    pub(crate) fn taken(&self) -> u32 {
+        self.room.of_server.taken()
+    }
+
+    /// Statements that one connection may keep, of `most`: fewer where the server has said how many
+    /// all of them may have.
+    pub(crate) fn stmts_max(&self, most: u64) -> u64 {
+        self.known.allowed.share(most, self.taken())
+    }
+
+    /// Whether it serves when no other of its hostgroup can.
+    pub(crate) fn is_last(&self) -> bool {
+        self.choice.is_last.get()
+    }
+
+    /// Whether it may serve by its weight, if only as the last.
+    pub(crate) fn has_weight(&self) -> bool {
+        self.weight() > 0 || self.is_last()
+    }
+
+    /// Somebody was let in.
+    pub(crate) fn lets_in(&self, want: &Want<'_>) {
+        // What is the client's own in all that a login says is of no use to others. Who may come in
+        // with an expired password may have come into a sandbox, which stays one after the password
+        // is new; MySQL tells nothing of it.
+        if want.like.is_some()
+            || want.secret.is_relayed()
+            || caps::has(want.caps, caps::EXPIRED_PASSWORDS)
+        {
+            return;
+        }
+        let mut last = self.last_in.borrow_mut();
+        let same = |last: &Rc<LetIn>| {
+            *last.user == *want.user
+                && last.secret == *want.secret
+                && last.caps == want.caps & OF_CLIENT
+                && last.collation == want.collation
+        };
+        if !last.as_ref().is_some_and(same) {
+            let (user, secret) = (want.user.into(), want.secret.clone());
+            *last = Some(Rc::new(LetIn {
+                user,
+                secret,
+                caps: want.caps & OF_CLIENT,
+                collation: want.collation,
+            }));
+        }
+    }
+
+    /// Its row of `stats_millrace_concurrency`.
+    pub(crate) fn report_concurrency(&self) -> Option<ConcurrencyRow> {
+        let (limit, permits) = self.in_flight.limit()?;
+        let (flow, row) = (permits.flow(), self.server());
+        let base_ns = Limit::from_words(flow.words()).map_or(0, |limit| limit.base_ns());
+        Some(ConcurrencyRow {
+            hostgroup: row.hostgroup,
+            host: self.host().clone(),
+            port: row.port,
+            limit,
+            in_flight: permits.taken(),
+            baseline_us: base_ns / 1000,
+            latency_us: flow.mean_ns() / 1000,
+        })
+    }
+
+    /// Takes over whether statements in flight are limited.
+    pub(crate) fn limits(&self, bounds: Option<Concurrency>, registry: &Registry) {
+        self.in_flight.limits(bounds, || {
+            let row = self.row.borrow();
+            let (hostgroup, host, port) = (row.hostgroup, self.host(), row.port);
+            registry.get(&format!("in flight {hostgroup} {host}:{port}"))
+        });
     }
 }
 

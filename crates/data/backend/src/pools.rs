@@ -3,9 +3,9 @@
 use crate::acquire::{GIVE_WAY, LEND_WAY, LOOK_AGAIN};
 use crate::admission::Admission;
 use crate::backend::{Backend, Idle};
-use crate::choice::Chooser;
+use crate::chooser::Chooser;
 use crate::connect::init_connect;
-use crate::gtids::{Shows, Sources};
+use crate::gtids::Sources;
 use crate::hold::Hold;
 use crate::lane::Lanes;
 use crate::lease::{Lease, Unreported};
@@ -13,127 +13,26 @@ use crate::lend::{Neighbours, Wishes};
 use crate::linger::{Lingering, Lingers};
 use crate::pace::pace_of;
 use crate::place::Place;
-use crate::prepared::{Bindings, Prepared};
 use crate::queue::Queue;
 use crate::room::{self, Room};
 use crate::server::Servers;
-use crate::state::State;
-use crate::sync::Sees;
 use crate::tally::Tally;
-use crate::through::Like;
-use crate::track::Tracking;
+use crate::want::Shows;
 use bridge::{ChoiceRow, Counter, FreeConnectionRow, HostgroupPoolRow, PoolRow, Sign};
 use config::{Balance, Server, Snapshot};
 use hashbrown::{HashMap, HashSet};
+use net::Hello;
 use net::tls::{Connector, Settings};
-use net::{Hello, Secret};
 use rt::Rt;
 use rt::local::Notify;
 use rt::permits::{Permits, Registry};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use topology::{Placed, ServerKey, Serves};
-use wire::connect_attributes::ConnectAttributes;
-
-/// Connection that a session needs.
-#[derive(Debug)]
-pub struct Want<'a> {
-    /// Where.
-    pub hostgroup: u32,
-    /// As whom.
-    pub user: &'a str,
-    /// With which password.
-    pub secret: &'a Secret,
-    /// Capabilities of the client.
-    pub caps: wire::caps::Caps,
-    /// Collation of its login.
-    pub collation: u16,
-    /// Its id, 0 for none. A connection that is opened for it tells the server this and the
-    /// attributes.
-    pub session: u32,
-    /// Attributes that the client sent at login.
-    pub attributes: &'a ConnectAttributes,
-    /// Its address, if it has one.
-    pub client: Option<SocketAddr>,
-    /// State that the client has set.
-    pub state: &'a State,
-    /// Whether its user variables matter.
-    pub user_variables: Sees,
-    /// Whose statements a server shall remember, if the command asks for what it remembers: ids,
-    /// warnings, counts of rows.
-    pub remembered: Option<u64>,
-    /// Session tracking that the client's command needs of the server.
-    pub tracking: Tracking,
-    /// The configuration that its command runs under.
-    pub snapshot: &'a Snapshot,
-    /// Do not take one from the pool.
-    pub new_connection: bool,
-    /// Data that a server must show to serve its command.
-    pub must_see: Option<Shows<'a>>,
-    /// The connection shall be the client's own in all that a login says.
-    pub like: Option<Like<'a>>,
-    /// Execution that is the client's command: a connection that has its statement as the client's
-    /// last execution left it is preferred.
-    pub executes: Option<Executes<'a>>,
-    /// Priority among those who wait, where that is asked for.
-    pub priority: u8,
-    /// Nanoseconds that statements of its digest usually keep a connection, if that is known.
-    pub cost_ns: Option<u64>,
-    /// Whether it waits for a slot where as many statements are in flight as may be. Who keeps what
-    /// others wait for does not.
-    pub waits: bool,
-    /// The server of the hostgroup that somebody has named: host and port.
-    pub at: Option<(&'a str, u16)>,
-}
-
-impl<'a> Want<'a> {
-    /// Returns a want that no statement of a session has, on hostgroup 0; the rest is named where
-    /// it differs.
-    #[must_use]
-    pub const fn of_nobody(
-        (user, secret): (&'a str, &'a Secret),
-        snapshot: &'a Snapshot,
-        state: &'a State,
-        attributes: &'a ConnectAttributes,
-    ) -> Self {
-        Self {
-            hostgroup: 0,
-            user,
-            secret,
-            caps: 0,
-            collation: 45,
-            session: 0,
-            attributes,
-            client: None,
-            state,
-            user_variables: Sees::Nothing,
-            remembered: None,
-            tracking: Tracking::Any,
-            snapshot,
-            new_connection: true,
-            must_see: None,
-            like: None,
-            executes: None,
-            priority: config::PRIORITY_USUAL,
-            cost_ns: None,
-            waits: false,
-            at: None,
-        }
-    }
-}
-
-/// An execution of a prepared statement, for the choice of a connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Executes<'a> {
-    /// The statement.
-    pub statement: &'a Prepared,
-    /// Kinds of parameters that the client has bound to the statement so far.
-    pub bindings: &'a Bindings,
-}
 
 /// Hears what an operator should read.
 type Note = Box<dyn Fn(&str)>;

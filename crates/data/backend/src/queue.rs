@@ -4,7 +4,7 @@
 //! Only the first of the line looks for a connection; the others sleep, so that thousands who wait
 //! cost nothing while they do.
 
-use crate::backend::Key;
+use crate::key::Key;
 use hashbrown::HashMap;
 use rt::Instant;
 use rt::local::Notify;

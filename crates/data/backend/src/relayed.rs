@@ -4,15 +4,18 @@
 //! docs/decisions/0042-a-login-is-relayed.md
 
 use crate::acquire::Taken;
-use crate::backend::{Backend, Idle, Key};
-use crate::choice::working;
-use crate::connect::{Attempt, OF_CLIENT, account, attributes_of, of_refusal};
+use crate::backend::{Backend, Idle};
+use crate::chooser::working;
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
-use crate::place::{OpenedAs, Place};
-use crate::pools::{Pools, Want};
+use crate::key::{Key, OF_CLIENT};
+use crate::lease::OpenedAs;
+use crate::login::{Attempt, account, attributes_of, of_refusal};
+use crate::place::Place;
+use crate::pools::Pools;
 use crate::state::State;
-use crate::sync::ROLE;
+use crate::variables::ROLE;
+use crate::want::Want;
 use config::{Server, Snapshot};
 use net::tls::Acceptor;
 use net::{Conn, NetError, Refused, RelayFailed, Secret, Unsaid};

@@ -2,13 +2,14 @@
 
 use crate::ask::{Answer, without_zeros};
 use crate::backend::{Backend, Idle, refusal};
-use crate::connect::UNNAMED;
 use crate::failure::BackendFailed;
 use crate::hold::{Hold, Holds};
 use crate::lease::Local;
+use crate::login::UNNAMED;
 use crate::state::Names;
 use crate::sync::{self, Ways};
 use crate::track::INTERRUPTED;
+use crate::variables;
 use bridge::Counter;
 use net::NetError;
 use std::rc::Rc;
@@ -123,7 +124,7 @@ impl Backend {
             },
         );
         if takes_roles {
-            self.state.unset(sync::ROLE);
+            self.state.unset(variables::ROLE);
         }
         self.holds = Holds::default();
         self.local = Local::default();
@@ -172,7 +173,7 @@ impl Backend {
             Answer::Refused(code) => code != INTERRUPTED,
             Answer::TooLong => false,
         };
-        if self.state.variable(sync::ROLE).is_some() || !has_none {
+        if self.state.variable(variables::ROLE).is_some() || !has_none {
             return Err(BackendFailed::Unfit);
         }
         Ok(())

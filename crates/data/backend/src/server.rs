@@ -1,9 +1,8 @@
 //! A server as this core knows it by its address, whichever hostgroups it is in: what it has said
 //! of itself, and whether it is well.
 
-use crate::crowded::Allowed;
-use crate::left::Refusals;
-use crate::room::Full;
+use crate::said::{Allowed, Full, Refusals};
+use crate::want::Shows;
 use config::Server as Row;
 use hashbrown::{HashMap, HashSet};
 use rt::{Address, Instant};
@@ -18,6 +17,13 @@ const FAILED_LATELY: Duration = Duration::from_secs(10);
 
 /// The monitor is not asked more often to look at a server.
 const LOOKS: Duration = Duration::from_millis(100);
+
+/// Addresses of a server's name that are remembered to be silent.
+const SILENT_MAX: usize = 16;
+
+/// Users of whom it is remembered that a server knows their second password only. When there are
+/// more, all are forgotten: each costs one refused login then.
+const REMEMBERED_MAX: usize = 4096;
 
 /// Server, with what this core has learnt of it.
 pub(crate) struct Server {
@@ -65,7 +71,7 @@ impl Server {
         Self::at(row.hostname.as_ref(), None)
     }
 
-    fn at(host: &str, at: Option<IpAddr>) -> Rc<Self> {
+    pub(crate) fn at(host: &str, at: Option<IpAddr>) -> Rc<Self> {
         Rc::new(Self {
             host: host.into(),
             at,
@@ -161,6 +167,62 @@ impl Server {
             self.told.set(Some(now));
         }
         may
+    }
+
+    /// Whether a read there sees this.
+    pub(crate) fn shows(&self, what: Shows<'_>) -> bool {
+        match what {
+            Shows::Gtids(wanted) => {
+                let executed = self.executed.borrow();
+                executed
+                    .as_ref()
+                    .is_some_and(|all| all.contains_set(wanted))
+            }
+            Shows::NotBefore(ms) => self.as_of_ms.get() >= ms,
+        }
+    }
+
+    /// Whether the server knew only the second password of this user when it was last asked.
+    pub(crate) fn knows_second(&self, user: &str) -> bool {
+        self.second_password.borrow().contains(user)
+    }
+
+    /// Remembers which of two passwords was right.
+    pub(crate) fn has_known(&self, user: &str, second: bool) {
+        let mut users = self.second_password.borrow_mut();
+        match second {
+            true if users.len() < REMEMBERED_MAX => {
+                users.insert(user.into());
+            }
+            true => users.clear(),
+            false => {
+                users.remove(user);
+            }
+        }
+    }
+
+    /// Nobody answers there.
+    pub(crate) fn is_silent(&self, address: &Address, now: Instant) {
+        let mut silent = self.silent.borrow_mut();
+        silent.retain(|(known, _)| known != address);
+        if silent.len() == SILENT_MAX {
+            silent.remove(0);
+        }
+        silent.push((address.clone(), now));
+    }
+
+    /// These addresses, but those behind the others that were silent within `recovery`.
+    pub(crate) fn silent_last(
+        &self,
+        addresses: &[Address],
+        now: Instant,
+        recovery: Duration,
+    ) -> Vec<Address> {
+        let mut silent = self.silent.borrow_mut();
+        silent.retain(|(_, since)| now - *since < recovery);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_by_key(|address| silent.iter().any(|(known, _)| known == address));
+        addresses
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a client has set and a connection must have before it may serve that client.
 
-use crate::sync::{METADATA, Sees, TOLD};
+use crate::variables::{CHARSET_VARIABLES, METADATA, other_name};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -100,19 +100,6 @@ impl Collations {
 
 /// Session variables by lower-case name, values as the client wrote them.
 pub(crate) type Variables = BTreeMap<Box<str>, Box<str>>;
-
-/// How long a literal for a session variable may be to be remembered, in bytes; the longest true
-/// value is that of `optimizer_switch`, a kilobyte. Numbers may have zeros in front of them, and
-/// lists may name one thing often. What the server is to tell of is looked through for each
-/// statement.
-#[must_use]
-pub fn value_len_max(name: &str, literal: &[u8]) -> usize {
-    match literal.first() {
-        Some(b'\'' | b'"') if name == TOLD[0] => 256,
-        Some(b'\'' | b'"') => 4 << 10,
-        _ => 64,
-    }
-}
 
 /// All user variables of a session take at most so many bytes, names included.
 const USER_VARIABLES_LEN_MAX: usize = 64 << 10;
@@ -431,39 +418,6 @@ pub(crate) fn same(a: &Option<Rc<Variables>>, b: &Option<Rc<Variables>>) -> bool
     }
 }
 
-/// Variables that SET NAMES and SET CHARACTER SET also set.
-pub const CHARSET_VARIABLES: [&str; 4] = [
-    "character_set_client",
-    "character_set_results",
-    "character_set_connection",
-    "collation_connection",
-];
-
-/// Sets [`BIG_SELECTS`], too.
-pub(crate) const JOIN_MAX: &str = "max_join_size";
-pub(crate) const BIG_SELECTS: &str = "sql_big_selects";
-
-/// The variable that is set with this one, or is this one by another name (MariaDB).
-pub(crate) fn other_name(name: &str) -> Option<&'static str> {
-    match name {
-        "default_storage_engine" => Some("storage_engine"),
-        "storage_engine" => Some("default_storage_engine"),
-        "tmp_memory_table_size" => Some("tmp_table_size"),
-        "tmp_table_size" => Some("tmp_memory_table_size"),
-        "log_slow_query_time" => Some("long_query_time"),
-        "long_query_time" => Some("log_slow_query_time"),
-        "wsrep_causal_reads" => Some("wsrep_sync_wait"),
-        "wsrep_sync_wait" => Some("wsrep_causal_reads"),
-        // A limit turns them off.
-        JOIN_MAX => Some(BIG_SELECTS),
-        "character_set_connection" => Some("collation_connection"),
-        "collation_connection" => Some("character_set_connection"),
-        "character_set_server" => Some("collation_server"),
-        "collation_server" => Some("character_set_server"),
-        _ => None,
-    }
-}
-
 /// Variables besides those of character sets that decide what a text means when it is prepared: how
 /// it is read, and what MySQL, which resolves a statement once, takes from them for good
 /// (`WEEK(d)`, `MONTHNAME(d)`, a literal with an offset). MariaDB looks at most of them in each
@@ -669,6 +623,19 @@ fn part(out: &mut Vec<u8>, kind: u8, text: &str) {
     out.push(kind);
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
+}
+
+/// User variables that a statement may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// None.
+    Nothing,
+    /// Perhaps some: it reads what may be a view, and the view's function may read any. So none of
+    /// another session's may be there. Its own are brought only where some have to be changed
+    /// anyway: a variable that no statement mentions costs nothing.
+    InViews,
+    /// Any: it names one, or may run programs.
+    Variables,
 }
 
 #[cfg(test)]

@@ -1,36 +1,12 @@
 //! From the state that a connection has to the state that a session wants: as few commands as can
 //! be.
 
-use crate::state::{BIG_SELECTS, CHARSET_VARIABLES, Collations, JOIN_MAX, Names, State};
+use crate::state::{Collations, Names, State};
+use crate::variables::{
+    ACCESS, BIG_SELECTS, CHARSET_VARIABLES, DEFAULT, ISOLATION, JOIN_MAX, METADATA, ROLE, TOLD,
+};
 use sql::set::{Assignment, Scope, Setting, Value};
 use wire::caps::{self, Caps};
-
-/// A session variable of ours for what `SET SESSION TRANSACTION …` sets: its name differs between
-/// servers, its statement does not.
-pub const ISOLATION: &str = "transaction isolation level";
-/// Likewise for READ ONLY and READ WRITE.
-pub const ACCESS: &str = "transaction access mode";
-
-/// Likewise for `SET ROLE …`. No reset undoes it, so a connection with a role serves only sessions
-/// that have set one.
-pub const ROLE: &str = "role of the session";
-
-/// Whether the definitions of columns are left out: a variable that only a connection with
-/// `CLIENT_OPTIONAL_RESULTSET_METADATA` has.
-pub(crate) const METADATA: &str = "resultset_metadata";
-
-/// Variables that say what of its changes a server tells a session. Where it was told to tell all,
-/// they are what the session has asked for and not what is set there: it is told no more (see
-/// `track`).
-pub(crate) const TOLD: [&str; 3] = [
-    "session_track_system_variables",
-    "session_track_schema",
-    "session_track_state_change",
-];
-
-/// The value in a state of what was set to its default where that is not what a connection begins
-/// with.
-pub const DEFAULT: &str = "DEFAULT";
 
 /// Need of a statement: what must be done before it runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,29 +24,6 @@ pub(crate) enum Need {
     Reset,
     /// Another connection: what is needed cannot be done on this one.
     Another,
-}
-
-/// The place in a state of what can be set as a variable and by `SET SESSION TRANSACTION`, and the
-/// words of that statement: one place for both, or the older could win on the next connection.
-/// `Err` for a value that has no words.
-#[must_use]
-pub fn characteristic(name: &str, literal: &str) -> Option<Result<(&'static str, String), ()>> {
-    let key = match name {
-        "transaction_isolation" | "tx_isolation" => ISOLATION,
-        "transaction_read_only" | "tx_read_only" => ACCESS,
-        _ => return None,
-    };
-    let text = literal.trim_matches(['\'', '"']).to_ascii_uppercase();
-    Some(match (key, text.as_str()) {
-        // The variable's spelling has hyphens, the statement's has blanks.
-        (ISOLATION, "READ-UNCOMMITTED" | "READ-COMMITTED" | "REPEATABLE-READ" | "SERIALIZABLE") => {
-            Ok((key, format!("ISOLATION LEVEL {}", text.replace('-', " "))))
-        }
-        (ACCESS, "1" | "ON" | "TRUE") => Ok((key, "READ ONLY".to_owned())),
-        (ACCESS, "0" | "OFF" | "FALSE") => Ok((key, "READ WRITE".to_owned())),
-        (_, "DEFAULT") => Ok((key, String::new())),
-        _ => Err(()),
-    })
 }
 
 /// Variables that `init_connect` has set: of each of [`PLAIN`] a bit, and one for those of the
@@ -203,7 +156,7 @@ impl Ways {
 
 impl Ways {
     /// The server's name of a variable by its name in a state.
-    fn variable(self, name: &str) -> &str {
+    pub(crate) fn variable(self, name: &str) -> &str {
         // MySQL 8.0 has given up the names that it had before, which MariaDB still has.
         let old = self.knows != Collations::Mysql;
         match name {
@@ -376,19 +329,6 @@ struct UserSets {
     own: Vec<String>,
 }
 
-/// User variables that a statement may see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sees {
-    /// None.
-    Nothing,
-    /// Perhaps some: it reads what may be a view, and the view's function may read any. So none of
-    /// another session's may be there. Its own are brought only where some have to be changed
-    /// anyway: a variable that no statement mentions costs nothing.
-    InViews,
-    /// Any: it names one, or may run programs.
-    Variables,
-}
-
 /// Does the connection have user variables that the session has not, or not with any type? No SET
 /// takes a type away.
 pub(crate) fn has_others_variables(have: &State, want: &State) -> bool {
@@ -460,7 +400,7 @@ mod tests {
     #[test]
     fn what_init_connect_may_set_alone_has_no_other_name() {
         for name in PLAIN {
-            assert_eq!(crate::state::other_name(name), None, "{name}");
+            assert_eq!(crate::variables::other_name(name), None, "{name}");
         }
     }
 

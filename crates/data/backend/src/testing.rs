@@ -1,10 +1,11 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
 use crate::place::Place;
-use crate::pools::{Pools, Want};
+use crate::pools::Pools;
 use crate::room::Room;
 use crate::state::State;
 use crate::tally::Tally;
+use crate::want::Want;
 use config::{Server, Snapshot, Status};
 use net::Secret;
 use rt::Rt;

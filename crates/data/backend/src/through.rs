@@ -1,33 +1,14 @@
 //! A connection for one client alone, over which bytes go as they come.
 
 use crate::backend::{Backend, Idle, refusal};
-use crate::choice::working;
+use crate::chooser::working;
 use crate::failure::BackendFailed;
 use crate::place::bump;
-use crate::pools::{Pools, Want};
+use crate::pools::Pools;
+use crate::want::{Like, Want};
 use bridge::Counter;
-use wire::caps::{self, Caps};
+use wire::caps;
 use wire::response::Expect;
-
-/// Of a login, what is each connection's own: how it is encrypted and packed, and whether what
-/// follows is there.
-const OWN: Caps =
-    caps::SSL | caps::COMPRESS | caps::ZSTD | caps::CONNECT_WITH_DB | caps::CONNECT_ATTRS;
-
-/// Login of a client, as it was said, for a server to hear the same.
-#[derive(Debug, Clone, Copy)]
-pub struct Like<'a> {
-    /// Capabilities that the client and we agreed on.
-    pub caps: Caps,
-    /// The schema to begin in.
-    pub database: Option<&'a str>,
-}
-
-impl Like<'_> {
-    pub(crate) fn caps(self) -> Caps {
-        self.caps & !OWN
-    }
-}
 
 impl Pools {
     /// A new connection that is [`like`](Want::like) the client's; none if the server has not all

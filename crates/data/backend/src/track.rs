@@ -9,28 +9,16 @@ use crate::backend::Backend;
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
 use crate::lease::Unreported;
-use crate::left::TRANSACTIONS;
+use crate::said::{Told, Tracks};
 use crate::state::State;
-use crate::sync::{DEFAULT, Need, TOLD, Ways};
+use crate::sync::{Need, Ways};
+use crate::variables::{DEFAULT, TOLD, TRANSACTIONS};
+use crate::want::Tracking;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::caps;
 use wire::response::{Expect, Response};
 use wire::track::Wish;
-
-/// Session tracking that a statement needs of its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tracking {
-    /// Tracking does not matter.
-    Any,
-    /// Tracking of a statement that may run a program: the server shall tell.
-    On,
-    /// Tracking of a statement that calls a procedure or function of users: the server shall tell
-    /// all that it can, of transactions, too.
-    Calls,
-    /// No tracking, for a statement that would see, or change, what we have asked for.
-    Off,
-}
 
 /// Variables of a session in MySQL 5.7 to 9.7. MySQL has a `*`, which tells of `statement_id` after
 /// every statement; names that a server does not know it passes over.
@@ -76,32 +64,6 @@ const TURN_OFF: &str = "SET session_track_system_variables=DEFAULT, session_trac
 
 /// Of transactions, by which statements the next one would be begun.
 const TELL_OF_TRANSACTIONS: &str = "session_track_transaction_info='CHARACTERISTICS'";
-
-/// Knowledge of a server's tracking.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum Tracks {
-    /// Nobody has asked yet.
-    #[default]
-    Unknown,
-    /// No tracking by the server, or none for us.
-    Not,
-    As(Arc<Told>),
-}
-
-/// How a server tells.
-#[derive(Debug)]
-pub(crate) struct Told {
-    /// The variables of which it tells then: names with commas between, or `*`.
-    names: String,
-    /// The statement that makes it tell all.
-    turn_on: String,
-    /// Changes that the server tells sessions that have not asked for anything.
-    by_default: Arc<Wish>,
-    /// Changes that the server tells sessions that have not asked for anything, where it tells only
-    /// us of transactions: without one that is open, and with one. `None` if it tells all sessions
-    /// of transactions.
-    without_transactions: Option<[Arc<Wish>; 2]>,
-}
 
 impl Backend {
     /// Returns what clients of this connection are told of all that the server was made to tell of

@@ -2,56 +2,16 @@
 //! last, until as many are open as `mysql-free_connections_pct` keeps. No client waits for that.
 
 use crate::acquire::Taken;
-use crate::backend::Key;
-use crate::connect::{Attempt, OF_CLIENT};
-use crate::place::Place;
-use crate::pools::{Group, Pools, Want};
+use crate::key::Key;
+use crate::login::Attempt;
+use crate::place::{LetIn, Place};
+use crate::pools::{Group, Pools};
 use crate::state::State;
+use crate::want::Want;
 use bridge::Counter;
 use config::Snapshot;
-use net::Secret;
 use std::rc::Rc;
-use wire::caps;
 use wire::connect_attributes::ConnectAttributes;
-
-/// Whom a server has let in, and how.
-pub(crate) struct LetIn {
-    user: Box<str>,
-    secret: Secret,
-    caps: caps::Caps,
-    collation: u16,
-}
-
-impl Place {
-    /// Somebody was let in.
-    pub(crate) fn lets_in(&self, want: &Want<'_>) {
-        // What is the client's own in all that a login says is of no use to others. Who may come in
-        // with an expired password may have come into a sandbox, which stays one after the password
-        // is new; MySQL tells nothing of it.
-        if want.like.is_some()
-            || want.secret.is_relayed()
-            || caps::has(want.caps, caps::EXPIRED_PASSWORDS)
-        {
-            return;
-        }
-        let mut last = self.last_in.borrow_mut();
-        let same = |last: &Rc<LetIn>| {
-            *last.user == *want.user
-                && last.secret == *want.secret
-                && last.caps == want.caps & OF_CLIENT
-                && last.collation == want.collation
-        };
-        if !last.as_ref().is_some_and(same) {
-            let (user, secret) = (want.user.into(), want.secret.clone());
-            *last = Some(Rc::new(LetIn {
-                user,
-                secret,
-                caps: want.caps & OF_CLIENT,
-                collation: want.collation,
-            }));
-        }
-    }
-}
 
 impl Pools {
     /// Opens what is missing at a server, one after another, aside.

@@ -1,7 +1,8 @@
 //! The task of a lane: it sends what has joined, follows the answers, and gives each session its
 //! own.
 
-use crate::backend::{Backend, Idle, Key};
+use crate::backend::{Backend, Idle};
+use crate::key::Key;
 use crate::lane::{
     ANSWER_LEN_MAX, DRAINED_LEN_MAX, Flying, Landed, Lane, NEEDS_REPREPARE, PATIENCE,
     PREPARING_MAX, REST, TURN, UNKNOWN_STATEMENT, What,
