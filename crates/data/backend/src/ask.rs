@@ -5,9 +5,7 @@ use crate::backend::{Backend, Idle, refusal};
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
 use crate::lease::Unread;
-use crate::left;
 use crate::state::{State, UserValue};
-use crate::track::INTERRUPTED;
 use crate::variables::{METADATA, characteristic, value_len_max};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,8 +21,16 @@ const SHOWN_LEN_MAX: usize = 16 << 10;
 /// MySQL and MariaDB: the variable is the server's, so a session has no value of it.
 const ONLY_GLOBAL: u16 = 1238;
 
+/// By KILL QUERY.
+pub(crate) const INTERRUPTED: u16 = 1317;
+
 /// The clock of a session: it goes on, or stands still where it was set.
 const TIMESTAMP: &str = "timestamp";
+
+/// With this ends a question that gets all of its rows, whatever the session wants of its own results.
+pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
+
+const COM_PING: u8 = 0x0E;
 
 /// Warnings that a server remembers of its last statement.
 #[derive(Debug, Clone)]
@@ -490,7 +496,7 @@ impl Backend {
         }
         let limited = question.starts_with("SELECT ")
             && self.state.variable("sql_select_limit").is_some()
-            && question != left::QUESTION;
+            && !question.ends_with(ALL_ROWS);
         // What the session wants of its own results is not for ours.
         let question = if limited {
             format!("{question} LIMIT {}", u64::MAX).into()
@@ -538,6 +544,15 @@ impl Backend {
             },
         };
         Ok((answer, response))
+    }
+
+    /// Whether the server is there, which keeps it from thinking that nobody is here.
+    ///
+    /// # Errors
+    /// The connection broke, or the server says why it does not want it any more.
+    pub async fn answers(&mut self) -> Result<(), BackendFailed> {
+        let response = self.command(&[COM_PING], Expect::Simple).await?;
+        refusal(&response)
     }
 }
 

@@ -251,4 +251,9 @@ mod tests {
         refusals.forget_old(then + REFUSED);
         assert!(!refusals.has("a"));
     }
+
+    #[test]
+    fn a_limit_of_the_session_is_not_for_the_question() {
+        assert!(QUESTION.ends_with(crate::ask::ALL_ROWS));
+    }
 }

@@ -1,19 +1,16 @@
 //! Idle connections are asked now and then whether they are still there, which also keeps servers
 //! and firewalls from thinking that they are not.
 
-use crate::backend::{Backend, Idle, refusal};
-use crate::failure::BackendFailed;
+use crate::backend::{Backend, Idle};
 use crate::place::Place;
 use crate::pools::{Group, Pools};
 use bridge::Counter;
 use rt::Instant;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::response::Expect;
 
 /// So many of a server are asked at a time, for the others to stay at hand.
 const AT_ONCE: usize = 8;
-const COM_PING: u8 = 0x0E;
 
 impl Pools {
     /// Asks those of a server that nobody has used, or asked, for so long.
@@ -94,16 +91,5 @@ impl Pools {
         )));
         self.log_unhealthy.set(v.mysql_log_unhealthy_connections);
         self.resets_max.set(v.mysql_connpoll_reset_queue_length);
-    }
-}
-
-impl Backend {
-    /// Whether the server is there, which keeps it from thinking that nobody is here.
-    ///
-    /// # Errors
-    /// The connection broke, or the server says why it does not want it any more.
-    pub async fn answers(&mut self) -> Result<(), BackendFailed> {
-        let response = self.command(&[COM_PING], Expect::Simple).await?;
-        refusal(&response)
     }
 }

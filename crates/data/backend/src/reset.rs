@@ -1,6 +1,6 @@
 //! Taking away what a session has left on a connection, all of it.
 
-use crate::ask::{Answer, without_zeros};
+use crate::ask::{Answer, INTERRUPTED, without_zeros};
 use crate::backend::{Backend, Idle, refusal};
 use crate::failure::BackendFailed;
 use crate::hold::{Hold, Holds};
@@ -8,7 +8,6 @@ use crate::lease::Local;
 use crate::login::UNNAMED;
 use crate::state::Names;
 use crate::sync::{self, Ways};
-use crate::track::INTERRUPTED;
 use crate::variables;
 use bridge::Counter;
 use net::NetError;

@@ -1,20 +1,11 @@
 //! Statements that are prepared in SQL on one connection, by names of ours: whoever has the
 //! connection next finds none of the names that a client has given.
 
-use crate::backend::{Backend, Way, refusal};
-use crate::failure::BackendFailed;
-use crate::hold::Hold;
-use crate::lease::Unreported;
 use crate::prepared::{Known, Prepared};
-use bridge::Counter;
 use std::rc::Rc;
-use wire::response::Expect;
 
 /// With this begin the names that we give on servers.
 const PREFIX: &str = "millrace_";
-
-/// By this number there is nothing that anybody executes.
-const NOTHING: u32 = 0;
 
 /// The name of a slot on a server.
 #[must_use]
@@ -112,7 +103,7 @@ impl Slots {
     }
 
     /// Where a statement is; it becomes the latest used.
-    fn number(&mut self, statement: &Prepared, by: u64) -> Option<u32> {
+    pub(crate) fn number(&mut self, statement: &Prepared, by: u64) -> Option<u32> {
         let at = self
             .position(statement)
             .filter(|at| self.all[*at].is_for(by))?;
@@ -123,7 +114,7 @@ impl Slots {
     }
 
     /// This session is about to execute it with user variables.
-    fn bind(&mut self, number: u32, by: u64) {
+    pub(crate) fn bind(&mut self, number: u32, by: u64) {
         if let Some(slot) = self.all.iter_mut().find(|slot| slot.number == number) {
             slot.by = by;
         }
@@ -150,7 +141,7 @@ impl Slots {
 
     /// An empty slot for a statement: its own, one that nobody needs, a new one while there are
     /// less than `max`, or that of what was not used for longest. True if it had something before.
-    fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
+    pub(crate) fn take(&mut self, statement: &Prepared, max: usize) -> (u32, bool) {
         let free = |slot: &Slot| {
             slot.prepared == As::Nothing || slot.statement.as_ref().is_none_or(Known::is_forgotten)
         };
@@ -185,7 +176,7 @@ impl Slots {
         (self.all[at].number, was)
     }
 
-    fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
+    pub(crate) fn fill(&mut self, number: u32, statement: &Rc<Prepared>) {
         let Some(at) = self.all.iter().position(|slot| slot.number == number) else {
             return;
         };
@@ -198,7 +189,7 @@ impl Slots {
     }
 
     /// True if it had something.
-    fn empty(&mut self, number: u32) -> bool {
+    pub(crate) fn empty(&mut self, number: u32) -> bool {
         self.all
             .iter_mut()
             .find(|slot| slot.number == number)
@@ -232,147 +223,6 @@ impl Slots {
         let n = self.len();
         self.all.clear();
         n
-    }
-}
-
-impl Backend {
-    /// Whether a statement is prepared here by a name of ours.
-    #[must_use]
-    pub fn has_slot(&self, statement: &Prepared, by: u64) -> bool {
-        self.slots.has(statement, self.sticky_to(by))
-    }
-
-    /// MariaDB reads each execution by its own types.
-    fn sticky_to(&self, by: u64) -> u64 {
-        if self.hello.is_mariadb() { 0 } else { by }
-    }
-
-    /// The slot of a statement here; prepares it if need be. `escapes`: whether a backslash escapes
-    /// where it was written. `by`: the session that executes it with user variables, or 0.
-    ///
-    /// # Errors
-    /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn slot(
-        &mut self,
-        statement: &Rc<Prepared>,
-        escapes: bool,
-        max: u64,
-        by: u64,
-    ) -> Result<u32, BackendFailed> {
-        let by = self.sticky_to(by);
-        if let Some(slot) = self.slots.number(statement, by) {
-            return Ok(slot);
-        }
-        let slot = self
-            .prepare_as_meant(statement, Way::Slot { escapes }, max)
-            .await?;
-        self.slots.bind(slot, by);
-        Ok(slot)
-    }
-
-    /// A slot in which a statement is about to be prepared. Until [`Backend::learn_slot`] it is
-    /// empty.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub async fn take_slot(
-        &mut self,
-        statement: &Prepared,
-        max: u64,
-    ) -> Result<u32, BackendFailed> {
-        let max = self.place.stmts_max(max);
-        let (slot, was) = self
-            .slots
-            .take(statement, usize::try_from(max).unwrap_or(usize::MAX));
-        if !was {
-            return Ok(slot);
-        }
-        self.tally.down(Counter::StmtServerActiveTotal);
-        if self.tells_all() {
-            // A PREPARE that fails would give up what was there, and the server tells of that
-            // change with the answer to another statement.
-            let mut payload = Vec::new();
-            let text = format!("DEALLOCATE PREPARE {}", slot_name(slot));
-            wire::command::write_query(&mut payload, text.as_bytes(), self.hello.caps);
-            self.command(&payload, Expect::Query).await?;
-        }
-        Ok(slot)
-    }
-
-    /// The statement was prepared there.
-    pub fn learn_slot(&mut self, statement: &Rc<Prepared>, slot: u32) {
-        self.tally.up(Counter::StmtServerActiveTotal);
-        self.doubt_what_was_meant(statement);
-        self.slots.fill(slot, statement);
-    }
-
-    /// The server knows nothing by the name of this slot.
-    pub fn empty_slot(&mut self, slot: u32) {
-        if self.slots.empty(slot) {
-            self.tally.down(Counter::StmtServerActiveTotal);
-        }
-    }
-
-    /// Prepares something for a DEALLOCATE PREPARE that the server itself is to answer; `None` if
-    /// it cannot be prepared.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub async fn prepare_to_deallocate(&mut self) -> Result<Option<u32>, BackendFailed> {
-        let mut payload = Vec::new();
-        let text = format!("PREPARE {} FROM 'DO 0'", slot_name(NOTHING));
-        wire::command::write_query(&mut payload, text.as_bytes(), self.hello.caps);
-        let response = self.command(&payload, Expect::Query).await?;
-        Ok(refusal(&response).is_ok().then_some(NOTHING))
-    }
-
-    /// Prepares a statement by the name that its session has for it. From now on only this
-    /// connection knows what the name means.
-    ///
-    /// # Errors
-    /// [`BackendFailed::Sync`] when the server refuses to prepare it.
-    pub async fn prepare_by_name(
-        &mut self,
-        name: &str,
-        statement: &Rc<Prepared>,
-        escapes: bool,
-    ) -> Result<(), BackendFailed> {
-        self.holds.add(Hold::SqlPrepare);
-        self.prepare_as_meant(statement, Way::Name { name, escapes }, 0)
-            .await?;
-        self.local.owned.get_or_insert_default().add_statement(name);
-        Ok(())
-    }
-
-    /// PREPARE; gives the slot.
-    pub(crate) async fn prepare_in_sql(
-        &mut self,
-        statement: &Rc<Prepared>,
-        way: Way<'_>,
-        max: u64,
-    ) -> Result<u32, BackendFailed> {
-        let (slot, name, escapes) = match way {
-            Way::Name { name, escapes } => (0, sql::literal::name(name), escapes),
-            Way::Slot { escapes } => {
-                let slot = self.take_slot(statement, max).await?;
-                (slot, slot_name(slot), escapes)
-            }
-            Way::Id => return Ok(0),
-        };
-        let mut text = format!("PREPARE {name} FROM ").into_bytes();
-        text.extend(sql::dynamic::literal(statement.behind(), escapes));
-        let mut payload = Vec::with_capacity(text.len() + 3);
-        wire::command::write_query(&mut payload, &text, self.hello.caps);
-        let response = self.command(&payload, Expect::Query).await?;
-        if let Err(refused) = refusal(&response) {
-            self.has_failed(Unreported::Noise);
-            return Err(refused);
-        }
-        self.holds.status(response.status());
-        if slot > 0 {
-            self.learn_slot(statement, slot);
-        }
-        Ok(slot)
     }
 }
 

@@ -4,7 +4,7 @@
 //! <https://dev.mysql.com/doc/refman/8.4/en/session-state-tracking.html>. What it covers on real
 //! servers is in docs/decisions/0020-what-servers-track.md.
 
-use crate::ask::{Answer, without_zeros};
+use crate::ask::{Answer, INTERRUPTED, without_zeros};
 use crate::backend::Backend;
 use crate::failure::BackendFailed;
 use crate::hold::Hold;
@@ -52,8 +52,6 @@ unique_checks,updatable_views_with_limit,use_secondary_engine,wait_timeout,windo
 /// An old server.
 const UNKNOWN_VARIABLE: u16 = 1193;
 const WRONG_VALUE: u16 = 1231;
-/// By KILL QUERY.
-pub(crate) const INTERRUPTED: u16 = 1317;
 
 /// MariaDB says what it has not said yet only in the answer to a statement that itself changes
 /// something that is tracked.
@@ -134,24 +132,10 @@ impl Backend {
         self.may_track()
     }
 
-    /// Whether the server tells of every change that it can.
-    #[must_use]
-    pub fn tells_all(&self) -> bool {
-        self.lasting.tracking.is_some()
-    }
-
     /// A statement has failed, and its server, if it tells, has this to tell with the next answer.
     pub fn has_failed(&mut self, unreported: Unreported) {
         if self.tells_all() {
             self.local.unreported = self.local.unreported.max(unreported);
-        }
-    }
-
-    /// A command of ours was answered, and nobody reads what that tells. What a statement before
-    /// has had to tell may be among it, and is told once.
-    pub(crate) fn has_told(&mut self, response: &Response) {
-        if self.local.unreported == Unreported::Change && !response.session_track().is_empty() {
-            self.holds.add(Hold::UnknownState);
         }
     }
 
