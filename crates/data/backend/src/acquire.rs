@@ -1,34 +1,27 @@
 //! A connection for a command: an idle one that fits, else a new one, else wait for either.
 
+use crate::admit::Vain;
 use crate::backend::Backend;
 use crate::chooser::in_turn;
 use crate::failure::BackendFailed;
-use crate::flight::Slot;
+use crate::group::Group;
 use crate::key::{Key, OF_CLIENT};
-use crate::lend::Why;
 use crate::login::Attempt;
+use crate::neighbours::{GIVE_WAY, LOOK_AGAIN};
 use crate::pace::{Rate, Token};
 use crate::place::{Place, WhyNot};
-use crate::pools::{Group, Pools};
+use crate::pools::Pools;
 use crate::queue::Standing;
 use crate::shares::Shares;
-use crate::sync::Need;
-use crate::want::{Executes, Want};
+use crate::taken::Taken;
+use crate::want::Want;
+use crate::word::Why;
 use bridge::Counter;
 use rt::Instant;
 use rt::permits::Permits;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How often the first in line looks again by itself: permits of other cores ring no bell here.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// So much longer the first in another core's line must have waited than ours before we leave a
-/// server's room to it. Less would have connections closed here and opened there all the time.
-pub(crate) const GIVE_WAY: Duration = Duration::from_millis(50);
-/// Time that the first in another core's line must have waited longer than ours, where the
-/// connection itself can go there: nothing is closed and opened.
-pub(crate) const LEND_WAY: Duration = Duration::from_millis(5);
 
 /// Who was refused by servers that are full, or has tried in vain often enough, tries again after
 /// so long.
@@ -59,72 +52,6 @@ enum Permitted {
     Elsewhere(Rc<Place>),
 }
 
-/// Why somebody waits no more, and gets nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vain {
-    /// The time is over.
-    Late,
-    /// Too many wait, and it is the last of them.
-    Full,
-}
-
-/// A permit of a server, given back when dropped.
-/// As long as there is one, a connection is being opened there.
-pub(crate) struct Taken(Option<Rc<Place>>, Option<Slot>);
-
-impl Taken {
-    /// One of a server of which no more than `max` are taken yet.
-    pub(crate) fn of(place: &Rc<Place>, max: u32) -> Option<Self> {
-        place.try_take(max).then(|| {
-            place.opening.set(place.opening.get() + 1);
-            Self(Some(place.clone()), None)
-        })
-    }
-
-    /// The slot of the statement for which it was taken.
-    pub(crate) fn take_slot(&mut self) -> Option<Slot> {
-        self.1.take()
-    }
-
-    pub(crate) fn place(&self) -> &Rc<Place> {
-        self.0
-            .as_ref()
-            .expect("only keep() takes it, and consumes self")
-    }
-
-    /// Leaves the permit to a connection, to which it belongs from now on.
-    pub(crate) fn keep(mut self) {
-        if let Some(place) = self.0.take() {
-            place.opening.set(place.opening.get().saturating_sub(1));
-        }
-    }
-}
-
-/// A copy that has a connection, or is about to: one of a limited number over all cores. Given back
-/// when dropped.
-pub struct Spare(Arc<Permits>);
-
-impl std::fmt::Debug for Spare {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Spare({} taken)", self.0.taken())
-    }
-}
-
-impl Drop for Spare {
-    fn drop(&mut self) {
-        self.0.give();
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        if let Some(place) = self.0.take() {
-            place.opening.set(place.opening.get().saturating_sub(1));
-            place.room.give();
-        }
-    }
-}
-
 impl Pools {
     /// An idle connection, if there is one and nobody waits for it.
     #[must_use]
@@ -136,82 +63,10 @@ impl Pools {
         if !group.queue.is_empty() {
             return None;
         }
-        let standing = group.standing(want, self.rt.now());
+        let standing = group.admission.standing(want, self.rt.now());
         let backend = self.take_shared(&group, want, standing.rank)?;
         self.was_at_hand();
         Some(backend)
-    }
-
-    /// Returns an idle connection to this server, if there is one and nobody waits for it.
-    pub(crate) fn at_once_to(
-        &self,
-        group: &Group,
-        place: &Rc<Place>,
-        want: &Want<'_>,
-    ) -> Option<Box<Backend>> {
-        if want.new_connection
-            || !group.queue.is_empty()
-            || self.is_offered(group, want, self.rt.now())
-        {
-            return None;
-        }
-        let backend = self.take_from(place, want)?;
-        self.was_at_hand();
-        Some(backend)
-    }
-
-    fn was_at_hand(&self) {
-        self.tally.up(Counter::MyhgmPoolGet);
-        self.tally.up(Counter::ConnPoolGetConnImmediate);
-        self.tally.up(Counter::MyhgmPoolGetOk);
-    }
-
-    /// Waits until a copy may have a connection, because no client waits for one or will soon. What
-    /// is taken then has to be taken at once, and the copy counts as one until what this returns is
-    /// dropped.
-    ///
-    /// # Errors
-    /// [`BackendFailed::Timeout`] after `mysql-connect_timeout_server_max`.
-    pub async fn until_spare(&self, want: &Want<'_>) -> Result<Spare, BackendFailed> {
-        let (begun, group) = (self.rt.now(), self.group(want.hostgroup));
-        let limit = Duration::from_millis(want.snapshot.variables.mysql_connect_timeout_server_max);
-        let copies = group.copies.get_or_init(|| {
-            self.registry
-                .get(&format!("copies in hostgroup {}", want.hostgroup))
-        });
-        loop {
-            let spare = group.has_spare() && !group.paced.waits_for(&self.key_of(&group, want));
-            if spare && copies.try_take(group.copies_max()) {
-                return Ok(Spare(copies.clone()));
-            }
-            if !spare {
-                self.ask_for_spare(&group, want);
-            }
-            let waited = self.rt.now() - begun;
-            if waited >= limit {
-                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-                return Err(BackendFailed::Timeout {
-                    hostgroup: want.hostgroup,
-                    waited_ms,
-                    last: None,
-                });
-            }
-            self.rt.sleep(LOOK_AGAIN.min(limit - waited)).await;
-        }
-    }
-
-    /// Other cores may have a connection idle that they can spare: what they send is idle here.
-    /// Asked once in a while, however many copies wait.
-    fn ask_for_spare(&self, group: &Group, want: &Want<'_>) {
-        let now = self.rt.now();
-        let just_asked = group
-            .asked_for_spare
-            .get()
-            .is_some_and(|asked| now - asked < LOOK_AGAIN);
-        if !just_asked && group.queue.is_empty() && group.is_elsewhere() {
-            group.asked_for_spare.set(Some(now));
-            self.ask_to_spare(want);
-        }
     }
 
     /// A connection to a server of the hostgroup, for this session alone until it is released.
@@ -243,8 +98,8 @@ impl Pools {
         let v = &want.snapshot.variables;
         let begun = self.rt.now();
         let limit = Duration::from_millis(v.mysql_connect_timeout_server_max);
-        let (limit, is_shorter) = group.wait_max(limit);
-        let standing = group.standing(want, begun);
+        let (limit, is_shorter) = group.admission.wait_max(limit);
+        let standing = group.admission.standing(want, begun);
         let mut last = None;
         let (mut attempts, mut waited) = (0, false);
         let mut full = false;
@@ -418,7 +273,10 @@ impl Pools {
         // Given back when the place in line is.
         let _seat = self.sit_down(group, (want.hostgroup, standing))?;
         let got = self.in_line(group, want, standing, limit, lends).await?;
-        group.has_served(standing, self.rt.now());
+        let others_wait = !group.queue.is_empty();
+        group
+            .admission
+            .has_served(standing, self.rt.now(), others_wait);
         Ok(got)
     }
 
@@ -553,39 +411,6 @@ impl Pools {
         told
     }
 
-    /// Of connections that would serve. The servers of a hostgroup are alike in whether they are
-    /// told of clients.
-    pub(crate) fn key_of(&self, group: &Group, want: &Want<'_>) -> Key {
-        let client = group
-            .places
-            .borrow()
-            .first()
-            .and_then(|place| place.client_of(want));
-        Key {
-            user: want.user.into(),
-            caps: want.caps & OF_CLIENT,
-            client,
-        }
-    }
-
-    /// Asks the other cores, unless that was a moment ago.
-    pub(crate) fn ask_now_and_then(&self, want: &Want<'_>, why: Why, asked: &mut Option<Instant>) {
-        let now = self.rt.now();
-        if asked.is_none_or(|asked| now - asked >= LOOK_AGAIN) {
-            *asked = Some(now);
-            self.ask_for(want, why);
-        }
-    }
-
-    /// An idle one that is left to nobody who came before.
-    fn take_shared(&self, group: &Group, want: &Want<'_>, since: Instant) -> Option<Box<Backend>> {
-        if want.new_connection || self.is_offered(group, want, since) {
-            None
-        } else {
-            self.take_idle(group, want, (since, true))
-        }
-    }
-
     fn look(&self, group: &Group, want: &Want<'_>, since: Instant, lends: bool) -> Option<Got> {
         if let Some(backend) = self.take_shared(group, want, since) {
             return Some(Got::Idle(backend));
@@ -605,35 +430,6 @@ impl Pools {
             token if made => Some(Got::Made(room, token.flatten())),
             token => Some(Got::Room(room, token.flatten())),
         }
-    }
-
-    /// Does somebody on another core wait for the server?
-    pub(crate) fn is_wanted_elsewhere(&self, place: &Place) -> bool {
-        self.gives_way(place, None, Duration::ZERO)
-    }
-
-    /// Does somebody on another core wait so much longer for this server than whoever came to us at
-    /// `since`?
-    pub(crate) fn gives_way(
-        &self,
-        place: &Place,
-        since: Option<Instant>,
-        longer: Duration,
-    ) -> bool {
-        // One look at a counter is all that it costs while nobody waits.
-        if place.room.of_server.wanted() == 0 {
-            return false;
-        }
-        place
-            .room
-            .of_server
-            .waits_elsewhere(self.line)
-            .is_some_and(|other| {
-                since.is_none_or(|since| {
-                    other.saturating_add(u64::try_from(longer.as_nanos()).unwrap_or(u64::MAX))
-                        < since.as_ns()
-                })
-            })
     }
 
     /// A server that takes work, and a permit to connect to it. An idle connection that fits nobody
@@ -669,7 +465,7 @@ impl Pools {
                     let Ok(slot) = place.in_flight.slot(want.waits) else {
                         continue;
                     };
-                    room.1 = slot;
+                    room.has_slot(slot);
                     group.chooser.had(&all, place, now, || self.rt.random());
                     return Some(Permitted::Room(room));
                 }
@@ -690,7 +486,7 @@ impl Pools {
                     let Ok(slot) = place.in_flight.slot(want.waits) else {
                         continue;
                     };
-                    room.1 = slot;
+                    room.has_slot(slot);
                     group.chooser.had(&all, place, now, || self.rt.random());
                     return Some(if is_short {
                         Permitted::Made(room)
@@ -719,121 +515,6 @@ impl Pools {
         in_turn(&places, |place| place.serves_for(want, now))
             .any(|place| !place.is_full() && !place.said_to_be_full(want.user, now))
     }
-
-    /// An idle connection for this session: of the server that the weights choose, else of any; the
-    /// one that needs least to be brought there. `since`: its rank. `opens`: if there is none, one
-    /// may be opened.
-    pub(crate) fn take_idle(
-        &self,
-        group: &Group,
-        want: &Want<'_>,
-        (since, opens): (Instant, bool),
-    ) -> Option<Box<Backend>> {
-        let now = self.rt.now();
-        let places = group.places.borrow();
-        let takes = |place: &Place| place.serves_for(want, now) && self.lets_in(place, want, since);
-        if let [only] = places.as_slice() {
-            return if takes(only) {
-                self.take_from(only, want)
-            } else {
-                None
-            };
-        }
-        let open: Vec<&Rc<Place>> = in_turn(&places, takes).collect();
-        let place = open[group.chooser.next(&open, now)?];
-        let took = |place: &Rc<Place>| {
-            let backend = self.take_from(place, want)?;
-            group.chooser.had(&open, place, now, || self.rt.random());
-            Some(backend)
-        };
-        if let Some(backend) = took(place) {
-            return Some(backend);
-        }
-        // Rather a new connection to the chosen server than always the old ones to another, while
-        // it has room, or another has some of its.
-        if opens && place.may_have_more(&places, want.user, now) {
-            return None;
-        }
-        open.iter().find_map(|place| took(place))
-    }
-
-    pub(crate) fn take_from(&self, place: &Rc<Place>, want: &Want<'_>) -> Option<Box<Backend>> {
-        let (caps, client) = (want.caps & OF_CLIENT, place.client_of(want));
-        // All may be dead.
-        loop {
-            let mut idle = place.idle.borrow_mut();
-            let (mut best, mut seen) = (None::<(Fit, usize)>, 0);
-            for (at, backend) in idle.iter().enumerate().rev() {
-                if backend.key.caps != caps
-                    || backend.key.client != client
-                    || *backend.key.user != *want.user
-                {
-                    continue;
-                }
-                let fit = fit(backend, want);
-                if fit > best.map_or(Fit::No, |(fit, _)| fit) {
-                    best = Some((fit, at));
-                }
-                if fit == Fit::Exact {
-                    break;
-                }
-                seen += 1;
-                // Rather a statement prepared once more than a long look.
-                if seen > LOOKED_AT && best.is_some_and(|(fit, _)| fit == Fit::Unprepared) {
-                    break;
-                }
-            }
-            let at = best?.1;
-            let slot = place.in_flight.slot(want.waits).ok()?;
-            let mut backend = idle.swap_remove(at);
-            drop(idle);
-            if backend.conn.is_idle() {
-                backend.slot = slot;
-                backend.in_use = true;
-                place.begin_use();
-                return Some(backend);
-            }
-            // The server has closed it, or spoke unasked.
-            self.tally.up(Counter::ServerConnectionsAborted);
-            self.unhealthy(&backend, "the server has closed it, or spoke unasked");
-        }
-    }
-}
-
-/// Connections that are looked at for one that has a statement prepared as well.
-const LOOKED_AT: usize = 16;
-
-/// How well a connection fits, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fit {
-    No,
-    Some,
-    Unprepared,
-    Exact,
-}
-
-fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
-    let exact = || {
-        let prepared = |wants: Executes<'_>| backend.was_left_with(wants);
-        if want.executes.is_none_or(prepared) {
-            Fit::Exact
-        } else {
-            Fit::Unprepared
-        }
-    };
-    if backend.has_all(want.state, want.remembered, want.tracking) {
-        return exact();
-    }
-    match backend.need(
-        want.state,
-        want.user_variables,
-        want.remembered,
-        want.tracking,
-    ) {
-        Need::Nothing => exact(),
-        Need::Another => Fit::No,
-        Need::Steps { .. } | Need::Reset => Fit::Some,
-    }
 }
 
 /// Report to the other cores on the first in our line. However its wait ends, the report ends with
@@ -841,13 +522,14 @@ fn fit(backend: &Backend, want: &Want<'_>) -> Fit {
 struct Told(Vec<Arc<Permits>>, usize);
 
 impl Told {
-    fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
+    pub(crate) fn tell(group: &Group, line: usize, since: Instant, now: Instant) -> Self {
         // Only where it would take room that there is not: elsewhere others would close for it what
         // nobody lacks. Where the hostgroup itself is full, any server of it makes some.
         let places = group.places.borrow();
         // With priorities another core must not take what comes free because it did not know who
         // waits here: room that is left to somebody else is no room, either.
-        let is_wanted = |place: &Place| group.is_by_priority() && place.room.of_server.wanted() > 0;
+        let is_wanted =
+            |place: &Place| group.admission.is_by_priority() && place.room.of_server.wanted() > 0;
         let makes_room = |place: &Place| {
             place.is_group_full() || (place.is_full() || is_wanted(place)) && place.serves(now)
         };

@@ -1,6 +1,5 @@
 //! Opening a connection: resolve, connect, TLS, log in, init_connect; each step under one deadline.
 
-use crate::acquire::Taken;
 use crate::backend::{Backend, Idle};
 use crate::failure::BackendFailed;
 use crate::hold::Holds;
@@ -14,6 +13,7 @@ use crate::prepared::Here;
 use crate::slots::Slots;
 use crate::state::{Collations, Names, State};
 use crate::sync::Ways;
+use crate::taken::Taken;
 use crate::want::Want;
 use bridge::Counter;
 use config::{Server, Snapshot, Variables};

@@ -3,10 +3,12 @@
 
 use crate::backend::{Backend, refusal};
 use crate::failure::BackendFailed;
-use crate::lend::{Asked, Crowded, Word};
+use crate::group::Group;
+use crate::neighbours::Asked;
 use crate::place::Place;
-use crate::pools::{Group, Pools};
+use crate::pools::Pools;
 use crate::slots::slot_name;
+use crate::word::{Crowded, Word};
 use bridge::Counter;
 use std::rc::Rc;
 use std::time::Duration;
@@ -32,7 +34,7 @@ impl Pools {
             port: backend.place.server().port,
             allowed,
         };
-        let asking = self.begin_asking();
+        let asking = self.neighbours.begin_asking();
         asking.tell_all(|number| Word::Crowded(crowded.clone(), number));
         self.close_idle(&crowded, &asking.asked);
         asking.asked.all_answered(&self.rt, CLOSED_WITHIN).await;

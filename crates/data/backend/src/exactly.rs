@@ -1,14 +1,13 @@
 //! A connection to one server of a hostgroup, for whoever has named it: the weights have no say.
 
-use crate::acquire::{LOOK_AGAIN, Taken};
 use crate::backend::Backend;
 use crate::failure::BackendFailed;
 use crate::login::Attempt;
-use crate::place::Place;
+use crate::neighbours::LOOK_AGAIN;
 use crate::pools::Pools;
+use crate::taken::Taken;
 use crate::want::Want;
 use bridge::Counter;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// Facts of a server in a hostgroup, as this core knows them.
@@ -40,13 +39,6 @@ impl Pools {
             idle_own: number(idle.iter().filter(|one| *one.key.user == *user).count()),
             idle_any: number(idle.len()),
         }
-    }
-
-    fn place_at(&self, hostgroup: u32, (host, port): (&str, u16)) -> Option<Rc<Place>> {
-        let group = self.group(hostgroup);
-        let is_it =
-            |of: &&Rc<Place>| **of.host() == *host && of.server().port == port && !of.has_left();
-        group.places.borrow().iter().find(is_it).cloned()
     }
 
     /// An idle connection to this server of the hostgroup, if there is one and nobody waits for it.

@@ -6,16 +6,10 @@
 use crate::ask::Answer;
 use crate::backend::Backend;
 use crate::failure::BackendFailed;
-use crate::place::Place;
-use crate::pools::Pools;
 use crate::state::State;
-use crate::want::Shows;
-use bridge::Executed;
 use config::Snapshot;
 use hashbrown::HashSet;
-use std::rc::Rc;
 use std::sync::Arc;
-use topology::ServerKey;
 use wire::caps;
 use wire::track::Wish;
 
@@ -52,41 +46,6 @@ impl Sources {
 pub fn ask_for_the_same_gtids(one: &Snapshot, other: &Snapshot) -> bool {
     let same = Arc::ptr_eq(&one.rules, &other.rules) && Arc::ptr_eq(&one.servers, &other.servers);
     same || Sources::of(one) == Sources::of(other)
-}
-
-impl Pools {
-    /// A reader of a server's binary log has told what the server has executed.
-    pub fn executed(&self, server: &ServerKey, what: &Executed) {
-        let server = self.server_at(server);
-        let mut known = server.executed.borrow_mut();
-        match (what, known.as_mut()) {
-            (Executed::All(all), _) => *known = Some(gtid::Set::clone(all)),
-            (Executed::More(more), Some(known)) => known.union(more),
-            // What is behind a feed that nobody has begun says nothing.
-            (Executed::More(_), None) => {}
-            (Executed::Unknown, _) => *known = None,
-        }
-    }
-
-    /// A check has told how old at most what a server shows is: it has everything that its source
-    /// had at this time, in milliseconds since 1970; 0 if nobody knows.
-    pub fn is_as_of(&self, server: &ServerKey, ms: u64) {
-        if let Some(server) = self.servers.at(&server.host, server.port) {
-            server.as_of_ms.set(ms);
-        }
-    }
-
-    /// Whether some server of the hostgroup takes new work now, and a read there sees this.
-    #[must_use]
-    pub fn shows(&self, hostgroup: u32, what: Shows<'_>) -> bool {
-        let now = self.rt.now();
-        let groups = self.groups.borrow();
-        groups.get(&hostgroup).is_some_and(|group| {
-            let places = group.places.borrow();
-            let shows = |place: &Rc<Place>| place.serves(now) && place.shows(what);
-            places.iter().any(shows)
-        })
-    }
 }
 
 impl Backend {

@@ -13,23 +13,18 @@
 //! A prepared statement joins where the server knows it already. Where it does not, the lane has it
 //! prepared for the next time: nobody waits for that.
 
-mod run;
-
 use crate::backend::{Backend, NOBODY};
 use crate::key::OF_CLIENT;
 use crate::killing::Killing;
 use crate::lease::OpenedAs;
 use crate::place::Place;
-use crate::pools::{Group, Pools};
 use crate::prepared::{Bindings, Here, Prepared};
 use crate::shares::Shares;
 use crate::state::State;
 use crate::sync::{self, Foreign, Need, Ways};
 use crate::want::Want;
-use bridge::Counter;
 use rt::local::{Bell, Receiver, Sender, oneshot};
 use rt::{Address, Instant};
-use run::Run;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -41,24 +36,14 @@ use wire::response::{Expect, Response};
 
 /// An answer in a lane is at most so long: it is gathered before its session gets it.
 pub const ANSWER_LEN_MAX: usize = 16 << 10;
-/// Bytes up to which a longer answer is followed, for those behind it; then the lane ends.
-pub(crate) const DRAINED_LEN_MAX: usize = 256 << 10;
 /// Who is behind a statement that takes longer leaves the lane.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
-/// A lane without statements is given back after so long.
-pub(crate) const REST: Duration = Duration::from_millis(20);
 /// After lanes of a hostgroup had to be left, none is begun for so long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Connections of a hostgroup on one core that become lanes.
-const WIDTH: usize = 4;
 /// A statement joins those before it rather than another lane while they will be answered within
 /// this. A server spends least on a statement that it finds waiting when it has answered the one
 /// before, and sleeps between statements on lanes that are nearly empty.
-const WAIT_MAX: Duration = Duration::from_millis(1);
-/// So many times as long as it would take elsewhere a statement waits in lanes that are full: where
-/// that is longer than [`WAIT_MAX`], a busy server has it wait for others there, and spends so much
-/// less on it in a lane that all are answered sooner.
-const WORTH: u32 = 4;
+pub(crate) const WAIT_MAX: Duration = Duration::from_millis(1);
 /// A statement that has taken so many times as long as they do on the average is one that is slow
 /// for once.
 const STUCK_AFTER: u64 = 4;
@@ -66,19 +51,10 @@ const STUCK_AFTER: u64 = 4;
 const MEAN_OF: u64 = 16;
 /// How many statements a lane has in flight at first.
 const DEPTH_FIRST: u32 = 4;
-/// So long those on another core may wait for a server before a lane there that is never without
-/// work gives its connection to them.
-pub(crate) const TURN: Duration = Duration::from_millis(100);
-/// So long a statement may take to be prepared for the next time, while nobody waits for it.
-pub(crate) const PREPARING_MAX: Duration = Duration::from_secs(1);
 /// So many may be being prepared in a lane, or have been refused there.
 const LEARNT_MAX: usize = 32;
 /// A client's statement that has no cursor: on a lane there is none.
 const NO_CURSOR: u32 = 0;
-/// "Prepared statement needs to be re-prepared".
-pub(crate) const NEEDS_REPREPARE: u16 = 1615;
-/// "Unknown prepared statement handler".
-pub(crate) const UNKNOWN_STATEMENT: u16 = 1243;
 const COM_STMT_PREPARE: u8 = 0x16;
 
 /// End of a session's statement in a lane, with its answer or without.
@@ -147,58 +123,58 @@ pub(crate) enum What {
 
 /// A statement in flight, or behind those that are.
 pub(crate) struct Flying {
-    what: What,
+    pub(crate) what: What,
     /// Command that is still to be sent: as many statements as may be are in flight.
-    unsent: Option<Vec<u8>>,
+    pub(crate) unsent: Option<Vec<u8>>,
     joined: Instant,
     /// Whose it is; of what is prepared for the next time, nobody's.
-    answer: Option<Sender<Landed>>,
-    response: Response,
-    bytes: Vec<u8>,
+    pub(crate) answer: Option<Sender<Landed>>,
+    pub(crate) response: Response,
+    pub(crate) bytes: Vec<u8>,
     /// Of an answer that is too long.
-    drained: usize,
+    pub(crate) drained: usize,
     /// When it became the first.
-    since: Instant,
+    pub(crate) since: Instant,
 }
 
 /// A connection, as those see it who share it.
 pub struct Lane {
-    place: Rc<Place>,
+    pub(crate) place: Rc<Place>,
     local: Address,
     peer: Address,
     our_end: Address,
     thread_id: u32,
     caps: Caps,
-    user: Rc<str>,
-    own_caps: Caps,
+    pub(crate) user: Rc<str>,
+    pub(crate) own_caps: Caps,
     client: Option<IpAddr>,
     state: State,
     ways: Ways,
     /// Statements that the server has prepared: the connection has them back at the end.
-    prepared: RefCell<Here>,
+    pub(crate) prepared: RefCell<Here>,
     /// Statements that were to be prepared here, for whoever executes them next.
-    learning: RefCell<Vec<u64>>,
+    pub(crate) learning: RefCell<Vec<u64>>,
     is_mariadb: bool,
-    outgoing: RefCell<Vec<u8>>,
+    pub(crate) outgoing: RefCell<Vec<u8>>,
     /// Commands in `outgoing`.
-    outgoing_n: Cell<u64>,
-    flying: RefCell<VecDeque<Flying>>,
+    pub(crate) outgoing_n: Cell<u64>,
+    pub(crate) flying: RefCell<VecDeque<Flying>>,
     /// So many of them are sent.
-    sent: Cell<usize>,
+    pub(crate) sent: Cell<usize>,
     /// Nanoseconds from answer to answer, as long as any is due.
     pace_ns: Cell<u64>,
     /// Nobody joins any more.
-    closed: Cell<bool>,
+    pub(crate) closed: Cell<bool>,
     /// Some left it while their statements were on their way.
-    left_behind: Cell<bool>,
+    pub(crate) left_behind: Cell<bool>,
     /// How the server is told to end what runs, once nobody waits for it.
-    killing: RefCell<Option<Killing>>,
+    pub(crate) killing: RefCell<Option<Killing>>,
     /// Way to have the server end what is prepared for the next time, once nobody waits for it.
-    learner: RefCell<Option<Killing>>,
+    pub(crate) learner: RefCell<Option<Killing>>,
     /// How it was opened.
     opened_as: OpenedAs,
     init_connect: Option<Rc<str>>,
-    news: Bell,
+    pub(crate) news: Bell,
 }
 
 impl std::fmt::Debug for Lane {
@@ -214,37 +190,37 @@ impl std::fmt::Debug for Lane {
 
 /// The lanes of a hostgroup on this core.
 pub(crate) struct Lanes {
-    all: RefCell<Vec<Rc<Lane>>>,
+    pub(crate) all: RefCell<Vec<Rc<Lane>>>,
     /// Statements that may be in flight on each: more while all goes well, fewer when somebody had
     /// to leave.
-    depth: Cell<u32>,
+    pub(crate) depth: Cell<u32>,
     /// Statements in flight that the configuration allows on each lane.
-    depth_max: Cell<u32>,
-    pause_until: Cell<Option<Instant>>,
+    pub(crate) depth_max: Cell<u32>,
+    pub(crate) pause_until: Cell<Option<Instant>>,
 }
 
 /// Conditions that a statement finds that would join a lane.
-struct May {
+pub(crate) struct May {
     /// Statements in flight on each lane.
-    depth: usize,
+    pub(crate) depth: usize,
     /// How long it is kept waiting at most.
-    wait_max: Duration,
-    now: Instant,
+    pub(crate) wait_max: Duration,
+    pub(crate) now: Instant,
 }
 
 /// Lanes that a statement may join.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     /// How many serve it, full or not.
-    serving: usize,
+    pub(crate) serving: usize,
     /// The first that answers within [`WAIT_MAX`].
-    soonest: Option<Rc<Lane>>,
+    pub(crate) soonest: Option<Rc<Lane>>,
     /// The one that has fewest in flight.
-    emptiest: Option<Rc<Lane>>,
+    pub(crate) emptiest: Option<Rc<Lane>>,
     /// Of those that are full, the one that will answer first.
-    shortest: Option<Rc<Lane>>,
+    pub(crate) shortest: Option<Rc<Lane>>,
     /// One that would serve it, and whose server does not know what is executed.
-    ignorant: Option<Rc<Lane>>,
+    pub(crate) ignorant: Option<Rc<Lane>>,
 }
 
 impl Default for Lanes {
@@ -267,7 +243,12 @@ impl Lanes {
     }
 
     /// Of those that serve.
-    fn find(&self, may: &May, request: &Request<'_>, serves: impl Fn(&Lane) -> bool) -> Found {
+    pub(crate) fn find(
+        &self,
+        may: &May,
+        request: &Request<'_>,
+        serves: impl Fn(&Lane) -> bool,
+    ) -> Found {
         let &May {
             depth,
             wait_max,
@@ -313,7 +294,7 @@ impl Lanes {
 
     /// A server that has too few connections of a full hostgroup gets one that is a lane of another
     /// which has too many: the one with fewest statements runs empty. One at a time.
-    fn give_up_for(&self, place: &Place, places: &[Rc<Place>], now: Instant) {
+    pub(crate) fn give_up_for(&self, place: &Place, places: &[Rc<Place>], now: Instant) {
         let Some(shares) = Shares::of(places, now).filter(|shares| shares.is_short(place)) else {
             return;
         };
@@ -327,12 +308,12 @@ impl Lanes {
         }
     }
 
-    fn went_well(&self) {
+    pub(crate) fn went_well(&self) {
         self.depth
             .set((self.depth.get() + 1).min(self.depth_max.get()));
     }
 
-    fn went_badly(&self, now: Instant) {
+    pub(crate) fn went_badly(&self, now: Instant) {
         self.depth.set((self.depth.get() / 2).max(1));
         self.pause_until.set(Some(now + PAUSE));
     }
@@ -401,7 +382,7 @@ impl Joined {
 }
 
 impl Lane {
-    fn serves(&self, want: &Want<'_>, now: Instant) -> bool {
+    pub(crate) fn serves(&self, want: &Want<'_>, now: Instant) -> bool {
         let foreign = Foreign {
             statement: false,
             variables: false,
@@ -418,7 +399,7 @@ impl Lane {
             && sync::whole_need(&self.state, want.state, false, foreign, self.ways) == Need::Nothing
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.flying.borrow().len()
     }
 
@@ -446,7 +427,7 @@ impl Lane {
     }
 
     /// Whether the server knows what is executed.
-    fn knows(&self, request: &Request<'_>) -> bool {
+    pub(crate) fn knows(&self, request: &Request<'_>) -> bool {
         match request {
             Request::Text(..) => true,
             Request::Execution(execution) => {
@@ -462,7 +443,13 @@ impl Lane {
     }
 
     /// Has the server prepare it, once: the next execution finds it there.
-    fn learn(&self, want: &Want<'_>, execution: &Execution<'_>, depth: usize, now: Instant) {
+    pub(crate) fn learn(
+        &self,
+        want: &Want<'_>,
+        execution: &Execution<'_>,
+        depth: usize,
+        now: Instant,
+    ) {
         let Execution { statement, max, .. } = execution;
         let mut learning = self.learning.borrow_mut();
         let means_it =
@@ -495,7 +482,7 @@ impl Lane {
     }
 
     /// Sends it, or puts it behind what is in flight, if that is as much as may be.
-    fn send(
+    pub(crate) fn send(
         &self,
         what: What,
         expect: Expect,
@@ -536,7 +523,7 @@ impl Lane {
 
     /// Sends the next, as one has been answered. Where that has waited for too long it leaves, and
     /// those behind it do: things are not as they seemed.
-    fn send_next(&self, depth: usize, now: Instant) {
+    pub(crate) fn send_next(&self, depth: usize, now: Instant) {
         loop {
             let at = self.sent.get();
             let mut flying = self.flying.borrow_mut();
@@ -564,7 +551,12 @@ impl Lane {
     }
 
     /// Of what the server [`knows`](Self::knows).
-    fn join(self: &Rc<Self>, request: &Request<'_>, depth: usize, now: Instant) -> Option<Joined> {
+    pub(crate) fn join(
+        self: &Rc<Self>,
+        request: &Request<'_>,
+        depth: usize,
+        now: Instant,
+    ) -> Option<Joined> {
         let (tell, answer) = oneshot();
         match request {
             Request::Text(text, attributes) => {
@@ -602,7 +594,7 @@ impl Lane {
     }
 
     /// Those from this place of the row on ask elsewhere. How many of them had been sent.
-    fn send_away(&self, from: usize) -> usize {
+    pub(crate) fn send_away(&self, from: usize) -> usize {
         let gone: Vec<Flying> = {
             let mut flying = self.flying.borrow_mut();
             let from = from.min(flying.len());
@@ -632,7 +624,7 @@ impl Lane {
     }
 
     /// One was answered so long after it came first.
-    fn took(&self, time: Duration) {
+    pub(crate) fn took(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mean = self.pace_ns.get();
         let sum = mean.saturating_mul(MEAN_OF - 1).saturating_add(time);
@@ -641,134 +633,23 @@ impl Lane {
     }
 
     /// Whether somebody has asked here, and nobody waits for it any more.
-    fn is_left(&self) -> bool {
+    pub(crate) fn is_left(&self) -> bool {
         self.flying.borrow().iter().any(|one| one.answer.is_some()) && self.nobody_waits()
     }
 
     /// Whether all that is in flight is nobody's, or not any more.
-    fn nobody_waits(&self) -> bool {
+    pub(crate) fn nobody_waits(&self) -> bool {
         self.flying
             .borrow()
             .iter()
             .all(|one| one.answer.as_ref().is_none_or(Sender::is_closed))
     }
-}
 
-impl Pools {
-    /// Joins a lane with a statement that only reads, if there is one for it or can be. `depth`:
-    /// the statements that may be in flight on a connection at once at most. `elsewhere`: how long
-    /// it takes on a connection of its own, if that is known: it waits here for clearly longer only
-    /// if the other is short.
-    #[must_use]
-    pub fn join(
-        self: &Rc<Self>,
-        want: &Want<'_>,
-        request: &Request<'_>,
-        depth: u32,
-        elsewhere: Duration,
-    ) -> Option<Joined> {
-        let group = self.group(want.hostgroup);
-        let now = self.rt.now();
-        let lanes = &group.lanes;
-        // Who waits for a connection comes first: lanes run empty and are given back. Where new
-        // ones have their pace, one lane goes on.
-        if !group.queue.is_empty() || lanes.pause_until.get().is_some_and(|until| now < until) {
-            return None;
-        }
-        lanes.depth_max.set(depth);
-        let depth = lanes.depth.get().min(depth) as usize;
-        // Servers by their weights, as for any statement; lanes of one server one after the other.
-        let place = self.chosen(&group, now)?;
-        let may = May {
-            depth,
-            wait_max: WAIT_MAX.max(elsewhere * WORTH),
-            now,
-        };
-        let joins = |lane: Rc<Lane>| {
-            let joined = lane.join(request, depth, now);
-            if joined.is_some() && lane.sent.get() < lane.len() {
-                self.tally.up(Counter::StatementsWaitedForLane);
-            }
-            joined
-        };
-        let found = lanes.find(&may, request, |lane| {
-            Rc::ptr_eq(&lane.place, &place) && lane.serves(want, now)
-        });
-        if let (Some(lane), Request::Execution(execution)) = (&found.ignorant, request) {
-            lane.learn(want, execution, depth, now);
-        }
-        if let Some(lane) = found.soonest {
-            return joins(lane);
-        }
-        if found.serving >= WIDTH {
-            return found.emptiest.or(found.shortest).and_then(joins);
-        }
-        if found.ignorant.is_some() {
-            // Soon that one knows it: no other connection becomes a lane for it.
-            return found.emptiest.and_then(joins);
-        }
-        // One more, if a connection is at hand that needs nothing to be done.
-        match self.at_once_to(&group, &place, want) {
-            Some(backend) if may_be_lane(&backend, want) => {
-                let lane = self.begin(&group, backend);
-                if let (Request::Execution(execution), false) = (request, lane.knows(request)) {
-                    lane.learn(want, execution, depth, now);
-                    return None;
-                }
-                joins(lane)
-            }
-            Some(backend) => {
-                self.release(backend);
-                None
-            }
-            None if found.emptiest.is_some() => found.emptiest.and_then(joins),
-            // The ordinary way opens one, but not for each who comes meanwhile.
-            None if self.may_open(&group, &place, want, now)
-                && !self.must_slow_down(&group, want, now) =>
-            {
-                None
-            }
-            None => {
-                if found.serving == 0 && !place.comes_last(want.user, now) {
-                    lanes.give_up_for(&place, &group.places.borrow(), now);
-                }
-                // Elsewhere it would wait for a connection: for the lanes, too.
-                let may = May {
-                    wait_max: PATIENCE,
-                    ..may
-                };
-                let others = lanes.find(&may, request, |lane| lane.serves(want, now));
-                others
-                    .soonest
-                    .or(others.emptiest)
-                    .or(others.shortest)
-                    .and_then(joins)
-            }
-        }
-    }
-
-    /// The server for a statement, by the weights.
-    fn chosen(&self, group: &Group, now: Instant) -> Option<Rc<Place>> {
-        let places = group.places.borrow();
-        // Nobody shares connections where only those serve that are there for when no other can.
-        let open = |place: &&Rc<Place>| place.serves(now) && !place.is_last();
-        if let [only] = places.as_slice() {
-            return Some(only).filter(open).cloned();
-        }
-        let open: Vec<_> = places.iter().filter(open).collect();
-        let at = plan::pick_by(&open, |place| place.weight(), self.rt.random())?;
-        Some(open[at].clone())
-    }
-
-    /// Whether a connection may be opened there, and none is being opened.
-    fn may_open(&self, group: &Group, place: &Place, want: &Want<'_>, now: Instant) -> bool {
-        place.opening.get() == 0 && place.may_have_more(&group.places.borrow(), want.user, now)
-    }
-
-    fn begin(self: &Rc<Self>, group: &Rc<Group>, mut backend: Box<Backend>) -> Rc<Lane> {
+    /// Returns the lane that a connection becomes. Its prepared statements are the lane's until its end.
+    pub(crate) fn of(backend: &mut Backend) -> Self {
         backend.lasting.last_session = NOBODY;
         backend.lasting.warnings_left = true;
-        let lane = Rc::new(Lane {
+        Self {
             place: backend.place.clone(),
             local: backend.conn.socket().local(),
             peer: backend.conn.socket().peer(),
@@ -795,18 +676,7 @@ impl Pools {
             opened_as: backend.lasting.opened_as.clone(),
             init_connect: backend.init_connect.clone(),
             news: Bell::new(),
-        });
-        group.lanes.all.borrow_mut().push(lane.clone());
-        self.tally.up(Counter::LanesOpened);
-        let run = Run {
-            pools: self.clone(),
-            group: group.clone(),
-            lane: lane.clone(),
-        };
-        self.rt.spawn(async move {
-            run.on(backend).await;
-        });
-        lane
+        }
     }
 }
 
@@ -816,16 +686,6 @@ impl Pools {
 fn answers_soon(before: usize, pace_ns: u64, head_waits: Duration) -> bool {
     let each = (before as u64).saturating_mul(pace_ns);
     before == 0 || pace_ns > 0 && each <= WAIT_MAX.as_nanos() as u64 && head_waits <= WAIT_MAX
-}
-
-fn may_be_lane(backend: &Backend, want: &Want<'_>) -> bool {
-    backend.holds.is_empty()
-        && backend.local.unread.is_empty()
-        // Others join it that have none, and a view's function may read them.
-        && backend.state.user_variables().next().is_none()
-        && !backend.lasting.several
-        && backend.conn.compression().is_none()
-        && backend.need(want.state, want.user_variables, None, want.tracking) == Need::Nothing
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@
 //! What comes free is offered to the first of those who wait for one of its kind, then to the next,
 //! until one takes it. Who comes later leaves it to them meanwhile.
 
-use crate::acquire::LOOK_AGAIN;
 use crate::backend::Backend;
 use crate::chooser::working;
+use crate::group::Group;
 use crate::key::Key;
-use crate::lend::Why;
-use crate::pools::{Group, Pools};
+use crate::neighbours::LOOK_AGAIN;
+use crate::pools::Pools;
 use crate::queue::{Standing, Turn};
 use crate::want::Want;
+use crate::word::Why;
 use config::Snapshot;
 use rt::permits::Permits;
 use rt::{Instant, Rt};
@@ -191,12 +192,6 @@ impl Pools {
         })
     }
 
-    /// Whether what is idle for this session is left to those who wait for the pace, and came
-    /// before.
-    pub(crate) fn is_offered(&self, group: &Group, want: &Want<'_>, before: Instant) -> bool {
-        !group.paced.is_empty() && group.paced.is_offered(&self.key_of(group, want), before)
-    }
-
     /// Whether so many connections were opened in the last second that another has to wait, or
     /// others have waited for that longer.
     pub(crate) fn must_slow_down(&self, group: &Group, want: &Want<'_>, begun: Instant) -> bool {
@@ -252,7 +247,7 @@ pub(crate) fn pace_of(snapshot: &Snapshot, hostgroup: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lend::Word;
+    use crate::word::Word;
     use crate::{BackendFailed, State, testing};
     use config::Variables;
     use std::cell::Cell;

@@ -1,13 +1,13 @@
 //! Idle connections are asked now and then whether they are still there, which also keeps servers
 //! and firewalls from thinking that they are not.
 
-use crate::backend::{Backend, Idle};
+use crate::backend::Idle;
+use crate::group::Group;
 use crate::place::Place;
-use crate::pools::{Group, Pools};
+use crate::pools::Pools;
 use bridge::Counter;
 use rt::Instant;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// So many of a server are asked at a time, for the others to stay at hand.
 const AT_ONCE: usize = 8;
@@ -45,51 +45,5 @@ impl Pools {
                 group.queue.call();
             });
         }
-    }
-
-    /// A connection that nobody had is idle again, as it has been since then, if it may still stay.
-    pub(crate) fn rest(&self, group: &Group, mut backend: Box<Backend>, since: Instant) {
-        let place = backend.place.clone();
-        let stays = backend.idle == Idle::Proven
-            && backend.conn.is_idle()
-            && place.keeps()
-            // A LOAD may have lowered a limit since.
-            && !place.is_over()
-            && place.is_alike(&backend.lasting.opened_as, backend.init_connect.as_deref());
-        if !stays {
-            return;
-        }
-        backend.lasting.since = since;
-        let key = (!group.paced.is_empty()).then(|| backend.key.clone());
-        place.idle.borrow_mut().push(backend);
-        if let Some(key) = key {
-            group.paced.offer(&key);
-        }
-    }
-
-    /// An idle connection is of no more use: the log says so, once a second for each server.
-    pub(crate) fn unhealthy(&self, backend: &Backend, why: &str) {
-        let place = &backend.place;
-        if self.log_unhealthy.get() && place.known.may_tell(self.rt.now()) {
-            let idle_ms = (self.rt.now() - backend.lasting.since).as_millis();
-            let (host, port, id) = (place.host(), place.server().port, backend.hello.thread_id);
-            self.note(&format!(
-                "connection {id} to {host}:{port} is closed after {idle_ms} ms without use: {why}"
-            ));
-        }
-    }
-
-    /// Of a configuration.
-    pub(crate) fn adopt_pings(&self, v: &config::Variables) {
-        let (every, limit) = (
-            v.mysql_ping_interval_server_msec,
-            v.mysql_ping_timeout_server,
-        );
-        self.pings.set(Some((
-            Duration::from_millis(every),
-            Duration::from_millis(limit),
-        )));
-        self.log_unhealthy.set(v.mysql_log_unhealthy_connections);
-        self.resets_max.set(v.mysql_connpoll_reset_queue_length);
     }
 }

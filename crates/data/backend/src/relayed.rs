@@ -3,7 +3,6 @@
 //!
 //! docs/decisions/0042-a-login-is-relayed.md
 
-use crate::acquire::Taken;
 use crate::backend::{Backend, Idle};
 use crate::chooser::working;
 use crate::failure::BackendFailed;
@@ -14,6 +13,7 @@ use crate::login::{Attempt, account, attributes_of, of_refusal};
 use crate::place::Place;
 use crate::pools::Pools;
 use crate::state::State;
+use crate::taken::Taken;
 use crate::variables::ROLE;
 use crate::want::Want;
 use config::{Server, Snapshot};
@@ -435,18 +435,6 @@ impl Pools {
         }
         self.release(backend);
         None
-    }
-
-    /// An idle connection of this user to the server, whatever else is true of it.
-    pub(crate) fn take_any_of(&self, place: &Rc<Place>, user: &str) -> Option<Box<Backend>> {
-        let mut idle = place.idle.borrow_mut();
-        let fits = |backend: &Backend| *backend.key.user == *user && backend.conn.is_idle();
-        let at = idle.iter().position(|backend| fits(backend))?;
-        let mut backend = idle.remove(at);
-        drop(idle);
-        backend.in_use = true;
-        place.begin_use();
-        Some(backend)
     }
 }
 

@@ -1,11 +1,8 @@
 //! Connections that copies of statements may have: none that a client will miss.
 
 use crate::chooser::in_turn;
+use crate::group::Group;
 use crate::place::Place;
-use crate::pools::Group;
-use crate::room::UNLIMITED;
-use bridge::HostgroupPoolRow;
-use rt::Instant;
 
 impl Group {
     /// Whether a copy may have a connection, as far as this core sees: nobody waits for one, but
@@ -61,34 +58,6 @@ impl Group {
     pub(crate) fn is_elsewhere(&self) -> bool {
         in_turn(&self.places.borrow(), Place::is_working)
             .any(|place| u64::from(place.taken()) > place.own())
-    }
-
-    /// Its row of `stats_mysql_hostgroup_pool`, of this core; none where it has neither a server
-    /// nor anybody who waits.
-    pub(crate) fn report(&self, hostgroup: u32, now: Instant) -> Option<HostgroupPoolRow> {
-        let places = self.places.borrow();
-        let first = places.first();
-        if first.is_none() && self.queue.is_empty() && self.paced.is_empty() {
-            return None;
-        }
-        let max = first.map_or(UNLIMITED, |place| place.group_max.get());
-        let since = [self.queue.longest_since(), self.paced.longest_since()]
-            .into_iter()
-            .flatten()
-            .min();
-        let longest = since.map_or(0, |since| (now - since).as_millis());
-        Some(HostgroupPoolRow {
-            hostgroup,
-            connections: first.map_or(0, |place| place.room.of_group.taken().into()),
-            max: (max != UNLIMITED).then_some(max),
-            used: places.iter().map(|place| place.numbers.used.get()).sum(),
-            free: places
-                .iter()
-                .map(|place| place.idle.borrow().len() as u64)
-                .sum(),
-            waiting: (self.queue.len() + self.paced.len()) as u64,
-            longest_wait_ms: u64::try_from(longest).unwrap_or(u64::MAX),
-        })
     }
 }
 

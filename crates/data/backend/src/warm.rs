@@ -1,12 +1,13 @@
 //! Connections that are opened ahead, see `mysql-connection_warming`: for whoever a server let in
 //! last, until as many are open as `mysql-free_connections_pct` keeps. No client waits for that.
 
-use crate::acquire::Taken;
+use crate::group::Group;
 use crate::key::Key;
 use crate::login::Attempt;
 use crate::place::{LetIn, Place};
-use crate::pools::{Group, Pools};
+use crate::pools::Pools;
 use crate::state::State;
+use crate::taken::Taken;
 use crate::want::Want;
 use bridge::Counter;
 use config::Snapshot;

@@ -2,19 +2,31 @@
 //! own.
 
 use crate::backend::{Backend, Idle};
+use crate::group::Group;
 use crate::key::Key;
-use crate::lane::{
-    ANSWER_LEN_MAX, DRAINED_LEN_MAX, Flying, Landed, Lane, NEEDS_REPREPARE, PATIENCE,
-    PREPARING_MAX, REST, TURN, UNKNOWN_STATEMENT, What,
-};
+use crate::lane::{ANSWER_LEN_MAX, Flying, Landed, Lane, PATIENCE, What};
 use crate::place::bump;
-use crate::pools::{Group, Pools};
+use crate::pools::Pools;
 use bridge::Counter;
 use rt::{Chunk, Either, Instant};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::response::{Follow, Outcome, Response};
 use wire::status;
+
+/// Bytes up to which a longer answer is followed, for those behind it; then the lane ends.
+const DRAINED_LEN_MAX: usize = 256 << 10;
+/// A lane without statements is given back after so long.
+const REST: Duration = Duration::from_millis(20);
+/// So long those on another core may wait for a server before a lane there that is never without
+/// work gives its connection to them.
+const TURN: Duration = Duration::from_millis(100);
+/// So long a statement may take to be prepared for the next time, while nobody waits for it.
+const PREPARING_MAX: Duration = Duration::from_secs(1);
+/// "Prepared statement needs to be re-prepared".
+const NEEDS_REPREPARE: u16 = 1615;
+/// "Unknown prepared statement handler".
+const UNKNOWN_STATEMENT: u16 = 1243;
 
 /// The task of a lane.
 pub(super) struct Run {
