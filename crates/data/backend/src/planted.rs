@@ -1,7 +1,7 @@
 //! Bugs that are not there: the simulator's tests switch them on, to see that its oracles see them.
 //! Only in builds with the feature `planted`, which nothing that ships asks for.
 
-use crate::hold::{Hold, Holds};
+use crate::session::hold::{Hold, Holds};
 use std::cell::Cell;
 
 thread_local! {

@@ -1,11 +1,11 @@
 //! For tests: a core in a simulated world with one server that several addresses answer for.
 
-use crate::place::Place;
-use crate::pools::Pools;
-use crate::room::Room;
-use crate::state::State;
+use crate::connection::place::Place;
+use crate::pool::pools::Pools;
+use crate::servers::room::Room;
+use crate::session::state::State;
+use crate::session::want::Want;
 use crate::tally::Tally;
-use crate::want::Want;
 use config::{Server, Snapshot, Status};
 use net::Secret;
 use rt::Rt;
@@ -32,7 +32,7 @@ pub(crate) fn with_several<F: Future<Output = ()>>(test: impl FnOnce(Rt, Pools, 
         );
         let row = server("several");
         let room = Room::of(&registry, 0, "several", 3306);
-        let known = crate::server::Server::of(&row);
+        let known = crate::servers::server::Server::of(&row);
         let place = Place::new(Arc::new(row), room, known);
         test(rt, pools, place)
     });
@@ -51,7 +51,7 @@ pub(crate) fn place_of(hostname: &str, weight: u32) -> Rc<Place> {
         ..server(hostname)
     };
     let room = Room::of(&registry, 0, hostname, 3306);
-    let known = crate::server::Server::of(&row);
+    let known = crate::servers::server::Server::of(&row);
     Place::new(Arc::new(row), room, known)
 }
 
