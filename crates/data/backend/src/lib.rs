@@ -1,6 +1,15 @@
 //! Connections to servers: open one, share it, bring a session's state onto it, and know why it
 //! cannot be shared. The path of a command: [`Pools::acquire`] → [`Backend::sync`] → send → learn →
 //! [`Pools::release`].
+//!
+//! Folders from the ground up; each knows those before it, and none behind it:
+//!
+//! 1. `session`: what a session has and wants, `servers`: what is known of a server.
+//! 2. `connection`: one connection, and what is said on it.
+//! 3. `cores`: what cores say to each other, `hostgroup`: who waits, and who is chosen.
+//! 4. `pool`: all servers, and their idle connections.
+//! 5. `open`: new connections, `find`: a connection for a command, `lanes`: one for several.
+//! 6. `upkeep`: things done without any command.
 #![forbid(unsafe_code)]
 
 mod connection;

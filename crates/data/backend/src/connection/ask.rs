@@ -27,7 +27,7 @@ pub(crate) const INTERRUPTED: u16 = 1317;
 /// The clock of a session: it goes on, or stands still where it was set.
 const TIMESTAMP: &str = "timestamp";
 
-/// With this ends a question that gets all of its rows, whatever the session wants of its own results.
+/// End of a question that gets all of its rows, whatever the session wants of its own results.
 pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
 
 const COM_PING: u8 = 0x0E;

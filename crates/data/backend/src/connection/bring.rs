@@ -1,4 +1,4 @@
-//! A session's state comes onto a connection.
+//! A session's state comes onto a connection, by as few commands as can be.
 
 use crate::connection::backend::{Backend, refusal};
 use crate::failure::BackendFailed;

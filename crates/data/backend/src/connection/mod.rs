@@ -1,4 +1,10 @@
-//! A connection to a server: what is set there, asked there, and prepared there.
+//! A connection to a server, and all that we say on it ourselves.
+//!
+//! - `backend`: the connection; `place`: the server in its hostgroup; `lease`: what is known of a
+//!   connection, by how long that lasts; `slots`: names of ours there.
+//! - `ask`, `left`, `track`, `gtids`, `glimpse`: what a server tells of it.
+//! - `settings`, `reset`, `bring`: another state; `prepare`: statements there.
+//! - `ends`: when it is given back by itself; `killing`, `meant`: which one a server is to end.
 
 pub(crate) mod ask;
 pub(crate) mod backend;

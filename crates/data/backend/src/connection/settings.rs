@@ -1,4 +1,5 @@
-//! What is set on a connection by commands of its own: the schema, several statements in a text, the time.
+//! Settings of a connection that have commands of their own: the schema, several statements in one
+//! text, the time.
 
 use crate::connection::ask::Answer;
 use crate::connection::backend::{Backend, refusal};

@@ -81,22 +81,21 @@ impl Admission {
 
     /// Somebody who has waited is served; others may wait still.
     pub(crate) fn has_served(&self, standing: Standing, now: Instant, others_wait: bool) {
-        let admission = self;
-        if !admission.settings.get().is_used() {
+        if !self.settings.get().is_used() {
             return;
         }
-        if let Some(before) = admission.served.get() {
+        if let Some(before) = self.served.get() {
             let gap = u64::try_from((now - before).as_nanos()).unwrap_or(u64::MAX);
-            let mean = admission.gap_ns.get();
+            let mean = self.gap_ns.get();
             let new = if mean == 0 {
                 gap
             } else {
                 mean - mean / 8 + gap / 8
             };
-            admission.gap_ns.set(new.max(1));
+            self.gap_ns.set(new.max(1));
         }
-        admission.served.set(others_wait.then_some(now));
-        let served = &admission.counts[usize::from(standing.priority)].served;
+        self.served.set(others_wait.then_some(now));
+        let served = &self.counts[usize::from(standing.priority)].served;
         served.set(served.get() + 1);
     }
 

@@ -1,4 +1,5 @@
-//! Whether a server, or its hostgroup, has room for one more connection, and what is closed for one.
+//! Whether a server, or its hostgroup, has room for one more connection, and what is closed where
+//! there is none.
 
 use crate::connection::place::Place;
 use crate::servers::room::UNLIMITED;

@@ -1,4 +1,8 @@
-//! A hostgroup on this core: its servers, who waits for them, and who is chosen.
+//! A hostgroup on this core.
+//!
+//! - `group`: all of it. `queue`, `admission`: who waits; `linger`: who could leave.
+//! - `chooser`: which server is next; `full`, `shares`, `spare`: who has room.
+//! - `lane`: connections on which several statements are in flight.
 
 pub(crate) mod admission;
 pub(crate) mod chooser;

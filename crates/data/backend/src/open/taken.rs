@@ -35,7 +35,7 @@ impl Taken {
         }
     }
 
-    /// It is for a statement that has this slot.
+    /// Keeps the slot of the statement that it is for.
     pub(crate) fn has_slot(&mut self, slot: Option<Slot>) {
         self.1 = slot;
     }

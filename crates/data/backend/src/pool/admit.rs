@@ -1,5 +1,5 @@
-//! Who is let in to a server with limited statements in flight, or to a line with limited seats, and who is sent away
-//! for somebody else, on whichever core.
+//! Who is before whom, on whichever core: where statements in flight are limited, or the seats of a
+//! line. The last of too many is sent away.
 
 use crate::connection::backend::Backend;
 use crate::connection::place::Place;

@@ -1,4 +1,4 @@
-//! What servers say of themselves with their greetings and flags, all of this core's compared.
+//! What servers say of themselves in greetings and flags; those of all servers are compared.
 
 use crate::connection::backend::Backend;
 use crate::connection::place::Place;

@@ -1,5 +1,5 @@
-//! Statements in flight at a server, where a hostgroup limits them: each has a slot, which cores share as they share
-//! permits, and the limit may follow how long answers take.
+//! Statements in flight at a server, where a hostgroup limits them. Each has a slot; cores share
+//! slots as they share permits. The limit may follow how long answers take.
 
 use config::Concurrency;
 use plan::{Limit, Window};

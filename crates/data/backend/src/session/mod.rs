@@ -1,4 +1,10 @@
-//! What a session has and wants: values, without a connection.
+//! Values of a session, without a connection.
+//!
+//! - `state`, `variables`: what a client has set; `need`: the way from one state to another.
+//! - `hold`, `own`: why a connection cannot be shared.
+//! - `prepared`: the statements of this core.
+//! - `want`: what a command wants of its connection; `key`: who may share one; `login`, `passwords`:
+//!   how one is opened for it.
 
 pub(crate) mod hold;
 pub(crate) mod key;

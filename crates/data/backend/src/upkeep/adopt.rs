@@ -1,4 +1,5 @@
-//! Another configuration, or another finding of checks: which servers there are from now on, and what holds for them.
+//! Another configuration, or other findings of checks: which servers there are from now on, and
+//! what holds for them.
 
 use crate::connection::gtids::Sources;
 use crate::connection::place::Place;

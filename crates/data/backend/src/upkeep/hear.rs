@@ -1,4 +1,4 @@
-//! What other cores say is heard, by whom it concerns.
+//! Words of other cores, and who acts on each.
 
 use crate::cores::word::Word;
 use crate::pool::pools::Pools;

@@ -1,4 +1,8 @@
-//! What is done without any command: for another configuration, now and then, or because another core says so.
+//! Things done without any command.
+//!
+//! - `adopt`: another configuration; `hear`: words of other cores.
+//! - `sweep`: now and then; `ping`, `warm`: idle connections are asked, or opened ahead.
+//! - `crowded`: a server takes no more prepared statements.
 
 pub(crate) mod adopt;
 pub(crate) mod crowded;

@@ -1,4 +1,4 @@
-//! Once in a while what is idle is looked through.
+//! Once in a while idle connections are looked through: which are closed, too old or too many.
 
 use crate::cores::neighbours::GIVE_WAY;
 use crate::pool::pools::Pools;
