@@ -10,6 +10,7 @@ mod counters;
 mod dependencies;
 mod documents;
 mod hosts;
+mod layers;
 mod length;
 mod lexicon;
 mod manifest;
@@ -73,6 +74,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         asks: "a crate depends only on those that its folder may know",
         check: dependencies::check,
+    },
+    Rule {
+        asks: "a folder of a crate in layers knows none that stands above it",
+        check: layers::check,
     },
     Rule {
         asks: "a crate takes the workspace's lints, and each library a sentence of reason",

@@ -8,7 +8,7 @@ use crate::session::hold::{Hold, Holds};
 use crate::session::login::UNNAMED;
 use crate::session::need::{self, Ways};
 use crate::session::state::Names;
-use crate::session::variables;
+use crate::session::variables::ROLE;
 use bridge::Counter;
 use net::NetError;
 use std::rc::Rc;
@@ -123,7 +123,7 @@ impl Backend {
             },
         );
         if takes_roles {
-            self.state.unset(variables::ROLE);
+            self.state.unset(ROLE);
         }
         self.holds = Holds::default();
         self.local = Local::default();
@@ -172,7 +172,7 @@ impl Backend {
             Answer::Refused(code) => code != INTERRUPTED,
             Answer::TooLong => false,
         };
-        if self.state.variable(variables::ROLE).is_some() || !has_none {
+        if self.state.variable(ROLE).is_some() || !has_none {
             return Err(BackendFailed::Unfit);
         }
         Ok(())
