@@ -23,7 +23,7 @@ const NAMES_MAX: usize = 256;
 /// would have none after a login, and how many user variables there are. In the last, their names,
 /// a row for each. The session, or the procedure, may have said how many rows it wants to see
 /// (`sql_select_limit`): a limit in the text wins.
-pub(crate) const QUESTION: &str = "SELECT s.*, HEX(v.VARIABLE_NAME) FROM (SELECT \
+const QUESTION: &str = "SELECT s.*, HEX(v.VARIABLE_NAME) FROM (SELECT \
 (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID=PS_CURRENT_THREAD_ID() \
 AND OBJECT_SCHEMA='performance_schema' AND OBJECT_NAME='metadata_locks') seen, \
 (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID=PS_CURRENT_THREAD_ID() AND LOCK_DURATION='EXPLICIT') locks, \

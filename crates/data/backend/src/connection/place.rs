@@ -504,7 +504,7 @@ impl Place {
     }
 
     /// Whether it may serve by its weight, if only as the last.
-    pub(crate) fn has_weight(&self) -> bool {
+    fn has_weight(&self) -> bool {
         self.weight() > 0 || self.is_last()
     }
 

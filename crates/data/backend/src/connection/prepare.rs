@@ -18,7 +18,7 @@ use wire::response::Expect;
 
 /// How a server comes to know a statement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way<'a> {
+enum Way<'a> {
     /// COM_STMT_PREPARE.
     Id,
     /// PREPARE by a name of ours. Whether a backslash escapes where the statement was written.
@@ -89,7 +89,7 @@ impl Backend {
     }
 
     /// Prepares a statement as its session meant it.
-    pub(crate) async fn prepare_as_meant(
+    async fn prepare_as_meant(
         &mut self,
         statement: &Rc<Prepared>,
         way: Way<'_>,
@@ -283,7 +283,7 @@ impl Backend {
 
     /// Holds the connection where the state that a statement is prepared under may not be known:
     /// then nobody else's statement is the same.
-    pub(crate) fn doubt_what_was_meant(&mut self, statement: &Prepared) {
+    fn doubt_what_was_meant(&mut self, statement: &Prepared) {
         if !self.local.unread.session.is_empty() || self.doubts_variables_of(statement) {
             self.holds.add(Hold::UnknownState);
         }
@@ -477,7 +477,7 @@ impl Backend {
     }
 
     /// PREPARE; gives the slot.
-    pub(crate) async fn prepare_in_sql(
+    async fn prepare_in_sql(
         &mut self,
         statement: &Rc<Prepared>,
         way: Way<'_>,

@@ -18,7 +18,7 @@ const ANSWER: Duration = Duration::from_millis(5);
 impl Pools {
     /// Asks all others. Nobody waits for the answers: what comes joins the idle connections here,
     /// and the line is called.
-    pub(crate) fn ask_for(&self, want: &Want<'_>, why: Why) {
+    fn ask_for(&self, want: &Want<'_>, why: Why) {
         if !want.new_connection {
             self.ask(want, None, 0, why);
         }

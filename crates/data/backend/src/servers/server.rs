@@ -44,7 +44,7 @@ pub(crate) struct Server {
     /// Addresses of its name where nobody answered lately, and when.
     pub(crate) silent: RefCell<Vec<(Address, Instant)>>,
     /// Users of whom only the second password was right here.
-    pub(crate) second_password: RefCell<HashSet<Box<str>>>,
+    second_password: RefCell<HashSet<Box<str>>>,
     /// Whom it does not tell what procedures have left.
     pub(crate) refusals: Refusals,
     /// Words of a SET for what the server makes of collations in logins that it does not know.

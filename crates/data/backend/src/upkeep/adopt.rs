@@ -150,7 +150,7 @@ impl Pools {
     }
 
     /// Of a configuration.
-    pub(crate) fn adopt_pings(&self, v: &config::Variables) {
+    fn adopt_pings(&self, v: &config::Variables) {
         let (every, limit) = (
             v.mysql_ping_interval_server_msec,
             v.mysql_ping_timeout_server,
