@@ -44,7 +44,7 @@ lint: ## the formatter's, the compiler's and clippy's opinion, warnings denied; 
 	cargo run --quiet --package xtask -- sbom >/dev/null
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --offline check bans licenses sources; fi
 
-bench: ## rules, fast routing and digests alone; CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions; other tables: ARGS=--rules, --paste, --loads, --bulk, --windows, --monitor, --scripts, --clickhouse, --help
+bench: ## rules, fast routing and digests alone; CPU per query, throughput and p99 beside HAProxy, mysqlrouter and raw relays; memory of idle sessions; other tables: ARGS=--rules, --paste, --loads, --bulk, --windows, --monitor, --scripts, --shards, --clickhouse, --help
 	@scripts/setup.sh bench
 	@bench/run.sh $(ARGS)
 

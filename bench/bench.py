@@ -109,7 +109,7 @@ def resident(pid):
 
 
 class MariaDb:
-    def __init__(self, folder, tls=False):
+    def __init__(self, folder, tls=False, more=()):
         self.folder = os.path.join(folder, "mariadb")
         data = os.path.join(self.folder, "data")
         os.makedirs(self.folder)
@@ -127,7 +127,7 @@ class MariaDb:
                         f"--datadir={data}", f"--tmpdir={self.folder}", *as_root], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         self.process = start([server, "--no-defaults", f"--datadir={data}", f"--tmpdir={self.folder}", f"--socket={self.socket}", f"--port={self.port}",
-                              "--bind-address=127.0.0.1", "--skip-name-resolve", "--skip-log-bin", "--max-connections=6000",
+                              "--bind-address=127.0.0.1", "--skip-name-resolve", *(more or ["--skip-log-bin"]), "--max-connections=6000",
                               "--innodb-buffer-pool-size=256M", "--innodb-flush-log-at-trx-commit=0", "--back-log=1024", *secure, *as_root],
                              self.folder, "mariadb")
         wait_for(self.port, self.process, "MariaDB")

@@ -41,6 +41,7 @@ for word in "$@"; do
   [ "$word" != --clickhouse ] || exec python3 bench/clickhouse.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --monitor ] || exec python3 bench/monitor.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --requests ] || exec python3 bench/requests.py --target "${CARGO_TARGET_DIR:-target}" "$@"
+  [ "$word" != --shards ] || exec python3 bench/shards.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --scripts ] || exec python3 bench/scripts.py --target "${CARGO_TARGET_DIR:-target}" "$@"
   [ "$word" != --bulk ] || exec python3 bench/bulk.py --target "${CARGO_TARGET_DIR:-target}" "$@"
 done
