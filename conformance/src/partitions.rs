@@ -45,6 +45,8 @@ pub fn legs(map: &Map, sql: &str) -> Result<Vec<Leg>, String> {
         prepares: false,
         numbers: shards::Numbering::Whichever,
         columns: None,
+        bound: None,
+        looked: None,
     };
     match spread(map, sql.as_bytes(), &facts).spread {
         Spread::Some(legs) | Spread::All(legs) => Ok(legs),

@@ -16,7 +16,7 @@ use config::{
     ProxyRow, Refusal, ReplicationHostgroupRow, RewriteRow, RuleRow, ServerRow, SslParamsRow,
     UserRow,
 };
-use config::{ScriptRow, ShardPartitionRow, ShardTableRow};
+use config::{ScriptRow, ShardLookupRow, ShardPartitionRow, ShardTableRow};
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, Row};
 
@@ -130,6 +130,10 @@ mapped! { ShardTableRow is "mysql_shard_tables" by 2:
 mapped! { ShardPartitionRow is "mysql_shard_partitions" by 3:
     schemaname text, table_name text, partition_name text, partition_value text, hostgroup_id int, physical_schema text,
     physical_table text, comment text,
+}
+mapped! { ShardLookupRow is "mysql_shard_lookups" by 3:
+    schemaname text, table_name text, column_name text, hostgroup_id int, lookup_schema text, lookup_table text, bucket_of text,
+    nullable int, has_default int, unique_keys text, state text, comment text,
 }
 mapped! { ProxyRow is "proxysql_servers" by 2:
     hostname text, port int, weight int, comment text,

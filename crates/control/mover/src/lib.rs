@@ -14,6 +14,7 @@ mod check;
 mod course;
 mod cut;
 mod feed;
+mod lookup;
 mod outlets;
 mod record;
 mod source;
@@ -23,6 +24,9 @@ mod work;
 mod world;
 
 pub use alike::{Alike, has_rows_of, make_alike};
+pub use lookup::{
+    Filling, LookedUpColumn, drop_lookup, fill, look_at_column, make_lookup, snapshot,
+};
 pub use record::{Of, Record, Split, State};
 pub use there::{There, look_there};
 pub use world::{Pace, Part, Place, World};

@@ -445,6 +445,7 @@ impl Session {
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
             columns: None,
+            looked: None,
         };
         let plan = self.decide(epoch, &class, (None, lexing), &statement);
         let chain = epoch.snapshot.rules.chain();

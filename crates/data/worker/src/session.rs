@@ -84,6 +84,8 @@ pub(crate) struct Session {
     pub(crate) alarm: Alarm,
     /// Its transaction, if that has branches on the hostgroups that it needs.
     pub(crate) global: Option<Rc<GlobalTransaction>>,
+    /// Look-ups that were asked and told for its statement.
+    pub(crate) looked: Rc<shards::LookedUp>,
     /// Statements of its transaction, where that may be replayed.
     pub(crate) course: Option<Box<Course>>,
     /// A SET that a server has accepted, until all that it has set is known.
@@ -715,6 +717,7 @@ impl Session {
             turn: Turn::after(0),
             alarm,
             global: None,
+            looked: Rc::default(),
             course: None,
             sent: None,
             through: None,

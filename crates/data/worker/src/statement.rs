@@ -233,6 +233,7 @@ fn asked<'a>(
         numbers: settled.numbers,
         making: settled.making,
         columns: None,
+        looked: None,
     }
 }
 
@@ -266,7 +267,7 @@ fn wants_numbers(epoch: &Epoch, class: &Class<'_>) -> bool {
 /// Whether a statement may have to wait for numbers, or for a partition.
 fn asks_first(epoch: &Epoch, class: &Class<'_>) -> bool {
     let map = &epoch.snapshot.shards;
-    map.asks_first() && (map.has_automatic() || class.inserts)
+    map.asks_first() && (map.has_automatic() || map.has_lookups() || class.inserts)
 }
 
 /// The command for a plan. Rows of an execution that have got numbers go as a text, with all values
@@ -392,21 +393,18 @@ impl Session {
         doing.begins(self.entry.id, digest.unwrap_or_default());
         let lexing = self.lexing_of(what);
         let parameters = written_keys::values(epoch, what);
-        let described = epoch.descriptions.known();
-        let statement = plan::Statement {
-            routed: self.routed(),
-            columns: self.known_columns(epoch, &described),
-            ..asked(
-                read,
-                what,
-                lexing,
-                digest.map(|hash| plan::Digest {
-                    hash,
-                    text: &buffer,
-                }),
-                (parameters.as_deref(), settled),
-            )
-        };
+        let known = self.knowledge(epoch);
+        let statement = asked(
+            read,
+            what,
+            lexing,
+            digest.map(|hash| plan::Digest {
+                hash,
+                text: &buffer,
+            }),
+            (parameters.as_deref(), settled),
+        );
+        let statement = self.with_knowledge(epoch, &known, statement);
         let mut plan = self.decide(epoch, class, (what.prepared_in(), lexing), &statement);
         // What is refused ends nothing.
         if plan.answer.is_none() && !matches!(what, What::Prepare(_)) && self.reads_on().is_some() {
@@ -531,8 +529,8 @@ impl Session {
             || self.wants_columns(epoch, read, what)
     }
 
-    /// Takes the numbers that a statement's rows want, has its partitions made, and waits while a gate
-    /// on its way is closed. `unsettled` gets the answer if there are no numbers, or no partition.
+    /// Takes the numbers that a statement's rows want, has its partitions made, asks and tells look-ups,
+    /// and waits while a gate on its way is closed. `unsettled` gets the answer if there are no numbers, or no partition.
     async fn come_in<'t>(
         &mut self,
         (epoch, read): (&Epoch, Text<'_>),
@@ -559,12 +557,26 @@ impl Session {
                 Made::Not(complaint) => what = What::Refused(unsettled.get_or_init(|| complaint)),
             }
         }
-        if self.core.gates.are_open() {
-            return Ok(ControlFlow::Continue((what, settled, fresh)));
+        loop {
+            let now = fresh.as_deref().unwrap_or(epoch);
+            if now.snapshot.shards.has_lookups()
+                && !matches!(what, What::Refused(_))
+                && let Some(complaint) = self.ask_lookups(now, read, (what, settled)).await?
+            {
+                what = What::Refused(unsettled.get_or_init(|| complaint));
+            }
+            if self.core.gates.are_open() {
+                return Ok(ControlFlow::Continue((what, settled, fresh)));
+            }
+            match self.wait_at_gates(now, read, (what, settled)).await? {
+                ControlFlow::Break(()) => return Ok(ControlFlow::Break(())),
+                ControlFlow::Continue(None) => {
+                    return Ok(ControlFlow::Continue((what, settled, fresh)));
+                }
+                // Another map may have other look-ups.
+                ControlFlow::Continue(later) => fresh = later,
+            }
         }
-        let now = fresh.as_deref().unwrap_or(epoch);
-        let waited = self.wait_at_gates(now, read, (what, settled)).await?;
-        Ok(waited.map_continue(|later| (what, settled, later.or(fresh))))
     }
 
     /// Has a statement wait while a gate on its way is closed; the configuration that it runs under
@@ -615,18 +627,10 @@ impl Session {
             hash,
             text: &buffer,
         });
-        let described = epoch.descriptions.known();
-        let statement = plan::Statement {
-            routed: self.routed(),
-            columns: self.known_columns(epoch, &described),
-            ..asked(
-                read,
-                what,
-                lexing,
-                digest,
-                (parameters.as_deref(), settled.into()),
-            )
-        };
+        let known = self.knowledge(epoch);
+        let values = (parameters.as_deref(), settled.into());
+        let statement = asked(read, what, lexing, digest, values);
+        let statement = self.with_knowledge(epoch, &known, statement);
         self.decide(epoch, read.class, (what.prepared_in(), lexing), &statement)
     }
 
@@ -886,7 +890,12 @@ impl Session {
                 ))
                 .await?;
             }
-            Some(Answer::Number { .. } | Answer::Partition { .. } | Answer::Columns(_)) => {
+            Some(
+                Answer::Number { .. }
+                | Answer::Partition { .. }
+                | Answer::Columns(_)
+                | Answer::LookUp(_),
+            ) => {
                 let changed = || {
                     not_supported(
                         "HSCALE-1000: the map of sharded tables has changed meanwhile; say it again",

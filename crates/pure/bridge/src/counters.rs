@@ -136,6 +136,9 @@ counters! {
     ScriptErrors, "Millrace_script_errors", Total "millrace_script_errors_total", "Hooks of scripts that failed.";
     StatementsGathered, "Millrace_statements_gathered", Total "millrace_statements_gathered_total", "Statements whose rows came from several partitions of a sharded table.";
     PartitionChanges, "Millrace_partition_changes", Total "millrace_partition_changes_total", "Statements that changed several partitions of a sharded table, or all copies of a reference table.";
+    LookupsAsked, "Millrace_lookups_asked", Total "millrace_lookups_asked_total", "Questions to look-ups of sharded tables.";
+    LookupsMissed, "Millrace_lookups_missed", Total "millrace_lookups_missed_total", "Questions to look-ups after which all partitions were asked.";
+    LookupsWritten, "Millrace_lookups_written", Total "millrace_lookups_written_total", "Statements that have written entries of look-ups.";
     PartitionTransactions, "Millrace_partition_transactions", Total "millrace_partition_transactions_total", "Transactions that were committed in two phases on several hostgroups.";
     StatementsFellBack, "Millrace_statements_fell_back", Total "millrace_statements_fell_back_total", "Statements that went to the fallback_hostgroup because nobody served where they were going.";
     GtidConsistentQueries, "GTID_consistent_queries", Total "proxysql_gtid_consistent_queries_total", "Statements that were served by a server because it had what their session wrote elsewhere.";

@@ -35,7 +35,10 @@ pub use self::scripts::{
     BucketRunner, FILE, Given, LOG4LUA_CONFIG, OnError, Script, ScriptApi, ScriptRow, Scripts,
     Serves, Setting,
 };
-pub use self::shards::{ShardPartitionRow, ShardTableRow, shard_map, shard_map_with};
+pub use self::shards::{
+    ShardLookupRow, ShardPartitionRow, ShardTableRow, shard_map, shard_map_with,
+};
+pub use ::shards::Declared as ShardRows;
 pub use admission::{Admission, Concurrency, Order, PRIORITY_MAX, PRIORITY_USUAL};
 pub use clickhouse::{ClickhouseUser, ClickhouseUsers};
 pub use events::{AuditLog, EventsForm, EventsLog, Logs};

@@ -1,12 +1,14 @@
-//! `mysql_shard_tables` and `mysql_shard_partitions`: which tables are spread, and over what.
+//! `mysql_shard_tables`, `mysql_shard_partitions` and `mysql_shard_lookups`: which tables are spread, and over what.
 
 use crate::refusal::Refusals;
 use crate::{Refusal, Variables};
 use shards::xa::Decisions;
-use shards::{BucketScript, Map, Partitions, Sequences};
+use shards::{BucketScript, Declared, Map, Partitions, Sequences};
 use std::sync::Arc;
 
-pub use shards::{PartitionRow as ShardPartitionRow, TableRow as ShardTableRow};
+pub use shards::{
+    LookupRow as ShardLookupRow, PartitionRow as ShardPartitionRow, TableRow as ShardTableRow,
+};
 
 /// The map from the rows of both tables.
 ///
@@ -16,35 +18,41 @@ pub fn shard_map(
     tables: Vec<ShardTableRow>,
     partitions: Vec<ShardPartitionRow>,
 ) -> Result<Map, Vec<Refusal>> {
-    shard_map_with(tables, partitions, Vec::new(), Vec::new())
+    let declared = Declared {
+        tables,
+        partitions,
+        ..Declared::default()
+    };
+    shard_map_with(declared, Vec::new(), Vec::new())
 }
 
-/// The map from the rows of both tables, the partitions that proxies have made, and scripts that say
-/// buckets.
+/// The map from all rows, the partitions that proxies have made, and scripts that say buckets.
 ///
 /// # Errors
 /// Every row that cannot be honoured.
 pub fn shard_map_with(
-    tables: Vec<ShardTableRow>,
-    partitions: Vec<ShardPartitionRow>,
+    declared: Declared,
     made: Vec<ShardPartitionRow>,
     scripts: Vec<Arc<BucketScript>>,
 ) -> Result<Map, Vec<Refusal>> {
-    Map::build_with(tables, partitions, made, scripts).map_err(|refused| {
-        let mut of_tables = Refusals::of("mysql_shard_tables");
-        let mut of_partitions = Refusals::of("mysql_shard_partitions");
+    Map::build_with(declared, made, scripts).map_err(|refused| {
+        let mut lists = TABLES.map(Refusals::of);
         for one in refused {
-            let list = match one.partition {
-                true => &mut of_partitions,
-                false => &mut of_tables,
-            };
-            list.add(|| one.row, one.column, one.words);
+            if let Some(at) = TABLES.iter().position(|table| *table == one.table) {
+                lists[at].add(|| one.row, one.column, one.words);
+            }
         }
-        let mut list = of_tables.into_list();
-        list.extend(of_partitions.into_list());
-        list
+        let lists = lists.into_iter().flat_map(Refusals::into_list);
+        lists.collect()
     })
 }
+
+/// Tables that make the map.
+const TABLES: [&str; 3] = [
+    "mysql_shard_tables",
+    "mysql_shard_partitions",
+    "mysql_shard_lookups",
+];
 
 impl Variables {
     /// The table in which outcomes of changes of several partitions are written, if one is named.

@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub servers: Arc<Servers>,
     /// `mysql_query_rules`, `mysql_query_rules_fast_routing`.
     pub rules: Arc<Rules>,
-    /// `mysql_shard_tables`, `mysql_shard_partitions`.
+    /// `mysql_shard_tables`, `mysql_shard_partitions`, `mysql_shard_lookups`.
     pub shards: Arc<shards::Map>,
     /// `mysql_query_rewrite`.
     pub rewrites: Arc<Rewrites>,

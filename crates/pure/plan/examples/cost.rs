@@ -162,6 +162,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
         columns: None,
+        looked: None,
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

@@ -90,6 +90,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
         columns: None,
+        looked: None,
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

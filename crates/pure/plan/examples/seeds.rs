@@ -271,6 +271,7 @@ impl World {
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
             columns: None,
+            looked: None,
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

@@ -410,7 +410,7 @@ impl World {
                 }
                 (Some(Answer::Number { count, .. }), _) => format!("numbers for {count}"),
                 (Some(Answer::Partition { bucket, .. }), _) => format!("partition {bucket:?}"),
-                (Some(Answer::Columns(_)), _) => "columns".to_owned(),
+                (Some(Answer::Columns(_) | Answer::LookUp(_)), _) => "more".to_owned(),
                 (None, hostgroup) => format!("hostgroup {hostgroup}"),
             };
             let mirror = plan.mirror.as_ref().map(|mirror| {
@@ -651,6 +651,7 @@ impl Question {
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
             columns: None,
+            looked: None,
         }
     }
 

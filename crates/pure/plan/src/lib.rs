@@ -45,7 +45,7 @@ pub use turns::{credit_after, turn_of};
 pub use why::{By, Why};
 pub use width::{Width, width};
 
-use ::shards::{KnownColumns, Making, Numbering};
+use ::shards::{KnownColumns, LookedUp, Making, Numbering};
 pub use config::Memo;
 use config::{Snapshot, User};
 use trace::{Silent, Trace};
@@ -107,6 +107,8 @@ pub struct Statement<'a> {
     pub making: Making,
     /// Columns of sharded tables; none where nobody asks servers.
     pub columns: Option<KnownColumns<'a>>,
+    /// Answers of look-ups of sharded tables; none where nobody asks them.
+    pub looked: Option<&'a LookedUp>,
 }
 
 /// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it

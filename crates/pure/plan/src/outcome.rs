@@ -2,7 +2,7 @@
 
 use crate::{Alarm, Bounds, By, Gather, Why};
 use config::Rules;
-use shards::Undescribed;
+use shards::{Undescribed, Wanted};
 use std::fmt;
 use std::sync::Arc;
 
@@ -274,6 +274,9 @@ pub enum Answer {
     /// No answer yet: an INSERT names no columns, and these are not known. With them it is decided
     /// again.
     Columns(Box<Undescribed>),
+    /// No answer yet: look-ups say where its rows are, or must have their entries first. With that it is
+    /// decided again.
+    LookUp(Box<Wanted>),
 }
 
 /// A plan in words.
@@ -298,6 +301,7 @@ impl fmt::Display for Shown<'_> {
                 f.write_str("a look for new partitions first")?
             }
             Some(Answer::Columns(_)) => f.write_str("the columns of its table first")?,
+            Some(Answer::LookUp(_)) => f.write_str("look-ups first")?,
             None => {
                 let places = self.places();
                 write!(f, "{}", places.join(" and "))?;

@@ -94,6 +94,7 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         numbers: shards::Numbering::Whichever,
         making: shards::Making::Whichever,
         columns: None,
+        looked: None,
     }
 }
 

@@ -10,7 +10,9 @@ use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
-use shards::{Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed};
+use shards::{
+    Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed, Wanted,
+};
 use sql::Against;
 use sql::bound::Bound;
 use sql::tree::DoubleQuotes;
@@ -34,6 +36,8 @@ pub(crate) enum Sharded {
     Unmade(u32, Option<Box<str>>),
     /// The columns of its table must be known first.
     Undescribed(Box<Undescribed>),
+    /// Look-ups must be asked or told first.
+    Unlooked(Box<Wanted>),
     /// The statement is refused, in these words; it names the table of this number.
     Refused(u32, String),
 }
@@ -84,6 +88,8 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
             false => statement.numbers,
         },
         columns: statement.columns,
+        bound: statement.parameters,
+        looked: statement.looked,
     };
     let map = &*case.snapshot.shards;
     let listed = match listed(map, asked, &facts) {
@@ -103,6 +109,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         Err(unmade) => return unmade,
     };
     let map = made.as_ref().unwrap_or(map);
+    if let Some(wanted) = &routed.lookups {
+        return Sharded::Unlooked(Box::new(wanted.clone()));
+    }
     // What one server finishes is told the values in its text, too.
     let finishes = |routed: &Routed| {
         is_refused_read(routed) && scratch(case).is_some() || routed.from_query.is_some()
@@ -110,16 +119,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
         None => (asked, routed),
         // Several partitions are told the values in the text.
-        Some(values) => match with_values(&asked, &facts, values) {
-            Ok(text) => {
-                let facts = Facts {
-                    parameters: None,
-                    ..facts
-                };
-                let routed = shards::spread(map, &text, &facts);
-                (Cow::Owned(text), routed)
-            }
-            Err(words) => return Sharded::Refused(routed.table, words),
+        Some(values) => match routed_with(values, &asked, (map, &facts), routed.table) {
+            Ok((text, routed)) => (Cow::Owned(text), routed),
+            Err(other) => return other,
         },
     };
     if routed.spread == Spread::Plain {
@@ -145,6 +147,26 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         });
     }
     given(outcome, numbered, (is_listed, asked))
+}
+
+/// A statement with its values put in, and where it goes.
+fn routed_with(
+    values: &[Bound],
+    asked: &[u8],
+    (map, facts): (&Map, &Facts<'_>),
+    table: u32,
+) -> Result<(Vec<u8>, Routed), Sharded> {
+    let text = with_values(asked, facts, values);
+    let text = text.map_err(|words| Sharded::Refused(table, words))?;
+    let facts = Facts {
+        parameters: None,
+        ..*facts
+    };
+    let routed = shards::spread(map, &text, &facts);
+    match &routed.lookups {
+        Some(wanted) => Err(Sharded::Unlooked(Box::new(wanted.clone()))),
+        None => Ok((text, routed)),
+    }
 }
 
 /// Notes with an outcome the numbers that rows have got. `is_listed`: the text has got columns.
@@ -646,6 +668,7 @@ pub(crate) fn lead<T: Trace>(
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)
         | Sharded::Undescribed(_)
+        | Sharded::Unlooked(_)
         | Sharded::Refused(..) => return,
     };
     if let Err(words) = led {
@@ -880,6 +903,11 @@ pub(crate) fn refuse(
     {
         plan.answer = Some(Answer::Columns(wanted.clone()));
     }
+    if let Sharded::Unlooked(wanted) = sharded
+        && plan.answer.is_none()
+    {
+        plan.answer = Some(Answer::LookUp(wanted.clone()));
+    }
     if let Sharded::Refused(_, words) = sharded
         && plan.answer.is_none()
     {
@@ -901,9 +929,11 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
         return;
     };
     let (number, width) = match sharded {
-        Sharded::No | Sharded::Unnumbered(..) | Sharded::Unmade(..) | Sharded::Undescribed(_) => {
-            return;
-        }
+        Sharded::No
+        | Sharded::Unnumbered(..)
+        | Sharded::Unmade(..)
+        | Sharded::Undescribed(_)
+        | Sharded::Unlooked(_) => return,
         Sharded::To(to) => (to.table, SpreadWidth::Point),
         Sharded::Gathered(gather) if gather.all => {
             (gather.table, SpreadWidth::All(gather.parts.len()))
@@ -947,6 +977,7 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)
         | Sharded::Undescribed(_)
+        | Sharded::Unlooked(_)
         | Sharded::Refused(..) => {}
     }
 }

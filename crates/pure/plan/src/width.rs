@@ -38,6 +38,8 @@ pub fn width(snapshot: &Snapshot, session: &SessionFacts<'_>, digest: &[u8]) -> 
         prepares: false,
         numbers: Numbering::Whichever,
         columns: None,
+        bound: None,
+        looked: None,
     };
     let map = &snapshot.shards;
     let text = match shards::number(map, &text, &facts) {
@@ -140,6 +142,7 @@ fn told(
     };
     let shown = match refused {
         Some(_) => kind.to_owned(),
+        None if routed.looks_up => format!("looked up, else {kind} ({legs})"),
         None => format!("{kind} ({legs})"),
     };
     let asked = tree(text, facts.lexing, facts.quotes)
@@ -167,6 +170,7 @@ fn told(
         numbers: Numbering::Whichever,
         making: Making::Whichever,
         columns: None,
+        looked: None,
     };
     let case = Case {
         snapshot,
@@ -195,7 +199,8 @@ fn told(
         | Sharded::To(_)
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)
-        | Sharded::Undescribed(_) => shown,
+        | Sharded::Undescribed(_)
+        | Sharded::Unlooked(_) => shown,
     }
 }
 

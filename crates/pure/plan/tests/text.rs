@@ -350,6 +350,7 @@ impl World {
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
             columns: None,
+            looked: None,
         };
         let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

@@ -44,6 +44,28 @@ pub enum Command {
         /// The column that is numbered.
         column: String,
     },
+    /// Values of another column tell buckets.
+    AddLookup {
+        /// The table's schema, or empty.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The column that is looked up.
+        column: String,
+        /// Where the look-up's table is.
+        hostgroup: u32,
+        /// Its name there, with or without a schema, if that is not `table_column_lookup`.
+        named: String,
+    },
+    /// A look-up gets entries of the rows that are there.
+    FillLookup {
+        /// The table's schema, or empty.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The column that is looked up.
+        column: String,
+    },
     /// A partition goes elsewhere.
     MovePartition {
         /// The table's schema, or empty.
@@ -92,11 +114,13 @@ pub enum Shown {
     Partitions,
     /// Partitions that move.
     Moves,
+    /// Look-ups.
+    Lookups,
     /// The commands that would make this map.
     Commands,
 }
 
-const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), ADD_SEQUENCE('table', 'column'), MOVE_PARTITION('table', 'partition', hostgroup), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
+const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), ADD_SEQUENCE('table', 'column'), ADD_LOOKUP('table', 'column', hostgroup[, 'look-up table']), FILL_LOOKUP('table', 'column'), MOVE_PARTITION('table', 'partition', hostgroup), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | LOOKUPS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
 
 /// Longer commands are not read.
 const BYTES_MAX: usize = 65_536;
@@ -135,8 +159,8 @@ fn read(text: &str) -> Result<Command, String> {
         return shown(&name).map(Command::Show).ok_or_else(|| FORMS.into());
     };
     let arguments = match name.as_str() {
-        "SETUP_TABLE" | "ADD_PARTITION" | "ADD_SEQUENCE" | "MOVE_PARTITION" | "CANCEL_MOVE"
-        | "DROP_OLD" => split(arguments)?,
+        "SETUP_TABLE" | "ADD_PARTITION" | "ADD_SEQUENCE" | "ADD_LOOKUP" | "FILL_LOOKUP"
+        | "MOVE_PARTITION" | "CANCEL_MOVE" | "DROP_OLD" => split(arguments)?,
         _ => return Err(FORMS.into()),
     };
     let arguments = Arguments { all: &arguments };
@@ -144,6 +168,16 @@ fn read(text: &str) -> Result<Command, String> {
         "SETUP_TABLE" => setup(arguments),
         "ADD_PARTITION" => add(arguments),
         "ADD_SEQUENCE" => sequence(arguments),
+        "ADD_LOOKUP" => lookup(arguments),
+        "FILL_LOOKUP" => {
+            arguments.count(2..=2, "FILL_LOOKUP('table', 'column')")?;
+            let (schema, table) = arguments.table()?;
+            Ok(Command::FillLookup {
+                schema,
+                table,
+                column: arguments.text(1, "column")?,
+            })
+        }
         "CANCEL_MOVE" | "DROP_OLD" => ends(&name, arguments),
         _ => {
             arguments.count(3..=3, "MOVE_PARTITION('table', 'partition', hostgroup)")?;
@@ -166,6 +200,7 @@ fn shown(name: &str) -> Option<Shown> {
         "TABLES" => Shown::Tables,
         "PARTITIONS" => Shown::Partitions,
         "MOVES" => Shown::Moves,
+        "LOOKUPS" => Shown::Lookups,
         "COMMANDS" => Shown::Commands,
         _ => return None,
     })
@@ -219,6 +254,25 @@ fn sequence(arguments: Arguments<'_>) -> Result<Command, String> {
         schema,
         table,
         column: arguments.text(1, "column")?,
+    })
+}
+
+fn lookup(arguments: Arguments<'_>) -> Result<Command, String> {
+    arguments.count(
+        3..=4,
+        "ADD_LOOKUP('table', 'column', hostgroup[, 'look-up table'])",
+    )?;
+    let (schema, table) = arguments.table()?;
+    let named = match arguments.all.len() {
+        4 => arguments.text(3, "look-up table")?,
+        _ => String::new(),
+    };
+    Ok(Command::AddLookup {
+        schema,
+        table,
+        column: arguments.text(1, "column")?,
+        hostgroup: arguments.hostgroup(2)?,
+        named,
     })
 }
 
@@ -401,6 +455,21 @@ mod tests {
         assert_eq!(
             command("HSCALE ADD SEQUENCE('shop.users', 'id')"),
             Some(Ok(sequence))
+        );
+        let lookup = Command::AddLookup {
+            schema: String::new(),
+            table: "users".into(),
+            column: "email".into(),
+            hostgroup: 1,
+            named: "shop.emails".into(),
+        };
+        assert_eq!(
+            command("HSCALE ADD LOOKUP('users', 'email', 1, 'shop.emails')"),
+            Some(Ok(lookup))
+        );
+        assert_eq!(
+            error("HSCALE ADD_LOOKUP('users', '', 1)"),
+            "argument 2 (column) must not be empty"
         );
         assert_eq!(
             error("HSCALE ADD_SEQUENCE('users')"),

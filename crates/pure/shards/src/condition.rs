@@ -1,6 +1,7 @@
 //! Conditions on a key, and the homes that may have rows that fulfil them.
 
 use crate::key::{Reading, Value};
+use crate::lookups::Entry;
 use crate::map::Table;
 use crate::scopes::Use;
 use sql::tree::{Comparison, Expression, Literal, Name, Node};
@@ -48,10 +49,15 @@ impl<'u, 'a> KeyOf<'u, 'a> {
 
     /// Whether these names are the key.
     pub(crate) fn is(self, parts: &[Name<'_>]) -> bool {
+        self.is_column(parts, &self.table.column)
+    }
+
+    /// Whether these names are a column of the table.
+    pub(crate) fn is_column(self, parts: &[Name<'_>], called: &str) -> bool {
         let Some((column, qualifiers)) = parts.split_last() else {
             return false;
         };
-        column.is(self.table.column.as_bytes())
+        column.is(called.as_bytes())
             && match qualifiers {
                 [] => self.alone,
                 [table] => table.is(self.called),
@@ -113,6 +119,30 @@ impl<'u, 'a> KeyOf<'u, 'a> {
                 self.table.homes_between(Some(&low), Some(&high))
             }
             Node::IsNull(key) if self.is_key(key) => self.of_null(),
+            _ => None,
+        }
+    }
+
+    /// Buckets of rows of which this is true, where it names their keys.
+    pub(crate) fn entries(self, condition: &Expression<'a>) -> Option<BTreeSet<Entry>> {
+        let one = |value: &Expression<'a>| match self.table.compared(&self.literal(value)?) {
+            Reading::Is(value) => Some(BTreeSet::from([self.table.entry(&value)])),
+            Reading::Never => Some(BTreeSet::new()),
+            Reading::Unsure => None,
+        };
+        match &condition.node {
+            Node::Compare(Comparison::Equal, sides) => {
+                let [left, right] = &**sides;
+                match (self.is_key(left), self.is_key(right)) {
+                    (true, false) => one(right),
+                    (false, true) => one(left),
+                    _ => None,
+                }
+            }
+            Node::In(key, list) if self.is_key(key) => {
+                let all = list.iter().map(one).collect::<Option<Vec<_>>>()?;
+                Some(all.into_iter().flatten().collect())
+            }
             _ => None,
         }
     }

@@ -28,6 +28,8 @@ const OTHERS: &[&str] = &[
 ];
 /// Words between CREATE or DROP and INDEX.
 const INDEXES: &[&str] = &["UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE"];
+/// Words of an ALTER that may make a key.
+const UNIQUE: &[&str] = &["UNIQUE", "PRIMARY"];
 /// Words between INDEX and ON: a name, and `USING BTREE`.
 const INDEX_WORDS_MAX: usize = 4;
 /// Words that RENAME may be about, but for the table.
@@ -41,6 +43,8 @@ struct Statement<'a> {
     name: Vec<u8>,
     /// Place of the name, with its schema.
     at: Range<usize>,
+    /// Whether it makes an index unique.
+    unique: bool,
     rest: Vec<Token<'a>>,
 }
 
@@ -80,6 +84,7 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
     }
     let mut words = facts.lexing.words(text).peekable();
     let first = words.next()?;
+    let mut unique = false;
     let verb = match () {
         () if first.is("ALTER") => {
             words.next_if(|word| word.is("TABLE"))?;
@@ -90,7 +95,9 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
             TRUNCATE
         }
         () if first.is("CREATE") || first.is("DROP") => {
-            while words.next_if(|word| word.is_any(INDEXES)).is_some() {}
+            while let Some(word) = words.next_if(|word| word.is_any(INDEXES)) {
+                unique |= word.is("UNIQUE");
+            }
             words.next_if(|word| word.is("INDEX"))?;
             let name_and_type = words.by_ref().take(INDEX_WORDS_MAX + 1);
             let mut before = name_and_type.take_while(|word| !word.is("ON"));
@@ -117,6 +124,7 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
         schema,
         name: unquote(name.text).into_owned(),
         at: start..name.end(),
+        unique,
         rest: words.collect(),
     })
 }
@@ -155,7 +163,24 @@ fn homes<'m>(
                 table.column
             ));
         }
+        let looked_up = table.lookups.iter().find(|lookup| {
+            let column = lookup.column.as_bytes();
+            word.is("CONVERT") || changes && unquote(word.text).eq_ignore_ascii_case(column)
+        });
+        if let Some(lookup) = looked_up {
+            return Err(format!(
+                "it changes {}, by which rows of {shown} are looked up; take its row out of mysql_shard_lookups first, and LOAD MYSQL SHARDS TO RUNTIME",
+                lookup.column
+            ));
+        }
         before = Some(word);
+    }
+    let is_unique = statement.unique || rest.iter().any(|word| word.is_any(UNIQUE));
+    if is_unique && let Some(lookup) = table.lookups.iter().find(|lookup| lookup.same_key) {
+        return Err(format!(
+            "a new unique key of {shown} may take rows for the same that its look-up by {} has apart; take its row out of mysql_shard_lookups first, and LOAD MYSQL SHARDS TO RUNTIME",
+            lookup.column
+        ));
     }
     let hints = facts.comment.map_or_else(|| Ok(Hints::default()), hints)?;
     let meant = |name: &str| name.eq_ignore_ascii_case(&table.name);

@@ -14,6 +14,7 @@ use sql::Lexing;
 use sql::tree::{Call, DoubleQuotes, Expression, Join, Node, Source, Statement, TableName};
 use sql::tree::{tree, walk};
 use sql::words::{Kind as Token, unquote};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A SELECT, and what is copied for it.
@@ -114,6 +115,7 @@ pub fn finish(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Result<Finish
         found: &found,
         facts,
         hints: &hints,
+        wanted: &RefCell::default(),
     };
     Some(Finishing { case, text }.finish())
 }

@@ -26,6 +26,8 @@ pub fn fuzz_routes(data: &[u8]) {
         prepares: text.len() % 2 == 0,
         numbers: Numbering::Whichever,
         columns: None,
+        bound: None,
+        looked: None,
     };
     let map = map();
     if let Some(Ok(finish)) = finish(&map, text, &facts) {

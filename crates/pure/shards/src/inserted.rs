@@ -6,6 +6,7 @@
 
 use crate::condition::KeyOf;
 use crate::cuts::{Cut, physical, physical_of};
+use crate::lookups::of_query;
 use crate::map::{Kind, Table};
 use crate::scopes::{Use, named};
 use crate::spread::{Case, Leg, Routed, Spread, home_written};
@@ -141,6 +142,9 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 "an INSERT into {name} must have a value for {column}, by which the table is spread"
             ));
         };
+        if let Some(lookup) = one.table.lookups.first() {
+            return Routed::refused(of_query(one.table, lookup));
+        }
         let key = KeyOf::of(one, true, self.facts.parameters);
         if insert
             .duplicate
@@ -255,19 +259,16 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             && self.found.plain.is_empty()
             && !insert.duplicate.iter().any(is_qualified);
         is_simple.then_some(())?;
-        let text = self.text.get(query.at.clone())?;
-        let tree = tree(text, self.facts.lexing, self.facts.quotes)?;
-        let found = named(
-            &tree.statement,
-            self.found.map,
-            self.facts.schema.as_bytes(),
-        );
+        let (text, facts) = (self.text.get(query.at.clone())?, self.facts);
+        let tree = tree(text, facts.lexing, facts.quotes)?;
+        let found = named(&tree.statement, self.found.map, facts.schema.as_bytes());
         let inner = Case {
             statement: &tree.statement,
             text,
             found: &found,
-            facts: self.facts,
+            facts,
             hints: self.hints,
+            wanted: self.wanted,
         };
         let source = inner.hands_on(at, target.table)?;
         let (legs, all) = inner.read_legs().ok()?;
@@ -375,7 +376,7 @@ fn is_row_by_row(select: &Select<'_>) -> bool {
 
 impl Use<'_, '_, '_> {
     /// Whether it is the target of an INSERT.
-    fn is_of(&self, insert: &Insert<'_>) -> bool {
+    pub(crate) fn is_of(&self, insert: &Insert<'_>) -> bool {
         self.name.at() == insert.table.at()
     }
 }

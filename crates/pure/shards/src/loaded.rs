@@ -4,6 +4,7 @@
 //! <https://dev.mysql.com/doc/refman/9.4/en/load-data.html>
 
 use crate::cuts::{Cut, cut, physical_of};
+use crate::lookups::of_file;
 use crate::map::{Kind, Map, Table};
 use crate::spread::{Facts, Routed, home_written};
 use sql::Lexing;
@@ -193,6 +194,9 @@ fn loaded(
         return Err(format!(
             "rows of {name} get their {sequence} from a sequence, and those of a file get none; insert them"
         ));
+    }
+    if let Some(lookup) = table.lookups.first() {
+        return Err(of_file(table, lookup));
     }
     let mut loaded = Loaded {
         table: table.number,

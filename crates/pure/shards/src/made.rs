@@ -151,7 +151,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Map, TableRow};
+    use crate::{Declared, Map, TableRow};
 
     fn map(function: &str, key_type: &str, made: &[(&str, &str)]) -> Map {
         let table = TableRow {
@@ -250,7 +250,12 @@ mod tests {
         let with = |rows: Vec<PartitionRow>, automatic: &str| {
             let mut tables = map.table_rows().to_vec();
             tables[0].auto_partition = automatic.into();
-            Map::build_with(tables, rows, map.made().to_vec(), Vec::new())
+            let declared = Declared {
+                tables,
+                partitions: rows,
+                ..Declared::default()
+            };
+            Map::build_with(declared, map.made().to_vec(), Vec::new())
         };
         let pinned = with(vec![row("a", "a")], "FIXED(1)").unwrap();
         let table = pinned.tables().next().unwrap();

@@ -3,8 +3,9 @@
 use crate::buckets::{Span, left, spans};
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
+use crate::lookups::{self, Lookup};
 use crate::numbers::unfit;
-use crate::rows::{PartitionRow, TableRow};
+use crate::rows::{Declared, LookupRow, PartitionRow, TableRow};
 use crate::scripted::BucketScript;
 use sql::tree::Literal;
 use std::borrow::Cow;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 /// Why a row cannot be honoured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Whether the row is one of `mysql_shard_partitions`, not of `mysql_shard_tables`.
-    pub partition: bool,
+    /// Table of the row.
+    pub table: &'static str,
     /// The columns of its key.
     pub row: String,
     /// Which column.
@@ -32,8 +33,7 @@ pub struct Map {
     tables: BTreeMap<Vec<u8>, Vec<Arc<Table>>>,
     /// By their numbers.
     numbered: Vec<Arc<Table>>,
-    table_rows: Vec<TableRow>,
-    partition_rows: Vec<PartitionRow>,
+    declared: Declared,
     /// Partitions that proxies have made, beside those of the rows.
     made: Vec<PartitionRow>,
     scripts: Vec<Arc<BucketScript>>,
@@ -41,6 +41,7 @@ pub struct Map {
     origin: Arc<()>,
     has_sequences: bool,
     has_automatic: bool,
+    has_lookups: bool,
 }
 
 /// Kind of a table.
@@ -85,6 +86,8 @@ pub struct Table {
     pub automatic: Automatic,
     /// Column whose numbers come from a sequence, where a row names none.
     pub sequence: Option<String>,
+    /// Columns whose values tell buckets.
+    pub lookups: Vec<Lookup>,
     /// In the order of their lower ends, with the home that has them.
     spans: Vec<(Span, usize)>,
     /// Tables of one layout lie beside each other.
@@ -125,25 +128,34 @@ impl Map {
         tables: Vec<TableRow>,
         partitions: Vec<PartitionRow>,
     ) -> Result<Self, Vec<Refused>> {
-        Self::build_with(tables, partitions, Vec::new(), Vec::new())
+        let declared = Declared {
+            tables,
+            partitions,
+            lookups: Vec::new(),
+        };
+        Self::build_with(declared, Vec::new(), Vec::new())
     }
 
-    /// From the rows of both tables, the partitions that proxies have made, and scripts that say buckets.
+    /// From all rows, the partitions that proxies have made, and scripts that say buckets.
     /// A row of the operator's with the name of a partition that was made takes its place.
     ///
     /// # Errors
     /// Every row that cannot be honoured.
     pub fn build_with(
-        tables: Vec<TableRow>,
-        partitions: Vec<PartitionRow>,
+        declared: Declared,
         made: Vec<PartitionRow>,
         scripts: Vec<Arc<BucketScript>>,
     ) -> Result<Self, Vec<Refused>> {
+        let Declared {
+            tables,
+            partitions,
+            lookups,
+        } = &declared;
         let mut refused = Vec::new();
         let mut built: BTreeMap<Vec<u8>, Vec<Arc<Table>>> = BTreeMap::new();
         let (mut numbered, mut known) = (Vec::new(), BTreeSet::new());
         let mut layouts: BTreeMap<String, usize> = BTreeMap::new();
-        for row in &tables {
+        for row in tables {
             known.insert((row.schemaname.as_str(), row.table_name.as_str()));
             if row.active == 0 {
                 continue;
@@ -151,13 +163,14 @@ impl Map {
             let own = |partition: &&PartitionRow| {
                 partition.table_name == row.table_name && partition.schemaname == row.schemaname
             };
-            let declared: Vec<_> = partitions.iter().filter(own).collect();
+            let rows: Vec<_> = partitions.iter().filter(own).collect();
             let (named, others): (Vec<_>, Vec<_>) = made.iter().filter(own).partition(|made| {
                 let name = &made.partition_name;
-                declared.iter().any(|row| row.partition_name == *name)
+                rows.iter().any(|row| row.partition_name == *name)
             });
-            if let Some(mut table) = table(row, (&declared, &others), &scripts, &mut refused) {
-                refused.extend(unlike(&table, &declared, &named));
+            if let Some(mut table) = table(row, (&rows, &others), &scripts, &mut refused) {
+                refused.extend(unlike(&table, &rows, &named));
+                table.lookups = lookups::of(&table, lookups, &mut refused);
                 let next = layouts.len();
                 table.layout = table
                     .shape()
@@ -169,22 +182,28 @@ impl Map {
                 built.entry(name).or_default().push(table);
             }
         }
-        for row in &partitions {
+        for row in partitions {
             if !known.contains(&(row.schemaname.as_str(), row.table_name.as_str())) {
                 let words = "is no table of mysql_shard_tables".into();
                 refused.push(of_partition(row, "table_name", words));
+            }
+        }
+        for row in lookups {
+            if !known.contains(&(row.schemaname.as_str(), row.table_name.as_str())) {
+                let words = "is no table of mysql_shard_tables".into();
+                refused.push(lookups::refused(row, "table_name", words));
             }
         }
         if !refused.is_empty() {
             return Err(refused);
         }
         Ok(Self {
+            has_lookups: numbered.iter().any(|table| !table.lookups.is_empty()),
             has_sequences: numbered.iter().any(|table| table.sequence.is_some()),
             has_automatic: numbered.iter().any(|table| table.is_automatic()),
             tables: built,
             numbered,
-            table_rows: tables,
-            partition_rows: partitions,
+            declared,
             made,
             scripts,
             origin: Arc::default(),
@@ -198,8 +217,7 @@ impl Map {
     pub fn with_made(&self, more: &[PartitionRow]) -> Result<Self, Vec<Refused>> {
         let mut made = self.made.clone();
         made.extend(more.iter().filter(|row| !self.has_made(row)).cloned());
-        let (tables, partitions) = (self.table_rows.clone(), self.partition_rows.clone());
-        let next = Self::build_with(tables, partitions, made, self.scripts.clone())?;
+        let next = Self::build_with(self.declared.clone(), made, self.scripts.clone())?;
         Ok(Self {
             origin: self.origin.clone(),
             ..next
@@ -211,8 +229,7 @@ impl Map {
     /// # Errors
     /// None, where it was built before.
     pub fn with_scripts(&self, scripts: Vec<Arc<BucketScript>>) -> Result<Self, Vec<Refused>> {
-        let (tables, partitions) = (self.table_rows.clone(), self.partition_rows.clone());
-        let next = Self::build_with(tables, partitions, self.made.clone(), scripts)?;
+        let next = Self::build_with(self.declared.clone(), self.made.clone(), scripts)?;
         Ok(Self {
             origin: self.origin.clone(),
             ..next
@@ -248,11 +265,17 @@ impl Map {
         Arc::ptr_eq(&self.origin, &other.origin)
     }
 
-    /// Whether a statement may have to wait for something before it is routed: for numbers, or for a
-    /// partition.
+    /// Whether a statement may have to wait for something before it is routed: for numbers, for a
+    /// partition, or for a look-up.
     #[must_use]
     pub const fn asks_first(&self) -> bool {
-        self.has_sequences || self.has_automatic
+        self.has_sequences || self.has_automatic || self.has_lookups
+    }
+
+    /// Whether a table of it has a look-up.
+    #[must_use]
+    pub const fn has_lookups(&self) -> bool {
+        self.has_lookups
     }
 
     /// Whether partitions of a table of it are made by themselves.
@@ -310,19 +333,25 @@ impl Map {
     /// The rows of `mysql_shard_tables`.
     #[must_use]
     pub fn table_rows(&self) -> &[TableRow] {
-        &self.table_rows
+        &self.declared.tables
     }
 
     /// The rows of `mysql_shard_partitions`.
     #[must_use]
     pub fn partition_rows(&self) -> &[PartitionRow] {
-        &self.partition_rows
+        &self.declared.partitions
+    }
+
+    /// The rows of `mysql_shard_lookups`.
+    #[must_use]
+    pub fn lookup_rows(&self) -> &[LookupRow] {
+        &self.declared.lookups
     }
 }
 
 fn of_table(row: &TableRow, column: &'static str, words: String) -> Refused {
     Refused {
-        partition: false,
+        table: "mysql_shard_tables",
         row: format!(
             "schemaname '{}', table_name '{}'",
             row.schemaname, row.table_name
@@ -334,7 +363,7 @@ fn of_table(row: &TableRow, column: &'static str, words: String) -> Refused {
 
 fn of_partition(row: &PartitionRow, column: &'static str, words: String) -> Refused {
     Refused {
-        partition: true,
+        table: "mysql_shard_partitions",
         row: format!(
             "schemaname '{}', table_name '{}', partition_name '{}'",
             row.schemaname, row.table_name, row.partition_name
@@ -344,7 +373,7 @@ fn of_partition(row: &PartitionRow, column: &'static str, words: String) -> Refu
     }
 }
 
-fn hostgroup(number: i64) -> Result<u32, String> {
+pub(crate) fn hostgroup(number: i64) -> Result<u32, String> {
     let found = u32::try_from(number)
         .ok()
         .filter(|number| *number <= i32::MAX as u32);
@@ -477,6 +506,7 @@ fn table(
         }],
         automatic,
         sequence: (!row.sequence_column.is_empty()).then(|| row.sequence_column.clone()),
+        lookups: Vec::new(),
         spans: Vec::new(),
         layout: None,
         ranks: Vec::new(),
@@ -902,6 +932,19 @@ impl fmt::Display for Table {
         }
         if let Some(column) = &self.sequence {
             writeln!(f, "HSCALE ADD_SEQUENCE({name}, {})", quoted(column))?;
+        }
+        for lookup in &self.lookups {
+            let (column, home) = (quoted(&lookup.column), &lookup.home);
+            let table = match home.schema.as_str() {
+                "" => home.table.clone(),
+                schema => format!("{schema}.{}", home.table),
+            };
+            writeln!(
+                f,
+                "HSCALE ADD_LOOKUP({name}, {column}, {}, {})",
+                home.hostgroup,
+                quoted(&table)
+            )?;
         }
         Ok(())
     }

@@ -51,3 +51,28 @@ pub struct PartitionRow {
     pub physical_table: String,
     pub comment: String,
 }
+
+/// `mysql_shard_lookups`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookupRow {
+    pub schemaname: String,
+    pub table_name: String,
+    pub column_name: String,
+    pub hostgroup_id: i64,
+    pub lookup_schema: String,
+    pub lookup_table: String,
+    pub bucket_of: String,
+    pub nullable: i64,
+    pub has_default: i64,
+    pub unique_keys: String,
+    pub state: String,
+    pub comment: String,
+}
+
+/// All rows of a map.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declared {
+    pub tables: Vec<TableRow>,
+    pub partitions: Vec<PartitionRow>,
+    pub lookups: Vec<LookupRow>,
+}

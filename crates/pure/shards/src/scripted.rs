@@ -142,7 +142,7 @@ impl fmt::Display for Scripted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, Map, Numbering, PartitionRow, Spread, TableRow, spread};
+    use crate::{Declared, Facts, Map, Numbering, PartitionRow, Spread, TableRow, spread};
     use sql::tree::DoubleQuotes;
 
     fn run(_: &str, _: &Arc<str>, key: Option<&[u8]>) -> Result<Vec<u8>, String> {
@@ -176,12 +176,12 @@ mod tests {
             hostgroup_id: 2,
             ..PartitionRow::default()
         };
-        Map::build_with(
-            vec![table],
-            vec![partition],
-            Vec::new(),
-            vec![Arc::new(script)],
-        )
+        let declared = Declared {
+            tables: vec![table],
+            partitions: vec![partition],
+            ..Declared::default()
+        };
+        Map::build_with(declared, Vec::new(), vec![Arc::new(script)])
     }
 
     fn route(map: &Map, sql: &str) -> String {
@@ -194,6 +194,8 @@ mod tests {
             prepares: false,
             numbers: Numbering::Whichever,
             columns: None,
+            bound: None,
+            looked: None,
         };
         match spread(map, sql.as_bytes(), &facts).spread {
             Spread::Refused(words) => format!("refused: {words}"),

@@ -10,16 +10,19 @@ use crate::inserted::FromQuery;
 use crate::key::{Reading, Value};
 use crate::listed::KnownColumns;
 use crate::loaded::{self, Loaded};
+use crate::lookups::{LookedUp, Wanted};
 use crate::map::{Kind, Map, Table, literal};
 use crate::numbers::Numbering;
 use crate::rekey::{NewKey, Rekeyed};
 use crate::rows::PartitionRow;
 use crate::scopes::{Named, Scope, Use, every, named};
 use sql::Lexing;
+use sql::bound::Bound;
 use sql::tree::{
     Comparison, DoubleQuotes, Expression, Insert, Join, Literal, Name, Node, Source, Statement,
     Tree, tree,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -43,6 +46,10 @@ pub struct Facts<'a> {
     pub numbers: Numbering,
     /// Columns of tables, for an INSERT that names none; none where nobody asks servers.
     pub columns: Option<KnownColumns<'a>>,
+    /// The values of its `?` as they were bound.
+    pub bound: Option<&'a [Bound]>,
+    /// Answers of look-ups; `None` where nobody asks them.
+    pub looked: Option<&'a LookedUp>,
 }
 
 /// Knowledge of partitions that are made by themselves, by this proxy or another.
@@ -117,6 +124,10 @@ pub struct Routed {
     pub from_query: Option<FromQuery>,
     /// How rows of a file are told apart: then it is not refused.
     pub loaded: Option<Loaded>,
+    /// Look-ups that must be asked, or told, first. Until then it is not known where the statement goes.
+    pub lookups: Option<Wanted>,
+    /// Whether look-ups would say where it goes, and nobody asks them.
+    pub looks_up: bool,
     /// How many `?` it has.
     pub parameters: usize,
 }
@@ -135,6 +146,8 @@ impl Routed {
             rekeyed: None,
             from_query: None,
             loaded: None,
+            lookups: None,
+            looks_up: false,
             parameters: 0,
         }
     }
@@ -234,7 +247,7 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
             }),
         };
     };
-    let mut routed = of_tree(map, &tree, &text[begin..], facts);
+    let mut routed = of_tree(map, &tree, (&text[begin..], begin > 0), facts);
     if begin > 0 {
         shift(&mut routed.spread, begin);
         // A statement that is explained is not done.
@@ -285,7 +298,13 @@ pub(crate) fn explained(text: &[u8], lexing: Lexing) -> usize {
     begins.map_or(0, |word| word.start)
 }
 
-fn of_tree<'a>(map: &Map, tree: &Tree<'a>, text: &[u8], facts: &Facts<'a>) -> Routed {
+/// Routes what a tree says. `is_explained`: the statement is not done.
+fn of_tree<'a>(
+    map: &Map,
+    tree: &Tree<'a>,
+    (text, is_explained): (&[u8], bool),
+    facts: &Facts<'a>,
+) -> Routed {
     let statement = &tree.statement;
     let found = named(statement, map, facts.schema.as_bytes());
     if found.uses.is_empty() {
@@ -320,8 +339,14 @@ fn of_tree<'a>(map: &Map, tree: &Tree<'a>, text: &[u8], facts: &Facts<'a>) -> Ro
         found: &found,
         facts,
         hints: &hints,
+        wanted: &RefCell::default(),
     };
     let mut routed = case.route();
+    if !is_explained {
+        case.write_entries(&mut routed);
+    }
+    routed.looks_up = case.wanted.borrow().is_told;
+    routed.lookups = case.wanted_lookups();
     if matches!(routed.spread, Spread::Refused(_)) {
         // The partition that a hint names may have been made since; and what is refused here may be
         // finished on a server, from all partitions.
@@ -348,6 +373,8 @@ pub(crate) struct Case<'c, 't, 'a, 'm> {
     pub(crate) found: &'c Named<'t, 'a, 'm>,
     pub(crate) facts: &'c Facts<'a>,
     pub(crate) hints: &'c Hints,
+    /// Look-ups that must be asked or told first.
+    pub(crate) wanted: &'c RefCell<Wanted>,
 }
 
 impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
@@ -544,6 +571,11 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             .map(|condition| key.homes(condition));
         let homes = conditions.reduce(both).flatten();
         let table = one.table.shown();
+        if homes.as_ref().is_none_or(|homes| homes.len() > 1)
+            && let Some(looked_up) = self.looked_up(one, reasons)
+        {
+            return Ok(both(homes, Some(looked_up)));
+        }
         reasons.push(match &homes {
             None => format!("{table}: nothing in it says which {}", one.table.column),
             Some(homes) if homes.is_empty() => format!("{table}: no row can fulfil it"),

@@ -3,6 +3,7 @@
 
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value};
+use crate::lookups::Entry;
 use crate::map::Table;
 use sql::tree::Literal;
 use std::borrow::Cow;
@@ -48,6 +49,27 @@ impl Table {
         self.home_of_key(&value)
             .map(|own| own == home)
             .ok_or_else(unclear)
+    }
+
+    /// Entry of a row with this in its key column, as look-ups have it.
+    #[must_use]
+    pub fn entry_of_cell(&self, cell: Option<&[u8]>) -> Entry {
+        let Some(cell) = cell else {
+            return Entry::Null;
+        };
+        if let Key::Number { .. } = self.key {
+            let number = whole_number(cell).map(Value::Number);
+            return number.map_or(Entry::Any, |number| self.entry(&number));
+        }
+        let shown = match self.key {
+            Key::Moment { .. } => &cell[..cell.len().min(MOMENT_BYTES)],
+            _ => cell,
+        };
+        let shown = Literal::Text(Cow::Borrowed(shown));
+        match self.key.stored(&shown, &self.function, true) {
+            Reading::Is(value) => self.entry(&value),
+            _ => Entry::Any,
+        }
     }
 
     /// Whether a text that is not certain begins otherwise than all buckets of a home, whatever a

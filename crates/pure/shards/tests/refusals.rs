@@ -56,6 +56,8 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "pure/shards/src/inserted.rs",
             "pure/shards/src/listed.rs",
             "pure/shards/src/loaded.rs",
+            "pure/shards/src/entries.rs",
+            "pure/shards/src/lookups.rs",
             "pure/shards/src/numbers.rs",
             "data/worker/src/partitions/changing.rs",
             "data/worker/src/partitions/rekeying.rs",

@@ -7,6 +7,8 @@
 //! partition users.nick1: partition_value=mar | hostgroup_id=1
 //! schema shop
 //! columns users: id, nickname                         the columns as a server tells them
+//! lookup users.email: hostgroup_id=1 | state=READY  a column that is looked up
+//! entries tmar, -                                   each question is answered so; `none`: nothing is there
 //! numbers 41                                          the first number of the sequence; none are taken before
 //! parameters: 7, 'x', NULL                            the values of ?
 //! > SELECT 1 FROM users WHERE nickname = 'marvel'
@@ -18,8 +20,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use shards::{
-    ColumnOrder, Columns, Described, Facts, KnownColumns, Listed, Map, Numbered, Numbering,
-    Numbers, PartitionRow, Spread, TableRow, finish, list, number, spread,
+    Asked, ColumnOrder, Columns, Declared, Described, Facts, KnownColumns, Listed, LookedUp,
+    LookupRow, Map, Numbered, Numbering, Numbers, PartitionRow, Spread, TableRow, finish, list,
+    number, spread,
 };
 use sql::tree::{DoubleQuotes, Literal};
 use std::borrow::Cow;
@@ -74,9 +77,59 @@ struct World {
     parameters: Option<Vec<Literal<'static>>>,
     numbers: Numbering,
     described: Described,
+    lookups: Vec<LookupRow>,
+    entries: Option<Vec<String>>,
 }
 
 impl World {
+    fn map(&self) -> Result<Map, Vec<shards::Refused>> {
+        let declared = Declared {
+            tables: self.tables.clone(),
+            partitions: self.partitions.clone(),
+            lookups: self.lookups.clone(),
+        };
+        Map::build_with(declared, Vec::new(), Vec::new())
+    }
+
+    /// Asks and tells look-ups as a session does, until nothing more is wanted.
+    fn look_up(&self, map: &Map, sql: &[u8], facts: Facts<'_>, out: &mut String) -> LookedUp {
+        let mut looked = LookedUp::default();
+        let Some(entries) = &self.entries else {
+            return looked;
+        };
+        loop {
+            let facts = Facts {
+                looked: Some(&looked),
+                ..facts
+            };
+            let Some(wanted) = spread(map, sql, &facts).lookups else {
+                return looked;
+            };
+            let show = |asked: &Asked| {
+                format!(
+                    "on hostgroup {}: {}",
+                    asked.hostgroup,
+                    String::from_utf8_lossy(&asked.text)
+                )
+            };
+            for asked in &wanted.asks {
+                let _ = writeln!(out, "  asks {}", show(asked));
+                let cell = |text: &str| Some(text.as_bytes().to_vec());
+                let row = |entry: &String| {
+                    (0..9)
+                        .map(|n| vec![cell(&n.to_string()), cell(entry)])
+                        .collect::<Vec<_>>()
+                };
+                let rows: Vec<_> = entries.iter().flat_map(row).collect();
+                looked.answered(asked, &rows);
+            }
+            for asked in &wanted.writes {
+                let _ = writeln!(out, "  writes {}", show(asked));
+                looked.has_written(asked);
+            }
+        }
+    }
+
     fn run(mut self, text: &str) -> String {
         let mut out = String::new();
         for line in text.lines().filter(|line| !line.starts_with("  ")) {
@@ -91,6 +144,12 @@ impl World {
                 self.tables.push(table(rest));
             } else if let Some(rest) = line.strip_prefix("partition ") {
                 self.partitions.push(partition(rest));
+            } else if let Some(rest) = line.strip_prefix("lookup ") {
+                let row = self.lookup(rest);
+                self.lookups.push(row);
+            } else if let Some(rest) = line.strip_prefix("entries ") {
+                let all = rest.split(", ").filter(|one| *one != "none");
+                self.entries = Some(all.map(str::to_owned).collect());
             } else if let Some(rest) = line.strip_prefix("schema ") {
                 self.schema = rest.into();
             } else if let Some(rest) = line.strip_prefix("parameters:") {
@@ -101,7 +160,7 @@ impl World {
                 self.numbers = Numbering::Taken(Numbers { first, count: 1000 });
             } else if let Some(rest) = line.strip_prefix("columns ") {
                 let (table, names) = rest.split_once(": ").unwrap();
-                let map = Map::build(self.tables.clone(), self.partitions.clone()).unwrap();
+                let map = self.map().unwrap();
                 let table = map.table(self.schema.as_bytes(), table.as_bytes()).unwrap();
                 let names = names.split(", ").map(str::to_owned).collect();
                 let columns = ColumnOrder { names };
@@ -118,8 +177,40 @@ impl World {
         out
     }
 
+    fn lookup(&self, text: &str) -> LookupRow {
+        let (named, columns) = text.split_once(": ").expect("lookup table.column: columns");
+        let (named, column) = named.rsplit_once('.').expect("table.column");
+        let (schemaname, table_name) = name(named);
+        let map = self.map().unwrap();
+        let table = map.table(schemaname.as_bytes(), table_name.as_bytes());
+        let mut row = LookupRow {
+            bucket_of: table.map(|table| table.bucketed_by()).unwrap_or_default(),
+            lookup_table: format!("{table_name}_{column}_lookup"),
+            column_name: column.into(),
+            unique_keys: "SAME_KEY".into(),
+            state: "READY".into(),
+            nullable: 1,
+            schemaname,
+            table_name,
+            ..LookupRow::default()
+        };
+        for (column, value) in pairs(columns) {
+            match column {
+                "hostgroup_id" => row.hostgroup_id = value.parse().unwrap(),
+                "nullable" => row.nullable = value.parse().unwrap(),
+                "has_default" => row.has_default = value.parse().unwrap(),
+                "unique_keys" => row.unique_keys = value.into(),
+                "state" => row.state = value.into(),
+                "bucket_of" => row.bucket_of = value.into(),
+                "lookup_table" => row.lookup_table = value.into(),
+                _ => panic!("what is {column}?"),
+            }
+        }
+        row
+    }
+
     fn finish(&self, sql: &str, out: &mut String) {
-        let map = Map::build(self.tables.clone(), self.partitions.clone()).unwrap();
+        let map = self.map().unwrap();
         let comment = sql::words::first_comment(sql.as_bytes(), sql::Lexing::Escapes);
         let facts = Facts {
             schema: &self.schema,
@@ -130,6 +221,8 @@ impl World {
             prepares: false,
             numbers: Numbering::Whichever,
             columns: None,
+            bound: None,
+            looked: None,
         };
         let finish = match finish(&map, sql.as_bytes(), &facts) {
             None => return out.push_str("  is none\n"),
@@ -168,7 +261,7 @@ impl World {
     }
 
     fn answer(&self, sql: &str, explained: bool, out: &mut String) {
-        let map = match Map::build(self.tables.clone(), self.partitions.clone()) {
+        let map = match self.map() {
             Ok(map) => map,
             Err(refused) => {
                 for one in refused {
@@ -190,6 +283,8 @@ impl World {
                 described: &self.described,
                 is_utf8: true,
             }),
+            bound: None,
+            looked: None,
         };
         let listed = match list(&map, sql.as_bytes(), &facts) {
             Listed::Not => None,
@@ -229,6 +324,11 @@ impl World {
             }
         };
         let sql = numbered.as_deref().unwrap_or(sql);
+        let looked = self.look_up(&map, sql.as_bytes(), facts, out);
+        let facts = Facts {
+            looked: self.entries.is_some().then_some(&looked),
+            ..facts
+        };
         let routed = spread(&map, sql.as_bytes(), &facts);
         let _ = writeln!(out, "  {}", routed.spread);
         if explained {

@@ -46,6 +46,13 @@ impl Bound {
         }
     }
 
+    /// As SQL has it; `None` where its quotes would depend on more than is known.
+    #[must_use]
+    pub fn sql(&self, lexing: Lexing) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write(&mut out, lexing).then_some(out)
+    }
+
     /// Writes it as SQL; false where its quotes would depend on more than is known.
     fn write(&self, out: &mut Vec<u8>, lexing: Lexing) -> bool {
         let typed = |out: &mut Vec<u8>, word: &str, text: &str| {

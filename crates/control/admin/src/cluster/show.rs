@@ -10,6 +10,9 @@ use crate::shared::Shared;
 use crate::tables::Observe;
 use rusqlite::Connection;
 
+/// The map of sharded tables among what proxies have in common.
+const MAP: &str = "mysql_shards";
+
 impl Shared {
     /// Fills `runtime_checksums_values`.
     pub(crate) async fn fill_checksums(&self) -> Result<(), Said> {
@@ -45,6 +48,28 @@ impl Shared {
             (sum.version > 0).then(|| format!("{}{}", subject.name, sums::text(sum.checksum)))
         });
         Ok(sql::spooky::hash64(all.collect::<String>().as_bytes(), 0))
+    }
+
+    /// Other proxies that have another map of sharded tables in force, or do not answer.
+    pub(crate) async fn without_this_map(&self) -> Result<Vec<String>, Said> {
+        self.settle().await?;
+        let variables = self.snapshot.borrow().variables.clone();
+        let is_map = |subject: &super::subjects::Subject| subject.name == MAP;
+        let at = SUBJECTS.iter().position(is_map).unwrap_or_default();
+        let own = self.cluster.sum(at, &variables);
+        let peers = self.cluster.peers.borrow();
+        let has_it = |peer: &super::peer::Peer| {
+            let (names, known) = (self.cluster.names_on(peer), peer.known.borrow());
+            let mut seen = names.iter().zip(&known.seen);
+            seen.any(|(name, seen)| *name == MAP && seen.sum.checksum == own.checksum)
+        };
+        let others = peers
+            .iter()
+            .filter(|peer| !peer.speaks_proxysql.get() && !has_it(peer));
+        let name = |peer: &std::rc::Rc<super::peer::Peer>| {
+            format!("{}:{}", peer.row.hostname, peer.row.port)
+        };
+        Ok(others.map(name).collect())
     }
 
     /// Fills one of the tables of other proxies; `table` is its name with its schema.

@@ -3,24 +3,32 @@
 use super::part::{Outcome, Part};
 use super::tables::InForce;
 use crate::tables::Module;
-use config::{Help, Refusal, ShardPartitionRow, ShardTableRow, Snapshot, shard_map_with};
+use config::{
+    Help, Refusal, ShardLookupRow, ShardPartitionRow, ShardRows, ShardTableRow, Snapshot,
+    shard_map_with,
+};
 use std::sync::Arc;
 
 pub(super) struct Shards;
 
 impl Part for Shards {
     const MODULE: Module = Module::Shards;
-    type Rows = (Vec<ShardTableRow>, Vec<ShardPartitionRow>);
+    type Rows = (
+        Vec<ShardTableRow>,
+        Vec<ShardPartitionRow>,
+        Vec<ShardLookupRow>,
+    );
 
-    fn build(next: &mut Snapshot, (tables, partitions): Self::Rows, _: &dyn Help) -> Outcome {
-        // Partitions that were made stay, whatever rows say.
-        let made = next.shards.made().to_vec();
-        next.shards = Arc::new(shard_map_with(
+    fn build(next: &mut Snapshot, rows: Self::Rows, _: &dyn Help) -> Outcome {
+        let (tables, partitions, lookups) = rows;
+        let rows = ShardRows {
             tables,
             partitions,
-            made,
-            next.scripts.of_buckets(),
-        )?);
+            lookups,
+        };
+        // Partitions that were made stay, whatever rows say.
+        let made = next.shards.made().to_vec();
+        next.shards = Arc::new(shard_map_with(rows, made, next.scripts.of_buckets())?);
         Ok(unknown(next))
     }
 }
@@ -41,6 +49,12 @@ pub(super) fn unknown(next: &Snapshot) -> Vec<Refusal> {
 impl InForce for ShardTableRow {
     fn in_force(snapshot: &Snapshot) -> impl Iterator<Item = Self> {
         snapshot.shards.table_rows().iter().cloned()
+    }
+}
+
+impl InForce for ShardLookupRow {
+    fn in_force(snapshot: &Snapshot) -> impl Iterator<Item = Self> {
+        snapshot.shards.lookup_rows().iter().cloned()
     }
 }
 

@@ -323,6 +323,7 @@ fn one(
         numbers: Numbering::Whichever,
         making: Making::Whichever,
         columns: None,
+        looked: None,
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
     let mut plan = explained.plan.clone();
@@ -348,14 +349,7 @@ fn one(
             text,
             digest,
             comment: None,
-            prepared: None,
-            parameters: None,
-            prepares: false,
-            guarded: Guarded::Text,
-            routed: plan::Routed::default(),
-            numbers: Numbering::Whichever,
-            making: Making::Whichever,
-            columns: None,
+            ..statement
         };
         let told = plan::plan(snapshot, facts, &within, random)
             .shown(&snapshot.rules)

@@ -6,6 +6,7 @@ use crate::grid::Grid;
 use crate::loading;
 use crate::said::Said;
 use crate::sharding::adding::{Adding, clear_way, let_go};
+use crate::sharding::lookups;
 use crate::shared::Shared;
 use crate::tables::Module;
 use bridge::{Ask, Report, ShardRow};
@@ -18,6 +19,27 @@ impl Shared {
     pub(crate) async fn hscale(&self, command: Command) -> Result<Reply, Said> {
         let command = match command {
             Command::Show(Shown::Moves) => return Ok(self.moves.show()),
+            Command::AddLookup {
+                schema,
+                table,
+                column,
+                hostgroup,
+                named,
+            } => {
+                let adding = lookups::Adding {
+                    schema: &schema,
+                    table: &table,
+                    column: &column,
+                    hostgroup,
+                    named: &named,
+                };
+                return self.add_lookup(adding).await;
+            }
+            Command::FillLookup {
+                schema,
+                table,
+                column,
+            } => return self.fill_lookup((&schema, &table), &column).await,
             Command::Show(what @ (Shown::Status | Shown::FullPartitionScans)) => {
                 let Report::Shards(rows) = self.cores.ask(Ask::Shards).await? else {
                     return Err("the cores have answered another question".into());
@@ -275,6 +297,7 @@ fn show(map: &Map, what: Shown) -> Result<Reply, Said> {
         Shown::Variables => pairs([("mode", "NORMAL".into()), ("reloadInterval", "0".into())]),
         // The cores know these.
         Shown::Moves | Shown::Status | Shown::FullPartitionScans => Grid::new(["id"]),
+        Shown::Lookups => lookups::show(map),
         Shown::Tables => tables(map),
         Shown::Partitions => partitions(map),
         Shown::Commands => {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what an operator says | `hscale.rs` |
 //! | what is added, and what is in its way | `adding.rs` |
+//! | columns besides the key that tell where rows are | `lookups.rs` |
 //! | how a move goes on | `moves.rs`, with its `records.rs` |
 //! | which rows go, and the map at the cut | `splits.rs` |
 //! | what is made by itself | `automatic.rs` |
@@ -12,6 +13,7 @@
 pub(crate) mod adding;
 pub(crate) mod automatic;
 pub(crate) mod hscale;
+pub(crate) mod lookups;
 pub(crate) mod moves;
 pub(crate) mod partitions;
 pub(crate) mod records;

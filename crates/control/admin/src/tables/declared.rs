@@ -309,6 +309,25 @@ pub(super) const TABLES: &[Table] = &[
         kind: Kind::Declared { module: Module::Shards, disk: true, runtime: Runtime::Honoured },
     },
     Table {
+        name: "mysql_shard_lookups",
+        about: "Columns whose values tell buckets of a sharded table, and where that is written down. Ours.",
+        columns: "(
+    schemaname VARCHAR NOT NULL DEFAULT '',
+    table_name VARCHAR NOT NULL,
+    column_name VARCHAR NOT NULL,
+    hostgroup_id INT CHECK (hostgroup_id >= 0) NOT NULL DEFAULT 0,
+    lookup_schema VARCHAR NOT NULL DEFAULT '',
+    lookup_table VARCHAR NOT NULL,
+    bucket_of VARCHAR NOT NULL DEFAULT '',
+    nullable INT CHECK (nullable IN (0,1)) NOT NULL DEFAULT 1,
+    has_default INT CHECK (has_default IN (0,1)) NOT NULL DEFAULT 0,
+    unique_keys VARCHAR CHECK (UPPER(unique_keys) IN ('SAME_KEY','ANY')) NOT NULL DEFAULT 'ANY',
+    state VARCHAR CHECK (UPPER(state) IN ('FILLING','READY')) NOT NULL DEFAULT 'FILLING',
+    comment VARCHAR NOT NULL DEFAULT '',
+    PRIMARY KEY (schemaname, table_name, column_name))",
+        kind: Kind::Declared { module: Module::Shards, disk: true, runtime: Runtime::Honoured },
+    },
+    Table {
         name: "scheduler",
         about: "Programs to run again and again.",
         columns: "(

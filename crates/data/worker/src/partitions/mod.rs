@@ -10,6 +10,7 @@ pub(crate) mod gathering;
 pub(crate) mod in_turn;
 pub(crate) mod legs;
 pub(crate) mod loading;
+pub(crate) mod lookups;
 pub(crate) mod made;
 pub(crate) mod numbers;
 pub(crate) mod rekeying;

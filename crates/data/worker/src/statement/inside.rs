@@ -66,6 +66,7 @@ impl Session {
             numbers: shards::Numbering::Whichever,
             making: shards::Making::Whichever,
             columns: None,
+            looked: None,
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {
