@@ -5,6 +5,7 @@ use std::fmt;
 use crate::tree::Tree;
 
 mod acceptance;
+mod circles;
 mod comments;
 mod counters;
 mod dependencies;
@@ -74,6 +75,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         asks: "a crate depends only on those that its folder may know",
         check: dependencies::check,
+    },
+    Rule {
+        asks: "at most three files of a crate know each other in a circle, or it is on the list of those that shrink",
+        check: circles::check,
     },
     Rule {
         asks: "a folder of a crate in layers knows none that stands above it",
