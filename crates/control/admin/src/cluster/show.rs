@@ -69,7 +69,9 @@ impl Shared {
         let name = |peer: &std::rc::Rc<super::peer::Peer>| {
             format!("{}:{}", peer.row.hostname, peer.row.port)
         };
-        Ok(others.map(name).collect())
+        let mut without: Vec<String> = others.map(name).collect();
+        without.extend(self.fleet_without(MAP));
+        Ok(without)
     }
 
     /// Fills one of the tables of other proxies; `table` is its name with its schema.

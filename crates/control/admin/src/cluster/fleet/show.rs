@@ -60,6 +60,30 @@ impl Shared {
         Ok(())
     }
 
+    /// Proxies of the fleet in which another generation of a module is in force than in the store, and the store if it
+    /// is silent. Nobody where there is no store.
+    pub(crate) fn fleet_without(&self, module: &str) -> Vec<String> {
+        if self.books().is_none() {
+            return Vec::new();
+        }
+        if self.cluster.fleet.lost.borrow().is_some() {
+            return vec!["the store, which is silent".to_owned()];
+        }
+        let seen = self.cluster.fleet.seen.borrow();
+        let Some(seen) = &*seen else {
+            return vec!["the store, which has not been read yet".to_owned()];
+        };
+        let truth = seen.modules.get(module).map(|truth| &truth.head.id);
+        let own = self.status();
+        let has_it = |proxy: &&Status| {
+            let held = proxy.modules.get(module);
+            held.zip(truth).is_some_and(|(held, id)| held.has(id))
+        };
+        let all = seen.proxies.iter().filter(|proxy| proxy.name != own.name);
+        let others = all.chain([&own]).filter(|proxy| !has_it(proxy));
+        others.map(|proxy| proxy.name.to_string()).collect()
+    }
+
     /// Fills `stats_millrace_shares`: a row a limit and proxy. Nothing where there is no store.
     pub(crate) fn fill_shares(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
         let mut into = Into::table(conn, table, 7)?;
