@@ -135,7 +135,11 @@ fn learnt(
 ) -> Says {
     let made = match wrote {
         Some(None | Some(0)) if last == id => Made::Seen,
-        Some(Some(chosen)) if chosen == id && last != id => match before {
+        // It may have been the last id before.
+        Some(Some(chosen)) if chosen == id && last == id => {
+            return before.unwrap_or(Says::Unasked(0));
+        }
+        Some(Some(chosen)) if chosen == id => match before {
             Some(Says::Column { made, .. }) => made,
             // Of those that were counted, some may have had no number.
             Some(Says::Unasked(times)) => Made::Unasked(times),
@@ -328,7 +332,8 @@ mod tests {
                 column(Made::Unasked(7)),
             ),
             (Some(Some(5)), 5, 4, Some(seen), seen),
-            (Some(Some(5)), 5, 5, None, Says::Nothing),
+            (Some(Some(5)), 5, 5, None, Says::Unasked(0)),
+            (Some(Some(5)), 5, 5, Some(seen), seen),
             (Some(Some(5)), 6, 6, Some(seen), Says::Nothing),
             (None, 5, 5, None, Says::Nothing),
         ] {

@@ -174,6 +174,13 @@ impl Session {
             backend.holds.remove(Hold::InsertId);
             return;
         }
+        // Made by the server or chosen by the client: it is what it was. Only of the connection nobody
+        // knows then.
+        if !unsaid && self.certain_insert_id() == Some(id) {
+            backend.lasting.insert_id = backend.lasting.insert_id.filter(|known| *known == id);
+            backend.holds.remove(Hold::InsertId);
+            return;
+        }
         if !unsaid && let Some(origin) = self.origin_of(job, backend, id) {
             return match origin {
                 Origin::Made => self.insert_id_is(backend, id),
