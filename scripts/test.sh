@@ -106,7 +106,11 @@ else
   echo --lib --bins $(named crates/*/tests/* crates/*/*/tests/* {sim,xtask}/tests/*)
   echo "$planted"
   echo "--doc"
-  named conformance/tests/*.rs conformance/tests/*/main.rs | grep -v transcripts
+  # Those that wait for longest, and then all others.
+  long='--test \(moves\|limits\|through\|sharing\|group_replication\|partition_transactions\|partition_changes\|acceptance\|full\)$'
+  conformance=$(named conformance/tests/*.rs conformance/tests/*/main.rs | grep -v transcripts)
+  grep "^$long" <<<"$conformance"
+  grep -v "^$long" <<<"$conformance"
 fi | xargs -d '\n' -P $(($(nproc) + 1)) -I ONE bash -c 'programme "ONE"'
 if [ "$(ls "$again" | wc -l)" -gt $FLAKY_AT_MOST ]; then
   cat "$again"/* >>"$log"
