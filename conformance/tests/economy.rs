@@ -204,7 +204,8 @@ fn without_transactions(driver: Driver) -> Outcome {
                 format!("{vendor}, after {reads}: {altered:?}")
             })?;
             asked(&mut client, ends)?;
-            same(&settled(&proxy, &mut client)?, "")
+            // The server is asked for the warning of a ROLLBACK that cannot take all back.
+            soon("", || settled(&proxy, &mut client))
                 .map_err(|error| format!("{vendor}, after {ends}: {error}"))?;
             asked(&mut other, "ALTER TABLE conf.old COMMENT = 'x'")?;
         }

@@ -2,11 +2,10 @@
 //! one table of all rows, while rows come and go. docs/features/look-ups.md
 #![forbid(unsafe_code)]
 
-use conformance::beside::vendors;
 use conformance::by_hand;
 use conformance::library;
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row, Value};

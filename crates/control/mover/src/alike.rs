@@ -74,8 +74,9 @@ async fn may_serve(line: &mut Line, alike: Alike<'_>, wanted: &str) -> Result<()
     let found = definition(line, alike.schema, alike.name).await?;
     let found = without_names(body(&found, alike.schema, alike.name)?);
     if found != wanted {
+        let (has, lacks) = first_difference(&found, wanted);
         return Err(Trouble::Over(format!(
-            "there is one, and it is not like {}.{}",
+            "there is one, and it is not like {}.{}: it has '{has}' instead of '{lacks}'",
             alike.schema, alike.like
         )));
     }
@@ -83,6 +84,18 @@ async fn may_serve(line: &mut Line, alike: Alike<'_>, wanted: &str) -> Result<()
         return Err(Trouble::Over("there is one, and it has rows".to_owned()));
     }
     Ok(())
+}
+
+/// The first line of each definition that the other does not have there.
+fn first_difference<'a>(found: &'a str, wanted: &'a str) -> (&'a str, &'a str) {
+    let (mut found, mut wanted) = (found.lines(), wanted.lines());
+    loop {
+        let lines = (found.next(), wanted.next());
+        if lines.0 != lines.1 || lines.0.is_none() {
+            let shown = |line: Option<&'a str>| line.unwrap_or_default().trim();
+            return (shown(lines.0), shown(lines.1));
+        }
+    }
 }
 
 /// Whether a table has rows that fulfil a condition, also such as are not committed.
@@ -113,4 +126,24 @@ async fn any_row(line: &mut Line, table: &str, condition: &str) -> Result<bool, 
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_difference;
+
+    #[test]
+    fn the_first_line_that_differs_is_told() {
+        let wanted = "(\n  `id` int,\n  `a` int\n) ENGINE=InnoDB";
+        for (found, told) in [
+            (
+                "(\n  `id` int,\n  `b` int\n) ENGINE=InnoDB",
+                ("`b` int", "`a` int"),
+            ),
+            ("(\n  `id` int,", ("", "`a` int")),
+            (wanted, ("", "")),
+        ] {
+            assert_eq!(first_difference(found, wanted), told);
+        }
+    }
 }

@@ -213,6 +213,7 @@ mod tests {
             prepares: false,
             guarded: plan::Guarded::Text,
             routed: plan::Routed::default(),
+            looked: None,
             numbers: shards::Numbering::Untaken,
             making: shards::Making::Unasked,
             columns: None,
