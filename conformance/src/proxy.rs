@@ -185,6 +185,11 @@ impl Proxy {
         self.process.kill();
     }
 
+    /// Sends a signal by its name (`STOP` and `CONT` make it hang for a while).
+    pub fn signal(&self, name: &str) {
+        self.process.signal(name);
+    }
+
     /// Asks it to stop and waits for its end.
     pub fn terminate(&mut self, at_most: Duration) -> bool {
         self.process.signal("TERM");

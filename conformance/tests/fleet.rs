@@ -30,6 +30,10 @@ fn main() {
         ("a_wiped_etcd_takes_nothing_away", wiped),
         ("passwords_are_in_etcd_only_with_a_key", sealed),
         ("etcd_is_asked_over_tls_with_a_certificate", over_tls),
+        (
+            "a_look_up_is_filled_when_all_proxies_write_its_entries",
+            look_up,
+        ),
     ])
 }
 
@@ -420,4 +424,37 @@ fn over_tls(driver: Driver) -> Outcome {
     })?;
     proxies[1].admin(&rule(2))?;
     on(&proxies[0], RULES, "2")
+}
+
+/// A proxy that hangs may go on with a map of before the look-up.
+fn look_up(driver: Driver) -> Outcome {
+    let fleet = Fleet::start(driver)?;
+    let [one, two, _] = &fleet.proxies[..] else {
+        return Err("there are three".into());
+    };
+    fleet.server.root(
+        "CREATE USER monitor@'%' IDENTIFIED BY 'monitor'; \
+         GRANT SELECT, INSERT, UPDATE, CREATE, LOCK TABLES, TRIGGER ON conf.* TO monitor@'%'; USE conf; \
+         CREATE TABLE users_default (nickname VARCHAR(30) PRIMARY KEY, email VARCHAR(60)); CREATE TABLE users_mar LIKE users_default; \
+         INSERT INTO users_mar VALUES ('mary', 'm@x.y')",
+    )?;
+    one.admin("HSCALE SETUP_TABLE('users', 'nickname', 'users_default', 0, 'PREFIX(3)')")?;
+    one.admin("HSCALE ADD_PARTITION('users', 'mar', 'mar', 0)")?;
+    fleet.on_all("SELECT COUNT(*) FROM runtime_mysql_shard_partitions", "1")?;
+    two.signal("STOP");
+    one.admin("HSCALE ADD_LOOKUP('users', 'email', 0)")?;
+    let fill = || one.admin("HSCALE FILL_LOOKUP('users', 'email')");
+    let refused = fill();
+    two.signal("CONT");
+    let named = |words: &str| words.contains(&format!(":{}", two.admin_port));
+    expect(matches!(&refused, Err(words) if named(words)), || {
+        format!("{refused:?}")
+    })?;
+    let has_it = "SELECT COUNT(*) FROM runtime_mysql_shard_lookups WHERE state = ";
+    fleet.on_all(&format!("{has_it}'FILLING'"), "1")?;
+    // What the others have is told with their next word.
+    soon("", || Ok(fill().err().unwrap_or_default()))?;
+    fleet.on_all(&format!("{has_it}'READY'"), "1")?;
+    let found = "SELECT nickname FROM conf.users WHERE email = 'm@x.y'";
+    same(&two.query(found)?, "mary")
 }
