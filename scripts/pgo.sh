@@ -17,8 +17,9 @@ llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 merge=$(rustc --print sysroot)/lib/rustlib/$triple/bin/llvm-profdata
 [ -x "$merge" ] || merge=$(command -v "llvm-profdata-$llvm") || { say "llvm-profdata of LLVM $llvm is not there: it is in Debian's llvm-$llvm"; exit 1; }
 
-counts=$(mktemp -d)
-trap 'rm -rf "$counts"' EXIT
+# Always the same place: flags with another one would have everything built anew.
+counts=$target/pgo-raw
+rm -rf "$counts"
 # With --target, programs of the build itself count nothing.
 build() { # FOLDER FLAGS
   CARGO_TARGET_DIR=$1 RUSTFLAGS=$2 cargo build --quiet --release --package millrace --target "$triple"
