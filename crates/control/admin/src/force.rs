@@ -1,4 +1,4 @@
-//! What a LOAD has read, and another proxy has given, is built and put into force.
+//! Configurations that a LOAD has read or another proxy has given are built and put into force.
 
 use crate::cluster::{self, Arrived};
 use crate::said::{Said, because};

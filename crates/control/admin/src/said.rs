@@ -1,10 +1,10 @@
-//! Who asks, and words for what cannot be done.
+//! Rights of the session that asks, and words for what cannot be done.
 
 use crate::cores::Silent;
 use crate::engine::{SqlError, View};
 use config::Refusal;
 
-/// Who asks.
+/// Session that asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
     pub(crate) id: u32,

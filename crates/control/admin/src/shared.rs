@@ -1,4 +1,4 @@
-//! What all sessions of the admin port share.
+//! State that all sessions of the admin port share.
 
 use crate::aside::Aside;
 use crate::cluster::Cluster;

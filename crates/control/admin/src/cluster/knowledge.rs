@@ -63,7 +63,7 @@ pub(super) struct Client {
     pub(super) seen_s: u64,
 }
 
-/// Who edits a module is taken to have begun so long ago at most.
+/// Age at which an edit that goes on is no longer taken for one.
 const LATELY: Duration = Duration::from_mins(10);
 
 /// So many are remembered.

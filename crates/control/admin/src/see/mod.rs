@@ -1,4 +1,4 @@
-//! What operators see: tables that are filled when they are read, and answers that are made of what is known.
+//! Tables that are filled when operators read them, and answers that are made of what is known.
 //!
 //! | to see | read |
 //! |---|---|
