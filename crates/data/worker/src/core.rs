@@ -238,6 +238,14 @@ impl Drop for Seat {
     }
 }
 
+/// Ways by which a core is reached once it runs.
+struct Ways {
+    listen: Vec<Address>,
+    from_peers: mailbox::Receiver<FromPeer>,
+    mailbox: mailbox::Receiver<ToCore>,
+    ready: bridge::Reply<()>,
+}
+
 /// Who serves where, under a configuration, by what was seen.
 fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
     let policy = Policy::of(&snapshot.variables);
@@ -254,82 +262,12 @@ fn teller(look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>) -> impl Fn(ServerKey
 /// # Errors
 /// A listener cannot be opened; the error names it.
 pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
-    let tally = Rc::new(Tally::default());
-    let note = setup.note.clone();
-    let pools = Rc::new(Pools::new(
-        rt.clone(),
-        setup.registry.clone(),
-        tally.clone(),
-        move |words| note.line(words),
-    ));
-    let epoch = Rc::new(Epoch::new(&setup.snapshot));
-    let observed = Arc::<Observed>::default();
-    pools.adopt(&epoch.snapshot, &placed(&epoch.snapshot, &observed));
-    let first = first_session(&rt, &setup);
-    let (others, speak) = peers::speak(setup.index, &setup.peers);
-    pools.meet(others, speak);
-    pools.tell_of_trouble(teller(setup.look));
-    let core = Rc::new(Core {
-        rt: rt.clone(),
-        index: setup.index,
-        cores: setup.cores,
-        peers: setup.peers,
-        loads: Loads::new(&setup.registry, setup.index, setup.cores),
-        epoch: RefCell::new(epoch),
-        observed: RefCell::new(observed),
-        registry: setup.registry,
-        pools,
-        cache: setup.kept.cache,
-        flights: Flights::default(),
-        numbers: Blocks::default(),
-        make: setup.make,
-        statements: Statements::default(),
-        tally,
-        brief: Brief::default(),
-        costs: Costs::default(),
-        digests: Digests::default(),
-        commands: Commands::default(),
-        latencies: Latencies::default(),
-        errors: Errors::default(),
-        alarms: Alarms::default(),
-        outbox: Outbox::new(setup.events),
-        auditor: Auditor::new(setup.audit),
-        tracer: Tracer::new(setup.traces),
-        hosts: Hosts::default(),
-        told: Cell::new(None),
-        roster: Roster::default(),
-        doing: setup.doing,
-        scratch: Scratch::default(),
-        mirrors: Mirrors::default(),
-        in_turn: InTurn::default(),
-        gates: Rc::default(),
-        console: console::addresses(&setup.snapshot.variables),
-        scripting: Scripting::with(setup.kept.scripts, setup.kept.calls),
-        verdicts: Verdicts::default(),
-        default_schema: RefCell::new("".into()),
-        acceptor: RefCell::new(setup.acceptor),
-        last_session: Cell::new(first),
-        last_life: Cell::new(0),
-        began: rt.now(),
-        accepting: Cell::new(setup.open),
-        closed: Cell::new(!setup.open),
-        draining: Cell::new(false),
-        overlooked_until: Cell::new(None),
-        listening: Cell::new(0),
-        left_to_another: Cell::new(false),
-        takes_sessions: RefCell::default(),
-        doors: Notify::new(),
-        left: Notify::new(),
-        users: RefCell::default(),
-        asking_found_rows: Asking::default(),
-        asking_lastval: Asking::default(),
-        note: setup.note,
-    });
-    begin_tasks(&core, setup.listen, setup.from_peers)?;
+    let (core, ways) = Core::new(rt, setup);
+    begin_tasks(&core, ways.listen, ways.from_peers)?;
     core.fit_cache();
     core.begin_timers(&core.epoch().snapshot.scripts);
-    (setup.ready)(());
-    core.obey(&setup.mailbox).await;
+    (ways.ready)(());
+    core.obey(&ways.mailbox).await;
     Ok(())
 }
 
@@ -429,6 +367,88 @@ fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
 }
 
 impl Core {
+    /// A core, and the ways to it: nobody comes in yet.
+    fn new(rt: Rt, setup: Setup) -> (Rc<Self>, Ways) {
+        let tally = Rc::new(Tally::default());
+        let note = setup.note.clone();
+        let pools = Rc::new(Pools::new(
+            rt.clone(),
+            setup.registry.clone(),
+            tally.clone(),
+            move |words| note.line(words),
+        ));
+        let epoch = Rc::new(Epoch::new(&setup.snapshot));
+        let observed = Arc::<Observed>::default();
+        pools.adopt(&epoch.snapshot, &placed(&epoch.snapshot, &observed));
+        let first = first_session(&rt, &setup);
+        let (others, speak) = peers::speak(setup.index, &setup.peers);
+        pools.meet(others, speak);
+        pools.tell_of_trouble(teller(setup.look));
+        let core = Rc::new(Self {
+            rt: rt.clone(),
+            index: setup.index,
+            cores: setup.cores,
+            peers: setup.peers,
+            loads: Loads::new(&setup.registry, setup.index, setup.cores),
+            epoch: RefCell::new(epoch),
+            observed: RefCell::new(observed),
+            registry: setup.registry,
+            pools,
+            cache: setup.kept.cache,
+            flights: Flights::default(),
+            numbers: Blocks::default(),
+            make: setup.make,
+            statements: Statements::default(),
+            tally,
+            brief: Brief::default(),
+            costs: Costs::default(),
+            digests: Digests::default(),
+            commands: Commands::default(),
+            latencies: Latencies::default(),
+            errors: Errors::default(),
+            alarms: Alarms::default(),
+            outbox: Outbox::new(setup.events),
+            auditor: Auditor::new(setup.audit),
+            tracer: Tracer::new(setup.traces),
+            hosts: Hosts::default(),
+            told: Cell::new(None),
+            roster: Roster::default(),
+            doing: setup.doing,
+            scratch: Scratch::default(),
+            mirrors: Mirrors::default(),
+            in_turn: InTurn::default(),
+            gates: Rc::default(),
+            console: console::addresses(&setup.snapshot.variables),
+            scripting: Scripting::with(setup.kept.scripts, setup.kept.calls),
+            verdicts: Verdicts::default(),
+            default_schema: RefCell::new("".into()),
+            acceptor: RefCell::new(setup.acceptor),
+            last_session: Cell::new(first),
+            last_life: Cell::new(0),
+            began: rt.now(),
+            accepting: Cell::new(setup.open),
+            closed: Cell::new(!setup.open),
+            draining: Cell::new(false),
+            overlooked_until: Cell::new(None),
+            listening: Cell::new(0),
+            left_to_another: Cell::new(false),
+            takes_sessions: RefCell::default(),
+            doors: Notify::new(),
+            left: Notify::new(),
+            users: RefCell::default(),
+            asking_found_rows: Asking::default(),
+            asking_lastval: Asking::default(),
+            note: setup.note,
+        });
+        let ways = Ways {
+            listen: setup.listen,
+            from_peers: setup.from_peers,
+            mailbox: setup.mailbox,
+            ready: setup.ready,
+        };
+        (core, ways)
+    }
+
     pub(crate) fn epoch(&self) -> Rc<Epoch> {
         self.epoch.borrow().clone()
     }
