@@ -1,6 +1,7 @@
 //! The one way to ask connections for what they remember: in a client's silence, for a statement
 //! that goes elsewhere or waits for a connection, and before a question of ours.
 
+use super::variables::SET_THERE;
 use super::{After, Memory, TABLE};
 use crate::session::Session;
 use crate::session::trouble::{Failed, Trouble};
@@ -29,6 +30,14 @@ impl Asking {
             answered: false,
             insists: false,
             ended: Reads::WARNINGS,
+        }
+    }
+
+    /// On a connection that has just told which variables programs have set there.
+    const fn behind_what_was_left(limit_ms: u64) -> Self {
+        Self {
+            answered: true,
+            ..Self::before_a_statement(limit_ms)
         }
     }
 
@@ -140,6 +149,11 @@ impl Session {
             }
             match (memory.ask)(self, backend, how).await {
                 Ok(After::Told) => {}
+                Ok(After::Unread) => {
+                    let how = Asking::behind_what_was_left(how.limit_ms);
+                    Box::pin(self.ask_for(backend, &SET_THERE, how)).await?;
+                    return Ok(After::when_read(backend));
+                }
                 Ok(after) => return Ok(after),
                 Err(why) => {
                     (memory.lose)(self);

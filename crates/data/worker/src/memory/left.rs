@@ -28,8 +28,7 @@ fn is_all(backend: &Backend) -> bool {
 }
 
 impl Session {
-    /// Whether the session needs nothing more of what programs have left there: the values of user
-    /// variables are its own from now on. What nobody can tell is not there, or will not be after
+    /// Asks which variables programs have left there: their values are the session's own from now on. What nobody can tell is not there, or will not be after
     /// the reset that the connection gets before anybody else has it.
     async fn ask_what_is_left(
         &mut self,
@@ -44,10 +43,6 @@ impl Session {
                 self.entry.told_to_leave(),
             )
             .await?;
-        if asked {
-            self.read_back(backend, how.limit_ms, true).await?;
-        }
-        let is_all = asked && backend.holds.are_only(&[Hold::Procedure, Hold::Routine]);
-        Ok(if is_all { After::Nobodys } else { After::Stays })
+        Ok(if asked { After::Unread } else { After::Stays })
     }
 }

@@ -74,6 +74,19 @@ pub(crate) enum After {
     Stays,
     /// The session needs nothing more of what is there, and nobody else may have it as it is.
     Nobodys,
+    /// Values of variables are known to be there, and are to be asked for. Then the connection is
+    /// nobody's if nothing but holds of programs is on it, and stays otherwise.
+    Unread,
+}
+
+impl After {
+    /// How a connection is left that was [`Unread`](Self::Unread), when its values are known.
+    fn when_read(backend: &Backend) -> Self {
+        match backend.holds.are_only(&[Hold::Procedure, Hold::Routine]) {
+            true => Self::Nobodys,
+            false => Self::Stays,
+        }
+    }
 }
 
 /// For a memory that no question brings: it ends with its connection.

@@ -23,7 +23,7 @@ pub(crate) static MEMORY: Memory = Memory {
 
 /// Memories of what was set on a connection, and first of what its server has not told yet. The
 /// answer to any other question would have that.
-static SET_THERE: [&Memory; 2] = [&tracked::MEMORY, &MEMORY];
+pub(super) static SET_THERE: [&Memory; 2] = [&tracked::MEMORY, &MEMORY];
 
 /// Whether something was set there that is still to be asked for, or may have been.
 pub(super) fn is_unread(backend: &Backend) -> bool {
