@@ -1,9 +1,6 @@
 //! A core: listeners, sessions, pools, counters, and the messages of the control plane.
 
-pub(crate) mod asking;
 pub(crate) mod console;
-pub(crate) mod costs;
-pub(crate) mod epoch;
 pub(crate) mod fetching;
 pub(crate) mod gates;
 pub(crate) mod hosts;
@@ -12,26 +9,24 @@ pub(crate) mod lasting;
 pub(crate) mod peers;
 pub(crate) mod rates;
 pub(crate) mod roster;
-pub(crate) mod scratch;
-
-use crate::beside::compare::Verdicts;
-use crate::core::asking::Asking;
-use crate::seen::audit::{Auditor, Audits};
 
 use crate::beside::mirror::Mirrors;
-use crate::core::costs::Costs;
-use crate::core::epoch::Epoch;
 use crate::core::gates::Gates;
-use crate::core::hosts::Hosts;
 use crate::core::lasting::{Once, lasting};
 use crate::core::peers::{FromPeer, Loads, Peer};
 use crate::core::roster::{Entry, Roster};
-use crate::core::scratch::Scratch;
-use crate::forward::demoted;
-use crate::forward::lanes::Brief;
-use crate::partitions::in_turn::InTurn;
-use crate::partitions::numbers::Blocks;
+use crate::known::asking::Asking;
+use crate::known::costs::Costs;
+use crate::known::demoted;
+use crate::known::epoch::{Epoch, placed};
+use crate::known::habits::Brief;
+use crate::known::hosts::Hosts;
+use crate::known::in_turn::InTurn;
+use crate::known::numbers::Blocks;
+use crate::known::scratch::Scratch;
 use crate::scripts::host::Scripting;
+use crate::seen::audit::{Auditor, Audits};
+use crate::seen::compare::Verdicts;
 use crate::seen::events::{Hand, Outbox};
 use crate::seen::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use crate::seen::traces::{TakeTraced, Tracer};
@@ -51,7 +46,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use topology::{Observed, Placed, Policy, ServerKey};
+use topology::{Observed, ServerKey};
 
 /// Cache and scripts' values that all cores keep together, behind locks that are held for one
 /// operation, and whoever makes HTTP calls of scripts.
@@ -244,12 +239,6 @@ struct Ways {
     from_peers: mailbox::Receiver<FromPeer>,
     mailbox: mailbox::Receiver<ToCore>,
     ready: bridge::Reply<()>,
-}
-
-/// Who serves where, under a configuration, by what was seen.
-fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
-    let policy = Policy::of(&snapshot.variables);
-    topology::placed(&snapshot.servers, observed, &policy)
 }
 
 /// Tells of a server that is in trouble.

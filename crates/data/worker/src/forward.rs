@@ -2,27 +2,27 @@
 
 pub(crate) mod alone;
 pub(crate) mod asked;
-pub(crate) mod cut;
 pub(crate) mod demoted;
 pub(crate) mod infile;
 pub(crate) mod lanes;
 pub(crate) mod learn;
 pub(crate) mod ready;
 pub(crate) mod relay;
+pub(crate) mod withheld;
 
-use crate::forward::asked::{Asked, Knows};
+use crate::command::asked::{Asked, Knows};
+use crate::command::job::{Job, Told, What};
+use crate::command::reads::sees;
+use crate::command::trouble::{Ended, Failed, Heard, Trouble};
+use crate::command::withheld::{Withhold, only_prepares, runs_others};
 use crate::forward::demoted::Waited;
-use crate::forward::ready::sees;
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
+use crate::known::answer::Complaint;
 use crate::memory::drain::{Asking, Whom};
 use crate::memory::{Memory, insert_id, lingers, locks};
 use crate::replay::{Replayed, explained};
 use crate::seen::traces::Mark;
-use crate::session::answer::Complaint;
-use crate::session::trouble::{Failed, Heard, Trouble};
-use crate::session::withheld::{Withhold, only_prepares, runs_others};
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Shows, Unreported, Want};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;

@@ -3,10 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod command;
 mod core;
 mod forward;
+mod known;
 mod login;
 mod memory;
+mod obey;
 mod partitions;
 mod replay;
 mod scripts;

@@ -2,22 +2,20 @@
 //!
 //! docs/features/transaction-replay.md
 
-mod course;
-mod rerun;
+pub(crate) mod course;
+pub(crate) mod rerun;
 
-pub(crate) use course::Course;
-
-use crate::core::epoch::Epoch;
+use crate::command::job::{Job, What};
+use crate::command::trouble::{Ended, Failed};
 use crate::forward::alone;
-use crate::session::answer::Complaint;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, What};
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::replay::course::{Course, Sum, Unfit, only_rolls_back};
+use crate::replay::rerun::{Change, Ran};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, Tracking, Want};
 use bridge::Counter;
-use course::{Sum, Unfit, only_rolls_back};
 use plan::Plan;
-use rerun::{Change, Ran};
 use rt::{Either, Instant};
 use std::time::Duration;
 use wire::response::Summed;

@@ -12,15 +12,16 @@ pub(crate) mod rows;
 pub(crate) mod servers;
 pub(crate) mod timers;
 
-use crate::core::epoch::Epoch;
+use crate::command::trouble::Ended;
+use crate::known::answer::{Complaint, Turn};
+use crate::known::epoch::Epoch;
 use crate::scripts::connections::Owner;
 use crate::scripts::door::{Early, Met};
 use crate::scripts::home::{Runs, Visitor};
 use crate::scripts::rows::{Through, failed_script};
 use crate::scripts::servers::{At, Counted};
-use crate::session::answer::{Complaint, Turn};
+use crate::session::Session;
 use crate::session::collect::Collected;
-use crate::session::{Ended, Session};
 use bridge::Counter;
 use config::{OnError, Script, Serves};
 use net::Secret;
@@ -30,9 +31,9 @@ use script::{Chosen, Counts, Decision, Failed, Item, Outcome, Response, Route, V
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::caps;
-use wire::command::{self, COM_QUERY, COM_QUIT, COM_STMT_EXECUTE, Command, has_answer};
+use wire::command::{COM_QUERY, COM_QUIT, COM_STMT_EXECUTE, Command, has_answer};
 use wire::response::Expect;
+use wire::{caps, command};
 
 /// Attributes of a client that sends none along: no parameter, one set of them.
 const NO_ATTRIBUTES: &[u8] = &[0, 1];

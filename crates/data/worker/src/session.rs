@@ -1,37 +1,33 @@
 //! One client's life, top to bottom. Read this file first.
 
 pub(crate) mod alive;
-pub(crate) mod answer;
 pub(crate) mod attributes;
 pub(crate) mod collect;
 pub(crate) mod cutoff;
 pub(crate) mod held;
 pub(crate) mod kill;
 pub(crate) mod lexing;
-pub(crate) mod pace;
-pub(crate) mod settings;
 pub(crate) mod stop;
-pub(crate) mod trouble;
-pub(crate) mod withheld;
 
 use crate::beside::through::{Through, silent};
-use crate::core::epoch::Epoch;
+use crate::command::prepared::ClientStatements;
+use crate::command::trouble::{Ended, Failed};
 use crate::core::roster::Entry;
 use crate::core::{Core, Seat};
+use crate::known::answer;
+use crate::known::answer::{Complaint, Turn, cut_off, going_down, killed};
+use crate::known::epoch::Epoch;
+use crate::known::reading::Reading;
 use crate::login::greet;
 use crate::memory::Remembered;
 use crate::memory::accepted::Sent;
+use crate::obey::statistics;
 use crate::partitions::branches::GlobalTransaction;
-use crate::replay::Course;
+use crate::replay::course::Course;
 use crate::scripts::Chain;
 use crate::seen::traces::Mark;
-use crate::session::answer::{Complaint, Turn};
-use crate::session::cutoff::cut_off;
 use crate::session::held::Held;
-use crate::session::lexing::Reading;
-use crate::session::trouble::Failed;
 use crate::statement::cached::Cached;
-use crate::statement::prepared::ClientStatements;
 use backend::{Names, State};
 use bridge::{Auditable, Counter};
 use config::User;
@@ -43,10 +39,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
-use wire::command::{self, Command};
+use wire::command::Command;
 use wire::connect_attributes::ConnectAttributes;
 use wire::resultset::Writer;
-use wire::{caps, errors, packet};
+use wire::{caps, command, errors, packet};
 
 /// How long the rest of a command that is too large may take to come.
 const SKIPPED: Duration = Duration::from_secs(600);
@@ -105,28 +101,6 @@ pub(crate) struct Session {
     pub(crate) local: Box<str>,
     pub(crate) local_port: u16,
     pub(crate) seats: [Seat; 2],
-}
-
-/// Why a session ended.
-#[derive(Debug)]
-pub(crate) enum Ended {
-    /// COM_QUIT, or COMMIT RELEASE.
-    ByClient,
-    /// The connection is gone.
-    Gone,
-    /// Order to end: by an operator, a timeout, or the end of the proxy. The words are for the
-    /// client.
-    Told(Complaint),
-    /// The rest of an answer is missing, or what the client said made no sense.
-    Broken,
-    /// Another process goes on with it.
-    Elsewhere,
-}
-
-impl From<NetError> for Ended {
-    fn from(_: NetError) -> Self {
-        Self::Gone
-    }
 }
 
 /// Whoever comes to a core.
@@ -428,7 +402,11 @@ impl Session {
             }
             Command::Statistics => {
                 let mut line = Vec::new();
-                packet::append(&mut line, &mut 1, answer::in_a_line(&self.core).as_bytes());
+                packet::append(
+                    &mut line,
+                    &mut 1,
+                    statistics::in_a_line(&self.core).as_bytes(),
+                );
                 self.hand_over(line).await
             }
             Command::SetOption(option) => {
@@ -765,17 +743,6 @@ async fn read_to_its_end(
             return;
         }
     }
-}
-
-pub(crate) fn killed() -> Complaint {
-    Complaint::new(
-        errors::QUERY_INTERRUPTED,
-        "The session was ended by the proxy's operator",
-    )
-}
-
-fn going_down() -> Complaint {
-    Complaint::with(1053, "08S01", "Server shutdown in progress")
 }
 
 /// Takes the session off the lists, however it ends: a panic too.

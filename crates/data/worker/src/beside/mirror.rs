@@ -1,19 +1,19 @@
 //! Copies for mirrors: a queue and tasks of their own, so that no client waits for one or learns
 //! how it went.
 
-use crate::beside::compare::{Pair, Side};
+use crate::command::asked::Executed;
+use crate::command::job::{Job, What};
+use crate::command::reads::limit_ms;
+use crate::command::settings::sees_user_variables;
+use crate::command::withheld::is_stale;
+use crate::command::writes::{may_write_tables, note_names, schema_meant};
 use crate::core::Core;
-use crate::core::epoch::Epoch;
 use crate::forward::alone;
-use crate::forward::asked::Executed;
-use crate::forward::ready::limit_ms;
+use crate::known::bound::Kept;
+use crate::known::epoch::Epoch;
+use crate::seen::compare::{Pair, Side};
 use crate::seen::stats::{Bounds, Failed, Seen};
 use crate::session::Session;
-use crate::session::settings::sees_user_variables;
-use crate::session::withheld::is_stale;
-use crate::statement::cached::{may_write_tables, note_names, schema_meant};
-use crate::statement::prepared::Kept;
-use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, State, Want};
 use bridge::Counter;
 use cache::Writing;
@@ -28,9 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::connect_attributes::ConnectAttributes;
-use wire::errors;
-use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Summed};
+use wire::{errors, packet};
 
 /// Bytes of statements that wait on a core; what would be more is dropped.
 const QUEUE_BYTES_MAX: usize = 64 << 20;

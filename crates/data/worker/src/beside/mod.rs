@@ -1,7 +1,6 @@
-//! Beside the client's own statements: copies for mirrors and what came of them, sessions with nothing between
-//! their sockets, and who follows a server's log.
+//! Beside the client's own statements: copies for mirrors, sessions with nothing between their sockets, and who
+//! follows a server's log.
 
-pub(crate) mod compare;
 pub(crate) mod mirror;
 pub(crate) mod replica;
 pub(crate) mod through;

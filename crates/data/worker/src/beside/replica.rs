@@ -2,11 +2,11 @@
 //! nothing else goes that way.
 
 use crate::beside::through::{Said, Through, open};
-use crate::core::epoch::Epoch;
+use crate::command::trouble::{Ended, Failed, Heard};
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
-use crate::session::answer::Complaint;
-use crate::session::trouble::{Failed, Heard};
-use crate::session::{Ended, Session, killed};
+use crate::known::answer::{Complaint, killed};
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Idle, Like, Tracking};
 use bridge::Counter;
 use rt::Chunk;

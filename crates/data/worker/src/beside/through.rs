@@ -3,12 +3,12 @@
 //! nobody becomes somebody else unseen.
 
 use crate::beside::replica::{Came, Log};
+use crate::command::trouble::Ended;
 use crate::core::Core;
-use crate::core::epoch::Epoch;
 use crate::core::roster::Entry;
-use crate::session::answer::Complaint;
-use crate::session::cutoff::cut_off;
-use crate::session::{Ended, Session, killed};
+use crate::known::answer::{Complaint, cut_off, killed};
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::{Backend, Idle, Like, State, Want};
 use bridge::Counter;
 use config::User;

@@ -90,7 +90,7 @@ pub(crate) async fn enter(
     core.enrol(entry.clone());
     let mut payload = Vec::with_capacity(16);
     let first = wire::ok::Ok {
-        status: crate::session::answer::flags(true),
+        status: crate::known::answer::flags(true),
         ..wire::ok::Ok::default()
     };
     first.write(&mut payload, entered.login.caps);

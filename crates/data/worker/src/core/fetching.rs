@@ -5,10 +5,11 @@
 //! the key is at home. So a statement is sent once, however many cores there are, and what it costs
 //! is one message and its answer, where a rule says `cache_timeout` and the answer is not kept yet.
 
+use crate::command::job::Told;
+use crate::command::trouble::Ended;
 use crate::core::Core;
 use crate::core::peers::PEERS_MAX;
-use crate::session::{Ended, Session};
-use crate::statement::Told;
+use crate::session::Session;
 use bridge::{Counter, Fetching, ToCore};
 use cache::Landing;
 use rt::{Either, mailbox};

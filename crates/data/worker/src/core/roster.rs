@@ -1,7 +1,7 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
+use crate::known::pace::Pace;
 use crate::session::held::{Held, draws};
-use crate::session::pace::Pace;
 use backend::{Backend, Hold, Lingers};
 use bridge::{Killed, Kills};
 use config::Snapshot;

@@ -1,9 +1,8 @@
 //! Statements that run on a connection by themselves, whose session it is not: copies for mirrors, and
 //! the parts of what several partitions answer.
 
+use crate::command::settings::{LAST_GTID, may_run_programs, sees_user_variables};
 use crate::core::Core;
-use crate::memory::tracked::LAST_GTID;
-use crate::session::settings::{may_run_programs, sees_user_variables};
 use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::{Outcome, Response};

@@ -2,19 +2,18 @@
 //!
 //! docs/features/failover.md
 
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::{Ended, Failed};
+use crate::command::withheld::runs_others;
+use crate::known::answer::cut_off;
 use crate::memory::TABLE;
 use crate::memory::drain::Whom;
-use crate::session::cutoff::cut_off;
-use crate::session::trouble::Failed;
-use crate::session::withheld::runs_others;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use rt::Instant;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::errors::{OPTION_PREVENTS_STATEMENT, READ_ONLY_MODE, READ_ONLY_TRANSACTION};
 
 /// So long after a refusal a server is asked again, if nothing is heard of it meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -27,17 +26,6 @@ pub(crate) enum Waited {
     Told(Told),
     /// The time is over: the client reads what the server said.
     InVain,
-}
-
-/// Whether this error says that the server takes no writes. 1290 is said of other options as well.
-pub(crate) fn is_meant(code: u16, message: &[u8]) -> bool {
-    const OPTION: &[u8] = b"read-only";
-    match code {
-        code if code == OPTION_PREVENTS_STATEMENT.number => message
-            .windows(OPTION.len())
-            .any(|part| part.eq_ignore_ascii_case(OPTION)),
-        code => [READ_ONLY_MODE.number, READ_ONLY_TRANSACTION.number].contains(&code),
-    }
 }
 
 impl Session {

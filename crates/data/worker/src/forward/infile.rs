@@ -1,7 +1,7 @@
 //! LOAD DATA LOCAL INFILE: the client's file on its way to the server, as it comes.
 
+use crate::command::trouble::Failed;
 use crate::session::Session;
-use crate::session::trouble::Failed;
 use backend::{Backend, BackendFailed, Idle};
 use bridge::Counter;
 use net::NetError;

@@ -1,24 +1,23 @@
 //! What an answer tells about the session and the connection it came over.
 
-use crate::forward::asked::Executed;
-use crate::forward::relay::Follower;
+use crate::command::asked::Executed;
+use crate::command::cursor::Cursor;
+use crate::command::follower::Follower;
+use crate::command::job::{Job, Told, What};
+use crate::command::settings::{
+    Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags,
+};
 use crate::memory::tracked::OF_NAMES;
 use crate::memory::warnings::{is_simple, leaves_warnings};
 use crate::seen::stats::Failed;
 use crate::seen::traces::Mark;
 use crate::session::Session;
-use crate::session::settings::{
-    Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags,
-};
-use crate::statement::cursor::Cursor;
-use crate::statement::{Job, Told, What};
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
 use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
-use wire::errors;
 use wire::response::Outcome;
-use wire::status;
+use wire::{errors, status};
 
 impl Session {
     /// `executed`: how the server knows the statement that was executed, if it was prepared.

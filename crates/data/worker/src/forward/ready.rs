@@ -1,17 +1,17 @@
 //! What a connection must have before a statement is sent over it, and what is asked of a server on
 //! the side.
 
-use crate::forward::asked::Knows;
+use crate::command::asked::Knows;
+use crate::command::job::{Job, What};
+use crate::command::reads::{LARGE, REMEMBERED, executes_unread, limit_ms, sees};
+use crate::command::trouble::Failed;
 use crate::memory::drain::Asking;
 use crate::memory::tracked::changes_by_itself;
 use crate::memory::{insert_id, recall};
 use crate::session::Session;
 use crate::session::lexing::is_to_be_asked;
-use crate::session::settings::{mentions_texts, sees_user_variables};
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
-use config::{Snapshot, Variables};
+use config::Snapshot;
 use rt::{Chunk, Either};
 use sql::words::Words;
 use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
@@ -20,48 +20,9 @@ use std::future::Future;
 use std::time::Duration;
 use wire::{caps, errors};
 
-/// Memories of the statement before, which a server tells whoever asks on the same connection.
-pub(crate) const REMEMBERED: Reads = sql::dynamic::DISTURBED.without(Reads::ROW_COUNT);
-
 /// `multiplex` of a rule by which the operator vouches that the routines of a statement leave
 /// nothing on its connection.
 const LEAVES_NOTHING: u8 = 2;
-
-/// Sending waits while so much is unsent.
-pub(crate) const LARGE: usize = 64 << 10;
-
-/// Whether it executes a text that only the server knows, and that may ask for anything.
-pub(crate) fn executes_unread(job: &Job<'_>) -> bool {
-    matches!(job.what, What::Query(_)) && job.class.leaves.intersects(Leaves::SQL_EXECUTE)
-}
-
-/// Tells what a statement may see of user variables.
-pub(crate) fn sees(job: &Job<'_>) -> Sees {
-    match job.what {
-        // To MySQL they have in the statement the types that they have now.
-        What::Prepare(..) if job.class.reads.intersects(Reads::USER_VARIABLE) => Sees::Variables,
-        What::Prepare(..) | What::Raw(..) => Sees::Nothing,
-        What::Dynamic(dynamic) if dynamic.uses_variables() => Sees::Variables,
-        // From then on all that is said there is shown.
-        What::Query(_) if begins_a_trace(job) => Sees::Variables,
-        // No view without FROM; and taking others' variables away would take the warnings away that
-        // it asks for.
-        _ if job.class.reads.intersects(Reads::WARNINGS)
-            && !Words::new(job.sent()).any(|token| token.is("FROM")) =>
-        {
-            match sees_user_variables(job.class) {
-                Sees::InViews => Sees::Nothing,
-                other => other,
-            }
-        }
-        _ => sees_user_variables(job.class),
-    }
-}
-
-/// Whether the server may keep for the session to see what is said on its connection from then on.
-pub(crate) fn begins_a_trace(job: &Job<'_>) -> bool {
-    job.class.sets && mentions_texts(job.sent())
-}
 
 /// Tells what a statement may see of user variables on this connection. Where the warnings are that
 /// a GET DIAGNOSTICS asks for, its variables are only set: to bring them there before would be a
@@ -124,14 +85,6 @@ fn ends_alike(one: &State, other: &State) -> bool {
 fn ends_what_is_held(class: &Class<'_>) -> bool {
     let ends = class.ends_transaction && !class.begins_transaction && class.leaves.is_empty();
     !class.multi && (ends || class.leaves == Leaves::UNLOCK_TABLES)
-}
-
-/// Milliseconds that a statement may take for which a rule or hint asks so much. 0 asks for the
-/// default, as in ProxySQL.
-pub(crate) fn limit_ms(asked: Option<u64>, variables: &Variables) -> u64 {
-    asked
-        .filter(|ms| *ms > 0)
-        .unwrap_or(variables.mysql_default_query_timeout)
 }
 
 impl Session {

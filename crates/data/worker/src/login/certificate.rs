@@ -1,7 +1,7 @@
 //! What a client must show besides its password: TLS, and a certificate that says who it is.
 
 use crate::core::Core;
-use crate::session::answer::Complaint;
+use crate::known::answer::Complaint;
 use config::{Certificate, User};
 use net::{Conn, Shown};
 use wire::errors;

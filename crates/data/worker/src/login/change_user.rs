@@ -1,12 +1,13 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
 use crate::beside::through::{Said, Through};
+use crate::command::trouble::Ended;
 use crate::core::Seat;
-use crate::core::epoch::Epoch;
+use crate::known::answer;
+use crate::known::epoch::Epoch;
 use crate::login::certificate::unfit;
 use crate::login::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
-use crate::session::answer;
-use crate::session::{Ended, Session};
+use crate::session::Session;
 use backend::{Like, Names, State};
 use bridge::{Auditable, Counter};
 use config::User;

@@ -1,18 +1,19 @@
 //! From an accepted socket to a session: login, limits, and the first OK.
 
-use crate::beside::through::{self, Said, Through};
-use crate::core::console;
-use crate::core::epoch::Epoch;
-use crate::core::hosts::turned_away;
+use crate::beside::through;
+use crate::beside::through::{Said, Through};
 use crate::core::roster::Entry;
-use crate::core::{Core, Seat};
+use crate::core::{Core, Seat, console};
+use crate::known::answer;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::known::hosts::turned_away;
 use crate::login::certificate::unfit;
-use crate::login::packing;
-use crate::login::relayed::{self, LetIn, Refused};
+use crate::login::relayed::{LetIn, Refused};
+use crate::login::{packing, relayed};
 use crate::scripts::door::Early;
 use crate::seen::audit::Newcomer;
 use crate::session::Session;
-use crate::session::answer::{self, Complaint};
 use backend::{Backend, Greeted, Like};
 use bridge::{Auditable, Counter};
 use config::{Password, User, Variables, in_networks};

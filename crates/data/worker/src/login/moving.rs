@@ -2,13 +2,13 @@
 //!
 //! docs/features/upgrade.md
 
+use crate::command::prepared::ClientStatement;
 use crate::core::Core;
 use crate::core::roster::Entry;
+use crate::known::reading::Reading;
 use crate::memory::last_gtid::LastGtid;
 use crate::memory::{insert_id, recall};
-use crate::session::lexing::Reading;
 use crate::session::{Comer, Session, live};
-use crate::statement::prepared::ClientStatement;
 use backend::{Names, State, UserValue};
 use bridge::{Counter, Moved};
 use net::{Conn, Entered, Secret};

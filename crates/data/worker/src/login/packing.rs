@@ -1,9 +1,10 @@
 //! Compression towards clients: what is offered, what is insisted on, and at which level they are
 //! answered.
 
-use crate::session::answer::Complaint;
+use crate::known::answer::Complaint;
 use config::Variables;
-use wire::caps::{self, Caps};
+use wire::caps;
+use wire::caps::Caps;
 use wire::frame::Algorithm;
 
 /// The capabilities to offer.

@@ -3,14 +3,16 @@
 //!
 //! docs/decisions/0042-a-login-is-relayed.md
 
+use crate::command::job::Job;
+use crate::command::trouble::Ended;
 use crate::core::Core;
-use crate::core::epoch::Epoch;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
 use crate::login::greet::known_charset;
-use crate::scripts::door::{self, Early, Ends};
+use crate::scripts::door;
+use crate::scripts::door::{Early, Ends};
 use crate::scripts::servers::is_taken_out;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::Job;
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Greeted, Hold, Names, NotLetIn, State, Want};
 use bridge::Auditable;
 use config::{Password, Snapshot, User};

@@ -3,93 +3,25 @@
 //!
 //! Each core remembers what is there, so that only the first who names a schema is waited for.
 
-use crate::beside::through::{self, Said};
+use crate::beside::through;
+use crate::beside::through::Said;
 use crate::core::Core;
-use crate::core::epoch::Epoch;
 use crate::core::roster::Entry;
-use crate::session::answer::Complaint;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::known::schemas::{NAME_LEN_MAX, Schemas, is_about_schema, key};
 use backend::{BackendFailed, Idle, State};
 use config::{Snapshot, User};
-use hashbrown::{HashMap, HashSet};
 use rt::Instant;
-use rt::local::Notify;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::errors;
 
 /// So long a client waits for a server that is to say whether there is its schema.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// So long no client waits for a hostgroup where that was not said in time.
-const LEFT_ALONE: Duration = Duration::from_secs(10);
-/// Schemas that are remembered.
-const KNOWN_MAX: usize = 4096;
-/// Bytes of a name; longer ones are no schema's, and nobody is asked.
-const NAME_LEN_MAX: usize = 1024;
+
 /// Hostgroups that are asked, besides the user's own, before somebody is sent away.
 const OTHERS_MAX: usize = 8;
-
-/// Errors that servers give about a schema.
-const ABOUT_SCHEMA: [errors::Code; 5] = [
-    errors::UNKNOWN_DATABASE,
-    errors::DB_ACCESS_DENIED,
-    errors::WRONG_DATABASE_NAME,
-    errors::NAME_TOO_LONG,
-    errors::INVALID_STRING,
-];
-
-/// Schemas of a core under one configuration.
-#[derive(Default)]
-pub(crate) struct Schemas {
-    /// For whom there are which, by [`key`].
-    known: RefCell<HashSet<Box<str>>>,
-    /// Schemas that somebody is asking a server for.
-    asked: RefCell<HashSet<Box<str>>>,
-    /// Rung when one is answered.
-    answered: Notify,
-    left_alone: RefCell<HashMap<u32, Instant>>,
-    forgotten: Cell<u64>,
-}
-
-impl std::fmt::Debug for Schemas {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Schemas({} known)", self.known.borrow().len())
-    }
-}
-
-/// A user's schema in a hostgroup.
-fn key(hostgroup: u32, user: &str, schema: &str) -> Box<str> {
-    format!("{hostgroup}\0{user}\0{schema}").into()
-}
-
-impl Schemas {
-    /// One may be gone.
-    pub(crate) fn forget(&self) {
-        self.known.borrow_mut().clear();
-        self.forgotten.set(self.forgotten.get() + 1);
-    }
-
-    fn is_known(&self, key: &str) -> bool {
-        self.known.borrow().contains(key)
-    }
-
-    /// Learns that a schema was there when so many times something had been forgotten.
-    fn learn(&self, key: &str, forgotten: u64) {
-        let mut known = self.known.borrow_mut();
-        if forgotten == self.forgotten.get() {
-            if known.len() >= KNOWN_MAX {
-                known.clear();
-            }
-            known.insert(key.into());
-        }
-    }
-
-    fn is_left_alone(&self, hostgroup: u32, now: Instant) -> bool {
-        let left_alone = self.left_alone.borrow();
-        let since = left_alone.get(&hostgroup);
-        since.is_some_and(|since| now - *since < LEFT_ALONE)
-    }
-}
 
 /// Whose turn it is to ask for a schema; who else names it waits for the answer.
 struct Turn<'a>(&'a Schemas, Box<str>);
@@ -233,10 +165,6 @@ impl Asking<'_> {
         self.core.pools.release(backend);
         entered
     }
-}
-
-fn is_about_schema(code: u16) -> bool {
-    ABOUT_SCHEMA.iter().any(|about| about.number == code)
 }
 
 /// Whether the rules send the statements of this schema away from the user's own hostgroup.

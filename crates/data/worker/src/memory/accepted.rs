@@ -5,15 +5,14 @@
 //!
 //! docs/decisions/0028-a-set-is-taken-at-its-word.md
 
-use crate::memory::by_state::{ByState, STATE_LEN_MAX, TEXT_LEN_MAX};
+use crate::command::job::{Job, What};
+use crate::command::settings::{BOUND, leaves_texts};
+use crate::command::trouble::{Ended, Failed};
+use crate::known::answer;
+use crate::known::by_state::{Kept, Known, STATE_LEN_MAX, TEXT_LEN_MAX};
+use crate::known::reading::Reading;
 use crate::memory::variables::is_unread;
-use crate::memory::warnings::Kept;
-use crate::session::answer;
-use crate::session::lexing::Reading;
-use crate::session::settings::{BOUND, leaves_texts};
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, What};
+use crate::session::Session;
 use backend::{Backend, Hold, State};
 use sql::Leaves;
 use sql::set::{Assignment, Scope, Setting, Value};
@@ -21,9 +20,6 @@ use sql::words::{Kind, Words};
 use std::time::Duration;
 use wire::response::{Outcome, Response};
 
-/// More SETs, or longer ones, are not remembered: 512 of at most 2 KiB, each with two states of at
-/// most a few KiB, are 4 MB a core at the very most.
-const SETS_MAX: usize = 512;
 /// A SET that warns of more is not remembered.
 const WARNINGS_MAX: u16 = 16;
 /// An expression reads what the operator of a server may change for new sessions (SET GLOBAL).
@@ -69,19 +65,6 @@ struct New {
     told: Box<[u8]>,
     reads: bool,
 }
-
-/// State and warnings that a server has made of a SET.
-pub(crate) struct Known {
-    after: State,
-    reading_after: Reading,
-    /// Session changes that its client was told.
-    told: Box<[u8]>,
-    warned: u16,
-    warnings: Option<Kept>,
-}
-
-/// SETs of a core under one configuration, by their text.
-pub(crate) type Accepted = ByState<Known, SETS_MAX>;
 
 impl Session {
     /// A server has answered what may be a SET: what will be to remember when all that it has set is

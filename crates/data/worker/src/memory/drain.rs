@@ -1,10 +1,10 @@
 //! The one way to ask connections for what they remember: in a client's silence, for a statement
 //! that goes elsewhere or waits for a connection, and before a question of ours.
 
-use super::variables::SET_THERE;
-use super::{After, Memory, TABLE};
+use crate::command::trouble::{Failed, Trouble};
+use crate::memory::variables::SET_THERE;
+use crate::memory::{After, Memory, TABLE};
 use crate::session::Session;
-use crate::session::trouble::{Failed, Trouble};
 use backend::{Backend, BackendFailed, Idle, Unreported};
 use net::NetError;
 use sql::Reads;

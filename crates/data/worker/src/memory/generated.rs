@@ -6,21 +6,14 @@
 //! there. Which column that is the server is asked once, with an INSERT of its kind, and again after
 //! a while, or after a definition has changed.
 
+use crate::command::job::{Job, What};
+use crate::command::trouble::Failed;
+use crate::known::generated::{Asks, Kind, Made, Origin, Says};
 use crate::session::Session;
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
 use backend::{Backend, Hold, Idle, Unreported};
-use hashbrown::HashMap;
-use rt::Instant;
 use sql::Inserted;
-use std::rc::Rc;
-use std::time::Duration;
 use wire::execute::Value;
 
-/// Other proxies and direct connections may change a table, too.
-const LASTS: Duration = Duration::from_secs(300);
-/// More kinds of INSERTs are not remembered: of each a hundred bytes or so.
-const KINDS_MAX: usize = 4096;
 /// Bytes of a name that servers are asked about.
 const NAME_LEN_MAX: usize = 64;
 
@@ -29,80 +22,6 @@ const WROTE_MAX: usize = 16;
 
 /// So many INSERTs of a kind are worth a question: less than two of a hundred statements more for a server.
 const OFTEN: u8 = 64;
-
-/// A kind of INSERT: the hash of its digest, its hostgroup and the schema that it means.
-pub(crate) type Kind = (u64, u32, Rc<str>);
-
-/// Knowledge of INSERTs on a core under one configuration.
-#[derive(Debug, Default)]
-pub(crate) struct Generated(HashMap<Kind, (Says, Instant), foldhash::fast::RandomState>);
-
-/// Meaning of the id in the answers to a kind of INSERT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    /// The server has made it.
-    Generated,
-    /// The value of the column in this place of the INSERT's list has chosen it, if it is a number but 0. Without
-    /// a number the server makes one, once that was seen: a trigger may choose it instead.
-    Column { at: usize, made: Made },
-    /// Nobody knows.
-    Nothing,
-    /// Nobody has asked yet, of so many.
-    Unasked(u8),
-}
-
-/// Whether a server was seen to make the id of an INSERT that names the AUTO_INCREMENT column without
-/// a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
-    /// That was asked about one of them.
-    Seen,
-    /// Nobody has asked yet, of so many.
-    Unasked(u8),
-}
-
-/// Origin of the id in an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Made by the server: it is `LAST_INSERT_ID()`.
-    Made,
-    /// Chosen by the client: `LAST_INSERT_ID()` is what it was before.
-    Chosen,
-}
-
-impl Generated {
-    /// A definition may have changed.
-    pub(crate) fn forget(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(&self, kind: &Kind, now: Instant) -> Option<Says> {
-        let (says, until) = self.0.get(kind)?;
-        (now < *until).then_some(*says)
-    }
-
-    fn set(&mut self, kind: Kind, says: Says, now: Instant) {
-        if self.0.len() >= KINDS_MAX {
-            self.0.clear();
-        }
-        self.0.insert(kind, (says, now + LASTS));
-    }
-}
-
-/// Question to a server about the table of an INSERT.
-#[derive(Debug)]
-pub(crate) struct Asks {
-    kind: Kind,
-    schema: String,
-    table: String,
-    columns: Vec<String>,
-    /// Values that it has written for the first of them.
-    wrote: Vec<Option<Option<u64>>>,
-    /// Id that the answer to the INSERT said.
-    id: u64,
-    /// Many INSERTs of the kind have come, and nobody has asked.
-    pub(crate) comes_often: bool,
-}
 
 /// Value that an INSERT writes for one of its columns: a number, or none for NULL and DEFAULT. `None` for any
 /// other.

@@ -2,14 +2,14 @@
 //! back, and a connection is told where a statement reads it, so that an insert binds nobody to its
 //! connection.
 
-use crate::forward::ready::{begins_a_trace, executes_unread};
-use crate::memory::drain::Whom;
-use crate::memory::generated::{Asks, Origin};
+use crate::command::job::{Job, What};
+use crate::command::reads::{begins_a_trace, executes_unread};
+use crate::command::trouble::{Failed, Trouble};
+use crate::known::generated::{Asks, Origin};
+use crate::memory::drain::{Asking, Whom};
 use crate::memory::lingers::lingers_until;
-use crate::memory::{After, Asking, Memory, nothing_lost};
+use crate::memory::{After, Memory, nothing_lost};
 use crate::session::Session;
-use crate::session::trouble::{Failed, Trouble};
-use crate::statement::{Job, What};
 use backend::{Backend, Hold};
 use bridge::Counter;
 use plan::Given;

@@ -2,10 +2,10 @@
 //! (docs/decisions/0020), and a text that reads it is sent with the value in its place. The
 //! connection may have written for somebody else since.
 
-use crate::forward::asked::Knows;
+use crate::command::asked::Knows;
+use crate::command::job::{Job, What};
+use crate::command::trouble::Failed;
 use crate::session::Session;
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold, Tracking};
 use sql::{CommandCounter, Leaves, Reads};
 

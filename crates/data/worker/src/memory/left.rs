@@ -2,10 +2,11 @@
 //! that has left, in the client's silence, and given up where that is nothing but what travels:
 //! docs/decisions/0025-what-a-call-leaves.md.
 
+use crate::command::trouble::Failed;
+use crate::memory::drain::Asking;
 use crate::memory::variables::VARIABLES;
-use crate::memory::{After, Asking, Memory, nothing_lost};
+use crate::memory::{After, Memory, nothing_lost};
 use crate::session::Session;
-use crate::session::trouble::Failed;
 use backend::{Backend, Hold, Idle};
 
 pub(crate) static MEMORY: Memory = Memory {

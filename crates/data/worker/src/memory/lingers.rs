@@ -1,11 +1,11 @@
 //! How long connections are kept only for what they remember, and when their sessions leave them:
 //! because somebody needs them, or time is over.
 
-use super::TABLE;
-use super::drain::Whom;
+use crate::command::job::Job;
+use crate::command::trouble::{Failed, Trouble};
+use crate::memory::TABLE;
+use crate::memory::drain::Whom;
 use crate::session::Session;
-use crate::session::trouble::{Failed, Trouble};
-use crate::statement::Job;
 use backend::{Backend, Hold, Idle, Lingers, Unreported};
 use config::Snapshot;
 use rt::Instant;

@@ -1,9 +1,9 @@
 //! The locks of GET_LOCK() that statements of the session may have taken or released: whether they
 //! are there is asked, since a lock that is not keeps no connection.
 
-use super::{After, Memory, nothing_lost};
+use crate::command::trouble::Failed;
+use crate::memory::{After, Memory, nothing_lost};
 use crate::session::Session;
-use crate::session::trouble::Failed;
 use backend::{Backend, Hold};
 use sql::Reads;
 

@@ -5,7 +5,6 @@
 pub(crate) mod accepted;
 pub(crate) mod by_state;
 pub(crate) mod drain;
-pub(crate) mod finds;
 pub(crate) mod generated;
 pub(crate) mod insert_id;
 pub(crate) mod last_gtid;
@@ -13,19 +12,18 @@ pub(crate) mod left;
 pub(crate) mod lingers;
 pub(crate) mod locks;
 pub(crate) mod recall;
-mod sequences;
+pub(crate) mod sequences;
 pub(crate) mod tracked;
 pub(crate) mod values;
 pub(crate) mod variables;
 pub(crate) mod warnings;
-mod written;
+pub(crate) mod written;
 
-pub(crate) use drain::Asking;
-
-use crate::session::answer::Complaint;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::Told;
+use crate::command::job::Told;
+use crate::command::trouble::{Ended, Failed};
+use crate::known::answer::Complaint;
+use crate::memory::drain::Asking;
+use crate::session::Session;
 use backend::{Backend, Hold, Holds};
 use bridge::Counter;
 use sql::Reads;

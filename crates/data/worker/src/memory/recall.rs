@@ -2,13 +2,13 @@
 //! seen, since the connection that knows may serve somebody else by now. And the session's own
 //! number, which no server knows.
 
-use crate::memory::drain::Whom;
-use crate::memory::finds::{Finds, found_by};
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::{Ended, Failed};
+use crate::known::finds::{Finds, found_by};
+use crate::memory::drain::{Asking, Whom};
 use crate::memory::lingers::{SILENT, lingers_until};
-use crate::memory::{After, Asking, Memory, Remembered};
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::memory::{After, Memory, Remembered};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Unreported};
 use sql::words::{Kind, Words};
 use sql::{Class, CommandCounter, Leaves, Reads};

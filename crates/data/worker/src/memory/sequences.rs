@@ -4,10 +4,10 @@
 //! else was given. So writes keep their connection, too, once their user has asked for it; and who
 //! asks before is refused, unless this connection knows.
 
+use crate::command::job::{Job, What};
+use crate::command::trouble::Failed;
 use crate::memory::{Memory, never_asked, never_there, nothing_lost};
 use crate::session::Session;
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
 use backend::{Backend, BackendFailed, Hold};
 use sql::Reads;
 use wire::status;

@@ -1,12 +1,13 @@
 //! What the server tells of changes in its session that no text tells: those that triggers,
 //! procedures and functions have made.
 
-use crate::forward::ready::{REMEMBERED, begins_a_trace};
-use crate::memory::{After, Asking, Memory, nothing_lost};
+use crate::command::job::{Job, What};
+use crate::command::reads::{REMEMBERED, begins_a_trace};
+use crate::command::settings::{BOUND, LAST_GTID, THREAD, leaves_texts, may_run_programs};
+use crate::command::trouble::Failed;
+use crate::memory::drain::Asking;
+use crate::memory::{After, Memory, nothing_lost};
 use crate::session::Session;
-use crate::session::settings::{BOUND, THREAD, leaves_texts, may_run_programs};
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
 use backend::{Backend, Hold, Tracking, Unreported};
 use sql::set::{Scope, Setting};
 use sql::{Class, CommandCounter, Leaves, Reads};
@@ -25,9 +26,6 @@ pub(crate) static MEMORY: Memory = Memory {
 
 /// In a statement that names them somebody asks what the server tells, or says it.
 const OURS: &[u8] = b"session_track_";
-
-/// The number of the last transaction: a variable of MariaDB that only it sets.
-pub(crate) const LAST_GTID: &[u8] = b"last_gtid";
 
 /// Variables that `SET NAMES` sets.
 pub(crate) const OF_NAMES: [&str; 4] = [

@@ -4,27 +4,21 @@
 //!
 //! docs/decisions/0028-a-set-is-taken-at-its-word.md
 
-use crate::memory::by_state::{ByState, STATE_LEN_MAX, TEXT_LEN_MAX};
-use crate::session::lexing::Reading;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::Ended;
+use crate::known::by_state::{STATE_LEN_MAX, TEXT_LEN_MAX};
+use crate::known::reading::Reading;
+use crate::session::Session;
 use backend::Backend;
 use sql::{CommandCounter, Reads};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 use wire::response::{Outcome, Response};
-use wire::rows::Rows;
 use wire::status;
 
-/// More answers are not remembered: 128 of at most 4 KiB with a text of 2 and a state of 3 are some
-/// 1.2 MB a core at the very most.
-const ANSWERS_MAX: usize = 128;
 /// An operator of a server may change what its sessions begin with (SET GLOBAL).
 const LASTS: Duration = Duration::from_secs(60);
-
-/// Answers of a core under one configuration, by the text of the question.
-pub(crate) type Values = ByState<Rc<Rows>, ANSWERS_MAX>;
 
 impl Session {
     /// A stage: answers what a server has answered a session like this one. Only while no

@@ -1,10 +1,10 @@
 //! Variables that were set by expressions: their values are the session's to bring elsewhere, and
 //! known to the connection only until it is asked.
 
-use super::drain::Whom;
-use super::{After, Asking, Memory, nothing_lost, tracked};
-use crate::session::trouble::{Failed, Trouble};
-use crate::session::{Ended, Session};
+use crate::command::trouble::{Ended, Failed, Trouble};
+use crate::memory::drain::{Asking, Whom};
+use crate::memory::{After, Memory, nothing_lost, tracked};
+use crate::session::Session;
 use backend::{Backend, Hold, Unreported};
 use sql::Reads;
 

@@ -2,12 +2,14 @@
 //! until the client is silent; then it is asked and given back, and the session has the answer.
 //! What only a server can answer keeps the connection, and too late is said to be too late.
 
-use crate::memory::{After, Asking, Memory};
-use crate::session::answer::Complaint;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
-use backend::{Backend, Hold, NOBODY, Names, Shown, Unreported};
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::{Ended, Failed};
+use crate::known::answer::Complaint;
+use crate::known::by_state::Kept;
+use crate::memory::drain::Asking;
+use crate::memory::{After, Memory};
+use crate::session::Session;
+use backend::{Backend, Hold, NOBODY, Shown, Unreported};
 use bridge::Counter;
 use sql::words::Words;
 use sql::{Class, CommandCounter, Reads};
@@ -38,16 +40,6 @@ pub(crate) enum Warnings {
     Ours(Box<Complaint>),
     /// The connection broke that knew them.
     Lost,
-}
-
-/// Warnings that the server showed.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    shown: Shown,
-    /// The character set that it is written in.
-    names: Names,
-    results: Option<Box<str>>,
-    mariadb: bool,
 }
 
 /// Form of a statement that asks for warnings.
@@ -447,7 +439,7 @@ fn is_without_tables(class: &Class<'_>, text: &[u8]) -> bool {
     );
     (may || class.use_db.is_some())
         && !class.multi
-        && !crate::session::settings::may_run_programs(class)
+        && !crate::command::settings::may_run_programs(class)
         && !Words::new(text).any(|token| token.is("FROM"))
 }
 

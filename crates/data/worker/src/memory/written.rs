@@ -3,11 +3,10 @@
 //!
 //! docs/features/causal-reads.md
 
-use crate::memory::tracked::LAST_GTID;
+use crate::command::job::Job;
+use crate::command::settings::LAST_GTID;
 use crate::session::Session;
-use crate::statement::Job;
-use backend::Backend;
-use backend::Shows;
+use backend::{Backend, Shows};
 use bridge::Counter;
 use gtid::Set;
 use plan::{Age, MustSee, Plan, Sight};

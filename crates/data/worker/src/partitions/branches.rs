@@ -3,14 +3,15 @@
 //!
 //! docs/features/partition-transactions.md
 
-use crate::core::epoch::Epoch;
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::{Ended, Failed, Trouble};
 use crate::forward::learn::uses_tables;
-use crate::partitions::changing::{self, Committed};
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::partitions::changing;
+use crate::partitions::changing::Committed;
 use crate::partitions::gathering::not_supported;
-use crate::session::answer::Complaint;
-use crate::session::trouble::{Failed, Trouble};
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Holds, Idle};
 use bridge::Counter;
 use shards::global::{Access, Global, Mark, mark};

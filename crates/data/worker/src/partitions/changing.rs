@@ -3,14 +3,15 @@
 //!
 //! docs/decisions/0038-all-partitions-or-none.md
 
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::Ended;
 use crate::forward::alone;
+use crate::known::answer::Complaint;
 use crate::partitions::branches::GlobalTransaction;
 use crate::partitions::gathering::{Asking, Stopped, not_supported};
 use crate::partitions::legs::Legs;
 use crate::partitions::rekeying::Carrier;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, State};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
@@ -24,9 +25,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
-use wire::ok;
-use wire::packet;
-use wire::response::{self, Expect, Follow, Response};
+use wire::response::{Expect, Follow, Response};
+use wire::{ok, packet, response};
 
 /// So long a server has for each step from the first PREPARE on.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);

@@ -3,12 +3,12 @@
 //!
 //! docs/decisions/0051-what-cannot-be-merged-is-finished-on-a-server.md
 
+use crate::command::job::Job;
 use crate::forward::alone;
+use crate::known::answer::Complaint;
 use crate::partitions::changing::{refusal, say};
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
 use crate::session::Session;
-use crate::session::answer::Complaint;
-use crate::statement::Job;
 use backend::{Backend, Hold};
 use gather::{BEFORE_COPIES, BEHIND_COPIES, Layout};
 use plan::{Finishing, Gather, Part};

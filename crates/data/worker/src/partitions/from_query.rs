@@ -1,12 +1,13 @@
 //! INSERT and REPLACE of a query whose rows go to several partitions: the rows are read, and inserted where
 //! their keys belong. All of them are, or none.
 
-use crate::partitions::changing::{self, Made};
-use crate::partitions::finishing;
+use crate::command::job::{Job, Told};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::partitions::changing::Made;
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told};
+use crate::partitions::{changing, finishing};
+use crate::session::Session;
 use bridge::{Counter, Failure, Retry};
 use config::PartitionChanges;
 use gather::{Merge, Recipe, Step};

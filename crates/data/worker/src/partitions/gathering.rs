@@ -1,14 +1,15 @@
 //! Rows of several partitions, put together as they arrive. All partitions are asked at once, each on a
 //! connection that is nobody's; what is not needed yet waits at the servers.
 
+use crate::command::job::{Job, Told, What};
+use crate::command::settings::sees_user_variables;
+use crate::command::trouble::Ended;
 use crate::forward::alone;
 use crate::forward::relay::too_many;
+use crate::known::answer::Complaint;
 use crate::partitions::finishing;
 use crate::partitions::legs::Legs;
-use crate::session::answer::Complaint;
-use crate::session::settings::sees_user_variables;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Backend, BackendFailed, State, Want};
 use bridge::{Counter, Failure, Retry};
 use gather::{Column, Merge, Recipe, Step};
@@ -23,12 +24,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::attributes::Attributes;
-use wire::errors;
 use wire::outline::Count;
-use wire::packet;
 use wire::response::{Expect, Follow, Outcome, Response};
 use wire::row_stream::RowStream;
 use wire::rows::Shape;
+use wire::{errors, packet};
 
 /// So often it is looked whether a server was taken away meanwhile.
 const LOOKS: Duration = Duration::from_secs(1);

@@ -1,15 +1,15 @@
 //! Connections of a session's transaction, for a statement that needs several of its branches at once.
 //! They are the session's own: what is asked there sees what the transaction has written.
 
+use crate::command::job::Job;
+use crate::command::trouble::{Ended, Trouble};
 use crate::forward::alone;
+use crate::known::answer::Complaint;
 use crate::memory::drain::Whom;
 use crate::memory::insert_id;
 use crate::partitions::branches::{GlobalTransaction, carries_more};
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
-use crate::session::answer::Complaint;
-use crate::session::trouble::Trouble;
-use crate::session::{Ended, Session};
-use crate::statement::Job;
+use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold, Idle};
 use sql::Against;
 use std::cell::{Cell, RefCell};

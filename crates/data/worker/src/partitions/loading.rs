@@ -3,11 +3,13 @@
 //!
 //! While a server loads rows nobody reads the file on: the client waits, and the proxy keeps little.
 
-use crate::partitions::changing::{self, Begun, Change, Made};
+use crate::command::job::{Job, Told};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::partitions::changing;
+use crate::partitions::changing::{Begun, Change, Made};
 use crate::partitions::gathering::{Asking, Stopped, not_supported};
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told};
+use crate::session::Session;
 use backend::BackendFailed;
 use bridge::{Counter, Failure, Retry};
 use config::PartitionChanges;

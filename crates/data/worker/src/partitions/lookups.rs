@@ -2,14 +2,16 @@
 //!
 //! docs/features/look-ups.md
 
-use crate::core::epoch::Epoch;
+use crate::command::job::{Job, Text, What};
+use crate::command::trouble::Ended;
 use crate::forward::alone;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
 use crate::partitions::changing::{refusal, say};
 use crate::partitions::gathering::Stopped;
 use crate::partitions::whole_rows::rows_of;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Settled, Text, What};
+use crate::session::Session;
+use crate::statement::Settled;
 use bridge::Counter;
 use plan::{Answer, Plan};
 use shards::{Asked, Described, LookedUp, Wanted};

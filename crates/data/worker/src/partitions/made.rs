@@ -3,10 +3,12 @@
 //!
 //! docs/features/automatic-partitions.md
 
-use crate::core::epoch::Epoch;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Settled, Text, What};
+use crate::command::job::{Text, What};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
+use crate::statement::Settled;
 use bridge::Partition;
 use plan::Answer;
 use rt::mailbox;

@@ -1,9 +1,9 @@
 //! Results that are read to their end before anything is done with them: of tables that are described,
 //! and of SELECTs whose rows are inserted.
 
+use crate::command::job::Job;
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke};
 use crate::session::Session;
-use crate::statement::Job;
 use wire::row_stream::Row;
 
 /// Asks these texts at these hostgroups, all at once, and reads all rows of each.

@@ -1,9 +1,9 @@
 //! Executions of statements on sharded tables: the values of their `?` say which partition they go to,
 //! and there the statement has the name of that partition's table.
 
-use crate::core::epoch::Epoch;
+use crate::command::job::What;
+use crate::known::epoch::Epoch;
 use crate::session::Session;
-use crate::statement::What;
 use plan::Plan;
 use sql::bound::Bound;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! The course of a transaction: its statements and a sum of each answer, as long as it can be run
 //! again.
 
-use crate::statement::prepared::Kept;
-use crate::statement::{Job, What};
+use crate::command::job::{Job, What};
+use crate::known::bound::Kept;
 use backend::{Hold, Holds, State};
 use bridge::Counter;
 use config::{Checksum, Replay};

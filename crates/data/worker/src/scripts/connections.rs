@@ -1,9 +1,9 @@
 //! Connections of a script's own: it has asked for them, and says on them what it likes. Each is
 //! nobody else's until the script gives it back or its session ends, and is reset then.
 
+use crate::command::reads::limit_ms;
 use crate::core::Core;
 use crate::forward::alone;
-use crate::forward::ready::limit_ms;
 use backend::{Backend, BackendFailed, Hold, State, Want};
 use bridge::Failure;
 use config::{Password, Snapshot, User};
@@ -18,8 +18,8 @@ use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
 use wire::connect_attributes::ConnectAttributes;
-use wire::packet;
-use wire::response::{self, Expect, Follow, Response};
+use wire::response::{Expect, Follow, Response};
+use wire::{packet, response};
 
 /// Connections that a script may have at once in a session.
 const CONNECTIONS_MAX: usize = 16;
@@ -112,7 +112,7 @@ impl Connections {
             client: None,
             state: &state,
             snapshot,
-            user_variables: crate::session::settings::sees_user_variables(&class),
+            user_variables: crate::command::settings::sees_user_variables(&class),
             remembered: None,
             tracking: alone::tracking(&class),
             new_connection: false,

@@ -4,14 +4,15 @@
 //! docs/decisions/0049-a-script-chooses-a-server.md
 
 use crate::core::Core;
-use crate::core::epoch::Epoch;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
 use crate::scripts::connections::Owner;
-use crate::scripts::home::{self, Runs, Visitor};
+use crate::scripts::home;
+use crate::scripts::home::{Runs, Visitor};
 use crate::scripts::host::Claim;
 use crate::scripts::rows::failed_script;
 use crate::scripts::servers::{At, Counted};
 use crate::scripts::timers::{CAPS, nobody};
-use crate::session::answer::Complaint;
 use backend::Greeted;
 use bridge::Counter;
 use config::{OnError, Script};

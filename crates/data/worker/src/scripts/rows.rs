@@ -2,8 +2,8 @@
 //! fails.
 
 use crate::core::Core;
+use crate::known::answer::Complaint;
 use crate::scripts::home::Runs;
-use crate::session::answer::Complaint;
 use bridge::Counter;
 use config::{OnError, Script};
 use script::{Failed, Item, Passage, Response};

@@ -3,10 +3,10 @@
 //!
 //! docs/decisions/0049-a-script-chooses-a-server.md
 
+use crate::command::job::Job;
 use crate::core::Core;
 use crate::scripts::connections::Owner;
 use crate::session::Session;
-use crate::statement::Job;
 use backend::{Backend, Hold};
 use config::{Script, Snapshot, Status};
 use script::{Chosen, Keep, Kept, Server, Standing};

@@ -1,8 +1,8 @@
 //! What clients do to their connections, for the audit log.
 
 use crate::core::Core;
+use crate::known::answer::Complaint;
 use crate::session::Session;
-use crate::session::answer::Complaint;
 use bridge::{Auditable, Audited, Counter};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Errors and warnings of servers in the operator's log: `mysql-verbose_query_error`,
 //! `mysql-log_mysql_warnings_enabled`. A statement is told by its digest, never by its values.
 
+use crate::command::job::{Digested, Job};
+use crate::command::trouble::{Ended, Failed};
 use crate::memory::drain::Whom;
 use crate::memory::warnings;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::{Digested, Job};
+use crate::session::Session;
 use backend::{Backend, Hold};
 use bridge::Counter;
 use sql::CommandCounter;

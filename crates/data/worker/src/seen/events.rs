@@ -1,10 +1,11 @@
 //! Statements for the events log: a core gathers them in memory, within a bound, and hands them
 //! over to the thread that writes files.
 
-use crate::core::epoch::Epoch;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use bridge::{Event, EventKind, Events, Fate};
 use rt::Instant;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! What the firewall noticed: counted, kept as a row, and told in the log. The refusal itself is an
 //! answer of the plan.
 
-use crate::core::epoch::Epoch;
+use crate::known::epoch::Epoch;
 use crate::seen::stats::{Alarmed, Raised};
 use crate::session::Session;
 use bridge::Counter;

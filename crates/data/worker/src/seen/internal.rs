@@ -2,8 +2,9 @@
 //!
 //! The names are ProxySQL's where it has one. Secrets and other sessions are not in it.
 
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::session::Session;
 use backend::Backend;
 use bridge::Counter;
 use sql::{Class, CommandCounter, Lexing};

@@ -1,7 +1,7 @@
-//! What a core counts and tells of its sessions: statistics, the events log, the audit log, traces, and the
-//! operator's log.
+//! What a core counts and tells: statistics, the events log, the audit log, traces. Values only: none of them knows a session.
 
 pub(crate) mod audit;
+pub(crate) mod compare;
 pub(crate) mod complaints;
 pub(crate) mod events;
 pub(crate) mod firewall;

@@ -1,8 +1,8 @@
 //! What statements are counted as when they are received, and when they were answered without a
 //! server: `Com_…` of `stats_mysql_global`.
 
+use crate::command::job::What;
 use crate::session::Session;
-use crate::statement::What;
 use bridge::Counter;
 use sql::words::Words;
 use sql::{Class, CommandCounter};

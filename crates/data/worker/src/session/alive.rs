@@ -1,9 +1,9 @@
 //! Whether servers still have what they keep for a session: who asks by COM_PING hears it as on a
 //! connection of its own.
 
-use crate::session::answer::Complaint;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
+use crate::command::trouble::{Ended, Failed};
+use crate::known::answer::Complaint;
+use crate::session::Session;
 use backend::{BackendFailed, Idle, Unreported};
 use net::NetError;
 

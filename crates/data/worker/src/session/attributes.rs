@@ -1,11 +1,12 @@
 //! Query attributes on their way: what a server gets along with a statement, and what of it is a
 //! part of a cached answer's key.
 
+use crate::command::job::Job;
 use crate::session::Session;
-use crate::statement::Job;
 use std::borrow::Cow;
 use wire::attributes::Attributes;
-use wire::caps::{self, Caps};
+use wire::caps;
+use wire::caps::Caps;
 
 /// Our id of the session, where the operator wants servers to have it:
 /// `mysql-add_session_id_attribute`.

@@ -2,8 +2,7 @@
 
 use crate::core::Core;
 use crate::session::Session;
-use crate::session::answer::Complaint;
-use backend::{BackendFailed, Place};
+use backend::Place;
 use std::rc::Rc;
 
 impl Core {
@@ -48,9 +47,4 @@ impl Session {
         }
         lost
     }
-}
-
-/// For a client that has lost something, and waits for nothing just now.
-pub(crate) fn cut_off() -> Complaint {
-    Complaint::of(&BackendFailed::CutOff)
 }

@@ -1,11 +1,12 @@
 //! KILL: a session by its number, wherever it is, and what it runs on a server.
 
-use crate::core::epoch::Epoch;
+use crate::command::job::{Job, Told, What};
+use crate::command::prepared::Execution;
+use crate::command::trouble::Ended;
 use crate::core::{Core, SESSIONS_FROM};
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::prepared::Execution;
-use crate::statement::{Job, Told, What};
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::{Backend, Joined, Killing};
 use bridge::{Killed, Kills, ToCore};
 use config::Snapshot;

@@ -1,13 +1,14 @@
 //! How this session's statements are read, what templates make of them, and what the read/write
 //! split asks.
 
-use crate::core::epoch::Epoch;
-use crate::forward::ready::REMEMBERED;
+use crate::command::job::{Job, What};
+use crate::command::reads::REMEMBERED;
+use crate::command::trouble::Failed;
+use crate::known::epoch::Epoch;
+use crate::known::reading::{Reading, bits};
 use crate::memory::drain::Asking;
 use crate::session::Session;
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Hold, MODES, Names, Prepared};
+use backend::{Backend, BackendFailed, Hold, Names, Prepared};
 use plan::{AnsiQuotes, SplitFacts};
 use sql::template::{Read, Rewritten};
 use sql::{Blank, Class, Leaves, Lexing, Reads, Shift};
@@ -35,64 +36,6 @@ const LATIN_BLANKS: u128 = bits(&[
 const DOS_BLANKS: u128 = bits(&[36, 37, 40, 68, 73, 81]);
 /// Those of which it is known what ends two dashes only.
 const DASHES: u128 = bits(&[4, 6, 39, 53, 72, 80]);
-
-const fn bits(ids: &[u8]) -> u128 {
-    let (mut all, mut at) = (0, 0);
-    while at < ids.len() {
-        all |= 1 << ids[at];
-        at += 1;
-    }
-    all
-}
-
-/// How servers read a session's texts, as the flags of its last answer said, or before any, as
-/// servers say by themselves; and how sure that is. In the two bytes of the flags, because every
-/// idle session has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Reading(u16);
-
-impl Reading {
-    /// An answer has told it.
-    const TOLD: u16 = 1;
-    /// Texts are read in both ways.
-    const UNSURE: u16 = 2;
-    /// A server has read a text otherwise than it was read here.
-    const DOUBTS: u16 = 4;
-    /// A statement may have set a character set, and its text does not tell which.
-    const CHARSET: u16 = 8;
-
-    /// Of the status flags those that tell of its `sql_mode`: [`MODES`].
-    pub(crate) const fn flags(self) -> u16 {
-        self.0 & MODES
-    }
-
-    /// As a number, for [`Reading::of_bits`].
-    pub(crate) const fn bits(self) -> u16 {
-        self.0
-    }
-
-    /// As another process has said it.
-    pub(crate) const fn of_bits(bits: u16) -> Self {
-        Self(bits)
-    }
-
-    const fn set_flags(&mut self, flags: u16) {
-        self.0 = self.0 & !MODES | flags & MODES;
-    }
-
-    const fn is(self, what: u16) -> bool {
-        self.0 & what != 0
-    }
-
-    const fn put(&mut self, what: u16, on: bool) {
-        if on { self.0 |= what } else { self.0 &= !what }
-    }
-}
-
-const _: () = assert!(
-    MODES & (Reading::TOLD | Reading::UNSURE | Reading::DOUBTS | Reading::CHARSET) == 0,
-    "a flag of servers is one of ours"
-);
 
 /// Meaning for a text of a collation that MySQL and MariaDB share, by its id.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! What may stop a response before its end: the client leaves, somebody ends it, its server is
 //! taken away, its time is over.
 
+use crate::command::trouble::{Ended, Failed};
+use crate::session::Session;
 use crate::session::kill::OBEYS;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use net::NetError;

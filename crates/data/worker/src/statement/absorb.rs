@@ -1,9 +1,10 @@
 //! A stage: statements that change nothing but what the proxy keeps of the session are answered at
 //! once.
 
-use crate::session::settings::{Meaning, is_certain, meaning, put_back};
-use crate::session::{Ended, Session};
-use crate::statement::{Job, Told, What};
+use crate::command::job::{Job, Told, What};
+use crate::command::settings::{Meaning, is_certain, meaning, put_back};
+use crate::command::trouble::Ended;
+use crate::session::Session;
 use sql::CommandCounter;
 use sql::set::{Assignment, Scope, Setting, Value};
 use std::ops::ControlFlow;

@@ -1,23 +1,19 @@
 //! COM_STMT_BULK_EXECUTE, where all servers are known to have it: an execution like any other, on
 //! one connection, with one answer.
 
-use crate::core::epoch::Epoch;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::What;
-use crate::statement::prepared::{Bound, ClientStatement, Execution, unknown};
+use crate::command::job::What;
+use crate::command::prepared::{ClientStatement, Execution, UNSUPPORTED, unknown};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::known::bound::Bound;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::Bindings;
 use bridge::{Counter, EventKind};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::bulk::Bulk;
-
-/// Error of servers that cannot execute in bulk: its number and its words.
-pub(crate) const UNSUPPORTED: (u16, &str) = (
-    1295,
-    "This command is not supported in the prepared statement protocol yet",
-);
 
 impl Session {
     /// MariaDB's bulk execute.

@@ -1,43 +1,18 @@
 //! Cursors: rows that a client fetches a few at a time, over the one connection that has them.
 
-use crate::core::epoch::Epoch;
+use crate::command::prepared::{ClientStatement, unknown};
+use crate::command::trouble::{Ended, Trouble};
 use crate::forward::learn::keeps_warnings;
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
-use crate::session::answer::Complaint;
-use crate::session::trouble::Trouble;
-use crate::session::{Ended, Session};
-use crate::statement::prepared::{ClientStatement, unknown};
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::{Answered, Backend, Hold, Idle, Unreported};
 use bridge::Counter;
 use rt::Chunk;
 use wire::command::COM_STMT_FETCH;
 use wire::response::{Expect, Outcome};
 use wire::{packet, status};
-
-/// An open cursor of a client's statement, with what the rules said of the statement when it was
-/// executed.
-#[derive(Debug)]
-pub(crate) struct Cursor {
-    /// Its rows are on the connection that the session holds to this hostgroup.
-    hostgroup: u32,
-    /// How long each fetch may take.
-    timeout_ms: Option<u64>,
-    /// So many rows may be fetched in all,
-    rows_max: Option<u64>,
-    /// and so many have been.
-    rows: u64, // <= rows_max
-}
-
-impl Cursor {
-    pub(crate) fn of(plan: &plan::Plan) -> Self {
-        Self {
-            hostgroup: plan.hostgroup(),
-            timeout_ms: plan.timeout_ms,
-            rows_max: plan.rows_max(),
-            rows: 0,
-        }
-    }
-}
 
 /// A fetch opens nothing and leaves nothing but warnings. It is no SELECT: what FOUND_ROWS() says
 /// stays.
@@ -110,7 +85,7 @@ impl Session {
             .get(id)
             .and_then(|(_, statement)| statement.cursor.as_ref())
         {
-            limit_ms = crate::forward::ready::limit_ms(cursor.timeout_ms, v);
+            limit_ms = crate::command::reads::limit_ms(cursor.timeout_ms, v);
             (ask.rows_max, ask.rows_before) = (cursor.rows_max, cursor.rows);
         }
         ask.limit_ms = limit_ms;

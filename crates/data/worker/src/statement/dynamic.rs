@@ -2,20 +2,22 @@
 //! any other statement, and prepared wherever it is executed, there by a name of ours. What cannot
 //! be told apart goes as it is, and keeps its connection.
 
-use crate::core::epoch::Epoch;
-use crate::session::answer::Complaint;
-use crate::session::trouble::Failed;
-use crate::session::{Ended, Session};
-use crate::statement::preparing::{Preparing, quiet};
-use crate::statement::{Job, Told, What};
-use backend::{Backend, BackendFailed, Hold, Interest, Prepared, slot_name};
+use crate::command::dynamic::{Does, Dynamic, Moved, NamedStatement, Naming};
+use crate::command::in_sql::{in_their_places, with};
+use crate::command::job::{Job, Told, What};
+use crate::command::preparing::Preparing;
+use crate::command::trouble::{Ended, Failed};
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
+use crate::statement::preparing::quiet;
+use backend::{Backend, BackendFailed, Hold, Interest, Prepared};
 use bridge::Counter;
 use sql::dynamic::{DISTURBED, Source, dynamic, goes_anywhere, literal, variables_given};
 use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use wire::attributes::Attributes;
 
@@ -26,282 +28,6 @@ pub(crate) const DYNAMIC: Leaves = Leaves::SQL_PREPARE
 
 /// On a connection with these there may be names that nobody has told.
 const UNTOLD: [Hold; 3] = [Hold::SqlPrepare, Hold::Procedure, Hold::UnknownState];
-
-/// A statement that a session has named.
-struct NamedStatement {
-    prepared: Interest,
-    /// Text that rules are asked with, where they have made something else of the statement when it
-    /// was prepared.
-    asked: Option<Rc<[u8]>>,
-    /// Whether a backslash escapes where it was written.
-    escapes: bool,
-    /// How its text was read when it was prepared: servers keep to that.
-    lexing: Lexing,
-    moved: Option<Rc<Moved>>,
-}
-
-impl NamedStatement {
-    /// Returns the statement that means the same with the parameters that its client knows.
-    fn as_named(&self) -> &Rc<Prepared> {
-        self.moved
-            .as_ref()
-            .map_or(&self.prepared, |moved| &moved.before)
-    }
-}
-
-/// A template has moved the parameters.
-struct Moved {
-    /// For each parameter, which argument it is.
-    params: Vec<u16>,
-    /// How many arguments there are.
-    arguments: u16,
-    /// The statement without the template, for whoever gives arguments that nobody here can read.
-    before: Interest,
-}
-
-/// By the session's name.
-#[derive(Default)]
-pub(crate) struct NamedStatements(BTreeMap<Box<str>, NamedStatement>);
-
-impl NamedStatements {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Of their names and texts.
-    pub(crate) fn bytes(&self) -> usize {
-        let taken = |statement: &NamedStatement| {
-            let before = statement
-                .moved
-                .as_ref()
-                .map_or(0, |moved| moved.before.bytes());
-            before
-                + statement.prepared.bytes()
-                + statement.asked.as_ref().map_or(0, |text| text.len())
-        };
-        self.0
-            .iter()
-            .map(|(name, statement)| name.len() + taken(statement))
-            .sum()
-    }
-}
-
-/// Parts of a PREPARE in SQL.
-pub(crate) struct Naming {
-    name: Box<str>,
-    /// The whole statement.
-    outer: Box<[u8]>,
-    name_at: Range<usize>,
-    source_at: Range<usize>,
-    /// The text of what is prepared stands in it.
-    is_written: bool,
-    escapes: bool,
-    moved: Option<Rc<Moved>>,
-    attributes: Attributes,
-    /// Where it is prepared on the connection that was asked; 0 before one was.
-    slot: Cell<u32>,
-}
-
-/// An EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE.
-pub(crate) struct Dynamic<'a> {
-    /// The whole statement.
-    pub(crate) outer: &'a [u8],
-    /// Where the name stands, or the text.
-    at: Range<usize>,
-    pub(crate) attributes: &'a Attributes,
-    does: Does,
-}
-
-enum Does {
-    /// Execution of what the session has named. `using`: what follows the name, if it is not what
-    /// the client has said.
-    Execute {
-        prepared: Rc<Prepared>,
-        lexing: Lexing,
-        escapes: bool,
-        using: Option<Vec<u8>>,
-    },
-    /// A text.
-    Immediate { escapes: bool },
-    /// The name means nothing any more. `told`: the client wants the server's own words for that.
-    Deallocate { told: bool },
-}
-
-impl Dynamic<'_> {
-    /// Returns the statement that is executed, if it was prepared.
-    pub(crate) const fn prepared(&self) -> Option<&Rc<Prepared>> {
-        match &self.does {
-            Does::Execute { prepared, .. } => Some(prepared),
-            Does::Immediate { .. } | Does::Deallocate { .. } => None,
-        }
-    }
-
-    /// How servers read the text of what is executed, if it was prepared.
-    pub(crate) const fn lexing(&self) -> Option<Lexing> {
-        match self.does {
-            Does::Execute { lexing, .. } => Some(lexing),
-            Does::Immediate { .. } | Does::Deallocate { .. } => None,
-        }
-    }
-
-    /// Whether it executes nothing.
-    pub(crate) const fn deallocates(&self) -> bool {
-        matches!(self.does, Does::Deallocate { .. })
-    }
-
-    /// As `prepared` of [`plan::Statement`].
-    pub(crate) fn sent_anyway<'t>(&'t self, text: &'t [u8]) -> Option<&'t [u8]> {
-        match &self.does {
-            Does::Execute { prepared, .. } => Some(&prepared.sql),
-            Does::Immediate { .. } => None,
-            Does::Deallocate { .. } => Some(text),
-        }
-    }
-
-    /// Its parameters are user variables, or its text is one: a connection may have another value,
-    /// of another session too.
-    pub(crate) fn uses_variables(&self) -> bool {
-        !self.deallocates()
-            && self
-                .outer
-                .get(self.at.start..)
-                .is_some_and(|rest| rest.contains(&b'@'))
-    }
-
-    /// The session of this life, if it gives user variables for parameters; else 0.
-    fn binder(&self, life: u64) -> u64 {
-        if self.uses_variables() { life } else { 0 }
-    }
-
-    /// Whether a connection knows what it executes, and means there what it means to the session of
-    /// this life.
-    pub(crate) fn is_there(&self, backend: &Backend, life: u64) -> bool {
-        self.prepared()
-            .is_none_or(|prepared| backend.has_slot(prepared, self.binder(life)))
-    }
-
-    /// Prepares what it executes, if a connection does not know it; the slot there.
-    pub(crate) async fn bring(
-        &self,
-        backend: &mut Backend,
-        max: u64,
-        life: u64,
-    ) -> Result<Option<u32>, BackendFailed> {
-        match &self.does {
-            Does::Execute {
-                prepared, escapes, ..
-            } => backend
-                .slot(prepared, *escapes, max, self.binder(life))
-                .await
-                .map(Some),
-            Does::Deallocate { told: true } => backend.prepare_to_deallocate().await,
-            Does::Immediate { .. } | Does::Deallocate { told: false } => Ok(None),
-        }
-    }
-
-    /// Returns the text that a server gets. `own`: with the session's number in it, a text that is
-    /// executed at once.
-    pub(crate) fn text(
-        &self,
-        job: &Job<'_>,
-        slot: Option<u32>,
-        own: Option<&[u8]>,
-    ) -> Cow<'_, [u8]> {
-        match &self.does {
-            // Nothing has that name there; what counts is that it is the last statement.
-            Does::Deallocate { .. } if slot.is_none() => Cow::Borrowed(b"DO 0"),
-            Does::Immediate { .. } if own.is_none() && job.is_as_written() => {
-                Cow::Borrowed(self.outer)
-            }
-            Does::Immediate { escapes } => Cow::Owned(with(
-                self.outer,
-                &self.at,
-                &literal(own.unwrap_or_else(|| job.sent()), *escapes),
-            )),
-            Does::Execute {
-                using: Some(using), ..
-            } => {
-                let before = self.outer.get(..self.at.start).unwrap_or_default();
-                Cow::Owned(
-                    [
-                        before,
-                        slot_name(slot.unwrap_or_default()).as_bytes(),
-                        using,
-                    ]
-                    .concat(),
-                )
-            }
-            Does::Execute { .. } | Does::Deallocate { .. } => Cow::Owned(with(
-                self.outer,
-                &self.at,
-                slot_name(slot.unwrap_or_default()).as_bytes(),
-            )),
-        }
-    }
-}
-
-impl Preparing {
-    /// The statement for a connection, in a slot that is empty until it was answered.
-    pub(crate) async fn in_sql(
-        &self,
-        backend: &mut Backend,
-        job: &Job<'_>,
-        max: u64,
-    ) -> Result<Vec<u8>, BackendFailed> {
-        let (Some(naming), Some(statement)) = (&self.naming, self.statement()) else {
-            return Ok(Vec::new());
-        };
-        let slot = backend.take_slot(statement, max).await?;
-        naming.slot.set(slot);
-        let text = if let Some(own) = statement.own() {
-            with(
-                &naming.outer,
-                &naming.source_at,
-                &literal(own, naming.escapes),
-            )
-        } else if naming.is_written && job.is_as_written() {
-            naming.outer.clone().into_vec()
-        } else {
-            with(
-                &naming.outer,
-                &naming.source_at,
-                &literal(job.sent(), naming.escapes),
-            )
-        };
-        // The name comes first.
-        Ok(with(&text, &naming.name_at, slot_name(slot).as_bytes()))
-    }
-
-    /// Returns the attributes that came along with a PREPARE in SQL.
-    pub(crate) fn attributes(&self) -> &Attributes {
-        self.naming
-            .as_ref()
-            .map_or(const { &Attributes::NONE }, |naming| &naming.attributes)
-    }
-}
-
-/// Returns what follows the name, for a statement whose parameters are these arguments.
-fn in_their_places(text: &[u8], given: &[Range<usize>], params: &[u16]) -> Vec<u8> {
-    let mut using = Vec::new();
-    for at in params
-        .iter()
-        .filter_map(|param| given.get(usize::from(*param)))
-    {
-        using.extend_from_slice(if using.is_empty() { b" USING " } else { b", " });
-        using.extend_from_slice(text.get(at.clone()).unwrap_or_default());
-    }
-    using
-}
-
-/// The text with something else in this place.
-fn with(text: &[u8], at: &Range<usize>, instead: &[u8]) -> Vec<u8> {
-    [
-        text.get(..at.start).unwrap_or_default(),
-        instead,
-        text.get(at.end..).unwrap_or_default(),
-    ]
-    .concat()
-}
 
 impl Session {
     /// One of them.
@@ -730,7 +456,7 @@ impl Session {
             self.add_prepared(
                 job,
                 preparing,
-                crate::statement::preparing::params(job.sent(), self.lexing()),
+                crate::command::preparing::params(job.sent(), self.lexing()),
             );
         }
     }

@@ -6,18 +6,19 @@
 //! Whatever is otherwise goes the long way ([`Session::whole_of`]), with the connection and what
 //! came on it, if there is any. Only there do errors, retries, limits and half answers exist.
 
-use crate::core::epoch::Epoch;
-use crate::forward::asked::Executed;
-use crate::forward::relay::{Ask, Follower, doubt_interrupted, flags_on};
-use crate::session::answer::Complaint;
-use crate::session::stop::Stop;
-use crate::session::trouble::Trouble;
-use crate::session::{Ended, Session};
+use crate::command::ahead::{Ahead, Sent};
+use crate::command::asked::Executed;
+use crate::command::follower::Follower;
 #[cfg(debug_assertions)]
-use crate::statement::Text;
-use crate::statement::ahead::{Ahead, Sent};
-use crate::statement::decisions::{For, Judged};
-use crate::statement::{Job, Told, What};
+use crate::command::job::Text;
+use crate::command::job::{Job, Told, What};
+use crate::command::trouble::{Ended, Trouble};
+use crate::forward::relay::{Ask, doubt_interrupted, flags_on};
+use crate::known::answer::Complaint;
+use crate::known::decisions::{For, Judged};
+use crate::known::epoch::Epoch;
+use crate::session::Session;
+use crate::session::stop::Stop;
 use backend::{Backend, BackendFailed, Hold};
 use bridge::Counter;
 use config::Repeats;
@@ -31,11 +32,10 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::caps;
-use wire::packet;
 #[cfg(debug_assertions)]
 use wire::response::Response;
 use wire::response::{Again, Expect, Head};
+use wire::{caps, packet};
 
 /// Bytes that came on a connection, or its failure, if anything came.
 type Came = Option<Result<Chunk, BackendFailed>>;

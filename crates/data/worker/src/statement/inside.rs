@@ -1,9 +1,10 @@
 //! Texts inside of statements: what PREPARE and EXECUTE IMMEDIATE hold, where the statement goes to
 //! a server as it is, is for rules and firewall as if it came by itself.
 
-use crate::core::epoch::Epoch;
-use crate::session::{Ended, Session};
-use crate::statement::What;
+use crate::command::job::What;
+use crate::command::trouble::Ended;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use plan::{Action, Alarm, Answer, Guarded, Plan};
 use sql::dynamic::Dynamic;
 use sql::words::Words;

@@ -1,10 +1,11 @@
 //! A READ ONLY transaction that the read/write split has led to a reader: what would stay there,
 //! and is looked for at the writer afterwards, is not done there.
 
-use crate::core::epoch::Epoch;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::{Job, What};
+use crate::command::job::{Job, What};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
+use crate::session::Session;
 use backend::{Backend, Hold};
 use sql::{Class, Leaves};
 use wire::status;

@@ -1,98 +1,23 @@
 //! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its
 //! parameters go there.
 
-use crate::core::epoch::Epoch;
+use crate::command::job::{Job, Told, What};
+use crate::command::prepared::{ClientStatement, seen_params};
+use crate::command::preparing::{Preparing, bare, params};
+use crate::command::trouble::Ended;
+use crate::known::answer::Complaint;
+use crate::known::epoch::Epoch;
 use crate::seen::internal;
-use crate::session::answer::Complaint;
-use crate::session::{Ended, Session};
-use crate::statement::cached::without_comment;
-use crate::statement::dynamic::Naming;
-use crate::statement::prepared::{ClientStatement, seen_params};
-use crate::statement::{Job, Told, What};
+use crate::session::Session;
 use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
 use config::Variables;
-use sql::{Class, Leaves, Lexing, Reads};
+use sql::{Class, Leaves, Reads};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use wire::Malformed;
-use wire::caps::{self, Caps};
 use wire::moved::Moved;
-use wire::outline::Outline;
-use wire::response::PREPARED_ID_AT;
-
-/// A statement that is being prepared.
-pub(crate) struct Preparing {
-    /// The id by which the client will know it.
-    pub(crate) client: u32,
-    /// Where its parameters come from, if a template has moved them.
-    moved: Option<Rc<Moved>>,
-    /// By what name, for one that is prepared in SQL.
-    pub(crate) naming: Option<Naming>,
-    /// Statement that servers prepare; known when the rules have had their say.
-    statement: OnceCell<Rc<Prepared>>,
-    /// Outline of the statement's columns that the client was told, if it remembers that.
-    pub(crate) outline: Cell<Option<Outline>>,
-}
-
-/// The answer of a server to a COM_STMT_PREPARE, as the client is to see it.
-pub(crate) struct Shown {
-    id: u32,
-    moved: Option<Rc<Moved>>,
-    pub(crate) outline: Cell<Option<Outline>>,
-}
-
-impl Preparing {
-    /// In SQL.
-    pub(crate) fn by_name(naming: Naming) -> Self {
-        Self {
-            client: 0,
-            moved: None,
-            naming: Some(naming),
-            statement: OnceCell::new(),
-            outline: Cell::new(None),
-        }
-    }
-
-    pub(crate) fn statement(&self) -> Option<&Rc<Prepared>> {
-        self.statement.get()
-    }
-
-    pub(crate) fn shown(&self) -> Shown {
-        Shown {
-            id: self.client,
-            moved: self.moved.clone(),
-            outline: Cell::new(None),
-        }
-    }
-}
-
-impl Shown {
-    /// Changes an answer that is no error, for a client with these caps.
-    pub(crate) fn write(
-        &self,
-        answer: &mut Vec<u8>,
-        client: Caps,
-        status: u16,
-    ) -> Result<(), Malformed> {
-        if let Some(moved) = &self.moved {
-            *answer = moved.answer(answer, client, status)?;
-        }
-        if let Some(at) = answer.get_mut(PREPARED_ID_AT) {
-            at.copy_from_slice(&self.id.to_le_bytes());
-        }
-        Ok(())
-    }
-
-    /// Of the answer that the client gets: what it says of columns, if the client remembers that.
-    pub(crate) fn remember(&self, answer: &[u8], client: Caps) {
-        if caps::has(client, caps::MARIADB_CACHE_METADATA) {
-            self.outline.set(Outline::of_prepared(answer, client));
-        }
-    }
-}
 
 /// Preparing does nothing yet of what the statement will do.
 pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
@@ -249,20 +174,6 @@ pub(crate) fn most_remembered(v: &Variables) -> Remembered {
         statements: clamped(v.mysql_max_stmts_cache),
         bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
     }
-}
-
-/// Returns the part of a text that servers prepare.
-pub(crate) fn bare(text: &[u8], lexing: Lexing) -> Cow<'_, [u8]> {
-    sql::without_inner(without_comment(sql::without_tail_of_prepared(text, lexing)))
-}
-
-/// How many parameters a text has.
-pub(crate) fn params(sql: &[u8], lexing: Lexing) -> u16 {
-    let params = lexing
-        .words(sql)
-        .filter(|token| token.is_sign(b'?'))
-        .count();
-    u16::try_from(params).unwrap_or(u16::MAX)
 }
 
 /// The rules that may have rewritten it.

@@ -1,11 +1,13 @@
 //! Several statements in one COM_QUERY, each with its own route, digest and counters, answered one
 //! after another.
 
-use crate::core::epoch::Epoch;
+use crate::command::job::{Text, What};
+use crate::command::trouble::Ended;
+use crate::known::answer::killed;
+use crate::known::epoch::Epoch;
 use crate::seen::internal;
-use crate::session::{Ended, Session, killed};
+use crate::session::Session;
 use crate::statement::dynamic::DYNAMIC;
-use crate::statement::{Text, What};
 use std::ops::Range;
 use wire::attributes::Attributes;
 use wire::caps;

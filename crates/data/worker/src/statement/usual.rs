@@ -4,53 +4,26 @@
 //! it needs, and little is learnt from its answer. Whatever is not so goes the long way, with the
 //! same outcome.
 
-use crate::core::epoch::Epoch;
+use crate::command::ahead::{Before, Sent};
+use crate::command::asked::Executed;
+use crate::command::follower::Follower;
+use crate::command::job::{Job, Told, What};
+use crate::command::reads::LARGE;
+use crate::command::trouble::{Failed, Trouble};
 use crate::forward::alone;
-use crate::forward::asked::Executed;
-use crate::forward::ready::LARGE;
-use crate::forward::relay::{Ask, Follower, doubt_interrupted, relay};
+use crate::forward::relay::{Ask, doubt_interrupted, relay};
+use crate::known::epoch::Epoch;
 use crate::session::Session;
-use crate::session::trouble::{Failed, Trouble};
-use crate::statement::ahead::{Before, Sent};
-use crate::statement::{Job, Told, What};
 use backend::{Answered, Backend, Hold, Holds, Idle, Unreported};
 use bridge::Counter;
-use config::{Snapshot, Variables};
 use plan::Plan;
 use rt::Chunk;
 use sql::{Class, CommandCounter};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use wire::outline::Outline;
-use wire::packet;
 use wire::response::{Expect, Outcome};
-use wire::status;
-
-/// Whether the operator has asked for nothing that is looked at for each statement on its way to a
-/// server and back.
-pub(crate) fn is_usual_configuration(snapshot: &Snapshot) -> bool {
-    let Variables {
-        mysql_multiplexing,
-        mysql_default_query_delay,
-        mysql_connection_delay_multiplex_ms,
-        mysql_throttle_max_bytes_per_second_to_client,
-        mysql_stats_time_backend_query,
-        mysql_firewall_whitelist_enabled,
-        mysql_add_session_id_attribute,
-        ..
-    } = *snapshot.variables;
-    let asks = mysql_default_query_delay > 0
-        || mysql_connection_delay_multiplex_ms > 0
-        || mysql_throttle_max_bytes_per_second_to_client > 0
-        || mysql_stats_time_backend_query
-        || mysql_firewall_whitelist_enabled
-        || mysql_add_session_id_attribute;
-    let attributes = || snapshot.servers.iter().map(|group| &group.attributes);
-    mysql_multiplexing
-        && !asks
-        && !snapshot.rules.watches_writes()
-        && attributes().all(|group| group.multiplex && group.pipelining <= 1)
-}
+use wire::{packet, status};
 
 /// Whether a text leaves nothing and asks for nothing but rows: a read, or a change of rows.
 pub(crate) fn only_reads_or_writes(class: &Class<'_>) -> bool {

@@ -1,20 +1,19 @@
-//! The configuration that a command runs under, and what a core derives from it once.
+//! A configuration as a core has it in force, with what was found out under it.
 
-use crate::core::rates::Rates;
-use crate::login::schemas::Schemas;
-use crate::memory::accepted::Accepted;
-use crate::memory::generated::Generated;
-use crate::memory::values::Values;
-use crate::partitions::described::Descriptions;
-use crate::statement::decisions::{Executions, repeats_of};
-use crate::statement::skeletons::Skeletons;
-use crate::statement::usual::is_usual_configuration;
+use crate::known::by_state::{Accepted, Values};
+use crate::known::columns::Descriptions;
+use crate::known::decisions::{Executions, repeats_of};
+use crate::known::generated::Generated;
+use crate::known::rates::Rates;
+use crate::known::schemas::Schemas;
+use crate::known::skeletons::Skeletons;
 use bridge::ShardRow;
-use config::{Repeats, Snapshot};
+use config::{Repeats, Snapshot, Variables};
 use sql::DigestOptions;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use topology::{Observed, Placed, Policy};
 
 /// One generation of the configuration on this core.
 #[derive(Debug)]
@@ -213,4 +212,36 @@ impl Epoch {
         }
         rows
     }
+}
+
+/// Who serves where, under a configuration, by what was seen.
+pub(crate) fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
+    let policy = Policy::of(&snapshot.variables);
+    topology::placed(&snapshot.servers, observed, &policy)
+}
+
+/// Whether the operator has asked for nothing that is looked at for each statement on its way to a
+/// server and back.
+pub(crate) fn is_usual_configuration(snapshot: &Snapshot) -> bool {
+    let Variables {
+        mysql_multiplexing,
+        mysql_default_query_delay,
+        mysql_connection_delay_multiplex_ms,
+        mysql_throttle_max_bytes_per_second_to_client,
+        mysql_stats_time_backend_query,
+        mysql_firewall_whitelist_enabled,
+        mysql_add_session_id_attribute,
+        ..
+    } = *snapshot.variables;
+    let asks = mysql_default_query_delay > 0
+        || mysql_connection_delay_multiplex_ms > 0
+        || mysql_throttle_max_bytes_per_second_to_client > 0
+        || mysql_stats_time_backend_query
+        || mysql_firewall_whitelist_enabled
+        || mysql_add_session_id_attribute;
+    let attributes = || snapshot.servers.iter().map(|group| &group.attributes);
+    mysql_multiplexing
+        && !asks
+        && !snapshot.rules.watches_writes()
+        && attributes().all(|group| group.multiplex && group.pipelining <= 1)
 }

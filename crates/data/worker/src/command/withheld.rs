@@ -1,12 +1,11 @@
 //! Answers of servers that a client is not to read: what they ask for is done, and the statement said
 //! again.
 
-use crate::forward::asked::Executed;
-use crate::forward::demoted;
-use crate::session::Session;
-use crate::session::trouble::Failed;
-use crate::statement::{Job, What};
-use backend::{Backend, BackendFailed, Unreported};
+use crate::command::asked::Executed;
+use crate::command::job::{Job, What};
+use crate::command::trouble::Failed;
+use crate::known::demoted;
+use backend::BackendFailed;
 use sql::{CommandCounter, Leaves};
 use wire::errors::{DEADLOCK, TOO_MANY_STATEMENTS};
 use wire::response::{Outcome, Response};
@@ -73,36 +72,6 @@ impl Withhold {
                 message: String::from_utf8_lossy(message).into_owned(),
             })
         })
-    }
-}
-
-impl Session {
-    /// Where the server had no room for another prepared statement, what nobody needs there is
-    /// closed; whether it did.
-    pub(crate) async fn make_room(
-        &self,
-        backend: &mut Backend,
-        job: &Job<'_>,
-        why: &Failed,
-    ) -> Result<bool, Failed> {
-        let Failed::Backend(failed) = why else {
-            return Ok(false);
-        };
-        let Some(allowed) = failed.crowd() else {
-            return Ok(false);
-        };
-        // The client does not know of the error, and the server does: its counts are that one's.
-        backend.has_failed_unseen();
-        if !matches!(job.what, What::Execute(_)) {
-            backend.has_failed(Unreported::Noise);
-        }
-        let room = async {
-            let pools = &self.core.pools;
-            pools.make_room_for_statement(backend, allowed).await;
-            Ok(())
-        };
-        self.prepared_for(self.limit_ms(job), room, false).await?;
-        Ok(true)
     }
 }
 

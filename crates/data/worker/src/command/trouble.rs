@@ -1,9 +1,9 @@
 //! Why a statement did not end as it should, how much of an answer its client has, and whether the
 //! session lost something.
 
-use crate::session::Ended;
-use crate::session::answer::Complaint;
+use crate::known::answer::Complaint;
 use backend::BackendFailed;
+use net::NetError;
 
 /// Why a response did not reach the client.
 #[derive(Debug)]
@@ -134,5 +134,27 @@ impl Trouble {
             _ if self.heard != Heard::Nothing => Ended::Broken,
             why => why.ends(),
         }
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// COM_QUIT, or COMMIT RELEASE.
+    ByClient,
+    /// The connection is gone.
+    Gone,
+    /// Order to end: by an operator, a timeout, or the end of the proxy. The words are for the
+    /// client.
+    Told(Complaint),
+    /// The rest of an answer is missing, or what the client said made no sense.
+    Broken,
+    /// Another process goes on with it.
+    Elsewhere,
+}
+
+impl From<NetError> for Ended {
+    fn from(_: NetError) -> Self {
+        Self::Gone
     }
 }

@@ -1,7 +1,7 @@
 //! Statements that came before with other values: what they are, and their digests, read once. An
 //! application has a few hundred of them and sends each thousands of times.
 
-use crate::statement::decisions::Judged;
+use crate::known::decisions::Judged;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use sql::{DigestOptions, Lexing, Skeleton, write_skeleton};
 use std::hash::BuildHasher;

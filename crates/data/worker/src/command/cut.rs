@@ -1,9 +1,10 @@
 //! Results that a rule limits: followed row by row, and ended with an error where there would be
 //! too many.
 
-use crate::forward::relay::Follower;
+use crate::command::follower::Follower;
 use rt::Chunk;
-use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};
+use wire::packet;
+use wire::packet::{HEADER_LEN, MAX_PAYLOAD};
 
 /// Follows a response with a limit of rows.
 pub(crate) struct Cut {
@@ -140,8 +141,8 @@ impl Packets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::relay::Flags;
-    use crate::session::answer::Turn;
+    use crate::command::follower::Flags;
+    use crate::known::answer::Turn;
     use wire::caps::{self, Caps};
     use wire::response::Expect;
     use wire::resultset::{Column, Writer};

@@ -1,7 +1,7 @@
 //! Answers that we give ourselves.
 
-use crate::core::Core;
-use bridge::{Counter, Failure};
+use backend::BackendFailed;
+use bridge::Failure;
 use wire::caps::Caps;
 use wire::errors::Code;
 use wire::{errors, ok, packet, status};
@@ -169,29 +169,23 @@ pub(crate) fn eof(caps: Caps, flags: u16) -> Vec<u8> {
     framed
 }
 
-/// Returns the answer to COM_STATISTICS, in a server's words: this core's own numbers.
-pub(crate) fn in_a_line(core: &Core) -> String {
-    let counts = core.tally.counts();
-    let (questions, slow) = (
-        counts.value(Counter::Questions),
-        counts.value(Counter::SlowQueries),
-    );
-    let up = (core.rt.now() - core.began).as_secs();
-    let per_second = questions as f64 / up.max(1) as f64;
-    let threads = core.roster.len();
-    // MariaDB does not count those.
-    let flushes = if core.epoch().claims_mariadb() {
-        ""
-    } else {
-        "Flush tables: 0  "
-    };
-    format!(
-        "Uptime: {up}  Threads: {threads}  Questions: {questions}  Slow queries: {slow}  Opens: 0  {flushes}Open tables: 0  \
-         Queries per second avg: {per_second:.3}"
-    )
-}
-
 /// Flags of a session that is in no transaction.
 pub(crate) const fn flags(autocommit: bool) -> u16 {
     if autocommit { status::AUTOCOMMIT } else { 0 }
+}
+
+pub(crate) fn killed() -> Complaint {
+    Complaint::new(
+        errors::QUERY_INTERRUPTED,
+        "The session was ended by the proxy's operator",
+    )
+}
+
+pub(crate) fn going_down() -> Complaint {
+    Complaint::with(1053, "08S01", "Server shutdown in progress")
+}
+
+/// For a client that has lost something, and waits for nothing just now.
+pub(crate) fn cut_off() -> Complaint {
+    Complaint::of(&BackendFailed::CutOff)
 }

@@ -1,6 +1,6 @@
 //! Statements that have a connection already, and perhaps an answer, before they go the long way.
 
-use crate::forward::asked::Executed;
+use crate::command::asked::Executed;
 use backend::{Backend, BackendFailed};
 use rt::{Chunk, Instant};
 use wire::outline::Outline;
@@ -17,7 +17,7 @@ pub(crate) struct Sent {
     pub(crate) outline: Option<Outline>,
     /// As [`crate::forward::relay::Ask::columns`].
     pub(crate) columns: Option<u16>,
-    /// As [`crate::session::withheld::Withhold::demoted`].
+    /// As [`crate::command::withheld::Withhold::demoted`].
     pub(crate) demoted: bool,
 }
 

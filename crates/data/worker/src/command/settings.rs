@@ -402,6 +402,9 @@ pub(crate) fn may_run_programs(class: &Class<'_>) -> bool {
         || class.against == Some(sql::Against::Change)
 }
 
+/// The number of the last transaction: a variable of MariaDB that only it sets.
+pub(crate) const LAST_GTID: &[u8] = b"last_gtid";
+
 #[cfg(test)]
 mod tests {
     use super::*;
