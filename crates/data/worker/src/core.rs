@@ -1,18 +1,26 @@
-//! A core: listeners, sessions, pools, counters, and the messages of the control plane.
+//! A core: its number, its sessions and servers, counters, and values that all of its sessions share.
 
-pub(crate) mod console;
+pub(crate) mod adopt;
+pub(crate) mod alone;
+pub(crate) mod audit;
+pub(crate) mod calls;
 pub(crate) mod fetching;
 pub(crate) mod gates;
+pub(crate) mod guests;
 pub(crate) mod hosts;
 pub(crate) mod keeper;
 pub(crate) mod lasting;
+pub(crate) mod mirrors;
+pub(crate) mod operators;
 pub(crate) mod peers;
 pub(crate) mod rates;
 pub(crate) mod roster;
+pub(crate) mod watching;
 
-use crate::beside::mirror::Mirrors;
 use crate::core::gates::Gates;
+use crate::core::guests::Scripting;
 use crate::core::lasting::{Once, lasting};
+use crate::core::mirrors::Mirrors;
 use crate::core::peers::{FromPeer, Loads, Peer};
 use crate::core::roster::{Entry, Roster};
 use crate::known::asking::Asking;
@@ -24,7 +32,6 @@ use crate::known::hosts::Hosts;
 use crate::known::in_turn::InTurn;
 use crate::known::numbers::Blocks;
 use crate::known::scratch::Scratch;
-use crate::scripts::host::Scripting;
 use crate::seen::audit::{Auditor, Audits};
 use crate::seen::compare::Verdicts;
 use crate::seen::events::{Hand, Outbox};
@@ -407,7 +414,7 @@ impl Core {
             mirrors: Mirrors::default(),
             in_turn: InTurn::default(),
             gates: Rc::default(),
-            console: console::addresses(&setup.snapshot.variables),
+            console: operators::addresses(&setup.snapshot.variables),
             scripting: Scripting::with(setup.kept.scripts, setup.kept.calls),
             verdicts: Verdicts::default(),
             default_schema: RefCell::new("".into()),
@@ -651,13 +658,6 @@ impl Core {
             self.pools.sweep(&self.epoch().snapshot);
             self.outbox.hand_over();
         }
-    }
-
-    /// Works with who serves now, and ends what runs where nobody does any more.
-    fn adopt(&self, snapshot: &Snapshot) {
-        let placed = placed(snapshot, &self.observed.borrow());
-        self.pools.adopt(snapshot, &placed);
-        self.cut_off();
     }
 
     /// Rows of `stats_millrace_addresses`.
@@ -1046,4 +1046,16 @@ fn attributes(entry: &Entry) -> Vec<(String, String)> {
         .iter()
         .map(|(name, value)| (text(name), text(value)))
         .collect()
+}
+
+/// Entries that are looked at before others have their turn.
+const SWEPT_AT_ONCE: usize = 256;
+
+impl Core {
+    /// So many bytes from now on.
+    pub(crate) async fn resize_cache(self: Rc<Self>, bytes: u64) {
+        for () in self.cache.set_capacity(bytes) {
+            self.rt.yield_now().await;
+        }
+    }
 }

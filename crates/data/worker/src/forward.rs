@@ -1,6 +1,5 @@
 //! The last stage: a connection, the session's state on it, the command there and the answer back.
 
-pub(crate) mod alone;
 pub(crate) mod asked;
 pub(crate) mod demoted;
 pub(crate) mod infile;

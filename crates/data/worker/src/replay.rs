@@ -2,17 +2,16 @@
 //!
 //! docs/features/transaction-replay.md
 
-pub(crate) mod course;
 pub(crate) mod rerun;
 
 use crate::command::job::{Job, What};
 use crate::command::trouble::{Ended, Failed};
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
-use crate::replay::course::{Course, Sum, Unfit, only_rolls_back};
 use crate::replay::rerun::{Change, Ran};
 use crate::session::Session;
+use crate::session::course::{Course, Sum, Unfit, only_rolls_back};
 use backend::{Backend, BackendFailed, Hold, Holds, Idle, Sees, Tracking, Want};
 use bridge::Counter;
 use plan::Plan;

@@ -1,9 +1,9 @@
-//! Scripts between a client and the session: each command is shown to the scripts that serve the
-//! user, one behind the other, and becomes the queries that they make of it.
+//! Scripts on a core, and those in a session's way.
 //!
 //! docs/features/scripts.md
 
-pub(crate) mod calls;
+pub(crate) mod chain;
+pub(crate) mod collected;
 pub(crate) mod connections;
 pub(crate) mod door;
 pub(crate) mod home;
@@ -13,15 +13,15 @@ pub(crate) mod servers;
 pub(crate) mod timers;
 
 use crate::command::trouble::Ended;
+use crate::core::guests::{At, Owner, Visitor};
 use crate::known::answer::{Complaint, Turn};
 use crate::known::epoch::Epoch;
-use crate::scripts::connections::Owner;
+use crate::scripts::chain::{Chain, One};
+use crate::scripts::collected::Collected;
 use crate::scripts::door::{Early, Met};
-use crate::scripts::home::{Runs, Visitor};
+use crate::scripts::home::Runs;
 use crate::scripts::rows::{Through, failed_script};
-use crate::scripts::servers::{At, Counted};
 use crate::session::Session;
-use crate::session::collect::Collected;
 use bridge::Counter;
 use config::{OnError, Script, Serves};
 use net::Secret;
@@ -38,54 +38,10 @@ use wire::{caps, command};
 /// Attributes of a client that sends none along: no parameter, one set of them.
 const NO_ATTRIBUTES: &[u8] = &[0, 1];
 
-/// Scripts in the way of one client.
-pub(crate) struct Chain {
-    all: Vec<Rc<One>>,
-    /// Who reads answers before the client does.
-    pub(crate) collects: Option<Collected>,
-    /// Where the statement goes that runs now, if a script says so.
-    route: Routed,
-    /// The server that it goes to, if a script has named one.
-    pub(crate) named: Option<Rc<At>>,
-    /// The session counts as one on a server.
-    pub(crate) counted: Option<Counted>,
-    /// Whose session it is, from its first command on.
-    owner: Option<Owner>,
-    /// Scripts that have seen the client before it was greeted, until its first command.
-    early: Option<Box<Early>>,
-    /// Whether it is in the way of an operator at the console.
-    is_at_console: bool,
-    /// Attributes that the client has sent along with its COM_QUERY. Scripts do not see them.
-    attributes: Vec<u8>,
-}
-
-impl Chain {
-    /// Without scripts yet.
-    fn new(early: Option<Box<Early>>, is_at_console: bool) -> Self {
-        Self {
-            all: Vec::new(),
-            collects: None,
-            route: Routed::default(),
-            named: None,
-            counted: None,
-            owner: None,
-            early,
-            is_at_console,
-            attributes: Vec::new(),
-        }
-    }
-}
-
 /// A way of a statement, as scripts have named it.
 struct Way {
     route: Routed,
     named: Option<Rc<At>>,
-}
-
-/// A script of a chain. None where its main chunk has failed.
-struct One {
-    script: Arc<Script>,
-    runs: Option<Rc<Runs>>,
 }
 
 impl Session {

@@ -7,70 +7,23 @@ use crate::command::reads::limit_ms;
 use crate::command::settings::sees_user_variables;
 use crate::command::withheld::is_stale;
 use crate::command::writes::{may_write_tables, note_names, schema_meant};
-use crate::core::Core;
-use crate::forward::alone;
-use crate::known::bound::Kept;
+use crate::core::mirrors::{Copy, Mirrors, Payload, QUEUE_BYTES_MAX};
+use crate::core::{Core, alone};
 use crate::known::epoch::Epoch;
 use crate::seen::compare::{Pair, Side};
 use crate::seen::stats::{Bounds, Failed, Seen};
 use crate::session::Session;
-use backend::{Backend, BackendFailed, State, Want};
+use backend::{Backend, BackendFailed, Want};
 use bridge::Counter;
-use cache::Writing;
-use config::{Rules, User};
-use net::{NetError, Secret};
+use config::Rules;
+use net::NetError;
 use rt::Chunk;
-use sql::{Class, DigestOptions, Lexing, Shape};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use sql::{Class, DigestOptions, Shape};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::attributes::Attributes;
-use wire::connect_attributes::ConnectAttributes;
 use wire::response::{Expect, Follow, Outcome, Summed};
 use wire::{errors, packet};
-
-/// Bytes of statements that wait on a core; what would be more is dropped.
-const QUEUE_BYTES_MAX: usize = 64 << 20;
-
-/// The copies of a core.
-#[derive(Default)]
-pub(crate) struct Mirrors {
-    running: Cell<u64>,
-    waiting: RefCell<VecDeque<Copy>>,
-    /// Bytes of those that wait.
-    bytes: Cell<usize>,
-}
-
-/// Content of a copy: a text or an execution.
-enum Payload {
-    Text(Box<[u8]>, Attributes),
-    Execution(Kept),
-}
-
-/// A statement on its way to a mirror.
-pub(crate) struct Copy {
-    hostgroup: u32,
-    payload: Payload,
-    user: Arc<User>,
-    user_name: Rc<str>,
-    secret: Secret,
-    caps: wire::caps::Caps,
-    collation: u16,
-    session: u32,
-    attributes: Rc<ConnectAttributes>,
-    state: State,
-    /// How servers read its text.
-    lexing: Lexing,
-    client_address: Box<str>,
-    timeout_ms: Option<u64>,
-    /// So long it is held back.
-    delay_ms: u32,
-    pair: Option<Rc<Pair>>,
-    /// Tables that it writes, from now until it has ended, if a rule wants to know.
-    writing: Option<Writing>,
-}
 
 impl Session {
     /// Compares what the client was told with what a mirror has said, where that is asked for.
@@ -153,6 +106,7 @@ impl Session {
         }
     }
 }
+
 impl Mirrors {
     /// Runs it, lets it wait, or drops it.
     fn accept(core: &Rc<Core>, copy: Copy, max: u64, queue_max: u64) -> bool {

@@ -1,95 +1,25 @@
 //! Whoever follows a server's log: registered, it keeps a connection; its log comes as it is, and
 //! nothing else goes that way.
 
-use crate::beside::through::{Said, Through, open};
 use crate::command::trouble::{Ended, Failed, Heard};
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
 use crate::known::answer::{Complaint, killed};
 use crate::known::epoch::Epoch;
 use crate::session::Session;
+use crate::session::through::{Said, Through, open};
 use backend::{Backend, BackendFailed, Hold, Idle, Like, Tracking};
 use bridge::Counter;
 use rt::Chunk;
 use std::ops::ControlFlow;
-use wire::command::{COM_BINLOG_DUMP, COM_QUIT};
-use wire::response::{Expect, Follow, Outcome, Response};
-use wire::{Malformed, caps, command, packet};
-
-/// Byte by which a replica acknowledges each transaction that it has, while it follows a
-/// semi-synchronous log: no command, but it looks like one.
-/// <https://dev.mysql.com/doc/dev/mysql-server/latest/semisync__replica_8h.html>
-const ACKNOWLEDGED: u8 = 0xEF;
+use wire::command::COM_BINLOG_DUMP;
+use wire::response::{Expect, Outcome};
+use wire::{caps, command, packet};
 
 /// Capabilities that change only how statements are executed and answered, of which a log has none.
 const OF_STATEMENTS: caps::Caps = caps::MARIADB_BULK
     | caps::MARIADB_CACHE_METADATA
     | caps::MARIADB_EXTENDED_TYPES
     | caps::OPTIONAL_METADATA;
-
-/// Header and first byte of a packet.
-const HEAD_LEN: usize = packet::HEADER_LEN + 1;
-
-/// A server's log on its way. Only its first packet is looked at: numbers begin anew in the middle
-/// of it, after each event that wants to be acknowledged.
-pub(crate) struct Log {
-    /// A refusal, if it is one.
-    answer: Response,
-    /// So much of the first packet.
-    head: Vec<u8>, // <= HEAD_LEN
-    /// The server has said more than that it refuses.
-    begun: bool,
-}
-
-/// How far a log has come.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// Its first bytes.
-    Begun,
-    More,
-    /// The server does not let it be followed: the session goes on.
-    Refused,
-    /// Refusal with something behind it that belongs to nothing.
-    Ended,
-}
-
-impl Log {
-    pub(crate) fn new(server: caps::Caps) -> Self {
-        Self {
-            answer: Response::expect(Expect::Binlog, server).to_packet(0),
-            head: Vec::new(),
-            begun: false,
-        }
-    }
-
-    /// Whether what a client says in the middle of a log is the server's business. It obeys nothing
-    /// else until the log ends.
-    pub(crate) const fn lets_through(command: u8) -> bool {
-        matches!(command, ACKNOWLEDGED | COM_QUIT)
-    }
-
-    /// Follows what has come, until it is known whether the log has begun. A refusal is the last of
-    /// it.
-    pub(crate) fn follow(&mut self, bytes: &[u8]) -> Result<Came, Malformed> {
-        if self.begun {
-            return Ok(Came::More);
-        }
-        let lacks = (HEAD_LEN - self.head.len()).min(bytes.len());
-        self.head.extend_from_slice(&bytes[..lacks]);
-        if self
-            .head
-            .get(packet::HEADER_LEN)
-            .is_some_and(|first| *first != wire::ok::ERR_HEADER)
-        {
-            self.begun = true;
-            return Ok(Came::Begun);
-        }
-        Ok(match self.answer.follow(bytes)? {
-            Follow::More => Came::More,
-            Follow::Ended { used } if used == bytes.len() => Came::Refused,
-            Follow::Ended { .. } => Came::Ended,
-        })
-    }
-}
 
 impl Session {
     /// COM_REGISTER_SLAVE: the server knows the client by its connection, which is the session's
@@ -286,62 +216,5 @@ impl Session {
         } else {
             self.refuse(&complaint).await
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns what becomes of these bytes, cut so that no more than so many come at once; `More`
-    /// is left out.
-    fn came(bytes: &[u8], cut: usize) -> Vec<Came> {
-        let mut log = Log::new(caps::PROTOCOL_41 | caps::DEPRECATE_EOF);
-        bytes
-            .chunks(cut)
-            .map(|piece| log.follow(piece).unwrap())
-            .filter(|came| *came != Came::More)
-            .collect()
-    }
-
-    fn framed(packets: &[(u8, &[u8])]) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (seq, payload) in packets {
-            packet::append(&mut out, &mut seq.clone(), payload);
-        }
-        out
-    }
-
-    #[test]
-    fn a_log_whose_numbers_begin_anew_goes_on() {
-        let event: &[u8] = b"\x00\xef\x01event of some length";
-        let bytes = framed(&[
-            (1, event),
-            (2, event),
-            (3, event),
-            (1, event),
-            (2, event),
-            (1, b"\xff\xd4\x04#HY000gone"),
-        ]);
-        for cut in [1, 3, 5, 30, 64, bytes.len()] {
-            assert_eq!(came(&bytes, cut), [Came::Begun], "{cut}");
-        }
-    }
-
-    #[test]
-    fn only_an_error_that_comes_first_and_alone_is_a_refusal() {
-        let error: &[u8] = b"\xff\xcb\x04#42000Access denied";
-        let bytes = framed(&[(1, error)]);
-        for cut in [1, 4, 5, 6, bytes.len()] {
-            assert_eq!(came(&bytes, cut), [Came::Refused], "{cut}");
-        }
-        assert_eq!(
-            came(&framed(&[(1, error), (1, error)]), 1000),
-            [Came::Ended]
-        );
-        assert_eq!(
-            came(&framed(&[(1, b"\xfe\0\0\x02\0")]), 1000),
-            [Came::Begun]
-        );
     }
 }

@@ -2,17 +2,16 @@
 //! server's log. Bytes go as they come; all that is looked at is where a command begins, so that
 //! nobody becomes somebody else unseen.
 
-use crate::beside::replica::{Came, Log};
 use crate::command::trouble::Ended;
 use crate::core::Core;
 use crate::core::roster::Entry;
 use crate::known::answer::{Complaint, cut_off, killed};
 use crate::known::epoch::Epoch;
 use crate::session::Session;
-use backend::{Backend, Idle, Like, State, Want};
+use crate::session::through::{Came, Event, Log, Said, Stopped, Through, follows_log, open};
+use backend::{Backend, Idle};
 use bridge::Counter;
-use config::User;
-use net::{Conn, NetError, Secret};
+use net::{Conn, NetError};
 use rt::{Chunk, Either};
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -21,62 +20,12 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use wire::command;
-use wire::command::{
-    COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_QUIT, COM_SLEEP, COM_STATISTICS,
-    COM_STMT_PREPARE,
-};
-use wire::connect_attributes::ConnectAttributes;
+use wire::command::{COM_CHANGE_USER, COM_QUIT, COM_SLEEP, COM_STATISTICS, COM_STMT_PREPARE};
 use wire::downstream::Downstream;
 use wire::upstream::{Begins, Then, Upstream};
 
 /// How often a session looks whether it has been silent for too long, if that is later.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-
-/// A connection that is one client's, with nothing between.
-pub(crate) struct Through {
-    pub(crate) backend: Box<Backend>,
-    /// The command that was sent last; [`COM_SLEEP`] before the first.
-    last: u8,
-    /// The client wants to become somebody else; if that is refused, it may go on here.
-    waits: bool,
-    /// Whether the client asked to become somebody else before an answer was there. What comes next
-    /// is not to that wish, nor to what we ask.
-    is_due: bool,
-    /// Of whoever is here for a log alone.
-    log: Option<Box<Log>>,
-}
-
-impl Through {
-    pub(crate) fn new(backend: Box<Backend>) -> Box<Self> {
-        Box::new(Self {
-            backend,
-            last: COM_SLEEP,
-            waits: false,
-            is_due: false,
-            log: None,
-        })
-    }
-
-    /// For as long as a log lasts, which this command asks for.
-    pub(crate) fn follow_log(backend: Box<Backend>, command: u8) -> Box<Self> {
-        let log = Some(Box::new(Log::new(backend.hello.caps)));
-        Box::new(Self {
-            backend,
-            last: command,
-            waits: false,
-            is_due: false,
-            log,
-        })
-    }
-
-    fn close(self, core: &Core) {
-        #[cfg(feature = "planted")]
-        if backend::planted::KEEP_THROUGH.get() {
-            return std::mem::forget(self);
-        }
-        core.pools.abandon(self.backend);
-    }
-}
 
 /// Whether the server may have said all that it has to say to this command: no answer ends within a
 /// packet.
@@ -88,89 +37,6 @@ const fn may_be_answered(command: u8, said: &Downstream) -> bool {
         COM_STATISTICS | COM_STMT_PREPARE => said.is_between(),
         _ => said.may_have_ended(),
     }
-}
-
-/// Whether the answer to it is a log that does not end.
-const fn follows_log(command: u8) -> bool {
-    matches!(command, COM_BINLOG_DUMP | COM_BINLOG_DUMP_GTID)
-}
-
-/// Words of a client's login, as far as a server has to hear them.
-pub(crate) struct Said<'a> {
-    pub(crate) user: &'a User,
-    pub(crate) secret: &'a Secret,
-    pub(crate) collation: u16,
-    pub(crate) attributes: &'a ConnectAttributes,
-    pub(crate) like: Like<'a>,
-}
-
-/// The connection for a `fast_forward` user; none if its server has not all that clients are
-/// offered. Waits no longer than the client does, and than `told` says that it may.
-///
-/// # Errors
-/// What the client is to be told.
-pub(crate) async fn open(
-    core: &Rc<Core>,
-    epoch: &Epoch,
-    client: &Conn,
-    entry: &Entry,
-    said: &Said<'_>,
-    told: impl Future<Output = ()>,
-) -> Result<Option<Box<Backend>>, Complaint> {
-    let state = State::new("", said.collation);
-    let want = want(epoch, entry, said, &state);
-    let gone = rt::select(client.socket().closed(), told);
-    match rt::select(core.pools.open_like(&want), gone).await {
-        Either::Left(opened) => opened.map_err(|failure| Complaint::of(&failure)),
-        Either::Right(_) => Err(killed()),
-    }
-}
-
-/// Returns what a connection for one client alone is opened with.
-pub(crate) fn want<'a>(
-    epoch: &'a Epoch,
-    entry: &Entry,
-    said: &Said<'a>,
-    state: &'a State,
-) -> Want<'a> {
-    Want {
-        hostgroup: said.user.default_hostgroup,
-        caps: said.like.caps,
-        collation: said.collation,
-        session: entry.id,
-        client: entry.address,
-        like: Some(Like {
-            database: said.like.database.filter(|name| !name.is_empty()),
-            ..said.like
-        }),
-        ..Want::of_nobody(
-            (&said.user.username, said.secret),
-            &epoch.snapshot,
-            state,
-            said.attributes,
-        )
-    }
-}
-
-/// Bytes that have moved, or something that has happened.
-enum Event {
-    /// From the client.
-    Up(Result<Chunk, NetError>),
-    /// From the server.
-    Down(Result<Chunk, NetError>),
-    /// One of the sockets cannot send any more.
-    Broken,
-    Stopped(Stopped),
-}
-
-/// Why it is not to go on as it was.
-enum Stopped {
-    Killed,
-    /// Only what it runs.
-    Interrupted,
-    CutOff,
-    /// Nobody has said anything for `mysql-wait_timeout`.
-    Silent,
 }
 
 impl Session {

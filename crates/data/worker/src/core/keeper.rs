@@ -1,7 +1,7 @@
 //! What an operator asks of the cache and of the digests, and what age takes away, done between the
 //! statements of others: a part, then everybody else, then the next part.
 
-use crate::core::Core;
+use crate::core::{Core, SWEPT_AT_ONCE};
 use crate::seen::stats::Listing;
 use bridge::{FlushCache, PreparedRow, QueryCacheRow, Report};
 use cache::{Entry, Read};
@@ -12,8 +12,7 @@ use std::time::Duration;
 const LISTED_MAX: usize = 10_000;
 /// How long what nobody may have any more takes room, at most, besides the time for looking.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
-/// Entries that are looked at before others have their turn.
-const SWEPT_AT_ONCE: usize = 256;
+
 /// Digests that are listed before others have their turn: a part of a millisecond.
 const DIGESTS_AT_ONCE: usize = 500;
 /// Bytes of a statement that it shows.
@@ -26,13 +25,6 @@ const PREPARED_ROW: usize = 1024;
 const PREPARED_TEXT_MAX: usize = 16 << 10;
 
 impl Core {
-    /// So many bytes from now on.
-    pub(crate) async fn resize_cache(self: Rc<Self>, bytes: u64) {
-        for () in self.cache.set_capacity(bytes) {
-            self.rt.yield_now().await;
-        }
-    }
-
     /// Drops results; says how many.
     pub(crate) async fn flush_cache(self: Rc<Self>, which: FlushCache, reply: bridge::Reply<u64>) {
         let mut dropped = 0;

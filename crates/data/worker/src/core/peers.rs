@@ -1,7 +1,8 @@
-//! What cores say to each other, and which of them a client goes to.
+//! Words that cores say to each other, and how many clients each has.
 
+use crate::core::guests::Errand;
 use crate::core::{Core, Seat};
-use crate::scripts::home::Errand;
+use crate::known::columns::CHANGED;
 use crate::session::{Comer, live};
 use backend::{Speak, Word};
 use bridge::{Counter, ToCore};
@@ -10,6 +11,7 @@ use rt::mailbox::{Receiver, Sender};
 use rt::permits::{Permits, Registry};
 use std::rc::Rc;
 use std::sync::Arc;
+use wire::errors;
 
 /// A core's mailbox is the operator's: others put nothing there while it has so many messages, or
 /// one of his could be dropped.
@@ -220,6 +222,24 @@ impl Core {
                     .hand
                     .try_send(FromPeer(Said::AsksLastval((**user).into())));
             }
+        }
+    }
+}
+
+impl Core {
+    /// A server has answered so: it may be that a schema is gone.
+    pub(crate) fn doubt_schemas(&self, code: u16) {
+        if code == errors::UNKNOWN_DATABASE.number {
+            self.epoch().schemas.forget();
+        }
+    }
+}
+
+impl Core {
+    /// A server has said this error: what is known of columns may be wrong.
+    pub(crate) fn doubt_columns(&self, code: u16) {
+        if CHANGED.contains(&code) {
+            self.epoch().descriptions.forget();
         }
     }
 }

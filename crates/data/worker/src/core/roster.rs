@@ -1,8 +1,7 @@
 //! Who is here: what an operator sees of each session, and how a session is told to end.
 
 use crate::known::pace::Pace;
-use crate::session::held::{Held, draws};
-use backend::{Backend, Hold, Lingers};
+use backend::{Backend, Hold, Holds, Lingers};
 use bridge::{Killed, Kills};
 use config::Snapshot;
 use rt::local::Bell;
@@ -24,7 +23,7 @@ pub(crate) struct Holding {
     pub(crate) hostgroup: u32,
     pub(crate) place: Rc<backend::Place>,
     pub(crate) server_thread_id: u32,
-    pub(crate) holds: backend::Holds,
+    pub(crate) holds: Holds,
     pub(crate) since: Instant,
 }
 
@@ -160,29 +159,6 @@ impl Entry {
     pub(crate) fn rests(&self, now: Instant) {
         self.command.set("Sleep");
         self.since.set(now);
-    }
-
-    /// Which connections it holds now, and why.
-    pub(crate) fn shows_held(&self, held: &Held, now: Instant) {
-        let mut holding = self.holding.borrow_mut();
-        if held.is_empty() && holding.is_empty() {
-            return;
-        }
-        let shown = held.iter().map(|(hostgroup, backend)| {
-            let server_thread_id = backend.hello.thread_id;
-            let before = holding
-                .iter()
-                .find(|old| old.hostgroup == hostgroup && old.server_thread_id == server_thread_id);
-            Holding {
-                hostgroup,
-                place: backend.place().clone(),
-                server_thread_id,
-                holds: backend.holds,
-                since: before.map_or(now, |old| old.since),
-            }
-        });
-        let shown = shown.collect();
-        *holding = shown;
     }
 
     pub(crate) fn info(&self) -> Option<String> {
@@ -380,4 +356,22 @@ impl Roster {
             entry.bell.ring();
         }
     }
+}
+
+/// Whether a connection to the user's own hostgroup with these draws all of the session's
+/// statements there.
+pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
+    let has = |any: &[Hold]| any.iter().any(|hold| holds.has(*hold));
+    has(&[
+        Hold::TemporaryTable,
+        Hold::TableLock,
+        Hold::SqlPrepare,
+        Hold::Handler,
+    ]) || (lock_on_set
+        && has(&[
+            Hold::UserVariable,
+            Hold::Procedure,
+            Hold::Untold,
+            Hold::UnknownState,
+        ]))
 }

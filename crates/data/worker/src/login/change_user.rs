@@ -1,6 +1,5 @@
 //! COM_CHANGE_USER: the same connection, somebody else.
 
-use crate::beside::through::{Said, Through};
 use crate::command::trouble::Ended;
 use crate::core::Seat;
 use crate::known::answer;
@@ -8,6 +7,7 @@ use crate::known::epoch::Epoch;
 use crate::login::certificate::unfit;
 use crate::login::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::Session;
+use crate::session::through::{Said, Through};
 use backend::{Like, Names, State};
 use bridge::{Auditable, Counter};
 use config::User;

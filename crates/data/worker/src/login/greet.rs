@@ -1,19 +1,18 @@
 //! From an accepted socket to a session: login, limits, and the first OK.
 
-use crate::beside::through;
-use crate::beside::through::{Said, Through};
+use crate::core::audit::Newcomer;
 use crate::core::roster::Entry;
-use crate::core::{Core, Seat, console};
+use crate::core::{Core, Seat, operators};
 use crate::known::answer;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::known::hosts::turned_away;
 use crate::login::certificate::unfit;
 use crate::login::relayed::{LetIn, Refused};
-use crate::login::{packing, relayed};
+use crate::login::{console, packing, relayed};
 use crate::scripts::door::Early;
-use crate::seen::audit::Newcomer;
-use crate::session::Session;
+use crate::session::through::{Said, Through};
+use crate::session::{Session, through};
 use backend::{Backend, Greeted, Like};
 use bridge::{Auditable, Counter};
 use config::{Password, User, Variables, in_networks};
@@ -205,7 +204,7 @@ pub(crate) async fn enter(core: &Rc<Core>, socket: Socket) -> Option<Session> {
         refuse(core, conn, 0, &turned_away(&client.0)).await;
         return None;
     }
-    if console::is_at(&core.console, &local) {
+    if operators::is_at(&core.console, &local) {
         return Box::pin(console::enter(core, conn, client, local)).await;
     }
     let Some(seat) = core.seat(v.mysql_max_connections) else {

@@ -3,6 +3,7 @@
 
 pub(crate) mod certificate;
 pub(crate) mod change_user;
+pub(crate) mod console;
 pub(crate) mod greet;
 pub(crate) mod moving;
 pub(crate) mod packing;

@@ -6,9 +6,8 @@ use crate::command::prepared::ClientStatement;
 use crate::core::Core;
 use crate::core::roster::Entry;
 use crate::known::reading::Reading;
-use crate::memory::last_gtid::LastGtid;
-use crate::memory::{insert_id, recall};
-use crate::session::{Comer, Session, live};
+use crate::session::remembered::LastGtid;
+use crate::session::{Comer, Session, insert_id, live, remembered};
 use backend::{Names, State, UserValue};
 use bridge::{Counter, Moved};
 use net::{Conn, Entered, Secret};
@@ -304,7 +303,9 @@ impl Session {
         }
         let remembered = &self.remembered;
         remembered.counts_by_itself(facts.row_count);
-        remembered.found_rows.set(recall::rows(facts.found_rows));
+        remembered
+            .found_rows
+            .set(remembered::rows(facts.found_rows));
         remembered.of_mariadb.set(facts.found_by_mariadb);
         remembered.insert_id.replace(insert_id::of(facts.insert_id));
         remembered.last_gtid.replace(match facts.last_gtid {

@@ -3,19 +3,18 @@
 //!
 //! Each core remembers what is there, so that only the first who names a schema is waited for.
 
-use crate::beside::through;
-use crate::beside::through::Said;
 use crate::core::Core;
 use crate::core::roster::Entry;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::known::schemas::{NAME_LEN_MAX, Schemas, is_about_schema, key};
+use crate::session::through;
+use crate::session::through::Said;
 use backend::{BackendFailed, Idle, State};
 use config::{Snapshot, User};
 use rt::Instant;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::errors;
 
 /// So long a client waits for a server that is to say whether there is its schema.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -87,13 +86,6 @@ impl Core {
         }
         epoch.schemas.learn(&key, forgotten);
         Ok(())
-    }
-
-    /// A server has answered so: it may be that a schema is gone.
-    pub(crate) fn doubt_schemas(&self, code: u16) {
-        if code == errors::UNKNOWN_DATABASE.number {
-            self.epoch().schemas.forget();
-        }
     }
 
     /// `None`: there is no need, or nobody would answer.

@@ -9,10 +9,11 @@ use crate::command::job::{Job, What};
 use crate::command::settings::{BOUND, leaves_texts};
 use crate::command::trouble::{Ended, Failed};
 use crate::known::answer;
-use crate::known::by_state::{Kept, Known, STATE_LEN_MAX, TEXT_LEN_MAX};
+use crate::known::by_state::{Known, STATE_LEN_MAX, TEXT_LEN_MAX};
 use crate::known::reading::Reading;
 use crate::memory::variables::is_unread;
 use crate::session::Session;
+use crate::session::remembered::{New, Sent};
 use backend::{Backend, Hold, State};
 use sql::Leaves;
 use sql::set::{Assignment, Scope, Setting, Value};
@@ -46,25 +47,6 @@ const CALLED: [&str; 8] = [
     "UPPER",
     "LOWER",
 ];
-
-/// A SET that was sent, on its way into the memory: what was set before it, and what its client was
-/// told.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    /// `None` for one that was taken at its word: there is nothing to remember.
-    new: Option<New>,
-    /// How many warnings the server told of, and which they are when that is known.
-    warned: u16,
-    warnings: Option<Kept>,
-}
-
-#[derive(Debug)]
-struct New {
-    before: State,
-    reading: Reading,
-    told: Box<[u8]>,
-    reads: bool,
-}
 
 impl Session {
     /// A server has answered what may be a SET: what will be to remember when all that it has set is

@@ -6,31 +6,9 @@ use crate::command::asked::Knows;
 use crate::command::job::{Job, What};
 use crate::command::trouble::Failed;
 use crate::session::Session;
+use crate::session::remembered::LastGtid;
 use backend::{Backend, BackendFailed, Hold, Tracking};
 use sql::{CommandCounter, Leaves, Reads};
-
-/// Value of `@@last_gtid` for a session.
-#[derive(Debug, Default)]
-pub(crate) enum LastGtid {
-    /// No value: the session has written nothing that has a number.
-    #[default]
-    Nothing,
-    /// As the server told it.
-    Is(Box<str>),
-    /// The session wrote where the server did not tell.
-    Unknown,
-}
-
-impl LastGtid {
-    /// The value, if somebody knows it.
-    pub(crate) fn known(&self) -> Option<&str> {
-        match self {
-            Self::Nothing => Some(""),
-            Self::Is(value) => Some(value),
-            Self::Unknown => None,
-        }
-    }
-}
 
 impl Session {
     /// A server has told it.

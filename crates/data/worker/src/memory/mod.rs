@@ -21,13 +21,11 @@ pub(crate) mod written;
 
 use crate::command::job::Told;
 use crate::command::trouble::{Ended, Failed};
-use crate::known::answer::Complaint;
 use crate::memory::drain::Asking;
 use crate::session::Session;
 use backend::{Backend, Hold, Holds};
 use bridge::Counter;
 use sql::Reads;
-use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::pin::Pin;
 
@@ -111,9 +109,7 @@ impl Session {
             }
         }
     }
-}
 
-impl Session {
     /// Gives the client rows that no server was asked for, `seq` being the number of their last
     /// packet.
     async fn say_rows(
@@ -141,59 +137,4 @@ pub(crate) fn asked_by(reads: Reads) -> impl Iterator<Item = Hold> {
         .iter()
         .filter(move |memory| reads.intersects(memory.reads));
     asked.flat_map(|memory| memory.holds.iter().copied())
-}
-
-/// Knowledge of the session itself of what servers would remember of its past. The default is that
-/// of a session that has just begun.
-#[derive(Default)]
-pub(crate) struct Remembered {
-    /// Value of FOUND_ROWS().
-    pub(crate) found_rows: Cell<recall::Recall>,
-    /// Whether the server that has found rows last is a MariaDB; `None` if none has.
-    pub(crate) of_mariadb: Cell<Option<bool>>,
-    /// Warnings that SHOW WARNINGS shows, where no connection is kept that knows.
-    pub(crate) warnings: RefCell<warnings::OfSession>,
-    /// Complaint of the proxy itself about the statement at work.
-    pub(crate) refused: Cell<Option<Box<Complaint>>>,
-    /// Value of LAST_INSERT_ID().
-    pub(crate) insert_id: RefCell<insert_id::OfSession>,
-    /// Value of `@@last_gtid`.
-    pub(crate) last_gtid: RefCell<last_gtid::LastGtid>,
-    /// Writes of the session, as GTIDs.
-    pub(crate) written: written::Written,
-    /// On how many connections its writes may have taken numbers from sequences.
-    pub(crate) drawn_at: Cell<u32>,
-    /// Whether the session has set `pseudo_thread_id`, which CONNECTION_ID() is from then on.
-    pub(crate) numbered: Cell<bool>,
-    /// Value of ROW_COUNT().
-    pub(crate) row_count: Cell<i64>,
-    /// No server knows that ROW_COUNT(): it is of what the proxy has answered, or of the statement
-    /// before one that was prepared.
-    pub(crate) uncounted: Cell<bool>,
-}
-
-impl Remembered {
-    /// COM_RESET_CONNECTION and COM_CHANGE_USER make a server forget all but FOUND_ROWS().
-    pub(crate) fn forget(&mut self) {
-        *self = Self {
-            found_rows: self.found_rows.take().into(),
-            of_mariadb: self.of_mariadb.take().into(),
-            ..Self::default()
-        };
-    }
-
-    /// Whether the last statement was no complaint of the proxy's own.
-    pub(crate) fn has_refused_nothing(&self) -> bool {
-        let refused = self.refused.take();
-        let nothing = refused.is_none();
-        self.refused.set(refused);
-        nothing
-    }
-
-    /// Notes that an answer of the proxy's own has left this `ROW_COUNT()`, and nothing else: no
-    /// server knows it.
-    pub(crate) fn counts_by_itself(&self, row_count: i64) {
-        self.row_count.set(row_count);
-        self.uncounted.set(true);
-    }
 }

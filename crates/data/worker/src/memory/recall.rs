@@ -7,8 +7,9 @@ use crate::command::trouble::{Ended, Failed};
 use crate::known::finds::{Finds, found_by};
 use crate::memory::drain::{Asking, Whom};
 use crate::memory::lingers::{SILENT, lingers_until};
-use crate::memory::{After, Memory, Remembered};
+use crate::memory::{After, Memory};
 use crate::session::Session;
+use crate::session::remembered::{Found, Recall, Remembered};
 use backend::{Backend, BackendFailed, Hold, Unreported};
 use sql::words::{Kind, Words};
 use sql::{Class, CommandCounter, Leaves, Reads};
@@ -39,43 +40,6 @@ pub(crate) static MEMORY: Memory = Memory {
     ask: |session, backend, how| Box::pin(session.ask_found_rows(backend, how)),
     lose: |session| session.keep_found_rows(None),
 };
-
-/// FOUND_ROWS() as the session knows it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Recall {
-    found: Found,
-    /// Number of the session's statement that it is about; `None` if no connection knows it: the
-    /// proxy has answered, or it was given back.
-    by: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// So many.
-    Rows(u32),
-    /// Only the server knows where that statement ran.
-    Unknown,
-    /// The connection that knew is gone.
-    Lost,
-}
-
-impl Default for Recall {
-    /// Before the first statement.
-    fn default() -> Self {
-        Self {
-            found: Found::Rows(0),
-            by: None,
-        }
-    }
-}
-
-/// FOUND_ROWS() is so many, or was lost, and no connection knows it.
-pub(crate) fn rows(rows: Option<u32>) -> Recall {
-    Recall {
-        found: rows.map_or(Found::Lost, Found::Rows),
-        by: None,
-    }
-}
 
 impl Remembered {
     /// The proxy has answered with one row.

@@ -9,6 +9,7 @@ use crate::known::by_state::Kept;
 use crate::memory::drain::Asking;
 use crate::memory::{After, Memory};
 use crate::session::Session;
+use crate::session::remembered::Warnings;
 use backend::{Backend, Hold, NOBODY, Shown, Unreported};
 use bridge::Counter;
 use sql::words::Words;
@@ -28,19 +29,6 @@ pub(crate) static MEMORY: Memory = Memory {
     ask: |session, backend, how| Box::pin(session.ask_warnings_away(backend, how)),
     lose: Session::lose_warnings,
 };
-
-/// Warnings that a session has been told of. Most sessions have none.
-pub(crate) type OfSession = Option<Box<Warnings>>;
-
-/// Warnings that no connection of the session knows any more.
-#[derive(Debug)]
-pub(crate) enum Warnings {
-    Kept(Kept),
-    /// Complaint of the proxy about the last statement: no server knows of it.
-    Ours(Box<Complaint>),
-    /// The connection broke that knew them.
-    Lost,
-}
 
 /// Form of a statement that asks for warnings.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use crate::partitions::changing;
 use crate::partitions::changing::Committed;
 use crate::partitions::gathering::not_supported;
 use crate::session::Session;
-use backend::{Backend, BackendFailed, Hold, Holds, Idle};
+use crate::session::global::{GlobalTransaction, Standing};
+use backend::{Backend, BackendFailed, Hold, Holds};
 use bridge::Counter;
 use shards::global::{Access, Global, Mark, mark};
 use shards::xa::transaction;
@@ -20,7 +21,6 @@ use sql::{Class, CommandCounter};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use wire::status;
 
 /// XA_RBROLLBACK: a branch was rolled back.
 const ROLLED_BACK: u16 = 1402;
@@ -31,76 +31,6 @@ const NO_SAVEPOINT: u16 = 1305;
 /// Errors with which a server has rolled back a branch: the victim of a deadlock, or one that it says it has
 /// rolled back (XA_RBDEADLOCK, XA_RBTIMEOUT, XA_RBROLLBACK).
 const VICTIM: [u16; 4] = [1213, 1614, 1613, ROLLED_BACK];
-
-/// Standing of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// Nothing speaks against a COMMIT.
-    Open,
-    /// A server has rolled its branch back. The client has heard so.
-    Victim,
-    /// A branch went with its connection. Until the client ends the transaction nothing is done.
-    Lost,
-}
-
-/// A session's transaction.
-pub(crate) struct GlobalTransaction {
-    /// Its branches and savepoints.
-    pub(crate) branches: RefCell<Global>,
-    /// Where statements without sharded tables go.
-    home: u32,
-    /// A statement has begun it, and not only what was first under autocommit = 0.
-    is_explicit: bool,
-    standing: Cell<Standing>,
-}
-
-impl GlobalTransaction {
-    /// Notes that a branch is lost.
-    pub(crate) fn is_lost(&self) {
-        // The victim of a deadlock is over anyway.
-        if self.standing.get() == Standing::Open {
-            self.standing.set(Standing::Lost);
-        }
-    }
-
-    /// Whether a server has rolled its branch back.
-    pub(crate) fn is_victim(&self) -> bool {
-        self.standing.get() == Standing::Victim
-    }
-
-    /// Has its branch on a hostgroup begin on this connection, if it has not.
-    pub(crate) async fn begin(
-        &self,
-        backend: &mut Backend,
-        hostgroup: u32,
-    ) -> Result<(), BackendFailed> {
-        if backend.holds.has(Hold::Branch) {
-            return Ok(());
-        }
-        let beginning = self.branches.borrow().beginning(hostgroup);
-        for text in beginning {
-            let told = backend.tell(&text).await;
-            if told.is_err() {
-                // Half of it may be done there.
-                backend.idle = Idle::Doubtful;
-            }
-            told?;
-        }
-        backend.holds.add(Hold::Branch);
-        self.branches.borrow_mut().begins(hostgroup);
-        Ok(())
-    }
-
-    /// SERVER_STATUS_* that a client is told of it.
-    fn flags(&self) -> u16 {
-        let branches = self.branches.borrow();
-        match (self.is_explicit, branches.access) {
-            (false, _) if branches.hostgroups().is_empty() => 0,
-            (_, Access::ReadOnly) => status::IN_TRANS | status::IN_TRANS_READONLY,
-            _ => status::IN_TRANS,
-        }
-    }
-}
 
 /// Meaning of a statement for the transaction around it.
 enum Bound {

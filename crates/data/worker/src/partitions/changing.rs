@@ -5,13 +5,13 @@
 
 use crate::command::job::{Job, Told, What};
 use crate::command::trouble::Ended;
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
-use crate::partitions::branches::GlobalTransaction;
 use crate::partitions::gathering::{Asking, Stopped, not_supported};
 use crate::partitions::legs::Legs;
 use crate::partitions::rekeying::Carrier;
 use crate::session::Session;
+use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, State};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;

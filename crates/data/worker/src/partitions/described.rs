@@ -3,9 +3,7 @@
 
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;
-use crate::core::Core;
 use crate::known::answer::Complaint;
-use crate::known::columns::CHANGED;
 use crate::known::epoch::Epoch;
 use crate::partitions::gathering::Stopped;
 use crate::partitions::whole_rows::rows_of;
@@ -17,15 +15,6 @@ use wire::attributes::Attributes;
 
 /// The table is not there, but may be elsewhere.
 const NO_TABLE: u16 = 1146;
-
-impl Core {
-    /// A server has said this error: what is known of columns may be wrong.
-    pub(crate) fn doubt_columns(&self, code: u16) {
-        if CHANGED.contains(&code) {
-            self.epoch().descriptions.forget();
-        }
-    }
-}
 
 impl Session {
     /// Whether a statement may have to wait for the columns of its table.

@@ -4,7 +4,7 @@
 //! docs/decisions/0051-what-cannot-be-merged-is-finished-on-a-server.md
 
 use crate::command::job::Job;
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::partitions::changing::{refusal, say};
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};

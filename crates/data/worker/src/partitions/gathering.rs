@@ -4,7 +4,7 @@
 use crate::command::job::{Job, Told, What};
 use crate::command::settings::sees_user_variables;
 use crate::command::trouble::Ended;
-use crate::forward::alone;
+use crate::core::alone;
 use crate::forward::relay::too_many;
 use crate::known::answer::Complaint;
 use crate::partitions::finishing;

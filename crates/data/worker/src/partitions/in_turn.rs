@@ -3,7 +3,7 @@
 
 use crate::command::job::{Job, Told, What};
 use crate::command::trouble::Ended;
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::partitions::changing::{Made, answer, refusal, say};
 use crate::partitions::gathering::{Asking, Stopped};

@@ -3,13 +3,14 @@
 
 use crate::command::job::Job;
 use crate::command::trouble::{Ended, Trouble};
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::memory::drain::Whom;
 use crate::memory::insert_id;
-use crate::partitions::branches::{GlobalTransaction, carries_more};
+use crate::partitions::branches::carries_more;
 use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
 use crate::session::Session;
+use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, Idle};
 use sql::Against;
 use std::cell::{Cell, RefCell};

@@ -4,7 +4,7 @@
 
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::partitions::changing::{refusal, say};

@@ -1,8 +1,8 @@
 //! The course of a transaction, run on another connection and compared.
 
-use crate::forward::alone;
+use crate::core::alone;
 use crate::known::demoted;
-use crate::replay::course::{Course, Said, Sum, Unfit};
+use crate::session::course::{Course, Said, Sum, Unfit};
 use backend::{Backend, BackendFailed};
 use net::NetError;
 use rt::Chunk;

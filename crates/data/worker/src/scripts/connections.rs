@@ -2,8 +2,8 @@
 //! nobody else's until the script gives it back or its session ends, and is reset then.
 
 use crate::command::reads::limit_ms;
-use crate::core::Core;
-use crate::forward::alone;
+use crate::core::guests::Owner;
+use crate::core::{Core, alone};
 use backend::{Backend, BackendFailed, Hold, State, Want};
 use bridge::Failure;
 use config::{Password, Snapshot, User};
@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
 use wire::caps::Caps;
-use wire::connect_attributes::ConnectAttributes;
 use wire::response::{Expect, Follow, Response};
 use wire::{packet, response};
 
@@ -25,23 +24,6 @@ use wire::{packet, response};
 const CONNECTIONS_MAX: usize = 16;
 /// So long a statement of a script may take, where `mysql-default_query_timeout` says more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(3600);
-
-/// Whose connections they are.
-#[derive(Clone)]
-pub(crate) struct Owner {
-    pub(crate) user: Arc<User>,
-    pub(crate) secret: Secret,
-    pub(crate) caps: Caps,
-    pub(crate) collation: u16,
-    pub(crate) attributes: ConnectAttributes,
-    /// Bytes that scripts get in the place of what the client proved its password with; none where
-    /// the user has no password.
-    pub(crate) stand_in: Vec<u8>,
-    /// Address that the client came to.
-    pub(crate) local: (Box<str>, u16),
-    /// Whether they are those of an operator at the console.
-    pub(crate) is_at_console: bool,
-}
 
 /// The connections of one script in one session.
 pub(crate) struct Connections {

@@ -4,14 +4,13 @@
 //! docs/decisions/0049-a-script-chooses-a-server.md
 
 use crate::core::Core;
+use crate::core::guests::{At, Claim, Owner, Visitor};
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
-use crate::scripts::connections::Owner;
 use crate::scripts::home;
-use crate::scripts::home::{Runs, Visitor};
-use crate::scripts::host::Claim;
+use crate::scripts::home::Runs;
 use crate::scripts::rows::failed_script;
-use crate::scripts::servers::{At, Counted};
+use crate::scripts::servers::Counted;
 use crate::scripts::timers::{CAPS, nobody};
 use backend::Greeted;
 use bridge::Counter;

@@ -2,10 +2,9 @@
 //! sessions of other cores are guests there. What is asked and answered is sent from core to core.
 
 use crate::core::Core;
+use crate::core::guests::{Claim, Errand, Facts, Guest, Key, OwnPools, Owner, Visitor};
 use crate::core::roster::Entry;
-use crate::scripts::connections::Owner;
-use crate::scripts::host::{Claim, Facts, View};
-use crate::scripts::servers::OwnPools;
+use crate::scripts::host::View;
 use config::{Script, ScriptApi, Scripts};
 use rt::mailbox;
 use script::{
@@ -14,51 +13,9 @@ use script::{
 };
 use sql::Lexing;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Work that another core shall do.
-pub(crate) struct Errand(Work);
-
-type Work = Box<dyn FnOnce(&Rc<Core>) + Send>;
-
-impl std::fmt::Debug for Errand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Errand")
-    }
-}
-
-impl Errand {
-    pub(crate) fn run(self, core: &Rc<Core>) {
-        (self.0)(core);
-    }
-}
-
-/// A core that a guest comes from, and its number there.
-type Key = (u32, u64);
-
-/// Sessions of other cores whose scripts run here.
-#[derive(Default)]
-pub(crate) struct Guests {
-    all: RefCell<HashMap<Key, Rc<Guest>>>,
-    last: Cell<u64>,
-}
-
-struct Guest {
-    runs: Scripted,
-    facts: Rc<Facts>,
-}
-
-/// A session as its script sees it, on its way to another core.
-pub(crate) struct Visitor {
-    pub(crate) id: u32,
-    /// Address of the client, or the place that it came from and 0.
-    pub(crate) client: (String, u16),
-    pub(crate) schema: String,
-    pub(crate) owner: Owner,
-}
 
 /// Where the hooks of a script run, for one session.
 pub(crate) enum Runs {

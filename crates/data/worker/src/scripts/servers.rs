@@ -1,11 +1,8 @@
-//! Servers as scripts see and choose them: which there are, how they stand, what scripts have noted of
-//! them, and how many sessions are on each.
-//!
-//! docs/decisions/0049-a-script-chooses-a-server.md
+//! Servers as scripts see them, and the state in which a script has put one.
 
 use crate::command::job::Job;
 use crate::core::Core;
-use crate::scripts::connections::Owner;
+use crate::core::guests::{At, OwnPools, Owner};
 use crate::session::Session;
 use backend::{Backend, Hold};
 use config::{Script, Snapshot, Status};
@@ -20,40 +17,6 @@ const STATE: &str = "state";
 const CLIENTS: &str = "clients";
 /// Numbers of sessions belong to no script: no name is empty.
 const EVERYBODY: &str = "";
-
-/// A server in a hostgroup.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) hostgroup: u32,
-    pub(crate) host: Box<str>,
-    pub(crate) port: u16,
-}
-
-impl At {
-    fn is(&self, hostgroup: u32, host: &str, port: u16) -> bool {
-        self.hostgroup == hostgroup && *self.host == *host && self.port == port
-    }
-}
-
-impl From<&Server> for At {
-    fn from(server: &Server) -> Self {
-        Self {
-            hostgroup: server.hostgroup,
-            host: server.host.as_str().into(),
-            port: server.port,
-        }
-    }
-}
-
-/// Connections of a session whose login was relayed: no others can be opened for it, wherever its
-/// script runs.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OwnPools {
-    /// Server at which it has logged in.
-    pub(crate) current: Option<At>,
-    /// Connections at hand, by server: those of its user, and those of anybody.
-    pub(crate) at_hand: Vec<(At, u32, u32)>,
-}
 
 /// Hostgroups whose servers a script sees, and whether they are for reads.
 fn hostgroups(snapshot: &Snapshot, owner: &Owner) -> Vec<(u32, bool)> {

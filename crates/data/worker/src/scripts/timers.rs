@@ -2,10 +2,10 @@
 //! lasts until other scripts are loaded.
 
 use crate::core::Core;
+use crate::core::guests::{Facts, Owner, Visitor};
 use crate::core::lasting::lasting;
-use crate::scripts::connections::Owner;
-use crate::scripts::home::{Visitor, home_by_name};
-use crate::scripts::host::{Facts, View};
+use crate::scripts::home::home_by_name;
+use crate::scripts::host::View;
 use bridge::Counter;
 use config::{Password, Script, Scripts, User};
 use net::Secret;
@@ -14,7 +14,8 @@ use script::{Code, Failed, Scripted, may_have_timers};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::caps::{self, Caps};
+use wire::caps;
+use wire::caps::Caps;
 use wire::connect_attributes::ConnectAttributes;
 use wire::resultset::UTF8MB4;
 

@@ -1,27 +1,10 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
+use crate::core::roster::{Entry, Holding, draws};
 use crate::memory;
-use backend::{Backend, Hold, Holds, Idle, Pools, Unreported};
+use backend::{Backend, Hold, Idle, Pools, Unreported};
 use rt::Instant;
 use sql::{Class, Leaves, Reads};
-
-/// Whether a connection to the user's own hostgroup with these draws all of the session's
-/// statements there.
-pub(crate) fn draws(holds: Holds, lock_on_set: bool) -> bool {
-    let has = |any: &[Hold]| any.iter().any(|hold| holds.has(*hold));
-    has(&[
-        Hold::TemporaryTable,
-        Hold::TableLock,
-        Hold::SqlPrepare,
-        Hold::Handler,
-    ]) || (lock_on_set
-        && has(&[
-            Hold::UserVariable,
-            Hold::Procedure,
-            Hold::Untold,
-            Hold::UnknownState,
-        ]))
-}
 
 /// Whether others may wait for something that the session has there, or may not see it yet.
 pub(crate) fn may_lock(backend: &Backend) -> bool {
@@ -287,5 +270,30 @@ impl Held {
             // What writes goes where writes go: the number of rows goes along.
             .filter(|hold| *hold != Hold::FoundRows || !class.may_write())
             .find_map(|hold| self.with(hold))
+    }
+}
+
+impl Entry {
+    /// Which connections it holds now, and why.
+    pub(crate) fn shows_held(&self, held: &Held, now: Instant) {
+        let mut holding = self.holding.borrow_mut();
+        if held.is_empty() && holding.is_empty() {
+            return;
+        }
+        let shown = held.iter().map(|(hostgroup, backend)| {
+            let server_thread_id = backend.hello.thread_id;
+            let before = holding
+                .iter()
+                .find(|old| old.hostgroup == hostgroup && old.server_thread_id == server_thread_id);
+            Holding {
+                hostgroup,
+                place: backend.place().clone(),
+                server_thread_id,
+                holds: backend.holds,
+                since: before.map_or(now, |old| old.since),
+            }
+        });
+        let shown = shown.collect();
+        *holding = shown;
     }
 }

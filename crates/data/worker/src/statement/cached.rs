@@ -6,134 +6,23 @@ use crate::command::job::{Job, Told, What};
 use crate::command::preparing::without_comment;
 use crate::command::trouble::Ended;
 use crate::command::writes::{may_write_tables, note_names, schema_meant};
-use crate::core::Core;
-use crate::core::fetching::{Flying, Waited};
+use crate::core::fetching::Waited;
 use crate::known::answer::Complaint;
 use crate::session::Session;
 use crate::session::attributes::for_key;
+use crate::session::cached::{Filling, Writes};
 use backend::{Hold, Names};
-use bridge::{Counter, Touched};
-use cache::{
-    Asked, Binary, Charset, Entry, Found, Gathered, Question, Renewal, Said, TableNames, Writing,
-};
-use config::Rules;
+use bridge::Counter;
+use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, TableNames, Writing};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::response::{Outcome, Response};
-use wire::status;
 
 /// Longer statements, their parameters included, are not looked up.
 const KEY_LEN_MAX: usize = 64 << 10;
 
-/// A session's dealings with the cache.
-#[derive(Default)]
-pub(crate) struct Cached {
-    /// The answer that is on its way is to be kept.
-    pub(crate) filling: Option<Box<Filling>>,
-    writes: Writes,
-}
-
-/// Writes of the running statement or of the open transaction.
-#[derive(Default)]
-enum Writes {
-    #[default]
-    Nothing,
-    /// Nobody took note of it, since no rule asked for that.
-    Unwatched,
-    These(Writing),
-}
-
 /// How long a write whose outcome we do not know is taken to go on: as long as a server may need to
 /// obey a KILL.
 const LINGERS: Duration = crate::session::kill::OBEYS;
-
-/// An answer that is to be kept.
-pub(crate) struct Filling {
-    key: Vec<u8>,
-    pub(crate) gathered: Gathered,
-    asked_at_ns: u64,
-    /// As [`cache::Cache::flushes`].
-    flushes: u64,
-    tables: TableNames,
-    versions: Option<cache::Versions>,
-    // Dropped last, in this order: whoever waits finds the answer, or nobody at work.
-    _renewal: Option<Renewal>,
-    _flying: Option<Flying>,
-}
-
-impl Filling {
-    /// The response has ended.
-    pub(crate) fn ended(&mut self, response: &Response) {
-        let well = matches!(response.outcome(), Outcome::Ok)
-            && response.results() == 1
-            && response.columns() > 0;
-        let plain = response.session_track().is_empty()
-            && response.insert_id() == 0
-            && response.affected_rows() == 0;
-        let in_transaction = response.status() & (status::IN_TRANS | status::CURSOR_EXISTS) != 0;
-        if well && plain && response.is_status_known() && !in_transaction {
-            let (rows, status, warnings) =
-                (response.rows(), response.status(), response.warnings());
-            self.gathered.ended(Said {
-                rows,
-                status,
-                warnings,
-            });
-        }
-    }
-}
-
-impl Cached {
-    /// Nothing is to be kept, and nothing was written that somebody has to hear of.
-    pub(crate) const fn has_nothing(&self) -> bool {
-        self.filling.is_none() && matches!(self.writes, Writes::Nothing)
-    }
-
-    /// Whether it fills nothing, and nobody takes note of what it writes.
-    pub(crate) const fn is_unwatched(&self) -> bool {
-        self.filling.is_none() && !matches!(self.writes, Writes::These(_))
-    }
-
-    /// Ends what the session writes: its transaction has ended.
-    pub(crate) fn forget(&mut self, core: &Core) {
-        self.filling = None;
-        if matches!(std::mem::take(&mut self.writes), Writes::Unwatched) {
-            core.has_written_unwatched();
-        }
-    }
-}
-
-impl Core {
-    /// A write has ended of which nobody took note when it began; by now somebody may ask for that.
-    pub(crate) fn has_written_unwatched(&self) {
-        if self.epoch().snapshot.rules.watches_writes() {
-            self.cache.tables().forget();
-        }
-    }
-
-    /// Others have changed these tables. It is as if a write of ours began and ended now: an answer
-    /// that is on its way was asked for before.
-    pub(crate) fn others_wrote(&self, touched: &Touched) {
-        if self.index > 0 {
-            return;
-        }
-        let mut writing = self.cache.tables().writing();
-        if touched.is_everything() {
-            writing.everything();
-        }
-        for (schema, name) in touched.names() {
-            writing.table(schema, name);
-        }
-    }
-
-    /// Rules are in force that ask for something else: what was written while no rule asked for it,
-    /// nobody knows.
-    pub(crate) fn watch_as(&self, before: &Rules, now: &Rules) {
-        if before.watches_writes() != now.watches_writes() {
-            self.cache.tables().forget();
-        }
-    }
-}
 
 impl Session {
     /// Answers from the cache, or lets the statement through and remembers to keep its answer:

@@ -10,7 +10,7 @@ use crate::command::follower::Follower;
 use crate::command::job::{Job, Told, What};
 use crate::command::reads::LARGE;
 use crate::command::trouble::{Failed, Trouble};
-use crate::forward::alone;
+use crate::core::alone;
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
 use crate::known::epoch::Epoch;
 use crate::session::Session;

@@ -5,12 +5,12 @@
 
 use crate::core::Core;
 use crate::core::roster::Entry;
-use crate::login::greet::{self, OFFERED};
+use crate::login::greet;
+use crate::login::greet::OFFERED;
 use crate::session::Session;
 use bridge::Auditable;
-use config::{Password, User, Variables};
+use config::{Password, User};
 use net::{Conn, Credential, Door, Entered, Found, LoginFailed, Secret};
-use rt::Address;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +21,6 @@ const VERSION: &str = "5.0.99-agent-admin";
 const OPERATORS_MAX: u32 = 100;
 /// Name under which they are counted: no user has it.
 const COUNTED_AS: &str = "\0console";
-
-/// Where it is.
-pub(crate) fn addresses(variables: &Variables) -> Vec<Address> {
-    let all = config::interfaces(&variables.mysql_script_console_ifaces);
-    all.filter_map(|at| at.parse().ok()).collect()
-}
-
-/// Whether a client that came to this address is at the console.
-pub(crate) fn is_at(console: &[Address], (host, port): &(String, u16)) -> bool {
-    console.iter().any(|address| match address {
-        Address::Tcp(at) => {
-            let ip = at.ip().to_canonical();
-            at.port() == *port && (ip.is_unspecified() || ip.to_string() == *host)
-        }
-        Address::Unix(path) => *port == 0 && path.display().to_string() == *host,
-    })
-}
 
 /// The session of an operator; `None` after he was told why there is none.
 pub(crate) async fn enter(
@@ -123,19 +106,5 @@ fn operator(name: &str) -> User {
         max_connections: OPERATORS_MAX,
         attributes: None,
         comment: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_is_at_the_console_by_the_address_that_it_came_to() {
-        let console = ["0.0.0.0:4041", "127.0.0.2:5", "/tmp/c.sock"];
-        let console = console.map(|at| at.parse::<Address>().unwrap());
-        let is = |host: &str, port| is_at(&console, &(host.to_owned(), port));
-        assert!(is("10.0.0.1", 4041) && is("127.0.0.2", 5) && is("/tmp/c.sock", 0));
-        assert!(!is("10.0.0.1", 4040) && !is("127.0.0.1", 5) && !is("/tmp/d.sock", 0));
     }
 }

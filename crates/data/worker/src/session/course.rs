@@ -24,7 +24,7 @@ const MISSED_BY_NOBODY: [Hold; 6] = [
 
 /// Reason why a transaction was not replayed, or not to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(crate) enum Unfit {
     /// A statement that may not be run again, or state that would be missing.
     Statement,
     /// A table whose engine has no transactions.
@@ -43,7 +43,7 @@ pub(super) enum Unfit {
 
 impl Unfit {
     /// Words behind "its transaction was not replayed: ".
-    pub(super) const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Statement => {
                 "it has a statement that cannot be run again, or state of its connection"
@@ -59,7 +59,7 @@ impl Unfit {
         }
     }
 
-    pub(super) const fn counter(self) -> Counter {
+    pub(crate) const fn counter(self) -> Counter {
         match self {
             Self::Statement | Self::Table => Counter::TransactionReplaysUnfit,
             Self::TooLarge => Counter::TransactionReplaysTooLarge,
@@ -73,7 +73,7 @@ impl Unfit {
 
 /// Parts of an answer that its client may have acted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     rows: RowSum,
     results: u32,
     columns: u32,
@@ -85,7 +85,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub(super) fn of(summed: &Summed) -> Self {
+    pub(crate) fn of(summed: &Summed) -> Self {
         let response = summed.response();
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => Some((code, hash(message))),
@@ -102,12 +102,12 @@ impl Sum {
         }
     }
 
-    pub(super) fn error(&self) -> Option<u16> {
+    pub(crate) fn error(&self) -> Option<u16> {
         self.error.map(|(code, _)| code)
     }
 
     /// Whether two answers are the same to a client that looks at these parts.
-    pub(super) fn is_same(self, other: Self, checksum: Checksum) -> bool {
+    pub(crate) fn is_same(self, other: Self, checksum: Checksum) -> bool {
         let seen = |sum: Self| match checksum {
             Checksum::Full => sum,
             Checksum::NoInsertId => Self {
@@ -133,22 +133,22 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Command of a statement, whichever connection it goes to.
-pub(super) enum Said {
+pub(crate) enum Said {
     Text(Box<[u8]>, Attributes),
     Execution(Kept),
 }
 
 /// One statement of a course.
-pub(super) struct Step {
-    pub(super) said: Said,
+pub(crate) struct Step {
+    pub(crate) said: Said,
     /// How servers read its text.
-    pub(super) lexing: Lexing,
+    pub(crate) lexing: Lexing,
     /// Sum of the answer that the client has.
-    pub(super) sum: Sum,
+    pub(crate) sum: Sum,
 }
 
 impl Step {
-    pub(super) fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         match &self.said {
             Said::Text(text, _) => text,
             Said::Execution(kept) => &kept.prepared.sql,
@@ -166,31 +166,31 @@ impl Step {
 
 /// Statements of a transaction that is open, or about to begin.
 pub(crate) struct Course {
-    pub(super) hostgroup: u32,
-    pub(super) wish: Replay,
+    pub(crate) hostgroup: u32,
+    pub(crate) wish: Replay,
     /// State of the session in which all of it ran.
-    pub(super) state: State,
-    pub(super) steps: Vec<Step>,
+    pub(crate) state: State,
+    pub(crate) steps: Vec<Step>,
     bytes: usize, // <= wish.max_size
     /// An insert of it has made an id.
     has_id: bool,
     /// The last statement has failed, and no answer has said since that the transaction is still
     /// open: some errors end it.
-    pub(super) is_doubtful: bool,
+    pub(crate) is_doubtful: bool,
     /// Why it cannot be replayed.
-    pub(super) spoilt: Option<Unfit>,
-    pub(super) attempts: u32, // <= wish.attempts
+    pub(crate) spoilt: Option<Unfit>,
+    pub(crate) attempts: u32, // <= wish.attempts
     /// The transaction has begun.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
     /// The statement that runs now was sent.
-    pub(super) sent: bool,
+    pub(crate) sent: bool,
     /// Sum of the answer to that statement.
-    pub(super) sum: Option<Sum>,
+    pub(crate) sum: Option<Sum>,
 }
 
 impl Course {
     /// Of a transaction that may begin now.
-    pub(super) fn new(hostgroup: u32, wish: Replay, state: State) -> Self {
+    pub(crate) fn new(hostgroup: u32, wish: Replay, state: State) -> Self {
         Self {
             hostgroup,
             wish,
@@ -208,13 +208,13 @@ impl Course {
     }
 
     /// The first reason counts. What was kept is of no use any more.
-    pub(super) fn spoil(&mut self, why: Unfit) {
+    pub(crate) fn spoil(&mut self, why: Unfit) {
         self.spoilt.get_or_insert(why);
         (self.steps, self.bytes) = (Vec::new(), 0);
     }
 
     /// Whether this statement could be run again as the next one.
-    pub(super) fn takes(&self, job: &Job<'_>) -> bool {
+    pub(crate) fn takes(&self, job: &Job<'_>) -> bool {
         let comes_alone = match job.what {
             What::Query(_) => true,
             What::Execute(execution) => !execution.is_bulk() && !execution.opens_cursor(),
@@ -226,7 +226,7 @@ impl Course {
     }
 
     /// Adds a statement that was answered. `holds`: what keeps its connection now.
-    pub(super) fn add(&mut self, job: &Job<'_>, lexing: Lexing, holds: Holds) {
+    pub(crate) fn add(&mut self, job: &Job<'_>, lexing: Lexing, holds: Holds) {
         let said = match job.what {
             What::Prepare(_) if self.takes(job) => return,
             What::Query(attributes) => Said::Text(job.sent().into(), attributes.clone()),
@@ -289,7 +289,7 @@ fn fits(class: &Class<'_>, text: &[u8], (first, has_id): (bool, bool)) -> bool {
 }
 
 /// Whether it is a ROLLBACK of the whole transaction, and nothing more.
-pub(super) fn only_rolls_back(job: &Job<'_>) -> bool {
+pub(crate) fn only_rolls_back(job: &Job<'_>) -> bool {
     let class = job.class;
     matches!(job.what, What::Query(_) | What::Execute(_))
         && class.command == CommandCounter::Rollback
