@@ -1,36 +1,33 @@
 //! The last stage: a connection, the session's state on it, the command there and the answer back.
 
-pub(crate) mod asked;
-pub(crate) mod demoted;
 pub(crate) mod infile;
 pub(crate) mod lanes;
 pub(crate) mod learn;
-pub(crate) mod ready;
 pub(crate) mod relay;
 pub(crate) mod withheld;
 
 use crate::command::asked::{Asked, Knows};
 use crate::command::job::{Job, Told, What};
-use crate::command::reads::sees;
 use crate::command::trouble::{Ended, Failed, Heard, Trouble};
 use crate::command::withheld::{Withhold, only_prepares, runs_others};
-use crate::forward::demoted::Waited;
 use crate::forward::relay::{Ask, doubt_interrupted, relay};
 use crate::known::answer::Complaint;
-use crate::memory::drain::{Asking, Whom};
-use crate::memory::{Memory, insert_id, lingers, locks};
+use crate::memory::drain::Whom;
+use crate::memory::row::{Asking, Memory};
+use crate::memory::{insert_id, locks, row};
+use crate::reach::asked::told_before;
+use crate::reach::demoted::Waited;
 use crate::replay::{Replayed, explained};
 use crate::seen::traces::Mark;
 use crate::session::Session;
-use backend::{Backend, BackendFailed, Hold, Holds, Idle, Shows, Unreported, Want};
+use backend::{Backend, BackendFailed, Hold, Holds, Idle, Shows, Unreported};
 use bridge::{Counter, Failure, Retry};
 use net::NetError;
-use rt::{Chunk, Either, Instant};
+use rt::{Chunk, Instant};
 use sql::{CommandCounter, Leaves, Reads};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::outline::Outline;
 use wire::packet;
 use wire::response::Outcome;
 
@@ -202,83 +199,6 @@ impl Session {
         Ok(complaint)
     }
 
-    /// Waits as long as a rule's `delay` or `mysql-default_query_delay` asks for.
-    pub(crate) async fn wait_as_asked(
-        &mut self,
-        job: &Job<'_>,
-    ) -> Result<ControlFlow<Told>, Ended> {
-        let usual = job.epoch.snapshot.variables.mysql_default_query_delay;
-        let delay = job.plan.delay_ms.map_or(usual, u64::from);
-        if delay == 0 || job.stays {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let rt = self.core.rt.clone();
-        let pause = rt.sleep(Duration::from_millis(delay));
-        self.pause_while_wanted(pause).await
-    }
-
-    /// Waits for this before the statement goes on. Who leaves or is told to end does not wait.
-    pub(crate) async fn pause_while_wanted(
-        &mut self,
-        pause: impl Future<Output = ()>,
-    ) -> Result<ControlFlow<Told>, Ended> {
-        let gone = rt::select(self.client.socket().closed(), self.entry.told_to_end());
-        match rt::select(pause, gone).await {
-            Either::Left(()) => return Ok(ControlFlow::Continue(())),
-            Either::Right(Either::Left(())) => return Err(Ended::Gone),
-            Either::Right(Either::Right(())) if self.entry.killed.get() => {
-                return Err(Ended::Told(Complaint::interrupted()));
-            }
-            Either::Right(Either::Right(())) => {}
-        }
-        self.refuse(&Complaint::interrupted()).await?;
-        Ok(ControlFlow::Break(Told::default()))
-    }
-
-    /// The connection that a statement needs.
-    pub(crate) fn want<'s>(&'s self, job: &Job<'s>) -> Want<'s> {
-        let (priority, cost_ns) = match job.epoch.admission {
-            true => self.standing(job),
-            false => (config::PRIORITY_USUAL, None),
-        };
-        Want {
-            priority,
-            cost_ns,
-            // Others may wait for what the session has elsewhere.
-            waits: self.held.is_empty(),
-            at: self.named_server(job.plan.hostgroup()),
-            hostgroup: job.plan.hostgroup(),
-            user: &self.user.username,
-            secret: &self.secret,
-            caps: self.caps,
-            collation: self.collation,
-            session: self.entry.id,
-            attributes: &self.attributes,
-            client: self.entry.address,
-            state: &self.state,
-            user_variables: sees(job),
-            remembered: self.remembered(job),
-            tracking: self.tracking(job),
-            snapshot: &job.epoch.snapshot,
-            new_connection: job.plan.new_connection,
-            must_see: self.must_see(job.plan),
-            like: None,
-            executes: match job.what {
-                What::Execute(execution) => Some(execution.for_choice()),
-                _ => None,
-            },
-        }
-    }
-
-    /// Priority and cost of a statement among those who wait.
-    #[cold]
-    fn standing(&self, job: &Job<'_>) -> (u8, Option<u64>) {
-        let rules = &job.epoch.snapshot.rules;
-        let (priority, _) = plan::priority(Some(&self.user), rules, job.plan.why.hits());
-        let cost = |digest| self.core.costs.of(digest, job.plan.hostgroup());
-        (priority, job.digest.and_then(cost))
-    }
-
     /// Remembers for how long a statement has kept a connection, where that decides who waits.
     #[cold]
     pub(crate) fn note_cost(&self, job: &Job<'_>, since: Instant) {
@@ -406,44 +326,6 @@ impl Session {
         self.ask_id_elsewhere(job).await
     }
 
-    /// A connection that is not there at once.
-    async fn wait_for_one(&mut self, job: &Job<'_>) -> Result<Box<Backend>, Trouble> {
-        if !self.held.is_empty() {
-            let spared = Box::pin(self.give_back_what_is_spare(job)).await;
-            spared?;
-        }
-        loop {
-            let want = self.want(job);
-            // Who leaves or is told to end leaves the line, too, and so does who loses a connection
-            // that is kept.
-            let gone = rt::select(self.client.socket().closed(), self.told_while_waiting());
-            match rt::select(Box::pin(self.acquire(job, &want)), gone).await {
-                Either::Left(backend) => {
-                    return backend.map_err(Trouble::from);
-                }
-                Either::Right(Either::Left(())) => return Err(Failed::Client.into()),
-                Either::Right(Either::Right(())) => {}
-            }
-            if self.entry.killed.get() || self.entry.interrupted.get() {
-                return Err(Failed::Killed.into());
-            }
-            self.leave_cut_off_for(job)?;
-        }
-    }
-
-    /// A connection; or that nobody serves, if the statement may go elsewhere then.
-    async fn acquire(&self, job: &Job<'_>, want: &Want<'_>) -> Result<Box<Backend>, BackendFailed> {
-        let (pools, hostgroup) = (&self.core.pools, want.hostgroup);
-        if !job.may_go_elsewhere() {
-            return pools.acquire(want).await;
-        }
-        let nobody = pools.until_nobody_serves(hostgroup, want.must_see);
-        match rt::select(pools.acquire(want), nobody).await {
-            Either::Left(backend) => backend,
-            Either::Right(()) => Err(BackendFailed::NobodyServes { hostgroup }),
-        }
-    }
-
     /// Whether the statement goes on in spite of this failure: elsewhere, or when there is a writer.
     async fn goes_on(
         &mut self,
@@ -471,26 +353,6 @@ impl Session {
             ..*job
         };
         self.forward(&job).await
-    }
-
-    /// Closes what is cut off. Nobody else knows warnings that went with it.
-    fn leave_cut_off_for(&mut self, job: &Job<'_>) -> Result<(), Trouble> {
-        if self.leave_cut_off() {
-            return Err(Trouble::from(BackendFailed::CutOff).losing(true));
-        }
-        if self.asks_for_lost_warnings(job) {
-            return Err(BackendFailed::CutOff.into());
-        }
-        Ok(())
-    }
-
-    /// Resolves when the session, or its statement, is to end, or a connection that it keeps is cut
-    /// off.
-    async fn told_while_waiting(&self) {
-        let entry = &self.entry;
-        while !entry.killed.get() && !entry.interrupted.get() && !self.held.has_cut_off() {
-            entry.bell.heard().await;
-        }
     }
 
     /// On this connection; once more, if its server had no room for another prepared statement.
@@ -731,7 +593,7 @@ impl Session {
                 return asked.map(drop);
             }
         }
-        backend.wait_for_silence(self.core.rt.now(), lingers::SILENT);
+        backend.wait_for_silence(self.core.rt.now(), row::SILENT);
         self.count_down_insert_id(job, &mut backend);
         if backend.local.unreported != Unreported::Nothing
             && backend.idle == Idle::Proven
@@ -785,13 +647,5 @@ impl Session {
         } else {
             Ok(())
         }
-    }
-}
-
-/// The columns that the client of an execution remembers, and how many it knows of.
-fn told_before(what: What<'_>) -> (Option<Outline>, Option<u16>) {
-    match what {
-        What::Execute(execution) => (execution.outline.take(), execution.known_columns()),
-        _ => (None, None),
     }
 }

@@ -11,15 +11,17 @@ mod login;
 mod memory;
 mod obey;
 mod partitions;
+mod reach;
 mod replay;
 mod scripts;
 mod seen;
 mod session;
 mod statement;
+mod talk;
 
 pub use crate::core::peers::{FromPeer, Peer};
 pub use crate::core::{Core, Kept, MakePartition, Setup, mailboxes, run};
 pub use crate::seen::audit::Audits;
 pub use crate::seen::events::Hand;
 pub use crate::seen::traces::TakeTraced;
-pub use crate::session::kill::core_of;
+pub use crate::talk::kill::core_of;

@@ -85,17 +85,6 @@ impl Session {
         self.course.is_some() || servers.replays() && is_wished(plan.hostgroup())
     }
 
-    /// Something of the session is lost with the connection of this hostgroup: if it is not the
-    /// transaction, that cannot be replayed alone.
-    pub(crate) fn loses_beside_course(&mut self, hostgroup: Option<u32>) {
-        if let Some(course) = &mut self.course
-            && course.is_open
-            && hostgroup.is_some_and(|of| of != course.hostgroup)
-        {
-            course.spoil(Unfit::Statement);
-        }
-    }
-
     /// Reasons that keep the connection of a hostgroup.
     fn held_for(&self, hostgroup: u32) -> Holds {
         let mut held = self.held.iter();

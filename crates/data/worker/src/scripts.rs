@@ -64,22 +64,6 @@ impl Session {
         }
     }
 
-    /// Whether scripts alone answer it.
-    pub(crate) fn is_console(&self) -> bool {
-        let chain = self.scripts.as_ref();
-        chain.is_some_and(|chain| chain.is_at_console)
-    }
-
-    /// Keeps scripts that have seen its client before the greeting.
-    pub(crate) fn was_seen_by(&mut self, early: Box<Early>) {
-        self.scripts = Some(Box::new(Chain::new(Some(early), false)));
-    }
-
-    /// Puts the scripts of the console in its way, and no server behind them.
-    pub(crate) fn is_of_an_operator(&mut self) {
-        self.scripts = Some(Box::new(Chain::new(None, true)));
-    }
-
     /// One command, by way of the scripts.
     pub(crate) async fn converse(&mut self, epoch: &Epoch, payload: &[u8]) -> Result<(), Ended> {
         let has_met = |chain: &Chain| chain.owner.is_some();
@@ -122,13 +106,6 @@ impl Session {
         };
         self.rests_on(chosen, own.as_deref());
         closes
-    }
-
-    /// Where scripts send the statement that runs now.
-    #[inline]
-    pub(crate) fn routed(&self) -> Routed {
-        let chain = self.scripts.as_ref();
-        chain.map_or_else(Routed::default, |chain| chain.route)
     }
 
     /// A COM_QUERY as scripts see it, without what the client has sent along; that is kept. None

@@ -27,7 +27,7 @@ use crate::session::Session;
 use crate::statement::inside::may_hold_others;
 use crate::statement::preparing::quiet;
 use bridge::{Auditable, Counter, Traced};
-use plan::{Answer, Gather, MustSee, Plan, SessionFacts};
+use plan::{Answer, Gather, Plan, SessionFacts};
 use rt::Instant;
 use shards::{Making, Numbering};
 use sql::bound::Bound;
@@ -37,19 +37,6 @@ use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use wire::response::Expect;
-
-impl<'a> Job<'a> {
-    /// Whether it has somewhere to go when nobody serves where it waits.
-    pub(crate) fn may_go_elsewhere(&self) -> bool {
-        let servers = &self.epoch.snapshot.servers;
-        let falls_back = || {
-            let hostgroup = servers.hostgroup(self.plan.hostgroup());
-            hostgroup.is_some_and(|hostgroup| hostgroup.attributes.fallback.is_some())
-        };
-        let is_led = self.plan.why.is_read() || self.plan.must_see().is_some();
-        !self.stays && (is_led || servers.falls_back() && falls_back())
-    }
-}
 
 /// Returns the statement that a plan is decided for.
 fn asked<'a>(
@@ -473,30 +460,6 @@ impl Session {
         let statement = asked(read, what, lexing, digest, values);
         let statement = self.with_knowledge(epoch, &known, statement);
         self.decide(epoch, read.class, (what.prepared_in(), lexing), &statement)
-    }
-
-    /// Where nobody serves, it goes elsewhere. Most statements have no elsewhere.
-    #[inline]
-    pub(crate) fn go_where_somebody_serves(
-        &self,
-        epoch: &Epoch,
-        class: &Class<'_>,
-        plan: &mut Plan,
-    ) {
-        let servers = &epoch.snapshot.servers;
-        if plan.why.is_read() || plan.is_causal() || servers.falls_back() {
-            plan.settle(servers, self.user.default_hostgroup, class, self);
-            if plan.why.by == plan::By::Fallback {
-                self.core.tally.up(Counter::StatementsFellBack);
-            }
-            match plan.must_see() {
-                Some(MustSee::Aged(_)) => self.core.tally.up(Counter::QueriesOfAnAge),
-                Some(_) if self.must_see(plan).is_some() => {
-                    self.core.tally.up(Counter::GtidConsistentQueries);
-                }
-                _ => {}
-            }
-        }
     }
 
     /// The stages, in order. A stage that has answered breaks; one that has not lets it through.

@@ -9,13 +9,14 @@ use crate::command::settings::{
 };
 use crate::memory::tracked::OF_NAMES;
 use crate::memory::warnings::{is_simple, leaves_warnings};
+use crate::reach::branch::uses_tables;
 use crate::seen::stats::Failed;
 use crate::seen::traces::Mark;
 use crate::session::Session;
 use backend::{Answered, Backend, Hold, Owned, Unreported};
 use config::Snapshot;
 use sql::set::{Scope, Setting, Value};
-use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
+use sql::{CommandCounter, Leaves, Lexing, Reads};
 use wire::response::Outcome;
 use wire::{errors, status};
 
@@ -518,17 +519,6 @@ fn may_answer_often(job: &Job<'_>) -> bool {
             .class
             .leaves
             .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
-}
-
-/// Whether a text that is sent may use a table, or leave something for a transaction that has not begun.
-pub(crate) fn uses_tables(class: &Class<'_>, text: &[u8]) -> bool {
-    let is_plain = matches!(class.command, CommandCounter::Select | CommandCounter::Set)
-        || class.use_db.is_some();
-    !is_plain
-        || class.multi
-        || class.selects
-        || may_run_programs(class)
-        || sql::words::Words::new(text).any(|token| token.is("FROM"))
 }
 
 /// Whether it may set a role, which no reset takes away.

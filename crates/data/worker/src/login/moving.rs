@@ -263,7 +263,7 @@ impl Session {
         let epoch = self.core.epoch();
         let mut state = self.state.clone();
         state.schema = facts.schema.into();
-        let most = crate::statement::preparing::most_remembered(&epoch.snapshot.variables);
+        let most = crate::reach::prepared::most_remembered(&epoch.snapshot.variables);
         let known = &self.core.statements;
         let prepared = known.intern(&self.user_name, &state, &facts.sql, most);
         prepared.params.set(facts.params);

@@ -3,7 +3,6 @@
 //!
 //! docs/decisions/0042-a-login-is-relayed.md
 
-use crate::command::job::Job;
 use crate::command::trouble::Ended;
 use crate::core::Core;
 use crate::known::answer::Complaint;
@@ -13,10 +12,11 @@ use crate::scripts::door;
 use crate::scripts::door::{Early, Ends};
 use crate::scripts::servers::is_taken_out;
 use crate::session::Session;
-use backend::{Backend, BackendFailed, Greeted, Hold, Names, NotLetIn, State, Want};
+use crate::talk::relayed::hostgroup;
+use backend::{Backend, BackendFailed, Greeted, Names, NotLetIn, State, Want};
 use bridge::Auditable;
 use config::{Password, Snapshot, User};
-use net::{Conn, Door, Entered, Heard, LoginFailed, NetError, Secret};
+use net::{Conn, Door, Entered, Heard, LoginFailed, Secret};
 use rt::Address;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -96,11 +96,6 @@ pub(crate) async fn greeted(
         shown.map_err(late)??;
     }
     Ok(Some((greeted, early)))
-}
-
-fn hostgroup(epoch: &Epoch) -> u32 {
-    let hostgroup = epoch.snapshot.variables.mysql_relay_logins_hostgroup;
-    u32::try_from(hostgroup).unwrap_or(u32::MAX)
 }
 
 /// The hostgroup to whose servers such a user proves himself besides the one at which he logs in.
@@ -269,28 +264,6 @@ fn user(name: &str, hostgroup: u32) -> User {
 }
 
 impl Session {
-    /// Whether only a server knows the password of its user.
-    pub(crate) fn is_relayed(&self) -> bool {
-        self.secret.is_relayed()
-    }
-
-    /// Keeps the connection of its login: nobody could open another.
-    pub(crate) fn keeps_login(&mut self, mut backend: Box<Backend>) {
-        backend.holds.add(Hold::NotAllowed);
-        let hostgroup = backend.place().server().hostgroup;
-        self.held.put(hostgroup, backend);
-        self.entry.shows_held(&self.held, self.core.rt.now());
-    }
-
-    /// Returns what the client hears of a failure, and whether its session is over. Where the
-    /// connection of its login is gone, it has to log in anew.
-    pub(crate) fn tells_of(&self, job: &Job<'_>, failure: &BackendFailed) -> (Complaint, bool) {
-        let is_out = matches!(failure, BackendFailed::Unproven)
-            && job.plan.hostgroup() == self.user.default_hostgroup;
-        let lost = BackendFailed::BrokeBefore(NetError::Closed);
-        (Complaint::of(if is_out { &lost } else { failure }), is_out)
-    }
-
     /// COM_RESET_CONNECTION. The connections of a login that was relayed stay its own.
     pub(crate) async fn starts_over(&mut self, names: Names) {
         let core: Rc<Core> = self.core.clone();

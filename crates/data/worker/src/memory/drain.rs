@@ -2,55 +2,12 @@
 //! that goes elsewhere or waits for a connection, and before a question of ours.
 
 use crate::command::trouble::{Failed, Trouble};
-use crate::memory::variables::SET_THERE;
-use crate::memory::{After, Memory, TABLE};
+use crate::memory::row::{After, Asking, Memory};
+use crate::memory::table::{SET_THERE, TABLE};
 use crate::session::Session;
 use backend::{Backend, BackendFailed, Idle, Unreported};
 use net::NetError;
 use sql::Reads;
-
-/// How a connection is asked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asking {
-    /// How long a question may take.
-    pub(crate) limit_ms: u64,
-    /// The client has the answer to its statement, so that a KILL QUERY ends nothing here.
-    pub(crate) answered: bool,
-    /// The connection is needed: what cannot be told is lost.
-    pub(crate) insists: bool,
-    /// Memories that the statement that comes ends anyway, so that nobody asks for them.
-    pub(crate) ended: Reads,
-}
-
-impl Asking {
-    /// On the connection of the statement that comes, which ends the warnings of the one before.
-    pub(crate) const fn before_a_statement(limit_ms: u64) -> Self {
-        Self {
-            limit_ms,
-            answered: false,
-            insists: false,
-            ended: Reads::WARNINGS,
-        }
-    }
-
-    /// On a connection that has just told which variables programs have set there.
-    const fn behind_what_was_left(limit_ms: u64) -> Self {
-        Self {
-            answered: true,
-            ..Self::before_a_statement(limit_ms)
-        }
-    }
-
-    /// On the connection of the statement that the client has just had its answer to.
-    pub(crate) const fn behind_a_statement(limit_ms: u64) -> Self {
-        Self {
-            limit_ms,
-            answered: true,
-            insists: false,
-            ended: Reads::NONE,
-        }
-    }
-}
 
 /// Whose wish a connection is asked for its memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 //! docs/decisions/0025-what-a-call-leaves.md.
 
 use crate::command::trouble::Failed;
-use crate::memory::drain::Asking;
+use crate::memory::row::{After, Asking, Memory, nothing_lost};
 use crate::memory::variables::VARIABLES;
-use crate::memory::{After, Memory, nothing_lost};
 use crate::session::Session;
 use backend::{Backend, Hold, Idle};
 

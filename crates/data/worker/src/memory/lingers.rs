@@ -3,28 +3,13 @@
 
 use crate::command::job::Job;
 use crate::command::trouble::{Failed, Trouble};
-use crate::memory::TABLE;
 use crate::memory::drain::Whom;
+use crate::memory::table::TABLE;
 use crate::session::Session;
 use backend::{Backend, Hold, Idle, Lingers, Unreported};
-use config::Snapshot;
 use rt::Instant;
 use sql::Reads;
 use std::rc::Rc;
-use std::time::Duration;
-
-/// A client that is silent for so long leaves a connection on which programs of users have run:
-/// what follows in the same request of an application comes sooner.
-pub(crate) const SILENT: Duration = Duration::from_millis(5);
-
-/// Until when a connection is kept for what it remembers of the statement that ends now, unless
-/// somebody needs it before; `None` if time does not end it.
-pub(crate) fn lingers_until(snapshot: &Snapshot, now: Instant) -> Option<Instant> {
-    let limit = snapshot
-        .variables
-        .mysql_auto_increment_delay_multiplex_timeout_ms;
-    (limit > 0).then(|| now + Duration::from_millis(limit))
-}
 
 impl Session {
     /// The client has its answer. What only a memory keeps may be asked for by who needs a

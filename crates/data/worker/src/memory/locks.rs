@@ -2,7 +2,7 @@
 //! are there is asked, since a lock that is not keeps no connection.
 
 use crate::command::trouble::Failed;
-use crate::memory::{After, Memory, nothing_lost};
+use crate::memory::row::{After, Memory, nothing_lost};
 use crate::session::Session;
 use backend::{Backend, Hold};
 use sql::Reads;

@@ -6,7 +6,7 @@
 
 use crate::command::job::{Job, What};
 use crate::command::trouble::Failed;
-use crate::memory::{Memory, never_asked, never_there, nothing_lost};
+use crate::memory::row::{Memory, never_asked, never_there, nothing_lost};
 use crate::session::Session;
 use backend::{Backend, BackendFailed, Hold};
 use sql::Reads;

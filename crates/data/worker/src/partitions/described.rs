@@ -10,7 +10,7 @@ use crate::partitions::whole_rows::rows_of;
 use crate::session::Session;
 use crate::statement::Settled;
 use plan::{Answer, Plan};
-use shards::{ColumnOrder, Described, KnownColumns, Undescribed, lacks_columns};
+use shards::{ColumnOrder, Undescribed, lacks_columns};
 use wire::attributes::Attributes;
 
 /// The table is not there, but may be elsewhere.
@@ -29,18 +29,6 @@ impl Session {
         lacking.is_some_and(|(table, schema)| {
             epoch.descriptions.age(self.core.rt.now());
             epoch.descriptions.known().of(table, &schema).is_none()
-        })
-    }
-
-    /// Columns that a decision may know; none where no table is sharded.
-    pub(crate) fn known_columns<'a>(
-        &self,
-        epoch: &Epoch,
-        known: &'a Described,
-    ) -> Option<KnownColumns<'a>> {
-        (!epoch.snapshot.shards.is_empty()).then(|| KnownColumns {
-            described: known,
-            is_utf8: self.state.speaks_utf8(),
         })
     }
 

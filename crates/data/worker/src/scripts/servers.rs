@@ -1,6 +1,5 @@
 //! Servers as scripts see them, and the state in which a script has put one.
 
-use crate::command::job::Job;
 use crate::core::Core;
 use crate::core::guests::{At, OwnPools, Owner};
 use crate::session::Session;
@@ -216,14 +215,6 @@ impl Session {
         }))
     }
 
-    /// The server that a script has named for the statement that runs now, if it goes to this
-    /// hostgroup.
-    #[inline]
-    pub(crate) fn named_server(&self, hostgroup: u32) -> Option<(&str, u16)> {
-        let named = self.scripts.as_ref()?.named.as_deref()?;
-        (named.hostgroup == hostgroup).then_some((&*named.host, named.port))
-    }
-
     /// Whether a statement can go to a server that a script has chosen. Of a login that was relayed
     /// there has to be a connection.
     pub(crate) fn can_go_to(&self, server: &Server) -> bool {
@@ -241,34 +232,6 @@ impl Session {
                 .seen(server.hostgroup, at, &self.user.username)
         };
         self.held.iter().any(is_there) || seen().idle_own > 0
-    }
-
-    /// A connection that is kept for nothing but its login makes way for one to the server that a
-    /// script has named, as in MySQL Proxy.
-    pub(crate) fn changes_server(&mut self, job: &Job<'_>) {
-        let hostgroup = job.plan.hostgroup();
-        let Some((host, port)) = self.named_server(hostgroup) else {
-            return;
-        };
-        let is_other = |of: u32, held: &Backend| {
-            let row = held.place().server();
-            let is_it = *row.hostname == *host && row.port == port;
-            of == hostgroup && !is_it && held.holds.are_only(&[Hold::NotAllowed])
-        };
-        if !self.held.iter().any(|(of, held)| is_other(of, held)) {
-            return;
-        }
-        let there = self.core.pools.at_once_at(&self.want(job), (host, port));
-        let Some(there) = there else { return };
-        let (host, port) = (host.to_owned(), port);
-        let old = self.held.take_that(|of, held| {
-            let row = held.place().server();
-            of == hostgroup && !(*row.hostname == *host && row.port == port)
-        });
-        if let Some((_, old)) = old {
-            self.core.pools.give_up(old);
-        }
-        self.keeps_login(there);
     }
 
     /// Gives back what is kept in other hostgroups for nothing but its login: its script has

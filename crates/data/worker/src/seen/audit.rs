@@ -1,8 +1,6 @@
 //! What clients do to their connections, for the audit log.
 
-use crate::core::audit::in_words;
-use crate::session::Session;
-use bridge::{Auditable, Audited};
+use bridge::Audited;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ pub(crate) struct Auditor {
     pub(crate) hand: Audits,
     /// When sessions came, in microseconds since 1970, by their number: of those that have come while
     /// there was a log.
-    came: RefCell<HashMap<u32, u64>>,
+    pub(crate) came: RefCell<HashMap<u32, u64>>,
 }
 
 impl Auditor {
@@ -24,38 +22,5 @@ impl Auditor {
             hand,
             came: RefCell::default(),
         }
-    }
-}
-
-impl Session {
-    /// Tells the log that the session has come, left, or become another. `why`: why it was refused,
-    /// or closed.
-    pub(crate) fn audit(&self, what: Auditable, why: Option<&str>) {
-        let (id, mut all) = (self.entry.id, self.core.auditor.came.borrow_mut());
-        let came = match what {
-            Auditable::Quit => all.get(&id).copied(),
-            Auditable::Close => all.remove(&id),
-            _ => None,
-        };
-        if !self.core.is_audited() {
-            return;
-        }
-        let at_us = self.core.rt.wall_us();
-        if what == Auditable::ConnectOk {
-            all.insert(id, at_us);
-        }
-        let client = &self.entry.client;
-        self.core.audit(Audited {
-            what,
-            at_us,
-            came_us: came,
-            session: u64::from(id),
-            user: self.user_name.to_string(),
-            schema: self.state.schema.to_string(),
-            client: in_words((&client.0, client.1)),
-            local: in_words((&self.local, self.local_port)),
-            tls: self.client.is_tls(),
-            why: why.map(str::to_owned),
-        });
     }
 }

@@ -4,8 +4,6 @@ pub(crate) mod audit;
 pub(crate) mod compare;
 pub(crate) mod complaints;
 pub(crate) mod events;
-pub(crate) mod firewall;
 pub(crate) mod internal;
-pub(crate) mod received;
 pub(crate) mod stats;
 pub(crate) mod traces;

@@ -1,10 +1,9 @@
 //! The connections that a session keeps, by hostgroup. Most sessions keep none most of the time.
 
 use crate::core::roster::{Entry, Holding, draws};
-use crate::memory;
 use backend::{Backend, Hold, Idle, Pools, Unreported};
 use rt::Instant;
-use sql::{Class, Leaves, Reads};
+use sql::{Class, Leaves};
 
 /// Whether others may wait for something that the session has there, or may not see it yet.
 pub(crate) fn may_lock(backend: &Backend) -> bool {
@@ -27,7 +26,7 @@ pub(crate) fn may_lock(backend: &Backend) -> bool {
 
 /// Connections kept by a session.
 #[derive(Default)]
-pub(crate) struct Held(Vec<(u32, Box<Backend>)>);
+pub(crate) struct Held(pub(crate) Vec<(u32, Box<Backend>)>);
 
 impl Held {
     pub(crate) fn take(&mut self, hostgroup: u32) -> Option<Box<Backend>> {
@@ -193,7 +192,7 @@ impl Held {
         self.0.iter().flat_map(|(_, backend)| backend.holds.iter())
     }
 
-    fn with(&self, hold: Hold) -> Option<u32> {
+    pub(crate) fn with(&self, hold: Hold) -> Option<u32> {
         self.0
             .iter()
             .find(|(_, backend)| backend.holds.has(hold))
@@ -250,26 +249,6 @@ impl Held {
         } else {
             None
         }
-    }
-
-    /// Where the statement finds what it asks the connection for.
-    pub(crate) fn asked_for(&self, class: &Class<'_>) -> Option<u32> {
-        if class.reads.is_empty() || self.0.is_empty() {
-            return None;
-        }
-        // What was made there by name is no memory, but found the same way.
-        let made = [
-            (Reads::PREPARED, Hold::SqlPrepare),
-            (Reads::HANDLER, Hold::Handler),
-        ];
-        let made = made
-            .into_iter()
-            .filter_map(|(reads, hold)| class.reads.intersects(reads).then_some(hold));
-        memory::asked_by(class.reads)
-            .chain(made)
-            // What writes goes where writes go: the number of rows goes along.
-            .filter(|hold| *hold != Hold::FoundRows || !class.may_write())
-            .find_map(|hold| self.with(hold))
     }
 }
 

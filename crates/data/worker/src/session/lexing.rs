@@ -1,17 +1,9 @@
 //! How this session's statements are read, what templates make of them, and what the read/write
 //! split asks.
 
-use crate::command::job::{Job, What};
-use crate::command::reads::REMEMBERED;
-use crate::command::trouble::Failed;
-use crate::known::epoch::Epoch;
-use crate::known::reading::{Reading, bits};
-use crate::memory::drain::Asking;
-use crate::session::Session;
-use backend::{Backend, BackendFailed, Hold, Names, Prepared};
-use plan::{AnsiQuotes, SplitFacts};
-use sql::template::{Read, Rewritten};
-use sql::{Blank, Class, Leaves, Lexing, Reads, Shift};
+use crate::known::reading::bits;
+use backend::{Backend, Hold};
+use sql::{Blank, Shift};
 
 /// The character sets of [`backend::SHIFTING`].
 const SHIFTING: [(&str, Shift); 5] = [
@@ -23,7 +15,7 @@ const SHIFTING: [(&str, Shift); 5] = [
 ];
 
 /// Their collations.
-const SHIFTING_COLLATIONS: [u16; 19] = [
+pub(crate) const SHIFTING_COLLATIONS: [u16; 19] = [
     1, 13, 28, 84, 87, 88, 95, 96, 248, 249, 250, 1025, 1037, 1052, 1108, 1111, 1112, 1119, 1120,
 ];
 
@@ -39,7 +31,7 @@ const DASHES: u128 = bits(&[4, 6, 39, 53, 72, 80]);
 
 /// Meaning for a text of a collation that MySQL and MariaDB share, by its id.
 #[derive(Clone, Copy)]
-enum Plain {
+pub(crate) enum Plain {
     /// Every byte is what it is in ASCII, or part of a character that looks like none.
     Nothing,
     Blank(Blank),
@@ -48,7 +40,7 @@ enum Plain {
 }
 
 /// By id; of others nothing is known here.
-const PLAIN: [Plain; 248] = {
+pub(crate) const PLAIN: [Plain; 248] = {
     let mut all = [Plain::Nothing; 248];
     let mut id = 0;
     while id < 128 {
@@ -75,288 +67,6 @@ const PLAIN: [Plain; 248] = {
     all
 };
 
-impl Session {
-    /// How this session's statements are read.
-    pub(crate) fn lexing(&self) -> Lexing {
-        if let Names::Collation(id) = self.state.names
-            && !self.reading.is(Reading::UNSURE | Reading::CHARSET)
-            && !self.state.has_variables()
-            && !self.held.iter().any(|(_, backend)| is_to_be_asked(backend))
-        {
-            match (PLAIN.get(usize::from(id)), self.escapes()) {
-                (Some(Plain::Nothing), true) => return Lexing::Escapes,
-                (Some(Plain::Nothing), false) => return Lexing::NoEscapes,
-                (Some(Plain::Blank(blank)), escapes) => {
-                    let blank = *blank;
-                    return Lexing::Blanks { blank, escapes };
-                }
-                _ => {}
-            }
-        }
-        self.lexing_of_any()
-    }
-
-    /// [`Session::lexing`] where more has to be looked at than a number.
-    fn lexing_of_any(&self) -> Lexing {
-        match (self.shift(), self.is_unsure(), self.escapes()) {
-            (shift, true, _) => Lexing::Unsure {
-                shifts: shift.is_some(),
-            },
-            // A backquote may be part of a character all the same.
-            (Some(_), _, false) => Lexing::Unsure { shifts: true },
-            (Some(shift), _, true) => Lexing::Shifts(shift),
-            (None, _, escapes) => match self.blank() {
-                Some(blank) => Lexing::Blanks { blank, escapes },
-                None if escapes => Lexing::Escapes,
-                None => Lexing::NoEscapes,
-            },
-        }
-    }
-
-    /// The byte above ASCII that is a blank in the session's character set, where
-    /// [`Session::shift`] knows of nothing that is worse.
-    fn blank(&self) -> Option<Blank> {
-        let by_itself = || self.core.pools.own_modes().blank;
-        let of = |written: &str| {
-            if is_default(written) {
-                by_itself()
-            } else {
-                Blank::of(unquoted(written))
-            }
-        };
-        let names = match &self.state.names {
-            Names::Collation(id) => match blank_of_collation(*id) {
-                // Of an id that it does not know, a server makes its own.
-                None if matches!(id, 0 | 248..) => by_itself(),
-                blank => blank,
-            },
-            Names::Written(words) => of(named_in(words)),
-            Names::Unknown => Some(Blank::Any),
-        };
-        // It may have been set besides.
-        match (
-            names,
-            self.state.variable("character_set_client").and_then(of),
-        ) {
-            (Some(one), Some(other)) => Some(one.or(other)),
-            (one, other) => one.or(other),
-        }
-    }
-
-    /// How servers read what this runs: a statement that was prepared as it was read then.
-    pub(crate) fn lexing_of(&self, what: What<'_>) -> Lexing {
-        let prepared = match what {
-            What::Execute(execution) => Some(execution.lexing),
-            What::Dynamic(dynamic) => dynamic.lexing(),
-            What::Query(_) | What::Raw(..) | What::Prepare(_) | What::Refused(_) => None,
-        };
-        prepared.unwrap_or_else(|| self.lexing())
-    }
-
-    /// How servers read a statement that was prepared when this session's texts were read so.
-    pub(crate) fn lexing_as_prepared(&self, then: Lexing, statement: &Prepared) -> Lexing {
-        let now = self.lexing();
-        if now == then || statement.means_as_now(&self.state) {
-            return now;
-        }
-        // Where the servers' own modes differ, it was not known then either.
-        if self.is_unsure() {
-            Lexing::Unsure {
-                shifts: then.shifts() || now.shifts(),
-            }
-        } else {
-            then
-        }
-    }
-
-    /// The character set, if one of its characters may have a backslash or a quote in it.
-    fn shift(&self) -> Option<Shift> {
-        if self.reading.is(Reading::CHARSET)
-            || !self.held.is_empty() && self.held.iter().any(|(_, backend)| is_to_be_asked(backend))
-        {
-            return Some(Shift::Unknown);
-        }
-        let by_itself = || self.core.pools.own_modes().shifts.then_some(Shift::Unknown);
-        let written = self.state.variable("character_set_client");
-        let names = match &self.state.names {
-            Names::Collation(id) if SHIFTING_COLLATIONS.contains(id) => {
-                Some(shift_of_collation(*id))
-            }
-            // Of an id that it does not know, a server makes its own.
-            Names::Collation(0 | 248..) => by_itself(),
-            Names::Collation(_) => None,
-            Names::Written(words) => shift_of(named_in(words), by_itself),
-            Names::Unknown => Some(Shift::Unknown),
-        };
-        match (names, written.map(|written| shift_of(written, by_itself))) {
-            // It was set besides.
-            (Some(_), Some(_)) | (None, Some(Some(_))) => Some(Shift::Unknown),
-            (shift, None) => shift,
-            (None, _) => None,
-        }
-    }
-
-    /// A statement whose parts are not known may have set a character set, if its text mentions
-    /// one.
-    pub(crate) fn doubt_charset(&mut self, text: &[u8]) {
-        if mentions_charset(text) {
-            self.reading.put(Reading::CHARSET, true);
-        }
-    }
-
-    /// A statement has said which it is.
-    pub(crate) fn knows_charset(&mut self) {
-        self.reading.put(Reading::CHARSET, false);
-    }
-
-    /// Before a command: how servers will read it, as far as anybody knows.
-    /// [`Session::is_read_alike`] is asked again when it is known where it goes.
-    pub(crate) fn foresee_modes(&mut self) {
-        let own = self.core.pools.own_modes();
-        if !self.reading.is(Reading::TOLD) {
-            self.reading.set_flags(own.flags);
-        }
-        let unsure = self.reading.is(Reading::DOUBTS)
-            || own.differ && self.state.variable("sql_mode").is_none();
-        self.reading.put(Reading::UNSURE, unsure);
-    }
-
-    /// Learns what an answer says of the modes by which servers read texts.
-    pub(crate) fn learn_modes(&mut self, flags: u16) {
-        self.reading.set_flags(flags);
-        self.reading.put(Reading::TOLD, true);
-    }
-
-    /// As after a login.
-    pub(crate) fn forget_modes(&mut self) {
-        self.reading = Reading::default();
-        self.foresee_modes();
-    }
-
-    /// Whether its texts are read in both ways: with backslashes that escape and without.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.reading.is(Reading::UNSURE)
-    }
-
-    /// Whether the server of this connection reads the statement as it was read here: with the
-    /// strings where they were found. One that does not gets nothing, and from then on this
-    /// session's statements are read in both ways.
-    pub(crate) async fn is_read_alike(
-        &mut self,
-        backend: &mut Backend,
-        job: &Job<'_>,
-    ) -> Result<(), Failed> {
-        let alike = self.is_unsure()
-            || (backend.holds.modes() ^ self.reading.flags()) & wire::status::NO_BACKSLASH_ESCAPES
-                == 0
-            || self.is_plain(job);
-        if alike
-            && (!self.asks_for_quotes(job)
-                || Box::pin(self.quotes_are_strings(backend, job)).await?)
-        {
-            return Ok(());
-        }
-        self.reading.put(Reading::DOUBTS, true);
-        Err(Failed::Backend(BackendFailed::ReadsOtherwise))
-    }
-
-    /// Whether it is the same to every server. What holds another text is if neither has a
-    /// backslash; what comes from a variable is not known.
-    fn is_plain(&self, job: &Job<'_>) -> bool {
-        let has_none = |text: &[u8]| !text.contains(&b'\\');
-        match job.what {
-            What::Dynamic(dynamic) => has_none(dynamic.outer) && has_none(job.sent()),
-            _ if job
-                .class
-                .leaves
-                .intersects(Leaves::SQL_PREPARE | Leaves::SQL_EXECUTE) =>
-            {
-                false
-            }
-            _ if job.class.leaves.intersects(Leaves::UNKNOWN_STATE) => has_none(job.sent()),
-            _ => sql::reads_alike(job.sent()),
-        }
-    }
-
-    /// Whether the firewall has relied on the server's being asked: [`AnsiQuotes::Asked`].
-    fn asks_for_quotes(&self, job: &Job<'_>) -> bool {
-        job.epoch
-            .snapshot
-            .variables
-            .mysql_firewall_whitelist_enabled
-            && self.ansi_quotes() == AnsiQuotes::Asked
-            && !matches!(job.what, What::Raw(..))
-            && sql::quotes_matter(job.sent(), self.lexing_of(job.what))
-    }
-
-    async fn quotes_are_strings(
-        &mut self,
-        backend: &mut Backend,
-        job: &Job<'_>,
-    ) -> Result<bool, Failed> {
-        if !backend.local.plain_quotes && job.class.reads.intersects(REMEMBERED | Reads::ROW_COUNT)
-        {
-            // The answer would be about our question.
-            return Ok(false);
-        }
-        let limit_ms = self.limit_ms(job);
-        if !backend.local.plain_quotes {
-            let how = Asking::before_a_statement(limit_ms);
-            self.ask_before_a_question(backend, how).await?;
-        }
-        self.prepared_for(limit_ms, backend.ask_quotes(), false)
-            .await
-    }
-
-    pub(crate) fn ansi_quotes(&self) -> AnsiQuotes<'_> {
-        if self.reading.flags() & wire::status::ANSI_QUOTES != 0 {
-            return AnsiQuotes::Told;
-        }
-        let unset = if self.is_unsure() {
-            AnsiQuotes::Unknown
-        } else {
-            AnsiQuotes::Asked
-        };
-        self.state
-            .variable("sql_mode")
-            .map_or(unset, AnsiQuotes::Written)
-    }
-
-    /// Returns what a template of `mysql_query_rewrite` makes of a statement, and which one.
-    pub(crate) fn rewritten(&self, epoch: &Epoch, sql: &[u8]) -> Option<(i64, Rewritten)> {
-        let rewrites = &epoch.snapshot.rewrites;
-        if rewrites.is_empty() || self.user.fast_forward {
-            return None;
-        }
-        let schema = if self.state.schema.is_empty() {
-            &*epoch.snapshot.variables.mysql_default_schema
-        } else {
-            &*self.state.schema
-        };
-        let quotes = self.ansi_quotes().may_be();
-        let read = Read {
-            lexing: self.lexing(),
-            ansi_quotes: quotes,
-            utf8: self.state.speaks_utf8(),
-        };
-        rewrites.find(&self.user.username, schema, sql, read)
-    }
-
-    pub(crate) fn split_facts<'a>(
-        &'a self,
-        class: &'a Class<'a>,
-        lexing: Lexing,
-    ) -> SplitFacts<'a> {
-        let since = |at| u64::try_from((self.core.rt.now() - at).as_millis()).unwrap_or(u64::MAX);
-        SplitFacts {
-            class: Some(class),
-            lexing,
-            ansi_quotes: self.ansi_quotes(),
-            since_write_ms: self.wrote.map(since),
-        }
-    }
-}
-
 /// Whether the character set was set there to what nobody has asked yet.
 pub(crate) fn is_to_be_asked(backend: &Backend) -> bool {
     backend.holds.has(Hold::Unread)
@@ -369,7 +79,7 @@ pub(crate) fn is_to_be_asked(backend: &Backend) -> bool {
 
 /// Whether a text names something that sets the character set in which it is read: a shifting one,
 /// or one that is not named at all.
-fn mentions_charset(text: &[u8]) -> bool {
+pub(crate) fn mentions_charset(text: &[u8]) -> bool {
     let has = |word: &str| {
         text.windows(word.len())
             .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
@@ -379,7 +89,7 @@ fn mentions_charset(text: &[u8]) -> bool {
 }
 
 /// The character set that words such as `NAMES gbk COLLATE gbk_bin` name.
-fn named_in(words: &str) -> &str {
+pub(crate) fn named_in(words: &str) -> &str {
     let name = words
         .strip_prefix("NAMES ")
         .or_else(|| words.strip_prefix("CHARACTER SET "))
@@ -389,7 +99,7 @@ fn named_in(words: &str) -> &str {
 
 /// Tells what the name of a character set, as it was written, means for its characters.
 /// `by_itself`: what a server's own means. A number, or whatever else names one, is not known.
-fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shift> {
+pub(crate) fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shift> {
     let is = |name: &str, other: &&str| name.eq_ignore_ascii_case(other);
     if is_default(written) {
         return by_itself();
@@ -408,17 +118,17 @@ fn shift_of(written: &str, by_itself: impl Fn() -> Option<Shift>) -> Option<Shif
     }
 }
 
-fn is_default(written: &str) -> bool {
+pub(crate) fn is_default(written: &str) -> bool {
     written.eq_ignore_ascii_case(backend::DEFAULT)
 }
 
-fn unquoted(name: &str) -> &str {
+pub(crate) fn unquoted(name: &str) -> &str {
     name.strip_prefix('\'')
         .and_then(|rest| rest.strip_suffix('\''))
         .unwrap_or(name)
 }
 
-fn blank_of_collation(id: u16) -> Option<Blank> {
+pub(crate) fn blank_of_collation(id: u16) -> Option<Blank> {
     let id = if let 1024..2048 = id { id - 1024 } else { id };
     let is_of = |all: u128| id < 128 && all >> id & 1 == 1;
     let sets = [
@@ -430,7 +140,7 @@ fn blank_of_collation(id: u16) -> Option<Blank> {
         .find_map(|(all, blank)| is_of(all).then_some(blank))
 }
 
-fn shift_of_collation(id: u16) -> Shift {
+pub(crate) fn shift_of_collation(id: u16) -> Shift {
     wire::charset::by_id(id)
         .and_then(|collation| shift_of(collation.charset, || None))
         .unwrap_or_default()

@@ -51,31 +51,6 @@ impl Session {
         Ok(ControlFlow::Break(Told::default()))
     }
 
-    /// Whether `=DEFAULT` is not what the session's connections begin with, be it only those of
-    /// another hostgroup.
-    pub(crate) fn begins_otherwise(&self, job: &Job<'_>, name: &str) -> bool {
-        // Most often nothing has such a beginning.
-        backend::begins_otherwise(
-            name,
-            backend::any_init_connect(&job.epoch.snapshot),
-            self.caps,
-        )
-    }
-
-    /// Whether a SET has each statement commit by itself again.
-    pub(crate) fn turns_autocommit_on(&self, text: &[u8]) -> bool {
-        let Ok(settings) = sql::set::parse_in(text, self.escapes()) else {
-            return false;
-        };
-        let mut settings = settings.iter();
-        settings.any(|setting| {
-            matches!(
-                meaning(setting, &self.state),
-                Meaning::Autocommit(Some(true))
-            )
-        })
-    }
-
     /// Keeps what this SET sets, if no server has to hear of it.
     fn keep_set(&mut self, job: &Job<'_>) -> bool {
         let Ok(settings) = sql::set::parse_in(job.text, self.escapes()) else {

@@ -9,20 +9,16 @@ use crate::command::writes::{may_write_tables, note_names, schema_meant};
 use crate::core::fetching::Waited;
 use crate::known::answer::Complaint;
 use crate::session::Session;
-use crate::session::attributes::for_key;
 use crate::session::cached::{Filling, Writes};
+use crate::talk::attributes::for_key;
 use backend::{Hold, Names};
 use bridge::Counter;
-use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, TableNames, Writing};
+use cache::{Asked, Binary, Charset, Entry, Found, Gathered, Question, TableNames};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Longer statements, their parameters included, are not looked up.
 const KEY_LEN_MAX: usize = 64 << 10;
-
-/// How long a write whose outcome we do not know is taken to go on: as long as a server may need to
-/// obey a KILL.
-const LINGERS: Duration = crate::session::kill::OBEYS;
 
 impl Session {
     /// Answers from the cache, or lets the statement through and remembers to keep its answer:
@@ -243,29 +239,6 @@ impl Session {
         }
         if !matches!(self.cached.writes, Writes::Nothing) && self.held.transaction().is_none() {
             self.cached.forget(&self.core);
-        }
-    }
-
-    fn writing(&mut self) -> &mut Writing {
-        if !matches!(self.cached.writes, Writes::These(_)) {
-            self.cached.writes = Writes::These(self.core.cache.tables().writing());
-        }
-        match &mut self.cached.writes {
-            Writes::These(writing) => writing,
-            Writes::Nothing | Writes::Unwatched => unreachable!("it has just been made"),
-        }
-    }
-
-    /// Keeps the session's writing going for `LINGERS` more: it may be done yet, or be at work
-    /// still. Its connection broke, or the statement was ended from here.
-    pub(crate) fn may_write_yet(&self) {
-        if let Writes::These(writing) = &self.cached.writes {
-            let writing = writing.clone();
-            let core = self.core.clone();
-            self.core.rt.spawn(async move {
-                core.rt.sleep(LINGERS).await;
-                drop(writing);
-            });
         }
     }
 

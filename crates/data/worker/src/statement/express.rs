@@ -18,7 +18,7 @@ use crate::known::answer::Complaint;
 use crate::known::decisions::{For, Judged};
 use crate::known::epoch::Epoch;
 use crate::session::Session;
-use crate::session::stop::Stop;
+use crate::talk::stop::Stop;
 use backend::{Backend, BackendFailed, Hold};
 use bridge::Counter;
 use config::Repeats;

@@ -2,18 +2,15 @@
 //! parameters go there.
 
 use crate::command::job::{Job, Told, What};
-use crate::command::prepared::{ClientStatement, seen_params};
-use crate::command::preparing::{Preparing, bare, params};
+use crate::command::prepared::seen_params;
+use crate::command::preparing::{Preparing, params};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::seen::internal;
 use crate::session::Session;
-use backend::{Prepared, Remembered};
 use bridge::{Counter, EventKind};
-use config::Variables;
-use sql::{Class, Leaves, Reads};
-use std::borrow::Cow;
+use sql::{Class, Leaves};
 use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -104,22 +101,6 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Interns what this text means now. Comments around it and behind its first word are for rules
-    /// and hints, which are asked with the client's text, and may be others each time.
-    pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {
-        let sql = Some(bare(sql, self.lexing()))
-            .filter(|bare| !bare.is_empty())
-            .unwrap_or(Cow::Borrowed(sql));
-        let most = most_remembered(&epoch.snapshot.variables);
-        let own = self.with_own_number(&sql, self.lexing(), reads, &self.state.schema);
-        self.core.statements.intern_own(
-            &self.user_name,
-            &self.state,
-            (&sql, own.map(Vec::into_boxed_slice)),
-            most,
-        )
-    }
-
     /// A rule answers the statement by itself, or no server has all of its tables: it can be prepared,
     /// and is answered when it is executed.
     pub(crate) async fn pretend_to_prepare(
@@ -142,37 +123,6 @@ impl Session {
             .prepared(preparing.client, seen, &[]);
         self.add_prepared(job, preparing, params);
         self.hand_over(out).await
-    }
-
-    /// The client may execute it from now on. `params`: as many as there are where it was prepared.
-    pub(crate) fn add_prepared(&mut self, job: &Job<'_>, preparing: &Preparing, params: u16) {
-        let Some(statement) = preparing.statement() else {
-            return;
-        };
-        let asked = (*statement.sql != *job.text).then(|| job.text.into());
-        if let Some(naming) = &preparing.naming {
-            statement.params.set(params);
-            return self.add_name(naming, statement, asked);
-        }
-        let prepared = ClientStatement::new(
-            statement,
-            self.lexing(),
-            params,
-            asked,
-            preparing.moved.clone(),
-            preparing.outline.get(),
-        );
-        self.statements.add(preparing.client, prepared);
-        self.core.tally.up(Counter::StmtClientActiveTotal);
-    }
-}
-
-/// Statements that a core remembers, as the operator says.
-pub(crate) fn most_remembered(v: &Variables) -> Remembered {
-    let clamped = |number| usize::try_from(number).unwrap_or(usize::MAX);
-    Remembered {
-        statements: clamped(v.mysql_max_stmts_cache),
-        bytes: clamped(v.mysql_stmts_cache_max_MB << 20),
     }
 }
 

@@ -345,7 +345,7 @@ impl Session {
         if !is_usual {
             return ControlFlow::Continue(backend);
         }
-        backend.wait_for_silence(self.core.rt.now(), crate::memory::lingers::SILENT);
+        backend.wait_for_silence(self.core.rt.now(), crate::memory::row::SILENT);
         self.held
             .keep_or_release(hostgroup, backend, &self.core.pools);
         ControlFlow::Break(())

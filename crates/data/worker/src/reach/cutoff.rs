@@ -1,6 +1,7 @@
-//! A server that becomes OFFLINE_HARD, or is removed: who works there is cut off at the LOAD.
+//! A server that becomes OFFLINE_HARD, or is removed: the session leaves what it holds there.
 
 use crate::session::Session;
+use crate::session::course::Unfit;
 
 impl Session {
     /// Closes what is held on servers that are cut off; whether something of the session went with
@@ -15,5 +16,18 @@ impl Session {
             self.core.pools.release(backend);
         }
         lost
+    }
+}
+
+impl Session {
+    /// Something of the session is lost with the connection of this hostgroup: if it is not the
+    /// transaction, that cannot be replayed alone.
+    pub(crate) fn loses_beside_course(&mut self, hostgroup: Option<u32>) {
+        if let Some(course) = &mut self.course
+            && course.is_open
+            && hostgroup.is_some_and(|of| of != course.hostgroup)
+        {
+            course.spoil(Unfit::Statement);
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::command::job::Job;
 use crate::session::Session;
+use sql::{Lexing, OwnNumber, Reads};
 use std::borrow::Cow;
 use wire::attributes::Attributes;
 use wire::caps;
@@ -47,6 +48,38 @@ pub(crate) fn for_key(attributes: &Attributes) -> &[u8] {
         &[]
     } else {
         attributes.bytes()
+    }
+}
+
+impl Session {
+    /// Returns the value of CONNECTION_ID() in this text, if that is the session's number and not
+    /// the server's.
+    pub(crate) fn own_number(
+        &self,
+        sql: &[u8],
+        lexing: Lexing,
+        reads: Reads,
+        schema: &str,
+    ) -> Option<OwnNumber> {
+        if !reads.intersects(Reads::CONNECTION_ID) || self.remembered.numbered.get() {
+            return None;
+        }
+        sql::own_number_from(sql, lexing, schema).map(|from| OwnNumber {
+            number: self.entry.id,
+            from,
+        })
+    }
+
+    /// The text with the session's number where it asks for that.
+    pub(crate) fn with_own_number(
+        &self,
+        sql: &[u8],
+        lexing: Lexing,
+        reads: Reads,
+        schema: &str,
+    ) -> Option<Vec<u8>> {
+        self.own_number(sql, lexing, reads, schema)
+            .and_then(|own| sql::with_own_number(sql, lexing, own))
     }
 }
 

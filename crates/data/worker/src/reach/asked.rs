@@ -4,14 +4,17 @@ use crate::command::asked::{Asked, Executed, Knows, TOLD};
 use crate::command::job::{Job, What};
 use crate::command::prepared::UNSUPPORTED;
 use crate::command::trouble::Failed;
-use crate::memory::recall::asks_for_found_rows;
+use crate::known::epoch::Epoch;
+use crate::memory::found_rows::asks_for_found_rows;
 use crate::session::Session;
 use crate::session::remembered::LastGtid;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
-use sql::{Leaves, Lexing, OwnNumber, Reads};
+use shards::{Described, KnownColumns};
+use sql::{Leaves, Reads};
 use std::borrow::Cow;
 use wire::command::COM_STMT_PREPARE;
+use wire::outline::Outline;
 use wire::packet;
 use wire::response::Expect;
 
@@ -69,36 +72,6 @@ impl Session {
             What::Execute(execution) => &execution.prepared().schema,
             _ => &self.state.schema,
         }
-    }
-
-    /// Returns the value of CONNECTION_ID() in this text, if that is the session's number and not
-    /// the server's.
-    fn own_number(
-        &self,
-        sql: &[u8],
-        lexing: Lexing,
-        reads: Reads,
-        schema: &str,
-    ) -> Option<OwnNumber> {
-        if !reads.intersects(Reads::CONNECTION_ID) || self.remembered.numbered.get() {
-            return None;
-        }
-        sql::own_number_from(sql, lexing, schema).map(|from| OwnNumber {
-            number: self.entry.id,
-            from,
-        })
-    }
-
-    /// The text with the session's number where it asks for that.
-    pub(crate) fn with_own_number(
-        &self,
-        sql: &[u8],
-        lexing: Lexing,
-        reads: Reads,
-        schema: &str,
-    ) -> Option<Vec<u8>> {
-        self.own_number(sql, lexing, reads, schema)
-            .and_then(|own| sql::with_own_number(sql, lexing, own))
     }
 
     /// Returns the text of [`Self::with_counts`], also with the session's number. Fails where the
@@ -278,6 +251,28 @@ impl Session {
             expect,
             shown,
             executed,
+        })
+    }
+}
+
+/// The columns that the client of an execution remembers, and how many it knows of.
+pub(crate) fn told_before(what: What<'_>) -> (Option<Outline>, Option<u16>) {
+    match what {
+        What::Execute(execution) => (execution.outline.take(), execution.known_columns()),
+        _ => (None, None),
+    }
+}
+
+impl Session {
+    /// Columns that a decision may know; none where no table is sharded.
+    pub(crate) fn known_columns<'a>(
+        &self,
+        epoch: &Epoch,
+        known: &'a Described,
+    ) -> Option<KnownColumns<'a>> {
+        (!epoch.snapshot.shards.is_empty()).then(|| KnownColumns {
+            described: known,
+            is_utf8: self.state.speaks_utf8(),
         })
     }
 }

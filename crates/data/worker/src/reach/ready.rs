@@ -1,23 +1,19 @@
-//! What a connection must have before a statement is sent over it, and what is asked of a server on
-//! the side.
+//! A connection gets what it must have before a statement is sent over it.
 
 use crate::command::asked::Knows;
 use crate::command::job::{Job, What};
-use crate::command::reads::{LARGE, REMEMBERED, executes_unread, limit_ms, sees};
+use crate::command::reads::{REMEMBERED, executes_unread, sees};
 use crate::command::trouble::Failed;
-use crate::memory::drain::Asking;
+use crate::memory::row::Asking;
 use crate::memory::tracked::changes_by_itself;
-use crate::memory::{insert_id, recall};
+use crate::memory::{found_rows, insert_id};
 use crate::session::Session;
 use crate::session::lexing::is_to_be_asked;
 use backend::{Backend, BackendFailed, Hold, Holds, Sees, State, Unreported};
 use config::Snapshot;
-use rt::{Chunk, Either};
 use sql::words::Words;
 use sql::{Class, CommandCounter, Leaves, Lexing, Reads};
 use std::borrow::Cow;
-use std::future::Future;
-use std::time::Duration;
 use wire::{caps, errors};
 
 /// `multiplex` of a rule by which the operator vouches that the routines of a statement leave
@@ -101,11 +97,6 @@ impl Session {
             || counts()
             || executes_unread(job))
         .then_some(self.life)
-    }
-
-    /// Milliseconds that a statement may take.
-    pub(crate) fn limit_ms(&self, job: &Job<'_>) -> u64 {
-        limit_ms(job.plan.timeout_ms, &job.epoch.snapshot.variables)
     }
 
     /// A server takes several statements only where the client asked for it, and where there may be
@@ -266,7 +257,7 @@ impl Session {
             let how = Asking::before_a_statement(self.limit_ms(job));
             if !job.class.reads.intersects(Reads::FOUND_ROWS) {
                 // What follows may have questions of ours.
-                self.ask_for(backend, &[&recall::MEMORY], how).await?;
+                self.ask_for(backend, &[&found_rows::MEMORY], how).await?;
             }
             // What is brought there, or what a statement is prepared in, would be set over it.
             self.read_back(backend, how.limit_ms, false).await?;
@@ -433,68 +424,6 @@ impl Session {
         let how = Asking::before_a_statement(self.limit_ms(job));
         let asked = self.ask_for(backend, &[&insert_id::MEMORY], how).await;
         asked.map(drop)
-    }
-
-    /// Sends a command. A server that does not read a large one is not waited for longer than for
-    /// its answer.
-    pub(crate) async fn send(
-        &self,
-        backend: &mut Backend,
-        command: Chunk,
-        limit_ms: u64,
-    ) -> Result<(), Failed> {
-        if backend.conn.socket().unsent() + command.len() < LARGE {
-            return backend.send(command).await.map_err(Failed::Backend);
-        }
-        if self.entry.interrupted.get() {
-            return Err(Failed::Unsent);
-        }
-        Box::pin(self.watched(limit_ms, backend.send(command), self.entry.told(false))).await
-    }
-
-    /// Work of ours on a connection before the statement is sent, or after it was `answered`. A
-    /// KILL QUERY ends the statement and not the connection, with all that it is held for: nothing
-    /// is begun after it, and what has begun has a moment to end.
-    pub(crate) async fn prepared_for<T>(
-        &self,
-        limit_ms: u64,
-        work: impl Future<Output = Result<T, BackendFailed>>,
-        answered: bool,
-    ) -> Result<T, Failed> {
-        if !answered && self.entry.interrupted.get() {
-            return Err(Failed::Unsent);
-        }
-        self.watched(
-            limit_ms,
-            work,
-            self.entry.told_while_asking(&self.core.rt, answered),
-        )
-        .await
-    }
-
-    /// Work of ours on a connection: as long as it may take, and as long as the client is there and
-    /// nothing has `stopped` it.
-    pub(crate) async fn watched<T>(
-        &self,
-        limit_ms: u64,
-        work: impl Future<Output = Result<T, BackendFailed>>,
-        stopped: impl Future<Output = ()>,
-    ) -> Result<T, Failed> {
-        let work = rt::select(work, rt::select(self.client.socket().closed(), stopped));
-        match self
-            .core
-            .rt
-            .timeout(Duration::from_millis(limit_ms), work)
-            .await
-        {
-            Ok(Either::Left(done)) => done.map_err(Failed::Backend),
-            Ok(Either::Right(Either::Left(()))) => Err(Failed::Client),
-            Ok(Either::Right(Either::Right(()))) if self.entry.cut.get() => {
-                Err(Failed::Backend(BackendFailed::CutOff))
-            }
-            Ok(Either::Right(Either::Right(()))) => Err(Failed::Killed),
-            Err(_late) => Err(Failed::Backend(BackendFailed::TooSlow { limit_ms })),
-        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! What may stop a response before its end: the client leaves, somebody ends it, its server is
 //! taken away, its time is over.
 
-use crate::command::trouble::{Ended, Failed};
+use crate::command::trouble::Failed;
 use crate::session::Session;
-use crate::session::kill::OBEYS;
+use crate::talk::kill::OBEYS;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
-use net::NetError;
 use rt::{Either, Instant};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -168,9 +167,7 @@ impl Stop {
             }
         }
     }
-}
 
-impl Stop {
     /// Sends no more for a while.
     pub(crate) async fn pause(
         &mut self,
@@ -194,73 +191,6 @@ impl Stop {
             if let Some(failed) = self.happened(event, session, backend) {
                 return Err(failed);
             }
-        }
-    }
-}
-
-impl Session {
-    /// Sends what is there as a whole. A client that does not read it stays until it is ended, or
-    /// has been silent for too long.
-    pub(crate) async fn hand_over(&mut self, out: Vec<u8>) -> Result<(), Ended> {
-        let per_second = self
-            .core
-            .epoch()
-            .snapshot
-            .variables
-            .mysql_throttle_max_bytes_per_second_to_client;
-        if per_second > 0 {
-            return Box::pin(self.hand_over_slowly(out, per_second)).await;
-        }
-        self.pass(out)?;
-        if self.client.socket().is_full() {
-            Box::pin(self.read_or_killed()).await
-        } else {
-            Ok(())
-        }
-    }
-
-    async fn hand_over_slowly(&mut self, out: Vec<u8>, per_second: u64) -> Result<(), Ended> {
-        let entry = self.entry.clone();
-        for piece in out.chunks(rt::CHUNK_LEN) {
-            self.pass(piece)?;
-            let nap = entry
-                .pace
-                .spend(self.core.rt.now(), piece.len(), per_second);
-            let killed = async {
-                while !entry.killed.get() {
-                    entry.bell.heard().await;
-                }
-            };
-            let ended = rt::select(killed, self.client.socket().closed());
-            if let Either::Left(_) = rt::select(ended, self.core.rt.sleep(nap)).await {
-                return Err(Ended::Broken);
-            }
-            if self.client.socket().is_full() {
-                Box::pin(self.read_or_killed()).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for a client that has not read what it was sent.
-    pub(crate) async fn read_or_killed(&self) -> Result<(), Ended> {
-        let killed = async {
-            while !self.entry.killed.get() {
-                self.entry.bell.heard().await;
-            }
-        };
-        let patience = match self.core.epoch().snapshot.variables.mysql_wait_timeout {
-            0 => Duration::MAX,
-            patience => Duration::from_millis(patience),
-        };
-        match self
-            .core
-            .rt
-            .timeout(patience, rt::select(self.client.socket().room(), killed))
-            .await
-        {
-            Ok(Either::Left(sent)) => Ok(sent.map_err(NetError::from)?),
-            Ok(Either::Right(())) | Err(_) => Err(Ended::Broken),
         }
     }
 }
