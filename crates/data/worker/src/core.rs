@@ -13,7 +13,6 @@ pub(crate) mod lasting;
 pub(crate) mod mirrors;
 pub(crate) mod operators;
 pub(crate) mod peers;
-pub(crate) mod rates;
 pub(crate) mod roster;
 pub(crate) mod watching;
 

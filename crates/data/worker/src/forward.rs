@@ -4,6 +4,7 @@ pub(crate) mod infile;
 pub(crate) mod lanes;
 pub(crate) mod learn;
 pub(crate) mod relay;
+pub(crate) mod usual;
 pub(crate) mod withheld;
 
 use crate::command::asked::{Asked, Knows};

@@ -5,6 +5,7 @@
 mod beside;
 mod command;
 mod core;
+mod decide;
 mod forward;
 mod known;
 mod login;

@@ -6,7 +6,6 @@ pub(crate) mod course;
 pub(crate) mod global;
 pub(crate) mod held;
 pub(crate) mod insert_id;
-pub(crate) mod kill;
 pub(crate) mod lexing;
 pub(crate) mod remembered;
 pub(crate) mod through;

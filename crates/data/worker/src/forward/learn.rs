@@ -570,6 +570,15 @@ fn doubt_reset(backend: &mut Backend, text: &[u8]) {
     }
 }
 
+impl Session {
+    /// A transaction that is open on this connection is there because the split has led it there,
+    /// or not.
+    pub(crate) fn learn_who_led(backend: &mut Backend, job: &Job<'_>) {
+        let led = backend.lease.reads_by_split || job.plan.why.is_read();
+        backend.lease.reads_by_split = led && backend.holds.has(Hold::Transaction);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,35 +7,30 @@ use crate::command::job::{Job, Told, What};
 use crate::command::trouble::Ended;
 use crate::core::alone;
 use crate::known::answer::Complaint;
-use crate::partitions::gathering::{Asking, Stopped, not_supported};
-use crate::partitions::legs::Legs;
+use crate::partitions::asking::{Asking, Legs, Stopped, not_supported};
 use crate::partitions::rekeying::Carrier;
+use crate::partitions::said::{Answer, refusal, say, say_with};
 use crate::session::Session;
 use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, State};
 use bridge::{Counter, Failure, Retry};
-use net::NetError;
 use plan::{Gather, Part};
-use rt::{Chunk, Rt};
+use rt::Rt;
 use shards::xa::{Branch, Decisions, Outcome, transaction};
 use sql::words::Words;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
-use wire::attributes::Attributes;
 use wire::caps::Caps;
-use wire::response::{Expect, Follow, Response};
+use wire::response::Response;
 use wire::{ok, packet, response};
 
 /// So long a server has for each step from the first PREPARE on.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 /// Pause before the outcome is asked for again.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Bytes of an answer of which the words are read.
-const ANSWER_LEN_MAX: usize = 4 << 10;
-/// Bytes of a packet with rows of a file.
-const FILE_PACKET_LEN: usize = 1 << 20;
+
 /// Words before the INTO of an INSERT, and it.
 const WORDS_BEFORE_INTO: usize = 4;
 /// There is an outcome already: a duplicate key.
@@ -102,13 +97,6 @@ enum Known {
     Failed(String),
     /// A server that knows does not answer.
     Unknown,
-}
-
-/// A server's whole answer.
-pub(crate) struct Answer {
-    pub(crate) response: Response,
-    /// Its beginning.
-    bytes: Vec<u8>,
 }
 
 /// A change that waits for more of what it consists of.
@@ -1037,77 +1025,6 @@ async fn within<T>(
     let limit_ms = SETTLES_WITHIN.as_millis() as u64;
     let said = rt.timeout(SETTLES_WITHIN, Box::pin(said)).await;
     said.unwrap_or(Err(BackendFailed::TooSlow { limit_ms }))
-}
-
-/// Says a statement, and hears all of the answer.
-pub(crate) async fn say(
-    backend: &mut Backend,
-    text: &[u8],
-    attributes: Option<&Attributes>,
-) -> Result<Answer, BackendFailed> {
-    say_with(backend, (text, attributes, None)).await
-}
-
-/// Says a statement for which the server may want a file.
-async fn say_with(
-    backend: &mut Backend,
-    (text, attributes, file): (&[u8], Option<&Attributes>, Option<&[u8]>),
-) -> Result<Answer, BackendFailed> {
-    let (mut command, caps) = (Vec::with_capacity(text.len() + 16), backend.hello.caps);
-    let (mut next, none) = (0, Attributes::default());
-    packet::append_with(&mut command, &mut next, |out| {
-        wire::attributes::write_query(out, text, attributes.unwrap_or(&none), caps);
-    });
-    backend.send(Chunk::from(command)).await?;
-    let mut response = Response::expect(Expect::Query, caps).to_packet(next.wrapping_sub(1));
-    let mut bytes = Vec::new();
-    loop {
-        let chunk = backend.recv().await?;
-        if bytes.len() < ANSWER_LEN_MAX {
-            bytes.extend_from_slice(&chunk);
-        }
-        let followed = response.follow(&chunk);
-        let followed =
-            followed.map_err(|wrong| BackendFailed::BrokeAfter(NetError::Malformed(wrong)))?;
-        let Follow::Ended { used } = followed else {
-            continue;
-        };
-        if let (response::Outcome::LocalInfile(_), Some(file)) = (response.outcome(), file) {
-            let mut next = response.last_seq().wrapping_add(1);
-            let mut packets = Vec::with_capacity(file.len() + 64);
-            for piece in file.chunks(FILE_PACKET_LEN) {
-                packet::append(&mut packets, &mut next, piece);
-            }
-            packet::append(&mut packets, &mut next, b"");
-            backend.send(Chunk::from(packets)).await?;
-            response.resume();
-            bytes.clear();
-            continue;
-        }
-        backend.ended(used, chunk.len());
-        return Ok(Answer { response, bytes });
-    }
-}
-
-/// Returns the error with which the server refuses, and its number.
-pub(crate) fn refusal(answer: &Answer) -> Option<(u16, Complaint)> {
-    error_of(&answer.response)
-}
-
-/// Returns the error of a response, and its number.
-pub(crate) fn error_of(response: &Response) -> Option<(u16, Complaint)> {
-    match response.outcome() {
-        response::Outcome::Err {
-            code,
-            state,
-            message,
-        } => {
-            let state = String::from_utf8_lossy(&state);
-            let words = String::from_utf8_lossy(message);
-            Some((code, Complaint::with(code, &state, words)))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

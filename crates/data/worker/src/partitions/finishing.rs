@@ -6,8 +6,8 @@
 use crate::command::job::Job;
 use crate::core::alone;
 use crate::known::answer::Complaint;
-use crate::partitions::changing::{refusal, say};
-use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
+use crate::partitions::asking::{Answering, Asking, Stopped, broke, not_supported};
+use crate::partitions::said::{refusal, say};
 use crate::session::Session;
 use backend::{Backend, Hold};
 use gather::{BEFORE_COPIES, BEHIND_COPIES, Layout};

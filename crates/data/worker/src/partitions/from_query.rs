@@ -4,8 +4,8 @@
 use crate::command::job::{Job, Told};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
+use crate::partitions::asking::{Answering, Asking, Stopped, broke, not_supported};
 use crate::partitions::changing::Made;
-use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
 use crate::partitions::{changing, finishing};
 use crate::session::Session;
 use bridge::{Counter, Failure, Retry};

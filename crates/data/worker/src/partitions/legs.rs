@@ -7,8 +7,7 @@ use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::memory::drain::Whom;
 use crate::memory::insert_id;
-use crate::partitions::gathering::{Answering, Asking, Stopped, broke, not_supported};
-use crate::reach::branch::carries_more;
+use crate::partitions::asking::{Answering, Asking, Legs, Stopped, broke, not_supported};
 use crate::session::Session;
 use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, Idle};
@@ -22,47 +21,6 @@ use std::time::Duration;
 const WAITING_MAX: usize = 64 << 20;
 /// So long a server has to say what nobody needs of an answer. Else its branch is given up.
 const LEFT_WITHIN: Duration = Duration::from_secs(10);
-
-/// Connections of a transaction that nothing is asked on, by hostgroup.
-pub(crate) struct Legs {
-    idle: RefCell<Vec<(u32, Box<Backend>)>>,
-    /// More of the session than a branch went with a connection.
-    has_lost_more: Cell<bool>,
-    pub(crate) transaction: Rc<GlobalTransaction>,
-}
-
-impl Legs {
-    /// The connection of a hostgroup, if the session has one.
-    pub(crate) fn take(&self, hostgroup: u32) -> Option<Box<Backend>> {
-        let mut idle = self.idle.borrow_mut();
-        let at = idle.iter().position(|(of, _)| *of == hostgroup)?;
-        Some(idle.swap_remove(at).1)
-    }
-
-    /// Keeps a connection on which the answer has ended.
-    pub(crate) fn put(&self, backend: Box<Backend>) {
-        let hostgroup = backend.place().server().hostgroup;
-        self.idle.borrow_mut().push((hostgroup, backend));
-    }
-
-    /// Parts with a connection on which something is still to come, or has broken off. Its branch, if
-    /// it has one, is lost.
-    pub(crate) fn lose(&self, session: &Session, backend: Box<Backend>) {
-        if backend.holds.has(Hold::Branch) {
-            self.transaction.is_lost();
-        }
-        if carries_more(backend.holds) {
-            self.has_lost_more.set(true);
-        }
-        session.core.pools.abandon(backend);
-    }
-
-    /// Has a branch begin on this connection, if it has not.
-    pub(crate) async fn begin(&self, backend: &mut Backend) -> Result<(), BackendFailed> {
-        let hostgroup = backend.place().server().hostgroup;
-        self.transaction.begin(backend, hostgroup).await
-    }
-}
 
 impl Session {
     /// How parts are asked over the branches of the session's transaction. The connections that it

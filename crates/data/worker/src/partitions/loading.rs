@@ -6,9 +6,9 @@
 use crate::command::job::{Job, Told};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
+use crate::partitions::asking::{Asking, Stopped, not_supported};
 use crate::partitions::changing;
 use crate::partitions::changing::{Begun, Change, Made};
-use crate::partitions::gathering::{Asking, Stopped, not_supported};
 use crate::session::Session;
 use backend::BackendFailed;
 use bridge::{Counter, Failure, Retry};

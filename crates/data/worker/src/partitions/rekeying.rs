@@ -2,8 +2,8 @@
 //!
 //! A row travels as copies do: each value is what it was.
 
-use crate::partitions::changing::{error_of, refusal, say};
-use crate::partitions::gathering::{Asking, Stopped, broke, not_supported};
+use crate::partitions::asking::{Asking, Stopped, broke, not_supported};
+use crate::partitions::said::{error_of, refusal, say};
 use backend::{Backend, Hold};
 use config::Variables;
 use gather::{BEFORE_COPIES, BEHIND_COPIES, Layout};

@@ -2,7 +2,7 @@
 //! and of SELECTs whose rows are inserted.
 
 use crate::command::job::Job;
-use crate::partitions::gathering::{Answering, Asking, Stopped, broke};
+use crate::partitions::asking::{Answering, Asking, Stopped, broke};
 use crate::session::Session;
 use wire::row_stream::Row;
 

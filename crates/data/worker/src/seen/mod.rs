@@ -2,8 +2,6 @@
 
 pub(crate) mod audit;
 pub(crate) mod compare;
-pub(crate) mod complaints;
 pub(crate) mod events;
-pub(crate) mod internal;
 pub(crate) mod stats;
 pub(crate) mod traces;

@@ -1,15 +1,12 @@
-//! The stage of the cache: an answer that is kept, or one that another session fetches just now;
-//! and what is kept of an answer that a server gave. Also who writes which tables, when a rule
-//! wants to know.
+//! The stage of the cache: an answer that is kept, or one that another session fetches just now; and an answer of a server that is kept.
 
 use crate::command::job::{Job, Told, What};
 use crate::command::preparing::without_comment;
 use crate::command::trouble::Ended;
 use crate::command::writes::{may_write_tables, note_names, schema_meant};
-use crate::core::fetching::Waited;
-use crate::known::answer::Complaint;
 use crate::session::Session;
 use crate::session::cached::{Filling, Writes};
+use crate::statement::fetching::Waited;
 use crate::talk::attributes::for_key;
 use backend::{Hold, Names};
 use bridge::Counter;
@@ -187,15 +184,6 @@ impl Session {
             Found::This(entry) if entry.lacks_types(self.caps) => Found::Nothing,
             found => found,
         }
-    }
-
-    pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {
-        let complaint = Complaint::interrupted();
-        if self.entry.killed.get() {
-            return Err(Ended::Told(complaint));
-        }
-        self.refuse(&complaint).await?;
-        Ok(Told::default())
     }
 
     async fn serve(&mut self, job: &Job<'_>, entry: &Entry) -> Result<Told, Ended> {

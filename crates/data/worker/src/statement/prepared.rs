@@ -1,15 +1,17 @@
-//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead.
-//! `preparing.rs` makes them.
+//! Prepared statements are executed, closed and reset by their ids.
 
 use crate::command::follower::Follower;
 use crate::command::job::{Text, What};
 use crate::command::prepared::{ClientStatement, Execution, Types, unknown};
+use crate::command::preparing::Preparing;
 use crate::command::trouble::Ended;
 use crate::known::answer;
 use crate::known::answer::Complaint;
 use crate::known::bound::Bound;
 use crate::known::epoch::Epoch;
 use crate::session::Session;
+use crate::statement::internal;
+use crate::statement::preparing::quiet;
 use backend::Bindings;
 use bridge::{Counter, EventKind};
 use config::Repeats;
@@ -18,6 +20,7 @@ use std::rc::Rc;
 use wire::attributes::Attributes;
 use wire::command::Execute;
 use wire::execute::Parts;
+use wire::moved::Moved;
 use wire::outline::Outline;
 
 impl Execution<'_> {
@@ -220,5 +223,43 @@ impl Session {
         self.remembered.counts_by_itself(0);
         let flags = self.flags();
         self.hand_over(answer::ok(1, self.caps, flags, "")).await
+    }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
+    pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
+        self.core.tally.up(Counter::ComFrontendStmtPrepare);
+        // Before anything can be wrong with it: what refers to the last statement that was prepared
+        // is not about the one before.
+        let client = self.statements.next_id();
+        if let Some(complaint) = self.statements.is_full_for(sql, epoch) {
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
+        }
+        let rewritten = self.rewritten(epoch, sql);
+        let moved = rewritten
+            .as_ref()
+            .and_then(|(_, made)| Moved::new(made.params_before, &made.params));
+        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
+        let class = quiet(self.lexing().class(sql));
+        if internal::asked(sql, &class, self.lexing()).is_some() {
+            let words = "This command is not supported in the prepared statement protocol yet";
+            let complaint = Complaint::with(1295, "HY000", words);
+            return self
+                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
+                .await;
+        }
+        let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
+        let preparing = Preparing {
+            client,
+            moved,
+            naming: None,
+            statement: OnceCell::new(),
+            outline,
+        };
+        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing))
+            .await
     }
 }

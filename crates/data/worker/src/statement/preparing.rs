@@ -1,20 +1,13 @@
-//! COM_STMT_PREPARE: which statement servers are to prepare for the client's, and where its
-//! parameters go there.
+//! COM_STMT_PREPARE: which statement servers are to prepare for the client's.
 
 use crate::command::job::{Job, Told, What};
 use crate::command::prepared::seen_params;
 use crate::command::preparing::{Preparing, params};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
-use crate::known::epoch::Epoch;
-use crate::seen::internal;
 use crate::session::Session;
-use bridge::{Counter, EventKind};
 use sql::{Class, Leaves};
-use std::cell::{Cell, OnceCell};
 use std::ops::ControlFlow;
-use std::rc::Rc;
-use wire::moved::Moved;
 
 /// Preparing does nothing yet of what the statement will do.
 pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
@@ -32,42 +25,6 @@ pub(crate) fn quiet(class: Class<'_>) -> Class<'_> {
 }
 
 impl Session {
-    /// COM_STMT_PREPARE: on a server of the statement's hostgroup, which says what is in it.
-    pub(crate) async fn prepare(&mut self, epoch: &Epoch, sql: &[u8]) -> Result<(), Ended> {
-        self.core.tally.up(Counter::ComFrontendStmtPrepare);
-        // Before anything can be wrong with it: what refers to the last statement that was prepared
-        // is not about the one before.
-        let client = self.statements.next_id();
-        if let Some(complaint) = self.statements.is_full_for(sql, epoch) {
-            return self
-                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
-                .await;
-        }
-        let rewritten = self.rewritten(epoch, sql);
-        let moved = rewritten
-            .as_ref()
-            .and_then(|(_, made)| Moved::new(made.params_before, &made.params));
-        let sql = rewritten.as_ref().map_or(sql, |(_, made)| &made.text);
-        let class = quiet(self.lexing().class(sql));
-        if internal::asked(sql, &class, self.lexing()).is_some() {
-            let words = "This command is not supported in the prepared statement protocol yet";
-            let complaint = Complaint::with(1295, "HY000", words);
-            return self
-                .refuse_unasked(epoch, (EventKind::Prepare, 0), sql, &complaint)
-                .await;
-        }
-        let (moved, outline) = (moved.map(Rc::new), Cell::new(None));
-        let preparing = Preparing {
-            client,
-            moved,
-            naming: None,
-            statement: OnceCell::new(),
-            outline,
-        };
-        self.whole(epoch, sql, &class, "Prepare", What::Prepare(&preparing))
-            .await
-    }
-
     /// The stage: the statement is known now. Rules may have changed its text, but nobody could
     /// tell what became of its parameters if there were fewer or more of them now.
     pub(crate) async fn settle_prepared(

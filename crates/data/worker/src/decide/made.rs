@@ -5,10 +5,10 @@
 
 use crate::command::job::{Text, What};
 use crate::command::trouble::Ended;
+use crate::decide::facts::Settled;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::session::Session;
-use crate::statement::Settled;
 use bridge::Partition;
 use plan::Answer;
 use rt::mailbox;

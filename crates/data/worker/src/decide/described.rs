@@ -3,12 +3,12 @@
 
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;
+use crate::decide::facts::Settled;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
-use crate::partitions::gathering::Stopped;
+use crate::partitions::asking::Stopped;
 use crate::partitions::whole_rows::rows_of;
 use crate::session::Session;
-use crate::statement::Settled;
 use plan::{Answer, Plan};
 use shards::{ColumnOrder, Undescribed, lacks_columns};
 use wire::attributes::Attributes;

@@ -1,7 +1,7 @@
 //! A READ ONLY transaction that the read/write split has led to a reader: what would stay there,
 //! and is looked for at the writer afterwards, is not done there.
 
-use crate::command::job::{Job, What};
+use crate::command::job::What;
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
@@ -26,13 +26,6 @@ impl Session {
         let is_led =
             |(of, backend): (u32, &Backend)| of == hostgroup && backend.lease.reads_by_split;
         self.held.iter().any(is_led).then_some(hostgroup)
-    }
-
-    /// A transaction that is open on this connection is there because the split has led it there,
-    /// or not.
-    pub(crate) fn learn_who_led(backend: &mut Backend, job: &Job<'_>) {
-        let led = backend.lease.reads_by_split || job.plan.why.is_read();
-        backend.lease.reads_by_split = led && backend.holds.has(Hold::Transaction);
     }
 
     /// Whether a lock is asked for by itself, or who has it: it is taken where all others are, at

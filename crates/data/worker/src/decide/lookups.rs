@@ -5,16 +5,16 @@
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;
 use crate::core::alone;
+use crate::decide::facts::Settled;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
-use crate::partitions::changing::{refusal, say};
-use crate::partitions::gathering::Stopped;
+use crate::partitions::asking::Stopped;
+use crate::partitions::said::{refusal, say};
 use crate::partitions::whole_rows::rows_of;
 use crate::session::Session;
-use crate::statement::Settled;
 use bridge::Counter;
 use plan::{Answer, Plan};
-use shards::{Asked, Described, LookedUp, Wanted};
+use shards::{Asked, LookedUp, Wanted};
 use std::rc::Rc;
 use wire::attributes::Attributes;
 
@@ -26,32 +26,6 @@ const DEADLOCK: u16 = 1213;
 const TRIES: usize = 3;
 
 impl Session {
-    /// Look-ups that were asked and told for the statement that has come in; none where no table has any.
-    fn looked_up(&self, epoch: &Epoch) -> Option<Rc<LookedUp>> {
-        let has_any = epoch.snapshot.shards.has_lookups();
-        has_any.then(|| self.looked.clone())
-    }
-
-    /// Facts that servers have told for a decision.
-    pub(crate) fn knowledge(&self, epoch: &Epoch) -> (Rc<Described>, Option<Rc<LookedUp>>) {
-        (epoch.descriptions.known(), self.looked_up(epoch))
-    }
-
-    /// A statement with these facts, and with what a script says of it.
-    pub(crate) fn with_knowledge<'a>(
-        &self,
-        epoch: &Epoch,
-        (described, looked): &'a (Rc<Described>, Option<Rc<LookedUp>>),
-        statement: plan::Statement<'a>,
-    ) -> plan::Statement<'a> {
-        plan::Statement {
-            routed: self.routed(),
-            columns: self.known_columns(epoch, described),
-            looked: looked.as_deref(),
-            ..statement
-        }
-    }
-
     /// Asks and tells the look-ups that a statement needs; the complaint if that cannot be done.
     pub(crate) async fn ask_lookups(
         &mut self,
