@@ -8,7 +8,6 @@ pub(crate) mod fetching;
 pub(crate) mod gates;
 pub(crate) mod guests;
 pub(crate) mod hosts;
-pub(crate) mod keeper;
 pub(crate) mod lasting;
 pub(crate) mod mirrors;
 pub(crate) mod operators;
@@ -18,7 +17,6 @@ pub(crate) mod watching;
 
 use crate::core::gates::Gates;
 use crate::core::guests::Scripting;
-use crate::core::lasting::{Once, lasting};
 use crate::core::mirrors::Mirrors;
 use crate::core::peers::{FromPeer, Loads, Peer};
 use crate::core::roster::{Entry, Roster};
@@ -36,17 +34,14 @@ use crate::seen::compare::Verdicts;
 use crate::seen::events::{Hand, Outbox};
 use crate::seen::stats::{Alarms, Commands, Digests, Errors, Failed, Latencies};
 use crate::seen::traces::{TakeTraced, Tracer};
-use backend::{Hold, Pools, Statements, Tally};
-use bridge::{
-    AddressRow, Ask, CoreRow, Counter, Counts, Doing, HeldRow, Lines, ProcessRow, Report, Sign,
-    Take, ToCore, UserRow,
-};
+use backend::{Pools, Statements, Tally};
+use bridge::{Counter, Counts, Doing, Lines, Sign, Take, ToCore};
 use cache::{Cache, Flights};
 use config::Snapshot;
 use net::tls::Acceptor;
 use rt::local::Notify;
 use rt::permits::{Permits, Registry};
-use rt::{Address, Either, Instant, ListenOptions, Listener, Rt, mailbox};
+use rt::{Address, Instant, Rt, mailbox};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -80,9 +75,6 @@ impl Kept {
         }
     }
 }
-
-/// Time that PROXYSQL STOP waits for sessions that were told to end.
-const CLOSES_WITHIN: Duration = Duration::from_secs(2);
 
 /// Senders and receivers of a mailbox for each core.
 #[must_use]
@@ -154,8 +146,8 @@ pub struct Core {
     pub(crate) console: Vec<Address>,
     pub(crate) loads: Loads,
     /// State of the servers, as it was seen.
-    observed: RefCell<Arc<Observed>>,
-    epoch: RefCell<Rc<Epoch>>,
+    pub(crate) observed: RefCell<Arc<Observed>>,
+    pub(crate) epoch: RefCell<Rc<Epoch>>,
     registry: Registry,
     pub(crate) pools: Rc<Pools>,
     pub(crate) cache: Cache,
@@ -187,28 +179,28 @@ pub struct Core {
     pub(crate) scripting: Scripting,
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
-    acceptor: RefCell<Option<Acceptor>>,
+    pub(crate) acceptor: RefCell<Option<Acceptor>>,
     /// When it did.
     pub(crate) began: Instant,
     last_session: Cell<u32>,
     last_life: Cell<u64>,
-    accepting: Cell<bool>,
+    pub(crate) accepting: Cell<bool>,
     /// PROXYSQL STOP: nobody is served.
-    closed: Cell<bool>,
-    draining: Cell<bool>,
+    pub(crate) closed: Cell<bool>,
+    pub(crate) draining: Cell<bool>,
     /// When a process that has left its listeners is told of no client any more.
-    overlooked_until: Cell<Option<Instant>>,
+    pub(crate) overlooked_until: Cell<Option<Instant>>,
     /// Listeners that accept.
-    listening: Cell<usize>,
+    pub(crate) listening: Cell<usize>,
     /// Another process accepts clients.
-    left_to_another: Cell<bool>,
+    pub(crate) left_to_another: Cell<bool>,
     /// Takes sessions that go there.
-    takes_sessions: RefCell<Option<Take>>,
+    pub(crate) takes_sessions: RefCell<Option<Take>>,
     /// Rung when accepting stops or resumes.
-    doors: Notify,
+    pub(crate) doors: Notify,
     /// Rung when a session has ended.
-    left: Notify,
-    users: RefCell<BTreeMap<Rc<str>, u64>>,
+    pub(crate) left: Notify,
+    pub(crate) users: RefCell<BTreeMap<Rc<str>, u64>>,
     /// Who asks for FOUND_ROWS().
     pub(crate) asking_found_rows: Asking,
     /// Who asks for LASTVAL().
@@ -240,30 +232,16 @@ impl Drop for Seat {
 }
 
 /// Ways by which a core is reached once it runs.
-struct Ways {
-    listen: Vec<Address>,
-    from_peers: mailbox::Receiver<FromPeer>,
-    mailbox: mailbox::Receiver<ToCore>,
-    ready: bridge::Reply<()>,
+pub(crate) struct Ways {
+    pub(crate) listen: Vec<Address>,
+    pub(crate) from_peers: mailbox::Receiver<FromPeer>,
+    pub(crate) mailbox: mailbox::Receiver<ToCore>,
+    pub(crate) ready: bridge::Reply<()>,
 }
 
 /// Tells of a server that is in trouble.
 fn teller(look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>) -> impl Fn(ServerKey, Sign) {
     move |server, sign| look(server, sign)
-}
-
-/// Runs a core until it is told to stop.
-///
-/// # Errors
-/// A listener cannot be opened; the error names it.
-pub async fn run(rt: Rt, setup: Setup) -> std::io::Result<()> {
-    let (core, ways) = Core::new(rt, setup);
-    begin_tasks(&core, ways.listen, ways.from_peers)?;
-    core.fit_cache();
-    core.begin_timers(&core.epoch().snapshot.scripts);
-    (ways.ready)(());
-    core.obey(&ways.mailbox).await;
-    Ok(())
 }
 
 /// Number of a core's first session. What clients write into tables as their CONNECTION_ID() should not
@@ -272,69 +250,6 @@ fn first_session(rt: &Rt, setup: &Setup) -> u32 {
     let first = rt.random() % u64::from(session_ids(setup.index, setup.cores));
     u32::try_from(first).unwrap_or_default()
 }
-
-/// Where the core accepts, unless it does not yet. A process that this one takes over from may have
-/// had more cores: the last one here accepts for those, too.
-fn listeners(
-    core: &Core,
-    addresses: Vec<Address>,
-) -> std::io::Result<Vec<(Address, Option<Listener>)>> {
-    let mut all = Vec::new();
-    let is_last = core.index + 1 == core.cores;
-    for address in addresses {
-        if !core.accepting.get() {
-            all.push((address, None));
-            continue;
-        }
-        if rt::is_inherited(&address) {
-            core.overlooked_until
-                .set(Some(core.rt.now() + LEAVES_WITHIN));
-        }
-        all.push((address.clone(), Some(listen(&core.rt, &address)?)));
-        while is_last && rt::is_inherited(&address) {
-            all.push((address.clone(), Some(listen(&core.rt, &address)?)));
-        }
-    }
-    Ok(all)
-}
-
-/// Begins the tasks that a core lives by.
-fn begin_tasks(
-    core: &Rc<Core>,
-    addresses: Vec<Address>,
-    from_peers: mailbox::Receiver<FromPeer>,
-) -> std::io::Result<()> {
-    for (address, listener) in listeners(core, addresses)? {
-        core.listening.set(core.listening.get() + 1);
-        let (host, first) = (core.clone(), Once::new(listener));
-        lasting(core, format!("accept on {address}"), move || {
-            host.clone()
-                .welcome(address.clone(), first.take().flatten())
-        });
-    }
-    let (host, from_peers) = (core.clone(), Rc::new(from_peers));
-    lasting(core, "hear the other cores".into(), move || {
-        host.clone().hear_peers(from_peers.clone())
-    });
-    let host = core.clone();
-    lasting(core, "sweep".into(), move || host.clone().sweep());
-    if core.index == 0 {
-        // It is one for all cores.
-        let host = core.clone();
-        lasting(core, "sweep the cache".into(), move || {
-            host.clone().sweep_cache()
-        });
-    }
-    Ok(())
-}
-
-/// How long a process that has left its listeners may be told of clients: its rings are in the
-/// kernel's line beside ours until it has cancelled them.
-const LEAVES_WITHIN: Duration = Duration::from_secs(10);
-/// So long such a client may wait.
-const OVERLOOKED_FOR: Duration = Duration::from_millis(50);
-/// How often a core that another process has taken over from looks whether it is deserted.
-const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 
 /// The lowest number of a session. None is one that a server may give to a connection, which it
 /// shows in its lists: a KILL of that would end a stranger. And all are below twice this: clients
@@ -346,24 +261,9 @@ fn session_ids(index: u32, cores: u32) -> u32 {
     (SESSIONS_FROM - 1 - index) / cores + 1
 }
 
-fn listen(rt: &Rt, address: &Address) -> std::io::Result<Listener> {
-    let reuse_port = matches!(address, Address::Tcp(_));
-    rt.listen(
-        address,
-        ListenOptions {
-            backlog: 4096,
-            reuse_port,
-            ..ListenOptions::default()
-        },
-    )
-    .map_err(|error| {
-        std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-    })
-}
-
 impl Core {
     /// A core, and the ways to it: nobody comes in yet.
-    fn new(rt: Rt, setup: Setup) -> (Rc<Self>, Ways) {
+    pub(crate) fn new(rt: Rt, setup: Setup) -> (Rc<Self>, Ways) {
         let tally = Rc::new(Tally::default());
         let note = setup.note.clone();
         let pools = Rc::new(Pools::new(
@@ -577,275 +477,11 @@ impl Core {
     }
 
     /// The cache is one for all cores: the first of them gives it the size that is configured.
-    fn fit_cache(self: &Rc<Self>) {
+    pub(crate) fn fit_cache(self: &Rc<Self>) {
         let bytes = self.epoch().snapshot.variables.mysql_query_cache_size_MB << 20;
         if self.index == 0 && self.cache.capacity() != bytes {
             self.rt.spawn(self.clone().resize_cache(bytes));
         }
-    }
-
-    /// Accepts clients while the door is open.
-    async fn welcome(self: Rc<Self>, address: Address, mut listener: Option<Listener>) {
-        loop {
-            if self.draining.get() {
-                return;
-            }
-            if self.left_to_another.get() {
-                // Another process accepts now; what has been accepted here already is served here.
-                if let Some(open) = &listener {
-                    while let Some(client) = open.accept_last().await {
-                        self.place(client);
-                    }
-                }
-                self.listening.set(self.listening.get() - 1);
-                return;
-            }
-            if !self.accepting.get() {
-                listener = None;
-                self.doors.wait().await;
-                continue;
-            }
-            let open = match listener.take() {
-                Some(open) => open,
-                None => match listen(&self.rt, &address) {
-                    Ok(open) => open,
-                    Err(error) => {
-                        self.note(&error.to_string());
-                        self.rt.sleep(Duration::from_secs(1)).await;
-                        continue;
-                    }
-                },
-            };
-            let comes = rt::select(open.accept_for_any(), self.doors.wait());
-            let came = match self.looks_for_overlooked() {
-                false => comes.await,
-                true => match self.rt.timeout(OVERLOOKED_FOR, comes).await {
-                    Ok(came) => came,
-                    Err(_nobody) => {
-                        open.look_again();
-                        listener = Some(open);
-                        continue;
-                    }
-                },
-            };
-            match came {
-                Either::Left(Ok(client)) => {
-                    self.tally.up(Counter::ClientConnectionsCreated);
-                    self.place(client);
-                }
-                Either::Left(Err(error)) => {
-                    // Too many open files, most often: wait for some to close.
-                    self.note(&format!("cannot accept on {address}: {error}"));
-                    self.rt.sleep(Duration::from_millis(100)).await;
-                }
-                Either::Right(()) => {}
-            }
-            listener = Some(open);
-        }
-    }
-
-    /// Whether a listener that another process has left may have a client that the kernel told only
-    /// that one of.
-    fn looks_for_overlooked(&self) -> bool {
-        let until = self.overlooked_until.get();
-        until.is_some_and(|until| self.rt.now() < until)
-    }
-
-    async fn sweep(self: Rc<Self>) {
-        loop {
-            self.rt.sleep(Duration::from_millis(250)).await;
-            self.pools.sweep(&self.epoch().snapshot);
-            self.outbox.hand_over();
-        }
-    }
-
-    /// Rows of `stats_millrace_addresses`.
-    fn report_addresses(&self) -> Vec<AddressRow> {
-        let (epoch, observed) = (self.epoch(), self.observed.borrow());
-        let placed = placed(&epoch.snapshot, &observed);
-        let all = topology::addresses(&epoch.snapshot.servers, &observed, &placed);
-        let row = |one: topology::Address| {
-            let (seen, key) = (observed.of(&one.key), &one.key);
-            let (used, free) = self.pools.connections_at(&one.host, &key.host, key.port);
-            AddressRow {
-                port: key.port,
-                address: key.host.clone(),
-                in_use: one.why.is_none(),
-                why: one.why.map(|why| why.to_string()),
-                health: seen.reach.name(),
-                ping_us: seen.ping_us,
-                uuid: seen.uuid.clone(),
-                used,
-                free,
-                host: one.host,
-            }
-        };
-        all.into_iter().map(row).collect()
-    }
-
-    /// Works under another configuration from now on.
-    fn load(self: &Rc<Self>, snapshot: &Snapshot) {
-        let before = self.epoch();
-        let epoch = Rc::new(before.next(snapshot));
-        let same = Arc::ptr_eq(&before.snapshot.servers, &epoch.snapshot.servers)
-            && Arc::ptr_eq(&before.snapshot.variables, &epoch.snapshot.variables)
-            && backend::ask_for_the_same_gtids(&before.snapshot, &epoch.snapshot);
-        if same {
-            self.pools.renew();
-        } else {
-            self.adopt(&epoch.snapshot);
-        }
-        self.epoch.replace(epoch.clone());
-        self.watch_as(&before.snapshot.rules, &epoch.snapshot.rules);
-        self.fit_cache();
-        // What was counted under the configuration before is written under it.
-        self.outbox.hand_over();
-        if !Arc::ptr_eq(&before.snapshot.scripts, &epoch.snapshot.scripts) {
-            self.begin_timers(&epoch.snapshot.scripts);
-        }
-    }
-
-    /// Does what the control plane says until it is told to stop; during a drain, too.
-    async fn obey(self: &Rc<Self>, mailbox: &mailbox::Receiver<ToCore>) {
-        while let Some(message) = mailbox.recv().await {
-            match message {
-                ToCore::Load { snapshot, done } => {
-                    self.load(&snapshot);
-                    done(());
-                }
-                ToCore::Observe(observed) => {
-                    self.observed.replace(observed);
-                    self.adopt(&self.epoch().snapshot);
-                }
-                ToCore::Executed { server, what } => self.pools.executed(&server, &what),
-                ToCore::AsOf { server, ms } => self.pools.is_as_of(&server, ms),
-                ToCore::Touched(touched) => self.others_wrote(&touched),
-                ToCore::Ask {
-                    what: Ask::QueryCache,
-                    reply,
-                    ..
-                } if self.index == 0 => {
-                    self.rt.spawn(self.clone().list_cache(reply));
-                }
-                ToCore::Ask {
-                    what: Ask::Digests,
-                    reset,
-                    reply,
-                } => {
-                    let listing = self.digests.list(reset);
-                    self.rt.spawn(self.clone().list_digests(listing, reply));
-                }
-                ToCore::Ask {
-                    what: Ask::Prepared,
-                    reply,
-                    ..
-                } => {
-                    self.rt.spawn(self.clone().list_prepared(reply));
-                }
-                ToCore::ClientHost { address, failed } => {
-                    self.note_login(address, failed);
-                }
-                ToCore::FlushClientHosts { done } => {
-                    self.hosts.flush();
-                    done(());
-                }
-                ToCore::FlushCache { which, reply } => match self.index {
-                    0 => self.rt.spawn(self.clone().flush_cache(which, reply)),
-                    // It is one for all cores.
-                    _ => reply(0),
-                },
-                ToCore::Ask { what, reset, reply } => reply(self.report(what, reset)),
-                ToCore::Fetching { key, reply } => self.fetching(&key, reply),
-                ToCore::Kill {
-                    session,
-                    statement_only,
-                    owner,
-                    reply,
-                } => {
-                    reply(self.roster.kill(session, statement_only, owner.as_deref()));
-                }
-                ToCore::KillUser {
-                    user,
-                    host,
-                    but,
-                    does,
-                    reply,
-                } => {
-                    reply(self.roster.kill_user(&user, host.as_deref(), but, does));
-                }
-                ToCore::Gate {
-                    partition,
-                    closed_for,
-                    done,
-                } => self.gates.set(&self.rt, partition, closed_for, done),
-                ToCore::HandOverEvents { done } => {
-                    self.outbox.hand_over();
-                    done(());
-                }
-                ToCore::Accept(open) => {
-                    self.accepting.set(open);
-                    self.closed.set(self.closed.get() && !open);
-                    self.doors.notify_all();
-                }
-                ToCore::Close { done } => self.close(done),
-                ToCore::ReloadTls {
-                    certificate,
-                    key,
-                    authorities,
-                } => match Acceptor::asking(&certificate, &key, &authorities) {
-                    Ok(acceptor) => {
-                        self.acceptor.replace(Some(acceptor));
-                    }
-                    Err(error) => self.note(&format!("the certificate was not reloaded: {error}")),
-                },
-                ToCore::Drain { done } => self.drain(done),
-                ToCore::Leave { take, done } => self.leave(take, done),
-                ToCore::Settle(moved) => self.settle(moved),
-                ToCore::Stop => return,
-            }
-        }
-    }
-
-    /// Lets nobody in, and sessions end when they hold nothing. Answers when they are gone, or have
-    /// had their time.
-    fn drain(self: &Rc<Self>, done: bridge::Reply<()>) {
-        self.draining.set(true);
-        let deadline_ms = self.epoch().snapshot.variables.mysql_shutdown_deadline_ms;
-        if self.index == 0 {
-            self.note(&format!(
-                "draining: sessions have {deadline_ms} ms to end; a second signal ends at once"
-            ));
-        }
-        self.doors.notify_all();
-        self.roster.ring();
-        let core = self.clone();
-        self.rt.spawn(async move {
-            let _gone_or_late = core
-                .rt
-                .timeout(Duration::from_millis(deadline_ms), core.drained())
-                .await;
-            done(());
-        });
-    }
-
-    /// Lets sessions that can go to another process go, now and whenever one can. Answers when none
-    /// is left, or all have had their time.
-    fn leave(self: &Rc<Self>, take: Option<Take>, done: bridge::Reply<()>) {
-        self.left_to_another.set(true);
-        self.takes_sessions.replace(take);
-        self.doors.notify_all();
-        self.roster.ring();
-        let deadline_ms = self.epoch().snapshot.variables.mysql_upgrade_deadline_ms;
-        let core = self.clone();
-        self.rt.spawn(async move {
-            let time = Duration::from_millis(deadline_ms);
-            let _gone_or_late = core.rt.timeout(time, core.deserted()).await;
-            // Who is in the middle of something ends behind it.
-            core.draining.set(true);
-            core.roster.ring();
-            let _gone_or_late = core.rt.timeout(CLOSES_WITHIN, core.drained()).await;
-            done(());
-        });
     }
 
     /// Puts a session on the roster; one that came in while the others were told to end is told so.
@@ -857,33 +493,7 @@ impl Core {
         }
     }
 
-    /// Lets nobody in and ends every session. Answers when they are gone, or have had their time.
-    fn close(self: &Rc<Self>, done: bridge::Reply<()>) {
-        self.accepting.set(false);
-        self.closed.set(true);
-        self.doors.notify_all();
-        self.roster.kill_all();
-        let core = self.clone();
-        self.rt.spawn(async move {
-            let _gone_or_late = core.rt.timeout(CLOSES_WITHIN, core.drained()).await;
-            done(());
-        });
-    }
-
-    /// Resolves when nobody is here any more, and nobody is about to come in.
-    async fn deserted(&self) {
-        while self.listening.get() > 0 || self.clients_here() > 0 {
-            self.rt.sleep(LOOKS_AGAIN).await;
-        }
-    }
-
-    async fn drained(&self) {
-        while self.roster.len() > 0 {
-            self.left.wait().await;
-        }
-    }
-
-    fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let mut counts = self.tally.counts();
         counts.set(Counter::TasksPanicked, self.rt.panics());
         counts.set(Counter::StmtCached, self.statements.len() as u64);
@@ -911,144 +521,10 @@ impl Core {
         }
         counts
     }
-
-    fn report(&self, what: Ask, reset: bool) -> Report {
-        match what {
-            Ask::Global => Report::Global(self.counts()),
-            Ask::Pool => Report::Pool(self.pools.report(reset)),
-            Ask::Processes => Report::Processes(self.processes()),
-            // They are listed piece by piece.
-            Ask::Digests => Report::Digests(Vec::new()),
-            Ask::Hostgroups => Report::Hostgroups(self.latencies.rows(reset)),
-            Ask::Choice => Report::Choice(self.pools.report_choices()),
-            Ask::Addresses => Report::Addresses(self.report_addresses()),
-            Ask::Admission => Report::Admission(self.pools.report_admission()),
-            Ask::Concurrency => Report::Concurrency(self.pools.report_concurrency()),
-            Ask::HostgroupPool => Report::HostgroupPool(self.pools.report_groups()),
-            Ask::Rules => Report::Rules(self.epoch().hits(reset)),
-            Ask::Commands => Report::Commands(self.commands.rows(reset)),
-            Ask::Users => Report::Users(
-                self.users
-                    .borrow()
-                    .iter()
-                    .map(|(user, n)| UserRow {
-                        username: user.as_ref().into(),
-                        connections: *n,
-                    })
-                    .collect(),
-            ),
-            Ask::Errors => Report::Errors(self.errors.rows(reset)),
-            Ask::QueryCache => Report::QueryCache(Vec::new()),
-            Ask::Prepared => Report::Prepared(Vec::new()),
-            Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
-            Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
-            Ask::Hooks => Report::Hooks(self.scripting.hooks.rows(reset)),
-            Ask::Shards => Report::Shards(self.epoch().spreads(reset)),
-            Ask::ShardDdl => Report::ShardDdl(self.in_turn.rows(reset)),
-            Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),
-            Ask::Core => Report::Cores(vec![self.row(reset)]),
-            Ask::ClientHosts => {
-                // All cores have the same.
-                let rows = if self.index == 0 {
-                    self.hosts.rows()
-                } else {
-                    Vec::new()
-                };
-                if reset {
-                    self.hosts.flush();
-                }
-                Report::ClientHosts(rows)
-            }
-        }
-    }
-
-    fn row(&self, reset: bool) -> CoreRow {
-        let turns = self.rt.turns(reset);
-        CoreRow {
-            core: self.index,
-            sessions: self.roster.len() as u64,
-            tasks: self.rt.tasks() as u64,
-            turns: turns.count,
-            busy_us: turns.busy_us,
-            longest_us: turns.longest_us,
-            longest_cpu_us: turns.longest_cpu_us,
-            long: turns.long,
-            long_cpu: turns.long_cpu,
-        }
-    }
-
-    fn processes(&self) -> Vec<ProcessRow> {
-        let now = self.rt.now();
-        let extended = self
-            .epoch()
-            .snapshot
-            .variables
-            .mysql_show_processlist_extended
-            > 0;
-        let rows = self.roster.all().into_iter().map(|entry| {
-            let server = entry.server.borrow();
-            let (local_host, local_port) = match server.as_ref().map(|(_, local)| local) {
-                Some(Address::Tcp(at)) => (at.ip().to_string(), at.port()),
-                Some(Address::Unix(path)) => (path.display().to_string(), 0),
-                None => (String::new(), 0),
-            };
-            let held = entry.holding.borrow();
-            let here = held
-                .iter()
-                .filter(|held| Some(held.hostgroup) == entry.hostgroup.get());
-            let flags = here.flat_map(|held| held.holds.iter()).map(Hold::flag);
-            let status_flags = flags.fold(0, |all, flag| all | flag);
-            let held = held.iter().map(|held| HeldRow {
-                hostgroup: held.hostgroup,
-                host: held.place.host().clone(),
-                port: held.place.server().port,
-                server_thread_id: held.server_thread_id,
-                holds: held.holds.iter().map(|hold| format!("{hold:?}")).collect(),
-                held_ms: u64::try_from((now - held.since).as_millis()).unwrap_or(u64::MAX),
-            });
-            ProcessRow {
-                held: held.collect(),
-                status_flags,
-                core: self.index,
-                session: entry.id,
-                user: entry.user.borrow().to_string(),
-                schema: entry.schema.borrow().to_string(),
-                client_host: entry.client.0.clone(),
-                client_port: entry.client.1,
-                hostgroup: entry.hostgroup.get(),
-                local_host,
-                local_port,
-                server_host: server
-                    .as_ref()
-                    .map_or_else(String::new, |(place, _)| place.host().to_string()),
-                server_port: server.as_ref().map_or(0, |(place, _)| place.server().port),
-                command: entry.command.get(),
-                time_ms: u64::try_from((now - entry.since.get()).as_millis()).unwrap_or(u64::MAX),
-                info: entry.info(),
-                attributes: if extended {
-                    attributes(&entry)
-                } else {
-                    Vec::new()
-                },
-            }
-        });
-        rows.collect()
-    }
-}
-
-/// Returns what the client of a session has said of itself.
-fn attributes(entry: &Entry) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    entry
-        .attributes
-        .borrow()
-        .iter()
-        .map(|(name, value)| (text(name), text(value)))
-        .collect()
 }
 
 /// Entries that are looked at before others have their turn.
-const SWEPT_AT_ONCE: usize = 256;
+pub(crate) const SWEPT_AT_ONCE: usize = 256;
 
 impl Core {
     /// So many bytes from now on.

@@ -1,4 +1,4 @@
-//! One core of the data plane: it accepts clients and lives their sessions. Read `session.rs`
+//! One core of the data plane: it accepts clients and lives their sessions. Read `life/live.rs`
 //! first.
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ mod core;
 mod decide;
 mod forward;
 mod known;
+mod life;
 mod login;
 mod memory;
 mod obey;
@@ -21,7 +22,8 @@ mod statement;
 mod talk;
 
 pub use crate::core::peers::{FromPeer, Peer};
-pub use crate::core::{Core, Kept, MakePartition, Setup, mailboxes, run};
+pub use crate::core::{Core, Kept, MakePartition, Setup, mailboxes};
+pub use crate::life::serve::run;
 pub use crate::seen::audit::Audits;
 pub use crate::seen::events::Hand;
 pub use crate::seen::traces::TakeTraced;

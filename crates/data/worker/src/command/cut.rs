@@ -1,5 +1,4 @@
-//! Results that a rule limits: followed row by row, and ended with an error where there would be
-//! too many.
+//! Results that a rule limits: followed row by row, and ended with an error where there would be too many.
 
 use crate::command::follower::Follower;
 use rt::Chunk;

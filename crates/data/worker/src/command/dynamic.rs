@@ -1,4 +1,5 @@
-//! Statements that a session has prepared in SQL, by their names, and a PREPARE, EXECUTE or DEALLOCATE as it was read.
+//! Statements that a session has prepared in SQL, by their names, and a PREPARE, EXECUTE or DEALLOCATE as it
+//! was read.
 
 use backend::{Backend, BackendFailed, Interest, Prepared};
 use sql::Lexing;

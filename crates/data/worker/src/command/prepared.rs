@@ -1,4 +1,5 @@
-//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead, and an execution of one.
+//! Prepared statements of a client: its ids, the types it bound, the long data it sent ahead, and an
+//! execution of one.
 
 use crate::command::cursor::Cursor;
 use crate::command::dynamic::NamedStatements;

@@ -1,4 +1,5 @@
-//! Facts of a statement that say which connection it may have: whether it sees variables of a session, and how long it may take.
+//! Facts of a statement that say which connection it may have: whether it sees variables of a session, and
+//! how long it may take.
 
 use crate::command::job::{Job, What};
 use crate::command::settings::{mentions_texts, sees_user_variables};

@@ -1,4 +1,5 @@
-//! A configuration, or a new sight of the servers, comes to the pools. Whoever works on a server that is cut off hears so.
+//! A configuration, or a new sight of the servers, comes to the pools. Whoever works on a server that is cut
+//! off hears so.
 
 use crate::core::Core;
 use crate::known::epoch::placed;

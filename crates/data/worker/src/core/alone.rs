@@ -1,5 +1,5 @@
-//! Statements that run on a connection by themselves, whose session it is not: copies for mirrors, and
-//! the parts of what several partitions answer.
+//! Statements that run on a connection by themselves, whose session it is not: copies for mirrors, and the
+//! parts of what several partitions answer.
 
 use crate::command::settings::{LAST_GTID, may_run_programs, sees_user_variables};
 use crate::core::Core;

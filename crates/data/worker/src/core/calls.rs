@@ -1,5 +1,5 @@
-//! HTTP calls of scripts: handed to a thread of the control plane, while only the session waits that
-//! has asked.
+//! HTTP calls of scripts: handed to a thread of the control plane, while only the session waits that has
+//! asked.
 
 use bridge::{HttpCall, HttpCalls};
 use config::Script;

@@ -1,9 +1,9 @@
-//! Who fetches what for the cache, over all cores: one of them keeps count for each key, and is
-//! asked by message.
+//! Flights for the cache: who fetches a key, over all cores. One core keeps count for each key, and is asked
+//! by message.
 //!
-//! Sessions of a core first look among its own flights; the first of them asks the core at which
-//! the key is at home. So a statement is sent once, however many cores there are, and what it costs
-//! is one message and its answer, where a rule says `cache_timeout` and the answer is not kept yet.
+//! Sessions of a core first look among its own flights; the first of them asks the core at which the key is
+//! at home. So a statement is sent once, however many cores there are, and its cost is one message and its
+//! answer, where a rule says `cache_timeout` and the answer is not kept yet.
 
 use crate::core::Core;
 use bridge::{Counter, Fetching};

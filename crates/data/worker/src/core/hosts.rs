@@ -1,7 +1,4 @@
-//! Addresses of clients that fail to log in: after so many failures without a success between them
-//! they are turned away at once.
-//!
-//! Each core has the whole list: who notes something tells the others.
+//! Clients that fail to log in are noted on all cores, and turned away where they fail too often.
 
 use crate::core::Core;
 use crate::core::peers::PEERS_MAX;

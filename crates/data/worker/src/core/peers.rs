@@ -3,11 +3,10 @@
 use crate::core::guests::Errand;
 use crate::core::{Core, Seat};
 use crate::known::columns::CHANGED;
-use crate::session::{Comer, live};
 use backend::{Speak, Word};
-use bridge::{Counter, ToCore};
+use bridge::ToCore;
 use rt::Handed;
-use rt::mailbox::{Receiver, Sender};
+use rt::mailbox::Sender;
 use rt::permits::{Permits, Registry};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,10 +42,10 @@ impl std::fmt::Debug for Peer {
 
 /// A message from one core to another.
 #[derive(Debug)]
-pub struct FromPeer(Said);
+pub struct FromPeer(pub(crate) Said);
 
 #[derive(Debug)]
-enum Said {
+pub(crate) enum Said {
     /// A client that has just come, before a byte was said to it, and its place among the clients
     /// of the core that it goes to.
     Client(Handed, Seat),
@@ -92,7 +91,7 @@ impl Loads {
 
     /// Where a client goes that comes to us: to the core that has the fewest, if that are clearly
     /// fewer than ours.
-    fn emptiest(&self) -> usize {
+    pub(crate) fn emptiest(&self) -> usize {
         let Some(ours) = self.cores.get(self.own).map(|own| own.taken()) else {
             return self.own;
         };
@@ -105,7 +104,7 @@ impl Loads {
             .map_or(self.own, |(_, core)| core)
     }
 
-    fn seat(&self, core: usize) -> Seat {
+    pub(crate) fn seat(&self, core: usize) -> Seat {
         let Some(clients) = self.cores.get(core) else {
             return Seat(None);
         };
@@ -137,24 +136,6 @@ pub(crate) fn speak(own: u32, peers: &[Option<Peer>]) -> (Vec<u32>, Speak) {
 }
 
 impl Core {
-    /// Serves a client that came to us, or hands it to a core that has fewer.
-    pub(crate) fn place(self: &Rc<Self>, client: Handed) {
-        let to = self.loads.emptiest();
-        let seat = self.loads.seat(to);
-        let Some(Some(peer)) = self.peers.get(to) else {
-            return self.serve(client, seat);
-        };
-        match peer.hand.try_send(FromPeer(Said::Client(client, seat))) {
-            Ok(()) => self.tally.up(Counter::ClientsHandedOver),
-            // It has enough to do, or ends.
-            Err(back) => {
-                if let FromPeer(Said::Client(client, _there)) = back.into_inner() {
-                    self.serve(client, self.loads.seat(self.index as usize));
-                }
-            }
-        }
-    }
-
     /// Clients of this core, with those that are on their way to it and those that log in.
     pub(crate) fn clients_here(&self) -> u32 {
         let own = self.loads.cores.get(self.index as usize);
@@ -164,34 +145,6 @@ impl Core {
     /// A place among the clients of this core.
     pub(crate) fn loads_here(&self) -> Seat {
         self.loads.seat(self.index as usize)
-    }
-
-    fn serve(self: &Rc<Self>, client: Handed, seat: Seat) {
-        match self.rt.adopt(client) {
-            Ok(socket) => {
-                let core = self.clone();
-                self.rt.spawn(async move {
-                    let _until_it_leaves = seat;
-                    live(core, Comer::Client(socket)).await;
-                });
-            }
-            Err(error) => self.note(&format!("cannot take a client from another core: {error}")),
-        }
-    }
-
-    /// Does what the other cores say.
-    pub(crate) async fn hear_peers(self: Rc<Self>, mailbox: Rc<Receiver<FromPeer>>) {
-        while let Some(FromPeer(said)) = mailbox.recv().await {
-            match said {
-                Said::Client(..) if self.is_draining() || self.is_closed() => {}
-                Said::Client(client, seat) => self.serve(client, seat),
-                Said::Pools(from, word) => self.pools.hear(from, word),
-                Said::Errand(errand) => errand.run(&self),
-                Said::ForgetSchemas => self.epoch().schemas.forget(),
-                Said::ForgetColumns => self.epoch().descriptions.forget(),
-                Said::AsksLastval(user) => _ = self.asking_lastval.hear(&Rc::from(user)),
-            }
-        }
     }
 
     /// A schema may be gone, of which the others know as well. A core that is too busy to hear of it
@@ -224,18 +177,14 @@ impl Core {
             }
         }
     }
-}
 
-impl Core {
     /// A server has answered so: it may be that a schema is gone.
     pub(crate) fn doubt_schemas(&self, code: u16) {
         if code == errors::UNKNOWN_DATABASE.number {
             self.epoch().schemas.forget();
         }
     }
-}
 
-impl Core {
     /// A server has said this error: what is known of columns may be wrong.
     pub(crate) fn doubt_columns(&self, code: u16) {
         if CHANGED.contains(&code) {

@@ -1,4 +1,5 @@
-//! Before a statement is decided for good: columns, numbers, partitions and look-ups are asked for, and gates are waited at.
+//! Before a statement is decided for good: columns, numbers, partitions and look-ups are asked for, and gates
+//! are waited at.
 
 use crate::command::job::{Text, What};
 use crate::command::trouble::Ended;

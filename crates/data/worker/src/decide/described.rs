@@ -1,5 +1,5 @@
-//! Columns of sharded tables in their order: asked of a server for an INSERT that names none, and kept
-//! for a while.
+//! Columns of sharded tables in their order: asked of a server for an INSERT that names none, and kept for a
+//! while.
 
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;

@@ -1,4 +1,5 @@
-//! A statement is decided: facts of its session, columns, numbers, look-ups and gates go in, a plan comes out.
+//! A statement is decided: facts of its session, columns, numbers, look-ups and gates go in, a plan comes
+//! out.
 
 pub(crate) mod come_in;
 pub(crate) mod described;

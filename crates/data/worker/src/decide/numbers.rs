@@ -1,7 +1,9 @@
 //! Numbers of sequences: taken from a table in blocks, and given to the rows of INSERTs.
 //!
-//! A block is a core's own, so that most rows need no question. What is left of it when the process
-//! ends, or when another map is loaded, is given to nobody: there are gaps, as behind AUTO_INCREMENT.
+//! A block is a core's own, so that most rows need no question. What is left of it when the process ends, or
+//! when another map is loaded, is given to nobody: there are gaps, as behind AUTO_INCREMENT.
+//!
+//! docs/features/sequences.md
 
 use crate::command::job::{Job, Text, What};
 use crate::command::trouble::Ended;

@@ -1,4 +1,5 @@
-//! Usual statements on their connection: they are sent without a stage, and little is learnt from their answers.
+//! Usual statements on their connection: they are sent without a stage, and little is learnt from their
+//! answers.
 
 use crate::command::ahead::{Before, Sent};
 use crate::command::asked::Executed;

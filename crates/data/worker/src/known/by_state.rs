@@ -1,5 +1,5 @@
-//! Results of a text in sessions that had set the same: a bounded memory of a core, by the text and by all that its
-//! meaning depends on.
+//! Results of a text in sessions that had set the same: a bounded memory of a core, by the text and by all
+//! that its meaning depends on.
 
 use crate::known::reading::Reading;
 use backend::{Names, Shown, State};

@@ -1,4 +1,7 @@
-//! Addresses of clients that have failed to log in.
+//! Addresses of clients that fail to log in: after so many failures without a success between them they are
+//! turned away at once.
+//!
+//! Each core has the whole list: who notes something tells the others.
 
 use crate::known::answer::Complaint;
 use bridge::ClientHostRow;

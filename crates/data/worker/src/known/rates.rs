@@ -1,4 +1,4 @@
-//! Rates of users, hostgroups and rules, and their turns.
+//! Rates of users, hostgroups and rules, with their turns over all cores.
 
 use hashbrown::HashMap;
 use rt::permits::{Permits, Registry};

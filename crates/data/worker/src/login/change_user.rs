@@ -5,7 +5,7 @@ use crate::core::Seat;
 use crate::known::answer;
 use crate::known::epoch::Epoch;
 use crate::login::certificate::unfit;
-use crate::login::greet::{denied, found, known_charset, preferred_plugin, wide_charset};
+use crate::login::door::{denied, found, known_charset, preferred_plugin, wide_charset};
 use crate::session::Session;
 use crate::session::through::{Said, Through};
 use backend::{Like, Names, State};

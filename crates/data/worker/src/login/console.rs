@@ -5,8 +5,8 @@
 
 use crate::core::Core;
 use crate::core::roster::Entry;
-use crate::login::greet;
-use crate::login::greet::OFFERED;
+use crate::login::door;
+use crate::login::door::OFFERED;
 use crate::session::Session;
 use bridge::Auditable;
 use config::{Password, User};
@@ -35,14 +35,14 @@ pub(crate) async fn enter(
         .seat(v.mysql_max_connections)
         .zip(core.user_seat(COUNTED_AS, OPERATORS_MAX));
     let Some((seat, own)) = seats else {
-        greet::too_many(core, conn).await;
+        door::too_many(core, conn).await;
         return None;
     };
     let id = core.next_session_id();
     let door = Door {
         server_version: VERSION.to_owned(),
         caps: OFFERED,
-        ..greet::door(core, &epoch, id)
+        ..door::door(core, &epoch, id)
     };
     let unknown = format!("{:x}{:x}", core.rt.random(), core.rt.random());
     let find = |name: &str| {
@@ -62,8 +62,8 @@ pub(crate) async fn enter(
             with_password,
         })) => {
             core.login_failed(address);
-            let complaint = greet::denied(&user, &client.0, with_password);
-            greet::refuse_next(core, conn, &complaint).await;
+            let complaint = door::denied(&user, &client.0, with_password);
+            door::refuse_next(core, conn, &complaint).await;
             return None;
         }
         Ok(Err(_)) | Err(_) => return None,

@@ -4,6 +4,8 @@
 pub(crate) mod certificate;
 pub(crate) mod change_user;
 pub(crate) mod console;
+pub(crate) mod door;
+pub(crate) mod forget;
 pub(crate) mod greet;
 pub(crate) mod moving;
 pub(crate) mod packing;

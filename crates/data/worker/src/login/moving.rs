@@ -1,22 +1,16 @@
-//! Sessions that another process goes on with, and those that it leaves to us.
+//! A session of another process: facts that go there, and the session that is made of them.
 //!
 //! docs/features/upgrade.md
 
 use crate::command::prepared::ClientStatement;
-use crate::core::Core;
-use crate::core::roster::Entry;
 use crate::known::reading::Reading;
 use crate::session::remembered::LastGtid;
-use crate::session::{Comer, Session, insert_id, live, remembered};
+use crate::session::{Session, insert_id, remembered};
 use backend::{Names, State, UserValue};
 use bridge::{Counter, Moved};
-use net::{Conn, Entered, Secret};
-use rt::Handed;
+use net::Secret;
 use serde::{Deserialize, Serialize};
-use std::rc::Rc;
 use std::time::Duration;
-use wire::connect_attributes::ConnectAttributes;
-use wire::handshake::Login;
 
 /// How long a client may take to read its last answer before it goes to another process.
 const FLUSHES: Duration = Duration::from_secs(1);
@@ -40,16 +34,16 @@ struct Statement {
 /// Everything that is known of a session that holds nothing.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
-    user: String,
-    secret: Password,
-    nonce: wire::auth::Nonce,
-    caps: wire::caps::Caps,
-    collation: u16,
-    attributes: Vec<(Vec<u8>, Vec<u8>)>,
-    client: (String, u16),
-    local: (String, u16),
-    schema: String,
+pub(crate) struct Facts {
+    pub(crate) user: String,
+    pub(crate) secret: Password,
+    pub(crate) nonce: wire::auth::Nonce,
+    pub(crate) caps: wire::caps::Caps,
+    pub(crate) collation: u16,
+    pub(crate) attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) client: (String, u16),
+    pub(crate) local: (String, u16),
+    pub(crate) schema: String,
     names: Charset,
     autocommit: bool,
     variables: Vec<(String, String)>,
@@ -71,7 +65,7 @@ struct Facts {
 }
 
 #[derive(Serialize, Deserialize)]
-enum Password {
+pub(crate) enum Password {
     None,
     Clear(String),
     NativeStage1([u8; 20]),
@@ -280,7 +274,7 @@ impl Session {
     }
 
     /// Makes the session what it was in the other process.
-    fn is_as_it_was(&mut self, facts: Facts) {
+    pub(crate) fn is_as_it_was(&mut self, facts: Facts) {
         let mut state = State::new(&facts.schema, facts.collation);
         state.set_names(facts.names.into());
         state.autocommit = facts.autocommit;
@@ -332,81 +326,5 @@ fn facts_of((id, statement): (u32, &ClientStatement)) -> Statement {
         params: statement.behind(),
         columns: statement.columns,
         types: statement.types().map(<[u8]>::to_vec),
-    }
-}
-
-impl Core {
-    /// Goes on with a session of the process that this one takes over from.
-    pub(crate) fn settle(self: &Rc<Self>, moved: Moved) {
-        let session = moved.session;
-        if let Err(words) = self.settled(moved) {
-            self.note(&format!(
-                "session {session} of the process before has ended: {words}"
-            ));
-        }
-    }
-
-    fn settled(self: &Rc<Self>, moved: Moved) -> Result<(), String> {
-        let Moved {
-            session,
-            facts,
-            rest,
-            socket,
-        } = moved;
-        let mut facts: Facts = serde_json::from_str(&facts)
-            .map_err(|error| format!("it is not understood: {error}"))?;
-        let epoch = self.epoch();
-        let user = epoch.snapshot.users.frontend(&facts.user).cloned();
-        let user = user.ok_or_else(|| format!("there is no user '{}'", facts.user))?;
-        let socket = self.rt.adopt(Handed::of(socket));
-        let conn = Conn::with_rest(socket.map_err(|error| error.to_string())?, rest);
-        backend::probe_when_silent(conn.socket(), &epoch.snapshot.variables);
-        // It has been let in: a limit that is lower now is for those who come.
-        let (Some(seat), Some(own)) = (
-            self.seat(u64::MAX),
-            self.user_seat(&user.username, u32::MAX),
-        ) else {
-            return Err("there is no room for it".to_owned());
-        };
-        if self.roster.has(session) {
-            return Err("another has its number".to_owned());
-        }
-        let entry = Rc::new(Entry::new(
-            session,
-            std::mem::take(&mut facts.client),
-            self.rt.now(),
-        ));
-        self.enrol(entry.clone());
-        let pairs: Vec<_> = std::mem::take(&mut facts.attributes);
-        let entered = Entered {
-            login: Login {
-                caps: facts.caps,
-                charset: facts.collation,
-                user: facts.user.clone(),
-                database: Some(facts.schema.clone()),
-                attributes: ConnectAttributes::of(&pairs),
-                ..Login::default()
-            },
-            secret: match &facts.secret {
-                Password::None => Secret::None,
-                Password::Clear(password) => Secret::Clear(password.clone()),
-                Password::NativeStage1(hash) => Secret::NativeStage1(*hash),
-            },
-            nonce: facts.nonce,
-            vouch: Vec::new(),
-        };
-        let local = std::mem::take(&mut facts.local);
-        let core = self.clone();
-        let session = Session::new(core, conn, entered, user, entry, local, [seat, own]);
-        let mut session = Box::new(session);
-        session.is_as_it_was(facts);
-        self.tally.up(Counter::SessionsSettled);
-        let core = self.clone();
-        let place = self.loads_here();
-        self.rt.spawn(async move {
-            let _until_it_leaves = place;
-            live(core, Comer::Session(session)).await;
-        });
-        Ok(())
     }
 }

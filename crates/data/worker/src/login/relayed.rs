@@ -7,7 +7,7 @@ use crate::command::trouble::Ended;
 use crate::core::Core;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
-use crate::login::greet::known_charset;
+use crate::login::door::known_charset;
 use crate::scripts::door;
 use crate::scripts::door::{Early, Ends};
 use crate::scripts::servers::is_taken_out;

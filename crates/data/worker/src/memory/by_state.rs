@@ -1,5 +1,4 @@
-//! What servers have made of a text in sessions that had set the same: a bounded memory of a core,
-//! by the text and by all that its meaning depends on.
+//! Results of a text are found again in a session that has set the same.
 
 use crate::command::job::Job;
 use crate::known::by_state::{ByState, Said};

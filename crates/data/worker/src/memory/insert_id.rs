@@ -1,5 +1,5 @@
-//! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given
-//! back, so that an insert binds nobody to its connection.
+//! `LAST_INSERT_ID()` follows the session. A server is asked for it before its connection is given back, so
+//! that an insert binds nobody to its connection.
 
 use crate::command::job::{Job, What};
 use crate::command::trouble::Failed;

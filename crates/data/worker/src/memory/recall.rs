@@ -1,6 +1,6 @@
-//! A stage: what a server remembers of the statement before, answered from what the session has
-//! seen, since the connection that knows may serve somebody else by now. And the session's own
-//! number, which no server knows.
+//! A stage: what a server remembers of the statement before, answered from what the session has seen, since
+//! the connection that knows may serve somebody else by now. And the session's own number, which no server
+//! knows.
 
 use crate::command::job::{Job, Told, What};
 use crate::command::trouble::{Ended, Failed};

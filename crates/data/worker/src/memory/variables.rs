@@ -1,5 +1,5 @@
-//! Variables that were set by expressions: their values are the session's to bring elsewhere, and
-//! known to the connection only until it is asked.
+//! Variables that were set by expressions: their values are the session's to bring elsewhere, and known to
+//! the connection only until it is asked.
 
 use crate::command::trouble::Failed;
 use crate::memory::row::{After, Asking, Memory, nothing_lost};

@@ -1,7 +1,4 @@
-//! What a session has written, as GTIDs, for each hostgroup: a rule may want a statement to see it
-//! elsewhere (`gtid_from_hostgroup`). No memory of a server's: it is told with each answer.
-//!
-//! docs/features/causal-reads.md
+//! Writes of a session are told with each answer, and statements find servers that have them.
 
 use crate::command::job::Job;
 use crate::command::settings::LAST_GTID;

@@ -1,4 +1,5 @@
-//! A response is gathered for scripts, or has its rows pass through them.
+//! Answers that somebody reads before the client does: they are gathered, in a bounded piece of memory, or
+//! only followed on their way.
 
 use crate::scripts::rows::Through;
 use rt::{Chunk, Instant};

@@ -1,4 +1,5 @@
-//! What a core counts and tells: statistics, the events log, the audit log, traces. Values only: none of them knows a session.
+//! What a core counts and tells: statistics, the events log, the audit log, traces. Values only: none of them
+//! knows a session.
 
 pub(crate) mod audit;
 pub(crate) mod compare;

@@ -1,5 +1,4 @@
-//! How this session's statements are read, what templates make of them, and what the read/write
-//! split asks.
+//! How the settings of a session change the reading of its texts.
 
 use crate::known::reading::bits;
 use backend::{Backend, Hold};

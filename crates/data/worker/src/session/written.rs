@@ -1,5 +1,5 @@
-//! Writes of a session as GTIDs, for each hostgroup: a rule may want a statement to see them
-//! elsewhere (`gtid_from_hostgroup`). No memory of a server's: they are told with each answer.
+//! Writes of a session as GTIDs, for each hostgroup: a rule may want a statement to see them elsewhere
+//! (`gtid_from_hostgroup`). No memory of a server's: they are told with each answer.
 //!
 //! docs/features/causal-reads.md
 

@@ -1,4 +1,5 @@
-//! The stage of the cache: an answer that is kept, or one that another session fetches just now; and an answer of a server that is kept.
+//! The stage of the cache: an answer that is kept, or one that another session fetches just now; and an
+//! answer of a server that is kept.
 
 use crate::command::job::{Job, Told, What};
 use crate::command::preparing::without_comment;

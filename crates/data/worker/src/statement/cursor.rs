@@ -1,4 +1,4 @@
-//! Cursors: rows that a client fetches a few at a time, over the one connection that has them.
+//! Rows of a cursor are fetched over the one connection that has them.
 
 use crate::command::prepared::{ClientStatement, unknown};
 use crate::command::trouble::{Ended, Trouble};

@@ -1,4 +1,4 @@
-//! KILL: a session by its number, wherever it is, and what it runs on a server.
+//! KILL as a statement and as a command: whose session or statement it ends.
 
 use crate::command::job::{Job, Told, What};
 use crate::command::prepared::Execution;

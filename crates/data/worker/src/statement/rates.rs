@@ -1,5 +1,5 @@
-//! Rates: how many statements a second of a user's clients, to a hostgroup, or that a rule matches
-//! are sent. What is beyond waits for its turn; what would wait too long is refused.
+//! Rates: how many statements a second of a user's clients, to a hostgroup, or that a rule matches are sent.
+//! What is beyond waits for its turn; what would wait too long is refused.
 
 use crate::command::job::Job;
 use crate::known::answer::Complaint;

@@ -1,8 +1,8 @@
 //! Usual statements are told from others: no stage has anything to do for one.
 //!
-//! Most are: a read, a change, BEGIN, COMMIT or ROLLBACK that leaves nothing but a transaction
-//! on its connection and asks for nothing that a server remembers, of a session that has nothing
-//! anywhere but perhaps a transaction. Whatever is not so goes the long way, with the same outcome.
+//! Most are: a read, a change, BEGIN, COMMIT or ROLLBACK that leaves nothing but a transaction on its
+//! connection and asks for nothing that a server remembers, of a session that has nothing anywhere but
+//! perhaps a transaction. Whatever is not so goes the long way, with the same outcome.
 
 use crate::command::job::What;
 use crate::known::epoch::Epoch;

@@ -1,5 +1,4 @@
-//! Errors and warnings of servers in the operator's log: `mysql-verbose_query_error`,
-//! `mysql-log_mysql_warnings_enabled`. A statement is told by its digest, never by its values.
+//! Warnings of servers in the operator's log: `mysql-log_mysql_warnings_enabled`.
 
 use crate::command::job::{Digested, Job};
 use crate::command::trouble::{Ended, Failed};

@@ -1,4 +1,5 @@
-//! Lines of the operator's log on errors and texts of a session.
+//! Errors of servers in the operator's log: `mysql-verbose_query_error`. A statement is told by its digest,
+//! never by its values.
 
 use crate::command::job::Job;
 use crate::session::Session;

@@ -1,5 +1,4 @@
-//! Answers that somebody reads before the client does: what would be sent is gathered, in a bounded
-//! piece of memory, or only followed on its way.
+//! Bytes for the client pass, or go to the scripts that gather them.
 
 use crate::session::Session;
 use net::NetError;

@@ -1,16 +1,7 @@
-//! Scripts on a core, and those in a session's way.
+//! A command is shown to the scripts in its way, one behind the other, and becomes the queries that they make
+//! of it.
 //!
 //! docs/features/scripts.md
-
-pub(crate) mod chain;
-pub(crate) mod collected;
-pub(crate) mod connections;
-pub(crate) mod door;
-pub(crate) mod home;
-pub(crate) mod host;
-pub(crate) mod rows;
-pub(crate) mod servers;
-pub(crate) mod timers;
 
 use crate::command::trouble::Ended;
 use crate::core::guests::{At, Owner, Visitor};
@@ -19,6 +10,7 @@ use crate::known::epoch::Epoch;
 use crate::scripts::chain::{Chain, One};
 use crate::scripts::collected::Collected;
 use crate::scripts::door::{Early, Met};
+use crate::scripts::home;
 use crate::scripts::home::Runs;
 use crate::scripts::rows::{Through, failed_script};
 use crate::session::Session;
