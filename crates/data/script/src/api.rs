@@ -1,10 +1,11 @@
 //! Functions beneath `require("millrace")`, which `today.lua` has: what a statement means, values in
 //! their places, rows as they are typed.
 
+use crate::host::Host;
 use crate::meaning::Meaning;
+use crate::now::Now;
 use crate::outcome::{Outcome, Row};
 use crate::shared::{Keep, Kept};
-use crate::vm::{Host, Now};
 use mlua::{Error, FromLuaMulti, Function, IntoLua, IntoLuaMulti, Lua, LuaString, Table, Value};
 use sql::bound::{Bound, Unfilled, filled};
 use std::rc::Rc;

@@ -2,15 +2,14 @@
 //! servers, and the test says what a server would answer.
 
 use crate::ask::{Ask, HttpWish, Reply};
+use crate::host::{Call, Failed, Host, Server, Standing};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
 use crate::passage::Passage;
 use crate::response::{Bad, Response};
+use crate::scripted::{Decision, Item, Route, Scripted, Verdict};
 use crate::shared::{Keep, Kept, Shared};
-use crate::vm::{
-    Call, Code, Decision, Failed, Host, Item, Limits, Lines, Route, Scripted, Server, Standing,
-    Verdict, Vm,
-};
+use crate::vm::{Code, Limits, Lines, Vm};
 use config::Script;
 use lua::syntax;
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
@@ -409,7 +408,7 @@ impl Bench {
             modules: &script.modules,
         };
         let (host, ms_max) = (self.host.clone(), script.hook_ms_max);
-        let begins = self.vm.own_session(&script.name, code, host, ms_max);
+        let begins = Scripted::begin_own(&self.vm, &script.name, code, host, ms_max);
         let session = Rc::new(done(begins).map_err(|failed| failed.0)?);
         let periods = session.periods().map_err(|failed| failed.0)?;
         let now = self.host.passed_us.get();

@@ -2,12 +2,14 @@
 //! packets are of any type. Whatever it says is refused in words, or is an answer that a client reads.
 
 use crate::ask::{Ask, Reply};
+use crate::host::{Call, Host, Server};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome};
 use crate::response::Response;
+use crate::scripted::{Decision, Scripted, Verdict};
 use crate::shared::{Keep, Kept};
 use crate::text::Level;
-use crate::vm::{Call, Code, Decision, Host, Limits, Server, Verdict, Vm};
+use crate::vm::{Code, Limits, Vm};
 use std::fmt::Write as _;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -318,7 +320,14 @@ pub fn fuzz_handed_back(data: &[u8]) {
     };
     let vm = VM.with(Rc::clone);
     vm.forget_compiled();
-    let script = done(vm.session("fuzz", code, Level::V06, Rc::new(Nothing), 100));
+    let script = done(Scripted::begin(
+        &vm,
+        "fuzz",
+        code,
+        Level::V06,
+        Rc::new(Nothing),
+        100,
+    ));
     let script = script.unwrap_or_else(|failed| panic!("{failed}\n{text}"));
     let decided = done(script.read_query(&[COM_QUERY, b'x']));
     if let Ok(Decision::Answer(response)) = &decided {

@@ -15,13 +15,17 @@ mod buckets;
 pub mod cli;
 mod constants;
 mod fuzz;
+mod host;
 mod meaning;
 mod modules;
+mod natives;
+mod now;
 mod outcome;
 mod passage;
 mod patterns;
 mod proto;
 mod response;
+mod scripted;
 mod sees;
 mod shared;
 mod text;
@@ -32,14 +36,13 @@ mod vm;
 pub use ask::{Ask, Connect, HttpWish, Reply};
 pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
+pub use host::{Call, Chosen, Failed, Host, Server, Standing, Wishes};
 pub use meaning::{Reading, charset};
 pub use outcome::{Counts, Outcome};
 pub use passage::Passage;
 pub use proto::version;
 pub use response::{Bad, Response};
+pub use scripted::{AtLogin, Decision, Greeted, Item, Route, Scripted, Verdict};
 pub use shared::{Keep, Kept, Shared};
 pub use text::{Level, hooks_of_the_greeting, is_of_today, judges_logins, may_have_timers};
-pub use vm::{
-    AtLogin, Call, Chosen, Code, Decision, Failed, Greeted, Host, Item, Limits, Route, Scripted,
-    Server, Standing, Verdict, Vm, Wishes, check,
-};
+pub use vm::{Code, Limits, Vm, check};

@@ -8,10 +8,11 @@
 //!  └────────────────────────────────────────┘
 //! ```
 
+use crate::host::{Call, Failed};
 use crate::outcome::Outcome;
 use crate::response::{Field, Response, is_number};
+use crate::scripted::Scripted;
 use crate::sees::{Batch, Sees};
-use crate::vm::{Call, Failed, Scripted};
 use std::borrow::Cow;
 use wire::caps::Caps;
 use wire::packet::{self, HEADER_LEN, MAX_PAYLOAD};

@@ -1,9 +1,10 @@
 //! Turns of `m.on.rows`: the columns of a result, its rows piece by piece, and their end. None of
 //! them waits.
 
+use crate::host::Failed;
 use crate::outcome::Outcome;
 use crate::response::{Bad, Response};
-use crate::vm::{Failed, Scripted, Turns};
+use crate::scripted::{Scripted, Turns};
 use mlua::{Table, Value};
 use std::borrow::Cow;
 

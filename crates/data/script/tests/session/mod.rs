@@ -253,7 +253,7 @@ pub(crate) fn begin_before(
         text,
         modules,
     };
-    let script = vm.session("test", code, Level::of(text), host.clone(), 10);
+    let script = Scripted::begin(vm, "test", code, Level::of(text), host.clone(), 10);
     let script = Script(done(script)?);
     Ok(World { host, script })
 }

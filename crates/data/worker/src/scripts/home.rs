@@ -93,8 +93,7 @@ async fn begin(
         modules: &script.modules,
     };
     let view = Rc::new(View::new(facts.clone(), script.clone()));
-    vm.session(&script.globals, code, level, view, script.hook_ms_max)
-        .await
+    Scripted::begin(&vm, &script.globals, code, level, view, script.hook_ms_max).await
 }
 
 /// The core on which the hooks of a script run: that of the session, unless sessions of several

@@ -105,7 +105,7 @@ async fn begin(
         modules: &script.modules,
     };
     let vm = core.scripting.vm(scripts)?;
-    let runs = vm.own_session(&script.globals, code, view, script.hook_ms_max);
+    let runs = Scripted::begin_own(&vm, &script.globals, code, view, script.hook_ms_max);
     let runs = runs.await?;
     let periods = runs.periods()?.into_iter();
     let periods = periods.map(Duration::from_millis).collect();

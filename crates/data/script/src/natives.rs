@@ -1,0 +1,342 @@
+//! Functions of ours that `proxy.lua` calls.
+
+use crate::host::{Server, Standing};
+use crate::now::{Now, part_of};
+use crate::outcome::{Outcome, Row};
+use crate::shared::Kept;
+use mlua::debug::Debug;
+use mlua::{Lua, Table, Value};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+/// Functions of a stack that are looked at.
+const STACK_MAX: usize = 64;
+
+/// Functions that `proxy.lua` calls.
+pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
+    let native = lua.create_table()?;
+    native.set("constants", crate::constants::table(lua)?)?;
+    native.set("modules", crate::modules::native(lua)?)?;
+    native.set(
+        "written",
+        lua.create_function(|_, name: String| Ok(crate::modules::written(&name)))?,
+    )?;
+    native.set(
+        "refused",
+        lua.create_function(|_, name: String| Ok(crate::modules::refused(&name)))?,
+    )?;
+    of_log(lua, &native, now)?;
+    let of = now.clone();
+    native.set(
+        "close",
+        lua.create_function(move |_, connection: u32| {
+            if let Some(host) = of.host.borrow().as_ref() {
+                host.close(connection);
+            }
+            Ok(())
+        })?,
+    )?;
+    native.set(
+        "md5",
+        lua.create_function(|_, text: mlua::LuaString| Ok(lua::md5::hex(&text.as_bytes())))?,
+    )?;
+    native.set("pid", lua.create_function(|_, ()| Ok(std::process::id()))?)?;
+    let of = now.clone();
+    native.set(
+        "wall",
+        lua.create_function(move |_, ()| {
+            let host = of.host.borrow();
+            let us = host.as_ref().map_or(0, |host| host.wall_us());
+            Ok((us / 1_000_000, us % 1_000_000))
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "is_over",
+        lua.create_function(move |_, ()| Ok(of.is_over()))?,
+    )?;
+    of_outcome(lua, &native, now)?;
+    crate::api::put_in(lua, &native, now)?;
+    of_session(lua, &native, now)?;
+    Ok(native)
+}
+
+/// Those that are about logs.
+fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
+    let of = now.clone();
+    native.set(
+        "log",
+        lua.create_function(move |_, line: mlua::LuaString| {
+            if let Some(host) = of.host() {
+                host.log(&line.to_string_lossy());
+            }
+            Ok(())
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "append",
+        lua.create_function(move |_, (file, text): (String, mlua::LuaString)| {
+            if let Some(host) = of.host.borrow().as_ref() {
+                host.append(&file, &text.as_bytes());
+            }
+            Ok(())
+        })?,
+    )?;
+    // The first function in the script's own files: path, line, its kind and name, and the stack.
+    native.set(
+        "caller",
+        lua.create_function(|lua, ()| {
+            let mut found = None;
+            for level in 1..STACK_MAX {
+                let of = |debug: &Debug<'_>| {
+                    let source = debug.source();
+                    let path = source.source?.strip_prefix('@')?.to_owned();
+                    let defined = source.line_defined.unwrap_or(0);
+                    let name = debug.names().name.map(Cow::into_owned);
+                    Some((path, debug.current_line(), source.what, defined, name))
+                };
+                match lua.inspect_stack(level, of) {
+                    None => break,
+                    Some(None) => {}
+                    Some(Some(at)) => {
+                        found = Some((level, at));
+                        break;
+                    }
+                }
+            }
+            let Some((level, (path, line, what, defined, name))) = found else {
+                return Ok((None, None, None, None));
+            };
+            let method = match (what, name) {
+                ("main", _) => "main chunk".to_owned(),
+                (_, Some(name)) => format!("function '{name}'"),
+                (_, None) => format!("function <{path}:{defined}>"),
+            };
+            let stack = lua.traceback(None, level)?;
+            Ok((Some(path), line, Some(method), Some(stack)))
+        })?,
+    )
+}
+
+/// Those that are about the servers and the client.
+fn of_session(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
+    let of = now.clone();
+    let servers = |of: &Now| {
+        let host = of.host.borrow();
+        let ask = || host.as_ref().map(|host| host.servers()).unwrap_or_default();
+        of.servers.borrow_mut().get_or_insert_with(ask).clone()
+    };
+    native.set(
+        "backends",
+        lua.create_function(move |_, ()| Ok(servers(&of).len()))?,
+    )?;
+    let of = now.clone();
+    let at_place = move |at: f64| {
+        let all = servers(&of);
+        (at >= 1.0)
+            .then(|| all.get(at as usize - 1).cloned())
+            .flatten()
+    };
+    let find = at_place.clone();
+    native.set(
+        "backend",
+        lua.create_function(move |lua, at: f64| {
+            find(at).map(|server| shown(lua, &server)).transpose()
+        })?,
+    )?;
+    of_notes(lua, native, now, at_place)?;
+    let of = now.clone();
+    native.set(
+        "current",
+        lua.create_function(move |_, ()| Ok(of.host().map_or(0, |host| host.current())))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "client",
+        lua.create_function(move |lua, what: String| {
+            let host = of.host.borrow();
+            let Some(host) = host.as_ref() else {
+                return Ok((Value::Nil, None));
+            };
+            let text = |text: String| Ok::<_, mlua::Error>(Value::String(lua.create_string(text)?));
+            let [src, dst] = host.ends();
+            let end =
+                |(host, port): (String, u16)| Ok((text(host)?, Some(port).filter(|p| *p != 0)));
+            match &*what {
+                "schema" => Ok((text(host.schema())?, None)),
+                "user" => Ok((text(host.user())?, None)),
+                "thread" => Ok((Value::Number(host.thread().into()), None)),
+                "version" => Ok((Value::Number(host.version().into()), None)),
+                "stand_in" => Ok((Value::String(lua.create_string(host.stand_in())?), None)),
+                "src" => end(src),
+                _ => end(dst),
+            }
+        })?,
+    )
+}
+
+/// A server, as `proxy.lua` has it.
+fn shown(lua: &Lua, server: &Server) -> Result<Table, mlua::Error> {
+    let table = lua.create_table()?;
+    table.set("host", &*server.host)?;
+    table.set("port", Some(server.port).filter(|port| *port != 0))?;
+    table.set("type", if server.is_reader { 2 } else { 1 })?;
+    let state = match server.standing {
+        Standing::Unknown => 0,
+        Standing::Up => 1,
+        Standing::Down => 2,
+    };
+    table.set("state", state)?;
+    table.set("clients", server.clients)?;
+    table.set("idle_own", server.idle_own)?;
+    table.set("idle_any", server.idle_any)?;
+    Ok(table)
+}
+
+/// Those that are about scripts' notes of servers.
+fn of_notes(
+    lua: &Lua,
+    native: &Table,
+    now: &Rc<Now>,
+    find: impl Fn(f64) -> Option<Server> + Clone + 'static,
+) -> Result<(), mlua::Error> {
+    let (of, at_place) = (now.clone(), find.clone());
+    native.set(
+        "noted",
+        lua.create_function(move |lua, (at, field): (f64, String)| {
+            let (Some(host), Some(server)) = (of.host(), at_place(at)) else {
+                return Ok(Value::Nil);
+            };
+            match host.noted(&server, &field) {
+                None => Ok(Value::Nil),
+                Some(Kept::Number(number)) => Ok(Value::Number(number)),
+                Some(Kept::Flag(flag)) => Ok(Value::Boolean(flag)),
+                Some(Kept::Text(text)) => lua.create_string(text).map(Value::String),
+            }
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "note",
+        lua.create_function(move |_, (at, field, value): (f64, String, Value)| {
+            let value = match value {
+                Value::Number(number) => Some(Kept::Number(number)),
+                Value::Integer(number) => Some(Kept::Number(number as f64)),
+                Value::String(text) => Some(Kept::Text(text.as_bytes().to_vec())),
+                _ => None,
+            };
+            let (Some(host), Some(server)) = (of.host(), find(at)) else {
+                return Ok(());
+            };
+            let noted = host.note(&server, &field, value);
+            // It is shown at once.
+            of.servers.replace(None);
+            noted.map_err(mlua::Error::runtime)
+        })?,
+    )
+}
+
+/// Those that are about the answer that a hook looks at.
+fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
+    let of = now.clone();
+    native.set(
+        "serial",
+        lua.create_function(move |_, ()| Ok(of.serial.get()))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "is_collected",
+        lua.create_function(move |_, ()| {
+            let outcome = of.outcome.borrow();
+            Ok(outcome.as_ref().is_some_and(|one| one.packets.is_some()))
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "counts",
+        lua.create_function(move |lua, part| counts(lua, &of, part))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "fields",
+        lua.create_function(move |lua, part| fields(lua, &of, part))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "results",
+        lua.create_function(move |_, ()| Ok(of.outcome(|outcome| outcome.parts().len())))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "row",
+        lua.create_function(move |lua, (at, part): (usize, Option<usize>)| {
+            let read = |row: &Row<'_>| {
+                let table = lua.create_table_with_capacity(row.len(), 0)?;
+                for at in 0..row.len() {
+                    if let Some(value) = row.text(at) {
+                        table.raw_set(at + 1, lua.create_string(value)?)?;
+                    }
+                }
+                Ok::<_, mlua::Error>(table)
+            };
+            let at = at.saturating_sub(1);
+            of.part(part, |outcome| outcome.row(at, read)).transpose()
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "first",
+        lua.create_function(move |lua, part| {
+            let outcome = of.outcome.borrow();
+            let outcome = outcome.as_ref().and_then(|one| part_of(one, part));
+            let first = outcome.and_then(Outcome::first);
+            first.map(|first| lua.create_string(first)).transpose()
+        })?,
+    )
+}
+
+fn counts(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
+    let table = lua.create_table()?;
+    let outcome = now.outcome.borrow();
+    let outcome = outcome.as_ref().and_then(|one| part_of(one, part));
+    let Some(counts) = outcome.map(|outcome| outcome.counts) else {
+        return Ok(table);
+    };
+    let flag = |bit: u16| counts.status & bit != 0;
+    let flags = lua.create_table()?;
+    flags.set("in_trans", flag(wire::status::IN_TRANS))?;
+    flags.set("auto_commit", flag(wire::status::AUTOCOMMIT))?;
+    flags.set("no_good_index_used", flag(0x10))?;
+    flags.set("no_index_used", flag(0x20))?;
+    table.set("flags", flags)?;
+    table.set("has_rows", counts.has_rows)?;
+    table.set("row_count", counts.rows as f64)?;
+    table.set("bytes", counts.bytes as f64)?;
+    table.set("warning_count", counts.warnings)?;
+    table.set("query_status", if counts.failed { 255 } else { 0 })?;
+    if !counts.has_rows && !counts.failed {
+        table.set("affected_rows", counts.affected as f64)?;
+        table.set("insert_id", counts.insert_id as f64)?;
+    }
+    Ok(table)
+}
+
+fn fields(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
+    let table = lua.create_table()?;
+    let outcome = now.outcome.borrow();
+    let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
+        return Ok(table);
+    };
+    for (at, shape) in outcome.columns().shapes.iter().enumerate() {
+        let field = lua.create_table()?;
+        let [name, org_name, of, org_of] = outcome.names(at);
+        field.set("type", shape.kind.0)?;
+        field.set("name", lua.create_string(name)?)?;
+        field.set("org_name", lua.create_string(org_name)?)?;
+        field.set("table", lua.create_string(of)?)?;
+        field.set("org_table", lua.create_string(org_of)?)?;
+        table.raw_set(at + 1, field)?;
+    }
+    Ok(table)
+}
