@@ -9,8 +9,11 @@ use conformance::raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same};
 use conformance::watch::HANGS;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
 
 type Outcome = Result<(), String>;
 
@@ -22,6 +25,7 @@ fn main() {
         ("scripts_stand_one_behind_the_other", chains),
         ("a_script_requires_files_beside_it", requires),
         ("a_script_writes_logs_of_its_own", logs),
+        ("log4lua_sends_mails", mails),
         ("the_documents_script_copies_results", documents_copy),
         ("several_results_and_large_ones", several_and_large),
         ("the_documents_script_asks_servers_itself", documents_luasql),
@@ -349,6 +353,102 @@ fn logs(driver: Driver) -> Outcome {
     }
     let text = written().unwrap_or_default();
     expect(text.contains("WARN SELECT 5 5\n"), || text.clone())
+}
+
+/// A100: the SMTP appender sends what is a warning or more, to servers that the operator names, as
+/// often as he lets it; who is not named is told once.
+fn mails(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let (port, mails) = mail_server().map_err(|error| error.to_string())?;
+    let text = format!(
+        "local logger = require('optivo.common.log4lua.logger')
+        local smtp = require('optivo.common.log4lua.appenders.smtp')
+        local mail = {{
+          headers = {{ from = 'myserver@mydomain.com', to = 'admin@mydomain.com', subject = '%LEVEL: %MESSAGE' }},
+          body = 'at %FILE:%LINE',
+        }}
+        local LOG = logger.new(smtp.new(mail, logger.WARN, '127.0.0.1', {port}), 'core')
+        function read_query(packet)
+          LOG:info(packet:sub(2))
+          if packet:find('warn') then LOG:warn(packet:sub(2)) end
+        end"
+    );
+    load(&proxy, &[("l", &text, "error")])?;
+    let mut client = log_in(&proxy)?;
+    same(&told(&mut client, "SELECT 'warn', 1"), "warn 1")?;
+    let refused =
+        format!("Log4LUA: no mail is sent: 127.0.0.1:{port} is none of mysql-script_mail_hosts");
+    expect(proxy.says(&refused), || proxy.log())?;
+    let names = |list: &str| {
+        proxy.admin(&format!(
+            "SET mysql-script_mail_hosts = '{list}'; SET mysql-script_mails_per_minute = 2; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))
+    };
+    match names("127.0.0.1:x") {
+        Err(words) if words.contains("'127.0.0.1:x' is no host") => {}
+        other => return Err(format!("{other:?}")),
+    }
+    names(&format!("127.0.0.1:{port}"))?;
+    // The third has no room in its minute.
+    for n in 2..=4 {
+        same(&told(&mut client, "SELECT 'silent'"), "silent")?;
+        same(
+            &told(&mut client, &format!("SELECT 'warn', {n}")),
+            &format!("warn {n}"),
+        )?;
+    }
+    for n in 2..=3 {
+        let mail = mails
+            .recv_timeout(HANGS)
+            .map_err(|error| error.to_string())?;
+        for has in [
+            "MAIL FROM:<myserver@mydomain.com>".to_owned(),
+            "RCPT TO:<admin@mydomain.com>".to_owned(),
+            format!("Subject: WARN: SELECT 'warn', {n}\r\n"),
+            "at [l]:10".to_owned(),
+        ] {
+            expect(mail.contains(&has), || format!("{has}: {mail}"))?;
+        }
+    }
+    // A mail server that is gone is no client's trouble.
+    names("127.0.0.1:1")?;
+    same(&told(&mut client, "SELECT 'warn', 5"), "warn 5")?;
+    let rest: Vec<String> = mails.try_iter().collect();
+    expect(rest.is_empty(), || format!("{rest:?}"))
+}
+
+/// A mail server that takes all, and each conversation with it.
+fn mail_server() -> std::io::Result<(u16, Receiver<String>)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            drop(tell.send(taken(client).unwrap_or_else(|error| error.to_string())));
+        }
+    });
+    Ok((port, told))
+}
+
+fn taken(client: TcpStream) -> std::io::Result<String> {
+    let (mut lines, mut client) = (BufReader::new(client.try_clone()?), client);
+    let (mut heard, mut is_text) = (String::new(), false);
+    client.write_all(b"220 mail\r\n")?;
+    loop {
+        let begins = heard.len();
+        if lines.read_line(&mut heard)? == 0 {
+            return Ok(heard);
+        }
+        let line = heard[begins..].trim_end();
+        let says = match line {
+            _ if is_text && line != "." => continue,
+            "DATA" => "354 go on\r\n",
+            "QUIT" => "221 bye\r\n",
+            _ => "250 ok\r\n",
+        };
+        is_text = line == "DATA";
+        client.write_all(says.as_bytes())?;
+    }
 }
 
 /// The document's script, with quotes and dashes as Lua has them.

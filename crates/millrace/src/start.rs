@@ -101,7 +101,7 @@ pub(crate) fn run(flags: Flags) -> Result<(), Reasons> {
         drop(owned);
         return supervise(flags, pidfile.clone(), on_failure, log);
     }
-    let log = log.with_files_in(datadir);
+    let log = log.with_files_in(datadir).with_mails();
     for warning in &settings.warnings {
         log.line(&format!("warning: {warning}"));
     }

@@ -6,7 +6,8 @@
 
 use crate::messages::Messages;
 use crate::scripts::Files;
-use bridge::MessageRow;
+use bridge::{Mail, MessageRow};
+use mail::Mails;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -42,6 +43,8 @@ pub struct Log {
     lost: Arc<AtomicU64>,
     /// Those of scripts.
     files: Option<Files>,
+    /// Whoever sends mails of scripts.
+    mails: Option<Mails>,
 }
 
 enum Letter {
@@ -95,6 +98,7 @@ impl Log {
             letters,
             lost,
             files: None,
+            mails: None,
         })
     }
 
@@ -106,6 +110,17 @@ impl Log {
         match files {
             Ok(files) => self.files = Some(files),
             Err(error) => self.line(&format!("scripts have no files for their logs: {error}")),
+        }
+        self
+    }
+
+    /// Mails of scripts are sent from now on. Without a thread for them none is.
+    #[must_use]
+    pub fn with_mails(mut self) -> Self {
+        let own = self.clone();
+        match Mails::begin(move |words| own.line(words)) {
+            Ok(mails) => self.mails = Some(mails),
+            Err(error) => self.line(&format!("scripts send no mails: {error}")),
         }
         self
     }
@@ -205,6 +220,12 @@ impl bridge::Lines for Log {
             files.append(file, text);
         }
     }
+
+    fn mail(&self, mail: Mail) {
+        if let Some(mails) = &self.mails {
+            mails.send(mail);
+        }
+    }
 }
 
 fn appended(path: &Path) -> io::Result<File> {
@@ -291,7 +312,12 @@ mod tests {
             .unwrap();
         assert!(told.contains(" [log] "), "{told}");
         // All the others are there, in order.
-        log.line("the last");
+        let own = log.clone();
+        thread::spawn(move || {
+            // Until then there may be no room for one more line.
+            own.finish(Duration::from_secs(60));
+            own.line("the last");
+        });
         assert!(lines.any(|line| line.ends_with("] the last")));
         log.finish(Duration::from_secs(60));
     }

@@ -4,14 +4,13 @@
 use crate::host::Host;
 use crate::meaning::Meaning;
 use crate::now::Now;
-use crate::outcome::{Outcome, Row};
+use crate::outcome::{Outcome, Row, kind};
 use crate::shared::{Keep, Kept};
 use mlua::{Error, FromLuaMulti, Function, IntoLua, IntoLuaMulti, Lua, LuaString, Table, Value};
 use sql::bound::{Bound, Unfilled, filled};
 use std::rc::Rc;
 use wire::command::{Command, Execute};
 use wire::execute::{self, Parts};
-use wire::types::Type;
 
 /// Numbers below this are whole in Lua and are shown whole: its `tostring` has fourteen digits.
 const EXACT_MAX: u64 = 100_000_000_000_000;
@@ -242,15 +241,6 @@ fn of_answer(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), Error> {
             Ok(read.transpose()?.map(|()| cells))
         })?,
     )
-}
-
-/// How a value of this type is read: `i` and `f` are numbers, the rest is text.
-pub(crate) const fn kind(of: Type) -> &'static str {
-    match of {
-        Type::TINY | Type::SHORT | Type::LONG | Type::INT24 | Type::LONGLONG | Type::YEAR => "i",
-        Type::FLOAT | Type::DOUBLE => "f",
-        _ => "",
-    }
 }
 
 type Said = (String, LuaString, Value, Option<f64>);

@@ -195,7 +195,10 @@ fn rows(lua: &Lua, outcome: &Outcome) -> Result<Table, Error> {
     let table = lua.create_table()?;
     table.set("names", names)?;
     table.set("types", types.collect::<Vec<_>>())?;
-    let kinds = read.shapes.iter().map(|shape| crate::api::kind(shape.kind));
+    let kinds = read
+        .shapes
+        .iter()
+        .map(|shape| crate::outcome::kind(shape.kind));
     table.set("kinds", kinds.collect::<Vec<_>>())?;
     table.set("rows", list)?;
     Ok(table)

@@ -2,7 +2,7 @@
 //! servers, and the test says what a server would answer.
 
 use crate::ask::{Ask, HttpWish, Reply};
-use crate::host::{Call, Failed, Host, Server, Standing};
+use crate::host::{Call, Failed, Host, Letter, Server, Standing};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
 use crate::passage::Passage;
@@ -309,7 +309,9 @@ fn told(lua: &Lua, answer: Answer) -> Result<(Option<Table>, Option<String>), Er
                 .ok()
                 .and_then(|text| text.parse::<f64>().ok())
             {
-                Some(number) if !crate::api::kind(shape.kind).is_empty() => Value::Number(number),
+                Some(number) if !crate::outcome::kind(shape.kind).is_empty() => {
+                    Value::Number(number)
+                }
                 _ => Value::String(lua.create_string(value)?),
             };
             one.raw_set(at + 1, &value)?;
@@ -619,6 +621,12 @@ impl Host for Made {
 
     fn append(&self, file: &str, text: &[u8]) {
         self.notes("log", &[file.as_bytes(), b": ", text].concat());
+    }
+
+    fn mail(&self, mail: Letter) -> Result<(), String> {
+        let words = format!("mail to {}: {}", mail.to.join(", "), mail.subject);
+        self.notes("log", words.as_bytes());
+        Ok(())
     }
 
     fn ran(&self, _: Call<'_>) {}

@@ -2,7 +2,7 @@
 //! packets are of any type. Whatever it says is refused in words, or is an answer that a client reads.
 
 use crate::ask::{Ask, Reply};
-use crate::host::{Call, Host, Server};
+use crate::host::{Call, Host, Letter, Server};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome};
 use crate::response::Response;
@@ -187,6 +187,9 @@ impl Host for Nothing {
     fn log(&self, _: &str) {}
 
     fn append(&self, _: &str, _: &[u8]) {}
+    fn mail(&self, _: Letter) -> Result<(), String> {
+        Ok(())
+    }
 
     fn ran(&self, _: Call<'_>) {}
 

@@ -70,6 +70,25 @@ pub struct Wishes {
     pub chosen: Chosen,
 }
 
+/// A mail of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// Name or address of the mail server.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// User and password there.
+    pub login: Option<(String, String)>,
+    /// Address of the sender.
+    pub from: String,
+    /// Addresses of those who get it.
+    pub to: Vec<String>,
+    /// Subject.
+    pub subject: String,
+    /// Text.
+    pub body: String,
+}
+
 /// The session that a hook runs for. What is asked here is asked while a hook runs.
 pub trait Host {
     /// Microseconds of a clock that goes forward.
@@ -80,6 +99,11 @@ pub trait Host {
     fn log(&self, line: &str);
     /// Text that is appended to a log of the script's own.
     fn append(&self, file: &str, text: &[u8]);
+    /// A mail, if the operator lets scripts send one to that server.
+    ///
+    /// # Errors
+    /// Words for the script's author: it is not sent.
+    fn mail(&self, mail: Letter) -> Result<(), String>;
     /// A call of a hook is over.
     fn ran(&self, call: Call<'_>);
     /// Does what a hook waits for.

@@ -1,6 +1,6 @@
 //! Functions of ours that `proxy.lua` calls.
 
-use crate::host::{Server, Standing};
+use crate::host::{Letter, Server, Standing};
 use crate::now::{Now, part_of};
 use crate::outcome::{Outcome, Row};
 use crate::shared::Kept;
@@ -83,6 +83,15 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
             Ok(())
         })?,
     )?;
+    let of = now.clone();
+    native.set(
+        "mail",
+        lua.create_function(move |_, letter: Table| {
+            let letter = letter_of(&letter)?;
+            let host = of.host().ok_or_else(|| "no session sends it".to_owned());
+            Ok(host.and_then(|host| host.mail(letter)).err())
+        })?,
+    )?;
     // The first function in the script's own files: path, line, its kind and name, and the stack.
     native.set(
         "caller",
@@ -117,6 +126,23 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
             Ok((Some(path), line, Some(method), Some(stack)))
         })?,
     )
+}
+
+/// A mail, as the SMTP appender of Log4LUA has it.
+fn letter_of(table: &Table) -> Result<Letter, mlua::Error> {
+    let text = |of: mlua::LuaString| of.to_string_lossy();
+    let user: Option<mlua::LuaString> = table.get("user")?;
+    let password: Option<mlua::LuaString> = table.get("password")?;
+    let to: Vec<mlua::LuaString> = table.get("to")?;
+    Ok(Letter {
+        host: text(table.get("host")?),
+        port: table.get("port")?,
+        login: user.map(|user| (text(user), password.map(text).unwrap_or_default())),
+        from: text(table.get("from")?),
+        to: to.into_iter().map(text).collect(),
+        subject: text(table.get("subject")?),
+        body: text(table.get("body")?),
+    })
 }
 
 /// Those that are about the servers and the client.

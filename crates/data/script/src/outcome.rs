@@ -8,9 +8,19 @@ use wire::definition;
 use wire::response::{self, Expect, Response};
 use wire::row_cells::RowCells;
 use wire::rows::{self, Columns, Shape};
+use wire::types::Type;
 
 /// Rows between two whose places are noted.
 const ROWS_A_MARK: usize = 16;
+
+/// How a value of this type is read: `i` and `f` are numbers, the rest is text.
+pub(crate) const fn kind(of: Type) -> &'static str {
+    match of {
+        Type::TINY | Type::SHORT | Type::LONG | Type::INT24 | Type::LONGLONG | Type::YEAR => "i",
+        Type::FLOAT | Type::DOUBLE => "f",
+        _ => "",
+    }
+}
 
 /// Numbers of an answer, which are there whether or not its rows are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

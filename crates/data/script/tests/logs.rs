@@ -72,9 +72,27 @@ fn categories_levels_and_appenders_are_those_of_the_configuration() {
             "[Thu Jan 10 21:20:00 2008] [INFO] My first log message at t.lua:5(function 'read_query')",
             "[Thu Jan 10 21:20:00 2008] [WARN] age = 22",
             "name = Paul at t.lua:7(function 'read_query')",
-            "Log4LUA: no mail is sent by this proxy; the first message that is left out: age = 22\nname = Paul",
             "true\ttrue\tfalse",
         ]
+    );
+    let mails = world.host.mails.borrow();
+    let [mail] = &**mails else {
+        panic!("{mails:?}");
+    };
+    assert_eq!(
+        (&*mail.host, mail.port, &mail.login, &*mail.from, &mail.to),
+        (
+            "mail.mydomain.com",
+            25,
+            &None,
+            "myserver@mydomain.com",
+            &vec!["admin@mydomain.com".to_owned()]
+        )
+    );
+    assert_eq!(mail.subject, "WARN: age = 22\nname = Paul");
+    assert_eq!(
+        mail.body,
+        "Hi, an error occurred at t.lua:7.\n\nLevel: WARN\nMessage: age = 22\nname = Paul\n"
     );
     assert_eq!(
         *world.host.files.borrow(),
@@ -143,4 +161,62 @@ fn a_configuration_that_cannot_be_used_leaves_the_default_and_says_why() {
         assert!(lines[0].contains(words), "{lines:?}");
         assert!(lines[1].contains("[INFO] here at t.lua:1"), "{lines:?}");
     }
+}
+
+/// Arguments of the SMTP appender, in both orders that were published, and in those of a mistake.
+#[test]
+fn the_smtp_appender_takes_its_arguments_in_either_order() {
+    let text = "local logger = require('log4lua.logger')
+        local smtp = require('log4lua.appenders.smtp')
+        local function mail(...)
+          local headers = { from = 'a@b', to = { 'c@d', 'e@f' }, subject = '%LEVEL' }
+          return smtp.new({ headers = headers, body = '%MESSAGE %ERROR' }, ...)
+        end
+        local log = logger.new({
+          mail('h1', 'ERROR'), mail('ERROR', 'h2', 587, 'u', 'p'), mail('h3', '465'), mail('refused'),
+        }, 'x')
+        function read_query()
+          log:info('no')
+          log:warn('w')
+          log:error('e', 'why')
+          print(pcall(smtp.new, { headers = {}, body = '' }, 'h'))
+          print(pcall(mail))
+          print(pcall(mail, 'h', 70000))
+        end";
+    let world = run(text, &[]);
+    let mails = world.host.mails.borrow();
+    let shown = mails.iter().map(|mail| {
+        let login = mail
+            .login
+            .as_ref()
+            .map(|(user, password)| format!("{user}/{password}"));
+        format!(
+            "{}:{} {login:?} {} {}",
+            mail.host, mail.port, mail.subject, mail.body
+        )
+    });
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            "h3:465 None WARN w ",
+            "h1:25 None ERROR e why",
+            "h2:587 Some(\"u/p\") ERROR e why",
+            "h3:465 None ERROR e why",
+        ]
+    );
+    assert_eq!(mails[0].to, ["c@d", "e@f"]);
+    let lines = world.host.lines.borrow();
+    assert_eq!(lines[0], "Log4LUA: no mail is sent: refused:25 is none");
+    assert!(
+        lines[1].contains("a mail needs the header 'from'"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2].contains("a mail needs the name of a mail server"),
+        "{}",
+        lines[2]
+    );
+    assert!(lines[3].contains("'70000' is no port"), "{}", lines[3]);
+    assert_eq!(lines.len(), 4);
 }

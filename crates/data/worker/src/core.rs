@@ -396,6 +396,11 @@ impl Core {
         self.note.append(file, text);
     }
 
+    /// A mail of a script.
+    pub(crate) fn mail(&self, mail: bridge::Mail) {
+        self.note.mail(mail);
+    }
+
     /// Of what anybody can bring about as often as he likes: once a second.
     pub(crate) fn note_seldom(&self, words: &str) {
         let now = self.rt.now();

@@ -1,6 +1,8 @@
 //! Lines for whoever operates the proxy, and those of scripts. Nobody who says one waits for it to
 //! be written.
 
+use crate::mail::Mail;
+
 /// Messages of the log of one kind: what they say, names and numbers aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
@@ -25,6 +27,9 @@ pub trait Lines: Send + Sync {
 
     /// Text that a script appends to a file of its own. Dropped where scripts have no files.
     fn append(&self, _file: &str, _text: &[u8]) {}
+
+    /// A mail of a script. Dropped where nobody sends mails.
+    fn mail(&self, _mail: Mail) {}
 }
 
 impl<F: Fn(&str) + Send + Sync> Lines for F {

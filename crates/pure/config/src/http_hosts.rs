@@ -1,7 +1,9 @@
-//! Hosts that a script may call by HTTP: a list in its row.
+//! Hosts that scripts may call by HTTP, or send mails to: a list.
 
 /// Ports of a host that says none: those of HTTP and HTTPS.
 const USUAL: [u16; 2] = [80, 443];
+/// Ports of a mail server that says none: SMTP between servers, over TLS, and from programs.
+const USUAL_FOR_MAIL: [u16; 3] = [25, 465, 587];
 
 /// Hosts, each with its port or the usual ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,8 +47,18 @@ impl HttpHosts {
     /// Whether a script may call there. The host is in small letters, without brackets.
     #[must_use]
     pub fn allow(&self, host: &str, port: u16) -> bool {
+        self.name(host, port, &USUAL)
+    }
+
+    /// Whether a script may send mails there. The host is as in [`HttpHosts::allow`].
+    #[must_use]
+    pub fn allow_mail(&self, host: &str, port: u16) -> bool {
+        self.name(host, port, &USUAL_FOR_MAIL)
+    }
+
+    fn name(&self, host: &str, port: u16, usual: &[u16]) -> bool {
         let allows = |(of, at): &(Box<str>, Option<u16>)| {
-            **of == *host && at.map_or(USUAL.contains(&port), |at| at == port)
+            **of == *host && at.map_or(usual.contains(&port), |at| at == port)
         };
         self.0.iter().any(allows)
     }
@@ -71,6 +83,8 @@ mod tests {
             assert_eq!(hosts.allow(host, port), allowed, "{host}:{port}");
         }
         assert!(!HttpHosts::parse("").unwrap().allow("", 80));
+        let mail = |port| hosts.allow_mail("auth.example.org", port);
+        assert!(mail(25) && mail(587) && !mail(80));
         for wrong in [
             "*", "a b", "a:0", "a:x", "a:70000", "[::1", "[::1]x", ":80", "http://a",
         ] {

@@ -161,16 +161,40 @@ M["appenders.smtp"] = {
       if mail.headers[header] == nil then error("a mail needs the header '" .. header .. "'", 2) end
     end
     if mail.body == nil then error("a mail needs a body", 2) end
-    local threshold = "WARN"
+    local to = mail.headers.to
+    if type(to) ~= "table" then to = { to } end
+    -- A level is the threshold, wherever it stands; the others are host, port, user and password.
+    local threshold, host, port, user, password = "WARN", nil, nil, nil, nil
     for at = 1, select("#", ...) do
       local given = select(at, ...)
-      if logger.LOG_LEVELS[given] then threshold = given end
+      if given ~= nil and logger.LOG_LEVELS[given] then
+        threshold = given
+      elseif given == nil then
+        -- An argument that is left out.
+      elseif host == nil then
+        host = tostring(given)
+      elseif port == nil and tonumber(given) then
+        port = tonumber(given)
+      elseif user == nil then
+        user = tostring(given)
+      else
+        password = tostring(given)
+      end
     end
-    local told = false
-    return function(of, level, message)
-      if told or logger.LOG_LEVELS[level] < logger.LOG_LEVELS[threshold] then return end
-      told = true
-      print("Log4LUA: no mail is sent by this proxy; the first message that is left out: " .. shown(message))
+    if host == nil then error("a mail needs the name of a mail server", 2) end
+    port = port or 25
+    if port < 1 or port > 65535 or port % 1 ~= 0 then error("'" .. port .. "' is no port", 2) end
+    local last
+    return function(of, level, message, exception)
+      if logger.LOG_LEVELS[level] < logger.LOG_LEVELS[threshold] then return end
+      local function text(pattern) return of:formatMessage(tostring(pattern), level, message, exception) end
+      local words = native.mail({
+        host = host, port = port, user = user, password = password, from = tostring(mail.headers.from),
+        to = to, subject = text(mail.headers.subject), body = text(mail.body),
+      })
+      -- Said once, not for each message.
+      if words and words ~= last then print("Log4LUA: no mail is sent: " .. words) end
+      last = words
     end
   end,
 }

@@ -3,8 +3,8 @@
 
 use lua::required::Module;
 use script::{
-    Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Level, Limits, Outcome, Reply, Response,
-    Scripted, Server, Standing, Verdict, Vm, Wishes,
+    Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Letter, Level, Limits, Outcome, Reply,
+    Response, Scripted, Server, Standing, Verdict, Vm, Wishes,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,6 +21,7 @@ pub(crate) struct Session {
     time_us: Cell<u64>,
     pub(crate) lines: RefCell<Vec<String>>,
     pub(crate) files: RefCell<Vec<(String, String)>>,
+    pub(crate) mails: RefCell<Vec<Letter>>,
     pub(crate) asked: RefCell<Vec<Ask>>,
     pub(crate) replies: RefCell<VecDeque<Reply>>,
     pub(crate) closed: RefCell<Vec<u32>>,
@@ -46,6 +47,14 @@ impl Host for Session {
     fn append(&self, file: &str, text: &[u8]) {
         let text = String::from_utf8_lossy(text).into_owned();
         self.files.borrow_mut().push((file.to_owned(), text));
+    }
+
+    fn mail(&self, mail: Letter) -> Result<(), String> {
+        if mail.host == "refused" {
+            return Err("refused:25 is none".into());
+        }
+        self.mails.borrow_mut().push(mail);
+        Ok(())
     }
 
     fn ran(&self, call: Call<'_>) {

@@ -3,8 +3,8 @@
 use crate::core::guests::{At, Facts, Room};
 use crate::scripts::connections::Connections;
 use crate::scripts::servers;
-use config::Setting;
-use script::{Ask, Call, Connect, Host, Keep, Kept, Reading, Reply, Server};
+use config::{HttpHosts, Setting};
+use script::{Ask, Call, Connect, Host, Keep, Kept, Letter, Reading, Reply, Server};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -53,6 +53,30 @@ impl Host for View {
 
     fn append(&self, file: &str, text: &[u8]) {
         self.facts.core.append(file, text);
+    }
+
+    fn mail(&self, letter: Letter) -> Result<(), String> {
+        let epoch = self.facts.core.epoch();
+        let variables = &epoch.snapshot.variables;
+        let hosts = HttpHosts::parse(&variables.mysql_script_mail_hosts)?;
+        let host = letter.host.trim_matches(['[', ']']).to_ascii_lowercase();
+        let port = letter.port;
+        if !hosts.allow_mail(&host, port) {
+            return Err(format!(
+                "{host}:{port} is none of mysql-script_mail_hosts, the mail servers that scripts may use"
+            ));
+        }
+        self.facts.core.mail(bridge::Mail {
+            host,
+            port,
+            login: letter.login,
+            from: letter.from,
+            to: letter.to,
+            subject: letter.subject,
+            body: letter.body,
+            per_minute: u32::try_from(variables.mysql_script_mails_per_minute).unwrap_or(0),
+        });
+        Ok(())
     }
 
     fn ran(&self, call: Call<'_>) {

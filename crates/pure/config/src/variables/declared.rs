@@ -392,6 +392,8 @@ variables! {
     mysql_traces_slow_ms: int(0..=1209600000) = 0, Live, "Statements that take at least so many milliseconds are traced; 0: none for that reason. Ours.";
     mysql_traces_parent: bool = true, Live, "Whether a statement is traced whose caller traces it, by the query attribute traceparent or a comment. Ours.";
     mysql_stmts_per_client_max: int(1..=1048576) = 16382, Live, "Prepared statements that one client may have; one more is refused with error 1461.";
+    mysql_script_mail_hosts: text = "", Live, "Mail servers that scripts may send mails to, with commas between them: each a name or an address, with or without a port; empty for none. Ours.";
+    mysql_script_mails_per_minute: int(0..=100000) = 20, Live, "Mails of scripts that are sent in a minute at most; more are left out, and counted in the log. Ours.";
     mysql_script_console_ifaces: interfaces = "", Restart, "Where scripts with serves = 'console' answer operators: ip:port or the absolute path of a Unix socket, separated by ';'; empty for nowhere. Ours.";
     mysql_sharding_max_partitions: int(0..=10000) = 100, Live, "Partitions of a sharded table that one statement may read; 0 for no limit.";
     mysql_sharding_decisions: text = "", Live, "Table (schema.table) in which the outcome of changes of several partitions is written; empty: no such change is made.";

@@ -287,6 +287,10 @@ impl Variables {
             let name = "mysql-traces_endpoint";
             refusals.add(|| name.into(), name, words);
         }
+        if let Err(words) = crate::HttpHosts::parse(&variables.mysql_script_mail_hosts) {
+            let name = "mysql-script_mail_hosts";
+            refusals.add(|| name.into(), name, words);
+        }
         refusals.or((variables, notices.into_list()))
     }
 
