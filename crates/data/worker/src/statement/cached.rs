@@ -220,55 +220,6 @@ impl Session {
         }
     }
 
-    /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is
-    /// in a transaction.
-    pub(crate) fn keep(&mut self, job: &Job<'_>) {
-        if let Some(filling) = self.cached.filling.take() {
-            self.fill(job, *filling);
-        }
-        if !matches!(self.cached.writes, Writes::Nothing) && self.held.transaction().is_none() {
-            self.cached.forget(&self.core);
-        }
-    }
-
-    fn fill(&self, job: &Job<'_>, filling: Filling) {
-        let Some(said) = filling.gathered.said() else {
-            return;
-        };
-        let v = &job.epoch.snapshot.variables;
-        let empty_too = job
-            .plan
-            .cache_empty_result
-            .unwrap_or(v.mysql_query_cache_stores_empty_result);
-        if (said.rows == 0 && !empty_too)
-            || (said.warnings > 0 && v.mysql_query_cache_handle_warnings == 0)
-        {
-            return;
-        }
-        let Some(made) = filling.gathered.made(self.caps) else {
-            return;
-        };
-        let ttl_ns = job.plan.cache_ttl_ms.unwrap_or(0).saturating_mul(1_000_000);
-        let until_ns = filling.asked_at_ns.saturating_add(ttl_ns);
-        // The one that the statistics have, and also where they have none.
-        let digest = job.digest.filter(|_| self.has_digest_of_sent(job));
-        let digest =
-            digest.unwrap_or_else(|| sql::digest(job.sent(), &job.epoch.digest, &mut Vec::new()));
-        let entry = Entry::new(
-            made,
-            filling.asked_at_ns,
-            until_ns,
-            digest,
-            filling.tables,
-            filling.versions,
-        );
-        let len = entry.len() as u64;
-        if self.core.cache.keep(&filling.key, entry, filling.flushes) {
-            self.core.tally.up(Counter::QueryCacheCountSet);
-            self.core.tally.add(Counter::QueryCacheBytesIn, len);
-        }
-    }
-
     fn write_key(&self, job: &Job<'_>, out: &mut Vec<u8>) {
         let execution = match job.what {
             What::Execute(execution) => Some(execution),

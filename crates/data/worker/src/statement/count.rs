@@ -1,7 +1,6 @@
 //! A statement is over: it is counted, logged and traced.
 
 use crate::command::job::{Digested, Job, Told, What};
-use crate::command::preparing::bare;
 use crate::known::epoch::Epoch;
 use crate::seen::stats::{Bounds, Seen};
 use crate::session::Session;
@@ -189,15 +188,6 @@ impl Session {
             }
         }
         self.log_if_wanted(job, Some(hash), began, told);
-    }
-
-    /// Rules are asked with the digest of what came; counted and cached is what went. Whether both
-    /// are one.
-    pub(crate) fn has_digest_of_sent(&self, job: &Job<'_>) -> bool {
-        let sent = job.sent();
-        let is_bare =
-            || !job.epoch.digest.keep_comment && *sent == *bare(job.text, self.lexing_of(job.what));
-        job.digest.is_some() && (std::ptr::eq(sent, job.text) || is_bare())
     }
 
     /// The events log. Where there is none, this is one comparison.
