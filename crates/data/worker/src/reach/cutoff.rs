@@ -17,9 +17,7 @@ impl Session {
         }
         lost
     }
-}
 
-impl Session {
     /// Something of the session is lost with the connection of this hostgroup: if it is not the
     /// transaction, that cannot be replayed alone.
     pub(crate) fn loses_beside_course(&mut self, hostgroup: Option<u32>) {

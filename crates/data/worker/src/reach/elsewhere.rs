@@ -45,9 +45,7 @@ impl Session {
             }
         }
     }
-}
 
-impl Session {
     /// The server that a script has named for the statement that runs now, if it goes to this
     /// hostgroup.
     #[inline]

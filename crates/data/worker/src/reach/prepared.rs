@@ -35,9 +35,7 @@ impl Session {
             .insert(naming.name.clone(), named);
         self.core.tally.up(Counter::StmtClientActiveTotal);
     }
-}
 
-impl Session {
     /// Interns what this text means now. Comments around it and behind its first word are for rules
     /// and hints, which are asked with the client's text, and may be others each time.
     pub(crate) fn intern(&self, epoch: &Epoch, sql: &[u8], reads: Reads) -> Rc<Prepared> {

@@ -83,9 +83,7 @@ impl Session {
             Ok(Either::Right(Either::Right(()))) => self.interrupted().await.map(Either::Right),
         }
     }
-}
 
-impl Session {
     pub(crate) async fn interrupted(&mut self) -> Result<Told, Ended> {
         let complaint = Complaint::interrupted();
         if self.entry.killed.get() {

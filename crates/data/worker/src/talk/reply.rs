@@ -29,9 +29,7 @@ impl Session {
         let transaction = self.global.as_ref();
         transaction.map_or(held, |transaction| held | transaction.flags())
     }
-}
 
-impl Session {
     /// Tells the log why the session has ended.
     pub(crate) fn note_end(&self, why: &str) {
         let from = match self.entry.address {

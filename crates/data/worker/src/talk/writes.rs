@@ -36,9 +36,7 @@ impl Session {
             });
         }
     }
-}
 
-impl Session {
     /// After the statement: its answer is kept if it may be, and what it wrote is over unless it is
     /// in a transaction.
     pub(crate) fn keep(&mut self, job: &Job<'_>) {
@@ -87,9 +85,7 @@ impl Session {
             self.core.tally.add(Counter::QueryCacheBytesIn, len);
         }
     }
-}
 
-impl Session {
     /// Rules are asked with the digest of what came; counted and cached is what went. Whether both
     /// are one.
     pub(crate) fn has_digest_of_sent(&self, job: &Job<'_>) -> bool {
