@@ -11,7 +11,9 @@ pub type Method<'a> = (&'a str, &'a str);
 /// Methods that a text has and calls.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Methods<'a> {
+    /// Methods of its `impl`s, without those of traits.
     pub defined: Vec<Method<'a>>,
+    /// Methods that it calls, those of its own among them.
     pub called: Vec<Method<'a>>,
 }
 

@@ -1,11 +1,13 @@
 //! Files of a crate that know each other in a circle cannot be read one after another.
 //!
 //! An arrow runs from a file to each that it names by a path: `crate::…`, `super::…`, `self::…`. Who
-//! only declares a module (`mod`) does not know it.
+//! only declares a module (`mod`) does not know it. In crates that are built in layers another runs to the
+//! file of each method that is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Complaint;
+use crate::calls::{Method, methods};
 use crate::tokens::tokens;
 use crate::tree::Tree;
 
@@ -29,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut found = Vec::new();
     let mut met = BTreeSet::new();
     for (root, files) in &crates {
-        let largest = largest_circle(files);
+        let largest = largest_circle(files, super::layers::is_layered(root));
         let allowed = known.get(root).copied();
         if largest.len() > CIRCLE_MAX {
             met.insert(*root);
@@ -84,14 +86,17 @@ fn module(inside: &str) -> Module<'_> {
 }
 
 /// Paths of the files of a crate's largest circle; none if nobody is in one.
-fn largest_circle<'a>(files: &BTreeMap<Module<'a>, (&'a str, &'a str)>) -> Vec<&'a str> {
+fn largest_circle<'a>(
+    files: &BTreeMap<Module<'a>, (&'a str, &'a str)>,
+    with_calls: bool,
+) -> Vec<&'a str> {
     let modules: Vec<&Module<'_>> = files.keys().collect();
     let place = |module: &[&str]| {
         (0..=module.len())
             .rev()
             .find_map(|length| files.keys().position(|own| own[..] == module[..length]))
     };
-    let knows: Vec<BTreeSet<usize>> = files
+    let mut knows: Vec<BTreeSet<usize>> = files
         .iter()
         .map(|(own, (_, text))| {
             named(own, text)
@@ -101,6 +106,9 @@ fn largest_circle<'a>(files: &BTreeMap<Module<'a>, (&'a str, &'a str)>) -> Vec<&
                 .collect()
         })
         .collect();
+    if with_calls {
+        add_calls(&mut knows, files.values().map(|(_, text)| *text));
+    }
     let reached: Vec<BTreeSet<usize>> = (0..knows.len()).map(|from| reach(&knows, from)).collect();
     let circle = |of: usize| {
         let back = |other: &&usize| reached[**other].contains(&of);
@@ -113,6 +121,25 @@ fn largest_circle<'a>(files: &BTreeMap<Module<'a>, (&'a str, &'a str)>) -> Vec<&
         .into_iter()
         .map(|at| paths[at])
         .collect()
+}
+
+/// Adds arrows to the files of methods that are called, if they are not of the file itself.
+fn add_calls<'a>(knows: &mut [BTreeSet<usize>], texts: impl Iterator<Item = &'a str>) {
+    let all: Vec<_> = texts.map(methods).collect();
+    let mut places: BTreeMap<Method<'_>, Vec<usize>> = BTreeMap::new();
+    for (at, methods) in all.iter().enumerate() {
+        for method in &methods.defined {
+            places.entry(*method).or_default().push(at);
+        }
+    }
+    for (at, methods) in all.iter().enumerate() {
+        let found = methods
+            .called
+            .iter()
+            .filter_map(|method| places.get(method));
+        let elsewhere = found.filter(|places| !places.contains(&at));
+        knows[at].extend(elsewhere.flatten());
+    }
 }
 
 /// All that is known from there on, over any number of arrows.
