@@ -9,7 +9,9 @@ use conformance::servers::{Server, Vendor};
 use conformance::statements::{prepare, rows_of};
 use conformance::trials::{self, expect, same, soon};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -22,6 +24,8 @@ fn main() {
         ("nobody_is_refused_and_sessions_go_on", goes_on),
         ("who_cannot_take_over_leaves_all_as_it_was", stays),
         ("more_and_fewer_cores_serve_the_same_clients", other_cores),
+        ("who_stays_is_served_until_the_deadline", deadline),
+        ("limits_of_servers_hold_for_both_processes", limits),
     ])
 }
 
@@ -218,5 +222,150 @@ fn other_cores(driver: Driver) -> Outcome {
             })?;
         }
     }
+    Ok(())
+}
+
+/// A `mariadb` client that is asked one statement after another.
+struct Terminal(Child, BufReader<ChildStdout>);
+
+impl Terminal {
+    fn begin(port: u16, options: &[&str]) -> Result<Self, String> {
+        let mut child = Command::new("mariadb")
+            .args(["--no-defaults", "-h127.0.0.1", "-N", "-B", "--unbuffered"])
+            .args(["--skip-reconnect", "--user", by_hand::USER])
+            .arg(format!("-P{port}"))
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(said)?;
+        let answers = child.stdout.take().ok_or("no answers")?;
+        Ok(Self(child, BufReader::new(answers)))
+    }
+
+    /// The first line of the answer; none if the client has ended.
+    fn ask(&mut self, sql: &str) -> Option<String> {
+        let questions = self.0.stdin.as_mut()?;
+        writeln!(questions, "{sql};").ok()?;
+        questions.flush().ok()?;
+        let mut line = String::new();
+        self.1.read_line(&mut line).ok()?;
+        (!line.is_empty()).then(|| line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Sessions with TLS or compression stay where they are and work on, while others like them are
+/// served by the new process; at the deadline they end, never inside of a statement.
+fn deadline(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    proxy.admin("SET mysql-upgrade_deadline_ms = 3000; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    let kinds: [&[&str]; 3] = [&["--ssl"], &["--compress"], &["--ssl", "--compress"]];
+    let begin = |port| {
+        let begun = kinds.iter().map(|options| Terminal::begin(port, options));
+        begun.collect::<Result<Vec<_>, _>>()
+    };
+    let mut stay = begin(proxy.port)?;
+    for client in &mut stay {
+        same(
+            &client.ask("SET @x = 7; SELECT @x").unwrap_or_default(),
+            "7",
+        )?;
+    }
+    let mut old = proxy.upgrade(&[])?;
+    let mut come = begin(proxy.port)?;
+    for client in stay.iter_mut().chain(&mut come) {
+        let told = client.ask("SELECT 'served'").unwrap_or_default();
+        same(&told, "served").map_err(|words| format!("{words}: {}", proxy.log()))?;
+    }
+    for client in &mut stay {
+        same(&client.ask("SELECT @x").unwrap_or_default(), "7")?;
+    }
+    expect(old.ended().is_none(), || "it did not wait".to_owned())?;
+    // This one begins before the deadline and ends behind it.
+    let asks = thread::spawn(move || {
+        let told = stay[2].ask("SELECT 'whole', SLEEP(5)");
+        (told, stay)
+    });
+    let ended = old.wait(Duration::from_secs(60));
+    expect(ended.is_some_and(|status| status.success()), || proxy.log())?;
+    let (told, mut stay) = asks.join().map_err(|_| "a client has panicked")?;
+    same(&told.unwrap_or_default(), "whole\t0")?;
+    expect(stay[0].ask("SELECT 1").is_none(), || {
+        "it was served by a process that has ended".to_owned()
+    })?;
+    for client in &mut come {
+        same(&client.ask("SELECT 'still'").unwrap_or_default(), "still")?;
+    }
+    Ok(())
+}
+
+/// While transactions keep connections of the old process, the new one opens no more than are left,
+/// and its clients wait.
+fn limits(driver: Driver) -> Outcome {
+    const MAX: usize = 4;
+    let (server, mut proxy) = one(driver)?;
+    proxy.admin(&format!(
+        "UPDATE mysql_servers SET max_connections = {MAX}; LOAD MYSQL SERVERS TO RUNTIME; \
+         SET mysql-connect_timeout_server_max = 60000; LOAD MYSQL VARIABLES TO RUNTIME"
+    ))?;
+    let port = proxy.port;
+    let begin = move || {
+        let mut client = Raw::log_in(port).map_err(said)?;
+        asked(&mut client, "BEGIN")?;
+        asked(&mut client, "SELECT 1")?;
+        Ok::<_, String>(client)
+    };
+    let mut keep = vec![begin()?, begin()?];
+    let connections = || {
+        let told = server.root(&format!(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{}'",
+            by_hand::USER
+        ))?;
+        Ok::<_, String>(told.lines().last().unwrap_or_default().trim().to_owned())
+    };
+    let mut old = proxy.upgrade(&[])?;
+    let done = Arc::<AtomicU64>::default();
+    let wait: Vec<_> = (0..MAX)
+        .map(|_| {
+            let done = done.clone();
+            thread::spawn(move || {
+                let mut client = begin()?;
+                done.fetch_add(1, Ordering::Relaxed);
+                // Keeps it until all others could have got one.
+                thread::sleep(Duration::from_millis(500));
+                asked(&mut client, "COMMIT").map(drop)
+            })
+        })
+        .collect();
+    let looks = |times: usize| {
+        for _ in 0..times {
+            let now: usize = connections()?.parse().map_err(said)?;
+            expect(now <= MAX, || format!("{now} connections: {}", proxy.log()))?;
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok::<_, String>(())
+    };
+    looks(20)?;
+    for mut client in keep.drain(..) {
+        asked(&mut client, "COMMIT")?;
+        looks(10)?;
+    }
+    for one in wait {
+        one.join().map_err(|_| "a client has panicked")??;
+    }
+    same(&done.load(Ordering::Relaxed).to_string(), "4")?;
+    expect(old.wait(Duration::from_secs(60)).is_some(), || proxy.log())?;
+    // With the old one gone the limit is the new one's alone.
+    let all = (0..MAX).map(|_| begin()).collect::<Result<Vec<_>, _>>()?;
+    same(&connections()?, &MAX.to_string())?;
+    drop(all);
     Ok(())
 }

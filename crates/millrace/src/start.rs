@@ -84,12 +84,12 @@ pub(crate) fn run(flags: Flags) -> Result<(), Reasons> {
         true => process::look_for(datadir).map(|_| None),
         false => process::take(datadir).map(Some),
     };
-    let owned = owned.map_err(|words| vec![words])?;
+    let owned = owned.map_err(alone)?;
     if !flags.foreground && !is_behind {
         // The process that serves takes it.
         drop(owned);
         let said = process::put_behind(errorlog, pidfile, (BEHIND, "supervisor"));
-        return said.map_err(|words| vec![words]);
+        return said.map_err(alone);
     }
     let log = if is_behind || files.has_log {
         Log::file(errorlog).map_err(|error| vec![format!("{}: {error}", errorlog.display())])?
@@ -112,9 +112,7 @@ pub(crate) fn run(flags: Flags) -> Result<(), Reasons> {
     }
     let home = match owned {
         Some(owned) => Home::Own(owned),
-        None => Home::Left(
-            process::take_over(datadir, env!("CARGO_PKG_VERSION")).map_err(|words| vec![words])?,
-        ),
+        None => Home::Left(process::take_over(datadir, env!("CARGO_PKG_VERSION")).map_err(alone)?),
     };
     let life = Life {
         pidfile: pidfile.clone(),
@@ -186,7 +184,7 @@ fn supervise(
         on_failure,
         note: Box::new(move |words| log.line(words)),
     };
-    let ended = supervisor.run(&signals).map_err(|words| vec![words]);
+    let ended = supervisor.run(&signals).map_err(alone);
     // The process that serves removes it, unless it could not.
     process::remove_pidfile(&supervisor.pidfile, std::process::id());
     ended
@@ -199,6 +197,10 @@ impl Drop for Finished {
     fn drop(&mut self) {
         self.0.finish(LAST_LINES);
     }
+}
+
+fn alone(reason: String) -> Reasons {
+    vec![reason]
 }
 
 fn said(refusals: Vec<config::Refusal>) -> Reasons {
@@ -258,19 +260,16 @@ fn serve(
     let watched = Cores::default();
     let crashes = report_panics(datadir, &watched, &log)?;
     let admin = open_admin(flags, config, datadir, (life, is_heir), &log)?;
-    let wished = home.listen(flags.io_driver).map_err(|words| vec![words])?;
+    let wished = home.listen(flags.io_driver).map_err(alone)?;
     let watches = (watched, &notify, life, &crashes);
-    let running = begin(flags, admin, datadir, wished, &events, watches, &log)?;
+    let permits = home.permits();
+    let with = (wished, permits.clone());
+    let running = begin(flags, admin, datadir, with, &events, watches, &log)?;
     let Running { cores, letters, .. } = &running;
-    let lock = home.settle(settling(cores, &log));
-    let lock = lock.map_err(|words| vec![words])?;
-    let lines = log.clone();
-    let upgrade = running.desk.offer(
-        (datadir, &lock),
-        running.driver,
-        &events,
-        move |words: &str| lines.line(words),
-    );
+    let lock = home.settle(settling(cores, &log)).map_err(alone)?;
+    let (home, tells, lines) = ((datadir, &lock), (&events, permits), log.clone());
+    let note = move |words: &str| lines.line(words);
+    let upgrade = running.desk.offer(home, running.driver, tells, note);
     life.write_pidfile()?;
     greet(flags, &running.snapshot.variables, &log);
     match is_heir {
@@ -294,7 +293,7 @@ fn serve(
     events::write_what_is_left(cores, letters, LAST_WORDS);
     say_what_is_lost((running.undelivered)(), &log);
     process::remove_pidfile(&life.pidfile, number);
-    ended.map_err(|words| vec![words])
+    ended.map_err(alone)
 }
 
 /// Begins all threads. They serve when this returns.
@@ -302,7 +301,7 @@ fn begin(
     flags: &Flags,
     mut admin: Admin,
     datadir: &Path,
-    driver: rt::Driver,
+    (driver, permits): (rt::Driver, Registry),
     events: &mpsc::Sender<Event>,
     (watched, notify, life, crashes): (Cores, &Notify, &Life, &Crashes),
     log: &Log,
@@ -312,8 +311,8 @@ fn begin(
         log.line(&format!("the limit of open files stays as it is: {error}"));
     }
     let snapshot = admin.snapshot().clone();
-    let pair = Pair::in_folder(datadir).map_err(|words| vec![words])?;
-    let acceptor = pair.acceptor().map_err(|words| vec![words])?;
+    let pair = Pair::in_folder(datadir).map_err(alone)?;
+    let acceptor = pair.acceptor().map_err(alone)?;
 
     let (driver, why) = rt::choose(driver);
     log.line(&format!("io driver {driver}: {why}"));
@@ -324,7 +323,7 @@ fn begin(
         letters: letters.clone(),
         traced,
         watched: watched.clone(),
-        permits: Registry::new(),
+        permits,
         running: Vec::new(),
     };
     threads.start_events(unread, datadir, log)?;

@@ -5,12 +5,14 @@
 
 use crate::folder::{self, Owned};
 use bridge::{MOVED_FORMAT, Moved, Take};
+use rt::permits::{Registry, Share};
 use rt::{Address, Driver};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -19,9 +21,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the socket in the data directory.
 const SOCKET: &str = "millrace_upgrade.sock";
@@ -31,16 +33,30 @@ const SERVES_WITHIN: Duration = Duration::from_secs(10);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Time in which all of a process that serves have begun to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
+/// How often the process that leaves says what it has of limits.
+const COUNTS_EVERY: Duration = Duration::from_millis(100);
 /// Bytes of a word at most: a session may have as many statements, as JSON.
 const WORD_MAX: usize = 64 << 20;
 
 /// Word that one of the two processes says to the other. Each comes with one descriptor or none.
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
-    /// Of the newer one: who it is, and which format of sessions it understands.
-    TakesOver { version: String, sessions: u32 },
-    /// Of the older one: how it talks to the kernel, and whether sessions will follow.
-    Welcome { driver: String, sessions: bool },
+    /// Of the newer one: who it is, which format of sessions it understands, and whether it
+    /// understands [`Word::Has`].
+    TakesOver {
+        version: String,
+        sessions: u32,
+        #[serde(default)]
+        limits: bool,
+    },
+    /// Of the older one: how it talks to the kernel, and whether sessions and what it has of limits
+    /// will follow.
+    Welcome {
+        driver: String,
+        sessions: bool,
+        #[serde(default)]
+        limits: bool,
+    },
     /// With the lock of the data directory.
     Lock,
     /// With a listener.
@@ -55,6 +71,8 @@ enum Word {
         facts: String,
         rest: Vec<u8>,
     },
+    /// Connections that the older one may have, by the limits that they count for.
+    Has { limits: Vec<(String, u32)> },
     /// Why it cannot be.
     Refused { why: String },
 }
@@ -67,6 +85,8 @@ pub struct Heritage {
     pub driver: Driver,
     listeners: Vec<(Address, OwnedFd)>,
     stream: UnixStream,
+    /// Limits of both processes.
+    permits: Registry,
 }
 
 /// Actions of the older process for the newer one.
@@ -77,6 +97,16 @@ pub(crate) struct Leaves {
     pub(crate) left: Box<dyn Fn(Successor) + Send>,
     /// Hears what an operator should read.
     pub(crate) note: Box<dyn Fn(&str) + Send>,
+    /// Limits that hold for both processes.
+    pub(crate) permits: Registry,
+}
+
+/// Whether a limit is one of connections to servers: those of clients move, and would be counted
+/// twice.
+fn is_of_servers(limit: &str) -> bool {
+    ["server ", "hostgroup "]
+        .iter()
+        .any(|kind| limit.starts_with(kind))
 }
 
 /// The process that has taken over, as the one that leaves reaches it.
@@ -127,9 +157,9 @@ pub(crate) fn offer(
                 let Ok(stream) = stream else { continue };
                 match leave(&stream, &lock, driver, &leaves) {
                     Ok(None) => {}
-                    Ok(Some(sessions)) => {
+                    Ok(Some((sessions, counts))) => {
                         drop(listener);
-                        return send_all(&stream, &sessions, &leaves);
+                        return send_all(&stream, (sessions, counts), &leaves);
                     }
                     Err(words) => {
                         drop(say(&stream, &Word::Refused { why: words.clone() }, None));
@@ -141,16 +171,26 @@ pub(crate) fn offer(
         })
 }
 
-/// Leaves all to who asks. Sessions that are to follow; none if nobody asked.
+/// Sessions that follow, and whether limits do.
+type Follows = (Receiver<Option<Moved>>, bool);
+
+/// Leaves all to who asks: what follows; nothing if nobody asked.
 fn leave(
     stream: &UnixStream,
     lock: &OwnedFd,
     driver: Driver,
     leaves: &Leaves,
-) -> Result<Option<Receiver<Option<Moved>>>, String> {
+) -> Result<Option<Follows>, String> {
     within(stream, ANSWERS_WITHIN)?;
-    let (version, takes_sessions) = match hear(stream) {
-        Ok((Word::TakesOver { version, sessions }, _)) => (version, sessions == MOVED_FORMAT),
+    let (version, takes_sessions, counts) = match hear(stream) {
+        Ok((
+            Word::TakesOver {
+                version,
+                sessions,
+                limits,
+            },
+            _,
+        )) => (version, sessions == MOVED_FORMAT, limits),
         Ok(_) => return Err("it does not say what it wants".to_owned()),
         // A look whether somebody is here.
         Err(_) => return Ok(None),
@@ -160,6 +200,7 @@ fn leave(
     let welcome = Word::Welcome {
         driver: driver.to_string(),
         sessions: takes_sessions,
+        limits: true,
     };
     say(stream, &welcome, None)?;
     say(stream, &Word::Lock, Some(lock.as_fd()))?;
@@ -182,17 +223,34 @@ fn leave(
         }
     }
     rt::leave_listeners();
+    if counts {
+        drop(kept(&leaves.permits));
+    }
     let (take, sessions) = mpsc::channel();
     (leaves.left)(Successor {
         to: take,
         takes_sessions,
     });
-    Ok(Some(sessions))
+    Ok(Some((sessions, counts)))
 }
 
-/// Sends sessions as they come, until nobody has any more.
-fn send_all(stream: &UnixStream, sessions: &Receiver<Option<Moved>>, leaves: &Leaves) {
-    while let Ok(Some(moved)) = sessions.recv() {
+/// Sends sessions as they come, until nobody has any more, and tells what this process has of
+/// limits.
+fn send_all(stream: &UnixStream, (sessions, counts): Follows, leaves: &Leaves) {
+    let mut counted = None;
+    loop {
+        let now = Instant::now();
+        if counts && counted.is_none_or(|at| now - at >= COUNTS_EVERY) {
+            counted = Some(now);
+            // Whoever does not hear it takes no sessions, either.
+            let limits = kept(&leaves.permits);
+            drop(say(stream, &Word::Has { limits }, None));
+        }
+        let moved = match sessions.recv_timeout(COUNTS_EVERY) {
+            Ok(Some(moved)) => moved,
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => continue,
+        };
         let word = Word::Session {
             number: moved.session,
             facts: moved.facts,
@@ -205,6 +263,24 @@ fn send_all(stream: &UnixStream, sessions: &Receiver<Option<Moved>>, leaves: &Le
             ));
         }
     }
+}
+
+/// Part of limits that this process keeps: as much as it has, and one more that somebody may need. The
+/// rest is its successor's.
+fn kept(permits: &Registry) -> Vec<(String, u32)> {
+    // A fleet gives it its share.
+    let is_shared = permits.is_for_several();
+    let mut limits = Vec::new();
+    permits.each_shared(|limit, permits| {
+        if is_of_servers(limit) {
+            let keeps = permits.taken().saturating_add(1);
+            if !is_shared {
+                permits.set_share(Share::Of(keeps));
+            }
+            limits.push((limit.to_owned(), keeps));
+        }
+    });
+    limits
 }
 
 /// Looks whether a process serves with this data directory that can be taken over from.
@@ -229,13 +305,26 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
     let stream = look_for(datadir)?;
     within(&stream, ANSWERS_WITHIN)?;
     let version = version.to_owned();
-    let sessions = MOVED_FORMAT;
-    say(&stream, &Word::TakesOver { version, sessions }, None)?;
+    let asks = Word::TakesOver {
+        version,
+        sessions: MOVED_FORMAT,
+        limits: true,
+    };
+    say(&stream, &asks, None)?;
     let (mut lock, mut listeners, mut driver) = (None, Vec::new(), Driver::Auto);
+    let mut permits = Registry::new();
     loop {
         match hear(&stream)? {
-            (Word::Welcome { driver: of, .. }, _) => {
+            (
+                Word::Welcome {
+                    driver: of, limits, ..
+                },
+                _,
+            ) => {
                 driver = of.parse().map_err(|_| format!("it has the driver {of}"))?;
+                if limits {
+                    permits = Registry::beside_another(is_of_servers);
+                }
             }
             (Word::Lock, fd) => lock = fd,
             (Word::Listener { at }, Some(fd)) => {
@@ -253,6 +342,7 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
         driver,
         listeners,
         stream,
+        permits,
     })
 }
 
@@ -260,6 +350,11 @@ impl Heritage {
     /// Has the listeners of the older process used here.
     pub fn listen(&mut self) {
         rt::inherit(std::mem::take(&mut self.listeners));
+    }
+
+    /// Limits, of which the older process has a part until it ends.
+    pub fn permits(&self) -> Registry {
+        self.permits.clone()
     }
 
     /// Tells the older process that this one cannot go on.
@@ -275,7 +370,12 @@ impl Heritage {
     /// # Errors
     /// The older process is gone.
     pub fn serves(self, settle: impl Fn(Moved) + Send + 'static) -> Result<Owned, String> {
-        let Self { owned, stream, .. } = self;
+        let Self {
+            owned,
+            stream,
+            permits,
+            ..
+        } = self;
         say(&stream, &Word::Serves, None)?;
         stream
             .set_read_timeout(None)
@@ -288,24 +388,30 @@ impl Heritage {
         let body = move || {
             // What nobody listens at here keeps clients waiting for nothing.
             drop(thread::Builder::new().spawn(closes));
-            while let Ok((word, fd)) = hear(&stream) {
-                if let (
-                    Word::Session {
-                        number,
-                        facts,
-                        rest,
-                    },
-                    Some(socket),
-                ) = (word, fd)
-                {
-                    settle(Moved {
+            while let Ok(heard) = hear(&stream) {
+                match heard {
+                    (
+                        Word::Session {
+                            number,
+                            facts,
+                            rest,
+                        },
+                        Some(socket),
+                    ) => settle(Moved {
                         session: number,
                         facts,
                         rest,
                         socket,
-                    });
+                    }),
+                    (Word::Has { limits }, _) => {
+                        let limits: HashMap<_, _> = limits.into_iter().collect();
+                        permits.leave_out(|limit| limits.get(limit).copied());
+                    }
+                    _ => {}
                 }
             }
+            // It has ended, and has nothing any more.
+            permits.leave_out(|_| None);
         };
         let begun = taking.spawn(body).map_err(|error| error.to_string());
         begun.map(|_| owned)

@@ -5,6 +5,7 @@ use crate::folder::Owned;
 use crate::handover::{self, Heritage, Leaves};
 use bridge::{Moved, ToAdmin};
 use rt::Driver;
+use rt::permits::Registry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -41,6 +42,15 @@ impl Home {
         }
         left.listen();
         Ok(left.driver)
+    }
+
+    /// Limits over all cores, and over both processes where another leaves.
+    #[must_use]
+    pub fn permits(&self) -> Registry {
+        match self {
+            Self::Own(_) => Registry::new(),
+            Self::Left(left) => left.permits(),
+        }
     }
 
     /// Whether another process has left it.
@@ -87,7 +97,7 @@ impl Desk {
         &self,
         (datadir, lock): (&Path, &Owned),
         driver: Driver,
-        events: &mpsc::Sender<Event>,
+        (events, permits): (&mpsc::Sender<Event>, Registry),
         note: impl Fn(&str) + Clone + Send + 'static,
     ) -> Option<JoinHandle<()>> {
         let (ask, events) = (self.ask(), events.clone());
@@ -104,6 +114,7 @@ impl Desk {
             begins: Box::new(begins),
             left: Box::new(move |successor| drop(events.send(Event::Left(successor)))),
             note: Box::new(note.clone()),
+            permits,
         };
         handover::offer(datadir, lock, driver, leaves)
             .inspect_err(|error| note(&format!("no process can take over from this one: {error}")))

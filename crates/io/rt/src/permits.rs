@@ -16,6 +16,9 @@ pub struct Registry {
     lines: Arc<AtomicUsize>,
     /// Share of counters that are made from now on.
     first_share: Arc<AtomicU32>,
+    /// Part of them that a process may have which leaves, and of which ones.
+    first_beside: Arc<AtomicU32>,
+    has_beside: fn(&str) -> bool,
 }
 
 /// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a
@@ -82,6 +85,30 @@ impl Registry {
             all: Arc::default(),
             lines: Arc::default(),
             first_share: Arc::new(AtomicU32::new(WHOLE)),
+            first_beside: Arc::default(),
+            has_beside: |_| false,
+        }
+    }
+
+    /// A registry of a process that takes over from another: until [`Registry::leave_out`] tells
+    /// more, the other has all but one of each shared limit of which it may have some.
+    pub fn beside_another(has_beside: fn(&str) -> bool) -> Self {
+        let new = Self {
+            has_beside,
+            ..Self::new()
+        };
+        new.first_beside.store(u32::MAX, Ordering::Release);
+        new
+    }
+
+    /// Says how many of each shared limit a process may have that leaves: they are left out of this
+    /// process's part. `None` for those that it knows nothing of.
+    pub fn leave_out(&self, of: impl Fn(&str) -> Option<u32>) {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        self.first_beside.store(0, Ordering::Release);
+        for (key, permits) in all.iter().filter(|(_, permits)| permits.is_shared) {
+            let code = of(key).map_or(0, |has| has.saturating_add(1));
+            permits.beside.store(code, Ordering::Release);
         }
     }
 
@@ -110,6 +137,11 @@ impl Registry {
         }
     }
 
+    /// Whether limits hold over several processes.
+    pub fn is_for_several(&self) -> bool {
+        self.first_share.load(Ordering::Acquire) != WHOLE
+    }
+
     /// Calls this with each shared counter, under a lock.
     pub fn each_shared(&self, mut hears: impl FnMut(&str, &Permits)) {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,13 +157,13 @@ impl Registry {
         if all.len() >= UNUSED_MAX && all.len().is_power_of_two() {
             all.retain(|_, known| Arc::strong_count(known) > 1 || known.taken() > 0);
         }
-        let share = if is_shared {
-            self.first_share.load(Ordering::Acquire)
-        } else {
-            WHOLE
-        };
+        let load = |applies: bool, one: &AtomicU32| applies.then(|| one.load(Ordering::Acquire));
+        let share = load(is_shared, &self.first_share).unwrap_or(WHOLE);
+        let has_beside = is_shared && (self.has_beside)(key);
+        let beside = load(has_beside, &self.first_beside).unwrap_or(0);
         let made = Arc::new(Permits {
             share: AtomicU32::new(share),
+            beside: AtomicU32::new(beside),
             is_shared,
             ..Permits::default()
         });
@@ -154,6 +186,8 @@ pub struct Permits {
     share: AtomicU32,
     /// The least share is so many at least: what was taken when there were others all at once.
     kept: AtomicU32,
+    /// One more than a process may have of it that leaves; 0 without such a process.
+    beside: AtomicU32,
     /// Times that somebody was refused by the share and not by the limit, since that was asked.
     refused: AtomicU32,
     /// Whether other processes may have a part of the limit.
@@ -176,6 +210,7 @@ impl Default for Permits {
             wanted: AtomicU32::new(0),
             share: AtomicU32::new(WHOLE),
             kept: AtomicU32::new(0),
+            beside: AtomicU32::new(0),
             refused: AtomicU32::new(0),
             is_shared: false,
             next: AtomicU64::new(0),
@@ -204,10 +239,15 @@ impl Permits {
 
     /// This process's part of `max`; `u32::MAX` is no limit, and has no parts.
     pub fn of(&self, max: u32) -> u32 {
-        match self.share.load(Ordering::Relaxed) {
-            _ if max == u32::MAX => max,
+        let part = match self.share.load(Ordering::Relaxed) {
+            _ if max == u32::MAX => return max,
             LEAST => max.min(least_share(max).max(self.kept.load(Ordering::Relaxed))),
             share => max.min(share),
+        };
+        match self.beside.load(Ordering::Relaxed) {
+            0 => part,
+            // One at least, or nobody would be served.
+            has => part.saturating_sub(has - 1).max(part.min(1)),
         }
     }
 
@@ -383,6 +423,30 @@ mod tests {
         assert!(new.of(20) == 20 && !new.try_take(1000));
         new.set_share(Share::Least);
         assert_eq!(new.of(1000), 15);
+    }
+
+    #[test]
+    fn a_process_that_takes_over_leaves_out_what_the_other_has() {
+        let registry = Registry::beside_another(|key| key == "server");
+        let (server, own) = (registry.shared("server"), registry.get("copies"));
+        let user = registry.shared("user");
+        // Nothing was said yet.
+        assert_eq!(
+            [&server, &own, &user].map(|one| one.of(1000)),
+            [1, 1000, 1000]
+        );
+        registry.leave_out(|key| (key == "server").then_some(300));
+        assert_eq!(server.of(1000), 700);
+        registry.leave_out(|_| Some(1));
+        let parts = [0, 1, 2, 640, u32::MAX].map(|max| server.of(max));
+        assert_eq!(parts, [0, 1, 1, 639, u32::MAX]);
+        server.set_share(Share::Of(20));
+        registry.leave_out(|_| Some(5));
+        assert_eq!(server.of(1000), 15);
+        server.set_share(Share::Whole);
+        registry.leave_out(|_| None);
+        assert_eq!(server.of(1000), 1000);
+        assert_eq!(registry.shared("made later").of(1000), 1000);
     }
 
     #[test]

@@ -176,7 +176,10 @@ impl Core {
         self.takes_sessions.replace(take);
         self.doors.notify_all();
         self.roster.ring();
-        let deadline_ms = self.epoch().snapshot.variables.mysql_upgrade_deadline_ms;
+        let epoch = self.epoch();
+        let variables = &epoch.snapshot.variables;
+        let deadline_ms = variables.mysql_upgrade_deadline_ms;
+        let last_ms = variables.mysql_shutdown_deadline_ms;
         let core = self.clone();
         self.rt.spawn(async move {
             let time = Duration::from_millis(deadline_ms);
@@ -184,7 +187,8 @@ impl Core {
             // Who is in the middle of something ends behind it.
             core.draining.set(true);
             core.roster.ring();
-            let _gone_or_late = core.rt.timeout(CLOSES_WITHIN, core.drained()).await;
+            let time = Duration::from_millis(last_ms);
+            let _gone_or_late = core.rt.timeout(time, core.drained()).await;
             done(());
         });
     }
