@@ -533,7 +533,7 @@ pub(crate) const SWEPT_AT_ONCE: usize = 256;
 
 impl Core {
     /// So many bytes from now on.
-    pub(crate) async fn resize_cache(self: Rc<Self>, bytes: u64) {
+    async fn resize_cache(self: Rc<Self>, bytes: u64) {
         for () in self.cache.set_capacity(bytes) {
             self.rt.yield_now().await;
         }

@@ -202,7 +202,7 @@ impl Session {
 
     /// Remembers for how long a statement has kept a connection, where that decides who waits.
     #[cold]
-    pub(crate) fn note_cost(&self, job: &Job<'_>, since: Instant) {
+    fn note_cost(&self, job: &Job<'_>, since: Instant) {
         if let Some(digest) = job.digest {
             let took = self.core.rt.now() - since;
             self.core.costs.learn(digest, job.plan.hostgroup(), took);

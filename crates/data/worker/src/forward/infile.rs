@@ -115,4 +115,4 @@ pub(crate) async fn upload(
 }
 
 /// Of a KILL QUERY on the server: what became of it.
-pub(crate) type Interruption = Rc<Cell<Option<bool>>>;
+type Interruption = Rc<Cell<Option<bool>>>;

@@ -222,7 +222,7 @@ pub(crate) fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
 
 /// Whether the operator has asked for nothing that is looked at for each statement on its way to a
 /// server and back.
-pub(crate) fn is_usual_configuration(snapshot: &Snapshot) -> bool {
+fn is_usual_configuration(snapshot: &Snapshot) -> bool {
     let Variables {
         mysql_multiplexing,
         mysql_default_query_delay,

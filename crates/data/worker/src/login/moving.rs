@@ -108,7 +108,7 @@ impl From<Charset> for Names {
 impl Session {
     /// Why it cannot be said to another process all that it is, if so. It has to hold nothing,
     /// neither here nor on a server, and its bytes have to be nobody's but its own.
-    pub(crate) fn stays_because(&self) -> Option<&'static str> {
+    fn stays_because(&self) -> Option<&'static str> {
         let remembered = &self.remembered;
         let reasons = [
             (!self.held.is_empty(), "it keeps a connection to a server"),

@@ -48,7 +48,7 @@ pub(crate) enum Refused {
 }
 
 /// A server that greets a client, and the scripts that have met the client before.
-pub(crate) type Greets = (Greeted, Option<Box<Early>>);
+type Greets = (Greeted, Option<Box<Early>>);
 
 /// The server that greets client `id`; none if logins are checked here. Scripts choose it, and one
 /// that they have taken out greets nobody who does not ask for it by name.

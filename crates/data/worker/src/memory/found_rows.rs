@@ -238,7 +238,7 @@ impl Session {
 
     /// The connection where `SQL_CALC_FOUND_ROWS` ran is given back, or gone; `None` if it could
     /// not be asked.
-    pub(crate) fn keep_found_rows(&self, rows: Option<u64>) {
+    fn keep_found_rows(&self, rows: Option<u64>) {
         let rows = rows.and_then(|rows| u32::try_from(rows).ok());
         self.remembered
             .has_found(rows.map_or(Found::Lost, Found::Rows));

@@ -35,7 +35,7 @@ impl Session {
 }
 
 /// The holds of memories that a statement with these reads asks for.
-pub(crate) fn asked_by(reads: Reads) -> impl Iterator<Item = Hold> {
+fn asked_by(reads: Reads) -> impl Iterator<Item = Hold> {
     let asked = TABLE
         .iter()
         .filter(move |memory| reads.intersects(memory.reads));

@@ -65,7 +65,7 @@ impl Session {
 
     /// Gives back what is kept in other hostgroups for nothing but its login: its script has
     /// named no server.
-    pub(crate) fn leaves_servers(&mut self) {
+    fn leaves_servers(&mut self) {
         let own = self.user.default_hostgroup;
         while let Some((_, backend)) = self.held.take_that(|hostgroup, held| {
             hostgroup != own && held.holds.are_only(&[Hold::NotAllowed])

@@ -389,7 +389,7 @@ impl Session {
     }
 
     /// Rolls all branches back. The transaction itself stays.
-    pub(crate) async fn roll_back_branches(&mut self) -> Result<(), Ended> {
+    async fn roll_back_branches(&mut self) -> Result<(), Ended> {
         let Some(transaction) = self.global.clone() else {
             return Ok(());
         };

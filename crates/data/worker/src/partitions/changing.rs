@@ -43,7 +43,7 @@ const SAVEPOINT: &[u8] = b"SAVEPOINT `millrace statement`";
 const TO_SAVEPOINT: &[u8] = b"ROLLBACK TO SAVEPOINT `millrace statement`";
 
 /// A branch, and the connection that has it.
-pub(crate) type Leg = (Branch, Box<Backend>);
+type Leg = (Branch, Box<Backend>);
 
 /// Connections that a session keeps, by hostgroup.
 pub(crate) type Kept = Vec<(u32, Box<Backend>)>;

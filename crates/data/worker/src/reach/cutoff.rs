@@ -20,7 +20,7 @@ impl Session {
 
     /// Something of the session is lost with the connection of this hostgroup: if it is not the
     /// transaction, that cannot be replayed alone.
-    pub(crate) fn loses_beside_course(&mut self, hostgroup: Option<u32>) {
+    fn loses_beside_course(&mut self, hostgroup: Option<u32>) {
         if let Some(course) = &mut self.course
             && course.is_open
             && hostgroup.is_some_and(|of| of != course.hostgroup)

@@ -15,12 +15,7 @@ use std::rc::Rc;
 
 impl Session {
     /// The session knows the statement by this name from now on.
-    pub(crate) fn add_name(
-        &mut self,
-        naming: &Naming,
-        statement: &Rc<Prepared>,
-        asked: Option<Box<[u8]>>,
-    ) {
+    fn add_name(&mut self, naming: &Naming, statement: &Rc<Prepared>, asked: Option<Box<[u8]>>) {
         let named = NamedStatement {
             prepared: Interest::new(statement.clone()),
             asked: asked.map(Rc::from),

@@ -12,7 +12,7 @@ use plan::Plan;
 use sql::{Class, CommandCounter};
 
 /// Whether a text leaves nothing and asks for nothing but rows: a read, or a change of rows.
-pub(crate) fn only_reads_or_writes(class: &Class<'_>) -> bool {
+fn only_reads_or_writes(class: &Class<'_>) -> bool {
     use CommandCounter as C;
     let is_read = class.command == C::Select && class.plain_read;
     let changes = matches!(
