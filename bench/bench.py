@@ -44,7 +44,7 @@ def wait_for(port, process, words, greeting=True, seconds=60):
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as peer:
                 peer.settimeout(2)
-                if not greeting or peer.recv(5)[4:5] == b"\x0a":
+                if not greeting or peer.recv(5, socket.MSG_WAITALL)[4:5] == b"\x0a":
                     return
         except OSError:
             pass

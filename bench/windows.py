@@ -1,8 +1,8 @@
 """The window without service: how long a client that writes gets no answer, when its server dies, hangs, or hands over.
 
-Two topologies of MariaDB. A primary and two replicas, semi-synchronous so that what was acknowledged is on a replica; a script promotes
-one at once, as a tool that has noticed would. And three nodes of Galera with its own timeouts, which finds out by itself. One client
-writes unique rows through a proxy, each as soon as the one before is answered. Then the server that gets them is killed, is stopped (it
+A primary of MariaDB and two replicas, semi-synchronous so that what was acknowledged is on a replica; a script promotes one at once, as
+a tool that has noticed would. Three nodes of Galera and three members of MySQL's Group Replication with their own timeouts, which find
+out by themselves. One client writes unique rows through a proxy, each as soon as the one before is answered. Then the server that gets them is killed, is stopped (it
 hangs), or hands over. Beside Millrace there is HAProxy with an external check, and mysqlrouter with static routes, which knows only
 that a server is dead.
 
@@ -37,16 +37,21 @@ SETS_UP = (f"CREATE DATABASE {SCHEMA}; CREATE TABLE {SCHEMA}.told (n INT PRIMARY
 
 
 class Node:
-    def __init__(self, folder, number, data, more):
+    server = [MARIADBD, "--innodb-log-file-size=8M"]
+    greets = True
+
+    def __init__(self, folder, number, data, more, port=None):
         self.folder = os.path.join(folder, f"node{number}")
         os.makedirs(self.folder)
-        self.data, self.socket, self.port = os.path.join(self.folder, "data"), os.path.join(self.folder, "s"), free_port()
+        self.data, self.socket, self.port = os.path.join(self.folder, "data"), os.path.join(self.folder, "s"), port or free_port()
         shutil.copytree(data, self.data)
         self.process = start(
-            [MARIADBD, "--no-defaults", f"--datadir={self.data}", f"--tmpdir={self.folder}", f"--socket={self.socket}", f"--port={self.port}",
+            [self.server[0], "--no-defaults", f"--datadir={self.data}", f"--tmpdir={self.folder}", f"--socket={self.socket}", f"--port={self.port}",
              "--bind-address=127.0.0.1", "--skip-name-resolve", f"--server-id={number}", "--innodb-flush-log-at-trx-commit=2",
-             "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M", *more, *AS_ROOT], self.folder, "mariadb")
-        wait_for(self.port, self.process, "MariaDB")
+             "--innodb-buffer-pool-size=64M", *self.server[1:], *more, *AS_ROOT], self.folder, "server")
+        wait_for(self.port, self.process, "a server", self.greets)
+        while not os.path.exists(self.socket):
+            time.sleep(0.01)
 
     def sql(self, text, within=30):
         ran = subprocess.run(["mariadb", "--no-defaults", "-uroot", f"--socket={self.socket}", "-N", "-e", text],
@@ -60,7 +65,18 @@ class Node:
                  "MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE; SET GLOBAL read_only=1")
 
 
-class Primary:
+class Cluster:
+    """Servers of which the first gets the writes."""
+
+    password = PASSWORD
+    monitor_password = "monitor"
+    login = staticmethod(login)
+
+    def stop(self):
+        end(self.nodes)
+
+
+class Primary(Cluster):
     """A primary, which is the first, and its replicas."""
 
     name = "a primary and two replicas"
@@ -98,9 +114,6 @@ class Primary:
             if node is not new:
                 node.follows(new)
         return new, promoted
-
-    def stop(self):
-        end(self.nodes)
 
 
 def end(nodes):
@@ -141,7 +154,7 @@ esac
 """
 
 
-class Galera:
+class Galera(Cluster):
     """Three nodes; the first gets the writes."""
 
     name = "three nodes of Galera"
@@ -188,9 +201,6 @@ class Galera:
                 time.sleep(0.02)
         return new, time.monotonic()
 
-    def stop(self):
-        end(self.nodes)
-
 
 def status(node, name):
     return node.sql(f"SHOW STATUS LIKE '{name}'").split()[-1]
@@ -204,12 +214,90 @@ def synced(node):
         time.sleep(0.1)
 
 
+def login_without_password(port):
+    """Of a user without a password, whatever the server's plugin is."""
+    peer = socket.create_connection(("127.0.0.1", port), 20)
+    packet(peer)
+    capabilities = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
+    body = struct.pack("<IIB23x", capabilities, 1 << 24, 45) + USER.encode() + b"\0\0" + SCHEMA.encode() + b"\0caching_sha2_password\0"
+    peer.sendall(struct.pack("<I", len(body))[:3] + b"\x01" + body)
+    said = packet(peer)
+    if said[:1] == b"\xfe":
+        peer.sendall(b"\0\0\0\x03")
+        said = packet(peer)
+    if said[:1] != b"\0":
+        raise SystemExit(f"login refused: {said!r}")
+    return peer
+
+
+class Member(Node):
+    # It has no accounts for anybody on this host yet.
+    greets = False
+    server = [None, "--innodb-redo-log-capacity=8M", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin=binlog", "--mysqlx=OFF", "--secure-file-priv=NULL",
+              "--performance-schema=ON", "--report-host=127.0.0.1", "--plugin-load-add=group_replication.so", "--innodb-doublewrite=0"]
+
+
+class Group(Cluster):
+    """Three members of Group Replication with one primary, which is the first."""
+
+    name = "three members of Group Replication"
+    pair = ("mysql_group_replication_hostgroups = ( { writer_hostgroup = 0, backup_writer_hostgroup = 2, reader_hostgroup = 1, offline_hostgroup = 3, "
+            "active = 1, max_writers = 1 } )")
+    check = "SELECT @@global.super_read_only = 0"
+    # The plugin that all accounts have wants TLS for a password.
+    password = monitor_password = ""
+    login = staticmethod(login_without_password)
+
+    def __init__(self, folder, data):
+        Member.server[0] = self.program
+        own = os.path.join(os.path.dirname(data), "mysql")
+        if not os.path.exists(own):
+            subprocess.run([self.program, "--no-defaults", "--initialize-insecure", "--innodb-redo-log-capacity=8M", f"--datadir={own}", *AS_ROOT],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # Members are told apart by it.
+            os.remove(os.path.join(own, "auto.cnf"))
+        ports = [free_port() for _ in range(NODES)]
+        seeds = ",".join(f"127.0.0.1:{port}" for port in ports)
+        self.nodes = []
+        for at, port in enumerate(ports):
+            member = Member(folder, at + 1, own, [
+                "--loose-group-replication-group-name=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "--loose-group-replication-start-on-boot=OFF",
+                "--loose-group-replication-communication-stack=MYSQL", f"--loose-group-replication-local-address=127.0.0.1:{port}",
+                f"--loose-group-replication-group-seeds={seeds}", "--loose-group-replication-recovery-use-ssl=ON", "--loose-group-replication-ssl-mode=REQUIRED"], port)
+            self.nodes.append(member)
+            member.sql("SET sql_log_bin = 0; CREATE USER member@'%' IDENTIFIED BY 'members'; "
+                       "GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO member@'%'; "
+                       "CHANGE REPLICATION SOURCE TO SOURCE_USER = 'member', SOURCE_PASSWORD = 'members' FOR CHANNEL 'group_replication_recovery'")
+            if at == 0:
+                member.sql("SET GLOBAL group_replication_bootstrap_group = ON; START GROUP_REPLICATION; SET GLOBAL group_replication_bootstrap_group = OFF")
+                member.sql(f"CREATE DATABASE {SCHEMA}; CREATE TABLE {SCHEMA}.told (n INT PRIMARY KEY, at TIMESTAMP(6) DEFAULT NOW(6)) ENGINE=InnoDB; "
+                           f"CREATE USER {USER}@'%'; GRANT ALL ON {SCHEMA}.* TO {USER}@'%'; CREATE USER monitor@'%'; GRANT SELECT ON performance_schema.* TO monitor@'%'")
+            else:
+                member.sql("START GROUP_REPLICATION", within=60)
+                until = time.monotonic() + 60
+                while member.sql("SELECT member_state FROM performance_schema.replication_group_members WHERE member_id = @@global.server_uuid") != "ONLINE":
+                    if time.monotonic() > until:
+                        raise SystemExit(f"a member of the group is not online; its log: {member.process.log}")
+                    time.sleep(0.1)
+
+    def promote(self, planned):
+        """The group elects who takes writes, or is told."""
+        old, others = self.nodes[0], self.nodes[1:]
+        if planned:
+            old.sql(f"SELECT group_replication_set_as_primary('{others[0].sql('SELECT @@global.server_uuid')}')", within=60)
+        while True:
+            for node in others:
+                if node.sql("SELECT @@global.super_read_only") == "0":
+                    return node, time.monotonic()
+            time.sleep(0.02)
+
+
 class Writer(threading.Thread):
     """Writes 1, 2, 3 and so on until it is told to end. One that failed is not tried again: nobody knows whether it was done."""
 
-    def __init__(self, port):
+    def __init__(self, port, login):
         super().__init__(daemon=True)
-        self.port, self.over, self.told, self.errors = port, False, [], {}
+        self.port, self.login, self.over, self.told, self.errors = port, login, False, [], {}
 
     def run(self):
         peer, number = None, 0
@@ -217,7 +305,7 @@ class Writer(threading.Thread):
             number += 1
             try:
                 if peer is None:
-                    peer = login(self.port)
+                    peer = self.login(self.port)
                     peer.settimeout(60)
                 text = b"\x03INSERT INTO told (n) VALUES (%d)" % number
                 peer.sendall(struct.pack("<I", len(text)) + text)
@@ -254,9 +342,9 @@ def millrace(folder, cluster, target):
     rows = ", ".join(f'{{ address = "127.0.0.1", port = {node.port}, hostgroup = 0, weight = {NODES - at} }}' for at, node in enumerate(cluster.nodes))
     with open(path, "w") as file:
         file.write(f'datadir = "{folder}"\nadmin_variables = {{ admin_credentials = "admin:admin", mysql_ifaces = "127.0.0.1:{door}" }}\n'
-                   f'mysql_variables = {{ threads = 2, interfaces = "127.0.0.1:{port}", monitor_username = "monitor", monitor_password = "monitor" }}\n'
+                   f'mysql_variables = {{ threads = 2, interfaces = "127.0.0.1:{port}", monitor_username = "monitor", monitor_password = "{cluster.monitor_password}" }}\n'
                    f"mysql_servers = ( {rows} )\n{cluster.pair}\n"
-                   f'mysql_users = ( {{ username = "{USER}", password = "{PASSWORD}", default_hostgroup = 0 }} )\n')
+                   f'mysql_users = ( {{ username = "{USER}", password = "{cluster.password}", default_hostgroup = 0 }} )\n')
     process = start([os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", folder], folder, "millrace")
     wait_for(port, process, "Millrace")
     return port, process
@@ -266,7 +354,7 @@ def haproxy(folder, cluster, _target):
     """One server at a time, the first that may write; one that goes down has its sessions ended, as manuals for such checks say."""
     port, path, check = free_port(), os.path.join(folder, "haproxy.cfg"), os.path.join(folder, "check.sh")
     with open(check, "w") as file:
-        file.write('#!/bin/sh\n[ "$(mariadb --no-defaults --connect-timeout=1 -h "$3" -P "$4" -umonitor -pmonitor -N -e "' + cluster.check + '" 2>/dev/null)" = 1 ]\n')
+        file.write('#!/bin/sh\n[ "$(mariadb --no-defaults --connect-timeout=1 -h "$3" -P "$4" -umonitor --password="' + cluster.monitor_password + '" -N -e "' + cluster.check + '" 2>/dev/null)" = 1 ]\n')
     os.chmod(check, 0o755)
     servers = "\n".join(f"  server s{node.port} 127.0.0.1:{node.port} check inter 1s fall 1 rise 1 on-marked-down shutdown-sessions{' backup' if at else ''}" for at, node in enumerate(cluster.nodes))
     with open(path, "w") as file:
@@ -297,7 +385,7 @@ def measured(kind, data, way, fault, target):
         os.makedirs(home)
         try:
             port, process = way(home, cluster, target)
-            writer = Writer(port)
+            writer = Writer(port, cluster.login)
             writer.start()
             until = time.monotonic() + 60
             # It has found out who writes, and all is warm.
@@ -346,7 +434,8 @@ def main():
         print(f"{wish.rounds} rounds each: median (longest). {os.cpu_count()} × {names[0]}\n")
         print("| topology | fault | through | ms without service | of these until another takes writes | errors that the client saw | rows acknowledged | of these lost |")
         print("|:--|:--|:--|--:|--:|:--|--:|--:|", flush=True)
-        kinds = [Primary] + ([Galera] if os.path.exists(GALERA) else [])
+        Group.program = os.path.join(wish.cache, "mysql/bin/mysqld")
+        kinds = [Primary] + ([Galera] if os.path.exists(GALERA) else []) + ([Group] if os.path.exists(Group.program) else [])
         for kind in [kind for kind in kinds if wish.only in kind.name]:
             for fault in FAULTS:
                 also = [("mysqlrouter, static routes", mysqlrouter, router)] if os.path.exists(router) and fault == FAULTS[0] else []
