@@ -20,7 +20,7 @@ endif
 # Which servers `make topology` brings up.
 T ?= replication
 
-.PHONY: help run topology test lint bench cost pgo stress soak fuzz dist dist-test setup clean
+.PHONY: help run topology test suites lint bench cost pgo stress soak fuzz dist dist-test setup clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -56,6 +56,11 @@ cost: ## instructions of a statement of each kind, and the code that it touches 
 pgo: ## a release that has learnt from traffic which of its code runs: where it is stands in the last line; three builds of time
 	@scripts/setup.sh pgo
 	@scripts/pgo.sh
+
+suites: ## the suites of Django and SQLAlchemy, directly and through Millrace: each test must end the same way; two hours, ARGS="--only sqlalchemy" one
+	@scripts/setup.sh suites
+	cargo build --quiet --package millrace
+	@. scripts/cache.sh && python3 scripts/suites.py --target $(CARGO_TARGET_DIR) --cache "$$(millrace_cache)" $(ARGS)
 
 stress: ## the tests under load for longer: 9,000 clients, 16 GB for a slow reader, dozens of kill -9, 50,000 schemas, a million users
 	@scripts/setup.sh test

@@ -20,7 +20,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cache.sh"
 mode=${1:-test}
-case $mode in build|run|topology|test|bench|pgo|fuzz|dist) ;; *) echo "usage: setup.sh build|run|topology|test|bench|pgo|fuzz|dist" >&2; exit 2 ;; esac
+case $mode in build|run|topology|test|suites|bench|pgo|fuzz|dist) ;; *) echo "usage: setup.sh build|run|topology|test|suites|bench|pgo|fuzz|dist" >&2; exit 2 ;; esac
 cache=$(millrace_cache)
 say() { printf 'setup: %s\n' "$*" >&2; }
 missing() { printf 'MISSING: %s\n' "$*" >&2; }
@@ -156,6 +156,10 @@ case $mode in
   topology)
     install "$needs_servers $needs_galera" || exit 1
     "$here/get-mysql.sh" || missing "MySQL, so there is no T=group"
+    ;;
+  suites)
+    install "$needs_servers $needs_clients" || exit 1
+    "$here/get-mysql.sh" || missing "MySQL, so the suites do not meet it"
     ;;
   fuzz)
     install "$needs_fuzz" || exit 1
