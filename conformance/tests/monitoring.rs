@@ -28,6 +28,7 @@ fn main() {
             "a_writer_that_hangs_is_looked_at_when_its_clients_wait",
             hanging,
         ),
+        ("instances_that_rds_names_are_found", found),
         ("a_check_that_may_not_log_in_takes_nobody_away", denied),
         ("a_switchover_costs_no_statement", switchover),
         (
@@ -151,6 +152,51 @@ fn failover(driver: Driver) -> Outcome {
         same(logins.trim(), "1")?;
     }
     Ok(())
+}
+
+/// A server that only the table of RDS names serves by its `read_only`, and is gone when the table is
+/// without it.
+fn found(driver: Driver) -> Outcome {
+    let (servers, proxy) = two(driver, Vendor::MariaDb)?;
+    let now = || places(&servers, &proxy);
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)?;
+    let second = servers[1].port;
+    proxy.admin(&format!(
+        "DELETE FROM mysql_servers WHERE port = {second}; LOAD MYSQL SERVERS TO RUNTIME"
+    ))?;
+    soon("0 1 ONLINE, 1 1 ONLINE", now)?;
+    let ports = [servers[0].port, second];
+    servers[0].root(&format!(
+        "CREATE TABLE mysql.rds_topology (id VARCHAR(64), endpoint VARCHAR(255), port INT); \
+         INSERT INTO mysql.rds_topology VALUES ('a', '127.0.0.1', {}), ('b', '127.0.0.1', {}); \
+         GRANT SELECT ON mysql.rds_topology TO watch@'%'",
+        ports[0], ports[1]
+    ))?;
+    // Nobody was asked for it yet. The second server has no such table.
+    proxy.admin("SET mysql-monitor_aws_rds_topology_discovery_interval = 2; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)
+        .map_err(|words| format!("{words}; {}", proxy.log()))?;
+    let mut client = log_in(&proxy)?;
+    let reads = |client: &mut Raw| -> Result<String, String> {
+        let all = (0..20).map(|_| reached(client, "SELECT @@port"));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        Ok(all.contains(&second).to_string())
+    };
+    soon("true", || reads(&mut client))?;
+    // It is no row of the operator's.
+    let rows =
+        proxy.admin("SAVE MYSQL SERVERS FROM RUNTIME; SELECT DISTINCT port FROM mysql_servers")?;
+    same(rows.trim(), &ports[0].to_string())?;
+    servers[0].root(&format!(
+        "DELETE FROM mysql.rds_topology WHERE port = {second}"
+    ))?;
+    soon("0 1 ONLINE, 1 1 ONLINE", now)?;
+    servers[0].root(&format!(
+        "INSERT INTO mysql.rds_topology VALUES ('b', '127.0.0.1', {second})"
+    ))?;
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)?;
+    proxy.admin("SET mysql-monitor_aws_rds_topology_discovery_interval = 0; LOAD MYSQL VARIABLES TO RUNTIME")?;
+    soon("0 1 ONLINE, 1 1 ONLINE", now)
 }
 
 /// The writer that is known stays, and says why the other is not.

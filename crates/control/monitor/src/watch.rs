@@ -44,6 +44,8 @@ pub(crate) struct Watch {
     is_urgent: bool,
     /// The error number that an operator was last told of: the server answers, and not the check.
     told: Cell<u16>,
+    /// Checks of its role since it was asked for the servers that it knows; none if it never was.
+    since_peers: Cell<Option<u64>>,
 }
 
 /// For whom a server is watched.
@@ -146,6 +148,7 @@ impl Watch {
             bell: Bell::new(),
             looks_now: Cell::default(),
             told: Cell::default(),
+            since_peers: Cell::default(),
         }
     }
 
@@ -418,8 +421,11 @@ impl Watch {
         let told = match answer {
             Ok((_, rows)) => {
                 name = ways.name(&rows);
-                let peers = ways.peers(topology, &rows);
-                self.checked.borrow_mut().knows(kind, peers);
+                if ways.asks_for_peers(v).is_none() {
+                    let peers = ways.peers(topology, &rows);
+                    self.checked.borrow_mut().knows(kind, peers);
+                    self.since_peers.set(None);
+                }
                 ways.told(topology, &rows).map_err(no_answer)
             }
             // Some errors say enough.
@@ -443,6 +449,43 @@ impl Watch {
         let max = topology.behind_max();
         self.checked.borrow_mut().told(kind, told, max, &pace);
         is_silent
+            || self
+                .check_peers(monitor, v, jobs, open, (kind, timeout))
+                .await
+    }
+
+    /// Asks for the servers that it knows, where its kind has a question for that and its turn has
+    /// come; whether nobody answers. Who has no such table knows nobody.
+    async fn check_peers(
+        &self,
+        monitor: &Rc<Monitor>,
+        v: &Variables,
+        jobs: &Jobs,
+        open: &mut Option<Line>,
+        (kind, timeout): (TopologyKind, Duration),
+    ) -> bool {
+        let ways = topology::kind(kind);
+        let Some((text, every)) = ways.asks_for_peers(v) else {
+            return false;
+        };
+        let since = self.since_peers.get().map(|since| since + 1);
+        if since.is_some_and(|since| since < every) {
+            self.since_peers.set(since);
+            return false;
+        }
+        let question = |_: &str| text.to_owned();
+        let asked = self.asked(monitor, v, jobs, open, Question::Of(&question), timeout);
+        let rows = match asked.await.1 {
+            Ok((_, rows)) => rows,
+            Err(Fault::Says { .. }) => Rows::new(),
+            Err(Fault::Silent(_)) => return true,
+        };
+        self.since_peers.set(Some(0));
+        let keys = self.interest.borrow().keys.clone();
+        let key = keys.first().unwrap_or(&self.key);
+        let peers = ways.told_peers(key, &rows);
+        self.checked.borrow_mut().knows(kind, peers);
+        false
     }
 
     /// Forgets what it has said to topologies that it is in no more.

@@ -231,6 +231,7 @@ impl World {
                         others: names.collect(),
                     };
                     seen.peers.insert(TopologyKind::Aurora, peers.clone());
+                    seen.peers.insert(TopologyKind::Replication, peers.clone());
                     seen.peers.insert(TopologyKind::Group, peers);
                 }
                 ("aurora", value) => {

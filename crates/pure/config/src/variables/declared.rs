@@ -269,7 +269,7 @@ variables! {
     mysql_monitor_galera_healthcheck_interval: int(50..=604800000) = 5000, Live, "Milliseconds between checks of Galera nodes.";
     mysql_monitor_galera_healthcheck_timeout: int(50..=600000) = 800, Live, "Milliseconds such a check may take.";
     mysql_monitor_galera_healthcheck_max_timeout_count: int(1..=10) = 3, Live, "Such checks lost in a row after which a node is set aside.";
-    mysql_monitor_aws_rds_topology_discovery_interval: int(0..=100000) = 0, NotYet, "Checks of read_only between two looks for new RDS servers; 0 for never.";
+    mysql_monitor_aws_rds_topology_discovery_interval: int(0..=100000) = 0, Live, "Checks of read_only between two looks into mysql.rds_topology of each server of mysql_replication_hostgroups, for servers that no row names; 0 for never.";
     mysql_monitor_query_interval: int(100..=604800000) = 60000, Moot, "Milliseconds between checks by a query, which ProxySQL does not make either.";
     mysql_monitor_query_timeout: int(100..=600000) = 100, Moot, "Milliseconds such a check may take.";
     mysql_monitor_threads_min: int(2..=256) = 8, Moot, "Threads that check at least; here one thread checks all servers without waiting for any.";

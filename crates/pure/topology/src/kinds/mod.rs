@@ -14,7 +14,7 @@ pub use group::Group;
 use crate::members::{Assigned, Member};
 use crate::placed::Policy;
 use crate::probe::Rows;
-use crate::seen::{Observed, Peers, Role};
+use crate::seen::{Observed, Peers, Role, ServerKey};
 use config::{Servers, Topology, TopologyKind, Variables};
 use std::sync::Arc;
 
@@ -61,6 +61,17 @@ pub trait Kind: Sync {
 
     /// Servers that it knows, by that answer.
     fn peers(&self, _topology: &Topology, _rows: &Rows) -> Peers {
+        Peers::default()
+    }
+
+    /// Second question, for the servers that this one knows, and how many of the first come to one of
+    /// it. `None` where there is no such question.
+    fn asks_for_peers(&self, _variables: &Variables) -> Option<(&'static str, u64)> {
+        None
+    }
+
+    /// Servers that the server with this key knows, by the answer to [`Kind::asks_for_peers`].
+    fn told_peers(&self, _key: &ServerKey, _rows: &Rows) -> Peers {
         Peers::default()
     }
 

@@ -4,7 +4,7 @@ use super::{Assign, Kind, Pace, Standing};
 use crate::members::{Assigned, Member};
 use crate::placed::{Policy, Why};
 use crate::probe::Rows;
-use crate::seen::{Observed, Role, ServerKey};
+use crate::seen::{Observed, Peers, Role, ServerKey};
 use config::{CheckType, Replication, Servers, Status, Topology, TopologyKind};
 use config::{Variables, Writers};
 
@@ -34,6 +34,32 @@ impl Kind for Ways {
             "0" | "OFF" => Ok(Role::ReadOnly(false)),
             on if super::is_on(on) => Ok(Role::ReadOnly(true)),
             _ => Err("read_only has no value"),
+        }
+    }
+
+    /// Amazon's RDS has the instances of a cluster, and of a blue/green deployment, in a table.
+    fn asks_for_peers(&self, v: &Variables) -> Option<(&'static str, u64)> {
+        let every = v.mysql_monitor_aws_rds_topology_discovery_interval;
+        (every > 0).then_some(("SELECT endpoint, port FROM mysql.rds_topology", every))
+    }
+
+    /// It is itself by the name that its row has: the table may have another, of the same server.
+    fn told_peers(&self, key: &ServerKey, rows: &Rows) -> Peers {
+        let others = rows.iter().filter_map(|row| {
+            let host = super::text(row.first()).trim();
+            let port = super::text(row.get(1)).parse().ok()?;
+            let other = ServerKey {
+                host: host.into(),
+                port,
+            };
+            (!host.is_empty() && port > 0 && other != *key).then_some(other)
+        });
+        let mut others: Vec<_> = others.collect();
+        others.sort_unstable();
+        others.dedup();
+        Peers {
+            own: Some(key.clone()),
+            others,
         }
     }
 
@@ -203,5 +229,30 @@ mod tests {
             assert_eq!(told, wanted.map(Role::ReadOnly), "{said:?}");
         }
         assert!(Ways.told(&any(), &[]).is_err());
+    }
+
+    #[test]
+    fn the_table_of_rds_names_the_other_instances() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        let row = |host, port| vec![cell(host), cell(port)];
+        let rows = [
+            row("b", "3306"),
+            row("a", "3306"),
+            row("", "3306"),
+            row("c", "0"),
+            row("d", "x"),
+            row("b", "3306"),
+            vec![None],
+        ];
+        let key = |host: &str| ServerKey {
+            host: host.into(),
+            port: 3306,
+        };
+        let peers = Ways.told_peers(&key("a"), &rows);
+        assert_eq!((peers.own, peers.others), (Some(key("a")), vec![key("b")]));
+        let mut variables = Variables::default();
+        assert_eq!(Ways.asks_for_peers(&variables), None);
+        variables.mysql_monitor_aws_rds_topology_discovery_interval = 5;
+        assert!(matches!(Ways.asks_for_peers(&variables), Some((_, 5))));
     }
 }
