@@ -121,6 +121,8 @@ pub struct Select<'a> {
     pub having_at: Range<usize>,
     /// WINDOW, or OVER somewhere.
     pub windows: bool,
+    /// Expressions by which windows with a name are partitioned and ordered.
+    pub window: Vec<Expression<'a>>,
     /// ORDER BY.
     pub order: Vec<Order<'a>>,
     /// ORDER BY with its keywords; empty without.
@@ -375,6 +377,8 @@ pub struct Call<'a> {
     pub separator: Option<&'a [u8]>,
     /// OVER: rows of a window.
     pub over: bool,
+    /// Expressions by which the window is partitioned and ordered.
+    pub window: Vec<Expression<'a>>,
     /// Whether a word stands between the arguments, as in `CAST(a AS CHAR)`.
     pub has_words: bool,
 }
@@ -399,7 +403,7 @@ fn inside<'t, 'a>(
         Node::In(one, list) => Box::new(std::iter::once(&**one).chain(list)),
         Node::Call(call) => {
             let keys = call.order.iter().map(|key| &key.expression);
-            Box::new(call.arguments.iter().chain(keys))
+            Box::new(call.arguments.iter().chain(keys).chain(&call.window))
         }
         Node::Column(_)
         | Node::Star(_)
@@ -421,6 +425,7 @@ pub fn expressions<'t, 'a>(
         .chain(ons)
         .chain(&select.condition)
         .chain(&select.having)
+        .chain(&select.window)
         .chain(keys.map(|key| &key.expression))
         .chain(bounds)
 }
@@ -500,6 +505,14 @@ mod tests {
             "DESC t",
             "SHOW FULL COLUMNS FROM t IN s",
             "SELECT @a := 1, @@session.sql_mode, x'00', _utf8'a', DATE '2008-12-22', ROW(1, 2) = (1, 2)",
+            "(SELECT a FROM t) ORDER BY a LIMIT 3",
+            "(SELECT a FROM t LIMIT 3) LIMIT 1",
+            "((SELECT a FROM t UNION SELECT b FROM u)) ORDER BY 1",
+            "SELECT {d '2008-12-22'}, {ts '2008-12-22 10:00:00'}",
+            "SELECT CASE 'a' WHEN b THEN 1 END, d + INTERVAL '3' MONTH, INTERVAL(a, 1, 2) unit, CAST(b AS CHAR(3) CHARACTER SET latin1)",
+            "SELECT GROUP_CONCAT(a ORDER BY b LIMIT 2), NTH_VALUE(a, 2) FROM FIRST RESPECT NULLS OVER (ORDER BY b), FIRST_VALUE(a) IGNORE NULLS OVER w FROM first",
+            "SELECT COALESCE((SELECT MAX(a) FROM t), 0), ((SELECT 1) + 1) FROM ((SELECT 1) d JOIN u), (SELECT 2) e WHERE ((SELECT 1) > 0 AND b) OR a IN ((SELECT 2), 3)",
+            "INSERT INTO t (SELECT a FROM u) ON DUPLICATE KEY UPDATE a = 1",
             "SELECT a DIV 2, b MOD 3, -c, !d, ~e, f ^ g, h << 1, i XOR j, k REGEXP 'x', l SOUNDS LIKE 'm' FROM t WHERE (a, b) IN ((1, 2), (3, 4)) AND a > ALL (SELECT 1)",
         ] {
             assert!(read(text).is_some(), "{text}");
@@ -514,8 +527,9 @@ mod tests {
             "SELECT",
             "SELECT 1; SELECT 2",
             "SELECT a FROM t ORDER BY a ORDER BY b",
-            "(SELECT a FROM t) ORDER BY a",
-            "(SELECT a FROM t LIMIT 3) LIMIT 1",
+            "(SELECT a FROM t UNION SELECT b FROM u LIMIT 3) LIMIT 1",
+            "(SELECT a FROM t UNION SELECT b FROM u) UNION SELECT 1",
+            "((SELECT a FROM t) LIMIT 3) UNION SELECT 1",
             "SELECT a FROM t WHERE",
             "SELECT a FROM t WHERE (a = 1",
             "SELECT a INTO OUTFILE 'x' FROM t",
@@ -523,7 +537,7 @@ mod tests {
             "SELECT * FROM t PROCEDURE ANALYSE()",
             "ALTER TABLE t ADD c INT",
             "SELECT 'a",
-            "SELECT {d '2008-12-22'}",
+            "SELECT {x '2008-12-22'}",
             "INSERT INTO t (a) VALUES (1",
             "SELECT 1 FROM JSON_TABLE('[]', '$' COLUMNS (a INT PATH '$')) x",
             "SELECT /*!50713 a, */ b FROM t",
@@ -563,6 +577,12 @@ mod tests {
         );
         assert!(shown("a NOT IN (1)").starts_with("Not"));
         assert!(shown("'a' 'b'").starts_with("Other"));
+        for text in ["a 'x'", "a \"x\"", "x 'y'"] {
+            assert!(shown(text).starts_with("Column"), "{text}: an alias");
+        }
+        for text in ["x'00'", "_latin1 'a'", "DATE '2008-12-22'", "n'a'"] {
+            assert!(shown(text).starts_with("Other"), "{text}: one value");
+        }
         assert!(shown("-7").starts_with("Literal(Number"));
         assert!(shown("a = 'x' COLLATE utf8mb4_bin").contains("Other"));
     }

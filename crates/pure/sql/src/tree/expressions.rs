@@ -47,6 +47,40 @@ const NEVER_A_COLUMN: &[&str] = &[
     "DESC",
 ];
 
+/// Units of INTERVAL.
+const UNITS: &[&str] = &[
+    "MICROSECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+    "SECOND_MICROSECOND",
+    "MINUTE_MICROSECOND",
+    "MINUTE_SECOND",
+    "HOUR_MICROSECOND",
+    "HOUR_SECOND",
+    "HOUR_MINUTE",
+    "DAY_MICROSECOND",
+    "DAY_SECOND",
+    "DAY_MINUTE",
+    "DAY_HOUR",
+    "YEAR_MONTH",
+];
+
+/// Whether a word makes a literal of the string behind it: `x'00'`, `_utf8'a'`, `DATE '2008-12-22'`.
+/// Behind any other word a string is an alias.
+fn is_typed(word: Token<'_>, next: Token<'_>) -> bool {
+    let touches = next.start == word.end();
+    next.kind == Kind::String
+        && (word.text.starts_with(b"_")
+            || word.is_any(&["DATE", "TIME", "TIMESTAMP"])
+            || touches && word.is_any(&["X", "B", "N"]))
+}
+
 /// Words between an operand and what it is tested by.
 const TESTS: &[&str] = &["NOT", "IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"];
 
@@ -292,7 +326,7 @@ impl<'a> Reader<'a> {
         let mut inner = self.primary()?;
         for _ in 0..DEPTH_MAX {
             if self.skip("COLLATE") {
-                self.name()?;
+                self.alias()?;
             } else if self.skip_signs(b"->>") || self.skip_signs(b"->") {
                 (self.next()?.kind == Kind::String).then_some(())?;
             } else if self.skip("AGAINST") {
@@ -347,10 +381,21 @@ impl<'a> Reader<'a> {
                 return self.variable(start);
             }
             b"." => return self.number(start),
+            b"{" => return self.escaped(start),
             _ => return None,
         };
         let at = self.since(start);
         Some(Expression { node, at })
+    }
+
+    /// `{d '2008-12-22'}`, as ODBC has it.
+    fn escaped(&mut self, start: usize) -> Option<Expression<'a>> {
+        self.next();
+        self.is_any(&["D", "T", "TS"]).then_some(())?;
+        self.next();
+        (self.next()?.kind == Kind::String).then_some(())?;
+        self.expect_sign(b'}')?;
+        Some(self.other(start, Vec::new()))
     }
 
     /// Behind the parenthesis that opens.
@@ -463,8 +508,7 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self, start: usize, token: Token<'a>) -> Option<Expression<'a>> {
         let next = self.ahead(1);
-        if next.is_some_and(|next| next.kind == Kind::String) {
-            // x'00', _utf8'a', DATE '2008-12-22'
+        if next.is_some_and(|next| is_typed(token, next)) {
             self.next();
             self.next();
             return Some(self.other(start, Vec::new()));
@@ -490,10 +534,7 @@ impl<'a> Reader<'a> {
             self.next();
             let inner = self.expression()?;
             // INTERVAL(1, 2) is a function, and has no unit.
-            if self
-                .peek()
-                .is_some_and(|unit| unit.kind == Kind::Word && !unit.is_any(NEVER_A_COLUMN))
-            {
+            if self.is_any(UNITS) {
                 self.next();
             }
             return Some(self.other(start, vec![inner]));
@@ -542,10 +583,11 @@ impl<'a> Reader<'a> {
     fn call(&mut self, start: usize, name: Name<'a>) -> Option<Expression<'a>> {
         let mut call = self.deeper(Self::arguments)?;
         call.name = name;
+        self.skip_before_window()?;
         if self.skip("OVER") {
             call.over = true;
             if self.is_sign(b'(') {
-                self.skip_parentheses()?;
+                call.window = self.window()?;
             } else {
                 self.name()?;
             }
@@ -556,9 +598,52 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// `FROM FIRST`, `RESPECT NULLS`, `WITHIN GROUP (…)`: words between a function and its window.
+    fn skip_before_window(&mut self) -> Option<()> {
+        const NULLS: &[&str] = &["RESPECT", "IGNORE"];
+        let goes_on = self
+            .ahead(2)
+            .is_some_and(|token| token.is("OVER") || token.is_any(NULLS));
+        if goes_on && !self.skip("FROM FIRST") {
+            self.skip("FROM LAST");
+        }
+        let is_nulls = self.ahead(1).is_some_and(|token| token.is("NULLS"));
+        if is_nulls && self.is_any(NULLS) {
+            self.next();
+            self.next();
+        }
+        match self.skip("WITHIN GROUP") {
+            true => self.skip_parentheses(),
+            false => Some(()),
+        }
+    }
+
+    /// A window in parentheses: what it is partitioned and ordered by. Its frame is not read.
+    pub(super) fn window(&mut self) -> Option<Vec<Expression<'a>>> {
+        const BEGINS: &[&str] = &["PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS"];
+        self.expect_sign(b'(')?;
+        if !self.is_sign(b')') && !self.is_any(BEGINS) {
+            self.name()?;
+        }
+        let mut all = Vec::new();
+        if self.skip("PARTITION BY") {
+            all.extend(self.list()?);
+        }
+        if self.skip("ORDER BY") {
+            all.extend(self.keys()?.into_iter().map(|key| key.expression));
+        }
+        self.skip_to_end()?;
+        Some(all)
+    }
+
     /// Everything between two parentheses, unread.
     pub(super) fn skip_parentheses(&mut self) -> Option<()> {
         self.expect_sign(b'(')?;
+        self.skip_to_end()
+    }
+
+    /// Everything up to the parenthesis that closes, unread.
+    fn skip_to_end(&mut self) -> Option<()> {
         let mut open = 1;
         while open > 0 {
             let token = self.next()?;
@@ -584,6 +669,7 @@ impl<'a> Reader<'a> {
             order: Vec::new(),
             separator: None,
             over: false,
+            window: Vec::new(),
             has_words: false,
         };
         while !self.skip_sign(b')') {
@@ -597,6 +683,13 @@ impl<'a> Reader<'a> {
             } else if self.skip("SEPARATOR") {
                 let text = self.next().filter(|text| text.kind == Kind::String)?;
                 call.separator = Some(text.text);
+            } else if self.is("LIMIT") {
+                // Of MariaDB's GROUP_CONCAT.
+                self.limit()?;
+                call.has_words = true;
+            } else if self.skip("CHARACTER SET") {
+                self.alias()?;
+                call.has_words = true;
             } else if self.skip_sign(b',') {
             } else if self.is_between_arguments() {
                 call.has_words = true;

@@ -47,6 +47,18 @@ const NO_ALIAS: &[&str] = &[
     "SELECT",
 ];
 
+/// Words behind a query in parentheses that go on with it.
+const BEHIND_QUERY: &[&str] = &[
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "MINUS",
+    "ORDER",
+    "LIMIT",
+    "ON",
+    "RETURNING",
+];
+
 const BEFORE_ITEMS: &[&str] = &[
     "ALL",
     "HIGH_PRIORITY",
@@ -58,7 +70,7 @@ const BEFORE_ITEMS: &[&str] = &[
 ];
 
 impl<'a> Reader<'a> {
-    /// Whether a query is next, its own parentheses before it.
+    /// Whether a query is next, its own parentheses before it. `(SELECT 1) + 1` is none.
     pub(super) fn is_query(&self) -> bool {
         let mut steps = 0;
         while self.ahead(steps).is_some_and(|token| token.is_sign(b'(')) {
@@ -66,6 +78,24 @@ impl<'a> Reader<'a> {
         }
         let word = self.ahead(steps);
         word.is_some_and(|word| word.is("SELECT") || word.is("WITH") && steps == 0)
+            && (steps == 0 || self.is_whole_query())
+    }
+
+    /// Whether the parentheses that are next end where a query may.
+    fn is_whole_query(&self) -> bool {
+        let (mut steps, mut open) = (0, 0);
+        while let Some(token) = self.ahead(steps) {
+            open += usize::from(token.is_sign(b'('));
+            open -= usize::from(token.is_sign(b')'));
+            steps += 1;
+            if open == 0 {
+                let behind = self.ahead(steps);
+                return behind.is_none_or(|behind| {
+                    behind.is_sign(b')') || behind.is_sign(b';') || behind.is_any(BEHIND_QUERY)
+                });
+            }
+        }
+        false
     }
 
     pub(super) fn query(&mut self) -> Option<Query<'a>> {
@@ -90,15 +120,20 @@ impl<'a> Reader<'a> {
             locks: false,
             at: start..start,
         };
+        let braced = self.is_sign(b'(');
         loop {
+            let first = query.selects.len();
             self.part(&mut query)?;
             let Some(joint) = self.joint() else {
                 break;
             };
+            // What is joined or limited in parentheses, beside another, would be another order of
+            // things.
+            let is_one = query.selects.len() == first + 1;
+            (is_one && query.order.is_empty() && query.limit.is_none()).then_some(())?;
             query.joints.push(joint);
         }
-        // One alone has its own; what stands behind its parentheses is not read.
-        if query.selects.len() > 1 {
+        if query.selects.len() > 1 || braced {
             self.query_end(&mut query)?;
         }
         query.at = self.since(start);
@@ -117,15 +152,19 @@ impl<'a> Reader<'a> {
         Some((name, query))
     }
 
-    /// One SELECT, or a query in parentheses that is one.
+    /// One SELECT, or a query in parentheses; that of several SELECTs stands alone.
     fn part(&mut self, query: &mut Query<'a>) -> Option<()> {
         if self.skip_sign(b'(') {
-            let mut inner = self.deeper(Self::query)?;
+            let inner = self.deeper(Self::query)?;
             self.expect_sign(b')')?;
-            // UNION in parentheses beside another would be another order of things.
-            let is_one = inner.selects.len() == 1 && inner.with.is_empty() && !inner.locks;
-            is_one.then_some(())?;
-            query.selects.push(inner.selects.pop()?);
+            let has_end = !inner.order.is_empty() || inner.limit.is_some();
+            let is_one = inner.selects.len() == 1 && !has_end;
+            let is_first = query.selects.is_empty();
+            (inner.with.is_empty() && !inner.locks && (is_one || is_first)).then_some(())?;
+            query.selects.extend(inner.selects);
+            query.joints.extend(inner.joints);
+            query.order.extend(inner.order);
+            query.limit = inner.limit;
             return Some(());
         }
         let select = self.select(&mut query.locks)?;
@@ -147,7 +186,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// ORDER BY and LIMIT behind several SELECTs. A last one without parentheses has read them.
+    /// ORDER BY and LIMIT behind several SELECTs, or behind parentheses. A last SELECT without
+    /// parentheses has read them.
     fn query_end(&mut self, query: &mut Query<'a>) -> Option<()> {
         if let Some(last) = query.selects.last_mut()
             && last.at.end == self.end()
@@ -155,10 +195,13 @@ impl<'a> Reader<'a> {
             query.order = std::mem::take(&mut last.order);
             query.limit = last.limit.take();
         }
+        // Rows that have an order and a limit get no second one here.
         if self.skip("ORDER BY") {
+            (query.order.is_empty() && query.limit.is_none()).then_some(())?;
             query.order = self.keys()?;
         }
         if self.is("LIMIT") {
+            query.limit.is_none().then_some(())?;
             query.limit = Some(self.limit()?);
         }
         Some(())
@@ -194,6 +237,7 @@ impl<'a> Reader<'a> {
             having: None,
             having_at: none.clone(),
             windows: false,
+            window: Vec::new(),
             order: Vec::new(),
             order_at: none,
             limit: None,
@@ -228,7 +272,7 @@ impl<'a> Reader<'a> {
             select.windows = true;
             self.name()?;
             self.expect("AS")?;
-            self.skip_parentheses()?;
+            select.window.extend(self.window()?);
         }
         let start = self.start();
         if self.skip("ORDER BY") {
@@ -373,13 +417,11 @@ impl<'a> Reader<'a> {
 
     fn table(&mut self, all: &mut Vec<Joined<'a>>, join: Join) -> Option<()> {
         self.skip("LATERAL");
-        let source = if self.is_sign(b'(') {
+        let source = if self.skip_sign(b'(') {
             if !self.is_query() {
-                self.next();
                 self.deeper(|reader| reader.table_group(all, Join::Other))?;
                 return self.expect_sign(b')');
             }
-            self.next();
             let query = self.deeper(Self::query)?;
             self.expect_sign(b')')?;
             let alias = self.maybe_alias()?;
