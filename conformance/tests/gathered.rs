@@ -79,6 +79,19 @@ const IN_ORDER: &[&str] = &[
     "SELECT COUNT(*) FROM t HAVING COUNT(*) > 100000",
     "SELECT k FROM t WHERE k IN (1, 2, 3, 4) ORDER BY k",
     "SELECT x.k, y.b FROM t x JOIN t y ON x.k = y.k ORDER BY y.k LIMIT 15",
+    "SELECT k FROM t ORDER BY n, k",
+    "SELECT *, n AS m FROM t ORDER BY m DESC, k LIMIT 30",
+    "SELECT DISTINCT n FROM t ORDER BY n DESC",
+    "SELECT DISTINCT a, n FROM t ORDER BY a, n",
+    "SELECT n, COUNT(*), MIN(n), MAX(n) FROM t GROUP BY n ORDER BY n",
+    "SELECT n, a, SUM(c) AS s FROM t GROUP BY n, a ORDER BY s, n DESC, a",
+    "SELECT MIN(n), MAX(n), COUNT(n), SUM(n) FROM t",
+    "SELECT k FROM u ORDER BY st DESC, k",
+    "SELECT st, y, COUNT(*) FROM u GROUP BY st, y ORDER BY y, st",
+    "SELECT DISTINCT bi FROM u ORDER BY bi DESC",
+    "SELECT bi, COUNT(*), MIN(y), MAX(y) FROM u GROUP BY bi ORDER BY bi",
+    "SELECT MIN(st), MAX(st), MIN(bi + 0), SUM(bg), AVG(bg), MAX(bg) FROM u",
+    "SELECT k FROM t ORDER BY k FOR UPDATE",
 ];
 
 /// Those of which any order is right.
@@ -614,6 +627,14 @@ const FINISHED: &[&str] = &[
     "SELECT DISTINCT a, COUNT(*) FROM t GROUP BY a, d ORDER BY a, COUNT(*)",
     "SELECT COUNT(DISTINCT k) FROM t WHERE k IN (1, 2, 4, 5)",
     "SELECT COUNT(DISTINCT k) FROM t WHERE at < NOW() AND b COLLATE utf8mb4_bin = 'a'",
+    "SELECT k FROM u ORDER BY js, k",
+    "SELECT k, n FROM t ORDER BY n, k",
+    "SELECT d, COUNT(*) FROM t GROUP BY d ORDER BY d",
+    "SELECT a, MIN(n) FROM t GROUP BY a ORDER BY MIN(n), a",
+    "SELECT a, MAX(d) AS m FROM t GROUP BY a HAVING m > '2008-06-01' ORDER BY a",
+    "SELECT n, COUNT(*) FROM t GROUP BY n HAVING n = 'x'",
+    "SELECT k, SUM(a) OVER (PARTITION BY whole.t.d ORDER BY whole.t.k) AS s FROM t ORDER BY k",
+    "(SELECT k, a FROM t) ORDER BY a, k LIMIT 7",
 ];
 
 /// Those of which any order is right.
@@ -1045,8 +1066,7 @@ async fn refused(driver: Driver) -> Outcome {
         let world = world(driver, vendor)?;
         let [_, mut parts] = world.come_in().await?;
         for (sql, words) in [
-            ("SELECT k FROM t ORDER BY n, k", "column + 0"),
-            ("SELECT n, COUNT(*) FROM t GROUP BY n", "column + 0"),
+            ("SELECT k INTO @k FROM t", "not understood whole"),
             (
                 "SELECT COUNT(DISTINCT a) FROM t FOR UPDATE",
                 "it locks what it reads",

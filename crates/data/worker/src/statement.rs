@@ -25,13 +25,14 @@ use crate::decide::written_keys;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::partitions::asking::not_supported;
-use crate::partitions::gathering::gathers;
+use crate::partitions::gathering::{Gathered, gathers};
 use crate::partitions::{changing, from_query, in_turn, loading};
 use crate::session::Session;
 use crate::statement::preparing::quiet;
 use crate::statement::rates::{Next, Turn};
 use bridge::Counter;
-use plan::{Answer, Gather, Plan};
+use gather::Recipe;
+use plan::{Answer, Answered, Gather, Plan};
 use sql::Class;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -301,11 +302,53 @@ impl Session {
             (Some(recipe), Some(from), _) => {
                 Box::pin(from_query::insert(self, job, (gather, recipe, from))).await
             }
-            (Some(recipe), None, _) => Box::pin(self.gather(job, (gather, recipe))).await,
+            (Some(recipe), None, _) => Box::pin(self.gathered(job, (gather, recipe))).await,
             (None, _, Some(loaded)) => Box::pin(loading::load(self, job, (gather, loaded))).await,
             (None, ..) if gather.in_turn => Box::pin(in_turn::run(self, job, gather)).await,
             (None, ..) => Box::pin(changing::change(self, job, gather)).await,
         }
+    }
+
+    /// Reads several partitions; as another plan says where their answers cannot be put together as this
+    /// one does.
+    async fn gathered(
+        &mut self,
+        job: &Job<'_>,
+        (gather, recipe): (&Gather, &Recipe),
+    ) -> Result<Told, Ended> {
+        let mut ended = self.gather(job, (gather, recipe)).await?;
+        let mut tried = Vec::new();
+        loop {
+            let (answered, complaint) = match ended {
+                Gathered::Told(told) => return Ok(told),
+                Gathered::Unmerged(answered, complaint) => (answered, complaint),
+            };
+            let present = tried.last().map_or(gather, |(gather, _)| gather);
+            let Some(other) = self.otherwise(job, (present, &answered)) else {
+                self.refuse(&complaint).await?;
+                return Ok(Told {
+                    row_count: -1,
+                    ..Told::default()
+                });
+            };
+            ended = self.gather_so(job, (&other.0, &other.1)).await?;
+            tried.push(other);
+        }
+    }
+
+    /// Another way to have the rows of a statement, now that its partitions have answered.
+    fn otherwise(
+        &self,
+        job: &Job<'_>,
+        (gather, answered): (&Gather, &Answered),
+    ) -> Option<(Gather, Recipe)> {
+        let read = Text::of(job.text, job.class);
+        let again = (job.what, Settled::default());
+        let plan = self.decide_again(job.epoch, read, again, Some(answered));
+        let mut other = *plan.gather?;
+        let recipe = other.recipe.take().filter(|_| other.from_query.is_none())?;
+        let is_new = other.finishing != gather.finishing || other.parts != gather.parts;
+        is_new.then_some((other, recipe))
     }
 
     /// Waits until what has a rate may be sent. A transaction does not wait, since others wait for

@@ -145,6 +145,7 @@ impl Aggregate {
             weight,
             pad,
             descending,
+            source: None,
         }
     }
 
@@ -154,12 +155,12 @@ impl Aggregate {
         let fits = match &self.does {
             Does::Sum | Does::Average { .. } => matches!(kind, Some(Kind::Exact | Kind::Float)),
             Does::And | Does::Or | Does::Xor | Does::Count => kind == Some(Kind::Exact),
-            Does::Extreme { .. } => !matches!(kind, Some(Kind::Listed | Kind::Other) | None),
+            Does::Extreme { .. } => !matches!(kind, Some(Kind::Other) | None),
             Does::Spread { .. } | Does::Concat { .. } | Does::First => kind.is_some(),
         };
         match fits {
             true => Ok(()),
-            false => Err("an aggregate over an ENUM, SET, JSON, BIT or geometry, or bits of strings, cannot be put together over several partitions; compute with a number instead (column + 0)".into()),
+            false => Err("an aggregate over JSON or geometry, or bits of strings, cannot be put together over several partitions; compute with a number instead (column + 0)".into()),
         }
     }
 
@@ -220,7 +221,7 @@ impl Aggregate {
     ) -> Result<(), String> {
         let kind = table
             .column(self.out)
-            .map_or(Kind::Other, |column| column.kind);
+            .map_or(Kind::Other, |column| column.kind.of_aggregate());
         let ranked = |row: &Cells| {
             let cell = |slot| table.cell(row, slot);
             Ranked::of(kind, cell(self.out), cell(weight), cell(pad))

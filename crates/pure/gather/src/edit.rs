@@ -40,7 +40,9 @@ impl Edit {
 
 /// A part of a text as a leg has it.
 fn copied(leg: &Leg, text: &[u8], at: &Range<usize>) -> Vec<u8> {
-    let inside = |cut: &&Cut| at.start <= cut.at.start && cut.at.end <= at.end;
+    // An alias that is put behind it is no part of it.
+    let inside =
+        |cut: &&Cut| at.start <= cut.at.start && cut.at.end <= at.end && cut.at.start < at.end;
     let moved = |cut: &Cut| Cut {
         at: cut.at.start - at.start..cut.at.end - at.start,
         with: cut.with.clone(),

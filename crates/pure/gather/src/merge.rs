@@ -73,35 +73,10 @@ impl<'r> Merge<'r> {
         columns: Vec<Column>,
         partitions: usize,
     ) -> Result<Self, String> {
-        let visible = columns
-            .len()
-            .checked_sub(recipe.hidden)
-            .filter(|visible| *visible > 0);
-        let visible = visible.ok_or("a partition has answered with too few columns")?;
-        let table = Table {
-            columns: &columns,
-            visible,
-        };
-        let sorted = recipe.grouping.iter().flat_map(|grouping| &grouping.sort);
-        for key in recipe.keys.iter().chain(sorted) {
-            let kind = table.column(key.value).map(|column| column.kind);
-            match kind {
-                None => return Err("a partition has answered with too few columns".into()),
-                Some(Kind::Listed) => return Err("the order of an ENUM or SET cannot be put together over several partitions; order or group by column + 0".into()),
-                Some(Kind::Other) => return Err("the order of JSON, BIT or geometry cannot be put together over several partitions; order or group by something else".into()),
-                Some(_) => {}
-            }
+        if !recipe.listed(&columns)?.is_empty() {
+            return Err("the order of an ENUM or SET cannot be put together over several partitions; order or group by column + 0".into());
         }
-        if let Some(grouping) = &recipe.grouping {
-            grouping
-                .aggregates
-                .iter()
-                .try_for_each(|one| one.check(&table))?;
-            grouping
-                .having
-                .iter()
-                .try_for_each(|one| one.check(&table))?;
-        }
+        let visible = columns.len() - recipe.hidden;
         Ok(Self {
             recipe,
             columns,

@@ -18,10 +18,22 @@ pub enum Kind {
     Moment,
     /// TIME.
     Time,
+    /// BIT: bytes of a number, the greatest first.
+    Bits,
     /// ENUM or SET: ordered by numbers that are not here.
     Listed,
-    /// JSON, BIT, geometry.
+    /// JSON, geometry.
     Other,
+}
+
+impl Kind {
+    /// Kind by which MIN and MAX go: for them an ENUM or SET is its text.
+    pub(crate) const fn of_aggregate(self) -> Self {
+        match self {
+            Self::Listed => Self::Text,
+            other => other,
+        }
+    }
 }
 
 /// Kind and decimals of a column.
@@ -50,6 +62,7 @@ impl Column {
             4 | 5 => Kind::Float,
             7 | 10 | 12 => Kind::Moment,
             11 => Kind::Time,
+            16 => Kind::Bits,
             15 | 249..=254 if charset == BINARY_CHARSET => Kind::Bytes,
             15 | 249..=254 => Kind::Text,
             _ => Kind::Other,
@@ -88,6 +101,7 @@ impl Ranked {
             Kind::Text => Some(Self::Weights(weight?.to_vec(), pad.map(<[u8]>::to_vec))),
             Kind::Bytes | Kind::Moment => Some(Self::Bytes(value.to_vec())),
             Kind::Time => time(value).map(Self::Time),
+            Kind::Bits => Some(Self::Bytes(bits(value))),
             Kind::Listed | Kind::Other => None,
         }
     }
@@ -109,6 +123,15 @@ impl Ranked {
             _ => Ordering::Equal,
         }
     }
+}
+
+/// Bytes of a number without zeros in front, behind their number: of two, the greater comes last.
+fn bits(value: &[u8]) -> Vec<u8> {
+    let zeros = value.iter().take_while(|byte| **byte == 0).count();
+    let own = &value[zeros..];
+    let mut out = vec![own.len().min(255) as u8];
+    out.extend_from_slice(own);
+    out
 }
 
 pub(crate) fn float(text: &[u8]) -> Option<f64> {
@@ -223,6 +246,9 @@ mod tests {
             order(Kind::Moment, "2008-12-22", "2009-01-01"),
             Ordering::Less
         );
+        assert_eq!(order(Kind::Bits, "\0\x02", "\x01\0"), Ordering::Less);
+        assert_eq!(order(Kind::Bits, "\0\0", ""), Ordering::Equal);
+        assert_eq!(order(Kind::Bits, "\x03", "\0\x02"), Ordering::Greater);
         assert_eq!(Ranked::of(Kind::Listed, Some(b"a"), None, None), None);
         assert_eq!(
             Ranked::of(Kind::Text, Some(b"a"), None, None),

@@ -1,8 +1,9 @@
 //! What each partition is asked, and what is made of its rows.
 
-use crate::aggregate::{Aggregate, Does, called, is_aggregate};
+use crate::aggregate::{Aggregate, Does, Table, called, is_aggregate};
 use crate::edit::{Edit, Piece, edited};
 use crate::having::Having;
+use crate::order::{Column, Kind};
 use shards::Leg;
 use sql::Lexing;
 use sql::tree::{DoubleQuotes, expressions, tree, walk};
@@ -22,7 +23,7 @@ pub enum Slot {
 }
 
 /// A key by which rows are in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Its value.
     pub value: Slot,
@@ -32,6 +33,8 @@ pub struct Key {
     pub pad: Slot,
     /// The greatest first.
     pub descending: bool,
+    /// Place of its expression in the text; none for an aggregate.
+    pub source: Option<Range<usize>>,
 }
 
 /// How the results of several partitions become one.
@@ -84,6 +87,39 @@ impl Recipe {
         }
     }
 
+    /// Looks whether rows with these columns, hidden ones included, can be put together. Places of keys
+    /// that are ENUM or SET, of which the text has no order.
+    ///
+    /// # Errors
+    /// A sentence: what of these types cannot be put together.
+    pub fn listed(&self, columns: &[Column]) -> Result<Vec<Range<usize>>, String> {
+        let visible = columns
+            .len()
+            .checked_sub(self.hidden)
+            .filter(|visible| *visible > 0);
+        let visible = visible.ok_or("a partition has answered with too few columns")?;
+        let table = Table { columns, visible };
+        let sorted = self.grouping.iter().flat_map(|grouping| &grouping.sort);
+        let mut listed = Vec::new();
+        for key in self.keys.iter().chain(sorted) {
+            let kind = table.column(key.value).map(|column| column.kind);
+            match (kind, &key.source) {
+                (None, _) => return Err("a partition has answered with too few columns".into()),
+                (Some(Kind::Listed), Some(source)) => listed.push(source.clone()),
+                (Some(Kind::Listed), None) => return Err("the order of MIN or MAX of an ENUM or SET cannot be put together over several partitions; order by something else".into()),
+                (Some(Kind::Other), _) => return Err("the order of JSON or geometry cannot be put together over several partitions; order or group by something else".into()),
+                _ => {}
+            }
+        }
+        if let Some(grouping) = &self.grouping {
+            let mut aggregates = grouping.aggregates.iter();
+            aggregates.try_for_each(|one| one.check(&table))?;
+            let mut having = grouping.having.iter();
+            having.try_for_each(|one| one.check(&table))?;
+        }
+        Ok(listed)
+    }
+
     /// The text that a partition is asked.
     #[must_use]
     pub fn text(&self, leg: &Leg, original: &[u8]) -> Vec<u8> {
@@ -96,6 +132,22 @@ impl Recipe {
 /// # Errors
 /// A sentence: what cannot be done, and what to do instead.
 pub fn recipe(text: &[u8], tree: &Tree<'_>) -> Result<Recipe, String> {
+    numbered(text, tree, &[])
+}
+
+/// Reads a SELECT whose partitions have answered with these columns to its first recipe: keys that are
+/// ENUM or SET are ordered by their numbers.
+///
+/// # Errors
+/// A sentence: what of these types cannot be done.
+pub fn recipe_for(text: &[u8], tree: &Tree<'_>, columns: &[Column]) -> Result<Recipe, String> {
+    let first = recipe(text, tree)?;
+    let listed = first.listed(columns)?;
+    numbered(text, tree, &listed)
+}
+
+/// Reads a SELECT; the keys at these places are asked for as numbers, too.
+fn numbered(text: &[u8], tree: &Tree<'_>, numbered: &[Range<usize>]) -> Result<Recipe, String> {
     let Statement::Query(query) = &tree.statement else {
         return Err("only rows that are read can be put together".into());
     };
@@ -106,6 +158,7 @@ pub fn recipe(text: &[u8], tree: &Tree<'_>) -> Result<Recipe, String> {
         plain_enough(select)?;
     }
     match &query.selects[..] {
+        [_] if !query.order.is_empty() || query.limit.is_some() => Err("ORDER BY or LIMIT behind parentheses cannot be put together over several partitions; leave the parentheses out".into()),
         [select] => {
             let planner = Planner {
                 text,
@@ -113,6 +166,7 @@ pub fn recipe(text: &[u8], tree: &Tree<'_>) -> Result<Recipe, String> {
                 locks: query.locks,
                 hidden: Vec::new(),
                 edits: Vec::new(),
+                numbered,
             };
             planner.select()
         }
@@ -223,6 +277,15 @@ fn bounds(
     Ok((offset, Some(rows)))
 }
 
+/// Whether it makes one row of many. ANY_VALUE alone does not.
+fn makes_groups(expression: &Expression<'_>) -> bool {
+    let mut found = false;
+    walk(expression, &mut |inner| {
+        found |= matches!(&inner.node, Node::Call(call) if is_aggregate(&call.name.text) && !call.name.is(b"ANY_VALUE"));
+    });
+    found
+}
+
 fn has_aggregate(expression: &Expression<'_>) -> bool {
     let mut found = false;
     walk(expression, &mut |inner| {
@@ -278,16 +341,16 @@ pub(crate) struct Planner<'t, 'a> {
     locks: bool,
     hidden: Vec<Vec<Piece>>,
     edits: Vec<Edit>,
+    /// Places of keys that are ordered by their numbers.
+    numbered: &'t [Range<usize>],
 }
 
 impl<'t, 'a> Planner<'t, 'a> {
     fn select(mut self) -> Result<Recipe, String> {
         let select = self.select;
-        let aggregates = select
-            .items
-            .iter()
-            .any(|item| has_aggregate(&item.expression))
-            || select.having.as_ref().is_some_and(has_aggregate);
+        let mut parts = select.items.iter().map(|item| &item.expression);
+        let aggregates =
+            parts.any(makes_groups) || select.having.as_ref().is_some_and(makes_groups);
         let grouped = aggregates || !select.group.is_empty();
         if select.having.is_some() && !grouped {
             return Err("HAVING without GROUP BY cannot be put together over several partitions; say it in WHERE".into());
@@ -600,11 +663,11 @@ impl<'t, 'a> Planner<'t, 'a> {
             ("BIT_OR", 1) => Does::Or,
             ("BIT_XOR", 1) => Does::Xor,
             ("ANY_VALUE", 1) => Does::First,
-            ("GROUP_CONCAT", 1..) if call.order.is_empty() => Does::Concat {
+            ("GROUP_CONCAT", 1..) if call.order.is_empty() && !call.has_words => Does::Concat {
                 separator: separator(call.separator)?,
                 bytes_max: self.hide(vec![Piece::Text("@@group_concat_max_len".into())]),
             },
-            ("GROUP_CONCAT", _) => return Err("GROUP_CONCAT with ORDER BY cannot be put together over several partitions; select the rows in order, and join them in the application".into()),
+            ("GROUP_CONCAT", _) => return Err("GROUP_CONCAT with ORDER BY or LIMIT cannot be put together over several partitions; select the rows in order, and join them in the application".into()),
             _ => return Err(format!("{} cannot be put together over several partitions; select the rows, and compute in the application", self.said(at))),
         };
         Ok(Aggregate { out, does })
@@ -644,6 +707,23 @@ impl<'t, 'a> Planner<'t, 'a> {
     ) -> Key {
         let copy = || Piece::Copy(source.clone());
         let text = |text: &str| Piece::Text(text.into());
+        if self.numbered.contains(source) {
+            let number = [
+                text(before),
+                text("CAST("),
+                copy(),
+                text(" AS UNSIGNED)"),
+                text(behind),
+            ];
+            let number = self.hide(number.into());
+            return Key {
+                value: number,
+                weight: number,
+                pad: number,
+                descending,
+                source: Some(source.clone()),
+            };
+        }
         let value = match item {
             Some(item) if !self.has_star() => Slot::Item(item),
             _ => self.hide(vec![copy()]),
@@ -671,6 +751,7 @@ impl<'t, 'a> Planner<'t, 'a> {
             weight,
             pad,
             descending,
+            source: Some(source.clone()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use gather::recipe;
+use gather::{Column, Kind, recipe, recipe_for};
 use shards::{Cut, Leg};
 use sql::Lexing;
 use sql::tree::{DoubleQuotes, tree};
@@ -55,8 +55,23 @@ fn check(path: &std::path::Path) {
 
 /// The partition is the table p, and what names the schema is cut.
 fn answer(sql: &str) -> String {
+    // With `ENUM: ` before it, each column that partitions answer with is an ENUM.
+    let (sql, is_listed) = match sql.strip_prefix("ENUM: ") {
+        Some(sql) => (sql, true),
+        None => (sql, false),
+    };
     let asked = tree(sql.as_bytes(), Lexing::Escapes, DoubleQuotes::Strings).unwrap();
-    let recipe = match recipe(sql.as_bytes(), &asked) {
+    let made = match recipe(sql.as_bytes(), &asked) {
+        Ok(first) if is_listed => {
+            const ENUM: Column = Column {
+                kind: Kind::Listed,
+                decimals: 0,
+            };
+            recipe_for(sql.as_bytes(), &asked, &vec![ENUM; first.hidden + 2])
+        }
+        made => made,
+    };
+    let recipe = match made {
         Ok(recipe) => recipe,
         Err(words) => return format!("  refused: {words}\n"),
     };

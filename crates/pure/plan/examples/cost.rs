@@ -163,6 +163,7 @@ fn decisions(what: &str, rules: Rules, schema: &str) {
         making: shards::Making::Whichever,
         columns: None,
         looked: None,
+        answered: None,
     };
     let rounds = 2_000_000_u64;
     let start = Instant::now();

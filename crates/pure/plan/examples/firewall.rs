@@ -91,6 +91,7 @@ fn decision(sql: &str, variables: Variables) -> u128 {
         making: shards::Making::Whichever,
         columns: None,
         looked: None,
+        answered: None,
     };
     assert!(
         plan(&snapshot, &facts, &statement, 0).answer.is_none(),

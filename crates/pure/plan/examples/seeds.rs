@@ -272,6 +272,7 @@ impl World {
             making: shards::Making::Whichever,
             columns: None,
             looked: None,
+            answered: None,
         };
         let mut memo = Memo::default();
         best(200_000, |random| {

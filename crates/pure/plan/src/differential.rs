@@ -652,6 +652,7 @@ impl Question {
             making: shards::Making::Whichever,
             columns: None,
             looked: None,
+            answered: None,
         }
     }
 

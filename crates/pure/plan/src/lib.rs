@@ -37,7 +37,7 @@ pub use outcome::{Answer, Given, Leg, Mirror, Partition, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use reach::{MustSee, Settled, Sight};
 pub use replay::{Replay, flag_at_end, replay};
-pub use several::{Finishing, Gather, Part};
+pub use several::{Answered, Finishing, Gather, Part};
 pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
 pub use transaction::has_branches;
@@ -109,6 +109,8 @@ pub struct Statement<'a> {
     pub columns: Option<KnownColumns<'a>>,
     /// Answers of look-ups of sharded tables; none where nobody asks them.
     pub looked: Option<&'a LookedUp>,
+    /// Answer of its partitions, if that could not be put together.
+    pub answered: Option<&'a Answered>,
 }
 
 /// A script's say of a statement's way. It beats rules and hints; a transaction still stays where it

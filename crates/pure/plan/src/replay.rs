@@ -95,6 +95,7 @@ fn stand_in(digest: Digest<'_>, shape: Shape) -> Statement<'_> {
         making: shards::Making::Whichever,
         columns: None,
         looked: None,
+        answered: None,
     }
 }
 

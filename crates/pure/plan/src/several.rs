@@ -1,7 +1,7 @@
 //! A statement whose rows are those of several partitions, read or changed.
 
 use crate::outcome::Given;
-use gather::Recipe;
+use gather::{Column, Recipe};
 use shards::{Finish, FromQuery, Loaded, Rekeyed};
 use std::fmt;
 
@@ -30,6 +30,15 @@ pub struct Gather {
     pub from_query: Option<Box<FromQuery>>,
     /// One server finishes it; the parts are what is copied there.
     pub finishing: Option<Box<Finishing>>,
+}
+
+/// Answer of partitions to a SELECT whose rows could not be put together. Nothing of it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// Columns of these types, hidden ones included.
+    Columns(Vec<Column>),
+    /// Rows for which this is the reason.
+    Beyond(String),
 }
 
 impl Gather {

@@ -5,7 +5,7 @@
 //! in last.
 
 use crate::outcome::{Given, Partition};
-use crate::several::{Finishing, Gather, Part};
+use crate::several::{Answered, Finishing, Gather, Part};
 use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
@@ -632,9 +632,16 @@ fn gathered(
 ) -> Result<Gather, String> {
     let tree = sql::tree::tree(asked, facts.lexing, facts.quotes)
         .ok_or("it is not understood whole, and several partitions have rows of it")?;
-    let recipe = ::gather::recipe(asked, &tree)?;
-    // Each partition runs it by itself, and no connection of the session's but its branches'.
-    runs_anywhere(asked, facts, case.session.branches)?;
+    let recipe = match case.statement.answered {
+        None => ::gather::recipe(asked, &tree)?,
+        Some(Answered::Columns(columns)) => ::gather::recipe_for(asked, &tree, columns)?,
+        Some(Answered::Beyond(words)) => return Err(words.clone()),
+    };
+    // Each partition runs it by itself, and no connection of the session's but its branches'. Locks
+    // of a statement that commits by itself end with it.
+    let session = case.session;
+    let may_lock = session.branches || session.autocommit && session.in_transaction.is_none();
+    runs_anywhere(asked, facts, may_lock)?;
     too_wide(legs.len(), case, "reads")?;
     let parts = legs.iter().map(|leg| part(leg, recipe.text(leg, asked)));
     Ok(Gather {

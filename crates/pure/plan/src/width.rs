@@ -171,6 +171,7 @@ fn told(
         making: Making::Whichever,
         columns: None,
         looked: None,
+        answered: None,
     };
     let case = Case {
         snapshot,

@@ -351,6 +351,7 @@ impl World {
             making: shards::Making::Whichever,
             columns: None,
             looked: None,
+            answered: None,
         };
         let mut decided = plan(&snapshot, &facts, &statement, session.random);
         let told = explain(&snapshot, &facts, &statement, session.random);

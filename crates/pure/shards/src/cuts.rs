@@ -125,6 +125,37 @@ pub(crate) fn renamed<'a>(
     cuts
 }
 
+/// Characters that an alias may have.
+const ALIAS_MAX: usize = 255;
+
+/// Aliases for what a SELECT computes without one: its name in the result is its text, which the cuts
+/// would change.
+pub(crate) fn named_as_written(statement: &Statement<'_>, text: &[u8], cuts: &[Cut]) -> Vec<Cut> {
+    let Statement::Query(query) = statement else {
+        return Vec::new();
+    };
+    let items = query.selects.first().map_or(&[][..], |first| &first.items);
+    let is_cut = |at: &Range<usize>| {
+        let mut inside = cuts.iter();
+        inside.any(|cut| at.start <= cut.at.start && cut.at.end <= at.end)
+    };
+    let mut names = Vec::new();
+    for item in items {
+        let is_name = matches!(item.expression.node, Node::Column(_) | Node::Star(_));
+        if is_name || item.alias.is_some() || !is_cut(&item.at) {
+            continue;
+        }
+        let written = text.get(item.at.clone());
+        if let Some(written) = written.and_then(|written| std::str::from_utf8(written).ok())
+            && written.chars().count() <= ALIAS_MAX
+        {
+            let end = item.at.end;
+            names.push(Cut::new(end..end, format!(" AS {}", quoted(written))));
+        }
+    }
+    names
+}
+
 /// Calls `each` with the names of every column that is qualified by this table, and how many of them
 /// are no column.
 fn qualifiers<'t, 'a>(

@@ -5,7 +5,7 @@
 //! server reads the whole statement.
 
 use crate::condition::Homes;
-use crate::cuts::{Cut, cut, physical, renamed};
+use crate::cuts::{Cut, cut, named_as_written, physical, renamed};
 use crate::hints::hints;
 use crate::map::{Home, Kind, Map, Table};
 use crate::scopes::{Named, Scope, Use, every, named};
@@ -164,6 +164,8 @@ impl<'t, 'a, 'm> Finishing<'_, 't, 'a, 'm> {
         // A column's schema is cut once for each table that is called so.
         made.cuts.sort_by_key(|cut| (cut.at.start, cut.at.end));
         made.cuts.dedup();
+        let names = named_as_written(self.case.statement, self.text, &made.cuts);
+        made.cuts.extend(names);
         Ok(made)
     }
 

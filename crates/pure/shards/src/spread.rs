@@ -1,7 +1,7 @@
 //! A statement's partitions: certain, or all that may have rows of it, or a sentence that refuses.
 
 use crate::condition::{Homes, KeyOf, both};
-use crate::cuts::{Cut, cut, renamed};
+use crate::cuts::{Cut, cut, named_as_written, renamed};
 use crate::ddl;
 use crate::definitions;
 use crate::function::Function;
@@ -890,11 +890,13 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 .iter()
                 .zip(&chosen)
                 .flat_map(|(one, home)| renamed(self.statement, one.name, home));
+            let mut cuts: Vec<_> = cuts.collect();
+            cuts.extend(named_as_written(self.statement, self.text, &cuts));
             seen.insert(physical, made.len());
             made.push(Leg {
                 hostgroup: chosen.first().map_or(0, |home| home.hostgroup),
                 partitions,
-                cuts: cuts.collect(),
+                cuts,
             });
         }
         Routed::of(match (made.len(), all) {

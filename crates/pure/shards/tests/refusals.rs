@@ -31,7 +31,6 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "data/worker/src/partitions/all.rs",
             "data/worker/src/partitions/asking.rs",
             "data/worker/src/partitions/legs.rs",
-            "pure/gather/src/merge.rs",
             "pure/gather/src/aggregate.rs",
         ],
     ),
@@ -46,7 +45,11 @@ const PARTS: &[(&str, &str, &[&str])] = &[
     (
         "Only while no server may finish it",
         "With `mysql-sharding_scratch = off` these are refused, as are those of \"which partition\" that speak of joins, plain tables and queries inside others. Else they are finished on a server.\n\n",
-        &["pure/gather/src/recipe.rs", "pure/gather/src/having.rs"],
+        &[
+            "pure/gather/src/recipe.rs",
+            "pure/gather/src/merge.rs",
+            "pure/gather/src/having.rs",
+        ],
     ),
     (
         "Changes, definitions and numbers of rows",

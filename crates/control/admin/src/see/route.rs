@@ -324,6 +324,7 @@ fn one(
         making: Making::Whichever,
         columns: None,
         looked: None,
+        answered: None,
     };
     let explained = plan::explain(snapshot, facts, &statement, random);
     let mut plan = explained.plan.clone();

@@ -5,7 +5,7 @@ use crate::decide::written_keys;
 use crate::known::epoch::Epoch;
 use crate::session::Session;
 use bridge::Counter;
-use plan::{Plan, SessionFacts};
+use plan::{Answered, Plan, SessionFacts};
 use shards::{Described, LookedUp, Making, Numbering};
 use sql::bound::Bound;
 use sql::{Class, Lexing};
@@ -63,6 +63,7 @@ pub(crate) fn asked<'a>(
         making: settled.making,
         columns: None,
         looked: None,
+        answered: None,
     }
 }
 
@@ -124,6 +125,17 @@ impl Session {
         what: What<'_>,
         settled: impl Into<Settled>,
     ) -> Plan {
+        self.decide_again(epoch, read, (what, settled.into()), None)
+    }
+
+    /// Decides the same of a statement whose partitions have answered this.
+    pub(crate) fn decide_again(
+        &self,
+        epoch: &Epoch,
+        read: Text<'_>,
+        (what, settled): (What<'_>, Settled),
+        answered: Option<&Answered>,
+    ) -> Plan {
         let (lexing, parameters) = (self.lexing_of(what), written_keys::values(epoch, what));
         let mut buffer = Vec::new();
         let digest = epoch
@@ -134,9 +146,12 @@ impl Session {
             text: &buffer,
         });
         let known = self.knowledge(epoch);
-        let values = (parameters.as_deref(), settled.into());
+        let values = (parameters.as_deref(), settled);
         let statement = asked(read, what, lexing, digest, values);
-        let statement = self.with_knowledge(epoch, &known, statement);
+        let statement = plan::Statement {
+            answered,
+            ..self.with_knowledge(epoch, &known, statement)
+        };
         self.decide(epoch, read.class, (what.prepared_in(), lexing), &statement)
     }
 

@@ -68,6 +68,7 @@ impl Session {
             making: shards::Making::Whichever,
             columns: None,
             looked: None,
+            answered: None,
         };
         let judged = self.decide(epoch, &inner, (prepared_in, self.lexing()), &statement);
         if let Some(alarm) = &judged.alarm {

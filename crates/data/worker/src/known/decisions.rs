@@ -214,6 +214,7 @@ mod tests {
             guarded: plan::Guarded::Text,
             routed: plan::Routed::default(),
             looked: None,
+            answered: None,
             numbers: shards::Numbering::Untaken,
             making: shards::Making::Unasked,
             columns: None,

@@ -372,6 +372,7 @@ impl Session {
             making: shards::Making::Whichever,
             columns: None,
             looked: None,
+            answered: None,
         };
         let plan = self.decide(epoch, &class, (None, lexing), &statement);
         let chain = epoch.snapshot.rules.chain();

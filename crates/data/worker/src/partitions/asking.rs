@@ -396,8 +396,14 @@ impl Asking<'_> {
     /// How rows are read that are stored elsewhere as they are: in the character set of each column,
     /// and all of them.
     pub(crate) fn as_stored(&self) -> Self {
+        let mut stored = self.unlimited();
+        stored.state.set("character_set_results", "NULL");
+        stored
+    }
+
+    /// Asks for all rows, whatever the session has set.
+    pub(crate) fn unlimited(&self) -> Self {
         let mut state = self.state.clone();
-        state.set("character_set_results", "NULL");
         state.unset("sql_select_limit");
         Self {
             class: self.class.clone(),
@@ -407,6 +413,11 @@ impl Asking<'_> {
             limit_ms: self.limit_ms,
             legs: self.legs.clone(),
         }
+    }
+
+    /// Rows that the session wants of a SELECT without LIMIT, if it has said a number.
+    pub(crate) fn limit_of_session(&self) -> Option<u64> {
+        self.state.variable("sql_select_limit")?.parse().ok()
     }
 
     /// Asks a partition. Number of the last packet that was sent.

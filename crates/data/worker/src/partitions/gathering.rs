@@ -10,8 +10,8 @@ use crate::partitions::asking::{Answering, Asking, Stopped, broke, not_supported
 use crate::partitions::finishing;
 use crate::session::Session;
 use bridge::{Counter, Failure, Retry};
-use gather::{Merge, Recipe, Step};
-use plan::Gather;
+use gather::{Column, Merge, Recipe, Step};
+use plan::{Answered, Gather};
 use rt::CHUNK_LEN;
 use std::ops::ControlFlow;
 use wire::outline::Count;
@@ -26,6 +26,56 @@ struct Shown {
     rows: u64,
     /// Something was sent.
     has_begun: bool,
+    /// Why rows could not be put together, where they may be in another way.
+    unmerged: Option<Answered>,
+}
+
+/// How reading several partitions has ended.
+pub(crate) enum Gathered {
+    /// The client has its answer.
+    Told(Told),
+    /// The rows could not be put together so, for this reason. Another plan may be made, knowing it; else
+    /// the client is told this.
+    Unmerged(Answered, Complaint),
+}
+
+impl Shown {
+    /// Rows that cannot be put together, for this reason.
+    fn beyond(&mut self, words: String) -> Stopped {
+        self.unmerged = Some(Answered::Beyond(words.clone()));
+        Stopped::Said(not_supported(format!("HSCALE-1000: {words}")))
+    }
+}
+
+/// Begins to put rows together, if columns of these types can be.
+fn merge<'r>(
+    recipe: &'r Recipe,
+    columns: Vec<Column>,
+    parts: usize,
+    shown: &mut Shown,
+) -> Result<Merge<'r>, Stopped> {
+    recipe
+        .listed(&columns)
+        .map_err(|words| shown.beyond(words))?;
+    match Merge::new(recipe, columns.clone(), parts) {
+        Ok(merge) => Ok(merge),
+        Err(words) => {
+            let stopped = shown.beyond(words);
+            shown.unmerged = Some(Answered::Columns(columns));
+            Err(stopped)
+        }
+    }
+}
+
+/// A recipe with the limit that the session has set, where the statement has none of its own. A server
+/// that finishes a statement keeps to it by itself.
+fn limited(gather: &Gather, recipe: &Recipe, asking: &Asking<'_>) -> Option<Recipe> {
+    let rows = asking.limit_of_session()?;
+    let is_open = gather.finishing.is_none() && recipe.limit.is_none();
+    is_open.then(|| Recipe {
+        limit: Some(rows),
+        ..recipe.clone()
+    })
 }
 
 /// How rows are written.
@@ -55,11 +105,20 @@ impl Session {
         &mut self,
         job: &Job<'_>,
         (gather, recipe): (&Gather, &Recipe),
-    ) -> Result<Told, Ended> {
+    ) -> Result<Gathered, Ended> {
         if let ControlFlow::Break(told) = self.wait_as_asked(job).await? {
-            return Ok(told);
+            return Ok(Gathered::Told(told));
         }
         self.core.tally.up(Counter::StatementsGathered);
+        self.gather_so(job, (gather, recipe)).await
+    }
+
+    /// Does so as the plan or another one says.
+    pub(crate) async fn gather_so(
+        &mut self,
+        job: &Job<'_>,
+        (gather, recipe): (&Gather, &Recipe),
+    ) -> Result<Gathered, Ended> {
         let Some(transaction) = self.global.clone() else {
             let asking = self.asking(job, recipe.same_moment);
             return self.gather_by(job, (gather, recipe), &asking).await;
@@ -76,7 +135,7 @@ impl Session {
         job: &Job<'_>,
         (gather, recipe): (&Gather, &Recipe),
         asking: &Asking<'_>,
-    ) -> Result<Told, Ended> {
+    ) -> Result<Gathered, Ended> {
         let mut tries = self.tries(job);
         loop {
             let mut shown = Shown {
@@ -84,6 +143,7 @@ impl Session {
                 seq: self.turn.sent,
                 rows: 0,
                 has_begun: false,
+                unmerged: None,
             };
             let mut parts = Vec::with_capacity(gather.parts.len());
             let put_together = self
@@ -95,11 +155,11 @@ impl Session {
             let complaint = match put_together {
                 Ok(()) => {
                     self.recall_read(job, shown.rows, false);
-                    return Ok(Told {
+                    return Ok(Gathered::Told(Told {
                         rows_sent: shown.rows,
                         row_count: -1,
                         ..Told::default()
-                    });
+                    }));
                 }
                 Err(Stopped::Gone) => return Err(Ended::Gone),
                 Err(Stopped::Told) if self.entry.killed.get() && shown.has_begun => {
@@ -124,16 +184,19 @@ impl Session {
                 }
                 Err(Stopped::Said(complaint)) => complaint,
             };
+            if let Some(answered) = shown.unmerged.take().filter(|_| !shown.has_begun) {
+                return Ok(Gathered::Unmerged(answered, complaint));
+            }
             if shown.has_begun {
                 // An error may come instead of the next row.
                 self.show(&mut shown).await?;
             }
             self.refuse(&complaint).await?;
-            return Ok(Told {
+            return Ok(Gathered::Told(Told {
                 rows_sent: shown.rows,
                 row_count: -1,
                 ..Told::default()
-            });
+            }));
         }
     }
 
@@ -145,6 +208,8 @@ impl Session {
         shown: &mut Shown,
     ) -> Result<(), Stopped> {
         self.may_put_together(job)?;
+        let limited = limited(gather, recipe, asking);
+        let recipe = limited.as_ref().unwrap_or(recipe);
         match &gather.finishing {
             Some(finishing) => {
                 let finished = finishing::finish(self, job, (gather, finishing), asking);
@@ -153,15 +218,17 @@ impl Session {
             None => {
                 let asked = gather.parts.iter();
                 let asked: Vec<_> = asked.map(|part| (part.hostgroup, &*part.text)).collect();
+                // Each partition would keep to it, and nobody to all of it.
+                let unlimited = asking.limit_of_session().map(|_| asking.unlimited());
+                let asking = unlimited.as_ref().unwrap_or(asking);
                 self.ask_all(job, asking, &asked, parts).await?;
             }
         }
         self.until_described(parts, asking).await?;
         let columns = parts.first().map(Answering::columns).unwrap_or_default();
         self.are_alike(parts)?;
-        let said = |words: String| Stopped::Said(not_supported(format!("HSCALE-1000: {words}")));
         let visible = columns.len().saturating_sub(recipe.hidden);
-        let mut merge = Merge::new(recipe, columns, parts.len()).map_err(said)?;
+        let mut merge = merge(recipe, columns, parts.len(), shown)?;
         let form = self.begin(job, &parts[0], visible, shown);
         let in_order = merge.is_in_order();
         loop {
@@ -169,7 +236,7 @@ impl Session {
                 Step::Needs(at) => {
                     let at = self.next_row_of(parts, at, in_order, asking).await?;
                     let row = parts[at].rows.next_row().map_err(broke)?;
-                    merge.give(at, row).map_err(said)?;
+                    merge.give(at, row).map_err(|words| shown.beyond(words))?;
                 }
                 Step::Row(row) => {
                     if job.plan.rows_max().is_some_and(|most| shown.rows >= most) {
@@ -189,7 +256,7 @@ impl Session {
                     }
                 }
                 Step::Done => break,
-                Step::Failed(words) => return Err(said(words)),
+                Step::Failed(words) => return Err(shown.beyond(words)),
             }
         }
         let mut writer = self.writer(&mut shown.bytes, shown.seq, form.flags);
