@@ -304,3 +304,13 @@ SELECT CURRENT_TIMESTAMP > at, LOCALTIME > at, UTC_DATE() > d, k FROM t ORDER BY
 SELECT k AS `order`, a AS `group` FROM t ORDER BY `order` LIMIT 3
 SELECT k AS order_, a AS `select` FROM t ORDER BY order_ LIMIT 3
 SELECT k `k k`, a 'single', b "double" FROM t ORDER BY k LIMIT 3
+SHOW CREATE TABLE t
+SHOW CREATE TABLE `whole`.`u`
+SHOW COLUMNS FROM t LIKE 'a%'
+SHOW FULL FIELDS FROM `t` FROM `whole`
+SHOW KEYS FROM u WHERE Key_name = 'none'
+EXPLAIN t
+SELECT column_name FROM information_schema.columns WHERE table_schema = 'whole' AND table_name = 't' ORDER BY ordinal_position
+SELECT COUNT(*) FROM (SELECT 1 AS one FROM `t` LIMIT 5 OFFSET 2) subquery_for_count
+SELECT anon_1.k, u.w FROM (SELECT t.k AS k FROM t WHERE t.a > 3 ORDER BY t.k LIMIT 3) AS anon_1 LEFT OUTER JOIN u ON anon_1.k = u.v ORDER BY anon_1.k, u.w
+select * from `t` where `k` = 4 limit 1 for update

@@ -23,4 +23,4 @@ pub use fuzz::fuzz_recipe;
 pub use having::{Having, Operand};
 pub use merge::{Merge, Row, SORTED_BYTES_MAX, SORTED_ROWS_MAX, Step};
 pub use order::{Column, Kind};
-pub use recipe::{Grouping, Key, Recipe, Slot, recipe, recipe_for, told};
+pub use recipe::{Grouping, Key, Names, Recipe, Slot, recipe, recipe_for, told};

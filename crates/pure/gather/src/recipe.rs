@@ -1,6 +1,6 @@
 //! What each partition is asked, and what is made of its rows.
 
-use crate::aggregate::{Aggregate, Does, Table, called, is_aggregate};
+use crate::aggregate::{Aggregate, Cells, Does, Table, called, is_aggregate};
 use crate::edit::{Edit, Piece, edited};
 use crate::having::Having;
 use crate::order::{Column, Kind};
@@ -56,6 +56,40 @@ pub struct Recipe {
     pub limit: Option<u64>,
     /// Whether the statement asks what time it is: each partition must be told the same.
     pub same_moment: bool,
+    /// Names of a table that rows tell of.
+    pub names: Option<Names>,
+}
+
+/// Names of a table, where a server tells of it: SHOW CREATE TABLE, SHOW INDEX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// Name on its server.
+    pub physical: Box<[u8]>,
+    /// Name for applications.
+    pub logical: Box<[u8]>,
+}
+
+/// Characters of a definition in front of the table's name.
+const BEFORE_NAME: &[&[u8]] = &[b"CREATE TABLE `", b"CREATE TABLE \"", b"CREATE TABLE "];
+
+impl Names {
+    /// Says the logical name in a row: in its first column, and at the head of a definition.
+    pub fn say(&self, row: &mut Cells) {
+        let Some((Some(first), others)) = row.split_first_mut() else {
+            return;
+        };
+        if **first != *self.physical {
+            return;
+        }
+        *first = self.logical.to_vec();
+        if let Some(Some(definition)) = others.first_mut()
+            && let Some(head) = BEFORE_NAME.iter().find(|head| definition.starts_with(head))
+            && definition[head.len()..].starts_with(&self.physical)
+        {
+            let name = head.len()..head.len() + self.physical.len();
+            definition.splice(name, self.logical.iter().copied());
+        }
+    }
 }
 
 /// How rows of one group become one.
@@ -84,6 +118,7 @@ impl Recipe {
             offset: 0,
             limit: None,
             same_moment: lexing.words(text).any(|word| word.is_any(MOMENTS)),
+            names: None,
         }
     }
 
@@ -245,6 +280,7 @@ fn union(query: &Query<'_>) -> Result<Recipe, String> {
         offset,
         limit,
         same_moment: query.selects.iter().any(asks_the_time),
+        names: None,
     })
 }
 
@@ -425,6 +461,7 @@ impl<'t, 'a> Planner<'t, 'a> {
             offset,
             limit,
             same_moment: false,
+            names: None,
         })
     }
 
@@ -528,6 +565,7 @@ impl<'t, 'a> Planner<'t, 'a> {
             offset,
             limit,
             same_moment: false,
+            names: None,
         })
     }
 
@@ -883,5 +921,37 @@ impl fmt::Display for Recipe {
             parts.push("with the same time everywhere".into());
         }
         f.write_str(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_has_the_name_for_applications() {
+        let names = Names {
+            physical: b"users_default"[..].into(),
+            logical: b"users"[..].into(),
+        };
+        let said = |cells: &[&str]| {
+            let mut row: Cells = cells
+                .iter()
+                .map(|cell| Some(cell.as_bytes().to_vec()))
+                .collect();
+            names.say(&mut row);
+            let text = |cell: Option<Vec<u8>>| {
+                String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned()
+            };
+            row.into_iter().map(text).collect::<Vec<_>>()
+        };
+        let definition = "CREATE TABLE `users_default` (\n `users_default` INT)";
+        let wanted = ["users", "CREATE TABLE `users` (\n `users_default` INT)"];
+        assert_eq!(said(&["users_default", definition]), wanted);
+        assert_eq!(
+            said(&["users_default", "0", "PRIMARY"]),
+            ["users", "0", "PRIMARY"]
+        );
+        assert_eq!(said(&["name", "users_default"]), ["name", "users_default"]);
     }
 }

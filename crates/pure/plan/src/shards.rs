@@ -9,6 +9,7 @@ use crate::several::{Answered, Finishing, Gather, Part};
 use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
+use ::gather::Names;
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
 use shards::{
     Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed, Wanted,
@@ -380,6 +381,9 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
             _ => Sharded::Refused(routed.table, words.clone()),
         },
         Spread::Some(legs) | Spread::All(legs) => several(legs),
+        Spread::Point(leg) if is_told_by_name(routed, asked, (case, facts)) => {
+            Sharded::Gathered(Box::new(told_by_name(leg, asked, facts, routed)))
+        }
         Spread::Point(leg) => Sharded::To(To {
             table: routed.table,
             writer: leg.hostgroup,
@@ -387,6 +391,46 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
             text: (!leg.cuts.is_empty()).then(|| leg.text(asked).into()),
             numbered: None,
         }),
+    }
+}
+
+/// Whether its answer has the name of a table in it, which is another one on its server. In a
+/// transaction, and prepared, the answer comes as it is.
+fn is_told_by_name(routed: &Routed, asked: &[u8], (case, facts): (Case<'_>, &Facts<'_>)) -> bool {
+    let session = case.session;
+    let mut words = facts.lexing.words(asked);
+    let shows = words.next().is_some_and(|first| first.is("SHOW"));
+    let named = words.find(|word| !word.is_any(&["FULL", "EXTENDED"]));
+    shows
+        && named.is_some_and(|word| word.is_any(&["CREATE", "INDEX", "INDEXES", "KEYS"]))
+        && routed.told.is_some()
+        && !facts.prepares
+        && case.statement.parameters.is_none()
+        && !session.begun
+        && session.locked.is_none()
+}
+
+/// What a server tells of a table, with its name for applications.
+fn told_by_name(leg: &Leg, asked: &[u8], facts: &Facts<'_>, routed: &Routed) -> Gather {
+    let names = routed.told.clone().map(|[physical, logical]| Names {
+        physical: physical.into_bytes().into(),
+        logical: logical.into_bytes().into(),
+    });
+    Gather {
+        parts: vec![part(leg, leg.text(asked))],
+        recipe: Some(::gather::Recipe {
+            names,
+            ..::gather::Recipe::as_it_comes(asked, facts.lexing)
+        }),
+        in_turn: false,
+        all: false,
+        table: routed.table,
+        copies: false,
+        numbered: None,
+        rekeyed: None,
+        loaded: None,
+        from_query: None,
+        finishing: None,
     }
 }
 

@@ -79,6 +79,12 @@ pub(crate) fn renamed<'a>(
     if is_as_written(home, table) {
         return Vec::new();
     }
+    if let (Statement::Describe(_), Some(schema)) = (statement, &table.alias) {
+        // The schema stands behind the table, and servers would take it.
+        let said = String::from_utf8_lossy(&schema.text);
+        let at = table.name.at.start..schema.at.end;
+        return vec![Cut::new(at, physical_of(home, Some(&said)))];
+    }
     let physical = physical(home, table);
     let mut cuts = Vec::new();
     let takes_alias = match statement {

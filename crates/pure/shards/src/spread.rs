@@ -111,6 +111,8 @@ pub struct Routed {
     pub looks: Option<u32>,
     /// The first table that it names, by its number.
     pub table: u32,
+    /// Names of the table that the answer tells of, on its server and for applications.
+    pub told: Option<[String; 2]>,
     /// Whether the statement changes rows.
     pub writes: bool,
     /// Nothing takes it back: one partition does it after another.
@@ -140,6 +142,7 @@ impl Routed {
             makes: None,
             looks: None,
             table: 0,
+            told: None,
             writes: false,
             in_turn: false,
             copies: false,
@@ -362,6 +365,11 @@ fn of_tree<'a>(
     routed.parameters = tree.parameters;
     routed.table = found.uses[0].table.number;
     routed.writes = !matches!(statement, Statement::Query(_) | Statement::Describe(_));
+    if let Statement::Describe(table) = statement {
+        let home = found.uses.first().and_then(|one| one.table.homes.first());
+        let logical = String::from_utf8_lossy(&table.name.text).into_owned();
+        routed.told = home.map(|home| [home.table.clone(), logical]);
+    }
     routed
 }
 

@@ -238,7 +238,10 @@ impl Session {
                     let row = parts[at].rows.next_row().map_err(broke)?;
                     merge.give(at, row).map_err(|words| shown.beyond(words))?;
                 }
-                Step::Row(row) => {
+                Step::Row(mut row) => {
+                    if let Some(names) = &recipe.names {
+                        names.say(&mut row);
+                    }
                     if job.plan.rows_max().is_some_and(|most| shown.rows >= most) {
                         self.core.tally.up(Counter::RowsLimited);
                         return Err(Stopped::Said(too_many(shown.rows)));

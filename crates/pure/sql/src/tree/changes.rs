@@ -2,8 +2,10 @@
 
 use super::reader::Reader;
 use super::{
-    Delete, Expression, Insert, Join, Joined, Name, Node, Row, Source, Statement, TableName, Update,
+    Delete, Expression, Insert, Join, Joined, Name, Node, Row, Source, Statement, TableName,
+    Update, walk,
 };
+use crate::words::Kind;
 
 impl<'a> Reader<'a> {
     pub(super) fn statement(&mut self) -> Option<Statement<'a>> {
@@ -24,8 +26,13 @@ impl<'a> Reader<'a> {
 
     fn describe(&mut self) -> Option<TableName<'a>> {
         if self.skip("SHOW") {
+            if self.skip("CREATE TABLE") {
+                return self.table_name();
+            }
             self.skip_all(&["FULL", "EXTENDED"]);
-            (self.skip("COLUMNS") || self.skip("FIELDS")).then_some(())?;
+            self.is_any(&["COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"])
+                .then_some(())?;
+            self.next();
             (self.skip("FROM") || self.skip("IN")).then_some(())?;
             let mut table = self.table_name()?;
             if self.skip("FROM") || self.skip("IN") {
@@ -33,9 +40,21 @@ impl<'a> Reader<'a> {
                 // The schema stands behind the table, where no cut looks for it.
                 table.alias = Some(self.name()?);
             }
+            if self.skip("LIKE") {
+                (self.next()?.kind == Kind::String).then_some(())?;
+            } else if self.skip("WHERE") {
+                let condition = self.expression()?;
+                let mut is_plain = true;
+                walk(&condition, &mut |inner| {
+                    is_plain &= !matches!(inner.node, Node::Query(_) | Node::Parameter(_));
+                });
+                is_plain.then_some(())?;
+            }
             return Some(table);
         }
-        (self.skip("DESC") || self.skip("DESCRIBE")).then_some(())?;
+        self.is_any(&["DESC", "DESCRIBE", "EXPLAIN"])
+            .then_some(())?;
+        self.next();
         let table = self.table_name()?;
         self.is_at_end_but_for_semicolon().then_some(table)
     }
