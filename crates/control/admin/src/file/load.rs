@@ -15,6 +15,12 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 /// Other names of columns, in every list whose table has them.
 const OTHER_COLUMNS: &[(&str, &str)] = &[("address", "hostname"), ("hostgroup", "hostgroup_id")];
 
+/// Values of columns that a row of a file does not say, where they are others than the table's: ProxySQL
+/// takes a rule in a file to be meant.
+const FILE_DEFAULTS: &[(&str, &str, i64)] = &[("mysql_query_rules", "active", 1)];
+/// The list in which a negative number says that a column has none, as in ProxySQL's files.
+const NEGATIVE_IS_NONE: &str = "mysql_query_rules";
+
 /// Outcome of a file: rows, warnings and reasons against it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
@@ -247,6 +253,11 @@ fn whole(
         .iter()
         .map(|column| column.default.clone())
         .collect();
+    for (_, name, value) in FILE_DEFAULTS.iter().filter(|(of, ..)| *of == table) {
+        if let Some(at) = constraints.column(name) {
+            values[at] = Cell::Integer(*value);
+        }
+    }
     let mut set_by: Vec<Option<&Setting>> = vec![None; columns.len()];
     let mut is_whole = true;
     for cell in cells {
@@ -271,10 +282,11 @@ fn whole(
                     "has a backspace for its \\b; write \\\\b for a word boundary",
                 );
             }
-            values[at] = if columns[at].is_number {
-                number(text)
-            } else {
-                Cell::Text(text.to_owned())
+            let may_be_none = table == NEGATIVE_IS_NONE && columns[at].default == Cell::Null;
+            values[at] = match columns[at].is_number.then(|| number(text)) {
+                Some(Cell::Integer(..0)) if may_be_none => Cell::Null,
+                Some(number) => number,
+                None => Cell::Text(text.to_owned()),
             };
         } else {
             told.refuse(cell, "must be one value");
@@ -432,6 +444,35 @@ apply = 1
             refused,
             ["p.cnf line 1: mysql_users: active must be a whole number; 'yes' is not"]
         );
+    }
+
+    /// Facts of ProxySQL's reader of files, which has other defaults than its tables.
+    #[test]
+    fn a_rule_of_a_file_is_active_and_negative_numbers_are_none() {
+        let text = r#"mysql_query_rules: (
+            { rule_id=1 match_pattern="^SELECT" destination_hostgroup=2 cache_ttl=-1 flagOUT=-1 apply=1 },
+            { rule_id=2 active=0 match_pattern="x" destination_hostgroup=-1 timeout=5 } )"#;
+        for name in ["p.cnf", "p.toml"] {
+            let text = match name {
+                "p.cnf" => text,
+                _ => {
+                    "[[mysql_query_rules]]\nrule_id = 1\nmatch_pattern = '^SELECT'\ndestination_hostgroup = 2\ncache_ttl = -1\napply = 1\n\
+                      [[mysql_query_rules]]\nrule_id = 2\nactive = 0\nmatch_pattern = 'x'\ntimeout = 5\n"
+                }
+            };
+            let (engine, _) = loaded(name, text).unwrap();
+            assert_eq!(
+                rows(
+                    &engine,
+                    "SELECT rule_id, active, destination_hostgroup, cache_ttl IS NULL, flagOUT IS NULL, timeout FROM mysql_query_rules ORDER BY 1"
+                ),
+                [
+                    ["1", "1", "2", "1", "1", "NULL"],
+                    ["2", "0", "NULL", "1", "1", "5"]
+                ],
+                "{name}"
+            );
+        }
     }
 
     #[test]
