@@ -410,7 +410,7 @@ fn is_told_by_name(routed: &Routed, asked: &[u8], (case, facts): (Case<'_>, &Fac
         && session.locked.is_none()
 }
 
-/// What a server tells of a table, with its name for applications.
+/// Words of a server about a table, with its name for applications.
 fn told_by_name(leg: &Leg, asked: &[u8], facts: &Facts<'_>, routed: &Routed) -> Gather {
     let names = routed.told.clone().map(|[physical, logical]| Names {
         physical: physical.into_bytes().into(),

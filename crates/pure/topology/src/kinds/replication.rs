@@ -43,7 +43,7 @@ impl Kind for Ways {
         (every > 0).then_some(("SELECT endpoint, port FROM mysql.rds_topology", every))
     }
 
-    /// It is itself by the name that its row has: the table may have another, of the same server.
+    /// Its own name is that of its row: the table may have another, of the same server.
     fn told_peers(&self, key: &ServerKey, rows: &Rows) -> Peers {
         let others = rows.iter().filter_map(|row| {
             let host = super::text(row.first()).trim();
