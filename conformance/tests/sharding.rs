@@ -244,7 +244,10 @@ fn refused(driver: Driver) -> Outcome {
             .admin("SET mysql-sharding_scratch = 'off'; LOAD MYSQL VARIABLES TO RUNTIME")?;
         let mut client = log_in(&it.proxy)?;
         for (sql, words) in [
-            ("SELECT * FROM users FOR UPDATE", "it locks what it reads"),
+            (
+                "SELECT DISTINCT id FROM users FOR UPDATE",
+                "beside DISTINCT or groups",
+            ),
             (
                 "SELECT id FROM users WHERE id > @x",
                 "asks its connection for something",
