@@ -303,7 +303,7 @@ impl Scripted {
     /// Calls the function of a timer, from 0 on.
     ///
     /// # Errors
-    /// It raised, or ran for too long.
+    /// The hook raised, or ran for too long.
     pub async fn tick(&self, timer: usize) -> Result<(), Failed> {
         let mut turns = self.turns(None);
         self.hook(&mut turns, "every", timer + 1).await

@@ -214,7 +214,7 @@ impl Epoch {
     }
 }
 
-/// Who serves where, under a configuration, by what was seen.
+/// Places of servers under a configuration, by what was seen of them.
 pub(crate) fn placed(snapshot: &Snapshot, observed: &Observed) -> Placed {
     let policy = Policy::of(&snapshot.variables);
     topology::placed(&snapshot.servers, observed, &policy)

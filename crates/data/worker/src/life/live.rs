@@ -323,7 +323,7 @@ impl Session {
     }
 }
 
-/// Who says goodbye behind a statement may read its answer later. A server has all of it in its
+/// A client that says goodbye behind a statement may read its answer later. A server has all of it in its
 /// kernel by then; of ours a part may wait here.
 async fn read_to_its_end(
     rt: &Rt,

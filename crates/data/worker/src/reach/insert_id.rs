@@ -68,7 +68,7 @@ impl Session {
         self.drain(is_meant, &[&MEMORY], whom).await
     }
 
-    /// Sees to it.
+    /// Brings LAST_INSERT_ID() onto the connection where a statement reads it.
     pub(crate) async fn bring_insert_id(
         &mut self,
         backend: &mut Backend,

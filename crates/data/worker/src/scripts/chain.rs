@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Scripts in the way of one client.
 pub(crate) struct Chain {
     pub(crate) all: Vec<Rc<One>>,
-    /// Who reads answers before the client does.
+    /// Script that reads answers before the client does.
     pub(crate) collects: Option<Collected>,
     /// Where the statement goes that runs now, if a script says so.
     pub(crate) route: Routed,

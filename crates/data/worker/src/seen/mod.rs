@@ -1,4 +1,4 @@
-//! What a core counts and tells: statistics, the events log, the audit log, traces. Values only: none of them
+//! Values that a core counts and tells: statistics, the events log, the audit log, traces. None of them
 //! knows a session.
 
 pub(crate) mod audit;
