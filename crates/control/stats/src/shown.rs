@@ -360,6 +360,11 @@ pub(crate) fn process(
     }
     let totals = [
         (
+            "proxysql_servers_table_version_total",
+            "Configurations that have been in force.",
+            snapshot.generation,
+        ),
+        (
             "millrace_rows_lost_total",
             "Rows of statistics that were taken and lost.",
             facts.rows_lost,
