@@ -2,7 +2,7 @@
 
 use crate::cluster::{self, Reach};
 use crate::commands::{self, Assignment, Command, OfFleet, Question, Subject, Verb, literal};
-use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View};
+use crate::engine::{Reply, STATS_VALUE_BYTES, SqlError, View, Whose};
 use crate::grid::Grid;
 use crate::said::{Asker, Said};
 use crate::see::{beside, refresh, route};
@@ -172,6 +172,7 @@ impl Shared {
         let sql = first_of(sql);
         refresh::refresh(self, asker.view, sql, taken).await?;
         let engine = self.engine(asker.view).borrow();
+        engine.asked_by(self.whose(asker));
         Ok(engine.query(sql, values, |name| self.place(asker, name))?)
     }
 
@@ -186,8 +187,13 @@ impl Shared {
         let named = refresh::refresh(self, asker.view, sql, taken).await?;
         let engine = self.engine(asker.view).borrow();
         let before = engine.conn().total_changes();
+        engine.asked_by(self.whose(asker));
         let reply = engine.run(sql, values);
         if engine.conn().total_changes() != before {
+            if commands::inserts(sql) {
+                let row = engine.conn().last_insert_rowid();
+                self.inserted.set((asker.id, row));
+            }
             // What an operator wrote into a table of ours does not stay there, be it that the
             // statement failed in the end.
             for table in &named {
@@ -198,6 +204,15 @@ impl Shared {
             }
         }
         Ok(reply?)
+    }
+
+    fn whose(&self, asker: &Asker) -> Whose {
+        let (session, row) = self.inserted.get();
+        Whose {
+            user: format!("{}@{}", asker.user, asker.host),
+            session: asker.id,
+            inserted: if session == asker.id { row } else { 0 },
+        }
     }
 
     /// How many parameters and which columns a statement has.
@@ -231,18 +246,9 @@ impl Shared {
     }
 
     pub(crate) fn use_schema(&self, schema: &str) -> Result<(), Said> {
-        let known = [
-            Schema::Main,
-            Schema::Disk,
-            Schema::Stats,
-            Schema::Monitor,
-            Schema::StatsHistory,
-        ];
         // ProxySQL takes every name; drivers that are told `admin` or `information_schema` must not
         // fail.
-        let fine = known
-            .iter()
-            .any(|known| known.name().eq_ignore_ascii_case(schema))
+        let fine = Schema::named(schema).is_some()
             || ["", "admin", "information_schema", "mysql"]
                 .contains(&schema.to_ascii_lowercase().as_str());
         if fine {

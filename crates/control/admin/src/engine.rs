@@ -10,13 +10,15 @@
 
 mod authority;
 mod functions;
+mod hints;
 mod shape;
 
 use crate::aside::give_way;
 use crate::grid::Grid;
 use crate::private::keep_private;
 use crate::tables::{self, Kind, Module, Role, Runtime, Schema, TableCopy};
-use authority::{HARMLESS, Ours, Tables};
+use authority::{CHECKS, HARMLESS, Ours, Tables};
+pub(crate) use functions::Whose;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::{Value, ValueRef};
@@ -24,8 +26,8 @@ use rusqlite::{Connection, params_from_iter};
 use shape::Shape;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Name of the file of `disk`: tools of ProxySQL's users look for it.
@@ -83,8 +85,8 @@ pub struct SqlError(pub String);
 impl From<rusqlite::Error> for SqlError {
     fn from(error: rusqlite::Error) -> Self {
         Self(match error {
-            rusqlite::Error::SqlInputError { msg, .. } => msg,
-            rusqlite::Error::SqliteFailure(_, Some(words)) => words,
+            rusqlite::Error::SqlInputError { msg, .. } => hints::with_hint(msg),
+            rusqlite::Error::SqliteFailure(_, Some(words)) => hints::with_hint(words),
             other => other.to_string(),
         })
     }
@@ -111,6 +113,8 @@ pub struct Engine {
     by_name: HashMap<String, TableCopy>,
     limit: Arc<TimeLimit>,
     ours: Ours,
+    /// Whose statement runs.
+    now: functions::Now,
     /// Bytes of answers that wait to be read.
     held: Arc<AtomicUsize>,
 }
@@ -194,6 +198,8 @@ impl Engine {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, true)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, true)?;
         functions::add(&conn)?;
+        let now = functions::Now::default();
+        functions::add_of_now(&conn, &now)?;
         // A statement may go through a million rows: whoever waits for this processor gets it now
         // and then.
         let limit = Arc::new(TimeLimit::new());
@@ -255,6 +261,7 @@ impl Engine {
             by_name: HashMap::new(),
             limit,
             ours,
+            now,
             held: Arc::default(),
         };
         engine.create_tables()?;
@@ -356,6 +363,11 @@ impl Engine {
     /// For statements of ours.
     pub fn conn(&self) -> &Connection {
         &self.conn
+    }
+
+    /// Says whose statement is next.
+    pub(crate) fn asked_by(&self, whose: Whose) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = whose;
     }
 
     /// Who sees it.
@@ -750,9 +762,13 @@ impl Engine {
                 ))
             }
             "PRAGMA" => {
-                let name = words.next().unwrap_or_default().to_ascii_lowercase();
-                (!HARMLESS.contains(&name.as_str()))
-                    .then(|| format!("PRAGMA {name} is not allowed"))
+                let mut name = words.next().unwrap_or_default().to_ascii_lowercase();
+                if sql.contains('.') && Schema::named(&name).is_some() {
+                    name = words.next().unwrap_or_default().to_ascii_lowercase();
+                }
+                let is_fine = HARMLESS.contains(&name.as_str())
+                    || (self.view == View::Admin && CHECKS.contains(&name.as_str()));
+                (!is_fine).then(|| format!("PRAGMA {name} is not allowed"))
             }
             "VACUUM" => words
                 .any(|word| word.eq_ignore_ascii_case("into"))

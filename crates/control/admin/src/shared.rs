@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) was_read_only: Cell<bool>,
     /// Partitions that move.
     pub(crate) moves: Moves,
+    /// Session that has inserted last, and the number of its row.
+    pub(crate) inserted: Cell<(u32, i64)>,
     loading: Cell<bool>,
     loaded: Notify,
 }
@@ -107,6 +109,7 @@ impl Shared {
             handed_over: Cell::new(false),
             was_read_only: Cell::new(false),
             moves: Moves::default(),
+            inserted: Cell::default(),
             loading: Cell::new(false),
             loaded: Notify::new(),
         };

@@ -1,7 +1,7 @@
 //! What graphical tools and drivers ask of any server when they connect: there is little to say,
 //! and an error would stop some of them.
 
-use super::show::{self, like};
+use super::show::{self, condition};
 use super::words::{after, is};
 use crate::engine::View;
 
@@ -27,7 +27,7 @@ const ENGINES: &str = "SELECT 'SQLite' AS Engine, 'DEFAULT' AS Support, 'What is
                        'YES' AS Transactions, 'NO' AS XA, 'YES' AS Savepoints";
 
 /// The SELECT that answers it.
-pub(super) fn parse(words: &[&str], view: View) -> Option<String> {
+pub(super) fn parse(text: &str, words: &[&str], view: View) -> Option<String> {
     if let Some((_, names)) = EMPTY.iter().find(|(shows, _)| is(words, shows)) {
         let columns: Vec<String> = names
             .split(", ")
@@ -55,13 +55,13 @@ pub(super) fn parse(words: &[&str], view: View) -> Option<String> {
             "SELECT 'GRANT {what} ON *.* TO ' || :name AS Grants"
         ));
     }
-    status(words)
-        .or_else(|| full_tables(words))
+    status(text, words)
+        .or_else(|| full_tables(text, words))
         .or_else(|| index(words, view))
 }
 
 /// The counters.
-fn status(words: &[&str]) -> Option<String> {
+fn status(text: &str, words: &[&str]) -> Option<String> {
     let shows = [
         "SHOW STATUS",
         "SHOW GLOBAL STATUS",
@@ -69,23 +69,19 @@ fn status(words: &[&str]) -> Option<String> {
         "SHOW /*!50002 GLOBAL */ STATUS",
     ];
     let rest = shows.iter().find_map(|show| after(words, show))?;
-    let condition = like(rest)?
-        .map(|condition| format!("WHERE Variable_Name {condition}"))
-        .unwrap_or_default();
+    let condition = condition(text, rest, "Variable_Name")?;
     Some(format!(
-        "SELECT Variable_Name AS Variable_name, Variable_Value AS Value FROM stats_mysql_global {condition} ORDER BY 1"
+        "SELECT Variable_Name AS Variable_name, Variable_Value AS Value FROM stats_mysql_global WHERE 1{condition} ORDER BY 1"
     ))
 }
 
-fn full_tables(words: &[&str]) -> Option<String> {
+fn full_tables(text: &str, words: &[&str]) -> Option<String> {
     let (schema, rest) = show::of_schema(after(words, "SHOW FULL TABLES")?);
     let schema = show::name(schema)?;
-    let condition = like(rest)?
-        .map(|condition| format!("AND name {condition}"))
-        .unwrap_or_default();
+    let condition = condition(text, rest, "name")?;
     Some(format!(
         "SELECT name AS Tables_in_{schema}, 'BASE TABLE' AS Table_type FROM {schema}.sqlite_master \
-         WHERE type='table' AND name <> 'sqlite_sequence' {condition} ORDER BY name"
+         WHERE type='table' AND name <> 'sqlite_sequence'{condition} ORDER BY name"
     ))
 }
 

@@ -5,6 +5,7 @@
 //! here.
 
 mod command;
+mod elsewhere;
 mod gui;
 mod help;
 mod learn;
@@ -32,13 +33,14 @@ const COMPACT_BYTES_MAX: usize = 4096;
 pub fn parse(text: &str, view: View) -> Command {
     let text = text.trim();
     let text = text.strip_suffix(';').unwrap_or(text).trim_end();
+    let text = without_first_comments(text);
     let first = text.split_whitespace().next().unwrap_or_default();
     if ["INSERT", "REPLACE", "UPDATE", "DELETE"]
         .iter()
         .any(|word| first.eq_ignore_ascii_case(word))
     {
         // Scripts have tens of thousands of them, and no command of ours begins like this.
-        return Command::Sql(text.to_owned());
+        return Command::Sql(insert_or_ignore(text).unwrap_or_else(|| text.to_owned()));
     }
     let words: Vec<&str> = text.split_whitespace().take(WORDS_MAX).collect();
     let [first, ..] = words[..] else {
@@ -49,9 +51,8 @@ pub fn parse(text: &str, view: View) -> Command {
         "SHOW" if view == View::Admin && is(&words, &["SHOW FLEET HISTORY"]) => {
             Some(Command::Fleet(OfFleet::History))
         }
-        "SHOW" => {
-            show::parse(&words, view).or_else(|| gui::parse(&words, view).map(Command::Query))
-        }
+        "SHOW" => show::parse(text, &words, view)
+            .or_else(|| gui::parse(text, &words, view).map(Command::Query)),
         "DESCRIBE" | "DESC" => show::fields(&words, view).map(Command::Query),
         "SET" => set::parse(text, &words),
         "HELP" | "?" => Some(Command::Query(help::answer(view))),
@@ -73,9 +74,11 @@ pub fn parse(text: &str, view: View) -> Command {
         "EXPLAIN" => route::parse(text, &words),
         "LEARN" => learn::parse(&words),
         "HSCALE" => shards::command(text).map(Command::Hscale),
-        "PULL" | "SIGNAL" => Some(Command::NotAvailable(
+        "PULL" => Some(Command::NotAvailable(
             "waiting for other threads is not needed here, and not available",
         )),
+        // Nothing has to be woken up: a LOAD is answered when all cores have it.
+        "SIGNAL" if is(&words, &["SIGNAL MYSQL THREADS"]) => Some(Command::Accept),
         "USE" if words.len() == 2 => Some(Command::Use(unquoted(words[1]).to_owned())),
         // Every form of them: SQLite would begin a transaction that all operators are in.
         "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => Some(Command::Accept),
@@ -92,12 +95,44 @@ pub fn parse(text: &str, view: View) -> Command {
     };
     let known = known.or_else(|| {
         if view == View::Admin {
-            ours_said_wrongly(&words)
+            ours_said_wrongly(&words).or_else(|| elsewhere::refused(&words))
         } else {
             None
         }
     });
     known.unwrap_or_else(|| Command::Sql(text.to_owned()))
+}
+
+/// The text behind its first comments, if it is a SELECT or a SHOW. Drivers put their name there, and
+/// ProxySQL finds these two behind a comment, too.
+fn without_first_comments(text: &str) -> &str {
+    let mut rest = text;
+    while rest.starts_with("/*") && !rest.starts_with("/*!") {
+        let Some((_, behind)) = rest.split_once("*/") else {
+            return text;
+        };
+        rest = behind.trim_start();
+    }
+    let first = rest.split_whitespace().next().unwrap_or_default();
+    if first.eq_ignore_ascii_case("SELECT") || first.eq_ignore_ascii_case("SHOW") {
+        rest
+    } else {
+        text
+    }
+}
+
+/// Whether a statement of SQL inserts rows.
+pub(crate) fn inserts(sql: &str) -> bool {
+    let first = crate::engine::words(sql).next().unwrap_or_default();
+    first.eq_ignore_ascii_case("INSERT") || first.eq_ignore_ascii_case("REPLACE")
+}
+
+/// MySQL's INSERT IGNORE in SQLite's words.
+fn insert_or_ignore(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let (insert, ignore) = (words.next()?, words.next()?);
+    (insert.eq_ignore_ascii_case("INSERT") && ignore.eq_ignore_ascii_case("IGNORE"))
+        .then(|| format!("INSERT OR {}", words::from(text, ignore)))
 }
 
 /// Of a command that is our own nobody knows the form by heart, and SQLite's `near "ROUTE"` would
@@ -116,6 +151,12 @@ fn ours_said_wrongly(words: &[&str]) -> Option<Command> {
             "PROXYSQL FLUSH QUERY CACHE",
             "use PROXYSQL FLUSH QUERY CACHE [FOR TABLE [schema.]name | FOR DIGEST 0x…]",
         ),
+        (
+            "CHECKSUM",
+            "use CHECKSUM [MEMORY | DISK] MYSQL SERVERS | MYSQL USERS | MYSQL QUERY RULES | MYSQL VARIABLES | \
+             MYSQL REPLICATION HOSTGROUPS; those of all modules in force are in runtime_checksums_values",
+        ),
+        ("SAVE COREDUMP", "use LOAD COREDUMP TO RUNTIME"),
     ];
     FORMS
         .iter()
@@ -247,6 +288,9 @@ mod tests {
             "EXPLAIN ROUTE SELECT 1",
             "LEARN MYSQL FIREWALL FROM NOWHERE",
             "PROXYSQL FLUSH QUERY CACHE FOR DIGEST 1",
+            "CHECKSUM ADMIN VARIABLES",
+            "CHECKSUM DISK MYSQL GALERA HOSTGROUPS",
+            "SAVE COREDUMP TO DISK",
         ] {
             assert!(
                 matches!(parse(text, View::Admin), Command::NotAvailable(form) if form.starts_with("use ")),

@@ -70,7 +70,7 @@ pub(super) fn parse(words: &[&str]) -> Option<Command> {
     let not_available = || {
         NOT_AVAILABLE
             .iter()
-            .find(|(text, _)| is(words, &[text]))
+            .find(|(text, _)| after(words, text).is_some())
             .map(|(_, why)| Command::NotAvailable(why))
     };
     verb.or_else(not_available)

@@ -18,6 +18,12 @@ pub(super) fn after<'w, 'a>(words: &'w [&'a str], text: &str) -> Option<&'w [&'a
     (words.len() >= wanted && is(&words[..wanted], &[text])).then(|| &words[wanted..])
 }
 
+/// The text from one of its words on.
+pub(super) fn from<'a>(text: &'a str, word: &str) -> &'a str {
+    let at = word.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    text.get(at..).unwrap_or_default()
+}
+
 /// A name without its quotes.
 pub(super) fn unquoted(name: &str) -> &str {
     name.trim_matches(['`', '"', '\''])

@@ -20,15 +20,10 @@ pub(crate) const HARMLESS: &[&str] = &[
     "compile_options",
     "function_list",
 ];
-/// So do these, which nobody has to say: ALTER TABLE looks through the rows with the checks, and
-/// functions with the names of PRAGMAs need the others.
-const HARMLESS_INSIDE: &[&str] = &[
-    "table_xinfo",
-    "index_xinfo",
-    "foreign_key_list",
-    "quick_check",
-    "integrity_check",
-];
+/// They look through all rows, and are for administrators. ALTER TABLE needs them, too.
+pub(crate) const CHECKS: &[&str] = &["quick_check", "integrity_check"];
+/// So do these, which nobody has to say: functions with the names of PRAGMAs need them.
+const HARMLESS_INSIDE: &[&str] = &["table_xinfo", "index_xinfo", "foreign_key_list"];
 /// These do so without an argument.
 const READ: &[&str] = &["page_count", "page_size", "data_version", "query_only"];
 
@@ -85,6 +80,7 @@ fn may_be_anybodys(action: &AuthAction<'_>) -> bool {
             pragma_value,
         } => {
             is_one_of(HARMLESS, pragma_name)
+                || is_one_of(CHECKS, pragma_name)
                 || is_one_of(HARMLESS_INSIDE, pragma_name)
                 || (pragma_value.is_none() && is_one_of(READ, pragma_name))
         }
@@ -150,6 +146,8 @@ mod tests {
         for text in [
             "PRAGMA table_info(mysql_servers)",
             "PRAGMA database_list",
+            "PRAGMA integrity_check",
+            "PRAGMA disk.quick_check(1)",
             "SELECT name FROM pragma_table_info('mysql_users', 'disk')",
             "EXPLAIN QUERY PLAN SELECT * FROM mysql_servers",
             "VACUUM",

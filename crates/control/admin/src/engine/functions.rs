@@ -1,11 +1,58 @@
-//! SQL functions that ProxySQL's admin port has and SQLite has not.
+//! SQL functions that SQLite has not: ProxySQL's own, and those of MySQL's that scripts and drivers
+//! use.
 
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::ValueRef;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wire::{auth, crypt};
 
-/// Adds them to a connection.
+/// Whose statement runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Whose {
+    /// Name and host, as `USER()` has them.
+    pub(crate) user: String,
+    /// Number of the session.
+    pub(crate) session: u32,
+    /// Number of the row that it inserted last; 0 if another session has inserted since.
+    pub(crate) inserted: i64,
+}
+
+/// Whose statement runs, for functions that ask.
+pub(crate) type Now = Arc<Mutex<Whose>>;
+
+/// Adds functions whose value depends on who asks, and when.
+pub(crate) fn add_of_now(conn: &Connection, now: &Now) -> rusqlite::Result<()> {
+    let text = FunctionFlags::SQLITE_UTF8;
+    for name in ["user", "current_user", "session_user", "system_user"] {
+        let now = now.clone();
+        conn.create_scalar_function(name, 0, text, move |_| Ok(asking(&now).user))?;
+    }
+    let (session, inserted) = (now.clone(), now.clone());
+    conn.create_scalar_function("connection_id", 0, text, move |_| {
+        Ok(asking(&session).session)
+    })?;
+    conn.create_scalar_function("last_insert_id", 0, text, move |_| {
+        Ok(asking(&inserted).inserted)
+    })?;
+    conn.create_scalar_function("now", 0, text, |_| Ok(date_time(seconds_now())))?;
+    conn.create_scalar_function("unix_timestamp", 0, text, |_| Ok(seconds_now()))
+}
+
+fn asking(now: &Now) -> Whose {
+    now.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Adds those whose value depends on nothing else.
 pub(crate) fn add(conn: &Connection) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     // For tools that ask for them inside of other statements; alone, they are answered by the
@@ -39,9 +86,46 @@ pub(crate) fn add(conn: &Connection) -> rusqlite::Result<()> {
             .map_err(|_| failure("the salt of CACHING_SHA2_PASSWORD must have 20 characters"))?;
         sha2(context, salt)
     })?;
+    for (name, part) in [("left", first as Part), ("right", last as Part)] {
+        conn.create_scalar_function(name, 2, pure, move |context| {
+            let (Some(text), Some(count)) = (text(context, 0)?, context.get::<Option<i64>>(1)?)
+            else {
+                return Ok(None);
+            };
+            let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+            Ok(Some(part(&text, count).to_owned()))
+        })?;
+    }
     conn.create_scalar_function("from_unixtime", 1, pure, |context| {
         let seconds: Option<i64> = context.get(0)?;
         Ok(seconds.map(date_time))
+    })
+}
+
+type Part = fn(&str, usize) -> &str;
+
+/// The first characters of a text.
+fn first(text: &str, count: usize) -> &str {
+    let end = text.char_indices().nth(count);
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+/// The last characters of a text.
+fn last(text: &str, count: usize) -> &str {
+    let skipped = text.chars().count().saturating_sub(count);
+    let begin = text.char_indices().nth(skipped);
+    &text[begin.map_or(text.len(), |(at, _)| at)..]
+}
+
+/// An argument as text, whatever its type is.
+fn text(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match context.get_raw(at) {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
     })
 }
 
@@ -113,6 +197,26 @@ mod tests {
             (-1, "1969-12-31 23:59:59"),
         ] {
             assert_eq!(date_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn parts_of_texts_are_counted_in_characters() {
+        let conn = Connection::open_in_memory().unwrap();
+        add(&conn).unwrap();
+        for (sql, wanted) in [
+            ("LEFT('äbc', 2)", Some("äb")),
+            ("RIGHT('abä', 2)", Some("bä")),
+            ("LEFT('ab', 9) || RIGHT('ab', 9)", Some("abab")),
+            ("LEFT('ab', -1) || RIGHT('ab', 0)", Some("")),
+            ("LEFT(1234, 2)", Some("12")),
+            ("LEFT(NULL, 2)", None),
+            ("RIGHT('ab', NULL)", None),
+        ] {
+            let said: Option<String> = conn
+                .query_row(&format!("SELECT {sql}"), [], |row| row.get(0))
+                .unwrap();
+            assert_eq!(said.as_deref(), wanted, "{sql}");
         }
     }
 

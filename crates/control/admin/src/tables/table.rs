@@ -124,6 +124,23 @@ pub enum Schema {
 }
 
 impl Schema {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Main,
+        Self::Disk,
+        Self::Stats,
+        Self::Monitor,
+        Self::StatsHistory,
+    ];
+
+    /// The schema of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|schema| schema.name().eq_ignore_ascii_case(name))
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -276,6 +276,66 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
         "columns [\"Variable_name\", \"Value\"]\nrows 1\nmysql-max_allowed_packet\t67108864",
         "the statistics user sees the value in force",
     ),
+    (
+        "SHOW MYSQL QUERY RULES",
+        "columns [\"rule_id\"",
+        "many guess that it is there",
+    ),
+    (
+        "LOAD LDAP VARIABLES TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: LDAP is a plugin",
+        "a reason is told",
+    ),
+    (
+        "LOAD MYSQL LDAP MAPPING TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: LDAP is a plugin",
+        "a reason is told",
+    ),
+    (
+        "LOAD DEBUG TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: DEBUG is in",
+        "a reason is told",
+    ),
+    (
+        "SAVE DEBUG TO DISK",
+        "ERROR 1045 28000 ProxySQL Admin Error: DEBUG is in",
+        "a reason is told",
+    ),
+    (
+        "LOAD PGSQL SERVERS TO RUNTIME",
+        "ERROR 1045 28000 ProxySQL Admin Error: Millrace does not speak",
+        "a reason is told",
+    ),
+    (
+        "CHECKSUM TABLE mysql_servers",
+        "ERROR 1045 28000 ProxySQL Admin Error: use CHECKSUM",
+        "the form is told",
+    ),
+    (
+        "CHECKSUM ADMIN VARIABLES",
+        "ERROR 1045 28000 ProxySQL Admin Error: use CHECKSUM",
+        "the form is told",
+    ),
+    (
+        "CHECKSUM BOGUS",
+        "ERROR 1045 28000 ProxySQL Admin Error: use CHECKSUM",
+        "the form is told",
+    ),
+    (
+        "SELECT NOW() > 0",
+        "columns [\"NOW() > 0\"]\nrows 1\n1",
+        "functions of MySQL's that scripts use",
+    ),
+    (
+        "SELECT UNIX_TIMESTAMP() > 0",
+        "columns [\"UNIX_TIMESTAMP() > 0\"]\nrows 1\n1",
+        "functions of MySQL's that scripts use",
+    ),
+    (
+        "SELECT LEFT('abc',2)",
+        "columns [\"LEFT('abc',2)\"]\nrows 1\nab",
+        "functions of MySQL's that scripts use",
+    ),
 ];
 
 /// One statement and its answer, as they were recorded.

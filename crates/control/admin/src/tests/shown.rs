@@ -2,6 +2,7 @@
 
 use crate::engine::{Reply, View};
 use crate::open::Options;
+use crate::said::Said;
 use crate::testing;
 use bridge::{Ask, Counter, Counts, DigestRow, PoolRow, Report, ServerState};
 use std::fmt::Write as _;
@@ -289,5 +290,152 @@ fn whoever_asks_for_help_is_told_the_main_commands() {
                     .any(|row| row[1].contains("docs/features/admin.md"))
             );
         }
+    });
+}
+
+/// Start-ups of Connector/J 5.1, MariaDB's connector and mysqlclient, and forms of people's scripts that
+/// SQLite has not.
+#[test]
+fn drivers_and_scripts_are_answered() {
+    testing::with(Options::default(), |bench| async move {
+        let connector = "/* mysql-connector-java-5.1.49 ( Revision: x ) */SHOW VARIABLES WHERE Variable_name ='language' \
+                         OR Variable_name = 'net_write_timeout' OR Variable_name = 'tx_isolation' OR Variable_name = 'sql_mode'";
+        assert_eq!(
+            bench.rows(connector).await,
+            [
+                ["net_write_timeout", "60"],
+                ["sql_mode", "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"],
+                ["tx_isolation", "SERIALIZABLE"],
+            ]
+        );
+        for (sql, wanted) in [
+            (
+                "SHOW VARIABLES WHERE variable_name IN ('max_allowed_packet','time_zone') -- x",
+                "max_allowed_packet 67108864 time_zone SYSTEM",
+            ),
+            (
+                "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'mysql-thr%' AND Value = '4'",
+                "mysql-threads 4",
+            ),
+            (
+                "SHOW SESSION VARIABLES WHERE variable_name = 'mysql-threads' OR variable_value = 'nosuch'",
+                "mysql-threads 4",
+            ),
+            ("SHOW GLOBAL VARIABLES LIKE 'read\\_only'", "read_only 0"),
+            ("SHOW MYSQL VARIABLES LIKE 'sql_mode'", ""),
+            (
+                "/* a */ /* b */ SELECT @@sql_mode",
+                "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+            ),
+            (
+                "SHOW TABLES FROM stats WHERE name LIKE '%users'",
+                "stats_mysql_users",
+            ),
+            (
+                "SHOW CHARACTER SET LIKE 'utf8mb4'",
+                "utf8mb4 utf8mb4_0900_ai_ci",
+            ),
+            (
+                "SHOW STATUS WHERE Variable_name = 'Questions'",
+                "Questions 0",
+            ),
+            ("SHOW MYSQL STATUS LIKE 'Quest%'", "Questions 0"),
+            (
+                "SELECT USER(), CONNECTION_ID(), CURRENT_USER()",
+                "admin@127.0.0.1 1 admin@127.0.0.1",
+            ),
+            (
+                "SELECT LEFT('abc', 2) || RIGHT('abc', 1), IF(1, 2, 3), CONCAT('a', 1)",
+                "abc 2 a1",
+            ),
+            (
+                "SELECT NOW() > '2024', UNIX_TIMESTAMP() > 1700000000, VERSION() <> ''",
+                "1 1 1",
+            ),
+            ("PRAGMA integrity_check", "ok"),
+            ("SHOW MYSQL QUERY RULES", ""),
+            ("SHOW RESTAPI", ""),
+        ] {
+            let rows = bench.rows(sql).await.concat();
+            assert_eq!(rows.join(" "), wanted, "{sql}");
+        }
+        let schemas = bench.rows("SHOW DATABASES LIKE 'stats%'").await;
+        let names: Vec<_> = schemas.iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(names, ["stats", "stats_history"]);
+        for sql in [
+            "SIGNAL MYSQL THREADS",
+            "INSERT IGNORE INTO mysql_users (username) VALUES ('a')",
+        ] {
+            bench.run(sql).await;
+        }
+        assert_eq!(
+            bench
+                .run("insert ignore into mysql_users (username) values ('a')")
+                .await,
+            0
+        );
+        assert_eq!(bench.run("REPLACE INTO mysql_users (username, comment) SELECT username, 'x' FROM mysql_users").await, 1);
+    });
+}
+
+#[test]
+fn a_session_reads_the_number_of_its_own_row() {
+    testing::with(Options::default(), |bench| async move {
+        let last = async |id| {
+            let mut asker = bench.asker(View::Admin);
+            asker.id = id;
+            let said = bench
+                .shared
+                .answer(&asker, "SELECT LAST_INSERT_ID()", &[])
+                .await;
+            match said.unwrap().reply {
+                Reply::Rows(grid) => grid.texts().concat().concat(),
+                other => panic!("{other:?}"),
+            }
+        };
+        bench
+            .run("INSERT INTO mysql_query_rules (rule_id) VALUES (41)")
+            .await;
+        bench
+            .run("INSERT INTO mysql_query_rules (active) VALUES (0)")
+            .await;
+        assert_eq!(last(1).await, "42");
+        assert_eq!(last(2).await, "0");
+    });
+}
+
+#[test]
+fn what_is_elsewhere_is_refused_with_a_reason() {
+    testing::with(Options::default(), |bench| async move {
+        for (sql, part) in [
+            ("LOAD DEBUG TO RUNTIME", "debug builds"),
+            ("SAVE PGSQL SERVERS TO DISK", "PostgreSQL"),
+            ("LOAD MYSQL LDAP MAPPING TO RUNTIME", "plugin"),
+            ("DUMP EVENTSLOG FROM BUFFER TO DISK", "millrace events"),
+            ("CHECKSUM ADMIN VARIABLES", "runtime_checksums_values"),
+            (
+                "SELECT * FROM stats_pgsql_connection_pool",
+                "no such table: stats_pgsql_connection_pool: Millrace does not",
+            ),
+            ("SELECT * FROM stats_mysql_query_events", "millrace events"),
+            (
+                "SELECT * FROM stats_history.stats_mysql_query_digest",
+                "history_mysql_query_digest",
+            ),
+            (
+                "SELECT MultiplexDisabled FROM stats_mysql_processlist",
+                "extended_info",
+            ),
+            ("SHOW TABLES WHERE", "near \"SHOW\""),
+            ("SHOW VARIABLES WHERE x = 1", "no such column: x"),
+        ] {
+            let words = bench.refused(sql).await;
+            assert!(words.contains(part), "{sql}: {words}");
+        }
+        let checks = bench.ask(View::Stats, "PRAGMA integrity_check").await;
+        assert_eq!(
+            checks,
+            Err(Said::Sql("PRAGMA integrity_check is not allowed".into()))
+        );
     });
 }
