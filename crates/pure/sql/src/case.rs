@@ -105,8 +105,8 @@ pub(crate) fn counts(parts: &[Part<'_>]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lexing::Lexing;
     use crate::parts::Parts;
-    use crate::reading::Lexing;
 
     /// The names whose case counts.
     fn counted(sql: &str) -> Vec<String> {

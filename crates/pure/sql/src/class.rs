@@ -9,7 +9,8 @@ mod rest;
 pub use crate::counters::CommandCounter;
 pub use crate::marks::{Leaves, Reads};
 
-use crate::reading::{Against, Lexing, Routine};
+use crate::lexing::Lexing;
+use crate::reading::{Against, Routine};
 use crate::words::{Kind, Token, Words, unquote};
 use rest::{ACCOUNTS, ASSIGNS, DEFINITION, EXPRESSIONS, LOADS, LONG, Rest};
 use std::borrow::Cow;
@@ -139,8 +140,31 @@ pub(crate) fn classify(words: Words<'_>) -> Class<'_> {
     class
 }
 
+impl Lexing {
+    /// The class of a text.
+    #[must_use]
+    pub fn class(self, sql: &[u8]) -> Class<'_> {
+        match self {
+            Self::Unsure { .. } if self.hides(sql) => {
+                let [escapes, not] = Self::EITHER;
+                either(escapes.class(sql), &not.class(sql))
+            }
+            Self::NoEscapes | Self::Blanks { .. } | Self::Shifts(_)
+                if !sql.is_ascii() || !self.escapes() =>
+            {
+                let class = classify(self.words(sql));
+                match self.respaced(sql) {
+                    Some(text) => either(class, &classify(self.words(&text))),
+                    None => class,
+                }
+            }
+            _ => class(sql),
+        }
+    }
+}
+
 /// Of a text that may be read in two ways: whatever it is or leaves by one of them.
-pub(crate) fn either<'a>(one: Class<'a>, other: &Class<'_>) -> Class<'a> {
+fn either<'a>(one: Class<'a>, other: &Class<'_>) -> Class<'a> {
     if one == *other {
         return one;
     }

@@ -4,7 +4,7 @@
 //! rules, dashboards and digests that people wrote down depend on them, so they are kept. One pass
 //! over the statement, no allocation beyond the caller's buffer.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::spooky;
 use crate::words::end_of_quoted;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Statements that name or hold others: PREPARE, EXECUTE, DEALLOCATE PREPARE and MariaDB's EXECUTE
 //! IMMEDIATE, taken apart.
 
+use crate::lexing::Lexing;
 use crate::parts::{Part, Parts};
-use crate::reading::Lexing;
 use crate::words::{Kind, Token, Words, unquote};
 use crate::{Against, Class, CommandCounter, Leaves, Reads};
 use std::borrow::Cow;

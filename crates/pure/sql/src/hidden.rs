@@ -9,7 +9,7 @@
 //! list.
 
 use crate::digest::{is_number, whole_digest};
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, Token, end_of_quoted};
 use std::ops::Range;
 

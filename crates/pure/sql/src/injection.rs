@@ -11,7 +11,7 @@
 //! It is a net with holes: whoever knows it can write around it. What cannot be written around is a
 //! list of digests.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::tables::SYSTEM_SCHEMAS;
 use crate::words::{Kind, Token, Words};
 

@@ -2,7 +2,7 @@
 //! name` and `KILL QUERY ID number`. A number may be computed of what the session knows.
 
 use crate::dynamic::variable;
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, Token, Words, unquote};
 
 /// A KILL that was understood.

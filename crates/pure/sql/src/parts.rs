@@ -1,7 +1,7 @@
 //! A statement as a row of keywords, names, signs and whole values: what templates compare.
 
 use crate::functions;
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, Token, Words, end_of_quoted, unquote};
 use std::borrow::Cow;
 

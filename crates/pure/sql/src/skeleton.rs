@@ -1,7 +1,7 @@
 //! What is left of a text without its values: two texts of one skeleton are the same statement with
 //! other numbers and strings, have the same class and the same digest.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 
 /// Longer texts have none: what is long is read once and not soon again.
 pub const SKELETON_LEN_MAX: usize = 1 << 10;

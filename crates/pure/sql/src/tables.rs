@@ -2,7 +2,7 @@
 //! tables stand; of a writing one, every name may be one. What a view, a trigger, a stored function
 //! or a foreign key does, no text tells.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, Token, unquote};
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! The comment behind a statement: tracers write there what is different each time, and no server
 //! makes anything of it.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::Token;
 
 /// The text without the `/* … */` behind its last token. Only where these cannot be a part of a

@@ -5,8 +5,8 @@
 //! keywords, columns and functions do not count, quotes around a name do not either, values match
 //! placeholders. A text that only looks alike, inside a string or a comment, does not match.
 
+use crate::lexing::Lexing;
 use crate::parts::{Part, Parts};
-use crate::reading::Lexing;
 use crate::words::{Kind, Token, Words};
 use crate::{CommandCounter, Leaves, class};
 

@@ -10,7 +10,7 @@ mod expressions;
 mod queries;
 mod reader;
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use reader::Reader;
 use std::borrow::Cow;
 use std::ops::Range;

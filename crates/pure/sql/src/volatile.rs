@@ -1,7 +1,7 @@
 //! Statements that mean to be answered anew each time: their result is nobody else's, or nobody can
 //! tell when it is over.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, unquote};
 
 /// Functions whose answer is another one each time, or whose call is what matters. Sorted.

@@ -1,7 +1,7 @@
 //! Cheap tokens of SQL text: what is blank, what is a comment, where a word, a string or a
 //! statement ends.
 
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::shift::Shift;
 use std::borrow::Cow;
 use std::ops::Range;

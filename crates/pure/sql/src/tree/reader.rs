@@ -1,7 +1,7 @@
 //! The tokens of a statement and a place among them.
 
 use super::DoubleQuotes;
-use crate::reading::Lexing;
+use crate::lexing::Lexing;
 use crate::words::{Kind, Token, unquote};
 use std::borrow::Cow;
 use std::ops::Range;
