@@ -164,7 +164,7 @@ impl Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Aurora, Group};
+    use crate::node::{Aurora, Group};
     use crate::seen::Told;
 
     const LIMITS: Limits = Limits { pings: 3, lag: 2 };

@@ -1,7 +1,7 @@
 //! The servers of a topology, and what becomes of them.
 
 use crate::kinds::{self, Standing};
-use crate::placed::{Place, Placed, Serves, Why};
+use crate::place::{Place, Placed, Serves, Why};
 use crate::seen::{Observed, Reach, Seen, ServerKey};
 use config::{Server, Servers, Status, Topology};
 use std::collections::{BTreeMap, BTreeSet};

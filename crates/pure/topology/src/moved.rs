@@ -1,6 +1,6 @@
 //! Servers that have left a hostgroup for another of their topology, and names that lead elsewhere.
 
-use crate::placed::{Placed, Serves};
+use crate::place::{Placed, Serves};
 use crate::seen::ServerKey;
 use config::{Server, Servers};
 use std::net::IpAddr;

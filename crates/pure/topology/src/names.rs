@@ -3,10 +3,10 @@
 //!
 //! docs/decisions/0048-an-address-has-its-health.md
 
-use crate::placed::{Place, Placed, Serves, Why};
+use crate::place::{Elsewhere, Place, Placed, Serves, Why};
 use crate::seen::{Observed, Reach, Seen, ServerKey};
 use config::{Dns, Server, Servers};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -18,9 +18,6 @@ pub struct Whereabouts {
     /// Addresses to which it led, and where connections still are.
     pub before: Vec<IpAddr>,
 }
-
-/// An address of a name that gets nothing new, by the address and its port.
-pub type Elsewhere = BTreeMap<ServerKey, (Arc<str>, Why)>;
 
 impl ServerKey {
     /// Of an address.

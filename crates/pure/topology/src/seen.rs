@@ -1,7 +1,7 @@
 //! What checks have seen of servers.
 
-use crate::kinds::{Aurora, Galera, Group};
 use crate::names::Whereabouts;
+use crate::node::{Aurora, Galera, Group};
 use config::TopologyKind;
 use std::collections::BTreeMap;
 use std::fmt;

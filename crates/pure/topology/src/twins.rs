@@ -2,7 +2,7 @@
 
 use crate::members::{Assigned, Member};
 use crate::names::Identity;
-use crate::placed::Place;
+use crate::place::Place;
 use crate::seen::{Observed, Reach, ServerKey};
 use config::Status;
 use std::collections::BTreeMap;

@@ -3,22 +3,12 @@
 
 use super::{Assign, Kind, Pace, Standing, text};
 use crate::members::{Assigned, Member};
-use crate::placed::{Policy, Serves, Why};
+use crate::node::Aurora;
+use crate::place::{Policy, Serves, Why};
 use crate::probe::Rows;
 use crate::seen::{Observed, Peers, Reach, Role, ServerKey};
 use config::{Servers, Status, Topology, TopologyKind, Variables};
 use std::sync::Arc;
-
-/// Row of an instance about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Aurora {
-    /// Its `SESSION_ID` is `MASTER_SESSION_ID`.
-    pub is_writer: bool,
-    /// Milliseconds that it is taken to be behind.
-    pub lag_ms: u32,
-    /// Milliseconds that it says.
-    pub said_ms: u32,
-}
 
 const WRITER: &str = "MASTER_SESSION_ID";
 

@@ -4,33 +4,11 @@
 use super::quartet::Cluster;
 use super::{Assign, Kind, Pace, Standing, is_on, text};
 use crate::members::{Assigned, Member};
-use crate::placed::{Behind, Policy};
+use crate::node::Galera;
+use crate::place::{Behind, Policy};
 use crate::probe::{Rows, is_mariadb};
 use crate::seen::{Observed, Role};
 use config::{Servers, Topology, TopologyKind, Variables};
-
-/// Variables and status of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Galera {
-    /// `wsrep_cluster_status` is `Primary`.
-    pub is_primary: bool,
-    /// `wsrep_ready`.
-    pub is_ready: bool,
-    /// `wsrep_local_state`: 1 joining, 2 donor or desynced, 3 joined, 4 synced.
-    pub local_state: u32,
-    /// `wsrep_local_recv_queue`.
-    pub recv_queue: u32,
-    /// `read_only`.
-    pub read_only: bool,
-    /// `wsrep_desync`.
-    pub desync: bool,
-    /// `wsrep_reject_queries` is not `NONE`.
-    pub rejects: bool,
-    /// `wsrep_sst_donor_rejects_queries`.
-    pub donor_rejects: bool,
-    /// `pxc_maint_mode` is not `DISABLED`; only Percona's nodes have it.
-    pub in_maintenance: bool,
-}
 
 /// Number of the error by which a node says that it is no part of a cluster now.
 const NOT_PREPARED: u16 = 1047;

@@ -3,25 +3,11 @@
 use super::quartet::Cluster;
 use super::{Assign, Kind, Pace, Standing, is_on, text};
 use crate::members::{Assigned, Member};
-use crate::placed::Policy;
+use crate::node::Group;
+use crate::place::Policy;
 use crate::probe::Rows;
 use crate::seen::{Observed, Peers, Role, ServerKey};
 use config::{Servers, Topology, TopologyKind, Variables};
-
-/// Rows of a member about itself and its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Group {
-    /// `MEMBER_STATE` is `ONLINE`.
-    pub is_online: bool,
-    /// Whether the member can reach more than half of the members.
-    pub has_quorum: bool,
-    /// `MEMBER_ROLE` is `PRIMARY`.
-    pub is_primary: bool,
-    /// `read_only`.
-    pub read_only: bool,
-    /// `COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE`.
-    pub queue: u32,
-}
 
 pub(super) struct Ways;
 

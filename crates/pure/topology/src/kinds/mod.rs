@@ -7,12 +7,8 @@ mod group;
 mod quartet;
 mod replication;
 
-pub use aurora::Aurora;
-pub use galera::Galera;
-pub use group::Group;
-
 use crate::members::{Assigned, Member};
-use crate::placed::Policy;
+use crate::place::Policy;
 use crate::probe::Rows;
 use crate::seen::{Observed, Peers, Role, ServerKey};
 use config::{Servers, Topology, TopologyKind, Variables};

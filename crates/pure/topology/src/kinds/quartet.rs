@@ -3,7 +3,7 @@
 
 use super::{Assign, Standing};
 use crate::members::{Assigned, Member};
-use crate::placed::{Behind, Serves, Why};
+use crate::place::{Behind, Serves, Why};
 use crate::seen::{Observed, Reach, Role, Told};
 use config::{Quartet, Status, TopologyKind};
 use std::cmp::Reverse;

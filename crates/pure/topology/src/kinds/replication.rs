@@ -2,7 +2,7 @@
 
 use super::{Assign, Kind, Pace, Standing};
 use crate::members::{Assigned, Member};
-use crate::placed::{Policy, Why};
+use crate::place::{Policy, Why};
 use crate::probe::Rows;
 use crate::seen::{Observed, Peers, Role, ServerKey};
 use config::{CheckType, Replication, Servers, Status, Topology, TopologyKind};
