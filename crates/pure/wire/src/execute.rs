@@ -8,7 +8,7 @@
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
-use crate::command::{COM_STMT_EXECUTE, Execute};
+use crate::codes::COM_STMT_EXECUTE;
 use crate::read::Reader;
 use crate::types::{Layout, PARAM_UNSIGNED, Type};
 use crate::write::Write as _;
@@ -22,6 +22,38 @@ pub const CURSOR_READ_ONLY: u8 = 0x01;
 pub const CURSOR_FLAGS: u8 = 0x07;
 /// Flags: the count of parameters is sent even if the statement has none (CLIENT_QUERY_ATTRIBUTES).
 pub const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
+
+/// A COM_STMT_EXECUTE, whose parameters can only be read by somebody who knows how many there are:
+/// see [`Parts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execute<'a> {
+    /// The statement.
+    pub id: u32,
+    /// CURSOR_TYPE_* and PARAMETER_COUNT_AVAILABLE.
+    pub flags: u8,
+    /// Bytes that follow the count of iterations: null bitmap, types, values.
+    pub params: &'a [u8],
+}
+
+impl<'a> Execute<'a> {
+    /// Reads what follows the command byte.
+    pub(crate) fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let (id, flags) = (r.u32()?, r.u8()?);
+        // Iterations: always 1, and nobody looks.
+        r.u32()?;
+        Ok(Self {
+            id,
+            flags,
+            params: r.rest(),
+        })
+    }
+
+    /// Reads a payload of one.
+    fn of_payload(payload: &'a [u8]) -> Option<Self> {
+        let rest = payload.strip_prefix(&[COM_STMT_EXECUTE])?;
+        Self::read(&mut Reader::new(rest)).ok()
+    }
+}
 
 /// The parts of a COM_STMT_EXECUTE, borrowed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,9 +418,7 @@ pub fn fuzz_execute(data: &[u8]) {
             0
         };
     let params = usize::from(*params);
-    let Ok(crate::command::Command::Execute(execute)) =
-        crate::command::Command::read(payload, caps)
-    else {
+    let Some(execute) = Execute::of_payload(payload) else {
         return;
     };
     let Ok(parts) = Parts::read(&execute, params, caps) else {
@@ -401,11 +431,7 @@ pub fn fuzz_execute(data: &[u8]) {
         .rewrite(&mut out, 77, params, Some(&remembered), |_| false)
         .is_ok()
     {
-        let Ok(crate::command::Command::Execute(again)) =
-            crate::command::Command::read(&out, caps::PROTOCOL_41)
-        else {
-            panic!("a rewritten COM_STMT_EXECUTE is one");
-        };
+        let again = Execute::of_payload(&out).expect("a rewritten COM_STMT_EXECUTE is one");
         let again = Parts::read(&again, params, caps::PROTOCOL_41)
             .expect("a rewritten COM_STMT_EXECUTE is well formed");
         assert_eq!(again.id, 77);

@@ -368,7 +368,7 @@ impl ChangeUser {
 
     /// Writes the payload, command byte included.
     pub fn write(&self, out: &mut Vec<u8>, caps: Caps) {
-        out.u8(crate::command::COM_CHANGE_USER);
+        out.u8(crate::codes::COM_CHANGE_USER);
         out.nul_str(self.user.as_bytes());
         if caps::has(caps, caps::SECURE_CONNECTION) {
             let short = &self.auth_response[..self.auth_response.len().min(255)];

@@ -22,6 +22,7 @@ pub mod auth;
 pub mod bulk;
 pub mod caps;
 pub mod charset;
+mod codes;
 mod collations;
 pub mod command;
 pub mod connect_attributes;

@@ -6,10 +6,10 @@
 
 use crate::Malformed;
 use crate::caps::{self, Caps};
+use crate::definition::Shape;
 use crate::execute::{DateTime, Time, Value};
 use crate::ok;
 use crate::packet;
-use crate::rows::Shape;
 use crate::types::{Layout, NOT_NULL_FLAG, Type, UNSIGNED_FLAG};
 use crate::write::Write as _;
 

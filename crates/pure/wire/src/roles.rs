@@ -5,8 +5,8 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html>
 
 use crate::caps::{self, Caps};
+use crate::definition::Shape;
 use crate::row_cells::RowCells;
-use crate::rows::Shape;
 use crate::{Malformed, ok, outline, packet, status};
 
 /// Meaning of a packet, by what came before it.

@@ -4,10 +4,10 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html>
 
 use crate::Malformed;
+use crate::definition::Shape;
 use crate::execute::Value;
 use crate::read::Reader;
 use crate::resultset::write_value;
-use crate::rows::Shape;
 use crate::types::{Type, UNSIGNED_FLAG};
 use crate::write::Write as _;
 use std::borrow::Cow;

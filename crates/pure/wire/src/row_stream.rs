@@ -3,8 +3,8 @@
 //! Where the response ends, and how, [`crate::response::Response`] says.
 
 use crate::caps::{self, Caps};
+use crate::definition::Shape;
 use crate::read::Reader;
-use crate::rows::Shape;
 use crate::{Malformed, definition, ok, packet};
 use std::borrow::Cow;
 

@@ -1,6 +1,8 @@
 //! A small result of the text protocol, read as a whole: for questions that the proxy asks by
 //! itself.
 
+pub use crate::definition::Shape;
+
 use crate::Malformed;
 use crate::caps::{self, Caps};
 use crate::execute::Value;
@@ -8,50 +10,6 @@ use crate::ok;
 use crate::packet;
 use crate::read::Reader;
 use crate::roles::Roles;
-use crate::types::Type;
-
-/// Description of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// The type.
-    pub kind: Type,
-    /// *_FLAG bits of [`crate::types`].
-    pub flags: u16,
-    /// Number of the collation; 63 is bytes.
-    pub charset: u16,
-    /// Digits behind the point; 31 where their number is not fixed.
-    pub decimals: u8,
-}
-
-impl Shape {
-    /// Of a column that the server has not described.
-    pub const UNTOLD: Self = Self {
-        kind: Type::NULL,
-        flags: 0,
-        charset: 0,
-        decimals: 0,
-    };
-
-    /// Of a column with this definition, which has no extended type.
-    ///
-    /// <https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response_text_resultset_column_definition.html>
-    ///
-    /// # Errors
-    /// If it is no definition.
-    pub fn of(definition: &[u8]) -> Result<Self, Malformed> {
-        let field = crate::definition::field(definition, 0)?;
-        let mut r = Reader::new(&definition[field.end..]);
-        r.take(1)?;
-        let charset = r.u16()?;
-        r.take(4)?;
-        Ok(Self {
-            kind: Type(r.u8()?),
-            flags: r.u16()?,
-            charset,
-            decimals: r.u8()?,
-        })
-    }
-}
 
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -311,6 +269,7 @@ pub fn fuzz_rows(data: &[u8]) {
 mod tests {
     use super::*;
     use crate::resultset::{Column, Writer};
+    use crate::types::Type;
 
     #[test]
     fn what_a_server_writes_is_read() {
