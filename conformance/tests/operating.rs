@@ -567,19 +567,6 @@ fn refused_starts(driver: Driver) -> Outcome {
         fails(&["-D", &other, "--initial"], &file, &operators)?,
         "another process listens there",
     )?;
-    let open = "admin_variables = { mysql_ifaces = \"0.0.0.0:0\" }";
-    says(
-        fails(&["-D", &other, "--initial"], &file, open)?,
-        "a password that everybody knows for 'admin'",
-    )?;
-    says(
-        fails(
-            &["-D", &other, "--initial"],
-            &file,
-            "mysql_replication_hostgroups = ( { writer_hostgroup = 1 reader_hostgroup = 1 } )",
-        )?,
-        "line 1: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 1",
-    )?;
     says(
         fails(
             &["-D", &other, "--initial"],

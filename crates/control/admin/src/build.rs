@@ -76,7 +76,12 @@ pub(crate) fn at_start(
             }),
     };
     match built {
-        Ok(built) => (Some(built), refused),
+        Ok((next, mut notices)) => {
+            if module == Module::AdminVariables && !must {
+                notices.extend(access::only_here(&next.variables));
+            }
+            (Some((next, notices)), refused)
+        }
         Err(more) => (None, [refused, more].concat()),
     }
 }
@@ -172,16 +177,14 @@ fn not_utf8(name: &str) -> Vec<Refusal> {
     }]
 }
 
-/// Returns what [`usable`] does, and of the admin port's variables only what lets nobody in who
-/// knows no more than the defaults.
+/// Returns what [`usable`] does, and of the admin port's variables what there is to say about who can
+/// come in.
 fn safe(pairs: Vec<(String, Vec<u8>)>, prefix: &str) -> (Pairs, Vec<Refusal>) {
-    let (mut usable, mut refused) = usable(pairs);
+    let (usable, mut refused) = usable(pairs);
     if prefix == "admin-"
         && let Ok((wanted, _)) = Variables::build(usable.iter().map(|(name, value)| (name, value)))
     {
-        let (listens, more) = access::closed(&wanted);
-        usable.extend(listens.map(|list| ("admin-mysql_ifaces".to_owned(), list)));
-        refused.extend(more);
+        refused.extend(access::at_start(&wanted));
     }
     (usable, refused)
 }

@@ -48,8 +48,7 @@ pub(crate) async fn build(
         .ok_or("a defect ended the LOAD; the log has it")?
         .map_err(refused)?;
     if module == Module::AdminVariables {
-        // The addresses of the next start have been looked at; these are open until then.
-        access::check_at(&built.0.variables, &shared.open_at).map_err(refused)?;
+        access::check_now(&built.0.variables).map_err(refused)?;
         cluster::check_version(&built.0.variables).map_err(|one| refused(vec![one]))?;
     }
     Ok(built)

@@ -77,4 +77,7 @@ pub use traces::{Collector, Traces};
 pub use users::{
     Attributes, Certificate, PartitionChanges, Password, Transactions, User, Users, UsersBuilder,
 };
-pub use variables::{Effect, Kind, REGISTRY, Variable, Variables, credentials, interfaces};
+pub use variables::{
+    Effect, Kind, REGISTRY, Variable, Variables, credentials, interfaces, is_known_to_everybody,
+    only_from_here,
+};

@@ -174,7 +174,7 @@ impl Shared {
             )));
         }
         if module == Module::AdminVariables {
-            access::check_at(&next.variables, &self.open_at)
+            access::check_now(&next.variables)
                 .map_err(|refused| because(module.words(), &refused))?;
         }
         let events = self.events_after(module, &next).await?;

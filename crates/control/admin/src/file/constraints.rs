@@ -67,25 +67,32 @@ impl Constraints {
         })
     }
 
-    /// Constraints that a whole row breaks, each as a sentence.
-    pub(super) fn broken(&self, conn: &Connection, row: &[Value]) -> Result<Vec<String>, SqlError> {
-        let mut words = Vec::new();
-        let mut told = Vec::new();
+    /// Constraints that a whole row breaks: the column of each, and a sentence.
+    pub(super) fn broken(
+        &self,
+        conn: &Connection,
+        row: &[Value],
+    ) -> Result<Vec<(&str, String)>, SqlError> {
+        let mut words: Vec<(&str, String)> = Vec::new();
         for (column, value) in self.columns.iter().zip(row) {
             let name = &column.name;
-            match value {
-                Value::Null if column.is_needed => words.push(format!("{name} is missing")),
+            let sentence = match value {
+                Value::Null if column.is_needed => format!("{name} is missing"),
                 Value::Text(text) if column.is_number => {
-                    words.push(format!("{name} must be a whole number; '{text}' is not"));
+                    format!("{name} must be a whole number; '{text}' is not")
                 }
                 _ => continue,
-            }
-            told.push(name.as_str());
+            };
+            words.push((name, sentence));
         }
+        let values = words.len();
         for condition in self.failed(conn, row)? {
             let (subject, sentence) = self.sentence(condition, row);
-            if !told.contains(&subject) && !words.contains(&sentence) {
-                words.push(sentence);
+            let (told, more) = words.split_at(values);
+            let is_told = told.iter().any(|(column, _)| *column == subject)
+                || more.iter().any(|(_, words)| *words == sentence);
+            if !is_told {
+                words.push((subject, sentence));
             }
         }
         Ok(words)
@@ -349,7 +356,7 @@ fn bounds(check: &[&str], name: &str) -> (Option<i64>, Option<i64>) {
     (least, number("<="))
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "NULL".into(),
         Value::Integer(number) => number.to_string(),

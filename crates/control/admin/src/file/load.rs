@@ -1,7 +1,8 @@
-//! From a file's settings to the rows of memory. Nothing is left out silently: an unknown name is a
-//! warning, a row or an address that cannot be honoured is a reason against the file.
+//! From a file's settings to the rows of memory. Nothing is left out silently: an unknown name or a row
+//! that its table does not take is a warning, as ProxySQL leaves both out. An address, a rule or a row
+//! of a firewall that cannot be honoured is a reason against the file.
 
-use super::constraints::{Again, Constraints, Seen};
+use super::constraints::{Again, Constraints, Seen, shown};
 use super::names::{self, GROUPS, Meant, lists};
 use super::read::File;
 use super::tree::{NUMBERS, Place, Setting, Value, WORDS, about, refusal};
@@ -18,6 +19,13 @@ const OTHER_COLUMNS: &[(&str, &str)] = &[("address", "hostname"), ("hostgroup", 
 /// Values of columns that a row of a file does not say, where they are others than the table's: ProxySQL
 /// takes a rule in a file to be meant.
 const FILE_DEFAULTS: &[(&str, &str, i64)] = &[("mysql_query_rules", "active", 1)];
+/// Columns whose default stands for any unknown word, as in ProxySQL's files.
+const DEFAULT_IF_UNKNOWN: &[(&str, &str)] = &[
+    ("mysql_servers", "status"),
+    ("mysql_replication_hostgroups", "check_type"),
+];
+/// Beginnings of the tables in which a row left out could open a door.
+const GUARDS: &[&str] = &["mysql_firewall_", "mysql_query_rules"];
 /// The list in which a negative number says that a column has none, as in ProxySQL's files.
 const NEGATIVE_IS_NONE: &str = "mysql_query_rules";
 
@@ -41,10 +49,15 @@ impl Told {
         self.refused.push(about(setting, words));
     }
 
-    /// Against a row.
-    fn refuse_row(&mut self, at: &Place, table: &str, words: &str) {
-        self.refused
-            .push(refusal(format!("{at}: {table}: {words}")));
+    /// A row that its table does not take: without it the others count.
+    fn leave_out(&mut self, at: &Place, table: &str, words: &str) {
+        if GUARDS.iter().any(|begin| table.starts_with(begin)) {
+            self.refused
+                .push(refusal(format!("{at}: {table}: {words}")));
+        } else {
+            let words = format!("{at}: {table}: {words}; this row is left out");
+            self.warnings.push(refusal(words));
+        }
     }
 }
 
@@ -200,22 +213,32 @@ fn rows(
             continue;
         };
         let at = cells.first().map_or(&setting.at, |cell| &cell.at);
-        let Some(values) = whole(&constraints, cells, table, told) else {
+        let Some(mut values) = whole(&constraints, cells, table, told) else {
             continue;
         };
         // Otherwise each time that the file is read adds one more.
         let number = constraints.numbered.filter(|at| values[*at] == Cell::Null);
         if let Some(number) = number {
             let number = &constraints.columns[number].name;
-            told.refuse_row(at, table, &format!("a row must say its {number}"));
+            told.leave_out(at, table, &format!("a row must say its {number}"));
             continue;
         }
-        let broken = constraints.broken(conn, &values)?;
+        let (unknown, broken): (Vec<_>, Vec<_>) = constraints
+            .broken(conn, &values)?
+            .into_iter()
+            .partition(|(column, _)| DEFAULT_IF_UNKNOWN.contains(&(table, *column)));
         if !broken.is_empty() {
-            for words in broken {
-                told.refuse_row(at, table, &words);
-            }
+            let words: Vec<_> = broken.into_iter().map(|(_, words)| words).collect();
+            told.leave_out(at, table, &words.join(", "));
             continue;
+        }
+        for (column, words) in unknown {
+            if let Some(column) = constraints.column(column) {
+                values[column] = constraints.columns[column].default.clone();
+                let default = shown(&values[column]);
+                let words = format!("{at}: {table}: {words}, so it is {default}");
+                told.warnings.push(refusal(words));
+            }
         }
         match seen.add(&constraints, &values, at) {
             Some(Again::Same(first)) => {
@@ -226,14 +249,16 @@ fn rows(
             }
             Some(Again::Other(key, first)) => {
                 let first = first.seen_from(at);
-                told.refuse_row(at, table, &format!("another row with {key} is in {first}"));
-                continue;
+                let words =
+                    format!("{at}: {table}: takes the place of the row with {key} in {first}");
+                told.warnings.push(refusal(words));
+                told.count -= 1;
             }
             None => {}
         }
         match insert.execute(params_from_iter(values)) {
             Ok(_) => told.count += 1,
-            Err(error) => told.refuse_row(at, table, &SqlError::from(error).0),
+            Err(error) => told.leave_out(at, table, &SqlError::from(error).0),
         }
     }
     Ok(())
@@ -270,11 +295,27 @@ fn whole(
             told.warn(cell, &words);
             continue;
         };
-        if let Some(before) = set_by[at].replace(cell) {
-            let (before, first) = (&before.name, before.at.seen_from(&cell.at));
-            told.refuse(cell, &format!("is what '{before}' in {first} is, too"));
-            is_whole = false;
-        } else if let Some(text) = cell.value.one(NUMBERS) {
+        if let Some(before) = set_by[at] {
+            let first = before.at.seen_from(&cell.at);
+            let words = format!("is what '{}' in {first} is, too", before.name);
+            if before.name == cell.name {
+                told.refuse(cell, &words);
+                is_whole = false;
+                continue;
+            }
+            // Of both names ProxySQL reads the shorter one.
+            let counts = if other.is_some() {
+                &cell.name
+            } else {
+                &before.name
+            };
+            told.warn(cell, &format!("{words}: '{counts}' counts"));
+            if other.is_none() {
+                continue;
+            }
+        }
+        set_by[at] = Some(cell);
+        if let Some(text) = cell.value.one(NUMBERS) {
             if text.contains('\x08') {
                 // No text of a table has one, and a pattern with it matches nothing.
                 told.warn(
@@ -435,14 +476,12 @@ apply = 1
             rows(&engine, "SELECT password, active, use_ssl FROM mysql_users"),
             [["True", "0", "1"]]
         );
-        let refused = loaded(
-            "p.cnf",
-            r#"mysql_users: ( { username = "u", active = "yes" } )"#,
-        )
-        .unwrap_err();
+        let (_, told) = warned(r#"mysql_users: ( { username = "u", active = "yes" } )"#);
         assert_eq!(
-            refused,
-            ["p.cnf line 1: mysql_users: active must be a whole number; 'yes' is not"]
+            told,
+            [
+                "p.cnf line 1: mysql_users: active must be a whole number; 'yes' is not; this row is left out"
+            ]
         );
     }
 
@@ -496,13 +535,13 @@ apply = 1
             ("scheduler: ( { filename=\"a\" }, { } )", "id"),
             ("restapi: ( { uri=\"a\" }, { } )", "id"),
         ] {
-            let refused = into_memory(&engine, &file(list), Module::ALL).unwrap_err();
-            let own = refused.iter().filter(|refusal| {
-                refusal
-                    .to_string()
-                    .ends_with(&format!(": a row must say its {number}"))
-            });
-            assert_eq!(own.count(), 2, "{refused:?}");
+            let told = match into_memory(&engine, &file(list), Module::ALL) {
+                Ok(told) => told.warnings,
+                Err(refused) => refused,
+            };
+            let words = format!(": a row must say its {number}");
+            let own = told.iter().filter(|one| one.to_string().contains(&words));
+            assert_eq!(own.count(), 2, "{told:?}");
         }
         assert_eq!(
             rows(&engine, "SELECT count(*) FROM mysql_query_rules"),
@@ -513,14 +552,14 @@ apply = 1
     #[test]
     fn what_cannot_be_honoured_is_refused_with_its_line_and_nothing_is_loaded() {
         let text = "datadir={}\nmysql_variables={ threads=4\n interfaces=\"nowhere\" }\nmysql_servers=( { address=\"a\" hostgroup=0 } )\n\
-                    mysql_users=( { username=\"u\", active=7 } )\nscheduler=1\nmysql_servers_ssl_params=( 1 )";
+                    mysql_query_rules=( { rule_id=1, active=7 } )\nscheduler=1\nmysql_servers_ssl_params=( 1 )";
         let refused = loaded("p.cnf", text).unwrap_err();
         assert_eq!(
             refused,
             [
                 "p.cnf line 1: 'datadir' must be one value",
                 "p.cnf line 3: mysql-interfaces must be a list of ip:port or /path separated by ';'; 'nowhere' is not",
-                "p.cnf line 5: mysql_users: active must be 0 or 1; '7' is not",
+                "p.cnf line 5: mysql_query_rules: active must be 0 or 1; '7' is not",
                 "p.cnf line 6: 'scheduler' must be a list of groups",
                 "p.cnf line 7: 'mysql_servers_ssl_params' must be a list of groups",
             ]
@@ -630,43 +669,83 @@ uuid = "x"
         );
     }
 
+    /// Facts of ProxySQL's reader of files: it leaves out such rows, and the rest serves.
     #[test]
-    fn rows_that_break_a_constraint_are_told_all_at_once_in_words() {
+    fn rows_that_break_a_constraint_are_left_out_and_told_with_their_lines() {
         let text = r#"mysql_replication_hostgroups = (
   { writer_hostgroup=10 reader_hostgroup=10 },
   { reader_hostgroup=20 },
-  { writer_hostgroup=1, reader_hostgroup=2, check_type="often" },
-  { writer_hostgroup=3, reader_hostgroup=2 } )
+  { writer_hostgroup=1, reader_hostgroup=2, check_type="often" } )
 mysql_servers = (
   { address="a" },
   { port=70000 weight="heavy" },
-  { address="a" comment="another" },
-  { address="a" },
-  { address="b" hostname="c" } )
-mysql_query_rules = ( { rule_id=1 replace_pattern="x" flagIN=-1 }, { rule_id=2 attributes="{" } )
+  { address="a" comment="another" status="online_soft" },
+  { hostname="c" address="b" } )
 mysql_aws_aurora_hostgroups = ( { writer_hostgroup=1 reader_hostgroup=0 domain_name="aws" max_lag_ms=5 } )
-mysql_query_rules_fast_routing = ( { username="u" schemaname="s" flagIN=0 destination_hostgroup=1 } )
+mysql_galera_hostgroups = ( { writer_hostgroup=1 backup_writer_hostgroup=1 reader_hostgroup=2 offline_hostgroup=3 } )
+mysql_users = ( { username="u" default_hostgroup=1 }, { username="u" default_hostgroup=2 } )
+mysql_query_rules = ( { rule_id=1 match_pattern="a" }, { rule_id=1 match_pattern="b" } )
+"#;
+        let (engine, told) = warned(text);
+        assert_eq!(
+            told,
+            [
+                "p.cnf line 2: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 10; this row is left out",
+                "p.cnf line 3: mysql_replication_hostgroups: writer_hostgroup is missing; this row is left out",
+                "p.cnf line 4: mysql_replication_hostgroups: check_type must be read_only, innodb_read_only, super_read_only, \
+                 read_only|innodb_read_only or read_only&innodb_read_only; 'often' is not, so it is read_only",
+                "p.cnf line 7: mysql_servers: hostname is missing, weight must be a whole number; 'heavy' is not, \
+                 port must be from 0 to 65535; '70000' is not; this row is left out",
+                "p.cnf line 8: mysql_servers: status must be ONLINE, SHUNNED, OFFLINE_SOFT or OFFLINE_HARD; 'online_soft' is not, so it is ONLINE",
+                "p.cnf line 8: mysql_servers: takes the place of the row with hostgroup_id 0, hostname a, port 3306 in line 6",
+                "p.cnf line 9: 'address' is what 'hostname' in line 9 is, too: 'address' counts",
+                "p.cnf line 10: mysql_aws_aurora_hostgroups: reader_hostgroup must be at least 1; '0' is not, \
+                 domain_name must begin with '.'; 'aws' does not, max_lag_ms must be from 10 to 600000; '5' is not; this row is left out",
+                "p.cnf line 11: mysql_galera_hostgroups: backup_writer_hostgroup and writer_hostgroup are both 1; this row is left out",
+                "p.cnf line 12: mysql_users: takes the place of the row with username u, backend 1 in line 12",
+                "p.cnf line 13: mysql_query_rules: takes the place of the row with rule_id 1 in line 13",
+            ]
+        );
+        assert_eq!(
+            rows(
+                &engine,
+                "SELECT hostname, comment, status FROM mysql_servers ORDER BY 1"
+            ),
+            [["a", "another", "ONLINE"], ["b", "", "ONLINE"]]
+        );
+        assert_eq!(
+            rows(
+                &engine,
+                "SELECT u.username, default_hostgroup, match_pattern FROM mysql_users u, mysql_query_rules"
+            ),
+            [["u", "2", "b"]]
+        );
+        assert_eq!(
+            rows(&engine, "SELECT * FROM mysql_galera_hostgroups"),
+            Vec::<Vec<String>>::new()
+        );
+    }
+
+    #[test]
+    fn rules_and_rows_of_a_firewall_that_break_a_constraint_stop_the_file() {
+        let text = r#"mysql_query_rules = ( { rule_id=1 replace_pattern="x" flagIN=-1 }, { rule_id=2 attributes="{" } )
+mysql_query_rules_fast_routing = ( { username="u" schemaname="s" flagIN=0 destination_hostgroup=1 comment="c" },
+  { schemaname="s" flagIN=0 destination_hostgroup=1 } )
+mysql_firewall_whitelist_users = ( { username="u" mode="ON" } )
 "#;
         assert_eq!(
             loaded("p.cnf", text).unwrap_err(),
             [
-                "p.cnf line 2: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 10",
-                "p.cnf line 3: mysql_replication_hostgroups: writer_hostgroup is missing",
-                "p.cnf line 4: mysql_replication_hostgroups: check_type must be read_only, innodb_read_only, super_read_only, \
-                 read_only|innodb_read_only or read_only&innodb_read_only; 'often' is not",
-                "p.cnf line 8: mysql_servers: hostname is missing",
-                "p.cnf line 8: mysql_servers: weight must be a whole number; 'heavy' is not",
-                "p.cnf line 8: mysql_servers: port must be from 0 to 65535; '70000' is not",
-                "p.cnf line 9: mysql_servers: another row with hostgroup_id 0, hostname a, port 3306 is in line 7",
-                "p.cnf line 11: 'hostname' is what 'address' in line 11 is, too",
-                "p.cnf line 12: mysql_query_rules: flagIN must be at least 0; '-1' is not",
-                "p.cnf line 12: mysql_query_rules: replace_pattern needs a match_pattern",
-                "p.cnf line 12: mysql_query_rules: attributes must be JSON, or empty; '{' is not",
-                "p.cnf line 13: mysql_aws_aurora_hostgroups: reader_hostgroup must be at least 1; '0' is not",
-                "p.cnf line 13: mysql_aws_aurora_hostgroups: domain_name must begin with '.'; 'aws' does not",
-                "p.cnf line 13: mysql_aws_aurora_hostgroups: max_lag_ms must be from 10 to 600000; '5' is not",
+                "p.cnf line 1: mysql_query_rules: flagIN must be at least 0; '-1' is not, replace_pattern needs a match_pattern",
+                "p.cnf line 1: mysql_query_rules: attributes must be JSON, or empty; '{' is not",
+                "p.cnf line 3: mysql_query_rules_fast_routing: username is missing",
+                "p.cnf line 4: mysql_firewall_whitelist_users: client_address is missing, mode must be OFF, DETECTING or PROTECTING; 'ON' is not",
             ]
         );
+    }
+
+    #[test]
+    fn a_row_that_stands_twice_counts_once() {
         let twice = "mysql_servers = ( { address=\"a\" },\n { address=\"a\" } )";
         let (engine, warnings) = warned(twice);
         assert_eq!(
@@ -675,11 +754,14 @@ mysql_query_rules_fast_routing = ( { username="u" schemaname="s" flagIN=0 destin
         );
         assert_eq!(rows(&engine, "SELECT count(*) FROM mysql_servers"), [["1"]]);
         let shared = "mysql_replication_hostgroups = ( { writer_hostgroup=1, reader_hostgroup=2 },\n { writer_hostgroup=3, reader_hostgroup=2 } )";
+        let (engine, warnings) = warned(shared);
         assert_eq!(
-            loaded("p.cnf", shared).unwrap_err(),
+            warnings,
             [
-                "p.cnf line 2: mysql_replication_hostgroups: another row with reader_hostgroup 2 is in line 1"
+                "p.cnf line 2: mysql_replication_hostgroups: takes the place of the row with reader_hostgroup 2 in line 1"
             ]
         );
+        let left = "SELECT writer_hostgroup FROM mysql_replication_hostgroups";
+        assert_eq!(rows(&engine, left), [["3"]]);
     }
 }

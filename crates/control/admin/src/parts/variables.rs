@@ -132,13 +132,11 @@ fn take(pieces: &Pieces, prefix: &str) -> Result<Pairs, Vec<Refusal>> {
     Ok(pairs)
 }
 
-/// Puts variables into the next snapshot, if others cannot come in on the admin port by what
-/// everybody knows.
+/// Puts variables into the next snapshot, if an administrator can come in then.
 pub(crate) fn checked(pairs: Pairs, prefix: &str, next: &mut Snapshot, help: &dyn Help) -> Outcome {
     let mut notices = build(pairs, next, help)?;
     if prefix == "admin-" {
-        access::check(&next.variables)?;
-        access::check_console(&next.variables)?;
+        notices.extend(access::check(&next.variables)?);
         notices.extend(access::check_cluster(&next.variables));
     }
     if prefix == "clickhouse-" {

@@ -251,32 +251,6 @@ fn saved_access(name: &str, script: &'static str) -> (Admin, Vec<String>) {
 }
 
 #[test]
-fn a_saved_port_that_others_can_reach_by_a_known_password_is_closed_to_them_and_the_credentials_stay()
- {
-    let (admin, refused) = saved_access(
-        "closed-port",
-        "SET admin-admin_credentials='root:S3cret'; SET admin-read_only='true'; LOAD ADMIN VARIABLES TO RUNTIME; PROXYSQL READWRITE;
-         SET admin-mysql_ifaces='0.0.0.0:7032;/tmp/m.sock'",
-    );
-    let variables = &admin.snapshot().variables;
-    assert_eq!(&*variables.admin_admin_credentials, "root:S3cret");
-    assert_eq!(&*variables.admin_mysql_ifaces, "127.0.0.1:7032;/tmp/m.sock");
-    assert!(variables.admin_read_only);
-    assert!(
-        matches!(&refused[..], [one] if one.contains("everybody knows for 'stats'")),
-        "{refused:?}"
-    );
-    // In memory it is as it was saved: another password of statistics users is all that it needs.
-    let memory = "SELECT variable_value FROM main.global_variables WHERE variable_name = 'admin-mysql_ifaces'";
-    let ifaces: String = admin
-        .engine
-        .conn()
-        .query_row(memory, [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(ifaces, "0.0.0.0:7032;/tmp/m.sock");
-}
-
-#[test]
 fn saved_credentials_that_name_nobody_are_not_replaced_by_known_ones() {
     for (name, nobody) in [
         ("nobody-empty", "SET admin-admin_credentials=''"),
@@ -293,11 +267,6 @@ fn saved_credentials_that_name_nobody_are_not_replaced_by_known_ones() {
                 crate::access::entry(&admin.snapshot().variables, "admin", &peer),
                 door::Entry::Nobody
             ),
-            "{name}"
-        );
-        assert_eq!(
-            &*admin.snapshot().variables.admin_mysql_ifaces,
-            "127.0.0.1:6032",
             "{name}"
         );
         assert!(
@@ -447,21 +416,6 @@ fn digests_that_cannot_be_kept_now_are_kept_later() {
         assert_eq!(bench.run(keep).await, 1);
         let kept = bench.rows("SELECT count(DISTINCT digest), count(*) FROM stats_history.history_mysql_query_digest").await;
         assert_eq!(kept, [["4", "4"]]);
-    });
-}
-
-#[test]
-fn a_known_password_is_refused_for_as_long_as_others_can_reach_the_port() {
-    testing::with(Options::default(), |mut bench| async move {
-        bench
-            .script("SET admin-mysql_ifaces='127.0.0.1:6032'; LOAD ADMIN VARIABLES TO RUNTIME")
-            .await;
-        Rc::get_mut(&mut bench.shared).unwrap().open_at = vec!["0.0.0.0:6032".parse().unwrap()];
-        let refused = bench.refused("LOAD ADMIN VARIABLES TO RUNTIME").await;
-        assert!(refused.contains("everybody knows for 'admin'"), "{refused}");
-        bench
-            .script("SET admin-admin_credentials='a:b'; SET admin-stats_credentials='s:t'; LOAD ADMIN VARIABLES TO RUNTIME")
-            .await;
     });
 }
 

@@ -11,6 +11,7 @@ use crate::session::Session;
 use bridge::Auditable;
 use config::{Password, User};
 use net::{Conn, Credential, Door, Entered, Found, LoginFailed, Secret};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,16 +45,22 @@ pub(crate) async fn enter(
         caps: OFFERED,
         ..door::door(core, &epoch, id)
     };
+    let address = conn.socket().peer().ip().map(|ip| ip.to_canonical());
+    let is_here = address.is_none_or(|ip| ip.is_loopback());
+    let only_here = Cell::new(false);
     let unknown = format!("{:x}{:x}", core.rt.random(), core.rt.random());
     let find = |name: &str| {
         let mut all = config::credentials(&v.admin_admin_credentials);
         match all.find(|(of, _)| *of == name) {
+            Some(pair) if !is_here && config::is_known_to_everybody(pair) => {
+                only_here.set(true);
+                Found::Nobody(vec![Credential::Clear(unknown.clone())])
+            }
             Some((_, password)) => Found::User(vec![Credential::Clear(password.to_owned())]),
             None => Found::Nobody(vec![Credential::Clear(unknown.clone())]),
         }
     };
     let limit = Duration::from_millis(v.mysql_connect_timeout_client);
-    let address = conn.socket().peer().ip().map(|ip| ip.to_canonical());
     let login = net::welcome(&mut conn, &door, None, find);
     let entered = match core.rt.timeout(limit, login).await {
         Ok(Ok(entered)) => entered,
@@ -62,7 +69,10 @@ pub(crate) async fn enter(
             with_password,
         })) => {
             core.login_failed(address);
-            let complaint = door::denied(&user, &client.0, with_password);
+            let mut complaint = door::denied(&user, &client.0, with_password);
+            if only_here.get() {
+                complaint.words = config::only_from_here(&user);
+            }
             door::refuse_next(core, conn, &complaint).await;
             return None;
         }

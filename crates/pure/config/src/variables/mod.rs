@@ -243,6 +243,19 @@ pub fn credentials(list: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| pair.split_once(':'))
 }
 
+/// Whether these credentials are a default, or have no password: everybody knows them.
+pub fn is_known_to_everybody((user, password): (&str, &str)) -> bool {
+    password.is_empty() || [("admin", "admin"), ("stats", "stats")].contains(&(user, password))
+}
+
+/// Words for a user of such credentials who comes from another machine.
+pub fn only_from_here(user: &str) -> String {
+    format!(
+        "User '{user}' can only connect locally: everybody knows its password, choose another in admin-admin_credentials or \
+         admin-stats_credentials"
+    )
+}
+
 fn is_interface(text: &str) -> bool {
     (text.starts_with('/') && text.len() > 1) || text.parse::<std::net::SocketAddr>().is_ok()
 }
