@@ -10,12 +10,14 @@
 mod belongings;
 mod chance;
 mod client;
+mod cores;
 mod judge;
 mod mind;
 mod programme;
 pub mod scene;
 mod scripts;
 mod server;
+pub mod succession;
 mod world;
 
 pub use judge::Verdict;

@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use sim::{Weather, World};
+use sim::succession::Cluster;
+use sim::{Verdict, Weather, World};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -31,12 +32,28 @@ struct Flags {
     /// So many more in a hundred steps of a session are a KILL.
     #[arg(long, default_value_t = 0)]
     kills: u64,
+    /// A cluster whose writer is replaced, instead of two servers that stay what they are.
+    #[arg(long)]
+    succession: bool,
+}
+
+impl Flags {
+    /// Plays a seed to its end.
+    fn play(&self, seed: u64) -> Verdict {
+        if self.succession {
+            return sim::succession::run(&Cluster::of(seed));
+        }
+        sim::run(&World {
+            kills: self.kills,
+            ..world(seed, self.weather.as_deref())
+        })
+    }
 }
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
     match flags.minutes {
-        Some(minutes) => soak(minutes, flags.from, flags.kills),
+        Some(minutes) => soak(minutes, &flags),
         None if flags.seeds.is_empty() => {
             eprintln!(
                 "which seed? For example: cargo run -p sim -- 123, or cargo run -p sim -- --minutes 5"
@@ -62,10 +79,7 @@ fn world(seed: u64, weather: Option<&str>) -> World {
 fn tell(flags: &Flags) -> ExitCode {
     let mut bad = false;
     for seed in &flags.seeds {
-        let verdict = sim::run(&World {
-            kills: flags.kills,
-            ..world(*seed, flags.weather.as_deref())
-        });
+        let verdict = flags.play(*seed);
         for line in &verdict.story {
             println!("{line}");
         }
@@ -121,13 +135,13 @@ fn watch(playing: Arc<AtomicU64>) {
     });
 }
 
-fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
+fn soak(minutes: f64, flags: &Flags) -> ExitCode {
     let clock = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(1, |since| since.as_secs() * 1000)
     };
-    let mut seed = from.unwrap_or_else(clock);
+    let mut seed = flags.from.unwrap_or_else(clock);
     let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let (mut played, mut failing) = (0u64, Vec::new());
     let (mut answered, mut excused, mut committed) = (0, 0, 0);
@@ -136,12 +150,7 @@ fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
     watch(playing.clone());
     while Instant::now() < until {
         playing.store(seed, Ordering::Relaxed);
-        let verdict = catch_unwind(AssertUnwindSafe(|| {
-            sim::run(&World {
-                kills,
-                ..World::of(seed)
-            })
-        }));
+        let verdict = catch_unwind(AssertUnwindSafe(|| flags.play(seed)));
         match verdict {
             Ok(verdict) => {
                 answered += verdict.answered;
@@ -172,8 +181,12 @@ fn soak(minutes: f64, from: Option<u64>, kills: u64) -> ExitCode {
     for (what, times) in &hits {
         println!("{times:>10}  {what}");
     }
+    let (kills, world) = match flags.succession {
+        true => (0, " --succession"),
+        false => (flags.kills, ""),
+    };
     for seed in &failing {
-        println!("  cargo run -p sim -- --kills {kills} {seed}");
+        println!("  cargo run -p sim -- --kills {kills}{world} {seed}");
     }
     if failing.is_empty() {
         ExitCode::SUCCESS

@@ -2,6 +2,7 @@
 
 use crate::chance::Chance;
 use crate::client::Client;
+use crate::cores::{self, Start};
 use crate::judge::{Judge, Verdict};
 use crate::programme::{self, Manners};
 use crate::scripts::{self, Doing};
@@ -11,7 +12,6 @@ use config::{
     HostgroupAttributesRow, RuleRow, Rules, ServerRow, Servers, Snapshot, Status, UserRow, Users,
     Variables,
 };
-use rt::permits::Registry;
 use rt::sim::{Faults, Limits};
 use rt::{Address, Rt, mailbox};
 use std::rc::Rc;
@@ -328,7 +328,15 @@ impl Stage {
         }
         let proxy = address("127.0.0.1:6033");
         let (notes, noted) = mailbox::channel::<String>(100_000);
-        let (tells, ended) = start_cores(rt, &judge, world, &proxy, &notes);
+        let start = Start {
+            seed: world.seed,
+            cores: world.cores,
+            snapshot: Arc::new(snapshot(world, 1, [Status::Online; 2])),
+            proxy: proxy.clone(),
+            notes,
+            look: Arc::new(|_, _| ()),
+        };
+        let (tells, ended) = cores::start(rt, &judge, &start);
         // They begin to listen.
         rt.sleep(BEGINNING).await;
         (
@@ -539,67 +547,6 @@ fn clients(
         ended
     };
     numbers.map(begin).collect()
-}
-
-/// Cores that share their listening address, their limits and their cache, all in this one thread.
-fn start_cores(
-    rt: &Rt,
-    judge: &Rc<Judge>,
-    world: &World,
-    proxy: &Address,
-    notes: &mailbox::Sender<String>,
-) -> (Vec<mailbox::Sender<ToCore>>, Vec<rt::local::Receiver<()>>) {
-    let (registry, kept) = (
-        Registry::new(),
-        worker::Kept::new(world.seed, Arc::new(|_| false)),
-    );
-    let snapshot = Arc::new(snapshot(world, 1, [Status::Online; 2]));
-    let (tells, letters): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
-    let (hands, handed): (Vec<_>, Vec<_>) = (0..world.cores).map(|_| mailbox::channel(64)).unzip();
-    let all = tells.iter().zip(hands).map(|(control, hand)| worker::Peer {
-        control: control.clone(),
-        hand,
-    });
-    let all: Vec<_> = all.collect();
-    let mut ended = Vec::new();
-    for ((index, mailbox), from_peers) in (0..world.cores).zip(letters).zip(handed) {
-        let notes = notes.clone();
-        let setup = worker::Setup {
-            index,
-            cores: world.cores,
-            snapshot: snapshot.clone(),
-            registry: registry.clone(),
-            kept: kept.clone(),
-            listen: vec![proxy.clone()],
-            open: true,
-            acceptor: None,
-            peers: (0..world.cores)
-                .zip(&all)
-                .map(|(other, peer)| (other != index).then(|| peer.clone()))
-                .collect(),
-            from_peers,
-            mailbox,
-            // The judge is of this thread, the core's note of any.
-            note: Arc::new(move |words: &str| drop(notes.try_send(words.to_owned()))),
-            look: Arc::new(|_, _| ()),
-            make: Arc::new(|_| false),
-            events: Arc::new(Err),
-            audit: Arc::new(|_| false),
-            traces: Arc::new(|_| false),
-            doing: Arc::default(),
-            ready: Box::new(|()| ()),
-        };
-        let (done, core_ended) = rt::local::oneshot();
-        let (core_rt, core_judge) = (rt.clone(), judge.clone());
-        rt.spawn(async move {
-            if let Err(error) = worker::run(core_rt, setup).await {
-                core_judge.accuse("core", &error.to_string());
-            }
-            let _nobody = done.send(());
-        });
-        ended.push(core_ended);
-    }
-    (tells, ended)
 }
 
 fn chance_of(chance: &mut Chance, most: Duration) -> Duration {

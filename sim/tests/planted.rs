@@ -11,6 +11,7 @@ use backend::planted::{
     SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
+use sim::succession::{Cluster, run as cluster};
 use sim::{Doing, World, run};
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -447,4 +448,14 @@ fn a_set_that_does_what_it_did_in_another_state_is_seen() {
 #[test]
 fn a_memory_that_is_left_unasked_is_seen() {
     assert_seen(&LEAVE_UNASKED, Calm, &["LAST_INSERT_ID()"]);
+}
+
+/// In clusters whose writer is replaced.
+#[test]
+fn a_commit_that_is_said_again_to_a_successor_is_seen() {
+    REPEAT_COMMITS.set(true);
+    let mut told = (0..SEEDS).flat_map(|seed| cluster(&Cluster::of(seed)).violations);
+    let seen = told.any(|line| line.contains("is there 2 times"));
+    REPEAT_COMMITS.set(false);
+    assert!(seen, "{SEEDS} clusters have not shown it");
 }
