@@ -6,9 +6,10 @@
 
 use crate::cuts::{Cut, physical_of};
 use crate::definitions::renaming;
+use crate::facts::Facts;
 use crate::hints::{Hints, Said, hints};
 use crate::map::{Home, Map, Table};
-use crate::spread::{Facts, Leg, Routed, Spread};
+use crate::routed::{Leg, Routed, Spread};
 use sql::words::{Kind, Token, unquote};
 use std::ops::Range;
 

@@ -5,8 +5,9 @@
 //! <https://dev.mysql.com/doc/refman/9.4/en/rename-table.html>
 
 use crate::cuts::{Cut, physical_of};
+use crate::facts::Facts;
 use crate::map::{Map, Table};
-use crate::spread::{Facts, Leg, Routed, Spread};
+use crate::routed::{Leg, Routed, Spread};
 use sql::words::{Kind, Token, unquote};
 use std::iter::Peekable;
 use std::ops::Range;

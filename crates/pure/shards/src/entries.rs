@@ -1,13 +1,14 @@
 //! Look-ups of a statement: the questions that tell where its rows are, and the entries that must be
 //! there before they are.
 
+use crate::case::Case;
 use crate::condition::{Homes, KeyOf, both};
 use crate::cuts::physical_of;
 use crate::key::Reading;
 use crate::lookups::{Asked, Entry, Lookup, Wanted};
 use crate::map::Table;
+use crate::routed::{Routed, Spread};
 use crate::scopes::Use;
-use crate::spread::{Case, Routed, Spread};
 use sql::tree::{
     Comparison, Expression, Insert, Join, Literal, Name, Node, Source, Statement, Update,
 };

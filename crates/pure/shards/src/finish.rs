@@ -4,12 +4,14 @@
 //! Rows that cannot matter are left out where that is certain. A row too many does no harm, since the
 //! server reads the whole statement.
 
+use crate::case::Case;
 use crate::condition::Homes;
 use crate::cuts::{Cut, cut, named_as_written, physical, renamed};
+use crate::facts::Facts;
 use crate::hints::hints;
 use crate::map::{Home, Kind, Map, Table};
 use crate::scopes::{Named, Scope, Use, every, named};
-use crate::spread::{CHANCES, Case, Facts, USES_MAX};
+use crate::spread::{CHANCES, USES_MAX};
 use sql::Lexing;
 use sql::tree::{Call, DoubleQuotes, Expression, Join, Node, Source, Statement, TableName};
 use sql::tree::{tree, walk};

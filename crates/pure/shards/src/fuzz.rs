@@ -1,10 +1,11 @@
 //! Bodies of the fuzz targets of this crate.
 
+use crate::facts::{Facts, Numbering, explained};
 use crate::finish::finish;
 use crate::map::Map;
-use crate::numbers::Numbering;
+use crate::routed::Spread;
 use crate::rows::{PartitionRow, TableRow};
-use crate::spread::{Facts, Spread, explained, spread};
+use crate::spread::spread;
 use sql::Lexing;
 use sql::tree::{DoubleQuotes, tree};
 

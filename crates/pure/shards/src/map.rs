@@ -4,7 +4,6 @@ use crate::buckets::{Span, left, spans};
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
 use crate::lookups::{self, Lookup};
-use crate::numbers::unfit;
 use crate::rows::{Declared, LookupRow, PartitionRow, TableRow};
 use crate::scripted::BucketScript;
 use sql::tree::Literal;
@@ -953,6 +952,13 @@ impl fmt::Display for Table {
 /// A text as a literal.
 pub(crate) const fn literal(text: &str) -> Literal<'_> {
     Literal::Text(Cow::Borrowed(text.as_bytes()))
+}
+
+/// Whether a table may have a sequence.
+fn unfit(kind: Kind, column: &str) -> Option<String> {
+    (kind == Kind::Reference && !column.is_empty()).then(|| {
+        "must be empty: each copy of a reference table would have to number its rows alike".into()
+    })
 }
 
 #[cfg(test)]

@@ -4,31 +4,10 @@
 //! that rows of several partitions are numbered in their order.
 
 use crate::cuts::{Cut, cut};
-use crate::map::{Kind, Map, Table};
-use crate::spread::{Facts, explained};
+use crate::facts::{Facts, Numbering, explained};
+use crate::map::{Map, Table};
 use crate::xa::quoted_table;
 use sql::tree::{Expression, Insert, Literal, Node, Statement, tree};
-
-/// Consecutive numbers that are one statement's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbers {
-    /// The first of them; from 1.
-    pub first: u64,
-    /// How many there are.
-    pub count: u32,
-}
-
-/// Knowledge of the numbers that a statement gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Numbering {
-    /// None were taken yet.
-    #[default]
-    Untaken,
-    /// Whichever it gets: the statement is only explained or prepared, and 1 stands for the first.
-    Whichever,
-    /// These.
-    Taken(Numbers),
-}
 
 /// A statement's rows, as a sequence sees them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -301,11 +280,4 @@ pub(crate) fn hex(text: &str) -> String {
         let _never = write!(hex, "{byte:02x}");
     }
     hex
-}
-
-/// Whether a table may have a sequence.
-pub(crate) fn unfit(kind: Kind, column: &str) -> Option<String> {
-    (kind == Kind::Reference && !column.is_empty()).then(|| {
-        "must be empty: each copy of a reference table would have to number its rows alike".into()
-    })
 }

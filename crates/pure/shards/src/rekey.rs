@@ -3,40 +3,17 @@
 //! Each partition makes the UPDATE as it is said. Then rows of the new key are at partitions where none
 //! belongs: those are the ones that move.
 
+use crate::case::Case;
 use crate::condition::{Homes, KeyOf};
 use crate::cuts::physical;
 use crate::key::{Key, Reading, Value, integer};
 use crate::map::{Home, Kind, Table};
+use crate::rekeyed::{Place, Rekeyed};
+use crate::routed::{Routed, Spread};
 use crate::rows::PartitionRow;
 use crate::scopes::Use;
-use crate::spread::{Case, Routed, Spread, written};
+use crate::written::written;
 use sql::tree::{Expression, Join, Literal, Node, Source, Statement};
-
-/// Rows that an UPDATE moves from some partitions to another one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rekeyed {
-    /// The partition that they belong to.
-    pub to: Place,
-    /// Which of the statement's legs is the one there.
-    pub to_leg: usize,
-    /// Partitions that may have had them.
-    pub from: Vec<Place>,
-    /// Condition that the rows fulfil once they have the new key.
-    pub condition: Vec<u8>,
-}
-
-/// A table with rows of a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The writer's hostgroup.
-    pub hostgroup: u32,
-    /// Its name as SQL has it.
-    pub table: String,
-    /// Its schema there; empty for the statement's own.
-    pub schema: String,
-    /// Its name there.
-    pub name: String,
-}
 
 /// The new key of an UPDATE's rows.
 #[derive(Debug)]

@@ -1,195 +1,22 @@
 //! A statement's partitions: certain, or all that may have rows of it, or a sentence that refuses.
 
+use crate::case::Case;
 use crate::condition::{Homes, KeyOf, both};
-use crate::cuts::{Cut, cut, named_as_written, renamed};
+use crate::cuts::{Cut, named_as_written, renamed};
 use crate::ddl;
 use crate::definitions;
-use crate::function::Function;
+use crate::facts::{Facts, explained};
 use crate::hints::{Hints, Said, hints};
-use crate::inserted::FromQuery;
-use crate::key::{Reading, Value};
-use crate::listed::KnownColumns;
-use crate::loaded::{self, Loaded};
-use crate::lookups::{LookedUp, Wanted};
-use crate::map::{Kind, Map, Table, literal};
-use crate::numbers::Numbering;
-use crate::rekey::{NewKey, Rekeyed};
-use crate::rows::PartitionRow;
-use crate::scopes::{Named, Scope, Use, every, named};
-use sql::Lexing;
-use sql::bound::Bound;
-use sql::tree::{
-    Comparison, DoubleQuotes, Expression, Insert, Join, Literal, Name, Node, Source, Statement,
-    Tree, tree,
-};
+use crate::key::Reading;
+use crate::load_data;
+use crate::map::{Kind, Map, literal};
+use crate::rekey::NewKey;
+use crate::routed::{Leg, Routed, Spread};
+use crate::scopes::{Scope, Use, every, named};
+use crate::written::written;
+use sql::tree::{Comparison, Expression, Insert, Join, Name, Node, Source, Statement, Tree, tree};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-/// Facts that may be known of a statement besides its text.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The schema that it is said in; empty for none.
-    pub schema: &'a str,
-    /// Where its strings end.
-    pub lexing: Lexing,
-    /// Meaning of double quotes.
-    pub quotes: DoubleQuotes,
-    /// Its first comment.
-    pub comment: Option<&'a [u8]>,
-    /// The values of its `?`, if they are there.
-    pub parameters: Option<&'a [Literal<'a>]>,
-    /// Whether the statement is only prepared: which partition it goes to is asked again when its
-    /// `?` have values. Until then any one will do.
-    pub prepares: bool,
-    /// Numbers of a sequence that it gets.
-    pub numbers: Numbering,
-    /// Columns of tables, for an INSERT that names none; none where nobody asks servers.
-    pub columns: Option<KnownColumns<'a>>,
-    /// The values of its `?` as they were bound.
-    pub bound: Option<&'a [Bound]>,
-    /// Answers of look-ups; `None` where nobody asks them.
-    pub looked: Option<&'a LookedUp>,
-}
-
-/// Knowledge of partitions that are made by themselves, by this proxy or another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Making {
-    /// Another proxy may have made one since this one has looked.
-    #[default]
-    Unasked,
-    /// The map has all that were there when the statement came.
-    Asked,
-    /// Whichever there are: the statement is only explained.
-    Whichever,
-}
-
-/// Where a statement goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spread {
-    /// The statement names no table of the map.
-    Plain,
-    /// To one partition.
-    Point(Leg),
-    /// To several, and not to all.
-    Some(Vec<Leg>),
-    /// To every one.
-    All(Vec<Leg>),
-    /// Nowhere, and why.
-    Refused(String),
-}
-
-/// Leg of a statement to one home.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leg {
-    /// The writer's hostgroup.
-    pub hostgroup: u32,
-    /// The partitions, as `table.partition`.
-    pub partitions: Vec<String>,
-    /// Changes in the text.
-    pub cuts: Vec<Cut>,
-}
-
-impl Leg {
-    /// The text that is sent.
-    #[must_use]
-    pub fn text(&self, original: &[u8]) -> Vec<u8> {
-        cut(original, &self.cuts)
-    }
-}
-
-/// Where a statement goes, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Routed {
-    /// Where.
-    pub spread: Spread,
-    /// Sentences for EXPLAIN ROUTE.
-    pub reasons: Vec<String>,
-    /// The partition that must be made first.
-    pub makes: Option<PartitionRow>,
-    /// Number of a table whose partitions are made by themselves, where it matters that none is missing.
-    pub looks: Option<u32>,
-    /// The first table that it names, by its number.
-    pub table: u32,
-    /// Names of the table that the answer tells of, on its server and for applications.
-    pub told: Option<[String; 2]>,
-    /// Whether the statement changes rows.
-    pub writes: bool,
-    /// Nothing takes it back: one partition does it after another.
-    pub in_turn: bool,
-    /// Each leg is the same change of another copy of a reference table.
-    pub copies: bool,
-    /// Rows that get another key, and move.
-    pub rekeyed: Option<Rekeyed>,
-    /// How its rows are read and inserted, where no partition can do that by itself: then it is not
-    /// refused.
-    pub from_query: Option<FromQuery>,
-    /// How rows of a file are told apart: then it is not refused.
-    pub loaded: Option<Loaded>,
-    /// Look-ups that must be asked, or told, first. Until then it is not known where the statement goes.
-    pub lookups: Option<Wanted>,
-    /// Whether look-ups would say where it goes, and nobody asks them.
-    pub looks_up: bool,
-    /// How many `?` it has.
-    pub parameters: usize,
-}
-
-impl Routed {
-    pub(crate) fn of(spread: Spread) -> Self {
-        Self {
-            spread,
-            reasons: Vec::new(),
-            makes: None,
-            looks: None,
-            table: 0,
-            told: None,
-            writes: false,
-            in_turn: false,
-            copies: false,
-            rekeyed: None,
-            from_query: None,
-            loaded: None,
-            lookups: None,
-            looks_up: false,
-            parameters: 0,
-        }
-    }
-
-    pub(crate) fn refused(words: impl Into<String>) -> Self {
-        Self::of(Spread::Refused(words.into()))
-    }
-}
-
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let legs = match self {
-            Self::Plain => return f.write_str("plain: it names no sharded table"),
-            Self::Refused(words) => return write!(f, "refused: {words}"),
-            Self::Point(leg) => {
-                f.write_str("point")?;
-                std::slice::from_ref(leg)
-            }
-            Self::Some(legs) => {
-                write!(f, "some ({})", legs.len())?;
-                legs
-            }
-            Self::All(legs) => {
-                write!(f, "all ({})", legs.len())?;
-                legs
-            }
-        };
-        for (number, leg) in legs.iter().enumerate() {
-            let sign = if number == 0 { ": " } else { "; " };
-            write!(
-                f,
-                "{sign}{} on hostgroup {}",
-                leg.partitions.join(" and "),
-                leg.hostgroup
-            )?;
-        }
-        Ok(())
-    }
-}
 
 /// Statements that may name a table and are none of its: they set, begin, end.
 const HARMLESS: &[&str] = &[
@@ -241,7 +68,7 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
             Some(word) if word.is_any(HARMLESS) => Routed::of(Spread::Plain),
             _ => ddl::route(map, text, facts)
                 .or_else(|| definitions::route(map, text, facts, table))
-                .or_else(|| loaded::route(map, text, facts))
+                .or_else(|| load_data::route(map, text, facts))
                 .unwrap_or_else(|| Routed {
                 table,
                 ..Routed::refused(
@@ -284,21 +111,6 @@ fn may_name(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<u32> {
         }
     });
     found
-}
-
-/// Where the statement begins that EXPLAIN explains; 0 for others.
-pub(crate) fn explained(text: &[u8], lexing: Lexing) -> usize {
-    let mut words = lexing.words(text);
-    if !words
-        .next()
-        .is_some_and(|first| first.is_any(&["EXPLAIN", "DESC", "DESCRIBE"]))
-    {
-        return 0;
-    }
-    let begins = words
-        .take(8)
-        .find(|word| word.is_any(&["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"]));
-    begins.map_or(0, |word| word.start)
 }
 
 /// Routes what a tree says. `is_explained`: the statement is not done.
@@ -371,18 +183,6 @@ fn of_tree<'a>(
         routed.told = home.map(|home| [home.table.clone(), logical]);
     }
     routed
-}
-
-/// A statement that names a table of the map.
-pub(crate) struct Case<'c, 't, 'a, 'm> {
-    pub(crate) statement: &'t Statement<'a>,
-    /// Text that the tree is of.
-    pub(crate) text: &'c [u8],
-    pub(crate) found: &'c Named<'t, 'a, 'm>,
-    pub(crate) facts: &'c Facts<'a>,
-    pub(crate) hints: &'c Hints,
-    /// Look-ups that must be asked or told first.
-    pub(crate) wanted: &'c RefCell<Wanted>,
 }
 
 impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
@@ -1058,74 +858,6 @@ fn uses_key(scope: &Scope<'_, '_>, a: &Use<'_, '_, '_>, b: &Use<'_, '_, '_>) -> 
             })
         })
         && a.position < b.position
-}
-
-/// The home of a value that is written.
-pub(crate) fn written<'a>(
-    table: &Table,
-    key: KeyOf<'_, 'a>,
-    value: &Expression<'a>,
-    makes: &mut Option<PartitionRow>,
-) -> Result<usize, String> {
-    let (name, column) = (table.shown(), &table.column);
-    let Some(literal) = key.literal(value) else {
-        return Err(match value.node {
-            Node::Parameter(_) => format!(
-                "which partition of {name} a row belongs to is not known before {column} has a value"
-            ),
-            _ => format!(
-                "the value of {column}, by which {name} is spread, must be written out; compute it first"
-            ),
-        });
-    };
-    home_written(table, &literal, makes)
-}
-
-/// The home of a literal that is written.
-pub(crate) fn home_written(
-    table: &Table,
-    literal: &Literal<'_>,
-    makes: &mut Option<PartitionRow>,
-) -> Result<usize, String> {
-    let (name, column) = (table.shown(), &table.column);
-    let Reading::Is(value) = table.stored(literal) else {
-        return Err(format!(
-            "which partition of {name} has this {column} is not certain: it depends on the column's collation or type; give key_type, or bind the row by the hint hscale.partition({}) = 'name'",
-            table.name
-        ));
-    };
-    let home = table.home_of_key(&value);
-    let home = home.ok_or_else(|| {
-        let why = match &table.function {
-            Function::Lua(script) => script.bucket(&value).err(),
-            _ => None,
-        };
-        format!(
-            "the partition of a row of {name} is said by {}, and it does not say it: {}",
-            table.function,
-            why.unwrap_or_default()
-        )
-    })?;
-    if home == 0
-        && value != Value::Null
-        && let Some(bucket) = table.function.bucket(&value)
-        && let Some(row) = table.next_partition(&bucket)
-    {
-        let words = match table.bucket_written(&row.partition_value) {
-            Some(written) if written == bucket => format!(
-                "{name} has no partition for '{bucket}' yet; HSCALE ADD_PARTITION('{name}', '{}', '{bucket}', {}) makes it, or a proxy does where mysql-sharding_partitions names a table (schema.table)",
-                row.partition_name, row.hostgroup_id
-            ),
-            _ => {
-                return Err(format!(
-                    "{name} has no partition for '{bucket}', and that cannot be written as a partition_value"
-                ));
-            }
-        };
-        *makes = Some(row);
-        return Err(words);
-    }
-    Ok(home)
 }
 
 /// Cuts that take out all rows but these.

@@ -21,7 +21,11 @@ const PARTS: &[(&str, &str, &[&str])] = &[
     (
         "Which partition",
         "",
-        &["pure/shards/src/spread.rs", "pure/plan/src/shards.rs"],
+        &[
+            "pure/shards/src/spread.rs",
+            "pure/shards/src/written.rs",
+            "pure/plan/src/shards.rs",
+        ],
     ),
     (
         "Reads of several partitions",
@@ -60,6 +64,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "pure/shards/src/rekey.rs",
             "pure/shards/src/inserted.rs",
             "pure/shards/src/listed.rs",
+            "pure/shards/src/load_data.rs",
             "pure/shards/src/loaded.rs",
             "pure/shards/src/entries.rs",
             "pure/shards/src/lookups.rs",
