@@ -52,13 +52,7 @@ impl Session {
                 epoch.descriptions.learn(&wanted, columns, now);
                 Ok(None)
             }
-            Err(Stopped::Gone) => Err(Ended::Gone),
-            Err(Stopped::Told) if self.entry.killed.get() => {
-                Err(Ended::Told(Complaint::interrupted()))
-            }
-            Err(Stopped::Told) => Ok(Some(Complaint::interrupted())),
-            Err(Stopped::Failed(failed)) => Ok(Some(Complaint::of(&failed))),
-            Err(Stopped::Said(complaint)) => Ok(Some(complaint)),
+            Err(stopped) => stopped.complaint(self.entry.killed.get()).map(Some),
         }
     }
 

@@ -42,13 +42,7 @@ impl Session {
             };
             match Box::pin(self.settle_lookups(epoch, plan, what, &wanted)).await {
                 Ok(looked) => self.looked = Rc::new(looked),
-                Err(Stopped::Gone) => return Err(Ended::Gone),
-                Err(Stopped::Told) if self.entry.killed.get() => {
-                    return Err(Ended::Told(Complaint::interrupted()));
-                }
-                Err(Stopped::Told) => return Ok(Some(Complaint::interrupted())),
-                Err(Stopped::Failed(failed)) => return Ok(Some(Complaint::of(&failed))),
-                Err(Stopped::Said(complaint)) => return Ok(Some(complaint)),
+                Err(stopped) => return stopped.complaint(self.entry.killed.get()).map(Some),
             }
         }
         Ok(None)

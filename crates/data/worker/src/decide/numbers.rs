@@ -69,13 +69,7 @@ impl Session {
                     count,
                 })))
             }
-            Err(Stopped::Gone) => Err(Ended::Gone),
-            Err(Stopped::Told) if self.entry.killed.get() => {
-                Err(Ended::Told(Complaint::interrupted()))
-            }
-            Err(Stopped::Told) => Ok(Err(Complaint::interrupted())),
-            Err(Stopped::Failed(failed)) => Ok(Err(Complaint::of(&failed))),
-            Err(Stopped::Said(complaint)) => Ok(Err(complaint)),
+            Err(stopped) => stopped.complaint(self.entry.killed.get()).map(Err),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::command::job::{Job, What};
 use crate::command::settings::sees_user_variables;
+use crate::command::trouble::Ended;
 use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::reach::branch::carries_more;
@@ -50,6 +51,20 @@ pub(crate) enum Stopped {
     Failed(BackendFailed),
     /// This is said.
     Said(Complaint),
+}
+
+impl Stopped {
+    /// Complaint of a client whose statement waited for what was asked; or the end of its session.
+    /// `killed`: somebody has ended the session, and not only the statement.
+    pub(crate) fn complaint(self, killed: bool) -> Result<Complaint, Ended> {
+        match self {
+            Self::Gone => Err(Ended::Gone),
+            Self::Told if killed => Err(Ended::Told(Complaint::interrupted())),
+            Self::Told => Ok(Complaint::interrupted()),
+            Self::Failed(failed) => Ok(Complaint::of(&failed)),
+            Self::Said(complaint) => Ok(complaint),
+        }
+    }
 }
 
 impl From<BackendFailed> for Stopped {
