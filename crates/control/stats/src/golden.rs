@@ -2,7 +2,10 @@
 
 use crate::families::{Families, Format};
 use crate::shown;
-use bridge::{Check, Counts, Done, ErrorRow, Facts, GtidRow, MessageRow, PoolRow, ServerState};
+use bridge::{
+    AskerFacts, Check, Counts, Done, ErrorRow, Facts, GtidRow, MessageRow, ModuleFacts, PeerFacts,
+    PoolRow, ServerState,
+};
 use config::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +76,27 @@ fn all() -> String {
             names_changed: 3,
         },
     );
-    shown::process(&mut all, (1, 0), &Snapshot::default(), &Facts::default());
+    let facts = Facts {
+        peers: vec![PeerFacts {
+            hostname: "proxy2".into(),
+            port: 6032,
+            queries: 7,
+            modules: vec![ModuleFacts {
+                name: "mysql_users",
+                looks: 3,
+                ..ModuleFacts::default()
+            }],
+            ..PeerFacts::default()
+        }],
+        askers: vec![AskerFacts {
+            uuid: "u".into(),
+            seen_s: 9,
+            ..AskerFacts::default()
+        }],
+        ..Facts::default()
+    };
+    shown::process(&mut all, (1, 0), &Snapshot::default(), &facts);
+    shown::peers(&mut all, &facts);
     all.write(Format::Text)
 }
 
@@ -127,4 +150,8 @@ fn a_server_s_numbers_are_those_of_its_row() {
     has(r#"mysql_error_total{hostgroup="1",address="db",port="3306",code="1064"} 4"#);
     has(r#"proxysql_mysql_monitor_ping_check_total{status="err"} 2"#);
     has("proxysql_mysql_monitor_dns_cache_lookup_success 4");
+    has(r#"proxysql_servers_metrics_queries{hostname="proxy2",port="6032"} 7"#);
+    has(
+        r#"proxysql_servers_checksums_diff_check{hostname="proxy2",port="6032",name="mysql_users"} 3"#,
+    );
 }

@@ -263,6 +263,7 @@ impl Work {
         self.show_rows(&mut all, &snapshot).await?;
         let numbers = (self.began.elapsed().as_secs(), (self.stalls)());
         shown::process(&mut all, numbers, &snapshot, &self.facts.borrow());
+        shown::peers(&mut all, &self.facts.borrow());
         Ok(all.write(format))
     }
 

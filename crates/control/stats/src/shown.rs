@@ -390,6 +390,56 @@ pub(crate) fn process(
     memory(into);
 }
 
+/// Other proxies, with the labels that the tables have as columns.
+pub(crate) fn peers(into: &mut Families, facts: &Facts) {
+    for peer in &facts.peers {
+        let port = peer.port.to_string();
+        let at = [("hostname", &*peer.hostname), ("port", &*port)];
+        #[rustfmt::skip]
+        let numbers = [
+            (Kind::Gauge, "proxysql_servers_metrics_weight", "Weight of another proxy.", peer.weight),
+            (Kind::Gauge, "proxysql_servers_metrics_response_time_ms", "Milliseconds that its last answer took.", peer.response_ms),
+            (Kind::Gauge, "proxysql_servers_metrics_last_check_ms", "Milliseconds since then.", peer.last_check_ms),
+            (Kind::Total, "proxysql_servers_metrics_uptime_s", "Seconds since it began.", peer.uptime_s),
+            (Kind::Total, "proxysql_servers_metrics_queries", "Statements that it has had.", peer.queries),
+            (Kind::Gauge, "proxysql_servers_metrics_client_conns_connected", "Clients that are there now.", peer.connected),
+            (Kind::Total, "proxysql_servers_metrics_client_conns_created", "Clients that have been there.", peer.created),
+        ];
+        for (kind, name, help, number) in numbers {
+            into.add(&metric(kind, name, help), &at, number);
+        }
+        for module in &peer.modules {
+            let labels = [at[0], at[1], ("name", module.name)];
+            #[rustfmt::skip]
+            let numbers = [
+                (Kind::Total, "proxysql_servers_checksums_version_total", "Version of a module of another proxy.", module.version),
+                (Kind::Gauge, "proxysql_servers_checksums_epoch", "Seconds since 1970 of its LOAD there.", module.epoch),
+                (Kind::Gauge, "proxysql_servers_checksums_changed_at", "Seconds since 1970 when it was another one last.", module.changed_s),
+                (Kind::Gauge, "proxysql_servers_checksums_updated_at", "Seconds since 1970 when it was asked for last.", module.updated_s),
+                (Kind::Gauge, "proxysql_servers_checksums_diff_check", "Looks in a row that have found it other than here.", module.looks),
+            ];
+            for (kind, name, help, number) in numbers {
+                into.add(&metric(kind, name, help), &labels, number);
+            }
+        }
+    }
+    for asker in &facts.askers {
+        let port = asker.port.to_string();
+        let labels = [
+            ("uuid", &*asker.uuid),
+            ("hostname", &*asker.hostname),
+            ("port", &*port),
+            ("admin_mysql_ifaces", &*asker.ifaces),
+        ];
+        let seen = metric(
+            Kind::Gauge,
+            "proxysql_servers_clients_status_last_seen_at",
+            "Seconds since 1970 when another proxy asked here last.",
+        );
+        into.add(&seen, &labels, asker.seen_s);
+    }
+}
+
 /// Numbers of the memory manager and of the kernel; what cannot be read is not shown.
 fn memory(into: &mut Families) {
     if let Some(memory) = process::memory() {

@@ -1,6 +1,6 @@
 //! The tables in which operators see the other proxies.
 
-use super::peer::ms_since;
+use super::peer::{Peer, ms_since};
 use super::subjects::SUBJECTS;
 use super::{proxysql, sums};
 use crate::engine::{SqlError, View};
@@ -8,6 +8,7 @@ use crate::said::Said;
 use crate::see::observe::{Into, signed};
 use crate::shared::Shared;
 use crate::tables::Observe;
+use bridge::{AskerFacts, ModuleFacts, PeerFacts};
 use rusqlite::Connection;
 
 /// The map of sharded tables among what proxies have in common.
@@ -58,7 +59,7 @@ impl Shared {
         let at = SUBJECTS.iter().position(is_map).unwrap_or_default();
         let own = self.cluster.sum(at, &variables);
         let peers = self.cluster.peers.borrow();
-        let has_it = |peer: &super::peer::Peer| {
+        let has_it = |peer: &Peer| {
             let (names, known) = (self.cluster.names_on(peer), peer.known.borrow());
             let mut seen = names.iter().zip(&known.seen);
             seen.any(|(name, seen)| *name == MAP && seen.sum.checksum == own.checksum)
@@ -66,12 +67,59 @@ impl Shared {
         let others = peers
             .iter()
             .filter(|peer| !peer.speaks_proxysql.get() && !has_it(peer));
-        let name = |peer: &std::rc::Rc<super::peer::Peer>| {
-            format!("{}:{}", peer.row.hostname, peer.row.port)
-        };
+        let name = |peer: &std::rc::Rc<Peer>| format!("{}:{}", peer.row.hostname, peer.row.port);
         let mut without: Vec<String> = others.map(name).collect();
         without.extend(self.fleet_without(MAP));
         Ok(without)
+    }
+
+    /// Knowledge of other proxies, for the metrics.
+    pub(crate) fn peer_facts(&self) -> Vec<PeerFacts> {
+        let peers = self.cluster.peers.borrow();
+        peers.iter().map(|peer| self.facts_of(peer)).collect()
+    }
+
+    fn facts_of(&self, peer: &Peer) -> PeerFacts {
+        let known = peer.known.borrow();
+        let [uptime_s, queries, connected, created] = known.metrics;
+        let names = self.cluster.names_on(peer);
+        let modules = names.iter().zip(&known.seen);
+        PeerFacts {
+            hostname: peer.row.hostname.clone(),
+            port: peer.row.port,
+            weight: peer.row.weight.max(0).cast_unsigned(),
+            response_ms: u64::try_from(known.response.as_millis()).unwrap_or(u64::MAX),
+            last_check_ms: ms_since(&self.rt, known.measured),
+            uptime_s,
+            queries,
+            connected,
+            created,
+            modules: modules
+                // ProxySQL has not all of our modules.
+                .filter(|(_, seen)| !peer.speaks_proxysql.get() || seen.sum.version > 0)
+                .map(|(name, seen)| ModuleFacts {
+                    name,
+                    version: seen.sum.version,
+                    epoch: seen.sum.epoch,
+                    changed_s: seen.changed_s,
+                    updated_s: seen.updated_s,
+                    looks: seen.looks,
+                })
+                .collect(),
+        }
+    }
+
+    /// Proxies that ask here, for the metrics.
+    pub(crate) fn asker_facts(&self) -> Vec<AskerFacts> {
+        let clients = self.cluster.clients.borrow();
+        let facts = clients.iter().map(|client| AskerFacts {
+            uuid: client.uuid.clone(),
+            hostname: client.host.clone(),
+            port: client.port,
+            ifaces: client.ifaces.clone(),
+            seen_s: client.seen_s,
+        });
+        facts.collect()
     }
 
     /// Fills one of the tables of other proxies; `table` is its name with its schema.
@@ -113,13 +161,12 @@ impl Shared {
             Observe::PeerMetrics => {
                 let mut into = Into::table(conn, table, 10)?;
                 for peer in peers.iter() {
-                    let known = peer.known.borrow();
-                    let [uptime, queries, connected, created] = known.metrics.map(signed);
-                    let response = i64::try_from(known.response.as_millis()).unwrap_or(i64::MAX);
+                    let facts = self.facts_of(peer);
                     #[rustfmt::skip]
                     into.row(&[
-                        &peer.row.hostname, &peer.row.port, &peer.row.weight, &peer.row.comment, &response, &uptime,
-                        &signed(ms_since(&self.rt, known.measured)), &queries, &connected, &created,
+                        &facts.hostname, &facts.port, &peer.row.weight, &peer.row.comment, &signed(facts.response_ms),
+                        &signed(facts.uptime_s), &signed(facts.last_check_ms), &signed(facts.queries),
+                        &signed(facts.connected), &signed(facts.created),
                     ])?;
                 }
             }

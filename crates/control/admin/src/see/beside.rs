@@ -59,6 +59,8 @@ pub(crate) fn tell_facts(shared: &Shared) {
         rows_lost: process.rows_lost,
         paused: shared.clients.get() != Clients::Welcome,
         cluster: process.cluster.to_vec(),
+        peers: shared.peer_facts(),
+        askers: shared.asker_facts(),
     }));
 }
 
