@@ -4,6 +4,9 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# What a second build would be spared costs the first one time, and gigabytes.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+
 log=$(mktemp)
 running=$(mktemp -d) # what programmes that have not ended have said
 again=$(mktemp -d) # what programmes have said that failed and are tried once more
