@@ -69,16 +69,16 @@ fn a_file_that_cannot_be_used_ends_with_1_and_every_reason() {
     let at = file.display();
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert_eq!(out, format!("{at} cannot be used: 3 errors, no warnings\n"));
+    assert_eq!(out, format!("{at} cannot be used: 1 error, 2 warnings\n"));
     let lines: Vec<_> = err.lines().collect();
     assert_eq!(
         lines[..2],
         [
             format!(
-                "error: {at} line 1: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 10"
+                "warning: {at} line 1: mysql_replication_hostgroups: reader_hostgroup and writer_hostgroup are both 10; this row is left out"
             ),
             format!(
-                "error: {at} line 2: mysql_replication_hostgroups: writer_hostgroup is missing"
+                "warning: {at} line 2: mysql_replication_hostgroups: writer_hostgroup is missing; this row is left out"
             ),
         ]
     );
