@@ -6,6 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// Words that are said behind the server's next bytes, in one piece with them, and are the last of
 /// that connection.
@@ -42,10 +43,29 @@ pub fn start_with(to: u16, words: &LastWords) -> io::Result<u16> {
     Ok(port)
 }
 
+/// So much later than its connection is lost a command comes to its server.
+const LATE: Duration = Duration::from_millis(1500);
+
+/// Part of a command that a relay loses, with its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// Its answer: the command is done.
+    Answer,
+    /// The connection at once: the command comes to the server while others look for what it has done.
+    Connection,
+    /// The command itself: the server never hears of it.
+    Command,
+}
+
 /// Starts a relay in front of the port of a server, and gives the relay's own. The answer to the
 /// command that `loses` is a part of is lost, and its connection ends. The relay serves until the
 /// process ends.
 pub fn start_that_loses(to: u16, loses: &LastWords) -> io::Result<u16> {
+    start_that_loses_so(to, loses, Lost::Answer)
+}
+
+/// As [`start_that_loses`]. `what`: what is lost.
+pub fn start_that_loses_so(to: u16, loses: &LastWords, what: Lost) -> io::Result<u16> {
     let loses = loses.clone();
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -63,7 +83,7 @@ pub fn start_that_loses(to: u16, loses: &LastWords) -> io::Result<u16> {
                 let is_lost = Arc::new(AtomicBool::new(false));
                 let is_lost_too = is_lost.clone();
                 thread::spawn(move || pour_until(server_too, client_too, &is_lost_too));
-                pour_commands(client, server, &loses, &is_lost);
+                pour_commands(client, server, &loses, (what, &is_lost));
             });
         }
     });
@@ -75,7 +95,7 @@ fn pour_commands(
     mut client: TcpStream,
     mut server: TcpStream,
     loses: &LastWords,
-    is_lost: &AtomicBool,
+    (what, is_lost): (Lost, &AtomicBool),
 ) {
     let _ = server.set_nodelay(true);
     let mut buffer = vec![0; 64 << 10];
@@ -87,7 +107,12 @@ fn pour_commands(
             *loses = None;
             is_lost.store(true, Ordering::SeqCst);
         }
-        if server.write_all(&buffer[..count]).is_err() {
+        let is_lost = is_lost.load(Ordering::SeqCst);
+        if is_lost && what == Lost::Connection {
+            let _ = client.shutdown(Shutdown::Both);
+            thread::sleep(LATE);
+        }
+        if is_lost && what == Lost::Command || server.write_all(&buffer[..count]).is_err() {
             break;
         }
     }

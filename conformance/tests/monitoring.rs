@@ -35,6 +35,14 @@ fn main() {
             "what_is_open_on_a_writer_that_only_reads_ends_by_itself",
             open_there,
         ),
+        (
+            "a_commit_that_a_demoted_writer_refuses_ends_its_transaction",
+            refused_commit,
+        ),
+        (
+            "a_transaction_of_a_demoted_writer_is_run_again_on_the_next",
+            moved_transaction,
+        ),
         ("who_was_the_writer_outlives_the_proxy", remembered),
         (
             "what_reads_goes_to_the_fallback_while_nobody_serves",
@@ -395,6 +403,121 @@ fn open_there(driver: Driver) -> Outcome {
         &places(&servers, &proxy)?,
         "0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE",
     )
+}
+
+/// Two servers with an empty table each; neither replicates, so that what is where can be counted.
+fn two_apart(driver: Driver, vendor: Vendor) -> Result<(Vec<Server>, Proxy), String> {
+    let (servers, proxy) = two(driver, vendor)?;
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", || {
+        places(&servers, &proxy)
+    })?;
+    bound_by_read_only(&servers, vendor)?;
+    for server in &servers {
+        server.root("SET GLOBAL read_only = 0; CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=InnoDB")?;
+    }
+    servers[1].root("SET GLOBAL read_only = 1")?;
+    soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", || {
+        places(&servers, &proxy)
+    })?;
+    Ok((servers.into(), proxy))
+}
+
+/// Rows of the table on each server.
+fn rows_of(servers: &[Server]) -> Result<String, String> {
+    let of = |server: &Server| -> Result<String, String> {
+        let said = server.root("SELECT COALESCE(GROUP_CONCAT(a ORDER BY a), '-') FROM d.t")?;
+        Ok(said.lines().last().unwrap_or_default().to_owned())
+    };
+    let all: Result<Vec<_>, String> = servers.iter().map(of).collect();
+    Ok(all?.join(" | "))
+}
+
+/// COMMIT is refused, and the server has rolled back, which its error does not say: nothing of it is
+/// left, and the next statement waits for the next writer as any other.
+fn refused_commit(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (servers, proxy) = two_apart(driver, vendor)?;
+        for (manual, begin) in [(false, "BEGIN"), (true, "SET autocommit = 0")] {
+            let at = 10 * i32::from(manual);
+            let mut client = log_in(&proxy)?;
+            asked(&mut client, begin)?;
+            asked(&mut client, &format!("INSERT INTO d.t VALUES ({})", at + 1))?;
+            let from = usize::from(manual);
+            servers[from].root("SET GLOBAL read_only = 1")?;
+            let refused = asked(&mut client, "COMMIT");
+            expect(
+                refused.as_ref().is_err_and(|words| words.contains("1290")),
+                || format!("{vendor}, {begin}: {refused:?}"),
+            )?;
+            let open = servers[from].root("SELECT count(*) FROM information_schema.innodb_trx")?;
+            same(open.lines().last().unwrap_or_default(), "0")?;
+            let next = thread::spawn(move || {
+                asked(&mut client, &format!("INSERT INTO d.t VALUES ({})", at + 2))?;
+                asked(&mut client, "COMMIT")
+            });
+            servers[1 - from].root("SET GLOBAL read_only = 0")?;
+            next.join()
+                .map_err(|_| "the client has panicked".to_owned())?
+                .map_err(|words| format!("{vendor}, {begin}: {words}; {}", proxy.log()))?;
+        }
+        same(&rows_of(&servers)?, "12 | 2")?;
+    }
+    Ok(())
+}
+
+/// A transaction that was open there when its writer was demoted is done again on the next one: a COMMIT that was
+/// refused, and a statement in the middle. Where a result would differ the client reads what the
+/// server said, and goes on there.
+fn moved_transaction(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (servers, proxy) = two_apart(driver, vendor)?;
+        proxy.admin(
+            "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) \
+             VALUES (0, '{\"transaction_replay\": 1}'); LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
+        let switch = |from: usize| -> Outcome {
+            servers[from].root("SET GLOBAL read_only = 1")?;
+            servers[1 - from].root("SET GLOBAL read_only = 0")?;
+            Ok(())
+        };
+        let mut client = log_in(&proxy)?;
+        let mut all = |texts: &[&str]| -> Result<String, String> {
+            let mut last = Vec::new();
+            for text in texts {
+                last = asked(&mut client, text)
+                    .map_err(|words| format!("{vendor}, {text}: {words}; {}", proxy.log()))?;
+            }
+            Ok(last.concat().join(" "))
+        };
+        all(&["BEGIN", "INSERT INTO d.t VALUES (1)"])?;
+        switch(0)?;
+        all(&["COMMIT"])?;
+        same(&rows_of(&servers)?, "- | 1")?;
+        all(&["SET autocommit = 0", "INSERT INTO d.t VALUES (2)"])?;
+        switch(1)?;
+        all(&["INSERT INTO d.t VALUES (3)", "COMMIT", "SET autocommit = 1"])?;
+        same(&rows_of(&servers)?, "2,3 | 1")?;
+        same(
+            &all(&[
+                "BEGIN",
+                "INSERT INTO d.t VALUES (4)",
+                "SELECT count(*) FROM d.t",
+            ])?,
+            "3",
+        )?;
+        switch(0)?;
+        let refused = all(&["INSERT INTO d.t VALUES (5)"]);
+        expect(
+            refused.as_ref().is_err_and(|words| {
+                words.contains("1290") && words.contains("not replayed: a result differed")
+            }),
+            || format!("{vendor}: {refused:?}"),
+        )?;
+        same(&all(&["SELECT count(*) FROM d.t"])?, "3")?;
+        all(&["ROLLBACK", "INSERT INTO d.t VALUES (6)"])?;
+        same(&rows_of(&servers)?, "2,3 | 1,6")?;
+    }
+    Ok(())
 }
 
 /// Both may write when the proxy starts: the one that was the writer before is it.

@@ -10,7 +10,7 @@ use std::thread;
 
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::relay;
+use conformance::relay::{self, Lost};
 use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon};
 
@@ -28,6 +28,10 @@ fn main() {
         ),
         ("a_result_that_differs_is_an_error", differs),
         ("a_lost_commit_is_never_said_again", lost_commit),
+        (
+            "the_mark_of_a_lost_commit_tells_what_became_of_it",
+            marked_commit,
+        ),
         ("the_victim_of_a_deadlock_is_run_again", deadlock),
         ("what_cannot_be_run_again_ends_as_before", unfit),
         (
@@ -376,6 +380,94 @@ fn lost_commit(driver: Driver) -> Outcome {
         same(&counted(&proxy)?, wanted).map_err(|words| format!("{vendor}: {words}"))?;
     }
     Ok(())
+}
+
+/// The table of marks, as docs/features/transaction-replay.md has it.
+const MARKS: &str = "CREATE DATABASE millrace; CREATE TABLE millrace.marks ( \
+    proxy BIGINT UNSIGNED NOT NULL, slot INT UNSIGNED NOT NULL, mark BIGINT UNSIGNED NOT NULL, \
+    at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (proxy, slot)) ENGINE=InnoDB";
+
+/// A COMMIT that landed and whose answer was lost, one that never came, and one that the server is still
+/// at when its client looks: each is done once, and its client reads OK. Without a table, and without the
+/// right to see what is applied, it is an error as before.
+fn marked_commit(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        for what in [Lost::Answer, Lost::Command, Lost::Connection] {
+            let server = Server::start(vendor)?;
+            server.root(MARKS)?;
+            let loses = relay::LastWords::default();
+            let port = relay::start_that_loses_so(server.port, &loses, what)
+                .map_err(|error| error.to_string())?;
+            let marks = ", \"transaction_replay_marks\": \"millrace.marks\"";
+            let proxy = before(driver, &[&server], &[port], marks)?;
+            let words = |words: String| format!("{vendor}, {what:?}: {words}; {}", proxy.log());
+            for (at, begin) in ["BEGIN", "SET autocommit = 0"].into_iter().enumerate() {
+                let mut client = log_in(&proxy)?;
+                say(&mut client, &[begin, "INSERT INTO re.t VALUES (1, 1)"])?;
+                *loses.lock().map_err(|error| error.to_string())? = Some(b"COMMIT".to_vec());
+                say(&mut client, &["COMMIT"]).map_err(words)?;
+                // The session goes on as if nothing had been.
+                let said = say(&mut client, &["SELECT COUNT(*) FROM re.t"]);
+                same(&said.map_err(words)?, &(at + 1).to_string()).map_err(words)?;
+                same(
+                    &there(&server, "SELECT COUNT(*) FROM re.t")?,
+                    &(at + 1).to_string(),
+                )
+                .map_err(words)?;
+            }
+            let wanted = match what {
+                Lost::Command => "replays=2 replays_succeeded=2",
+                Lost::Answer | Lost::Connection => "replays=2 replays_landed=2",
+            };
+            same(&counted(&proxy)?, wanted).map_err(words)?;
+        }
+        blind_commits(driver, vendor)?;
+    }
+    Ok(())
+}
+
+/// Commits of which no mark tells.
+fn blind_commits(driver: Driver, vendor: Vendor) -> Outcome {
+    let server = Server::start(vendor)?;
+    let loses = relay::LastWords::default();
+    let port = relay::start_that_loses(server.port, &loses).map_err(|error| error.to_string())?;
+    let marks = ", \"transaction_replay_marks\": \"millrace.marks\"";
+    let proxy = before(driver, &[&server], &[port], marks)?;
+    let lose = || -> Result<Result<String, String>, String> {
+        let mut client = log_in(&proxy)?;
+        say(&mut client, &["BEGIN", "INSERT INTO re.t VALUES (1, 1)"])?;
+        *loses.lock().map_err(|error| error.to_string())? = Some(b"COMMIT".to_vec());
+        Ok(say(&mut client, &["COMMIT"]))
+    };
+    let said = lose()?;
+    expect(said.is_err(), || format!("{vendor}: {said:?}"))?;
+    soon("true", || {
+        Ok(proxy.log().contains("COMMIT was lost").to_string())
+    })?;
+    // A COMMIT that is not lost is done without its mark.
+    let mut client = log_in(&proxy)?;
+    say(
+        &mut client,
+        &["BEGIN", "INSERT INTO re.t VALUES (2, 2)", "COMMIT"],
+    )?;
+    // One that has only read has nothing to lose.
+    say(&mut client, &["BEGIN", "SELECT COUNT(*) FROM re.t"])?;
+    *loses.lock().map_err(|error| error.to_string())? = Some(b"COMMIT".to_vec());
+    say(&mut client, &["COMMIT"]).map_err(|words| format!("{words}; {}", proxy.log()))?;
+    let missing = proxy.admin(
+        "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Millrace_transaction_marks_missing'",
+    )?;
+    same(missing.trim(), "2")?;
+    server.root(MARKS)?;
+    server.root(
+        "REVOKE ALL PRIVILEGES, GRANT OPTION FROM open@'%'; GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO open@'%'",
+    )?;
+    let said = lose()?;
+    expect(said.is_err(), || format!("{vendor}: {said:?}"))?;
+    soon("true", || {
+        Ok(proxy.log().contains("REPLICATION CLIENT").to_string())
+    })?;
+    same(&there(&server, "SELECT COUNT(*) FROM re.t")?, "3")
 }
 
 /// Two clients that wait for each other: one of them is run again when the other is done.

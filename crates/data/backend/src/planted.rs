@@ -63,6 +63,12 @@ thread_local! {
     pub static COPY_ALL: Cell<bool> = const { Cell::new(false) };
     /// A COMMIT whose answer was lost is said again, behind a replay of its transaction.
     pub static REPEAT_COMMITS: Cell<bool> = const { Cell::new(false) };
+    /// The mark of a COMMIT whose answer was lost is never found.
+    pub static MISS_MARKS: Cell<bool> = const { Cell::new(false) };
+    /// The mark is always found.
+    pub static TRUST_MARKS: Cell<bool> = const { Cell::new(false) };
+    /// The mark is looked for before the server has applied what it got.
+    pub static LOOK_EARLY: Cell<bool> = const { Cell::new(false) };
     /// A result that a script ignores goes to the client as well.
     pub static SAY_IGNORED: Cell<bool> = const { Cell::new(false) };
     /// A schema that a server does not have is passed over: what is said in it runs in the one

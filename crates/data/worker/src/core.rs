@@ -9,6 +9,7 @@ pub(crate) mod gates;
 pub(crate) mod guests;
 pub(crate) mod hosts;
 pub(crate) mod lasting;
+pub(crate) mod marks;
 pub(crate) mod mirrors;
 pub(crate) mod operators;
 pub(crate) mod peers;
@@ -173,6 +174,7 @@ pub struct Core {
     pub(crate) scratch: Scratch,
     pub(crate) mirrors: Mirrors,
     pub(crate) in_turn: InTurn,
+    pub(crate) marks: Rc<marks::Rows>,
     pub(crate) gates: Rc<Gates>,
     pub(crate) numbers: Blocks,
     pub(crate) make: MakePartition,
@@ -312,6 +314,7 @@ impl Core {
             scratch: Scratch::default(),
             mirrors: Mirrors::default(),
             in_turn: InTurn::default(),
+            marks: Rc::default(),
             gates: Rc::default(),
             console: operators::addresses(&setup.snapshot.variables),
             scripting: Scripting::with(setup.kept.scripts, setup.kept.calls),

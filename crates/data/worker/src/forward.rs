@@ -57,7 +57,7 @@ impl Session {
             let kept = |hold| self.held.has(job.plan.hostgroup(), hold);
             let knows = job.class.reads.intersects(Reads::FOUND_ROWS)
                 && (kept(Hold::FoundRows) || kept(Hold::Diagnostics));
-            let trouble = match self.attempt(job).await {
+            let trouble = match self.attempt_marked(job).await {
                 Ok(told) => {
                     self.goes_on_course(job);
                     return Ok(told);
@@ -94,7 +94,7 @@ impl Session {
                 None => None,
                 Some(_) => match Box::pin(self.replay(job, &failure, state_lost)).await? {
                     Replayed::Again => continue,
-                    Replayed::RolledBack => {
+                    Replayed::Over => {
                         self.say("").await?;
                         return Ok(Told::default());
                     }
@@ -114,13 +114,7 @@ impl Session {
                 self.core.tally.up(Counter::StatementsRetried);
                 continue;
             }
-            if let BackendFailed::Sync { code, .. } = failure {
-                // What one server has accepted another refuses.
-                job.epoch.accepted.borrow_mut().forget();
-                self.core.doubt_schemas(code);
-            } else {
-                self.doubt_found_rows(job);
-            }
+            self.learn_failure(job, &failure);
             self.count_doubt(job, &failure, state_lost);
             let complaint = self.says_or_ends(job, &failure, state_lost, unfit)?;
             self.refuse(&complaint).await?;
@@ -161,6 +155,20 @@ impl Session {
             Failed::Stale => unreachable!("attempt() deals with it"),
         };
         Ok(ControlFlow::Continue(failure))
+    }
+
+    /// A client is told of a failure.
+    fn learn_failure(&mut self, job: &Job<'_>, failure: &BackendFailed) {
+        if let BackendFailed::Sync { code, .. } = failure {
+            // What one server has accepted another refuses.
+            job.epoch.accepted.borrow_mut().forget();
+            self.core.doubt_schemas(*code);
+        } else {
+            self.doubt_found_rows(job);
+        }
+        if let BackendFailed::ReadOnly { .. } = failure {
+            self.learn_refusal(job);
+        }
     }
 
     /// Counts a change of which nobody knows whether it was done.
@@ -207,6 +215,16 @@ impl Session {
             let took = self.core.rt.now() - since;
             self.core.costs.learn(digest, job.plan.hostgroup(), took);
         }
+    }
+
+    /// An attempt; a COMMIT leaves its mark first, where that is wanted.
+    async fn attempt_marked(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
+        if self.course.is_some()
+            && let Err((backend, kept, trouble)) = Box::pin(self.leave_mark(job)).await
+        {
+            return Err(self.part_in_trouble(job.plan.hostgroup(), backend, kept, trouble));
+        }
+        self.attempt(job).await
     }
 
     async fn attempt(&mut self, job: &Job<'_>) -> Result<Told, Trouble> {
@@ -337,6 +355,12 @@ impl Session {
         match failure {
             BackendFailed::NobodyServes { .. } => {
                 self.forward_elsewhere(job).await.map(Waited::Told)
+            }
+            // A transaction does not wait alone: it is run again as a whole.
+            BackendFailed::ReadOnly { .. }
+                if self.held.has(job.plan.hostgroup(), Hold::Transaction) =>
+            {
+                Ok(Waited::InVain)
             }
             BackendFailed::ReadOnly { .. } => self.wait_for_a_writer(job, demoted).await,
             _ => Ok(Waited::InVain),
@@ -472,7 +496,7 @@ impl Session {
                 withhold: Withhold {
                     stale: executed.filter(|_| stale_allowed),
                     crowd: first && only_prepares(job),
-                    demoted: self.may_wait_for_a_writer(backend, job),
+                    demoted: self.withholds_refusal(backend, job),
                     deadlock: self.retries_deadlock(job),
                 },
                 rows_max: job.plan.rows_max(),

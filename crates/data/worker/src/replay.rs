@@ -2,13 +2,17 @@
 //!
 //! docs/features/transaction-replay.md
 
+pub(crate) mod exchange;
+pub(crate) mod marks;
 pub(crate) mod rerun;
 
 use crate::command::job::{Job, What};
 use crate::command::trouble::{Ended, Failed};
+use crate::command::withheld::runs_others;
 use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
+use crate::reach::demoted::commits;
 use crate::replay::rerun::{Change, Ran};
 use crate::session::Session;
 use crate::session::course::{Course, Sum, Unfit, only_rolls_back};
@@ -18,18 +22,33 @@ use plan::Plan;
 use rt::{Either, Instant};
 use std::time::Duration;
 use wire::response::Summed;
+use wire::status;
 
 /// So long after a server has not taken a transaction another one is asked, if nothing is heard of
 /// them meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// So long after a writer has refused to write one is asked, if nothing is heard of it meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The connection that a transaction was on before it is run again.
+enum Old {
+    /// Lost.
+    Gone,
+    /// Rolled back, and the first to be asked.
+    First(Box<Backend>),
+    /// Of a server that takes no writes any more: kept until the transaction stands elsewhere, and its
+    /// client goes on there if it never does.
+    Demoted(Box<Backend>),
+}
 
 /// Outcome of an attempt to go on in spite of a failure.
 #[derive(Debug)]
 pub(crate) enum Replayed {
     /// The statement may be said again.
     Again,
-    /// The statement was a ROLLBACK, and there is nothing any more to be rolled back.
-    RolledBack,
+    /// There is nothing any more to be done: a ROLLBACK has nothing to roll back, a COMMIT nothing to commit,
+    /// or it was found to be done.
+    Over,
     /// The statement may not; words for the client, if the failure has cost a transaction that was to be
     /// replayed.
     Not(Option<&'static str>),
@@ -61,11 +80,11 @@ impl Session {
         let servers = &job.epoch.snapshot.servers;
         let wish = servers
             .hostgroup(hostgroup)
-            .and_then(|group| group.attributes.replay);
+            .and_then(|group| group.attributes.replay.as_ref());
         // What the split has led to a reader is that one's.
-        let may_be = |_: &config::Replay| !self.is_relayed() && !job.plan.why.is_read();
+        let may_be = |_: &&config::Replay| !self.is_relayed() && !job.plan.why.is_read();
         if let Some(wish) = wish.filter(may_be) {
-            let mut course = Course::new(hostgroup, wish, self.state.clone());
+            let mut course = Course::new(hostgroup, wish.clone(), self.state.clone());
             let holds = self.held_for(hostgroup);
             course.is_open = holds.has(Hold::Transaction);
             if holds.carry_state() {
@@ -161,17 +180,21 @@ impl Session {
             return Ok(Replayed::Not(None));
         };
         let is_deadlock = matches!(failure, BackendFailed::Deadlock { .. });
+        let is_refused = matches!(failure, BackendFailed::ReadOnly { .. });
         let is_lost = matches!(
             failure,
             BackendFailed::BrokeBefore(_) | BackendFailed::BrokeAfter(_) | BackendFailed::CutOff
         );
         let (hostgroup, is_open) = (course.hostgroup, course.is_open);
         let is_held = self.held.has(hostgroup, Hold::Transaction);
-        let concerns_it = is_deadlock || is_lost && !is_held && (state_lost || !is_open);
+        let concerns_it = is_deadlock
+            || is_refused && is_held && is_open
+            || is_lost && !is_held && (state_lost || !is_open);
         if !concerns_it || job.plan.hostgroup() != hostgroup && !is_open {
             return Ok(Replayed::Not(None));
         }
-        let unsent = !course.sent || matches!(failure, BackendFailed::BrokeBefore(_));
+        // What was refused has done nothing: of a refused COMMIT all is rolled back.
+        let unsent = !course.sent || is_refused || matches!(failure, BackendFailed::BrokeBefore(_));
         let is_first = job.class.begins_transaction || !self.state.autocommit;
         if !is_open && (!is_first || state_lost || course.spoilt.is_some() || !course.takes(job)) {
             self.course = None;
@@ -185,9 +208,15 @@ impl Session {
                     && job.class.command == sql::CommandCounter::Commit;
             if rolls_back && self.state.variable("completion_type").is_none() {
                 self.course = None;
-                return Ok(Replayed::RolledBack);
+                return Ok(Replayed::Over);
             }
-            if !unsent && (course.is_doubtful || !course.takes(job)) {
+            let commits = commits(job) && !job.class.begins_transaction && !job.class.releases;
+            if !unsent && commits && !course.writes() {
+                self.course = None;
+                return Ok(Replayed::Over);
+            }
+            let is_marked = commits && course.mark.is_some();
+            if !unsent && !is_marked && (course.is_doubtful || !course.takes(job)) {
                 let ends = job.class.ends_transaction;
                 course.spoil(if ends {
                     Unfit::Commit
@@ -203,7 +232,45 @@ impl Session {
             lexing: self.lexing_of(job.what),
             schema: &job.what.prepared_in().unwrap_or(&self.state.schema).clone(),
         };
-        self.run_again(is_deadlock, Some(next)).await
+        let kept = match is_deadlock || is_refused {
+            true => self.held.take(hostgroup),
+            false => None,
+        };
+        let old = match kept {
+            Some(backend) if is_refused => Old::Demoted(backend),
+            Some(backend) => Old::First(backend),
+            None => Old::Gone,
+        };
+        self.run_again(old, Some(next)).await
+    }
+
+    /// Whether such a refusal is not for the client: the statement waits for the next writer, or its
+    /// transaction is run again there. Asked before the statement is sent.
+    pub(crate) fn withholds_refusal(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        self.may_wait_for_a_writer(backend, job)
+            || self.course.is_some() && self.replays_refused(backend, job)
+    }
+
+    /// Whether the transaction on this connection is run again if a statement of it is refused.
+    #[cold]
+    fn replays_refused(&self, backend: &Backend, job: &Job<'_>) -> bool {
+        let Some(course) = self.course.as_deref() else {
+            return false;
+        };
+        let servers = &job.epoch.snapshot.servers;
+        let only_reads = backend.holds.transaction_flags() & status::IN_TRANS_READONLY != 0;
+        let hostgroup = job.plan.hostgroup();
+        servers.is_of_writers(hostgroup)
+            && job.epoch.snapshot.variables.mysql_monitor_enabled
+            && self.is_course_on(hostgroup, backend)
+            && course.spoilt.is_none()
+            && !course.is_doubtful
+            && course.attempts < course.wish.attempts
+            && self.state == course.state
+            && (course.takes(job) || commits(job))
+            && !runs_others(job.class)
+            && !only_reads
+            && !self.wants_to_read_only()
     }
 
     /// Whether this connection has the transaction that may be replayed.
@@ -223,41 +290,69 @@ impl Session {
         }
         // That was of a statement before.
         self.entry.interrupted.set(false);
-        match self.run_again(false, None).await? {
-            Replayed::Again | Replayed::RolledBack => Ok(()),
+        match self.run_again(Old::Gone, None).await? {
+            Replayed::Again | Replayed::Over => Ok(()),
             Replayed::Not(words) => Err(Ended::Told(explained(complaint, words))),
         }
     }
 
     /// Runs the course again, here or on another server, and counts it.
-    async fn run_again(
-        &mut self,
-        is_deadlock: bool,
-        next: Option<Change<'_>>,
-    ) -> Result<Replayed, Ended> {
+    async fn run_again(&mut self, old: Old, next: Option<Change<'_>>) -> Result<Replayed, Ended> {
         let Some(mut course) = self.course.take() else {
             return Ok(Replayed::Not(None));
         };
         self.core.tally.up(Counter::TransactionReplays);
-        let unfit = match course.spoilt {
-            Some(unfit) => Some(unfit),
-            None => {
-                self.run_until_it_stands(&mut course, is_deadlock, next)
-                    .await?
+        let (first, demoted) = match old {
+            Old::Gone => (None, None),
+            Old::First(backend) => (Some(backend), None),
+            Old::Demoted(backend) => (None, Some(backend)),
+        };
+        let outcome = match (course.spoilt, first, &demoted) {
+            (Some(unfit), Some(backend), _) => {
+                self.held.put(course.hostgroup, backend);
+                Ok(Ran::Unfit(unfit))
+            }
+            (Some(unfit), None, _) => Ok(Ran::Unfit(unfit)),
+            (None, first, demoted) => {
+                let demoted = demoted.as_deref();
+                self.run_until_it_stands(&mut course, (first, demoted), next)
+                    .await
             }
         };
-        match unfit {
-            None => {
+        if let Some(backend) = demoted {
+            match outcome {
+                // Its transaction ends with it.
+                Ok(Ran::Same) => self.core.pools.give_up(backend),
+                _ => {
+                    self.entry.works_on(course.hostgroup, &backend);
+                    self.held.put(course.hostgroup, backend);
+                }
+            }
+        }
+        Ok(match outcome? {
+            Ran::Same => {
                 self.core.tally.up(Counter::TransactionReplaysSucceeded);
                 (course.sent, course.sum) = (false, None);
                 self.course = Some(course);
-                Ok(Replayed::Again)
+                Replayed::Again
             }
-            Some(unfit) => {
-                self.note_unfit(course.hostgroup, unfit);
-                Ok(Replayed::Not(Some(unfit.words())))
+            Ran::Landed => {
+                self.core.tally.up(Counter::TransactionReplaysLanded);
+                // Its answer would have told of a GTID.
+                self.has_written_at(course.hostgroup);
+                Replayed::Over
             }
+            Ran::Unfit(unfit) => self.cannot_replay(&course, unfit),
+            Ran::NotNow => self.cannot_replay(&course, Unfit::GaveUp),
+        })
+    }
+
+    fn cannot_replay(&self, course: &Course, unfit: Unfit) -> Replayed {
+        if let Some(mark) = course.mark.as_ref().filter(|_| course.sent) {
+            mark.is_doubtful.set(true);
         }
+        self.note_unfit(course.hostgroup, unfit);
+        Replayed::Not(Some(unfit.words()))
     }
 
     /// A part of an answer is with the client: what it has lost is counted.
@@ -280,40 +375,40 @@ impl Session {
         ));
     }
 
-    /// Waits for servers until one has taken the whole course; `None`, or why none will.
+    /// Waits for servers until one has taken the whole course, or says that none ever will.
     async fn run_until_it_stands(
         &mut self,
         course: &mut Course,
-        is_deadlock: bool,
+        (mut own, demoted): (Option<Box<Backend>>, Option<&Backend>),
         next: Option<Change<'_>>,
-    ) -> Result<Option<Unfit>, Ended> {
+    ) -> Result<Ran, Ended> {
         let rt = self.core.rt.clone();
         let until = rt.now() + Duration::from_millis(course.wish.timeout_ms.into());
-        let mut own = match is_deadlock {
-            true => self.held.take(course.hostgroup),
-            false => None,
-        };
+        if let Some(demoted) = demoted
+            && !self.has_left(demoted, until).await?
+        {
+            return Ok(Ran::NotNow);
+        }
         loop {
             let is_own = own.is_some();
             let backend = match own.take() {
                 Some(backend) => backend,
                 None => match self.connection_to_anybody(course, until).await? {
                     Some(backend) => backend,
-                    None => return Ok(Some(Unfit::GaveUp)),
+                    None => return Ok(Ran::NotNow),
                 },
             };
             if course.attempts >= course.wish.attempts {
                 self.core.pools.give_up(backend);
-                return Ok(Some(Unfit::GaveUp));
+                return Ok(Ran::NotNow);
             }
             course.attempts += 1;
             match self
                 .try_there(backend, course, (is_own, next), until)
                 .await?
             {
-                Ran::Same => return Ok(None),
-                Ran::Unfit(unfit) => return Ok(Some(unfit)),
                 Ran::NotNow => {}
+                ran => return Ok(ran),
             }
             let pools = self.core.pools.clone();
             let left = (until - rt.now()).min(ASK_AGAIN);
@@ -321,9 +416,25 @@ impl Session {
                 let _changed_or_not = rt.timeout(left, pools.are_placed_anew()).await;
             };
             if self.unless_ended(pause).await?.is_none() || rt.now() >= until {
-                return Ok(Some(Unfit::GaveUp));
+                return Ok(Ran::NotNow);
             }
         }
+    }
+
+    /// Waits until new work goes to another server than this one, or for a moment; whether nobody has
+    /// ended the statement.
+    async fn has_left(&self, demoted: &Backend, until: Instant) -> Result<bool, Ended> {
+        let (rt, pools) = (self.core.rt.clone(), self.core.pools.clone());
+        let last = until.min(rt.now() + LOOK_AGAIN);
+        while demoted.place().keeps() && rt.now() < last {
+            let pause = async {
+                let _changed_or_not = rt.timeout(last - rt.now(), pools.are_placed_anew()).await;
+            };
+            if self.unless_ended(pause).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A connection to whoever serves now; `None` when the time is over or somebody has ended it.
@@ -388,18 +499,14 @@ impl Session {
         if is_own {
             backend.has_failed_unseen();
         }
-        let max = core
-            .epoch()
-            .snapshot
-            .variables
-            .mysql_max_stmts_per_connection;
+        let snapshot = core.epoch().snapshot.clone();
         let ran = {
             let run = async {
                 if is_own {
                     rerun::roll_back(&mut backend, course).await?;
                 }
                 alone::takes(&mut backend);
-                rerun::run(&mut backend, course, next, max).await
+                rerun::run(&mut backend, course, next, &snapshot).await
             };
             let left = until - rt.now();
             self.unless_ended(rt.timeout(left, Box::pin(run))).await

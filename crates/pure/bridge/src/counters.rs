@@ -123,7 +123,7 @@ counters! {
     StatementsAtOnce, "Millrace_statements_at_once", Total "millrace_statements_at_once_total", "Statements for which an earlier decision held, and whose answer came whole and well: they passed no stage.";
     StatementsShed, "Millrace_statements_shed", Total "millrace_statements_shed_total", "Statements that were sent away because too many waited for their hostgroup, or for too long.";
     StatementsHeldForWriter, "Millrace_statements_held_for_writer", Total "millrace_statements_held_for_writer_total", "Statements that a writer refused because it takes no writes any more, and that waited for the next one.";
-    TransactionReplays, "Millrace_transaction_replays", Total "millrace_transaction_replays_total", "Transactions whose server was lost, or that were the victim of a deadlock, and that were to be replayed.";
+    TransactionReplays, "Millrace_transaction_replays", Total "millrace_transaction_replays_total", "Transactions whose server was lost or demoted, or that were the victim of a deadlock, and that were to be replayed.";
     TransactionReplaysSucceeded, "Millrace_transaction_replays_succeeded", Total r#"millrace_transaction_replays_ended_total{how="succeeded"}"#, "Transactions that were replayed and went on.";
     TransactionReplaysDiffered, "Millrace_transaction_replays_differed", Total r#"millrace_transaction_replays_ended_total{how="differed"}"#, "Transactions that were not replayed because a result differed.";
     TransactionReplaysUnfit, "Millrace_transaction_replays_unfit", Total r#"millrace_transaction_replays_ended_total{how="unfit"}"#, "Transactions that were not replayed because of a statement, a state or a table that cannot be repeated.";
@@ -131,6 +131,8 @@ counters! {
     TransactionReplaysGaveUp, "Millrace_transaction_replays_gave_up", Total r#"millrace_transaction_replays_ended_total{how="gave_up"}"#, "Transactions that were not replayed because attempts or time were used up, or somebody ended them.";
     TransactionReplaysPartial, "Millrace_transaction_replays_partial", Total r#"millrace_transaction_replays_ended_total{how="partial"}"#, "Transactions that were not replayed because a part of a result was with the client.";
     TransactionReplaysCommits, "Millrace_transaction_replays_commits", Total r#"millrace_transaction_replays_ended_total{how="commit"}"#, "Transactions that were not replayed because the answer to their COMMIT was lost.";
+    TransactionReplaysLanded, "Millrace_transaction_replays_landed", Total r#"millrace_transaction_replays_ended_total{how="landed"}"#, "Transactions that were not replayed because the mark of their COMMIT was found: they were committed, and their clients were told so.";
+    TransactionMarksMissing, "Millrace_transaction_marks_missing", Total "millrace_transaction_marks_missing_total", "COMMITs that left no mark in the table of transaction_replay_marks, because it is not there or the account may not write to it.";
     ChangesInDoubt, "Millrace_changes_in_doubt", Total "millrace_changes_in_doubt_total", "Changes and COMMITs whose answer was lost with the connection: nobody knows whether they were done, and none is repeated.";
     ScriptCalls, "Millrace_script_calls", Total "millrace_script_calls_total", "Hooks of scripts that were called.";
     ScriptErrors, "Millrace_script_errors", Total "millrace_script_errors_total", "Hooks of scripts that failed.";

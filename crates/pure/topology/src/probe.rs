@@ -74,6 +74,32 @@ pub fn lags(names: &[Box<str>], rows: &Rows) -> Option<Vec<Option<u32>>> {
     Some(rows.iter().map(seconds).collect())
 }
 
+/// Whether a server has done all that it got from others, by its answer to [`lag_question`]: it has read no
+/// further than it has executed, on all channels. What it has not got yet it does not know.
+#[must_use]
+pub fn has_applied_all(names: &[Box<str>], rows: &Rows) -> bool {
+    let place = |all: [&str; 2]| {
+        let is_it = |name: &str| all.iter().any(|known| known.eq_ignore_ascii_case(name));
+        names.iter().position(|name| is_it(name))
+    };
+    let [read, done] = [
+        [
+            ["Source_Log_File", "Master_Log_File"],
+            ["Read_Source_Log_Pos", "Read_Master_Log_Pos"],
+        ],
+        [
+            ["Relay_Source_Log_File", "Relay_Master_Log_File"],
+            ["Exec_Source_Log_Pos", "Exec_Master_Log_Pos"],
+        ],
+    ]
+    .map(|both| both.map(place));
+    rows.iter().all(|row| {
+        let cell = |at: Option<usize>| row.get(at?).and_then(Option::as_deref);
+        let [read, done] = [read, done].map(|both| both.map(cell));
+        read == done && read.iter().all(Option::is_some)
+    })
+}
+
 /// Reads anything without a panic.
 #[doc(hidden)]
 pub fn fuzz_probe(data: &[u8]) {
@@ -81,7 +107,7 @@ pub fn fuzz_probe(data: &[u8]) {
     let _ = (lag_question(&text), heartbeat_question(&text));
     let rows = [text.split(',').map(|cell| Some(cell.into())).collect()];
     let names: Vec<Box<str>> = text.split(';').map(Into::into).collect();
-    let _ = lags(&names, &rows);
+    let _ = (lags(&names, &rows), has_applied_all(&names, &rows));
     let cell = |cell: &str| (cell != "NULL").then(|| cell.into());
     let rows: Vec<_> = text
         .lines()
@@ -138,6 +164,30 @@ mod tests {
         assert!(heartbeat_question("percona.heartbeat").is_some());
         for strange in ["heartbeat", "a.b; DROP TABLE c", "", "a.`b`.c"] {
             assert!(heartbeat_question(strange).is_none(), "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_applied_what_it_has_read() {
+        let names = |source: &str| -> Vec<Box<str>> {
+            let all = [
+                format!("{source}_Log_File"),
+                format!("Read_{source}_Log_Pos"),
+                format!("Relay_{source}_Log_File"),
+                format!("Exec_{source}_Log_Pos"),
+            ];
+            all.map(Into::into).into()
+        };
+        let at = |cells: [&str; 4]| row(&cells.map(Some));
+        for source in ["Source", "Master"] {
+            let all = |rows: &Rows| has_applied_all(&names(source), rows);
+            assert!(all(&[]));
+            let done = at(["b.7", "400", "b.7", "400"]);
+            assert!(all(std::slice::from_ref(&done)));
+            assert!(!all(&[done.clone(), at(["b.7", "401", "b.7", "400"])]));
+            assert!(!all(&[at(["b.8", "400", "b.7", "400"])]));
+            assert!(!all(&[row(&[Some("b.7"), None, Some("b.7"), None])]));
+            assert!(!has_applied_all(&["Seconds".into()], &[done]));
         }
     }
 }

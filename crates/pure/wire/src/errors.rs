@@ -66,6 +66,8 @@ codes! {
     HOST_IS_BLOCKED = 1129 "HY000";
     /// The host is not allowed to connect.
     HOST_NOT_PRIVILEGED = 1130 "HY000";
+    /// The user may not do that with the table.
+    TABLE_ACCESS_DENIED = 1142 "42000";
     /// A table that does not exist.
     NO_SUCH_TABLE = 1146 "42S02";
     /// Not allowed here; also the code of a rule's `error_msg`.

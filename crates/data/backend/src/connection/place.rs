@@ -313,7 +313,8 @@ impl Place {
     }
 
     /// May an idle connection be kept for later?
-    pub(crate) fn keeps(&self) -> bool {
+    #[must_use]
+    pub fn keeps(&self) -> bool {
         #[cfg(feature = "planted")]
         if crate::planted::WORK_OFFLINE.get() {
             return !self.gone.get();

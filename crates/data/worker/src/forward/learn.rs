@@ -7,9 +7,11 @@ use crate::command::job::{Job, Told, What};
 use crate::command::settings::{
     Meaning, THREAD, leaves_texts, may_run_programs, meaning, mentions_texts, put_back, sets_flags,
 };
+use crate::known::demoted;
 use crate::memory::tracked::OF_NAMES;
 use crate::memory::warnings::{is_simple, leaves_warnings};
 use crate::reach::branch::uses_tables;
+use crate::reach::demoted::commits;
 use crate::seen::stats::Failed;
 use crate::seen::traces::Mark;
 use crate::session::Session;
@@ -35,9 +37,7 @@ impl Session {
         let error = match response.outcome() {
             Outcome::Err { code, message, .. } => {
                 self.count_error(backend, code, message);
-                if code == errors::MUST_CHANGE_PASSWORD.number {
-                    backend.holds.add(Hold::ExpiredPassword);
-                }
+                learn_refused(backend, job, code, message);
                 true
             }
             _ => false,
@@ -55,6 +55,7 @@ impl Session {
             warnings: response.warnings(),
             // To prepare a statement locks its tables only while that lasts.
             used_tables: manual
+                && !job.class.ends_transaction
                 && !matches!(job.what, What::Prepare(_))
                 && !job.what.is_init_db()
                 && uses_tables(job.class, job.sent()),
@@ -233,6 +234,23 @@ impl Session {
             row_count: response.row_count(),
             from_cache: false,
         }
+    }
+
+    /// The client is told that its server takes no writes, on a connection that it may keep.
+    pub(crate) fn learn_refusal(&mut self, job: &Job<'_>) {
+        let hostgroup = job.plan.hostgroup();
+        let Some(mut backend) = self.held.take(hostgroup) else {
+            return;
+        };
+        if commits(job) {
+            is_rolled_back(&mut backend);
+        }
+        Self::learn_warnings_left(&mut backend, job, (false, false), true, 0);
+        if keeps_warnings(&job.epoch.snapshot, hostgroup) {
+            backend.holds.add(Hold::Diagnostics);
+        }
+        self.held
+            .keep_or_release(hostgroup, backend, &self.core.pools);
     }
 
     /// Programs may have run. Where the server was not to be asked, what they have changed nobody
@@ -486,6 +504,30 @@ impl Session {
             now_s: self.core.rt.wall_us() / 1_000_000,
         });
     }
+}
+
+/// Learns what an error says of its connection.
+fn learn_refused(backend: &mut Backend, job: &Job<'_>, code: u16, message: &[u8]) {
+    if code == errors::MUST_CHANGE_PASSWORD.number {
+        backend.holds.add(Hold::ExpiredPassword);
+    }
+    if commits(job) && demoted::is_meant(code, message) {
+        is_rolled_back(backend);
+    }
+}
+
+/// A server that takes no writes has rolled a transaction back instead of its COMMIT, and its error
+/// has no flags that say so. Nobody else has the connection: if it had not, the end would.
+fn is_rolled_back(backend: &mut Backend) {
+    let of_transaction = [
+        Hold::Transaction,
+        Hold::AutocommitOff,
+        Hold::NextTransaction,
+    ];
+    of_transaction
+        .iter()
+        .for_each(|hold| backend.holds.remove(*hold));
+    backend.retire();
 }
 
 /// Whether a session keeps a connection to this hostgroup while SHOW WARNINGS may ask there.

@@ -158,7 +158,7 @@ impl Session {
             executed,
             outline,
             columns,
-            demoted: self.may_wait_for_a_writer(backend, job),
+            demoted: self.withholds_refusal(backend, job),
         };
         (command, sent)
     }

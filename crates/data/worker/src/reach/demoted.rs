@@ -12,6 +12,7 @@ use crate::session::Session;
 use backend::{Backend, BackendFailed};
 use bridge::Counter;
 use rt::Instant;
+use sql::CommandCounter;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -26,6 +27,13 @@ pub(crate) enum Waited {
     Told(Told),
     /// The time is over: the client reads what the server said.
     InVain,
+}
+
+/// Whether it is a COMMIT, and nothing more.
+pub(crate) fn commits(job: &Job<'_>) -> bool {
+    matches!(job.what, What::Query(_) | What::Execute(_))
+        && job.class.command == CommandCounter::Commit
+        && !job.class.multi
 }
 
 impl Session {
@@ -43,7 +51,7 @@ impl Session {
     }
 
     /// The client itself has made its transactions read-only.
-    fn wants_to_read_only(&self) -> bool {
+    pub(crate) fn wants_to_read_only(&self) -> bool {
         ["transaction_read_only", "tx_read_only"]
             .iter()
             .any(|name| self.state.variable(name).is_some())

@@ -2,16 +2,16 @@
 
 use crate::core::alone;
 use crate::known::demoted;
+use crate::replay::exchange::{BUSY, exchange};
+use crate::replay::marks::{Looked, look};
 use crate::session::course::{Course, Said, Sum, Unfit};
 use backend::{Backend, BackendFailed};
-use net::NetError;
-use rt::Chunk;
+use config::Snapshot;
 use sql::{Class, CommandCounter, Lexing};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use wire::attributes::Attributes;
-use wire::response::{Expect, Follow, Outcome, Summed};
-use wire::{errors, packet};
+use wire::response::{Outcome, Summed};
 
 /// So many names are asked about at once.
 const NAMES_AT_ONCE: usize = 500;
@@ -21,6 +21,8 @@ const NAMES_AT_ONCE: usize = 500;
 pub(super) enum Ran {
     /// The transaction stands where it stood.
     Same,
+    /// The transaction was committed before: its mark is there.
+    Landed,
     /// The transaction never will.
     Unfit(Unfit),
     /// This server does not take it now.
@@ -35,14 +37,22 @@ pub(super) struct Change<'a> {
     pub(super) schema: &'a str,
 }
 
-/// Runs a course. `next`: the statement that is run behind it; `max`:
-/// `mysql-max_stmts_per_connection`.
+/// Runs a course. `next`: the statement that is run behind it.
 pub(super) async fn run(
     backend: &mut Backend,
     course: &Course,
     next: Option<Change<'_>>,
-    max: u64,
+    snapshot: &Snapshot,
 ) -> Result<Ran, BackendFailed> {
+    if let Some(mark) = course.mark.as_ref().filter(|_| course.sent) {
+        match look(backend, course, mark, &snapshot.servers).await? {
+            Looked::Missing => {}
+            Looked::Landed => return Ok(Ran::Landed),
+            Looked::NotYet => return Ok(Ran::NotNow),
+            Looked::Unknown(unfit) => return Ok(Ran::Unfit(unfit)),
+        }
+    }
+    let max = snapshot.variables.mysql_max_stmts_per_connection;
     let Some(named) = named(course, next) else {
         return Ok(Ran::Unfit(Unfit::Table));
     };
@@ -71,10 +81,9 @@ pub(super) async fn roll_back(backend: &mut Backend, course: &Course) -> Result<
 
 /// Reason why an answer is another one.
 fn judged(summed: &Summed) -> Ran {
-    let busy = [errors::DEADLOCK.number, errors::LOCK_WAIT_TIMEOUT.number];
     match summed.response().outcome() {
         Outcome::Err { code, message, .. }
-            if busy.contains(&code) || demoted::is_meant(code, message) =>
+            if BUSY.contains(&code) || demoted::is_meant(code, message) =>
         {
             Ran::NotNow
         }
@@ -171,42 +180,7 @@ async fn say(
     max: u64,
 ) -> Result<Summed, BackendFailed> {
     alone::come_to(backend, &course.state, class).await?;
-    let (mut command, caps) = (Vec::new(), backend.hello.caps);
-    let expect = match said {
-        Said::Text(text, attributes) => {
-            packet::append_with(&mut command, &mut 0, |out| {
-                wire::attributes::write_query(out, text, attributes, caps)
-            });
-            Expect::Query
-        }
-        Said::Execution(kept) => {
-            let id = backend
-                .prepare(&kept.prepared, 0, &kept.bindings, max)
-                .await?;
-            kept.fits(backend, id)?;
-            for command in kept.long_data(id) {
-                backend.send(command).await?;
-            }
-            packet::append_with(&mut command, &mut 0, |out| kept.write(out, id, caps));
-            Expect::Execute
-        }
-    };
-    alone::before(backend, class);
-    let sent = packet::last_seq_of_framed(command.len());
-    backend.send(Chunk::from(command)).await?;
-    let mut summed = Summed::expect(expect, caps).to_packet(sent);
-    loop {
-        let chunk = backend.recv().await?;
-        let followed = summed
-            .follow(&chunk)
-            .map_err(|malformed| BackendFailed::BrokeAfter(NetError::Malformed(malformed)))?;
-        if let Follow::Ended { used } = followed {
-            backend.ended(used, chunk.len());
-            break;
-        }
-    }
-    alone::learn(backend, class, summed.response());
-    Ok(summed)
+    exchange(backend, (said, class), max).await
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! again.
 
 use crate::command::job::{Job, What};
+use crate::core::marks::Mark;
 use crate::known::bound::Kept;
 use backend::{Hold, Holds, State};
 use bridge::Counter;
@@ -33,8 +34,10 @@ pub(crate) enum Unfit {
     TooLarge,
     /// A part of an answer is with the client.
     Partial,
-    /// The answer to a COMMIT was lost.
+    /// The answer to a COMMIT was lost, and no mark tells what became of it.
     Commit,
+    /// As [`Unfit::Commit`], and whether the server has done all that it got is not to be seen.
+    Blind,
     /// An answer differed.
     Differs,
     /// Attempts or time are used up, or somebody has ended it.
@@ -52,6 +55,10 @@ impl Unfit {
             Self::TooLarge => "it is larger than transaction_replay_max_size",
             Self::Partial => "a part of a result was with the client",
             Self::Commit => "the answer to its COMMIT was lost, and nobody knows what became of it",
+            Self::Blind => {
+                "the answer to its COMMIT was lost, and its account may not see whether the server has applied all that it received \
+                 (REPLICATION CLIENT, of MariaDB REPLICA MONITOR)"
+            }
             Self::Differs => "a result differed",
             Self::GaveUp => {
                 "no server took it within transaction_replay_attempts and transaction_replay_timeout_ms"
@@ -64,7 +71,7 @@ impl Unfit {
             Self::Statement | Self::Table => Counter::TransactionReplaysUnfit,
             Self::TooLarge => Counter::TransactionReplaysTooLarge,
             Self::Partial => Counter::TransactionReplaysPartial,
-            Self::Commit => Counter::TransactionReplaysCommits,
+            Self::Commit | Self::Blind => Counter::TransactionReplaysCommits,
             Self::Differs => Counter::TransactionReplaysDiffered,
             Self::GaveUp => Counter::TransactionReplaysGaveUp,
         }
@@ -145,6 +152,8 @@ pub(crate) struct Step {
     pub(crate) lexing: Lexing,
     /// Sum of the answer that the client has.
     pub(crate) sum: Sum,
+    /// Whether it may have changed rows.
+    pub(crate) writes: bool,
 }
 
 impl Step {
@@ -186,6 +195,8 @@ pub(crate) struct Course {
     pub(crate) sent: bool,
     /// Sum of the answer to that statement.
     pub(crate) sum: Option<Sum>,
+    /// Mark that the COMMIT leaves which runs now.
+    pub(crate) mark: Option<Mark>,
 }
 
 impl Course {
@@ -204,7 +215,13 @@ impl Course {
             is_open: false,
             sent: false,
             sum: None,
+            mark: None,
         }
+    }
+
+    /// Whether anything in it may have changed rows.
+    pub(crate) fn writes(&self) -> bool {
+        self.steps.iter().any(|step| step.writes)
     }
 
     /// The first reason counts. What was kept is of no use any more.
@@ -241,7 +258,12 @@ impl Course {
         if !self.takes(job) || !holds.are_only(&MISSED_BY_NOBODY) || is_over {
             return self.spoil(Unfit::Statement);
         }
-        let step = Step { said, lexing, sum };
+        let step = Step {
+            said,
+            lexing,
+            sum,
+            writes: writes(job.class),
+        };
         self.bytes = self.bytes.saturating_add(step.bytes());
         if self.bytes > self.wish.max_size as usize {
             return self.spoil(Unfit::TooLarge);
@@ -286,6 +308,16 @@ fn fits(class: &Class<'_>, text: &[u8], (first, has_id): (bool, bool)) -> bool {
         && !class.ends_transaction
         && !class.releases
         && class.use_db.is_none()
+}
+
+/// Whether a statement that fits may change rows.
+fn writes(class: &Class<'_>) -> bool {
+    use CommandCounter as C;
+    let only_bounds = matches!(
+        class.command,
+        C::Begin | C::StartTransaction | C::Savepoint | C::RollbackSavepoint | C::ReleaseSavepoint
+    );
+    !class.plain_read && !only_bounds
 }
 
 /// Whether it is a ROLLBACK of the whole transaction, and nothing more.

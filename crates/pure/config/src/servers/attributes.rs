@@ -1,5 +1,6 @@
 //! `mysql_hostgroup_attributes`: what holds for one hostgroup instead of the variables.
 
+use super::replay::quoted;
 use super::{Checksum, HOSTGROUP_MAX, Replay, Writers};
 use crate::admission::{Admission, Concurrency, Order};
 use crate::refusal::{Notices, Refusals};
@@ -441,6 +442,8 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
         let on_deadlock = self.number("transaction_replay_retry_on_deadlock", (0, 1));
         let which = "'full', 'no_insert_id' or 'result_only'";
         let checksum = self.word("transaction_replay_checksum", Checksum::named, which);
+        let table = "a table as 'schema.table', of letters, digits, '_' and '$'";
+        let marks = self.word("transaction_replay_marks", quoted, table);
         if said.is_none() && self.members.len() < before {
             self.refuse("has members of 'transaction_replay' without 'transaction_replay'");
         }
@@ -451,6 +454,7 @@ impl<'a, K: Fn() -> String> Members<'a, K> {
             timeout_ms: timeout_ms.unwrap_or(usual.timeout_ms),
             retry_on_deadlock: on_deadlock == Some(1),
             checksum: checksum.unwrap_or_default(),
+            marks,
         })
     }
 

@@ -1,7 +1,9 @@
 //! `hostgroup_settings.transaction_replay` and what belongs to it.
 
+use std::sync::Arc;
+
 /// How transactions of a hostgroup are run again where their server is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     /// `transaction_replay_max_size`: bytes of statements that are kept of one transaction.
     pub max_size: u32,
@@ -13,6 +15,19 @@ pub struct Replay {
     pub retry_on_deadlock: bool,
     /// `transaction_replay_checksum`.
     pub checksum: Checksum,
+    /// `transaction_replay_marks`: the table in which each COMMIT leaves a mark, as SQL has it
+    /// (`` `schema`.`table` ``).
+    pub marks: Option<Arc<str>>,
+}
+
+/// The name of a table as SQL has it. `None` if this is no `schema.table` of letters, digits, `_` and `$`.
+pub(super) fn quoted(table: &str) -> Option<Arc<str>> {
+    let plain = |name: &str| {
+        let may_be = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+        (1..=64).contains(&name.len()) && name.bytes().all(may_be)
+    };
+    let (schema, name) = table.split_once('.')?;
+    (plain(schema) && plain(name)).then(|| format!("`{schema}`.`{name}`").into())
 }
 
 impl Default for Replay {
@@ -23,6 +38,7 @@ impl Default for Replay {
             timeout_ms: 30_000,
             retry_on_deadlock: false,
             checksum: Checksum::default(),
+            marks: None,
         }
     }
 }
@@ -67,7 +83,7 @@ mod tests {
             words.join("; ")
         };
         let servers = Servers::build([], [row], []).map_err(words)?;
-        let replay = servers.hostgroup(7).unwrap().attributes.replay;
+        let replay = servers.hostgroup(7).unwrap().attributes.replay.clone();
         assert_eq!(servers.replays(), replay.is_some());
         Ok(replay)
     }
@@ -80,13 +96,14 @@ mod tests {
         assert_eq!(of(r#"{"transaction_replay": 1}"#), Ok(Some(usual)));
         let all = r#"{"transaction_replay": 1, "transaction_replay_max_size": 100,
             "transaction_replay_attempts": 2, "transaction_replay_timeout_ms": 7,
-            "transaction_replay_retry_on_deadlock": 1, "transaction_replay_checksum": "no_insert_id"}"#;
+            "transaction_replay_retry_on_deadlock": 1, "transaction_replay_checksum": "no_insert_id", "transaction_replay_marks": "millrace.marks"}"#;
         let wanted = Replay {
             max_size: 100,
             attempts: 2,
             timeout_ms: 7,
             retry_on_deadlock: true,
             checksum: Checksum::NoInsertId,
+            marks: Some("`millrace`.`marks`".into()),
         };
         assert_eq!(of(all), Ok(Some(wanted)));
     }
@@ -105,6 +122,12 @@ mod tests {
             r#"{"transaction_replay": 1, "transaction_replay_checksum": "some"}"#,
             "'full', 'no_insert_id' or 'result_only'",
         );
+        for table in ["marks", "a.b.c", "a.`b`", ".b", "a.b; DROP"] {
+            refused(
+                &format!(r#"{{"transaction_replay": 1, "transaction_replay_marks": "{table}"}}"#),
+                "must be a table as 'schema.table'",
+            );
+        }
         refused(
             r#"{"transaction_replay": 1, "transaction_replay_attempts": 0}"#,
             "must be from 1 to 1000",
