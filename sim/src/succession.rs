@@ -42,7 +42,9 @@ const LIMITS: Limits = Limits {
 /// Settings of the writers: reads of who has written go where it is visible, and transactions are run
 /// again where they can be.
 const CAUSAL: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid"}"#;
-const REPLAYED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1}"#;
+const REPLAYED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1,"transaction_replay_timeout_ms":300000}"#;
+/// As [`REPLAYED`], and each COMMIT leaves a mark.
+const MARKED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1,"transaction_replay_timeout_ms":300000,"transaction_replay_marks":"m.marks"}"#;
 /// The monitor has seen everybody after so long.
 const BEGINNING: Duration = Duration::from_secs(3);
 /// So long after the last fault all is as if nothing had been.
@@ -92,7 +94,7 @@ impl Cluster {
             cores: u32::try_from(chance.between(1, 2)).unwrap_or(1),
             is_calm: chance.percent(25),
             semi_sync: chance.percent(40),
-            settings: if chance.percent(60) { REPLAYED } else { CAUSAL },
+            settings: *chance.one_of(&[CAUSAL, REPLAYED, MARKED, MARKED]),
             looks_every_ms: *chance.one_of(&[100, 400, 1500]),
             lag_us: *chance.one_of(&[1_000, 20_000, 200_000]),
             commit_us: *chance.one_of(&[0, 1_000, 30_000]),
@@ -147,10 +149,11 @@ async fn play(rt: Rt, cluster: &Cluster) -> Verdict {
     ));
     rt.sleep(BEGINNING).await;
 
+    let replays = cluster.settings != CAUSAL;
     let lives = |from: u64, count: u64, steps: u64| -> Vec<rt::local::Receiver<()>> {
         let begin = |number: u64| {
             let (done, ended) = rt::local::oneshot();
-            let guest = Guest::new(&rt, &book, &proxy, number, chance(100 + number));
+            let guest = Guest::new(&rt, &book, &proxy, number, chance(100 + number), replays);
             rt.spawn(async move {
                 guest.lives(steps).await;
                 let _nobody = done.send(());
@@ -263,6 +266,10 @@ async fn count(rt: &Rt, judge: &Judge, tells: &[mailbox::Sender<ToCore>]) {
         (
             "a transaction replayed",
             Counter::TransactionReplaysSucceeded,
+        ),
+        (
+            "a commit found to be done",
+            Counter::TransactionReplaysLanded,
         ),
         (
             "a statement that waited for a writer",

@@ -7,8 +7,9 @@ use backend::planted::{
     ANOTHER_OF_LANE, ANSWER_NEXT, ANY_SLOT, ASK_AGAIN, BEGIN_THERE, COPY_ALL, FORGET_HOLD,
     FORGET_LEFT, FORGET_LENT, FORGET_ROLE, FORGET_SETS, FORGET_TABLES, FORGET_WRITES, GO_ON,
     HANG_UP, KEEP_COPIES, KEEP_STATE, KEEP_THROUGH, KILL_ANOTHER, KILL_ANYBODY, LEAVE_UNASKED,
-    NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER, REPEAT_COMMITS, SAY_IGNORED,
-    SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE, WORK_OFFLINE,
+    LOOK_EARLY, MISS_MARKS, NAMES_EXPLAIN, NEVER_DISTURBED, NO_PACE, OLD_TYPES, PASS_OVER,
+    REPEAT_COMMITS, SAY_IGNORED, SPOIL_FILE, STAY_THERE, TAKE_ANY_STATE, TELL_OTHERS, TELL_STALE,
+    TRUST_MARKS, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
 use sim::succession::{Cluster, run as cluster};
@@ -450,12 +451,31 @@ fn a_memory_that_is_left_unasked_is_seen() {
     assert_seen(&LEAVE_UNASKED, Calm, &["LAST_INSERT_ID()"]);
 }
 
-/// In clusters whose writer is replaced.
+/// Plays clusters whose writer is replaced until the oracles say this.
+fn seen_in_clusters(bug: &'static LocalKey<Cell<bool>>, words: &str) {
+    bug.set(true);
+    let mut told = (0..SEEDS).flat_map(|seed| cluster(&Cluster::of(seed)).violations);
+    let seen = told.any(|line| line.contains(words));
+    bug.set(false);
+    assert!(seen, "{SEEDS} clusters have not shown it");
+}
+
 #[test]
 fn a_commit_that_is_said_again_to_a_successor_is_seen() {
-    REPEAT_COMMITS.set(true);
-    let mut told = (0..SEEDS).flat_map(|seed| cluster(&Cluster::of(seed)).violations);
-    let seen = told.any(|line| line.contains("is there 2 times"));
-    REPEAT_COMMITS.set(false);
-    assert!(seen, "{SEEDS} clusters have not shown it");
+    seen_in_clusters(&REPEAT_COMMITS, "is there 2 times");
+}
+
+#[test]
+fn a_mark_that_nobody_finds_is_seen() {
+    seen_in_clusters(&MISS_MARKS, "is there 2 times");
+}
+
+#[test]
+fn a_mark_that_is_looked_for_too_early_is_seen() {
+    seen_in_clusters(&LOOK_EARLY, "is there 2 times");
+}
+
+#[test]
+fn a_mark_that_is_taken_to_be_there_is_seen() {
+    seen_in_clusters(&TRUST_MARKS, "is acknowledged, and was lost before");
 }

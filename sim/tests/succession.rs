@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const SEEDS: u64 = 40;
 /// How often, at least.
-const HITS: [(&str, u64); 10] = [
+const HITS: [(&str, u64); 12] = [
     ("a planned succession", 20),
     ("a writer's death", 10),
     ("a writer that hangs", 5),
@@ -15,7 +15,9 @@ const HITS: [(&str, u64); 10] = [
     ("two writers", 3),
     ("a tail lost", 2),
     ("a statement that waited for a writer", 5),
+    ("a careless succession", 1),
     ("a transaction replayed", 5),
+    ("a commit found to be done", 2),
     ("a read where its session's writes are", 1000),
     ("an own line read of a replica", 1000),
 ];

@@ -15,6 +15,8 @@ pub(super) struct Book {
     fates: RefCell<BTreeMap<String, Fate>>,
     /// Lines that a writer had, and that its successor has never heard of.
     lost: RefCell<BTreeSet<String>>,
+    /// Lines that a successor had got and not done yet when it became the writer.
+    late: RefCell<BTreeSet<String>>,
     /// Servers that came back writable beside their successor: no write may be sent there.
     supplanted: RefCell<BTreeSet<&'static str>>,
 }
@@ -27,6 +29,7 @@ impl Book {
             writer: Cell::new(0),
             fates: RefCell::default(),
             lost: RefCell::default(),
+            late: RefCell::default(),
             supplanted: RefCell::default(),
         })
     }
@@ -87,8 +90,23 @@ impl Book {
         self.fates.borrow_mut().insert(line.to_owned(), fate);
     }
 
-    pub(super) fn is_lost(&self, line: &str) -> bool {
-        self.lost.borrow().contains(line)
+    /// The next writer has these only later.
+    pub(super) fn is_late(&self, lines: Vec<String>) {
+        self.late.borrow_mut().extend(lines);
+    }
+
+    pub(super) fn has_late(&self) -> bool {
+        !self.late.borrow().is_empty()
+    }
+
+    /// Whether a line that was acknowledged may be missing.
+    pub(super) fn may_be_missing(&self, line: &str) -> bool {
+        self.is_gone(line) || self.late.borrow().contains(line)
+    }
+
+    /// Whether a line was lost with a predecessor, and nobody has written it again.
+    fn is_gone(&self, line: &str) -> bool {
+        self.lost.borrow().contains(line) && !self.writer().has_line(line)
     }
 
     pub(super) fn acknowledged(&self) -> u64 {
@@ -97,6 +115,13 @@ impl Book {
             .values()
             .filter(|fate| **fate == Fate::Acknowledged)
             .count() as u64
+    }
+
+    /// A client is told that a line is there.
+    pub(super) fn acknowledges(&self, line: &str) {
+        self.judge.check(!self.is_gone(line), "proxy", || {
+            format!("{line} is acknowledged, and was lost before")
+        });
     }
 
     /// Compares what clients were told with what the last writer has.
@@ -117,7 +142,7 @@ impl Book {
         for (line, fate) in fates.iter() {
             let is_there = times.contains_key(line);
             let is_well = match fate {
-                Fate::Acknowledged => is_there || self.is_lost(line),
+                Fate::Acknowledged => is_there || self.is_gone(line),
                 Fate::Never => !is_there,
                 Fate::Unknown => true,
             };
@@ -131,7 +156,7 @@ impl Book {
     /// Where a replica has each transaction before it is acknowledged, none is lost.
     pub(super) fn judge_promise(&self) {
         for (line, fate) in &*self.fates.borrow() {
-            let is_kept = *fate != Fate::Acknowledged || !self.is_lost(line);
+            let is_kept = *fate != Fate::Acknowledged || !self.is_gone(line);
             self.judge.check(is_kept, "log", || {
                 format!("{line} was acknowledged when a replica had it, and is lost")
             });

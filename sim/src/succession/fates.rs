@@ -58,14 +58,23 @@ impl Tool {
         self.book.judge.hit(what, 1);
     }
 
-    /// Gives the cluster another writer: of those that are up, the one that has most.
-    fn promotes(&self, old: &Rc<Node>) {
+    /// Gives the cluster another writer: of those that are up, the one that has most. Who is careless does
+    /// not wait until it has done what it got.
+    async fn promotes(&mut self, old: &Rc<Node>) {
         let others = self.book.others(old);
-        let Some(new) = others.iter().max_by_key(|node| node.lines()) else {
+        let most = |node: &&Rc<Node>| node.lines() + node.behind();
+        let Some(new) = others.iter().max_by_key(most) else {
             return;
         };
         for node in &others {
             node.source_is((node.name != new.name).then_some(new));
+        }
+        if new.behind() > 0 && self.chance.percent(30) {
+            self.hit("a careless succession");
+            self.book.is_late(new.late());
+        }
+        while new.behind() > 0 && !self.book.has_late() {
+            self.rt.sleep(Duration::from_millis(1)).await;
         }
         self.book.succeeds(new);
         new.read_only.set(false);
@@ -81,7 +90,7 @@ impl Tool {
             self.rt.sleep(Duration::from_millis(5)).await;
         }
         self.sleeps(0, 400).await;
-        self.promotes(old);
+        self.promotes(old).await;
         old.source_is(Some(&self.book.writer()));
     }
 
@@ -91,9 +100,19 @@ impl Tool {
         self.hit("a writer's death");
         // It dies at its worst moment more often than by chance.
         let until = self.rt.now() + Duration::from_secs(2);
-        let at_worst = self.chance.percent(60);
-        while at_worst && old.untold.get() == 0 && self.rt.now() < until {
+        let (at_worst, of_mark) = (self.chance.percent(60), self.chance.percent(50));
+        let is_worst = || match of_mark {
+            true => old.untold_marks.get() > 0,
+            false => old.untold.get() > 0,
+        };
+        while at_worst && !is_worst() && self.rt.now() < until {
             self.rt.sleep(Duration::from_micros(200)).await;
+        }
+        if self.chance.percent(40) {
+            let ms = self.chance.between(500, 4000);
+            for node in self.book.others(old) {
+                node.stalls(Duration::from_millis(ms));
+            }
         }
         if at_worst {
             let us = self.chance.below(20_000);
@@ -104,7 +123,7 @@ impl Tool {
         }
         old.crash();
         self.sleeps(200, 2500).await;
-        self.promotes(old);
+        self.promotes(old).await;
         self.rt.sleep(SEEN).await;
         self.sleeps(0, 1500).await;
         let comes_writable = self.chance.percent(40);
@@ -126,7 +145,7 @@ impl Tool {
         self.hit("a writer that hangs");
         old.freezes();
         self.rt.sleep(HANGS).await;
-        self.promotes(old);
+        self.promotes(old).await;
         self.rt.sleep(SEEN).await;
         self.sleeps(0, 1500).await;
         old.thaws();

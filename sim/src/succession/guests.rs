@@ -20,6 +20,8 @@ pub(super) struct Guest {
     name: String,
     chance: Chance,
     said: u64,
+    /// Transactions that a server refuses to go on with are run again on the next.
+    replays: bool,
     /// Lines of this connection that were acknowledged.
     own: Vec<String>,
 }
@@ -40,6 +42,7 @@ impl Guest {
         proxy: &Address,
         number: u64,
         chance: Chance,
+        replays: bool,
     ) -> Self {
         Self {
             rt: rt.clone(),
@@ -48,6 +51,7 @@ impl Guest {
             name: format!("g{number}"),
             chance,
             said: 0,
+            replays,
             own: Vec::new(),
         }
     }
@@ -100,14 +104,11 @@ impl Guest {
     async fn says(&self, client: &mut Client, text: &str) -> End {
         let payload = [&[COM_QUERY], text.as_bytes()].concat();
         let asked = client.ask(&payload, Due::Text);
-        let end = match self.rt.timeout(PATIENCE, asked).await {
-            Err(_) => {
-                self.book
-                    .judge
-                    .accuse(&self.name, &format!("{text} is never answered"));
-                return End::Gone;
-            }
-            Ok(end) => end,
+        let Ok(end) = self.rt.timeout(PATIENCE, asked).await else {
+            self.book
+                .judge
+                .accuse(&self.name, &format!("{text} is never answered"));
+            return End::Gone;
         };
         match end {
             Ok(Reply::Err { code, message }) => {
@@ -156,6 +157,7 @@ impl Guest {
         }
         match end {
             End::Done(_) => {
+                lines.iter().for_each(|line| self.book.acknowledges(line));
                 self.own.extend(lines.iter().cloned());
                 self.book
                     .judge
@@ -189,7 +191,7 @@ impl Guest {
                 let times = rows.iter().filter(has).count();
                 let is_own = self.own.contains(&line);
                 let is_well =
-                    times == usize::from(is_own) || times == 0 && self.book.is_lost(&line);
+                    times == usize::from(is_own) || times == 0 && self.book.may_be_missing(&line);
                 if server != self.book.writer().name {
                     self.book.judge.hit("a read of a replica", 1);
                     self.book.judge.hit(
@@ -270,11 +272,12 @@ impl Guest {
         self.is_over("COMMIT", &lines, &end)
     }
 
-    /// A server that has become read-only may refuse what is in a transaction.
+    /// A server that has become read-only may refuse what is in a transaction, unless that is run again
+    /// elsewhere.
     fn excuse_transaction(&self, text: &str, code: u16) {
         let words = format!("{text} in a transaction ends with {code}");
         match code {
-            READ_ONLY => self.book.judge.tell(&self.name, &words),
+            READ_ONLY if !self.replays => self.book.judge.tell(&self.name, &words),
             _ => self.excuse(&words),
         }
     }

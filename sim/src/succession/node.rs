@@ -6,9 +6,9 @@ use crate::server::PASSWORD;
 use gtid::{Set, Source, Teller};
 use net::{Conn, NetError};
 use rt::local::Bell;
-use rt::{Address, ListenOptions, Rt, Socket};
+use rt::{Address, Instant, ListenOptions, Rt, Socket};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 use wire::auth;
@@ -46,6 +46,18 @@ const TRACKS: &str = "SELECT @@SESSION.session_track_system_variables, @@SESSION
 /// An INSERT of a line, and a SELECT that looks for one.
 pub(super) const INSERT: &str = "INSERT INTO log (line) VALUES ('";
 pub(super) const SELECT: &str = "SELECT line FROM log WHERE line = '";
+/// A mark that a COMMIT leaves: the row of a proxy, and what stands there; and the question for it.
+const MARK: &str = "REPLACE INTO `m`.`marks` (proxy, slot, mark) VALUES (";
+const MARKED: &str = "SELECT mark FROM `m`.`marks` WHERE proxy = ";
+/// Columns of SHOW REPLICA STATUS that are looked at.
+const CHANNEL: [&str; 4] = [
+    "Source_Log_File",
+    "Read_Source_Log_Pos",
+    "Relay_Source_Log_File",
+    "Exec_Source_Log_Pos",
+];
+/// So long somebody waits for the lock of a row.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A transaction of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +65,8 @@ pub(super) struct Txn {
     pub(super) source: Source,
     pub(super) number: u64,
     pub(super) lines: Vec<String>,
+    /// The row of the mark that was left with it, and the mark.
+    mark: Option<(String, String)>,
 }
 
 /// Speeds of a server.
@@ -93,8 +107,15 @@ pub(super) struct Node {
     /// Counts how often the log was put in the place of another.
     rebuilt: Cell<u32>,
     source: RefCell<Option<Rc<Self>>>,
-    /// Transactions in the log of which nobody has been told.
+    /// Transactions that were got from a source and are not done yet.
+    relay: RefCell<VecDeque<Txn>>,
+    /// Rows of marks that an open transaction has written, with its connection.
+    locks: RefCell<BTreeMap<String, u32>>,
+    stalled_until: Cell<Option<Instant>>,
+    unlocked: Bell,
+    /// Transactions in the log of which nobody has been told, and those of them with a mark.
     pub(super) untold: Cell<u32>,
+    pub(super) untold_marks: Cell<u32>,
     /// Number of the last transaction that began here.
     last: Cell<u64>,
     connections: Cell<u32>,
@@ -135,7 +156,12 @@ impl Node {
             visible: Cell::new(0),
             rebuilt: Cell::new(0),
             source: RefCell::default(),
+            relay: RefCell::default(),
+            locks: RefCell::default(),
+            stalled_until: Cell::default(),
+            unlocked: Bell::new(),
             untold: Cell::new(0),
+            untold_marks: Cell::new(0),
             last: Cell::new(0),
             connections: Cell::new(0),
             news: Bell::new(),
@@ -195,6 +221,7 @@ impl Node {
         self.life.set(self.life.get() + 1);
         self.is_down.set(true);
         self.visible.set(self.log.borrow().len());
+        self.locks.borrow_mut().clear();
         let hand = self.rt.sim_faults().expect("this is the simulated world");
         hand.crash(&self.at);
         hand.crash(&self.feed);
@@ -242,11 +269,36 @@ impl Node {
         self.log.borrow().len()
     }
 
-    /// Whether a transaction is in the log.
+    /// Whether a transaction is in the log, or will be.
     pub(super) fn has(&self, txn: &Txn) -> bool {
-        self.has
+        let is_done = self
+            .has
             .borrow()
-            .contains(&(txn.source.clone(), txn.number))
+            .contains(&(txn.source.clone(), txn.number));
+        is_done || self.relay.borrow().contains(txn)
+    }
+
+    /// So many transactions it got and has not done yet.
+    pub(super) fn behind(&self) -> usize {
+        self.relay.borrow().len()
+    }
+
+    pub(super) fn has_line(&self, line: &str) -> bool {
+        let log = self.log.borrow();
+        let mut lines = log.iter().rev().flat_map(|txn| &txn.lines);
+        lines.any(|one| one == line)
+    }
+
+    /// Does nothing of what it gets for so long.
+    pub(super) fn stalls(&self, time: Duration) {
+        self.stalled_until.set(Some(self.rt.now() + time));
+        self.tell(&format!("applies nothing for {} ms", time.as_millis()));
+    }
+
+    /// Lines that it got and does not have yet.
+    pub(super) fn late(&self) -> Vec<String> {
+        let relay = self.relay.borrow();
+        relay.iter().flat_map(|txn| txn.lines.clone()).collect()
     }
 
     fn appends(&self, txn: Txn) {
@@ -259,6 +311,7 @@ impl Node {
     /// Takes a copy of another server's data in the place of its own, as a clone does.
     pub(super) fn is_rebuilt_from(&self, other: &Self) {
         self.log.replace(other.log());
+        self.relay.borrow_mut().clear();
         self.has.replace(other.has.borrow().clone());
         self.visible.set(self.lines());
         self.rebuilt.set(self.rebuilt.get() + 1);
@@ -285,13 +338,23 @@ impl Node {
         set
     }
 
-    /// Follows the log of its source.
+    /// Follows the log of its source: what it has got it does a while later.
     async fn follows(self: Rc<Self>) {
         loop {
             let us = self.chance.borrow_mut().below(self.pace.lag_us + 1);
             self.rt.sleep(Duration::from_micros(us.max(100))).await;
+            if !self.is_up() {
+                continue;
+            }
+            if self
+                .stalled_until
+                .get()
+                .is_none_or(|until| until <= self.rt.now())
+            {
+                self.applies();
+            }
             let source = self.source.borrow().clone();
-            let Some(source) = source.filter(|source| self.is_up() && source.is_up()) else {
+            let Some(source) = source.filter(|source| source.is_up()) else {
                 continue;
             };
             let more: Vec<_> = {
@@ -300,16 +363,66 @@ impl Node {
                 new.cloned().collect()
             };
             if !more.is_empty() {
-                more.into_iter().rev().for_each(|txn| self.appends(txn));
-                self.visible.set(self.lines());
-                self.news.ring();
+                self.relay.borrow_mut().extend(more.into_iter().rev());
                 source.acked.ring();
             }
         }
     }
 
+    /// Does what it has got.
+    fn applies(&self) {
+        let got = std::mem::take(&mut *self.relay.borrow_mut());
+        if !got.is_empty() {
+            got.into_iter().for_each(|txn| self.appends(txn));
+            self.visible.set(self.lines());
+            self.news.ring();
+        }
+    }
+
+    /// Waits for the lock of a row, and takes it; whether that was in time.
+    async fn locks(&self, row: &str, connection: u32) -> bool {
+        let until = self.rt.now() + LOCK_WAIT;
+        loop {
+            match self.locks.borrow().get(row) {
+                Some(holder) if *holder != connection => {}
+                _ => break,
+            }
+            if self.rt.now() >= until {
+                return false;
+            }
+            let _rung_or_time = rt::select(
+                self.rt.sleep(Duration::from_millis(20)),
+                self.unlocked.heard(),
+            )
+            .await;
+        }
+        self.locks.borrow_mut().insert(row.to_owned(), connection);
+        true
+    }
+
+    fn unlocks(&self, connection: u32) {
+        self.locks
+            .borrow_mut()
+            .retain(|_, holder| *holder != connection);
+        self.unlocked.ring();
+    }
+
+    /// The mark that stands in a row.
+    fn mark(&self, row: &str) -> Option<String> {
+        let log = self.log.borrow();
+        let mut marks = log.iter().take(self.visible.get()).rev();
+        marks.find_map(|txn| match &txn.mark {
+            Some((of, mark)) if of == row => Some(mark.clone()),
+            _ => None,
+        })
+    }
+
     /// Commits lines, and returns the GTID; `None` if it dies meanwhile.
-    async fn commits(&self, lines: Vec<String>) -> Option<(Source, u64)> {
+    async fn commits(
+        &self,
+        lines: Vec<String>,
+        mark: Option<(String, String)>,
+    ) -> Option<(Source, u64)> {
         let life = self.life.get();
         self.last.set(self.last.get() + 1);
         let source = Source::MySql {
@@ -321,10 +434,13 @@ impl Node {
             source: source.clone(),
             number,
             lines,
+            mark,
         };
         self.appends(txn.clone());
         let at = self.lines();
         self.untold.set(self.untold.get() + 1);
+        let marks = u32::from(txn.mark.is_some());
+        self.untold_marks.set(self.untold_marks.get() + marks);
         if self.pace.semi_sync {
             while self.life.get() == life && !self.is_with_a_replica(&txn) {
                 let _rung_or_time =
@@ -333,12 +449,28 @@ impl Node {
         }
         self.takes(self.pace.commit_us).await;
         self.untold.set(self.untold.get() - 1);
+        self.untold_marks.set(self.untold_marks.get() - marks);
         if self.life.get() != life {
             return None;
         }
         self.visible.set(self.visible.get().max(at));
         self.news.ring();
         Some((source, number))
+    }
+
+    /// Its answer to SHOW REPLICA STATUS: the columns that are looked at, as it has them.
+    fn channels(&self) -> Vec<Vec<String>> {
+        let done = self.lines();
+        let read = done + self.behind();
+        if self.source.borrow().is_none() && read == done {
+            return Vec::new();
+        }
+        vec![vec![
+            "b.1".to_owned(),
+            read.to_string(),
+            "b.1".to_owned(),
+            done.to_string(),
+        ]]
     }
 
     fn is_with_a_replica(&self, txn: &Txn) -> bool {
@@ -383,7 +515,15 @@ struct Guest {
     nonce: auth::Nonce,
     /// Lines of the transaction that is open, and what could be read when it began.
     open: Option<(Vec<String>, Option<usize>)>,
+    /// Mark that the open transaction has left.
+    mark: Option<(String, String)>,
     tells: bool,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.node.unlocks(self.id);
+    }
 }
 
 /// Answer to a text.
@@ -392,6 +532,8 @@ enum Said {
     /// A transaction of this GTID was committed.
     Committed(Source, u64),
     Rows(Vec<Vec<String>>),
+    /// Rows of SHOW REPLICA STATUS.
+    Channels(Vec<Vec<String>>),
     Err(u16, String),
     /// The process has died.
     Gone,
@@ -427,6 +569,7 @@ impl Guest {
             caps: login.caps & OFFERED,
             nonce,
             open: None,
+            mark: None,
             tells: false,
         };
         payload.clear();
@@ -477,11 +620,13 @@ impl Guest {
                 }
                 Command::Ping | Command::InitDb(_) => Said::Ok,
                 Command::ResetConnection => {
-                    (self.open, self.tells) = (None, false);
+                    self.is_over();
+                    self.tells = false;
                     Said::Ok
                 }
                 Command::ChangeUser(body) => {
-                    (self.open, self.tells) = (None, false);
+                    self.is_over();
+                    self.tells = false;
                     match self.knows(&ChangeUser::read(body, self.caps)?.auth_response) {
                         true => Said::Ok,
                         false => Said::Err(1045, "Access denied".to_owned()),
@@ -529,11 +674,10 @@ impl Guest {
             Said::Rows(rows) => {
                 let columns = rows.first().map_or(1, Vec::len);
                 let columns: Vec<_> = (0..columns).map(|n| Column::text(n.to_string())).collect();
-                writer.columns(&columns);
-                for row in &rows {
-                    writer.text_row(row.iter().map(|value| Some(value.as_bytes())));
-                }
-                writer.end(0);
+                write_rows(&mut writer, &columns, &rows);
+            }
+            Said::Channels(rows) => {
+                write_rows(&mut writer, &CHANNEL.map(Column::text), &rows);
             }
             Said::Err(code, words) => {
                 let mut state = *b"HY000";
@@ -551,13 +695,56 @@ impl Guest {
         true
     }
 
+    /// The transaction that was open is over.
+    fn is_over(&mut self) {
+        (self.open, self.mark) = (None, None);
+        self.node.unlocks(self.id);
+    }
+
+    /// Leaves a mark, or reads one; both take the lock of its row.
+    async fn marks(&mut self, text: &str) -> Said {
+        let node = self.node.clone();
+        let rest = text
+            .strip_prefix(MARK)
+            .or_else(|| text.strip_prefix(MARKED));
+        let numbers = rest
+            .unwrap_or_default()
+            .split(|c: char| !c.is_ascii_digit());
+        let mut numbers = numbers.filter(|number| !number.is_empty());
+        let row = format!(
+            "{} {}",
+            numbers.next().unwrap_or_default(),
+            numbers.next().unwrap_or_default()
+        );
+        let mark = numbers.next().unwrap_or_default().to_owned();
+        if mark.is_empty() && !text.ends_with(" FOR UPDATE") {
+            node.book
+                .judge
+                .accuse(node.name, &format!("nobody taught it {text}"));
+        }
+        if node.read_only.get() && !mark.is_empty() {
+            return read_only();
+        }
+        if !node.locks(&row, self.id).await {
+            return Said::Err(1205, "Lock wait timeout exceeded".to_owned());
+        }
+        node.tell(&format!("connection {}: {text}", self.id));
+        if mark.is_empty() {
+            node.unlocks(self.id);
+            return Said::Rows(vec![vec![node.mark(&row).unwrap_or_default()]]);
+        }
+        if self.open.is_none() {
+            node.book
+                .judge
+                .accuse(node.name, "a mark outside of a transaction");
+        }
+        self.mark = Some((row, mark));
+        Said::Ok
+    }
+
     async fn said(&mut self, text: &str) -> Said {
         let node = self.node.clone();
         let quoted = text.split('\'').nth(1).unwrap_or_default().to_owned();
-        let read_only = || {
-            let words = "The MySQL server is running with the --read-only option so it cannot execute this statement";
-            Said::Err(READ_ONLY, words.to_owned())
-        };
         if text.starts_with("SET ") {
             self.tells |= text.contains("session_track_gtids=OWN_GTID");
             return Said::Ok;
@@ -573,7 +760,7 @@ impl Guest {
                     lines.push(quoted);
                     Said::Ok
                 }
-                None => match node.commits(vec![quoted]).await {
+                None => match node.commits(vec![quoted], None).await {
                     Some((source, number)) => Said::Committed(source, number),
                     None => Said::Gone,
                 },
@@ -588,18 +775,23 @@ impl Guest {
                 self.open = Some((Vec::new(), None));
                 Said::Ok
             }
-            "ROLLBACK" => {
-                self.open = None;
+            "ROLLBACK" | "ROLLBACK AND NO CHAIN NO RELEASE" => {
+                self.is_over();
                 Said::Ok
             }
+            "SHOW REPLICA STATUS" => Said::Channels(node.channels()),
+            _ if text.starts_with(MARK) || text.starts_with(MARKED) => self.marks(text).await,
             "COMMIT" => match self.open.take() {
                 Some((lines, _)) if !lines.is_empty() => {
                     node.tell(&format!("connection {}: COMMIT of {lines:?}", self.id));
                     if node.read_only.get() {
                         // As a server that waits for nobody: what was open is gone.
+                        self.is_over();
                         return read_only();
                     }
-                    match node.commits(lines).await {
+                    let committed = node.commits(lines, self.mark.take()).await;
+                    self.is_over();
+                    match committed {
                         Some((source, number)) => Said::Committed(source, number),
                         None => Said::Gone,
                     }
@@ -645,6 +837,19 @@ impl Guest {
         }
         rows
     }
+}
+
+fn write_rows(writer: &mut Writer<'_>, columns: &[Column], rows: &[Vec<String>]) {
+    writer.columns(columns);
+    for row in rows {
+        writer.text_row(row.iter().map(|value| Some(value.as_bytes())));
+    }
+    writer.end(0);
+}
+
+fn read_only() -> Said {
+    let words = "The MySQL server is running with the --read-only option so it cannot execute this statement";
+    Said::Err(READ_ONLY, words.to_owned())
 }
 
 fn one(value: String) -> Said {
