@@ -44,7 +44,7 @@ const LIMITS: Limits = Limits {
 const CAUSAL: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid"}"#;
 const REPLAYED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1,"transaction_replay_timeout_ms":300000}"#;
 /// As [`REPLAYED`], and each COMMIT leaves a mark.
-const MARKED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1,"transaction_replay_timeout_ms":300000,"transaction_replay_marks":"m.marks"}"#;
+pub const MARKED: &str = r#"{"read_hostgroup":1,"read_after_write":"gtid","transaction_replay":1,"transaction_replay_timeout_ms":300000,"transaction_replay_marks":"m.marks"}"#;
 /// The monitor has seen everybody after so long.
 const BEGINNING: Duration = Duration::from_secs(3);
 /// So long after the last fault all is as if nothing had been.
@@ -61,6 +61,10 @@ pub struct Cluster {
     pub cores: u32,
     /// Nothing breaks: writers are only replaced as planned.
     pub is_calm: bool,
+    /// Of a hundred promotions so many do not wait until the next writer has applied what it got.
+    pub careless: u64,
+    /// In so many of a hundred deaths replicas apply nothing for a while.
+    pub stalls: u64,
     /// A commit is acknowledged only when a replica has it.
     pub semi_sync: bool,
     /// `hostgroup_settings` of the writers.
@@ -93,6 +97,8 @@ impl Cluster {
             clients: chance.between(2, 6),
             cores: u32::try_from(chance.between(1, 2)).unwrap_or(1),
             is_calm: chance.percent(25),
+            careless: *chance.one_of(&[0, 30, 100]),
+            stalls: 40,
             semi_sync: chance.percent(40),
             settings: *chance.one_of(&[CAUSAL, REPLAYED, MARKED, MARKED]),
             looks_every_ms: *chance.one_of(&[100, 400, 1500]),
@@ -168,6 +174,8 @@ async fn play(rt: Rt, cluster: &Cluster) -> Verdict {
         book: book.clone(),
         chance: chance(4),
         is_calm: cluster.is_calm,
+        careless: cluster.careless,
+        stalls: cluster.stalls,
     };
     tool.works().await;
     for life in all {

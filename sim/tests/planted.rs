@@ -12,7 +12,7 @@ use backend::planted::{
     TRUST_MARKS, WORK_OFFLINE,
 };
 use sim::Weather::{self, Calm, Fickle, Stormy};
-use sim::succession::{Cluster, run as cluster};
+use sim::succession::{Cluster, MARKED, run as cluster};
 use sim::{Doing, World, run};
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -23,6 +23,10 @@ const SEEDS: u64 = 150;
 /// them takes most of the time. Where they show nothing any more, the test looks again, and says what
 /// to write here: `cargo test -p sim --features planted --test planted -- --nocapture`.
 const SHOWN_IN: &[(&str, &[u64])] = &[
+    ("a_commit_that_is_said_again_to_a_successor_is_seen", &[86]),
+    ("a_mark_that_is_looked_for_too_early_is_seen", &[29]),
+    ("a_mark_that_is_taken_to_be_there_is_seen", &[6]),
+    ("a_mark_that_nobody_finds_is_seen", &[5]),
     ("a_client_that_is_sent_away_without_a_word_is_seen", &[1]),
     ("a_client_that_is_sent_too_much_at_once_is_seen", &[5]),
     ("a_commit_that_is_said_again_is_seen", &[75]),
@@ -451,31 +455,56 @@ fn a_memory_that_is_left_unasked_is_seen() {
     assert_seen(&LEAVE_UNASKED, Calm, &["LAST_INSERT_ID()"]);
 }
 
+/// A cluster whose COMMITs leave marks, and whose successors have not applied all that they got.
+fn careless(seed: u64) -> Cluster {
+    Cluster {
+        settings: MARKED,
+        is_calm: false,
+        careless: 100,
+        stalls: 100,
+        ..Cluster::of(seed)
+    }
+}
+
 /// Plays clusters whose writer is replaced until the oracles say this.
-fn seen_in_clusters(bug: &'static LocalKey<Cell<bool>>, words: &str) {
+fn seen_in_clusters(bug: &'static LocalKey<Cell<bool>>, of: impl Fn(u64) -> Cluster, words: &str) {
     bug.set(true);
-    let mut told = (0..SEEDS).flat_map(|seed| cluster(&Cluster::of(seed)).violations);
-    let seen = told.any(|line| line.contains(words));
+    let here = std::thread::current();
+    let name = here.name().unwrap_or_default();
+    let known = SHOWN_IN.iter().find(|(of, _)| *of == name);
+    let known = known.map_or(&[][..], |(_, seeds)| seeds);
+    let shows = |seed: &u64| {
+        let violations = cluster(&of(*seed)).violations;
+        violations.iter().any(|line| line.contains(words))
+    };
+    let found = known.iter().copied().chain(0..SEEDS).find(shows);
     bug.set(false);
-    assert!(seen, "{SEEDS} clusters have not shown it");
+    let seed = found.unwrap_or_else(|| panic!("{SEEDS} clusters have not shown it"));
+    if !known.contains(&seed) {
+        println!("SHOWN_IN: (\"{name}\", &[{seed}]),");
+    }
 }
 
 #[test]
 fn a_commit_that_is_said_again_to_a_successor_is_seen() {
-    seen_in_clusters(&REPEAT_COMMITS, "is there 2 times");
+    seen_in_clusters(&REPEAT_COMMITS, Cluster::of, "is there 2 times");
 }
 
 #[test]
 fn a_mark_that_nobody_finds_is_seen() {
-    seen_in_clusters(&MISS_MARKS, "is there 2 times");
+    seen_in_clusters(&MISS_MARKS, careless, "is there 2 times");
 }
 
 #[test]
 fn a_mark_that_is_looked_for_too_early_is_seen() {
-    seen_in_clusters(&LOOK_EARLY, "is there 2 times");
+    seen_in_clusters(&LOOK_EARLY, careless, "is there 2 times");
 }
 
 #[test]
 fn a_mark_that_is_taken_to_be_there_is_seen() {
-    seen_in_clusters(&TRUST_MARKS, "is acknowledged, and was lost before");
+    seen_in_clusters(
+        &TRUST_MARKS,
+        careless,
+        "is acknowledged, and was lost before",
+    );
 }

@@ -5,19 +5,19 @@
 use sim::succession::{Cluster, run};
 use std::collections::BTreeMap;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 24;
 /// How often, at least.
 const HITS: [(&str, u64); 12] = [
-    ("a planned succession", 20),
+    ("a planned succession", 10),
     ("a writer's death", 10),
     ("a writer that hangs", 5),
     ("a restart", 5),
-    ("two writers", 3),
-    ("a tail lost", 2),
+    ("two writers", 2),
+    ("a tail lost", 1),
     ("a statement that waited for a writer", 5),
     ("a careless succession", 1),
     ("a transaction replayed", 5),
-    ("a commit found to be done", 2),
+    ("a commit found to be done", 1),
     ("a read where its session's writes are", 1000),
     ("an own line read of a replica", 1000),
 ];

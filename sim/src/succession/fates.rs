@@ -19,6 +19,10 @@ pub(super) struct Tool {
     pub(super) chance: Chance,
     /// Nothing breaks: there are only successions that were planned.
     pub(super) is_calm: bool,
+    /// Of a hundred promotions so many do not wait until the next writer has applied what it got.
+    pub(super) careless: u64,
+    /// In so many of a hundred deaths replicas apply nothing for a while.
+    pub(super) stalls: u64,
 }
 
 impl Tool {
@@ -69,7 +73,7 @@ impl Tool {
         for node in &others {
             node.source_is((node.name != new.name).then_some(new));
         }
-        if new.behind() > 0 && self.chance.percent(30) {
+        if new.behind() > 0 && self.chance.percent(self.careless) {
             self.hit("a careless succession");
             self.book.is_late(new.late());
         }
@@ -108,7 +112,7 @@ impl Tool {
         while at_worst && !is_worst() && self.rt.now() < until {
             self.rt.sleep(Duration::from_micros(200)).await;
         }
-        if self.chance.percent(40) {
+        if self.chance.percent(self.stalls) {
             let ms = self.chance.between(500, 4000);
             for node in self.book.others(old) {
                 node.stalls(Duration::from_millis(ms));
