@@ -56,6 +56,8 @@ const CHANNEL: [&str; 4] = [
     "Relay_Source_Log_File",
     "Exec_Source_Log_Pos",
 ];
+/// So many of the last transactions of a log a replica may lack.
+const LATELY: usize = 500;
 /// So long somebody waits for the lock of a row.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
@@ -359,7 +361,12 @@ impl Node {
             };
             let more: Vec<_> = {
                 let theirs = source.log.borrow();
-                let new = theirs.iter().rev().take_while(|txn| !self.has(txn));
+                // A source that was promoted too early has some of the old ones behind its own.
+                let new = theirs
+                    .iter()
+                    .rev()
+                    .take(LATELY)
+                    .filter(|txn| !self.has(txn));
                 new.cloned().collect()
             };
             if !more.is_empty() {
