@@ -20,6 +20,10 @@ fn main() {
             points,
         ),
         (
+            "returning_and_queries_inside_a_delete_call_tables_as_the_statement_does",
+            qualified,
+        ),
+        (
             "what_cannot_be_done_on_partitions_is_refused_in_a_sentence",
             refused,
         ),
@@ -210,6 +214,57 @@ fn points(driver: Driver) -> Outcome {
                 .concat(),
             "1",
         )?;
+    }
+    Ok(())
+}
+
+/// SQLAlchemy qualifies what RETURNING tells; a query inside may call another partition alike.
+fn qualified(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        let mut client = log_in(&it.proxy)?;
+        let mut says = |sql: &str, wanted: &str| {
+            let found = asked(&mut client, sql)?;
+            let found: Vec<_> = found.iter().map(|row| row.join(" ")).collect();
+            expect(found.join(", ") == wanted, || {
+                format!("{vendor}: {sql}: {found:?} instead of {wanted}")
+            })
+        };
+        says("INSERT INTO users (id, nickname) VALUES (1, 'marvel')", "")?;
+        says("INSERT INTO users (id, nickname) VALUES (6, 'anna')", "")?;
+        // Both partitions are on one server.
+        says(
+            "DELETE FROM users WHERE users.nickname = 'marvel' AND EXISTS (SELECT 1 FROM users WHERE users.nickname = 'anna' AND users.id = 7)",
+            "",
+        )?;
+        same(&rows(&it.one, "users_nick1")?, "1marvel")?;
+        says(
+            "DELETE FROM users WHERE users.nickname = 'marvel' AND EXISTS (SELECT 1 FROM users WHERE users.nickname = 'anna' AND users.id = 6)",
+            "",
+        )?;
+        same(&rows(&it.one, "users_nick1")?, "NULL")?;
+        if vendor == Vendor::MariaDb {
+            says(
+                "INSERT INTO users (id, nickname) VALUES (2, 'foobar') RETURNING users.id, users.nickname AS n, users.id + 1, conf.users.x",
+                "2 foobar 3 0",
+            )?;
+            says(
+                "INSERT INTO conf.users (id, nickname) VALUES (3, 'foobar') RETURNING users.*",
+                "3 foobar 0",
+            )?;
+            says(
+                "DELETE FROM users WHERE nickname = 'foobar' AND id = 3 RETURNING users.id i, (SELECT MAX(users.id) FROM users WHERE users.nickname = 'foobar')",
+                "3 3",
+            )?;
+            let words = error(
+                &mut client,
+                "INSERT INTO users (id, nickname) VALUES (4, 'foobar') RETURNING (SELECT MAX(users.id) FROM users)",
+            );
+            expect(
+                words.contains("its RETURNING reads the sharded table users"),
+                || words,
+            )?;
+        }
     }
     Ok(())
 }

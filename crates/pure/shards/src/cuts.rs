@@ -2,8 +2,8 @@
 //! of results stay the logical ones.
 
 use crate::map::Home;
-use crate::scopes::every;
-use sql::tree::{Name, Node, Statement, TableName};
+use crate::scopes::every_that_sees;
+use sql::tree::{Joined, Name, Node, Source, Statement, TableName};
 use std::ops::Range;
 
 /// A piece of a text, and what takes its place.
@@ -90,13 +90,16 @@ pub(crate) fn renamed<'a>(
     let takes_alias = match statement {
         Statement::Query(_) | Statement::Update(_) => true,
         // Not every server knows an alias in a DELETE from one table.
-        Statement::Delete(delete) => !delete.targets.is_empty(),
+        Statement::Delete(delete) => {
+            let is_it = |joined: &Joined<'_>| matches!(&joined.source, Source::Table(own) if own.at() == table.at());
+            !delete.targets.is_empty() || !delete.tables.iter().any(is_it)
+        }
         Statement::Insert(insert) => insert.table.at() != table.at(),
         Statement::Describe(_) => false,
     };
     if !takes_alias {
         cuts.push(Cut::new(table.at(), physical.clone()));
-        qualifiers(statement, table, &mut |parts, qualifiers| {
+        qualifiers((statement, true), table, &mut |parts, qualifiers| {
             let start = parts[0].at.start;
             let end = parts[qualifiers - 1].at.end;
             cuts.push(Cut::new(start..end, physical.clone()));
@@ -121,7 +124,7 @@ pub(crate) fn renamed<'a>(
         }
     }
     // The schema of a column would have to be the partition's.
-    qualifiers(statement, table, &mut |parts, qualifiers| {
+    qualifiers((statement, false), table, &mut |parts, qualifiers| {
         if let [schema, table, ..] = parts
             && qualifiers == 2
         {
@@ -134,13 +137,15 @@ pub(crate) fn renamed<'a>(
 /// Characters that an alias may have.
 const ALIAS_MAX: usize = 255;
 
-/// Aliases for what a SELECT computes without one: its name in the result is its text, which the cuts
+/// Aliases for what a SELECT or RETURNING computes without one: its name in the result is its text, which the cuts
 /// would change.
 pub(crate) fn named_as_written(statement: &Statement<'_>, text: &[u8], cuts: &[Cut]) -> Vec<Cut> {
-    let Statement::Query(query) = statement else {
-        return Vec::new();
+    let items = match statement {
+        Statement::Query(query) => query.selects.first().map_or(&[][..], |first| &first.items),
+        Statement::Insert(insert) => &insert.returning,
+        Statement::Delete(delete) => &delete.returning,
+        Statement::Update(_) | Statement::Describe(_) => &[],
     };
-    let items = query.selects.first().map_or(&[][..], |first| &first.items);
     let is_cut = |at: &Range<usize>| {
         let mut inside = cuts.iter();
         inside.any(|cut| at.start <= cut.at.start && cut.at.end <= at.end)
@@ -162,10 +167,29 @@ pub(crate) fn named_as_written(statement: &Statement<'_>, text: &[u8], cuts: &[C
     names
 }
 
+/// The cuts that make the RETURNING of an INSERT name a home.
+pub(crate) fn returned<'a>(
+    statement: &Statement<'a>,
+    table: &TableName<'a>,
+    (home, text): (&Home, &[u8]),
+) -> Vec<Cut> {
+    let Statement::Insert(insert) = statement else {
+        return Vec::new();
+    };
+    let Some(first) = insert.returning.first() else {
+        return Vec::new();
+    };
+    let mut cuts = renamed(statement, table, home);
+    cuts.retain(|cut| cut.at.start >= first.at.start);
+    cuts.extend(named_as_written(statement, text, &cuts));
+    cuts
+}
+
 /// Calls `each` with the names of every column that is qualified by this table, and how many of them
-/// are no column.
+/// are no column. `is_target`: the table is the statement's own, and what queries inside call so is
+/// another one.
 fn qualifiers<'t, 'a>(
-    statement: &'t Statement<'a>,
+    (statement, is_target): (&'t Statement<'a>, bool),
     table: &TableName<'_>,
     each: &mut dyn FnMut(&[Name<'a>], usize),
 ) {
@@ -175,7 +199,8 @@ fn qualifiers<'t, 'a>(
             each(parts, qualifiers);
         }
     };
-    every(statement, &mut |expression| match &expression.node {
+    let sees = is_target.then_some(called);
+    every_that_sees(statement, sees, &mut |expression| match &expression.node {
         Node::Column(parts) => check(parts, parts.len() - 1),
         Node::Star(parts) => check(parts, parts.len()),
         _ => {}

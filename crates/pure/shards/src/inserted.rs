@@ -6,7 +6,7 @@
 
 use crate::case::Case;
 use crate::condition::KeyOf;
-use crate::cuts::{Cut, physical};
+use crate::cuts::{Cut, physical, returned};
 use crate::from_query::FromQuery;
 use crate::lookups::of_query;
 use crate::map::{Kind, Table};
@@ -93,7 +93,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 "rows of its query go to partitions elsewhere, and what ON DUPLICATE KEY UPDATE names of them is not known there; read them first, and insert them with VALUES",
             );
         }
-        if insert.returns {
+        if !insert.returning.is_empty() {
             return refused(
                 "rows of its query go to several partitions, and RETURNING would have to put them together; leave RETURNING out",
             );
@@ -218,6 +218,8 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 cut.at = cut.at.start + query.at.start..cut.at.end + query.at.start;
             }
             leg.cuts.push(Cut::new(insert.table.at(), to));
+            let returned = returned(self.statement, &insert.table, (home, self.text));
+            leg.cuts.extend(returned);
             let own = target.table.shown_at(home);
             if !leg.partitions.contains(&own) {
                 leg.partitions.insert(0, own);

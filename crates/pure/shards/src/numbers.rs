@@ -157,7 +157,7 @@ impl Rows<'_, '_> {
         }
         Ok(Numbered::Done {
             table: self.table.number,
-            returns: self.insert.returns,
+            returns: !self.insert.returning.is_empty(),
             text: cut(self.text, &cuts),
             first,
             may_update: !self.insert.duplicate.is_empty(),

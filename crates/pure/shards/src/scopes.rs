@@ -1,7 +1,7 @@
 //! The tables that a statement names, each with the scope in which its columns are called.
 
 use crate::map::{Kind, Map, Table};
-use sql::tree::{Expression, Join, Joined, Name, Node, Query, Source, Statement, TableName};
+use sql::tree::{Expression, Item, Join, Joined, Name, Node, Query, Source, Statement, TableName};
 use sql::tree::{bounds, expressions, walk};
 
 /// A table of the map, as a statement names it.
@@ -81,7 +81,8 @@ pub(crate) fn named<'t, 'a, 'm>(
             }
             let values = insert.rows.iter().flat_map(|row| &row.values);
             let more = insert.duplicate.iter().map(|(_, value)| value);
-            named.inside(values.chain(more));
+            let returned = insert.returning.iter().map(|item| &item.expression);
+            named.inside(values.chain(more).chain(returned));
         }
         Statement::Update(update) => {
             named.scope(&update.tables, update.condition.as_ref(), true);
@@ -94,7 +95,8 @@ pub(crate) fn named<'t, 'a, 'm>(
             named.scope(&delete.tables, delete.condition.as_ref(), true);
             let rows = of_rows(&delete.tables, delete.condition.as_ref());
             let keys = delete.order.iter().map(|key| &key.expression);
-            named.inside(keys.chain(rows));
+            let returned = delete.returning.iter().map(|item| &item.expression);
+            named.inside(keys.chain(rows).chain(returned));
         }
         Statement::Describe(table) => {
             named.scopes.push(Scope {
@@ -258,86 +260,111 @@ pub(crate) fn every<'t, 'a>(
     statement: &'t Statement<'a>,
     each: &mut dyn FnMut(&'t Expression<'a>),
 ) {
+    every_that_sees(statement, None, each);
+}
+
+/// Calls `each` with every expression of a statement in which a table of the statement itself is called
+/// so: in a query inside, another one may have this name.
+pub(crate) fn every_that_sees<'t, 'a>(
+    statement: &'t Statement<'a>,
+    called: Option<&[u8]>,
+    each: &mut dyn FnMut(&'t Expression<'a>),
+) {
+    let mut every = Every { called, each };
     match statement {
-        Statement::Query(query) => every_of_query(query, each),
+        Statement::Query(query) => every.of_query(query),
         Statement::Insert(insert) => {
-            for row in &insert.rows {
-                row.values.iter().for_each(|value| deep(value, each));
-            }
-            insert
-                .duplicate
-                .iter()
-                .for_each(|(_, value)| deep(value, each));
+            let values = insert.rows.iter().flat_map(|row| &row.values);
+            let assigned = insert.duplicate.iter().map(|(_, value)| value);
+            values.chain(assigned).for_each(|one| every.deep(one));
             if let Some(query) = &insert.query {
-                every_of_query(query, each);
+                every.of_query(query);
             }
+            every.of_items(&insert.returning);
         }
         Statement::Update(update) => {
-            every_of_tables(&update.tables, each);
-            update
-                .assigned
-                .iter()
-                .for_each(|(_, value)| deep(value, each));
-            update.condition.iter().for_each(|one| deep(one, each));
-            update
-                .order
-                .iter()
-                .for_each(|key| deep(&key.expression, each));
+            every.of_tables(&update.tables);
+            let assigned = update.assigned.iter().map(|(_, value)| value);
+            let keys = update.order.iter().map(|key| &key.expression);
+            let all = assigned.chain(&update.condition).chain(keys);
+            all.for_each(|one| every.deep(one));
         }
         Statement::Delete(delete) => {
-            every_of_tables(&delete.tables, each);
-            delete.condition.iter().for_each(|one| deep(one, each));
-            delete
-                .order
-                .iter()
-                .for_each(|key| deep(&key.expression, each));
+            every.of_tables(&delete.tables);
+            let keys = delete.order.iter().map(|key| &key.expression);
+            let all = delete.condition.iter().chain(keys);
+            all.for_each(|one| every.deep(one));
+            every.of_items(&delete.returning);
         }
         Statement::Describe(_) => {}
     }
 }
 
-fn every_of_query<'t, 'a>(query: &'t Query<'a>, each: &mut dyn FnMut(&'t Expression<'a>)) {
-    query
-        .with
-        .iter()
-        .for_each(|(_, inner)| every_of_query(inner, each));
-    for select in &query.selects {
-        expressions(select).for_each(|one| deep(one, each));
-        for joined in &select.tables {
+/// A walk through all expressions.
+struct Every<'w, 't, 'a> {
+    /// What a query inside calls so is another table, and its expressions are left out.
+    called: Option<&'w [u8]>,
+    each: &'w mut dyn FnMut(&'t Expression<'a>),
+}
+
+impl<'t, 'a> Every<'_, 't, 'a> {
+    fn of_query(&mut self, query: &'t Query<'a>) {
+        query
+            .with
+            .iter()
+            .for_each(|(_, inner)| self.of_query(inner));
+        let mut hides = false;
+        for select in &query.selects {
+            let is_hidden = select.tables.iter().any(|joined| self.is_called(joined));
+            hides |= is_hidden;
+            if !is_hidden {
+                expressions(select).for_each(|one| self.deep(one));
+            }
+            self.of_sources(&select.tables);
+        }
+        if !hides {
+            let keys = query.order.iter().map(|key| &key.expression);
+            let bounds = query.limit.iter().flat_map(bounds);
+            keys.chain(bounds).for_each(|one| self.deep(one));
+        }
+    }
+
+    fn is_called(&self, joined: &Joined<'a>) -> bool {
+        let Some(called) = self.called else {
+            return false;
+        };
+        match &joined.source {
+            Source::Table(name) => name.called().eq_ignore_ascii_case(called),
+            Source::Query(_, alias) => alias.as_ref().is_some_and(|alias| alias.is(called)),
+        }
+    }
+
+    fn of_tables(&mut self, tables: &'t [Joined<'a>]) {
+        let ons = tables.iter().filter_map(|joined| joined.on.as_ref());
+        ons.for_each(|on| self.deep(on));
+        self.of_sources(tables);
+    }
+
+    fn of_sources(&mut self, tables: &'t [Joined<'a>]) {
+        for joined in tables {
             if let Source::Query(inner, _) = &joined.source {
-                every_of_query(inner, each);
+                self.of_query(inner);
             }
         }
     }
-    query
-        .order
-        .iter()
-        .for_each(|key| deep(&key.expression, each));
-    query
-        .limit
-        .iter()
-        .flat_map(bounds)
-        .for_each(|one| deep(one, each));
-}
 
-fn every_of_tables<'t, 'a>(tables: &'t [Joined<'a>], each: &mut dyn FnMut(&'t Expression<'a>)) {
-    for joined in tables {
-        joined.on.iter().for_each(|on| deep(on, each));
-        if let Source::Query(inner, _) = &joined.source {
-            every_of_query(inner, each);
-        }
+    fn of_items(&mut self, items: &'t [Item<'a>]) {
+        items.iter().for_each(|item| self.deep(&item.expression));
     }
-}
 
-fn deep<'t, 'a>(expression: &'t Expression<'a>, each: &mut dyn FnMut(&'t Expression<'a>)) {
-    let mut queries = Vec::new();
-    walk(expression, &mut |inner| {
-        each(inner);
-        if let Node::Query(query) = &inner.node {
-            queries.push(&**query);
-        }
-    });
-    queries
-        .into_iter()
-        .for_each(|query| every_of_query(query, each));
+    fn deep(&mut self, expression: &'t Expression<'a>) {
+        let mut queries = Vec::new();
+        walk(expression, &mut |inner| {
+            (self.each)(inner);
+            if let Node::Query(query) = &inner.node {
+                queries.push(&**query);
+            }
+        });
+        queries.into_iter().for_each(|query| self.of_query(query));
+    }
 }

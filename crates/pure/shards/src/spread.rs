@@ -188,6 +188,11 @@ fn of_tree<'a>(
 impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     fn route(&self) -> Routed {
         let uses = &self.found.uses;
+        if let Some(read) = self.read_by_returning() {
+            return Routed::refused(format!(
+                "its RETURNING reads the sharded table {read} in a query; read it with a statement of its own"
+            ));
+        }
         if let Statement::Insert(insert) = self.statement
             && let Some(query) = &insert.query
         {
@@ -212,6 +217,17 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             Statement::Describe(_) => self.legs_at(vec![vec![0; uses.len()]], false),
             Statement::Query(_) | Statement::Update(_) | Statement::Delete(_) => self.rows(),
         }
+    }
+
+    /// A table that a query in the RETURNING of an INSERT reads.
+    fn read_by_returning(&self) -> Option<String> {
+        let Statement::Insert(insert) = self.statement else {
+            return None;
+        };
+        let from = insert.returning.first()?.at.start;
+        let mut uses = self.found.uses.iter();
+        let read = uses.find(|one| one.name.at().start >= from)?;
+        Some(read.table.shown())
     }
 
     /// A change of a reference table is one on each of its homes.

@@ -241,8 +241,8 @@ pub struct Insert<'a> {
     pub duplicate: Vec<(Vec<Name<'a>>, Expression<'a>)>,
     /// Whether the statement is REPLACE.
     pub replaces: bool,
-    /// Whether the statement has RETURNING.
-    pub returns: bool,
+    /// Items of RETURNING; none without.
+    pub returning: Vec<Item<'a>>,
 }
 
 /// The values of one row.
@@ -282,8 +282,8 @@ pub struct Delete<'a> {
     pub order: Vec<Order<'a>>,
     /// LIMIT.
     pub limit: Option<Limit<'a>>,
-    /// Whether the statement has RETURNING.
-    pub returns: bool,
+    /// Items of RETURNING; none without.
+    pub returning: Vec<Item<'a>>,
 }
 
 /// An expression and its place.

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::{
-    Delete, Expression, Insert, Join, Joined, Name, Node, Row, Source, Statement, TableName,
+    Delete, Expression, Insert, Item, Join, Joined, Name, Node, Row, Source, Statement, TableName,
     Update, walk,
 };
 use crate::words::Kind;
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
             query: None,
             duplicate: Vec::new(),
             replaces,
-            returns: false,
+            returning: Vec::new(),
         };
         if self.skip("SET") {
             let start = self.start();
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         if self.skip("ON DUPLICATE KEY UPDATE") {
             insert.duplicate = self.assignments()?;
         }
-        insert.returns = self.returning()?;
+        insert.returning = self.returning()?;
         Some(insert)
     }
 
@@ -190,12 +190,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn returning(&mut self) -> Option<bool> {
-        let returns = self.skip("RETURNING");
-        if returns {
-            self.list()?;
+    fn returning(&mut self) -> Option<Vec<Item<'a>>> {
+        let mut items = Vec::new();
+        if self.skip("RETURNING") {
+            items.push(self.item()?);
+            while self.skip_sign(b',') {
+                items.push(self.item()?);
+            }
         }
-        Some(returns)
+        Some(items)
     }
 
     /// Behind UPDATE.
@@ -231,7 +234,7 @@ impl<'a> Reader<'a> {
             condition: None,
             order: Vec::new(),
             limit: None,
-            returns: false,
+            returning: Vec::new(),
         };
         if self.skip("FROM") {
             let first = self.table_name()?;
@@ -266,7 +269,7 @@ impl<'a> Reader<'a> {
         if self.is("LIMIT") {
             delete.limit = Some(self.limit()?);
         }
-        delete.returns = self.returning()?;
+        delete.returning = self.returning()?;
         Some(delete)
     }
 

@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn item(&mut self) -> Option<Item<'a>> {
+    pub(super) fn item(&mut self) -> Option<Item<'a>> {
         let start = self.start();
         let expression = self.expression()?;
         let alias = self.maybe_alias()?;
