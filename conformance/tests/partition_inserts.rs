@@ -19,6 +19,14 @@ type Outcome = Result<(), String>;
 fn main() {
     trials::run_once(&[
         (
+            "random_changes_and_transactions_are_those_of_one_server",
+            at_random,
+        ),
+        (
+            "values_of_queries_inside_a_change_are_read_first",
+            by_values,
+        ),
+        (
             "an_insert_without_columns_goes_where_its_key_belongs",
             unlisted,
         ),
@@ -552,6 +560,248 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 
 /// A client that sends any file of this folder.
+/// Queries inside of an UPDATE or DELETE that read other partitions, other tables, or plain ones.
+#[tokio::main(flavor = "current_thread")]
+async fn by_values(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = world(driver, vendor)?;
+        let mut both = Beside::of(vendor, &it).await?;
+        it.one
+            .root("INSERT INTO conf.plain VALUES (1, 1), (6, 2), (9, NULL)")?;
+        for sql in [
+            "INSERT INTO {t} (id, name, x, d, at, f, b, l) VALUES (1, 'marvel', 1, 1.5, '2008-10-25 02:30:00.125', 0.5, x'00ff', 'é'), \
+               (2, 'it''s \\\\', 2, NULL, NULL, 16777217, '', NULL), (3, 'foobar', 3, 1, '2008-12-24', 1e30, x'5c27', 'ü'), (4, 'ä', 4, 1, NULL, 1, 'e', 'e'), \
+               (5, 'other', 5, 7, NULL, 2, NULL, 'x'), (6, 'y', 6, 8, NULL, 2, 'b', 'z'), (7, 'z', 7, 9, NULL, 2, 'c', 'z'), (8, 'z', 8, 9, NULL, 2, 'c', 'z')",
+            "INSERT INTO {s} (id, name, x, d, at, f, b, l, n) SELECT id + 1, name, x, d, at, f + 0e0, b, l, id FROM {t}",
+            "INSERT INTO {users} (nickname, id, age) VALUES ('marvel', 1, 30), ('foobar', 2, 31), ('other', 3, 32), ('zzz', 4, NULL)",
+            "UPDATE {t} SET x = x + 1 WHERE id IN (SELECT id FROM {s} WHERE x > 3)",
+            "UPDATE {t} SET x = x + 1 WHERE id IN (SELECT id FROM {s} WHERE x > 3000)",
+            "UPDATE {t} SET x = x + 1 WHERE id NOT IN (SELECT id FROM {s} WHERE x > 3000)",
+            "UPDATE {t} SET x = x + 1 WHERE id NOT IN (SELECT age FROM {users})",
+            "UPDATE {t} SET x = x + 1 WHERE id IN (SELECT age - 28 FROM {users})",
+            "UPDATE {t} SET x = x + 1 WHERE id IN (SELECT id FROM plain) AND x > (SELECT MIN(age) - 28 FROM {users})",
+            "UPDATE {t} SET x = (SELECT MAX(age) FROM {users}), d = (SELECT AVG(x) FROM {s}) WHERE id = 1",
+            "UPDATE {t} SET x = COALESCE((SELECT age FROM {users} WHERE nickname = 'nobody'), 77) WHERE id IN (1, 2)",
+            "UPDATE {t} SET x = x + 1 WHERE id = (SELECT id FROM {s} ORDER BY id LIMIT 1)",
+            "UPDATE {t} SET x = 1 WHERE id = (SELECT id FROM {s})",
+            "UPDATE {users} SET age = age + 1 WHERE nickname IN (SELECT name FROM {t})",
+            "UPDATE {users} SET age = age + 1 WHERE id IN (SELECT DISTINCT x FROM {t}) OR nickname = (SELECT MAX(name) FROM {s} WHERE name > 'a')",
+            "UPDATE {s} SET x = x + 1 WHERE at IN (SELECT at FROM {t})",
+            "UPDATE {s} SET x = x + 1 WHERE b IN (SELECT b FROM {t} WHERE id < 4)",
+            "UPDATE {s} SET x = x + 1 WHERE l IN (SELECT l FROM {t} WHERE id < 4)",
+            "UPDATE {s} SET x = x + 1 WHERE d > (SELECT AVG(d) FROM {t})",
+            "UPDATE {s} SET x = x + 1, name = (SELECT nickname FROM {users} ORDER BY nickname DESC LIMIT 1) WHERE (id, n) IN (SELECT id + 1, id FROM {t} WHERE x > 4)",
+            "UPDATE {s} SET x = x + 1 WHERE EXISTS (SELECT 1 FROM {users} WHERE age > 30)",
+            "UPDATE {s} SET x = x + 1 WHERE NOT EXISTS (SELECT 1 FROM {users} WHERE age > 30)",
+            "UPDATE {t} SET id = (SELECT MAX(id) + 100 FROM {s}) WHERE id = 5",
+            "DELETE FROM {t} WHERE id IN (SELECT age - 28 FROM {users} WHERE age IS NOT NULL)",
+            "DELETE FROM {s} WHERE {s}.x IN (SELECT {t}.x FROM {t} WHERE {t}.id > 3)",
+            "DELETE FROM {s} WHERE x IN (SELECT COUNT(*) FROM {t} GROUP BY x HAVING COUNT(*) > 1)",
+            "DELETE FROM {users} WHERE id IN (WITH w AS (SELECT COUNT(DISTINCT x) AS c FROM {t}) SELECT c FROM w)",
+        ] {
+            let done = both.say(sql).await?;
+            expect(!done.contains("HSCALE"), || {
+                format!("{vendor}: {sql}: {done}")
+            })?;
+        }
+        both.say_with(
+            "UPDATE {t} SET x = ? WHERE id IN (SELECT id FROM {s} WHERE x > ?)",
+            &[9.into(), 3.into()],
+        )
+        .await?;
+        for (sql, words) in [
+            (
+                "DELETE FROM {t} WHERE x > (SELECT AVG(x) FROM {s} WHERE s.name = t.name)",
+                "is read first, without the tables around it",
+            ),
+            (
+                "UPDATE {t} SET x = 1 WHERE f IN (SELECT f FROM {s})",
+                "a FLOAT that is read",
+            ),
+            (
+                "UPDATE {t} SET x = 1 WHERE x > ALL (SELECT x FROM {s})",
+                "in a query inside another",
+            ),
+            (
+                "UPDATE {t} SET x = 1 WHERE id IN (SELECT id FROM {s} WHERE x > RAND())",
+                "in a query inside another",
+            ),
+        ] {
+            both.refused(sql, words).await?;
+        }
+        // A plain table may be changed by what sharded ones have.
+        let delete =
+            |t: &str| format!("DELETE FROM plain WHERE id IN (SELECT id FROM {t} WHERE id > 5)");
+        let count = "SELECT COUNT(*), SUM(id) FROM conf.plain";
+        let done = said(&mut both.parts, &delete("t"), &[]).await;
+        same(&done, "1 rows, , 0 warnings")?;
+        expect(it.one.root(count)?.contains("2\t10"), || "plain".into())?;
+        // What is read first has its bounds.
+        it.proxy
+            .admin("SET mysql-sharding_insert_max_rows = 2; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        both.refused(
+            "UPDATE {t} SET x = 1 WHERE id IN (SELECT id + 1 FROM {s})",
+            "queries inside of it have more rows than may be read first",
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// A condition on a table `a`, whose queries read tables other than `own`.
+fn condition(own: &str, below: &mut dyn FnMut(usize) -> usize) -> String {
+    let other = if own == "{t}" { "{s}" } else { "{t}" };
+    let (k, m) = (below(12), 1 + below(9));
+    let one = match below(16) {
+        0 => format!("id = {k}"),
+        1 => format!("id IN ({k}, {m}, 5)"),
+        2 => format!("id BETWEEN {k} AND {}", k + m),
+        3 => format!("x > {m}"),
+        4 => format!("name LIKE '%{m}%'"),
+        5 => "name IS NULL".into(),
+        6 => format!("id IN (SELECT id FROM {other} WHERE x > {m})"),
+        7 => format!("id NOT IN (SELECT id FROM {other} WHERE n < {m})"),
+        8 => format!("x = (SELECT MAX(x) FROM {other} WHERE id > {k})"),
+        9 => format!("x >= (SELECT AVG(x) FROM {other})"),
+        10 => format!("(id, n) IN (SELECT id, n FROM {other} WHERE x < {m})"),
+        11 => format!("EXISTS (SELECT 1 FROM {other} WHERE x = {m})"),
+        12 => format!("name IN (SELECT name FROM {other} WHERE id = {k})"),
+        13 => "id IN (SELECT id FROM plain)".into(),
+        14 => format!("x IN (SELECT COUNT(DISTINCT x) FROM {other} GROUP BY n)"),
+        _ => {
+            format!("id = {k} AND EXISTS (SELECT 1 FROM {other} o WHERE o.id = {k} AND o.x > {m})")
+        }
+    };
+    match below(4) {
+        0 => format!("{one} AND n > {}", below(6)),
+        1 => format!("NOT ({one})"),
+        2 => format!("({one} OR x = {k})"),
+        _ => one,
+    }
+}
+
+/// A statement that changes `{t}` or `{s}`.
+fn change(below: &mut dyn FnMut(usize) -> usize) -> String {
+    let (own, other) = match below(2) {
+        0 => ("{t}", "{s}"),
+        _ => ("{s}", "{t}"),
+    };
+    let (k, m, n) = (below(12), below(9), below(7));
+    let value = ["x + 1", "x * 2 - id", "LENGTH(COALESCE(name, ''))", "n"][below(4)];
+    match below(12) {
+        0 | 1 => format!(
+            "INSERT INTO {own} (id, n, x, name) VALUES ({k}, {n}, {m}, 'a{m}'), ({m}, {n}, {k}, NULL)"
+        ),
+        2 => format!(
+            "INSERT INTO {own} (id, n, x) VALUES ({k}, {n}, {m}) ON DUPLICATE KEY UPDATE x = x + {m}, name = 'dup'"
+        ),
+        3 => format!(
+            "REPLACE INTO {own} (n, id, x, name) VALUES ({n}, {k}, {m}, 'r{n}'), ({n}, {m}, 1, 'r')"
+        ),
+        4 => format!(
+            "INSERT IGNORE INTO {own} (id, n, x, name) SELECT id, n + 1, x, name FROM {other} WHERE {}",
+            condition(own, below)
+        ),
+        5 => format!(
+            "INSERT IGNORE INTO {own} (id, n, x) SELECT x, {n}, COUNT(*) FROM {other} GROUP BY x"
+        ),
+        6 => format!(
+            "UPDATE {own} a JOIN {other} b ON a.id = b.id AND a.n = b.n SET a.x = b.x + {m} WHERE b.x > {k}"
+        ),
+        7 => format!(
+            "DELETE a FROM {own} a LEFT JOIN {other} b ON a.id = b.id WHERE b.id IS NULL AND a.x > {}",
+            m + 4
+        ),
+        8 => format!("UPDATE {own} SET id = {k}, n = n + 20 WHERE id = {m} AND n = {n}"),
+        9 => format!(
+            "DELETE FROM {own} WHERE n > 3 AND {}",
+            condition(own, below)
+        ),
+        10 => format!(
+            "UPDATE {own} SET x = COALESCE((SELECT MAX(x) FROM {other} WHERE id < {k}), {m}) WHERE {}",
+            condition(own, below)
+        ),
+        _ => format!(
+            "UPDATE {own} SET x = {value} WHERE {}",
+            condition(own, below)
+        ),
+    }
+}
+
+/// SELECTs of which a transaction must see what it has written.
+const READS: &[&str] = &[
+    "SELECT COUNT(DISTINCT x), SUM(x) / 2, MAX(name) FROM {t}",
+    "SELECT a.id, a.n, b.n FROM {t} a JOIN {s} b ON a.x = b.x ORDER BY a.id, a.n, b.id, b.n",
+    "SELECT x, COUNT(*) FROM {s} GROUP BY x ORDER BY x",
+    "SELECT id, n FROM {t} WHERE x > (SELECT AVG(x) FROM {s}) ORDER BY id, n",
+    "SELECT id, n FROM {s} UNION SELECT id, n FROM {t} ORDER BY id, n",
+    "SELECT {t}.id, plain.x FROM {t} JOIN plain ON plain.id = {t}.id ORDER BY {t}.id, {t}.n, plain.x",
+];
+
+/// A statement that is refused is said to the other server neither.
+#[tokio::main(flavor = "current_thread")]
+async fn at_random(driver: Driver) -> Outcome {
+    let turns = if trials::everything() { 600 } else { 120 };
+    for vendor in vendors() {
+        let it = world(driver, vendor)?;
+        it.proxy.admin("UPDATE mysql_users SET attributes = '{\"partition_changes\":\"xa\",\"transactions\":\"xa\"}'; LOAD MYSQL USERS TO RUNTIME")?;
+        it.one
+            .root("INSERT INTO conf.plain VALUES (1, 1), (6, 2), (9, NULL)")?;
+        let mut both = Beside::of(vendor, &it).await?;
+        let mut seed: u64 = if driver == Driver::Epoll { 21 } else { 22 };
+        let mut below = |limit: usize| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % limit
+        };
+        let (mut is_open, mut refused, mut history) = (false, Vec::new(), Vec::new());
+        for _ in 0..turns {
+            let sql = match below(8) {
+                0 if is_open => ["COMMIT", "ROLLBACK"][below(2)].to_owned(),
+                0 => "BEGIN".to_owned(),
+                _ => change(&mut below),
+            };
+            let found = said(&mut both.parts, &named(&sql, ""), &[]).await;
+            if found.contains("HSCALE") {
+                refused.push(format!("{sql}: {found}"));
+                continue;
+            }
+            match &*sql {
+                "BEGIN" => is_open = true,
+                "COMMIT" | "ROLLBACK" => is_open = false,
+                _ => {}
+            }
+            history.push(sql.clone());
+            let wanted = said(&mut both.whole, &named(&sql, "whole_"), &[]).await;
+            let told = || format!("{vendor}: {}", history.join(";\n"));
+            expect(found == wanted, || {
+                format!("{}: {found} instead of {wanted}", told())
+            })?;
+            both.compare(&sql)
+                .await
+                .map_err(|words| format!("{}: {words}", told()))?;
+            let read = READS[below(READS.len())];
+            let found = shown(&mut both.parts, &named(read, "")).await;
+            let wanted = shown(&mut both.whole, &named(read, "whole_")).await;
+            expect(found == wanted, || {
+                format!("{}: {read}: {found:?} instead of {wanted:?}", told())
+            })?;
+        }
+        expect(refused.len() * 4 < turns, || {
+            format!(
+                "{vendor}: {} are refused: {}",
+                refused.len(),
+                refused.join("\n")
+            )
+        })?;
+        expect(history.len() > turns / 2, || {
+            format!("{vendor}: {} only", history.len())
+        })?;
+    }
+    Ok(())
+}
+
 async fn sends_files(port: u16, files: &[String]) -> Result<Conn, String> {
     let handler = WhiteListFsHandler::new(files);
     let options = library::options(port).local_infile_handler(Some(handler));

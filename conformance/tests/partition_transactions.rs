@@ -133,6 +133,7 @@ fn branches(driver: Driver) -> Outcome {
             ("taken back", taken_back),
             ("phases", phases),
             ("what ends it", ends),
+            ("finished", finished),
             ("refused", refused),
             ("interrupted", interrupted),
             ("prepared", prepared),
@@ -400,11 +401,86 @@ fn ends(it: &World) -> Outcome {
     flagged(&mut client, "COMMIT", AUTOCOMMIT)
 }
 
+/// A SELECT that no merging puts together sees what its transaction has written.
+fn finished(it: &World) -> Outcome {
+    let mut client = it.filled()?;
+    let mut other = log_in(it.proxy.port)?;
+    let cell = |client: &mut Raw, sql: &str| {
+        let rows = asked(client, sql)?;
+        let rows: Vec<_> = rows.iter().map(|row| row.join(":")).collect();
+        Ok::<_, String>(rows.join(","))
+    };
+    let distinct = "SELECT COUNT(DISTINCT x) FROM t";
+    let joined = "SELECT t.id, t.x, whole.x FROM t JOIN whole ON whole.id = t.id ORDER BY t.id";
+    all(
+        &mut client,
+        &[
+            "DELETE FROM whole",
+            "BEGIN",
+            "UPDATE t SET x = 7 WHERE id = 0",
+            "UPDATE t SET x = 8 WHERE id = 3",
+            "INSERT INTO t (id, x) VALUES (5, 9), (6, 9)",
+            "INSERT INTO whole (id, x) VALUES (3, 1), (6, 2)",
+        ],
+    )?;
+    same(&cell(&mut client, distinct)?, "4")?;
+    same(&cell(&mut client, joined)?, "3:8:1,6:9:2")?;
+    let inside = "SELECT id FROM t WHERE x = (SELECT MAX(x) FROM t) ORDER BY id";
+    same(&cell(&mut client, inside)?, "5,6")?;
+    same(&cell(&mut other, distinct)?, "1")?;
+    same(&cell(&mut other, joined)?, "")?;
+    // Plain tables have a branch, too. The connection with the copies is not the transaction's.
+    same(
+        &held(&it.proxy, &client)?,
+        "Branch Branch Branch Transaction Transaction Transaction",
+    )?;
+    // Its error ends no transaction, and nor does a change that follows.
+    fails(&mut client, "SELECT COUNT(DISTINCT nothing) FROM t", "1054")?;
+    all(&mut client, &["UPDATE t SET x = x + 1 WHERE id IN (0, 3)"])?;
+    same(&cell(&mut client, joined)?, "3:9:1,6:9:2")?;
+    // Values of queries inside a change are the transaction's as well.
+    all(
+        &mut client,
+        &[
+            "UPDATE t SET x = x + 10 WHERE id IN (SELECT id FROM whole)",
+            "DELETE FROM whole WHERE x IN (SELECT x - 18 FROM t WHERE id IN (3, 6))",
+        ],
+    )?;
+    same(
+        &cell(
+            &mut client,
+            "SELECT id, x FROM t WHERE id IN (3, 6) ORDER BY id",
+        )?,
+        "3:19,6:19",
+    )?;
+    same(&cell(&mut client, "SELECT id FROM whole")?, "6")?;
+    same(&cell(&mut other, "SELECT COUNT(*) FROM whole")?, "0")?;
+    all(&mut client, &["ROLLBACK"])?;
+    same(&it.rows()?, "0:0,2:0 1:0,3:0")?;
+    // A snapshot is the transaction's as well, and a transaction that only reads may be finished.
+    for begin in ["START TRANSACTION", "START TRANSACTION READ ONLY"] {
+        all(&mut client, &[begin])?;
+        same(&cell(&mut client, distinct)?, "1")?;
+        all(&mut other, &["UPDATE t SET x = id"])?;
+        same(&cell(&mut other, distinct)?, "4")?;
+        same(&cell(&mut client, distinct)?, "1")?;
+        flagged(&mut client, "COMMIT", AUTOCOMMIT)?;
+        same(&cell(&mut client, distinct)?, "4")?;
+        all(&mut other, &["UPDATE t SET x = 0"])?;
+    }
+    // The first statement begins it, where nothing else does.
+    flagged(&mut client, "SET autocommit = 0", 0)?;
+    same(&cell(&mut client, distinct)?, "1")?;
+    all(&mut other, &["UPDATE t SET x = id"])?;
+    same(&cell(&mut client, distinct)?, "1")?;
+    flagged(&mut client, "SET autocommit = 1", AUTOCOMMIT)?;
+    same(&cell(&mut client, distinct)?, "4")
+}
+
 fn refused(it: &World) -> Outcome {
     let mut client = it.filled()?;
     all(&mut client, &["BEGIN", "UPDATE t SET x = 1 WHERE id = 3"])?;
     let outside = "outside of the connections of the transaction";
-    fails(&mut client, "SELECT COUNT(DISTINCT x) FROM t", outside)?;
     fails(&mut client, "TRUNCATE t", outside)?;
     // Nothing of that has ended it.
     same(&seen(&mut client)?, "0:0,1:0,2:0,3:1")?;
@@ -494,6 +570,9 @@ async fn prepared(it: &World) -> Outcome {
             _ => 420,
         };
         expect(found == Some(wanted), || format!("{ends}: {found:?}"))?;
+        let distinct = "SELECT COUNT(DISTINCT x) FROM t WHERE x > ?";
+        let found: Option<i64> = conn.exec_first(distinct, (0,)).await.map_err(words)?;
+        expect(found == Some(4), || format!("{ends}, finished: {found:?}"))?;
         // COMMIT and ROLLBACK are prepared as well.
         conn.exec_drop(ends, ()).await.map_err(words)?;
     }

@@ -26,13 +26,14 @@ use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::partitions::asking::not_supported;
 use crate::partitions::gathering::{Gathered, gathers};
-use crate::partitions::{changing, from_query, in_turn, loading};
+use crate::partitions::{changing, from_query, in_turn, loading, values};
 use crate::session::Session;
 use crate::statement::preparing::quiet;
 use crate::statement::rates::{Next, Turn};
 use bridge::Counter;
 use gather::Recipe;
-use plan::{Answer, Answered, Gather, Plan};
+use plan::{Answer, Answered, Gather, Plan, Values};
+use shards::Making;
 use sql::Class;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -296,8 +297,56 @@ impl Session {
         Ok(told)
     }
 
+    /// Reads the queries inside of a change, and makes it as their values say.
+    async fn by_values(&mut self, job: &Job<'_>, values: &Values) -> Result<Told, Ended> {
+        let refused = Told {
+            row_count: -1,
+            ..Told::default()
+        };
+        let text = match Box::pin(values::put_in(self, job, values)).await? {
+            Ok(text) => text,
+            Err(complaint) => {
+                self.refuse(&complaint).await?;
+                return Ok(refused);
+            }
+        };
+        let settled = Settled {
+            making: Making::Asked,
+            ..Settled::default()
+        };
+        let (read, answered) = (Text::of(job.text, job.class), Answered::Values(text));
+        let mut plan = self.decide_again(job.epoch, read, (job.what, settled), Some(&answered));
+        self.follow(&mut plan);
+        // All values stand in the text.
+        let what = job.what.attributes().map_or(job.what, What::Query);
+        let remade = self.class_of_remade(what, &plan);
+        let job = Job {
+            plan: &plan,
+            class: remade.as_deref().unwrap_or(job.class),
+            what,
+            digest: job.digest,
+            ..*job
+        };
+        if let ControlFlow::Break(_) = self.refuse_or_say(&job).await? {
+            return Ok(refused);
+        }
+        if let Some(transaction) = self.global.clone()
+            && let Some(complaint) = self.would_need_outcome(&job, &transaction)
+        {
+            self.refuse(&complaint).await?;
+            return Ok(refused);
+        }
+        match &job.plan.gather {
+            None => self.forward(&job).await,
+            Some(gather) => Box::pin(self.at_several(&job, gather)).await,
+        }
+    }
+
     /// Has several partitions do it.
     async fn at_several(&mut self, job: &Job<'_>, gather: &Gather) -> Result<Told, Ended> {
+        if let Some(values) = &gather.values {
+            return Box::pin(self.by_values(job, values)).await;
+        }
         match (&gather.recipe, &gather.from_query, &gather.loaded) {
             (Some(recipe), Some(from), _) => {
                 Box::pin(from_query::insert(self, job, (gather, recipe, from))).await
@@ -445,7 +494,9 @@ impl Session {
                 self.refuse(&Complaint::with(1047, "HY000", words)).await?;
             }
             None if let (Some(gather), What::Prepare(preparing)) = (&job.plan.gather, job.what)
-                && (gather.finishing.is_some() || gather.from_query.is_some()) =>
+                && (gather.finishing.is_some()
+                    || gather.from_query.is_some()
+                    || gather.values.is_some()) =>
             {
                 self.pretend_to_prepare(job, preparing).await?;
             }

@@ -37,7 +37,7 @@ pub use outcome::{Answer, Given, Leg, Mirror, Partition, Plan, Shown, Text};
 pub use pick::{pick, pick_by};
 pub use reach::{MustSee, Settled, Sight};
 pub use replay::{Replay, flag_at_end, replay};
-pub use several::{Answered, Finishing, Gather, Part};
+pub use several::{Answered, Finishing, Gather, Part, Values};
 pub use split::{SplitFacts, split_of};
 pub use trace::Miss;
 pub use transaction::has_branches;
@@ -224,7 +224,7 @@ fn decide<T: Trace>(
     };
     case.statement = statement;
     // Both are for tables that are not sharded.
-    if matches!(sharded, shards::Sharded::No) {
+    if matches!(sharded, shards::Sharded::No | shards::Sharded::Said(_)) {
         fast_routing::look(&mut plan, &snapshot.rules, session, end, trace);
         split::read(&mut plan, snapshot, session, statement, trace);
     }

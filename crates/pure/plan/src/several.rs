@@ -2,7 +2,7 @@
 
 use crate::outcome::Given;
 use gather::{Column, Recipe};
-use shards::{Finish, FromQuery, Loaded, Rekeyed};
+use shards::{Finish, FromQuery, Inner, Loaded, Rekeyed};
 use std::fmt;
 
 /// Texts that are asked of partitions, and what becomes of the rows.
@@ -28,6 +28,8 @@ pub struct Gather {
     pub loaded: Option<Box<Loaded>>,
     /// Its rows are read and then inserted where they belong.
     pub from_query: Option<Box<FromQuery>>,
+    /// A change whose queries inside are read first; the parts are what these read.
+    pub values: Option<Box<Values>>,
     /// One server finishes it; the parts are what is copied there.
     pub finishing: Option<Box<Finishing>>,
 }
@@ -39,9 +41,39 @@ pub enum Answered {
     Columns(Vec<Column>),
     /// Rows for which this is the reason.
     Beyond(String),
+    /// The text of a change with the values of its queries in it.
+    Values(Vec<u8>),
+}
+
+/// A change with queries inside, which are read before it is known where it goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    /// The text in which they stand.
+    pub text: Box<[u8]>,
+    /// The queries, and how each is read.
+    pub reads: Vec<(Inner, Gather)>,
 }
 
 impl Gather {
+    /// Texts of a table's partitions, that are asked with nothing more.
+    #[must_use]
+    pub const fn of(parts: Vec<Part>, table: u32) -> Self {
+        Self {
+            parts,
+            recipe: None,
+            in_turn: false,
+            all: false,
+            table,
+            copies: false,
+            numbered: None,
+            rekeyed: None,
+            loaded: None,
+            from_query: None,
+            values: None,
+            finishing: None,
+        }
+    }
+
     /// Whether rows are changed.
     #[must_use]
     pub const fn is_change(&self) -> bool {
@@ -80,7 +112,8 @@ impl fmt::Display for Gather {
         for part in &self.parts {
             let (partitions, hostgroup) = (&part.partitions, part.hostgroup);
             let text = String::from_utf8_lossy(&part.text);
-            let on = if self.recipe.is_some() { "from" } else { "at" };
+            let reads = self.recipe.is_some() || self.values.is_some();
+            let on = if reads { "from" } else { "at" };
             write!(f, "; {partitions} {on} hostgroup {hostgroup}: {text}")?;
         }
         if let Some(rekeyed) = &self.rekeyed {
@@ -99,8 +132,11 @@ impl fmt::Display for Gather {
             let text = String::from_utf8_lossy(text);
             write!(f, "; finished on hostgroup {hostgroup}: {text}")?;
         }
-        match self.from_query {
-            Some(_) => f.write_str("; each row is inserted where its key belongs"),
+        if self.from_query.is_some() {
+            f.write_str("; each row is inserted where its key belongs")?;
+        }
+        match self.values {
+            Some(_) => f.write_str("; their values are put in, and it goes where that belongs"),
             None => Ok(()),
         }
     }

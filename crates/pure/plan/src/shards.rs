@@ -5,18 +5,19 @@
 //! in last.
 
 use crate::outcome::{Given, Partition};
-use crate::several::{Answered, Finishing, Gather, Part};
+use crate::several::{Answered, Finishing, Gather, Part, Values};
 use crate::split::{self, Stays};
 use crate::trace::Trace;
 use crate::{Answer, By, Case, Guarded, Plan, SessionFacts, Statement, Text, transaction};
 use ::gather::Names;
 use config::{Memo, PartitionChanges, Split, SpreadWidth};
 use shards::{
-    Facts, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed, Wanted,
+    Facts, Inner, Leg, Listed, Making, Map, Numbered, Numbering, Routed, Spread, Undescribed,
+    Wanted,
 };
 use sql::Against;
 use sql::bound::Bound;
-use sql::tree::DoubleQuotes;
+use sql::tree::{DoubleQuotes, Literal};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 pub(crate) enum Sharded {
     /// Nothing: it names no table of it.
     No,
+    /// Nothing, but that this is its text: values of its queries are in it.
+    Said(Box<[u8]>),
     /// The statement goes there.
     To(To),
     /// Its rows are those of several partitions.
@@ -68,30 +71,16 @@ pub(crate) fn look<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Shar
 
 #[inline(never)]
 fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
-    let (session, statement) = (case.session, case.statement);
-    let asked = plan.remade().unwrap_or(statement.text);
-    let quotes = match session.split.ansi_quotes.may_be() {
-        true => DoubleQuotes::Unsure,
-        false => DoubleQuotes::Strings,
+    let statement = case.statement;
+    let valued = match statement.answered {
+        Some(Answered::Values(text)) => Some(&text[..]),
+        _ => None,
     };
+    let asked = valued.or(plan.remade()).unwrap_or(statement.text);
     let literals: Option<Vec<_>> = statement
         .parameters
         .map(|values| values.iter().map(Bound::literal).collect());
-    let facts = Facts {
-        schema: session.schema,
-        lexing: session.split.lexing,
-        quotes,
-        comment: statement.comment,
-        parameters: literals.as_deref(),
-        prepares: statement.prepares,
-        numbers: match statement.prepares {
-            true => Numbering::Whichever,
-            false => statement.numbers,
-        },
-        columns: statement.columns,
-        bound: statement.parameters,
-        looked: statement.looked,
-    };
+    let facts = facts(case, literals.as_deref());
     let map = &*case.snapshot.shards;
     let listed = match listed(map, asked, &facts) {
         Ok(listed) => listed,
@@ -117,7 +106,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
     let finishes = |routed: &Routed| {
         is_refused_read(routed) && scratch(case).is_some() || routed.from_query.is_some()
     };
-    let (asked, routed) = match values.filter(|_| is_wide(&routed) || finishes(&routed)) {
+    let has_inner = values.is_some() && inner_queries(&routed, &asked, (case, &facts)).is_some();
+    let in_text = is_wide(&routed) || finishes(&routed) || has_inner;
+    let (asked, routed) = match values.filter(|_| in_text) {
         None => (asked, routed),
         // Several partitions are told the values in the text.
         Some(values) => match routed_with(values, &asked, (map, &facts), routed.table) {
@@ -126,7 +117,7 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         },
     };
     if routed.spread == Spread::Plain {
-        return Sharded::No;
+        return valued.map_or(Sharded::No, |text| Sharded::Said(text.into()));
     }
     tell_of_numbers(&facts, numbered, trace);
     tell_of_reasons(&routed, trace);
@@ -134,20 +125,32 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         trace.saw("map", || routed.spread.to_string());
     }
     let outcome = outcome(&routed, &asked, case, &facts);
-    let finishing = match &outcome {
-        Sharded::Gathered(gather) => gather.finishing.as_deref(),
-        _ => None,
+    tell_of_rows(&outcome, &routed, (&asked, &facts), trace);
+    given(outcome, numbered, (is_listed || valued.is_some(), asked))
+}
+
+/// Facts about a statement. `literals`: the values of its `?`.
+fn facts<'a>(case: Case<'a>, literals: Option<&'a [Literal<'a>]>) -> Facts<'a> {
+    let (session, statement) = (case.session, case.statement);
+    let quotes = match session.split.ansi_quotes.may_be() {
+        true => DoubleQuotes::Unsure,
+        false => DoubleQuotes::Strings,
     };
-    if let Some(Finishing { hostgroup, why, .. }) = finishing {
-        trace.saw("scratch", || {
-            format!("finished on hostgroup {hostgroup}: {why}")
-        });
-    } else if !routed.writes && is_wide(&routed) {
-        trace.saw("gather", || {
-            gather::told(&asked, facts.lexing, facts.quotes)
-        });
+    Facts {
+        schema: session.schema,
+        lexing: session.split.lexing,
+        quotes,
+        comment: statement.comment,
+        parameters: literals,
+        prepares: statement.prepares,
+        numbers: match statement.prepares {
+            true => Numbering::Whichever,
+            false => statement.numbers,
+        },
+        columns: statement.columns,
+        bound: statement.parameters,
+        looked: statement.looked,
     }
-    given(outcome, numbered, (is_listed, asked))
 }
 
 /// A statement with its values put in, and where it goes.
@@ -199,6 +202,26 @@ enum Made {
     Unmade(Sharded),
     /// The map as it would be, for a statement that is only explained.
     WouldBe(Map),
+}
+
+/// Says what becomes of the rows of partitions.
+fn tell_of_rows<T: Trace>(
+    outcome: &Sharded,
+    routed: &Routed,
+    (asked, facts): (&[u8], &Facts<'_>),
+    trace: &mut T,
+) {
+    let finishing = match outcome {
+        Sharded::Gathered(gather) => gather.finishing.as_deref(),
+        _ => None,
+    };
+    if let Some(Finishing { hostgroup, why, .. }) = finishing {
+        trace.saw("scratch", || {
+            format!("finished on hostgroup {hostgroup}: {why}")
+        });
+    } else if !routed.writes && is_wide(routed) {
+        trace.saw("gather", || gather::told(asked, facts.lexing, facts.quotes));
+    }
 }
 
 /// Says how the map has found partitions.
@@ -378,6 +401,9 @@ pub(crate) fn outcome(routed: &Routed, asked: &[u8], case: Case<'_>, facts: &Fac
                 read_first(from_query, asked, (case, facts), routed)
             }
             (_, Some(loaded)) => loading(loaded, facts, routed),
+            _ if routed.parameters == 0 || facts.prepares => {
+                values_first(words, asked, (case, facts), routed)
+            }
             _ => Sharded::Refused(routed.table, words.clone()),
         },
         Spread::Some(legs) | Spread::All(legs) => several(legs),
@@ -417,20 +443,11 @@ fn told_by_name(leg: &Leg, asked: &[u8], facts: &Facts<'_>, routed: &Routed) -> 
         logical: logical.into_bytes().into(),
     });
     Gather {
-        parts: vec![part(leg, leg.text(asked))],
         recipe: Some(::gather::Recipe {
             names,
             ..::gather::Recipe::as_it_comes(asked, facts.lexing)
         }),
-        in_turn: false,
-        all: false,
-        table: routed.table,
-        copies: false,
-        numbered: None,
-        rekeyed: None,
-        loaded: None,
-        from_query: None,
-        finishing: None,
+        ..Gather::of(vec![part(leg, leg.text(asked))], routed.table)
     }
 }
 
@@ -479,18 +496,13 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
             "it changes {several} partitions, and no table is named in which the outcome would be written; set mysql-sharding_decisions to schema.table"
         ));
     }
+    let parts = legs.iter().map(|leg| part(leg, leg.text(asked))).collect();
     Ok(Gather {
-        parts: legs.iter().map(|leg| part(leg, leg.text(asked))).collect(),
-        recipe: None,
         in_turn: routed.in_turn,
         all: matches!(routed.spread, Spread::All(_)),
-        table: routed.table,
         copies: routed.copies,
-        numbered: None,
         rekeyed: routed.rekeyed.clone().map(Box::new),
-        loaded: None,
-        from_query: None,
-        finishing: None,
+        ..Gather::of(parts, routed.table)
     })
 }
 
@@ -540,41 +552,92 @@ fn read_first(
     if let Err(words) = runs_anywhere(query, facts, false) {
         return refused(words);
     }
-    let read = shards::spread(&case.snapshot.shards, query, facts);
-    let one = |writer, partitions: String, text: &[u8]| Gather {
-        parts: vec![Part {
-            writer,
-            hostgroup: writer,
-            partitions: partitions.into(),
-            text: text.into(),
-        }],
-        recipe: Some(::gather::Recipe::as_it_comes(query, facts.lexing)),
-        in_turn: false,
-        all: false,
-        table: routed.table,
-        copies: false,
-        numbered: None,
-        rekeyed: None,
-        loaded: None,
-        from_query: None,
-        finishing: None,
-    };
-    let gather = match outcome(&read, query, case, facts) {
-        Sharded::Gathered(gather) => *gather,
-        Sharded::To(to) => one(
-            to.writer,
-            to.partitions,
-            to.text.as_deref().unwrap_or(query),
-        ),
-        // Plain tables are where the statement would go, which is said when that is known.
-        Sharded::No => one(PLAIN, String::new(), query),
-        other => return other,
+    let gather = match read_alone(query, (case, facts), routed.table) {
+        Ok(gather) => gather,
+        Err(other) => return other,
     };
     Sharded::Gathered(Box::new(Gather {
         table: routed.table,
         from_query: Some(Box::new(from_query.clone())),
         ..gather
     }))
+}
+
+/// How a query is read that stands in a change.
+fn read_alone(
+    query: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    table: u32,
+) -> Result<Gather, Sharded> {
+    let one = |writer, partitions: String, text: &[u8]| Gather {
+        recipe: Some(::gather::Recipe::as_it_comes(query, facts.lexing)),
+        ..Gather::of(
+            vec![Part {
+                writer,
+                hostgroup: writer,
+                partitions: partitions.into(),
+                text: text.into(),
+            }],
+            table,
+        )
+    };
+    let read = shards::spread(&case.snapshot.shards, query, facts);
+    match outcome(&read, query, case, facts) {
+        Sharded::Gathered(gather) => Ok(*gather),
+        Sharded::To(to) => Ok(one(
+            to.writer,
+            to.partitions,
+            to.text.as_deref().unwrap_or(query),
+        )),
+        // Plain tables are where the statement would go, which is said when that is known.
+        Sharded::No => Ok(one(PLAIN, String::new(), query)),
+        other => Err(other),
+    }
+}
+
+/// A change that is refused for these words with queries inside: they may be read first.
+fn values_first(
+    words: &str,
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Sharded {
+    let refused = |words: String| Sharded::Refused(routed.table, words);
+    let Some(inner) = inner_queries(routed, asked, (case, facts)) else {
+        return refused(words.into());
+    };
+    let mut reads = Vec::new();
+    for one in inner {
+        let query = asked.get(one.at.clone()).unwrap_or_default();
+        if let Err(words) = runs_anywhere(query, facts, false) {
+            return refused(words);
+        }
+        match read_alone(query, (case, facts), routed.table) {
+            Ok(gather) => reads.push((one, gather)),
+            Err(other) => return other,
+        }
+    }
+    Sharded::Gathered(Box::new(Gather {
+        values: Some(Box::new(Values {
+            text: asked.into(),
+            reads,
+        })),
+        ..Gather::of(Vec::new(), routed.table)
+    }))
+}
+
+/// The queries inside a change that may be read first, if no partition does all of it.
+fn inner_queries(
+    routed: &Routed,
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+) -> Option<Vec<Inner>> {
+    let is_refused = matches!(routed.spread, Spread::Refused(_)) && routed.writes;
+    let is_new = !matches!(case.statement.answered, Some(Answered::Values(_)));
+    // Which look-ups are asked is not known before the values are.
+    let is_certain = !case.snapshot.shards.has_lookups();
+    (is_refused && is_new && is_certain).then_some(())?;
+    shards::inner_queries(asked, facts)
 }
 
 /// A LOAD DATA LOCAL whose rows are told apart here.
@@ -590,17 +653,8 @@ fn loading(loaded: &shards::Loaded, facts: &Facts<'_>, routed: &Routed) -> Shard
         text: place.text.as_slice().into(),
     });
     Sharded::Gathered(Box::new(Gather {
-        parts: parts.collect(),
-        recipe: None,
-        in_turn: false,
-        all: false,
-        table: routed.table,
-        copies: false,
-        numbered: None,
-        rekeyed: None,
         loaded: Some(Box::new(loaded.clone())),
-        from_query: None,
-        finishing: None,
+        ..Gather::of(parts.collect(), routed.table)
     }))
 }
 
@@ -635,16 +689,8 @@ fn finishing(
     }
     too_wide(parts.len(), case, "reads")?;
     Ok(Gather {
-        parts,
         recipe: Some(::gather::Recipe::as_it_comes(asked, facts.lexing)),
-        in_turn: false,
         all: matches!(routed.spread, Spread::All(_)),
-        table: routed.table,
-        copies: false,
-        numbered: None,
-        rekeyed: None,
-        loaded: None,
-        from_query: None,
         finishing: Some(Box::new(Finishing {
             hostgroup,
             // What to do instead is no matter here.
@@ -652,6 +698,7 @@ fn finishing(
             text: what.text(asked).into(),
             what,
         })),
+        ..Gather::of(parts, routed.table)
     })
 }
 
@@ -680,6 +727,8 @@ fn gathered(
         None => ::gather::recipe(asked, &tree)?,
         Some(Answered::Columns(columns)) => ::gather::recipe_for(asked, &tree, columns)?,
         Some(Answered::Beyond(words)) => return Err(words.clone()),
+        // Of a change, which is read by nobody.
+        Some(Answered::Values(_)) => ::gather::recipe(asked, &tree)?,
     };
     // Each partition runs it by itself, and no connection of the session's but its branches'. Locks
     // of a statement that commits by itself end with it.
@@ -688,18 +737,11 @@ fn gathered(
     runs_anywhere(asked, facts, may_lock)?;
     too_wide(legs.len(), case, "reads")?;
     let parts = legs.iter().map(|leg| part(leg, recipe.text(leg, asked)));
+    let parts = parts.collect();
     Ok(Gather {
-        parts: parts.collect(),
         recipe: Some(recipe),
-        in_turn: false,
         all: matches!(routed.spread, Spread::All(_)),
-        table: routed.table,
-        copies: false,
-        numbered: None,
-        rekeyed: None,
-        loaded: None,
-        from_query: None,
-        finishing: None,
+        ..Gather::of(parts, routed.table)
     })
 }
 
@@ -716,6 +758,7 @@ pub(crate) fn lead<T: Trace>(
         Sharded::To(to) => (to.table, led(plan, to, case, trace)),
         Sharded::Gathered(gather) => (gather.table, led_all(plan, gather, case, trace)),
         Sharded::No
+        | Sharded::Said(_)
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)
         | Sharded::Undescribed(_)
@@ -727,6 +770,27 @@ pub(crate) fn lead<T: Trace>(
     }
 }
 
+/// The queries of a change go where each would go by itself.
+fn led_values<T: Trace>(
+    plan: &mut Plan,
+    gather: &mut Gather,
+    case: Case<'_>,
+    trace: &mut T,
+) -> Result<(), String> {
+    let (hostgroup, by) = (plan.hostgroup(), plan.why.by);
+    gather.parts.clear();
+    for (_, read) in gather
+        .values
+        .iter_mut()
+        .flat_map(|values| &mut values.reads)
+    {
+        plan.send_to(hostgroup, by);
+        led_all(plan, read, case, trace)?;
+        gather.parts.extend(read.parts.iter().cloned());
+    }
+    Ok(())
+}
+
 /// Each part goes to its own hostgroup: to the readers, if nothing says that it must be fresh.
 #[inline(never)]
 fn led_all<T: Trace>(
@@ -735,12 +799,14 @@ fn led_all<T: Trace>(
     case: Case<'_>,
     trace: &mut T,
 ) -> Result<(), String> {
+    if gather.values.is_some() {
+        return led_values(plan, gather, case, trace);
+    }
     let session = case.session;
     let several = gather.parts.len();
     let is_change = gather.is_change();
     let does = if is_change { "changes" } else { "reads" };
     let is_alone = gather.in_turn
-        || gather.finishing.is_some()
         || gather.rekeyed.is_some()
         || gather.loaded.is_some()
         || gather.from_query.is_some();
@@ -752,9 +818,15 @@ fn led_all<T: Trace>(
     let has_branches = session.branches && !is_alone;
     let open = session.in_transaction.filter(|_| session.begun);
     if let Some(open) = open.filter(|_| !has_branches) {
-        return Err(format!(
-            "it {does} {several} partitions, and a transaction is open on hostgroup {open}; end it first: that is done outside of transactions"
-        ));
+        let words = format!(
+            "it {does} {several} partitions, and a transaction is open on hostgroup {open}; end it first"
+        );
+        return Err(match is_alone {
+            true => words,
+            false => format!(
+                "{words}, or have an operator set transactions to xa in the user's attributes"
+            ),
+        });
     }
     if is_change && !session.autocommit && !has_branches {
         return Err(format!(
@@ -770,15 +842,17 @@ fn led_all<T: Trace>(
     let is_fresh =
         plan.why.by == By::Fresh || plan.gtid_from_hostgroup.is_some() || plan.bounds.is_some();
     let may_read = !is_change && !is_fresh && !has_branches && session.user.split() != Some(None);
+    // Plain tables are where the statement would go; in a transaction, where it has written them.
+    let home = session.in_transaction.filter(|_| has_branches);
+    let plain = home.unwrap_or_else(|| plan.hostgroup());
     if let Some(finishing) = &gather.finishing {
-        // Plain tables are where the statement would go.
         let sources = finishing
             .what
             .tables
             .iter()
             .flat_map(|table| &table.sources);
         for (part, source) in gather.parts.iter_mut().zip(sources) {
-            part.writer = source.hostgroup.unwrap_or_else(|| plan.hostgroup());
+            part.writer = source.hostgroup.unwrap_or(plain);
         }
     }
     if let Some(from_query) = &mut gather.from_query {
@@ -786,7 +860,7 @@ fn led_all<T: Trace>(
     }
     for part in &mut gather.parts {
         if part.writer == PLAIN {
-            part.writer = plan.hostgroup();
+            part.writer = plain;
         }
         plan.send_to(part.writer, By::Shard);
         let of_writer = case.snapshot.servers.hostgroup(part.writer);
@@ -981,6 +1055,7 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
     };
     let (number, width) = match sharded {
         Sharded::No
+        | Sharded::Said(_)
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)
         | Sharded::Undescribed(_)
@@ -1010,6 +1085,7 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
     count(plan, &sharded, case, memo);
     match sharded {
         Sharded::Gathered(gather) => plan.gather = Some(gather),
+        Sharded::Said(text) => plan.leg.statement = Text::Rewritten(text),
         Sharded::To(To {
             text,
             partitions,

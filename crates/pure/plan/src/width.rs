@@ -185,6 +185,9 @@ fn told(
         Sharded::Gathered(gather) if gather.from_query.is_some() => {
             "its rows are read, and inserted where their keys belong".into()
         }
+        Sharded::Gathered(gather) if gather.values.is_some() => {
+            "queries inside are read first; then it goes where their values belong".into()
+        }
         Sharded::Gathered(gather) if gather.loaded.is_some() => {
             "rows of a file go where their keys belong".into()
         }
@@ -197,6 +200,7 @@ fn told(
             (None, None) => format!("{shown}, all or none"),
         },
         Sharded::No
+        | Sharded::Said(_)
         | Sharded::To(_)
         | Sharded::Unnumbered(..)
         | Sharded::Unmade(..)

@@ -9,7 +9,7 @@ use crate::condition::KeyOf;
 use crate::cuts::{Cut, physical, returned};
 use crate::from_query::FromQuery;
 use crate::lookups::of_query;
-use crate::map::{Kind, Table};
+use crate::map::{Home, Kind, Table};
 use crate::routed::{Leg, Routed, Spread};
 use crate::scopes::{Use, named};
 use sql::tree::{Expression, Insert, Name, Node, Query, Select, Statement, tree, walk};
@@ -218,12 +218,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 cut.at = cut.at.start + query.at.start..cut.at.end + query.at.start;
             }
             leg.cuts.push(Cut::new(insert.table.at(), to));
-            let returned = returned(self.statement, &insert.table, (home, self.text));
-            leg.cuts.extend(returned);
-            let own = target.table.shown_at(home);
-            if !leg.partitions.contains(&own) {
-                leg.partitions.insert(0, own);
-            }
+            self.leads_home(insert, (target.table, home), &mut leg);
             made.push(leg);
         }
         let mut routed = Routed::of(match (made.len(), all) {
@@ -239,6 +234,16 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             target.table.shown()
         ));
         Some(routed)
+    }
+
+    /// Has a leg tell of rows that a home gets.
+    fn leads_home(&self, insert: &Insert<'a>, (table, home): (&Table, &Home), leg: &mut Leg) {
+        let returned = returned(self.statement, &insert.table, (home, self.text));
+        leg.cuts.extend(returned);
+        let own = table.shown_at(home);
+        if !leg.partitions.contains(&own) {
+            leg.partitions.insert(0, own);
+        }
     }
 
     /// The table of a query whose key is this item, if its partitions lie beside those of another one.

@@ -38,6 +38,7 @@ mod scopes;
 mod scripted;
 mod spread;
 mod stored;
+mod values;
 mod written;
 pub mod xa;
 
@@ -61,3 +62,4 @@ pub use routed::{Leg, Routed, Spread};
 pub use rows::{Declared, LookupRow, PartitionRow, TableRow};
 pub use scripted::{BucketScript, Runner, Scripted};
 pub use spread::spread;
+pub use values::{Inner, Means, inner_queries};

@@ -302,7 +302,7 @@ pub(crate) fn every_that_sees<'t, 'a>(
 
 /// A walk through all expressions.
 struct Every<'w, 't, 'a> {
-    /// What a query inside calls so is another table, and its expressions are left out.
+    /// A name that is another table's in a query inside: expressions there are left out.
     called: Option<&'w [u8]>,
     each: &'w mut dyn FnMut(&'t Expression<'a>),
 }

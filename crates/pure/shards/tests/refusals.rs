@@ -73,6 +73,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "data/worker/src/partitions/said.rs",
             "data/worker/src/partitions/rekeying.rs",
             "data/worker/src/partitions/from_query.rs",
+            "data/worker/src/partitions/values.rs",
             "data/worker/src/partitions/loading.rs",
             "data/worker/src/partitions/branches.rs",
             "data/worker/src/partitions/in_turn.rs",

@@ -74,6 +74,7 @@ impl From<BackendFailed> for Stopped {
 }
 
 /// How the parts of a statement are asked.
+#[derive(Clone)]
 pub(crate) struct Asking<'a> {
     pub(crate) class: Class<'a>,
     /// Of the session, but that each statement commits by itself.
@@ -418,16 +419,19 @@ impl Asking<'_> {
 
     /// Asks for all rows, whatever the session has set.
     pub(crate) fn unlimited(&self) -> Self {
-        let mut state = self.state.clone();
-        state.unset("sql_select_limit");
-        Self {
-            class: self.class.clone(),
-            state,
-            moment_us: self.moment_us,
-            until: self.until,
-            limit_ms: self.limit_ms,
-            legs: self.legs.clone(),
-        }
+        let mut unlimited = self.clone();
+        unlimited.state.unset("sql_select_limit");
+        unlimited
+    }
+
+    /// How it is asked on a connection that is none of the transaction's.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let mut elsewhere = Self {
+            legs: None,
+            ..self.clone()
+        };
+        elsewhere.state.autocommit = true;
+        elsewhere
     }
 
     /// Rows that the session wants of a SELECT without LIMIT, if it has said a number.

@@ -296,7 +296,7 @@ impl Session {
     }
 
     /// Refuses a branch on a second hostgroup while nobody could write down what becomes of the two.
-    fn would_need_outcome(
+    pub(crate) fn would_need_outcome(
         &self,
         job: &Job<'_>,
         transaction: &GlobalTransaction,

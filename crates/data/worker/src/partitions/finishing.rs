@@ -33,19 +33,23 @@ struct Copying<'s, 'j, 'g> {
     bytes: u64,
 }
 
-/// Copies what the statement needs, and asks it.
+/// Copies what the statement needs, and asks it. In a transaction rows are read over its own connections,
+/// and so as it has left them; the connection that is asked then is none of these.
 pub(crate) async fn finish(
     session: &Session,
     job: &Job<'_>,
     (gather, finishing): (&Gather, &Finishing),
     asking: &Asking<'_>,
 ) -> Result<Answering, Stopped> {
+    let reading = asking.as_stored();
+    // Copies are no part of the transaction whose rows they are.
+    let asking = &asking.elsewhere();
     let mut copying = Copying {
         session,
         job,
         finishing,
         asking,
-        reading: asking.as_stored(),
+        reading,
         rows: 0,
         bytes: 0,
     };
@@ -203,10 +207,30 @@ impl Copying<'_, '_, '_> {
         let asked: Vec<_> = asked
             .map(|(part, text)| (part.hostgroup, &text[..]))
             .collect();
-        let mut parts = Vec::new();
-        let filled = self.write_rows(copy, &asked, &mut parts, scratch).await;
-        self.part_from(parts, &filled).await;
-        filled
+        for asked in self.rounds(&asked) {
+            let mut parts = Vec::new();
+            let filled = self.write_rows(copy, &asked, &mut parts, scratch).await;
+            self.part_from(parts, &filled).await;
+            filled?;
+        }
+        Ok(())
+    }
+
+    /// Partitions that are read at once: each on a connection of its own, but those of one hostgroup one
+    /// after another where it has only the transaction's. So no rows of them wait here.
+    fn rounds<'q>(&self, asked: &[(u32, &'q [u8])]) -> Vec<Vec<(u32, &'q [u8])>> {
+        if self.reading.legs.is_none() {
+            return vec![asked.to_vec()];
+        }
+        let mut rounds: Vec<Vec<(u32, &[u8])>> = Vec::new();
+        for one in asked {
+            let is_free = |round: &&mut Vec<(u32, &[u8])>| round.iter().all(|(at, _)| *at != one.0);
+            match rounds.iter_mut().find(is_free) {
+                Some(round) => round.push(*one),
+                None => rounds.push(vec![*one]),
+            }
+        }
+        rounds
     }
 
     async fn write_rows(

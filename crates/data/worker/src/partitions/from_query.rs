@@ -24,7 +24,7 @@ const WRITTEN_AT_ONCE: usize = 256 << 10;
 /// Words of the answer.
 const WORDS: &[&str] = &["Records", "Duplicates", "Warnings"];
 /// Number of the collation of bytes.
-const BINARY: u16 = 63;
+pub(crate) const BINARY: u16 = 63;
 
 /// Rows that are to be inserted, by where they go.
 struct Rows<'a> {
@@ -89,19 +89,7 @@ pub(crate) async fn insert(
             return changing::answer(session, &Made::of_no_rows(WORDS)).await;
         }
         Ok(parts) => {
-            let change = Gather {
-                parts,
-                recipe: None,
-                in_turn: false,
-                all: false,
-                table: gather.table,
-                copies: false,
-                numbered: None,
-                rekeyed: None,
-                loaded: None,
-                from_query: None,
-                finishing: None,
-            };
+            let change = Gather::of(parts, gather.table);
             return Box::pin(changing::change(session, job, &change)).await;
         }
         Err(Stopped::Gone) => return Err(Ended::Gone),
@@ -149,6 +137,32 @@ async fn read(
     asking: &Asking<'_>,
     parts: &mut Vec<Answering>,
 ) -> Result<Vec<Part>, Stopped> {
+    let map = &job.epoch.snapshot.shards;
+    let table = from_query.table.and_then(|number| map.numbered(number));
+    let mut rows = None;
+    let each = &mut |shapes: &[Shape], row: Option<&Row>| {
+        let Some(row) = row else {
+            let of = (from_query, table.map(|table| &**table));
+            rows = Some(Rows::of(of, shapes.to_vec(), job)?);
+            return Ok(());
+        };
+        rows.as_mut().map_or(Ok(()), |rows| rows.add(row))
+    };
+    merged(session, job, (gather, recipe), asking, (parts, each)).await?;
+    Ok(rows.map_or_else(Vec::new, Rows::parts))
+}
+
+/// Takes the columns of a result, and then each row of it.
+pub(crate) type EachRow<'a> = dyn FnMut(&[Shape], Option<&Row>) -> Result<(), Stopped> + 'a;
+
+/// Reads the rows of a query as they are put together.
+pub(crate) async fn merged(
+    session: &Session,
+    job: &Job<'_>,
+    (gather, recipe): (&Gather, &Recipe),
+    asking: &Asking<'_>,
+    (parts, each): (&mut Vec<Answering>, &mut EachRow<'_>),
+) -> Result<(), Stopped> {
     session.may_put_together(job)?;
     match &gather.finishing {
         Some(finishing) => {
@@ -166,10 +180,8 @@ async fn read(
     let columns = parts.first().map(Answering::columns).unwrap_or_default();
     let visible = columns.len().saturating_sub(recipe.hidden);
     let shapes = parts.first().map_or(&[][..], |part| part.rows.shapes());
-    let shapes = shapes.iter().take(visible).copied().collect();
-    let map = &job.epoch.snapshot.shards;
-    let table = from_query.table.and_then(|number| map.numbered(number));
-    let mut rows = Rows::of((from_query, table.map(|table| &**table)), shapes, job)?;
+    let shapes: Vec<Shape> = shapes.iter().take(visible).copied().collect();
+    each(&shapes, None)?;
     let mut merge = Merge::new(recipe, columns, parts.len()).map_err(|words| refused(&words))?;
     let in_order = merge.is_in_order();
     loop {
@@ -179,8 +191,8 @@ async fn read(
                 let row = parts[at].rows.next_row().map_err(broke)?;
                 merge.give(at, row).map_err(|words| refused(&words))?;
             }
-            Step::Row(row) => rows.add(&row)?,
-            Step::Done => return Ok(rows.parts()),
+            Step::Row(row) => each(&shapes, Some(&row))?,
+            Step::Done => return Ok(()),
             Step::Failed(words) => return Err(refused(&words)),
         }
     }
@@ -282,12 +294,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn refused(words: &str) -> Stopped {
+pub(crate) fn refused(words: &str) -> Stopped {
     Stopped::Said(not_supported(format!("HSCALE-1000: {words}")))
 }
 
 /// Whether values of a column are numbers.
-fn is_number(shape: &Shape) -> bool {
+pub(crate) fn is_number(shape: &Shape) -> bool {
     [
         Type::TINY,
         Type::SHORT,
@@ -304,7 +316,7 @@ fn is_number(shape: &Shape) -> bool {
 
 /// Writes a value so that it has its type, whatever the session has set: bytes that are not plain are
 /// written as digits.
-fn write(shape: &Shape, cell: Option<&[u8]>, out: &mut Vec<u8>) {
+pub(crate) fn write(shape: &Shape, cell: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(cell) = cell else {
         return out.extend_from_slice(b"NULL");
     };

@@ -151,7 +151,10 @@ impl Session {
                 .await;
             let is_whole = put_together.is_ok();
             let is_gone = matches!(put_together, Err(Stopped::Gone));
-            self.part_from(parts, asking, is_whole, is_gone).await;
+            // Only the server that finishes a statement has answered then.
+            let elsewhere = gather.finishing.as_ref().map(|_| asking.elsewhere());
+            let asked = elsewhere.as_ref().unwrap_or(asking);
+            self.part_from(parts, asked, is_whole, is_gone).await;
             let complaint = match put_together {
                 Ok(()) => {
                     self.recall_read(job, shown.rows, false);

@@ -13,4 +13,5 @@ pub(crate) mod legs;
 pub(crate) mod loading;
 pub(crate) mod rekeying;
 pub(crate) mod said;
+pub(crate) mod values;
 pub(crate) mod whole_rows;

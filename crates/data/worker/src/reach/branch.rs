@@ -53,7 +53,7 @@ fn needs_branch(job: &Job<'_>, home: u32) -> bool {
 /// Hostgroups on which a statement needs a branch.
 pub(crate) fn needed(job: &Job<'_>, home: u32) -> Vec<u32> {
     match &job.plan.gather {
-        Some(gather) if gather.in_turn || gather.finishing.is_some() => Vec::new(),
+        Some(gather) if gather.in_turn => Vec::new(),
         Some(gather) => gather.parts.iter().map(|part| part.hostgroup).collect(),
         None if needs_branch(job, home) => vec![job.plan.hostgroup()],
         None => Vec::new(),

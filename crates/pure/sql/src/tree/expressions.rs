@@ -71,10 +71,13 @@ const UNITS: &[&str] = &[
     "YEAR_MONTH",
 ];
 
-/// Whether a word makes a literal of the string behind it: `x'00'`, `_utf8'a'`, `DATE '2008-12-22'`.
-/// Behind any other word a string is an alias.
+/// Whether a word makes a literal of what stands behind it: `x'00'`, `_utf8'a'`, `_utf8 0x61`,
+/// `DATE '2008-12-22'`. Behind any other word a string is an alias.
 fn is_typed(word: Token<'_>, next: Token<'_>) -> bool {
     let touches = next.start == word.end();
+    if next.kind == Kind::Word && next.text.starts_with(b"0x") {
+        return word.text.starts_with(b"_");
+    }
     next.kind == Kind::String
         && (word.text.starts_with(b"_")
             || word.is_any(&["DATE", "TIME", "TIMESTAMP"])
