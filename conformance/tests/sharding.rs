@@ -24,6 +24,10 @@ fn main() {
             qualified,
         ),
         (
+            "a_catalogue_tells_of_each_table_once_by_its_logical_name",
+            catalogue,
+        ),
+        (
             "what_cannot_be_done_on_partitions_is_refused_in_a_sentence",
             refused,
         ),
@@ -265,6 +269,117 @@ fn qualified(driver: Driver) -> Outcome {
                 || words,
             )?;
         }
+    }
+    Ok(())
+}
+
+/// Questions about tables as clients, ORMs and drivers ask them, of the schema `{db}`.
+const QUESTIONS: &[&str] = &[
+    "SHOW TABLES",
+    "SHOW FULL TABLES",
+    "SHOW TABLES FROM {db} LIKE 'us%'",
+    "SHOW FULL TABLES IN `{db}` WHERE Table_type = 'BASE TABLE' AND Tables_in_{db} LIKE '%s%'",
+    // Django.
+    "SELECT table_name, table_type, table_comment FROM information_schema.tables WHERE table_schema = DATABASE()",
+    "SELECT column_name, data_type, character_maximum_length, numeric_precision, numeric_scale, extra, column_default, collation_name, CASE WHEN column_type LIKE '% unsigned' THEN 1 ELSE 0 END AS is_unsigned, column_comment FROM information_schema.columns WHERE table_name = 'users' AND table_schema = DATABASE()",
+    "SELECT kc.`constraint_name`, kc.`column_name`, kc.`referenced_table_name`, kc.`referenced_column_name`, c.`constraint_type` FROM information_schema.key_column_usage AS kc, information_schema.table_constraints AS c WHERE kc.table_schema = DATABASE() AND c.table_schema = kc.table_schema AND c.constraint_name = kc.constraint_name AND c.constraint_type != 'CHECK' AND kc.table_name = 'users' AND c.table_name = kc.table_name ORDER BY kc.`ordinal_position`",
+    "SELECT engine FROM information_schema.tables WHERE table_name = 'users' AND table_schema = '{db}'",
+    // SQLAlchemy.
+    "SELECT count(*) FROM information_schema.tables WHERE table_schema = '{db}' AND table_name = 'users'",
+    "SELECT table_schema, table_name, column_name FROM information_schema.columns WHERE (table_schema, table_name, lower(column_name)) IN (('{db}', 'users', 'id'))",
+    // Drivers and programs with windows.
+    "SELECT TABLE_SCHEMA = '{db}' AS TABLE_CAT, NULL AS TABLE_SCHEM, TABLE_NAME, CASE WHEN TABLE_TYPE = 'BASE TABLE' THEN 'TABLE' ELSE TABLE_TYPE END AS TABLE_TYPE, TABLE_COMMENT AS REMARKS FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = '{db}' HAVING TABLE_TYPE IN ('TABLE') ORDER BY TABLE_TYPE, TABLE_NAME",
+    "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, ORDINAL_POSITION, IS_NULLABLE FROM INFORMATION_SCHEMA.COLUMNS WHERE TABLE_SCHEMA = '{db}' AND TABLE_NAME LIKE 'users' AND COLUMN_NAME LIKE '%' ORDER BY TABLE_NAME, ORDINAL_POSITION",
+    "SELECT TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX AS KEY_SEQ, 'PRIMARY' AS PK_NAME FROM INFORMATION_SCHEMA.STATISTICS WHERE TABLE_SCHEMA = '{db}' AND TABLE_NAME = 'users' AND INDEX_NAME = 'PRIMARY' ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
+    "SELECT TABLE_NAME, NON_UNIQUE, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME FROM INFORMATION_SCHEMA.STATISTICS WHERE TABLE_SCHEMA = '{db}' ORDER BY 1, 3, 4",
+    "SELECT A.REFERENCED_TABLE_NAME, A.TABLE_NAME, A.COLUMN_NAME, R.UPDATE_RULE FROM INFORMATION_SCHEMA.KEY_COLUMN_USAGE A JOIN INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS R ON R.CONSTRAINT_NAME = A.CONSTRAINT_NAME AND R.CONSTRAINT_SCHEMA = A.TABLE_SCHEMA AND R.TABLE_NAME = A.TABLE_NAME WHERE A.TABLE_SCHEMA = '{db}' AND A.TABLE_NAME = 'referring'",
+    "SELECT information_schema.tables.table_name FROM information_schema.tables LEFT JOIN information_schema.columns c ON c.table_name = tables.table_name AND c.table_schema = tables.table_schema AND c.ordinal_position = 2 WHERE tables.table_schema = '{db}' AND c.column_name = 'nickname'",
+    "SHOW COLUMNS FROM users",
+    "SHOW INDEX FROM users",
+];
+
+async fn told(conn: &mut Conn, sql: &str) -> Result<String, String> {
+    let words = |error: mysql_async::Error| format!("{sql}: {error}");
+    let mut result = conn.query_iter(sql).await.map_err(words)?;
+    let columns = result.columns();
+    let titles = columns.iter().flat_map(|columns| columns.iter());
+    let titles: Vec<_> = titles
+        .map(|column| column.name_str().to_lowercase())
+        .collect();
+    let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
+    let mut rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| format!("{:?}", row.unwrap()))
+        .collect();
+    if !sql.contains("ORDER BY") && !sql.starts_with("SHOW") {
+        rows.sort();
+    }
+    Ok(format!("{}\n{}", titles.join(" "), rows.join("\n")))
+}
+
+/// A schema with the same tables, none of them sharded, is told alike.
+#[tokio::main(flavor = "current_thread")]
+async fn catalogue(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let it = sharded(driver, vendor)?;
+        it.one.root("CREATE DATABASE twin; GRANT ALL ON *.* TO app@'%'; USE conf; CREATE TABLE referring (x INT PRIMARY KEY, y INT, FOREIGN KEY (y) REFERENCES users_default (id))")?;
+        let tables = it
+            .one
+            .root("SELECT table_name FROM information_schema.tables WHERE table_schema = 'conf'")?;
+        for table in tables.lines().map(str::trim) {
+            let logical = match table {
+                "users_default" => "users",
+                "small_default" => "small",
+                "users_nick1" | "referring" | "table_name" | "TABLE_NAME" => continue,
+                other => other,
+            };
+            it.one
+                .root(&format!("CREATE TABLE twin.{logical} LIKE conf.{table}"))?;
+        }
+        it.one.root("CREATE TABLE twin.referring (x INT PRIMARY KEY, y INT, FOREIGN KEY (y) REFERENCES twin.users (id))")?;
+        let words = |error: mysql_async::Error| error.to_string();
+        let mut parts = library::come_in(it.proxy.port).await.map_err(words)?;
+        let mut whole = library::come_in(it.one.port).await.map_err(words)?;
+        parts.query_drop("USE conf").await.map_err(words)?;
+        whole.query_drop("USE twin").await.map_err(words)?;
+        for question in QUESTIONS {
+            let found = told(&mut parts, &question.replace("{db}", "conf")).await?;
+            let wanted = told(&mut whole, &question.replace("{db}", "twin")).await?;
+            let found = found.replace("conf", "twin");
+            expect(found == wanted, || {
+                format!("{vendor}: {question}: {found}\ninstead of\n{wanted}")
+            })?;
+        }
+        // Prepared, inside of a transaction, and for all columns.
+        let sql = "SELECT * FROM information_schema.columns WHERE table_schema = ? AND table_name LIKE ? ORDER BY table_name, ordinal_position";
+        parts.query_drop("BEGIN").await.map_err(words)?;
+        let rows: Vec<mysql_async::Row> =
+            parts.exec(sql, ("conf", "users%")).await.map_err(words)?;
+        let names = rows.iter().map(|row| {
+            let cell = |at: usize| row.get::<String, _>(at).unwrap_or_default();
+            format!("{}.{}", cell(2), cell(3))
+        });
+        same(
+            &names.collect::<Vec<_>>().join(" "),
+            "users.id users.nickname users.x",
+        )?;
+        parts.query_drop("COMMIT").await.map_err(words)?;
+        let status: Vec<mysql_async::Row> = parts
+            .query("SHOW TABLE STATUS WHERE Name LIKE 'user%'")
+            .await
+            .map_err(words)?;
+        let names: Vec<String> = status.iter().filter_map(|row| row.get("Name")).collect();
+        same(&names.join(" "), "users")?;
+        // Rows of all partitions that are there.
+        it.one.root("USE conf; INSERT INTO users_default (id, nickname) VALUES (1, 'a'), (2, 'b'); INSERT INTO users_nick1 (id, nickname) VALUES (3, 'mar'); ANALYZE TABLE users_default, users_nick1")?;
+        let count = "SELECT table_rows FROM information_schema.tables WHERE table_schema = 'conf' AND table_name = 'users'";
+        soon("3", || {
+            let mut client = log_in(&it.proxy)?;
+            if vendor == Vendor::MySql {
+                asked(&mut client, "SET information_schema_stats_expiry = 0")?;
+            }
+            Ok(asked(&mut client, count)?.concat().concat())
+        })?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(crate) enum Sharded {
     /// Nothing: it names no table of it.
     No,
-    /// Nothing, but that this is its text: values of its queries are in it.
+    /// Nothing, but that this is its text: values of its queries are in it, or it asks which tables there are.
     Said(Box<[u8]>),
     /// The statement goes there.
     To(To),
@@ -117,7 +117,9 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         },
     };
     if routed.spread == Spread::Plain {
-        return valued.map_or(Sharded::No, |text| Sharded::Said(text.into()));
+        let catalogue = || catalogue(plan, &asked, (case, &facts), &routed);
+        let text = valued.map(<[u8]>::to_vec).or_else(catalogue);
+        return text.map_or(Sharded::No, |text| Sharded::Said(text.into()));
     }
     tell_of_numbers(&facts, numbered, trace);
     tell_of_reasons(&routed, trace);
@@ -151,6 +153,36 @@ fn facts<'a>(case: Case<'a>, literals: Option<&'a [Literal<'a>]>) -> Facts<'a> {
         bound: statement.parameters,
         looked: statement.looked,
     }
+}
+
+/// A text that asks which tables there are, where it runs, in a way that sees those of the map once.
+fn catalogue(
+    plan: &Plan,
+    asked: &[u8],
+    (case, facts): (Case<'_>, &Facts<'_>),
+    routed: &Routed,
+) -> Option<Vec<u8>> {
+    routed.asks_catalogue.then_some(())?;
+    let (snapshot, session) = (case.snapshot, case.session);
+    let open = session.in_transaction.filter(|_| session.begun);
+    let there = open.unwrap_or_else(|| plan.hostgroup());
+    let servers = |hostgroup: u32| {
+        let found = snapshot.servers.hostgroup(hostgroup);
+        found.map_or(&[][..], |hostgroup| &hostgroup.servers)
+    };
+    // Its own server, one that is in both hostgroups, or a reader of it.
+    let serves = |writer: u32| {
+        let of_writer = snapshot.servers.hostgroup(writer);
+        let split = of_writer.and_then(|hostgroup| hostgroup.attributes.split.as_ref());
+        let is_in_both = |one: &Arc<config::Server>| {
+            let mut others = servers(there).iter();
+            others.any(|other| other.hostname == one.hostname && other.port == one.port)
+        };
+        writer == there
+            || split.is_some_and(|split| split.read_hostgroup == there)
+            || servers(writer).iter().any(is_in_both)
+    };
+    shards::catalogue(&snapshot.shards, asked, facts, serves)
 }
 
 /// A statement with its values put in, and where it goes.
@@ -432,7 +464,7 @@ fn is_told_by_name(routed: &Routed, asked: &[u8], (case, facts): (Case<'_>, &Fac
         && routed.told.is_some()
         && !facts.prepares
         && case.statement.parameters.is_none()
-        && !session.begun
+        && (!session.begun || session.branches)
         && session.locked.is_none()
 }
 
@@ -1085,6 +1117,7 @@ pub(crate) fn put_in(plan: &mut Plan, sharded: Sharded, case: Case<'_>, memo: Op
     count(plan, &sharded, case, memo);
     match sharded {
         Sharded::Gathered(gather) => plan.gather = Some(gather),
+        Sharded::Said(text) if case.statement.prepared == Some(&*text) => {}
         Sharded::Said(text) => plan.leg.statement = Text::Rewritten(text),
         Sharded::To(To {
             text,

@@ -7,6 +7,7 @@
 
 mod buckets;
 mod case;
+mod catalogue;
 pub mod command;
 mod condition;
 mod cuts;
@@ -42,6 +43,7 @@ mod values;
 mod written;
 pub mod xa;
 
+pub use catalogue::catalogue;
 pub use command::{Command, Shown, command};
 pub use cuts::{Cut, cut};
 pub use described::{ColumnOrder, Described, KnownColumns, Undescribed};

@@ -74,6 +74,8 @@ pub struct Routed {
     pub lookups: Option<Wanted>,
     /// Whether look-ups would say where it goes, and nobody asks them.
     pub looks_up: bool,
+    /// Whether it may ask which tables there are.
+    pub asks_catalogue: bool,
     /// How many `?` it has.
     pub parameters: usize,
 }
@@ -95,6 +97,7 @@ impl Routed {
             loaded: None,
             lookups: None,
             looks_up: false,
+            asks_catalogue: false,
             parameters: 0,
         }
     }

@@ -58,8 +58,12 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
     if map.is_empty() {
         return Routed::of(Spread::Plain);
     }
-    let Some(table) = may_name(map, text, facts) else {
-        return Routed::of(Spread::Plain);
+    let (table, asks_catalogue) = may_name(map, text, facts);
+    let Some(table) = table else {
+        return Routed {
+            asks_catalogue,
+            ..Routed::of(Spread::Plain)
+        };
     };
     let begin = explained(text, facts.lexing);
     let Some(tree) = tree(&text[begin..], facts.lexing, facts.quotes) else {
@@ -98,10 +102,15 @@ fn shift(spread: &mut Spread, by: usize) {
     }
 }
 
-/// The first of a text's names that may be a table of the map, by its number.
-fn may_name(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<u32> {
-    let mut found = None;
+/// The first of a text's names that may be a table of the map, by its number; and whether the text may
+/// ask which tables there are.
+fn may_name(map: &Map, text: &[u8], facts: &Facts<'_>) -> (Option<u32>, bool) {
+    let (mut found, mut asks_catalogue, mut first) = (None, false, true);
     sql::names(text, facts.lexing, |schema, name| {
+        asks_catalogue |= match schema {
+            Some(schema) => schema.eq_ignore_ascii_case(b"information_schema"),
+            None => std::mem::take(&mut first) && name.eq_ignore_ascii_case(b"SHOW"),
+        };
         let schema = schema.unwrap_or(facts.schema.as_bytes());
         // A qualifier may be a schema or a table.
         if found.is_none() {
@@ -110,7 +119,7 @@ fn may_name(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<u32> {
             found = table.map(|table| table.number);
         }
     });
-    found
+    (found, asks_catalogue)
 }
 
 /// Routes what a tree says. `is_explained`: the statement is not done.

@@ -1,7 +1,8 @@
 //! Queries inside of a change that may be read before it, so that their values stand in their place.
 
+use crate::facts::Facts;
 use crate::scopes::every;
-use crate::spread::{CHANCES, Facts};
+use crate::spread::CHANCES;
 use sql::tree::{Expression, Joined, Node, Order, Query, Source, Statement, tree, walk};
 use std::ops::Range;
 
