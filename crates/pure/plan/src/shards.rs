@@ -860,7 +860,8 @@ fn led_all<T: Trace>(
             ),
         });
     }
-    if is_change && !session.autocommit && !has_branches {
+    // A definition commits by itself, and none is open.
+    if is_change && !session.autocommit && !has_branches && !gather.in_turn {
         return Err(format!(
             "it changes {several} partitions, and with autocommit = 0 that would begin a transaction; set autocommit = 1 first"
         ));

@@ -600,7 +600,7 @@ impl<'a> Reader<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbers::Numbering;
+    use crate::facts::Numbering;
     use crate::rows::{PartitionRow, TableRow};
     use sql::Lexing;
 

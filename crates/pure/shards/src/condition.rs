@@ -96,7 +96,9 @@ impl<'u, 'a> KeyOf<'u, 'a> {
             }
             Node::Compare(comparison, sides) => {
                 let [left, right] = &**sides;
-                if self.is_key(left) {
+                if let (Node::Row(left), Node::Row(right)) = (&left.node, &right.node) {
+                    self.rows_compared(*comparison, left, right)
+                } else if self.is_key(left) {
                     self.compared(*comparison, right)
                 } else if self.is_key(right) {
                     self.compared(turned(*comparison), left)
@@ -104,10 +106,11 @@ impl<'u, 'a> KeyOf<'u, 'a> {
                     None
                 }
             }
-            Node::In(key, list) if self.is_key(key) => {
+            Node::In(key, list) => {
+                let place = self.place_of_key(key)?;
                 let mut homes = BTreeSet::new();
                 for one in list {
-                    homes.extend(self.equal(one)?);
+                    homes.extend(self.equal(at_place(one, place)?)?);
                 }
                 Some(homes)
             }
@@ -144,6 +147,36 @@ impl<'u, 'a> KeyOf<'u, 'a> {
                 Some(all.into_iter().flatten().collect())
             }
             _ => None,
+        }
+    }
+
+    /// `(k, a) = (1, 2)`: each pair is equal.
+    fn rows_compared(
+        self,
+        comparison: Comparison,
+        left: &[Expression<'a>],
+        right: &[Expression<'a>],
+    ) -> Homes {
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NullSafe);
+        (is_equality && left.len() == right.len()).then_some(())?;
+        let pairs = left.iter().zip(right).map(|(left, right)| {
+            match (self.is_key(left), self.is_key(right)) {
+                (true, _) => self.compared(comparison, right),
+                (false, true) => self.compared(comparison, left),
+                (false, false) => None,
+            }
+        });
+        pairs.reduce(both).flatten()
+    }
+
+    /// The key before IN: itself, or one of a row.
+    fn place_of_key(self, before: &Expression<'a>) -> Option<Place> {
+        match &before.node {
+            Node::Row(all) => {
+                let at = all.iter().position(|one| self.is_key(one))?;
+                Some(Place::InRow(at, all.len()))
+            }
+            _ => self.is_key(before).then_some(Place::Itself),
         }
     }
 
@@ -192,6 +225,24 @@ impl<'u, 'a> KeyOf<'u, 'a> {
             Reading::Never => Some(BTreeSet::new()),
             Reading::Unsure => None,
         }
+    }
+}
+
+/// Place of the key in what a list is compared with.
+#[derive(Clone, Copy)]
+enum Place {
+    /// No row: all of it.
+    Itself,
+    /// This one of so many in a row.
+    InRow(usize, usize),
+}
+
+/// The expression at the key's place, if it is of the same form.
+fn at_place<'t, 'a>(one: &'t Expression<'a>, place: Place) -> Option<&'t Expression<'a>> {
+    match (place, &one.node) {
+        (Place::Itself, _) => Some(one),
+        (Place::InRow(at, many), Node::Row(all)) if all.len() == many => all.get(at),
+        (Place::InRow(..), _) => None,
     }
 }
 

@@ -1,6 +1,7 @@
-//! TRUNCATE, ALTER, CREATE INDEX and DROP INDEX of a sharded table: what each partition is told, one
-//! after another.
+//! CREATE TABLE, TRUNCATE, ALTER, CREATE INDEX and DROP INDEX of a sharded table: what each partition is
+//! told, one after another.
 //!
+//! <https://dev.mysql.com/doc/refman/9.4/en/create-table.html>
 //! <https://dev.mysql.com/doc/refman/9.4/en/alter-table.html>
 //! <https://dev.mysql.com/doc/refman/9.4/en/create-index.html>
 
@@ -51,13 +52,16 @@ struct Statement<'a> {
 
 /// Verb of a statement with nothing behind the table.
 const TRUNCATE: &str = "TRUNCATE";
+const CREATE: &str = "CREATE TABLE";
+/// Words of a CREATE TABLE whose columns are those of others.
+const FROM_OTHERS: &[&str] = &["LIKE", "SELECT"];
 
 fn with_article(verb: &str) -> String {
     let article = if verb.starts_with('A') { "an" } else { "a" };
     format!("{article} {verb}")
 }
 
-/// Where a TRUNCATE, ALTER, CREATE INDEX or DROP INDEX of a sharded table goes; `None` for anything else.
+/// Where a statement of this file goes that is about a sharded table; `None` for anything else.
 pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>) -> Option<Routed> {
     let statement = read(text, facts)?;
     let schema = statement
@@ -85,32 +89,21 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
     }
     let mut words = facts.lexing.words(text).peekable();
     let first = words.next()?;
-    let mut unique = false;
-    let verb = match () {
-        () if first.is("ALTER") => {
-            words.next_if(|word| word.is("TABLE"))?;
-            "ALTER"
-        }
-        () if first.is("TRUNCATE") => {
-            words.next_if(|word| word.is("TABLE"));
-            TRUNCATE
-        }
-        () if first.is("CREATE") || first.is("DROP") => {
-            while let Some(word) = words.next_if(|word| word.is_any(INDEXES)) {
-                unique |= word.is("UNIQUE");
+    let names_table = words.next_if(|word| word.is("TABLE")).is_some();
+    let (verb, unique) = match names_table {
+        true if first.is("ALTER") => ("ALTER", false),
+        _ if first.is("TRUNCATE") => (TRUNCATE, false),
+        true if first.is("CREATE") => {
+            if words.next_if(|word| word.is("IF")).is_some() {
+                words.next_if(|word| word.is("NOT"))?;
+                words.next_if(|word| word.is("EXISTS"))?;
             }
-            words.next_if(|word| word.is("INDEX"))?;
-            let name_and_type = words.by_ref().take(INDEX_WORDS_MAX + 1);
-            let mut before = name_and_type.take_while(|word| !word.is("ON"));
-            if before
-                .by_ref()
-                .any(|word| word.is("IF") || word.is_sign(b'('))
-            {
-                return None;
-            }
-            "CREATE INDEX or DROP INDEX"
+            (CREATE, false)
         }
-        () => return None,
+        false if first.is("CREATE") || first.is("DROP") => {
+            ("CREATE INDEX or DROP INDEX", index(&mut words)?)
+        }
+        _ => return None,
     };
     let is_name = |word: &Token<'_>| matches!(word.kind, Kind::Word | Kind::Name);
     let mut name = words.next().filter(is_name)?;
@@ -120,14 +113,32 @@ fn read<'a>(text: &'a [u8], facts: &Facts<'_>) -> Option<Statement<'a>> {
         schema = Some(unquote(name.text).into_owned());
         name = words.next().filter(is_name)?;
     }
+    let rest: Vec<_> = words.collect();
+    if verb == CREATE && rest.iter().any(|word| word.is_any(FROM_OTHERS)) {
+        return None;
+    }
     Some(Statement {
         verb,
         schema,
         name: unquote(name.text).into_owned(),
         at: start..name.end(),
         unique,
-        rest: words.collect(),
+        rest,
     })
+}
+
+/// Reads from CREATE or DROP to the ON of an index; whether it is unique.
+fn index<'a>(words: &mut impl Iterator<Item = Token<'a>>) -> Option<bool> {
+    let mut unique = false;
+    let word = words.find(|word| {
+        unique |= word.is("UNIQUE");
+        !word.is_any(INDEXES)
+    })?;
+    word.is("INDEX").then_some(())?;
+    let name_and_type = words.by_ref().take(INDEX_WORDS_MAX + 1);
+    let mut before = name_and_type.take_while(|word| !word.is("ON"));
+    let is_other = before.any(|word| word.is("IF") || word.is_sign(b'('));
+    (!is_other).then_some(unique)
 }
 
 /// The homes that it is for: all, or that of a hint.
@@ -145,6 +156,14 @@ fn homes<'m>(
             "more than the name of {shown} is in it; say it alone"
         ));
     }
+    let is_key =
+        |word: &Token<'_>| unquote(word.text).eq_ignore_ascii_case(table.column.as_bytes());
+    if statement.verb == CREATE && !rest.iter().any(is_key) {
+        return Err(format!(
+            "{shown} is spread by its {}, and the table has no such column; name the column so",
+            table.column
+        ));
+    }
     let mut before: Option<&Token<'_>> = None;
     for word in rest {
         if before.is_some_and(|before| before.is("RENAME")) && !word.is_any(RENAMED) {
@@ -158,7 +177,7 @@ fn homes<'m>(
             ));
         }
         let changes = before.is_some_and(|before| before.is_any(CHANGES));
-        if changes && unquote(word.text).eq_ignore_ascii_case(table.column.as_bytes()) {
+        if changes && is_key(word) {
             return Err(format!(
                 "it changes {}, by which {shown} is spread; make another table, and move the rows",
                 table.column

@@ -1,5 +1,5 @@
-//! CREATE TABLE that reads a sharded table, DROP TABLE and RENAME of one: where they go, or what to do
-//! instead.
+//! CREATE TABLE that reads another table or is temporary, DROP TABLE and RENAME of a sharded one: where they
+//! go, or what to do instead.
 //!
 //! <https://dev.mysql.com/doc/refman/9.4/en/create-table-like.html>
 //! <https://dev.mysql.com/doc/refman/9.4/en/rename-table.html>
@@ -31,7 +31,7 @@ pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>, first_named: u32)
         words.next_if(|word| word.is("TABLE"))?;
     }
     let routed = match () {
-        () if first.is("CREATE") => create(map, words, facts, first_named)?,
+        () if first.is("CREATE") => create(map, words, facts, (first_named, is_temporary))?,
         () if first.is("DROP") => {
             let table = any(map, words, facts)?;
             refused(
@@ -71,7 +71,7 @@ fn create<'t>(
     map: &Map,
     mut words: Peekable<impl Iterator<Item = Token<'t>>>,
     facts: &Facts<'_>,
-    first_named: u32,
+    (first_named, is_temporary): (u32, bool),
 ) -> Option<Routed> {
     if words.next_if(|word| word.is("IF")).is_some() {
         words.next_if(|word| word.is("NOT"))?;
@@ -79,13 +79,16 @@ fn create<'t>(
     }
     let made = name(map, &mut words, facts)?;
     if let Some(table) = made.table {
-        return Some(refused(
-            table,
-            format!(
-                "{} is sharded; make the table of each partition on its server",
-                table.shown()
+        let shown = table.shown();
+        let words = match is_temporary {
+            true => format!(
+                "a temporary table would have the name of {shown}, which is sharded; give it another one"
             ),
-        ));
+            false => format!(
+                "{shown} is sharded, and its columns are those of another table; write them out, or make the table of each partition on its server"
+            ),
+        };
+        return Some(refused(table, words));
     }
     words.next_if(|word| word.is_sign(b'('));
     if words.next_if(|word| word.is("LIKE")).is_some() {

@@ -11,7 +11,7 @@ use crate::from_query::FromQuery;
 use crate::lookups::of_query;
 use crate::map::{Home, Kind, Table};
 use crate::routed::{Leg, Routed, Spread};
-use crate::scopes::{Use, named};
+use crate::scopes::{ALL_SEEN, Use, named};
 use sql::tree::{Expression, Insert, Name, Node, Query, Select, Statement, tree, walk};
 
 /// Aggregates, whose value is one of all partitions.
@@ -260,9 +260,10 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         let Node::Column(parts) = &item.expression.node else {
             return None;
         };
-        let is_alone = select.tables.len() == 1;
         self.found.uses.iter().position(|one| {
-            let key = KeyOf::of(one, is_alone, None);
+            let scope = self.found.scopes[one.scope];
+            let is_certain = scope.is_certain(one.position, ALL_SEEN, &one.table.column);
+            let key = KeyOf::of(one, is_certain, None);
             let lies_beside = one.table.number == target.number || one.table.lies_beside(target);
             one.scope == 0 && one.table.kind == Kind::Sharded && lies_beside && key.is(parts)
         })

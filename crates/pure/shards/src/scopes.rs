@@ -4,6 +4,9 @@ use crate::map::{Kind, Map, Table};
 use sql::tree::{Expression, Item, Join, Joined, Name, Node, Query, Source, Statement, TableName};
 use sql::tree::{bounds, expressions, walk};
 
+/// All tables of a scope are seen.
+pub(crate) const ALL_SEEN: usize = usize::MAX;
+
 /// A table of the map, as a statement names it.
 #[derive(Clone, Copy)]
 pub(crate) struct Use<'t, 'a, 'm> {
@@ -233,17 +236,41 @@ impl<'t, 'a> Scope<'t, 'a> {
         all
     }
 
-    /// The conditions that every row of a table must fulfil to matter.
-    pub(crate) fn conditions(self, position: usize) -> impl Iterator<Item = &'t Expression<'a>> {
+    /// Whether a column's name without its table is certain to be that of this table, which has one,
+    /// where so many of the tables are seen. If another table had it as well, servers would refuse it as
+    /// ambiguous. Only what USING makes of two columns is the left one's.
+    pub(crate) fn is_certain(self, position: usize, seen: usize, column: &str) -> bool {
+        let is_left_of_using = |(at, joined): (usize, &Joined<'a>)| {
+            let names_it = joined.using.iter().any(|name| name.is(column.as_bytes()));
+            joined.join != Join::Other && (position < at || !names_it)
+        };
+        let mut tables = self.tables.iter().enumerate();
+        self.tables.len() == 1 || position < seen && tables.all(is_left_of_using)
+    }
+
+    /// The conditions that every row of a table must fulfil to matter, and how many of the tables are
+    /// seen there: all in WHERE. ON sees none behind it, and maybe none before a comma.
+    pub(crate) fn conditions(
+        self,
+        position: usize,
+    ) -> impl Iterator<Item = (&'t Expression<'a>, usize)> {
         // An outer join to the left, or in parentheses: what ON asks is nothing that rows must be.
         let clear = self.tables.iter().all(|joined| joined.join != Join::Other);
         let joined =
             self.tables.iter().enumerate().filter(move |(at, joined)| {
                 clear && (joined.join == Join::Inner || *at == position)
             });
-        self.condition
-            .into_iter()
-            .chain(joined.filter_map(|(_, joined)| joined.on.as_ref()))
+        let ons = joined.filter_map(move |(at, joined)| {
+            let is_linked = |one: &Joined<'a>| one.on.is_some() || !one.using.is_empty();
+            let behind_first = self.tables.get(1..=at).unwrap_or_default();
+            let seen = match behind_first.iter().all(is_linked) {
+                true => at + 1,
+                false => 0,
+            };
+            Some((joined.on.as_ref()?, seen))
+        });
+        let all = self.condition.into_iter();
+        all.map(|condition| (condition, ALL_SEEN)).chain(ons)
     }
 }
 

@@ -74,11 +74,9 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
                 .or_else(|| definitions::route(map, text, facts, table))
                 .or_else(|| load_data::route(map, text, facts))
                 .unwrap_or_else(|| Routed {
-                table,
-                ..Routed::refused(
-                    "it names a sharded table and is not understood whole; say it as a plain SELECT, INSERT, UPDATE or DELETE, or do it on the server of each partition",
-                )
-            }),
+                    table,
+                    ..Routed::refused(not_understood(text, facts))
+                }),
         };
     };
     let mut routed = of_tree(map, &tree, (&text[begin..], begin > 0), facts);
@@ -88,6 +86,20 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
         (routed.from_query, routed.rekeyed) = (None, None);
     }
     routed
+}
+
+/// Sentence about a statement that has no tree, and is none of those that are read without one.
+fn not_understood(text: &[u8], facts: &Facts<'_>) -> &'static str {
+    let mut words = facts.lexing.words(text);
+    let first = words.next();
+    let begins_with = |verbs: &[&str]| first.is_some_and(|word| word.is_any(verbs));
+    if begins_with(&["TABLE"]) {
+        "a statement that begins with TABLE is not read; say SELECT * FROM before its name"
+    } else if begins_with(&["SELECT", "WITH"]) && words.any(|word| word.is("INTO")) {
+        "rows that go INTO variables or a file are those of one server; read them, and SET the variables"
+    } else {
+        "it names a sharded table and is not understood whole; say it as a plain SELECT, INSERT, UPDATE or DELETE, or do it on the server of each partition"
+    }
 }
 
 /// Moves the cuts by what stands before the statement.
@@ -393,15 +405,17 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             return Ok(Some(BTreeSet::from([home])));
         }
         let scope = self.found.scopes[one.scope];
-        let alone = scope.tables.len() == 1;
         let outer = scope.tables.iter().any(|joined| joined.join != Join::Inner);
-        let key = KeyOf {
-            outer,
-            ..KeyOf::of(one, alone, self.facts.parameters)
+        let key = |seen: usize| {
+            let is_certain = scope.is_certain(one.position, seen, &one.table.column);
+            KeyOf {
+                outer,
+                ..KeyOf::of(one, is_certain, self.facts.parameters)
+            }
         };
         let conditions = scope
             .conditions(one.position)
-            .map(|condition| key.homes(condition));
+            .map(|(condition, seen)| key(seen).homes(condition));
         let homes = conditions.reduce(both).flatten();
         let table = one.table.shown();
         if homes.as_ref().is_none_or(|homes| homes.len() > 1)
@@ -474,8 +488,13 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             return false;
         }
         let scope = self.found.scopes[a.scope];
-        let (one, other) = (KeyOf::of(a, false, None), KeyOf::of(b, false, None));
-        let joined = |condition: &Expression<'a>| equates(condition, one, other);
+        let key = |one: &Use<'t, 'a, 'm>, seen| {
+            let is_certain = scope.is_certain(one.position, seen, &one.table.column);
+            KeyOf::of(one, is_certain, None)
+        };
+        let joined = |(condition, seen): (&Expression<'a>, usize)| {
+            equates(condition, key(a, seen), key(b, seen))
+        };
         scope.conditions(b.position).any(joined) || uses_key(&scope, a, b)
     }
 
@@ -861,9 +880,17 @@ fn equates<'a>(condition: &Expression<'a>, one: KeyOf<'_, 'a>, other: KeyOf<'_, 
     match &condition.node {
         Node::And(all) => all.iter().any(|inner| equates(inner, one, other)),
         Node::Compare(Comparison::Equal, sides) => {
-            let column = |side: &Expression<'a>, key: KeyOf<'_, 'a>| matches!(&side.node, Node::Column(parts) if parts.len() > 1 && key.is(parts));
+            let is = |side: &Expression<'a>, key: KeyOf<'_, 'a>| matches!(&side.node, Node::Column(parts) if key.is(parts));
+            let are = |(left, right)| {
+                is(left, one) && is(right, other) || is(left, other) && is(right, one)
+            };
             let [left, right] = &**sides;
-            column(left, one) && column(right, other) || column(left, other) && column(right, one)
+            match (&left.node, &right.node) {
+                (Node::Row(left), Node::Row(right)) => {
+                    left.len() == right.len() && left.iter().zip(right).any(are)
+                }
+                _ => are((left, right)),
+            }
         }
         _ => false,
     }

@@ -354,6 +354,8 @@ pub enum Node<'a> {
     IsNull(Box<Expression<'a>>),
     /// A function.
     Call(Box<Call<'a>>),
+    /// Several in parentheses: `(a, b)`.
+    Row(Vec<Expression<'a>>),
     /// A query in parentheses.
     Query(Box<Query<'a>>),
     /// A variable, or an assignment to one.
@@ -394,9 +396,11 @@ fn inside<'t, 'a>(
     expression: &'t Expression<'a>,
 ) -> Box<dyn Iterator<Item = &'t Expression<'a>> + 't> {
     match &expression.node {
-        Node::And(all) | Node::Or(all) | Node::Variable(all) | Node::Other(all) => {
-            Box::new(all.iter())
-        }
+        Node::And(all)
+        | Node::Or(all)
+        | Node::Row(all)
+        | Node::Variable(all)
+        | Node::Other(all) => Box::new(all.iter()),
         Node::Not(one) | Node::IsNull(one) => Box::new(std::iter::once(&**one)),
         Node::Compare(_, two) => Box::new(two.iter()),
         Node::Between(three) => Box::new(three.iter()),

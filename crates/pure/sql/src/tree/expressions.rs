@@ -411,7 +411,9 @@ impl<'a> Reader<'a> {
         let mut all = self.list()?;
         self.expect_sign(b')')?;
         if all.len() > 1 {
-            return Some(self.other(start, all));
+            let at = self.since(start);
+            let node = Node::Row(all);
+            return Some(Expression { node, at });
         }
         let inner = all.pop()?;
         // A sum in parentheses stays whole.

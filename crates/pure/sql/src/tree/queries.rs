@@ -281,6 +281,8 @@ impl<'a> Reader<'a> {
         }
         if self.is("LIMIT") {
             select.limit = Some(self.limit()?);
+        } else if self.is_any(&["OFFSET", "FETCH"]) {
+            select.limit = Some(self.fetch()?);
         }
         Some(())
     }
@@ -348,6 +350,26 @@ impl<'a> Reader<'a> {
         } else {
             (first, None)
         };
+        Some(Limit {
+            rows,
+            offset,
+            at: self.since(start),
+        })
+    }
+
+    /// `OFFSET m ROWS FETCH FIRST n ROWS ONLY`.
+    ///
+    /// <https://mariadb.com/docs/server/reference/sql-statements/data-manipulation/selecting-data/select-offset-fetch>
+    fn fetch(&mut self) -> Option<Limit<'a>> {
+        let start = self.start();
+        let mut offset = None;
+        if self.skip("OFFSET") {
+            offset = Some(self.bound()?);
+            (self.skip("ROWS") || self.skip("ROW")).then_some(())?;
+        }
+        (self.skip("FETCH FIRST") || self.skip("FETCH NEXT")).then_some(())?;
+        let rows = self.bound()?;
+        (self.skip("ROWS ONLY") || self.skip("ROW ONLY")).then_some(())?;
         Some(Limit {
             rows,
             offset,
