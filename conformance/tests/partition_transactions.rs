@@ -481,9 +481,21 @@ fn refused(it: &World) -> Outcome {
     let mut client = it.filled()?;
     all(&mut client, &["BEGIN", "UPDATE t SET x = 1 WHERE id = 3"])?;
     let outside = "outside of the connections of the transaction";
-    fails(&mut client, "TRUNCATE t", outside)?;
+    fails(&mut client, "UPDATE t SET id = 4 WHERE id = 3", outside)?;
     // Nothing of that has ended it.
     same(&seen(&mut client)?, "0:0,1:0,2:0,3:1")?;
+    // A definition does, as on one server.
+    all(&mut client, &["ALTER TABLE t ADD COLUMN defined INT"])?;
+    all(&mut client, &["ROLLBACK"])?;
+    same(&seen(&mut client)?, "0:0,1:0,2:0,3:1")?;
+    all(
+        &mut client,
+        &[
+            "ALTER TABLE t DROP COLUMN defined",
+            "BEGIN",
+            "UPDATE t SET x = 1 WHERE id = 3",
+        ],
+    )?;
     all(
         &mut client,
         &["COMMIT", "START TRANSACTION WITH CONSISTENT SNAPSHOT"],

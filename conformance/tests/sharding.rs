@@ -451,6 +451,15 @@ fn refused(driver: Driver) -> Outcome {
                 "has its name in the map",
             ),
             ("RENAME TABLE users TO others", "has its name in the map"),
+            ("TABLE users", "say SELECT * FROM before its name"),
+            (
+                "SELECT id INTO @x FROM users WHERE nickname = 'marvel'",
+                "read them, and SET the variables",
+            ),
+            (
+                "CREATE TEMPORARY TABLE users (id INT)",
+                "give it another one",
+            ),
         ] {
             let said = error(&mut client, sql);
             let is_so = said.starts_with("1235 42000 HSCALE-1000: ")
@@ -892,8 +901,31 @@ fn in_turn(driver: Driver) -> Outcome {
             &in_words(&asked(&mut client, "SELECT COUNT(*) FROM users")?),
             "0",
         )?;
+        created(&it, &mut client).map_err(|error| format!("{vendor}: {error}"))?;
     }
     Ok(())
+}
+
+/// Each partition gets the table that it lacks, also from a client that commits by itself.
+fn created(it: &Sharded, client: &mut Raw) -> Outcome {
+    it.one.root("DROP TABLE conf.users_nick1")?;
+    it.two.root("DROP TABLE conf.users_nick2")?;
+    let columns = "(id INT, nickname VARCHAR(40) NOT NULL, y INT NOT NULL DEFAULT 7, PRIMARY KEY (id, nickname))";
+    let said = error(client, &format!("CREATE TABLE users {columns}"));
+    let is_there = said.starts_with("1050") && said.contains("0 of 3 partitions have done it");
+    expect(is_there, || said.clone())?;
+    asked(client, "SET autocommit = 0")?;
+    asked(
+        client,
+        &format!("CREATE TABLE IF NOT EXISTS conf.users {columns}"),
+    )?;
+    asked(client, "SET autocommit = 1")?;
+    for (id, key) in [(1, "marvel"), (2, "foobar"), (3, "else")] {
+        let insert = format!("INSERT INTO users (id, nickname, y) VALUES ({id}, '{key}', {id})");
+        asked(client, &insert)?;
+    }
+    let rows = asked(client, "SELECT id, y FROM users ORDER BY id")?;
+    same(&in_words(&rows), "1 1, 2 2, 3 3")
 }
 
 /// The reader has other rows than its writer, so that it is seen who was asked.

@@ -842,14 +842,16 @@ fn led_all<T: Trace>(
         || gather.rekeyed.is_some()
         || gather.loaded.is_some()
         || gather.from_query.is_some();
-    if session.branches && session.begun && is_alone {
+    // As on a server, a definition ends a transaction before it is done.
+    let commits = gather.in_turn && session.branches;
+    if session.branches && session.begun && is_alone && !commits {
         return Err(format!(
             "it {does} {several} partitions outside of the connections of the transaction that is open; end it first"
         ));
     }
     let has_branches = session.branches && !is_alone;
     let open = session.in_transaction.filter(|_| session.begun);
-    if let Some(open) = open.filter(|_| !has_branches) {
+    if let Some(open) = open.filter(|_| !has_branches && !commits) {
         let words = format!(
             "it {does} {several} partitions, and a transaction is open on hostgroup {open}; end it first"
         );
