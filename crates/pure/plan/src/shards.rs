@@ -76,7 +76,7 @@ fn ask<T: Trace>(plan: &Plan, case: Case<'_>, trace: &mut T) -> Sharded {
         Some(Answered::Values(text)) => Some(&text[..]),
         _ => None,
     };
-    let asked = valued.or(plan.remade()).unwrap_or(statement.text);
+    let asked = valued.or_else(|| plan.remade()).unwrap_or(statement.text);
     let literals: Option<Vec<_>> = statement
         .parameters
         .map(|values| values.iter().map(Bound::literal).collect());
