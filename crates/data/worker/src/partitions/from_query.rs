@@ -5,7 +5,7 @@ use crate::command::job::{Job, Told};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
 use crate::partitions::asking::{Answering, Asking, Stopped, broke, not_supported};
-use crate::partitions::changing::Made;
+use crate::partitions::made::{Made, answer};
 use crate::partitions::{changing, finishing};
 use crate::session::Session;
 use bridge::{Counter, Failure, Retry};
@@ -86,7 +86,7 @@ pub(crate) async fn insert(
     };
     let complaint = match read.and_then(|parts| may_change(session, job, parts)) {
         Ok(parts) if parts.is_empty() => {
-            return changing::answer(session, &Made::of_no_rows(WORDS)).await;
+            return answer(session, &Made::of_no_rows(WORDS)).await;
         }
         Ok(parts) => {
             let change = Gather::of(parts, gather.table);

@@ -6,7 +6,7 @@ use crate::command::trouble::Ended;
 use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::partitions::asking::{Asking, Stopped};
-use crate::partitions::changing::{Made, answer};
+use crate::partitions::made::{Made, answer};
 use crate::partitions::said::{refusal, say};
 use crate::session::Session;
 use plan::{Gather, Part};

@@ -7,8 +7,8 @@ use crate::command::job::{Job, Told};
 use crate::command::trouble::Ended;
 use crate::known::answer::Complaint;
 use crate::partitions::asking::{Asking, Stopped, not_supported};
-use crate::partitions::changing;
-use crate::partitions::changing::{Begun, Change, Made};
+use crate::partitions::changing::{Begun, Change};
+use crate::partitions::made::{Made, answer};
 use crate::session::Session;
 use backend::BackendFailed;
 use bridge::{Counter, Failure, Retry};
@@ -91,7 +91,7 @@ pub(crate) async fn load(
             for part in &gather.parts {
                 session.has_written_at(part.hostgroup);
             }
-            changing::answer(session, &loading.sum).await
+            answer(session, &loading.sum).await
         }
         Some(complaint) => {
             session.may_write_yet();

@@ -11,6 +11,7 @@ pub(crate) mod gathering;
 pub(crate) mod in_turn;
 pub(crate) mod legs;
 pub(crate) mod loading;
+pub(crate) mod made;
 pub(crate) mod rekeying;
 pub(crate) mod said;
 pub(crate) mod values;
