@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tries the packages of `make dist` where nothing else is: a fresh Debian 12 (debootstrap, kept in the cache as a tarball), an
-# empty folder for the RPM and the tarball, the root file system of the container. One line a claim, PASS or FAIL; it ends
-# with 1 if one failed. There is no systemd in there: what the unit would do is done by hand, as the user millrace.
+# Tries the packages of `make dist` where nothing else is: a fresh Debian 12 (debootstrap, kept in the cache as a tarball), one
+# with a systemd that is its first process, an empty folder for the RPM and the tarball, the root file system of the
+# container. One line a claim, PASS or FAIL; it ends with 1 if one failed. In the first there is no systemd: what the unit
+# would do is done by hand, as the user millrace.
 #
 # All of it happens in namespaces of its own (mounts, processes, network), so ports collide with nobody's and everything
 # ends with the script. It needs root.
@@ -20,20 +21,23 @@ die() { say "$*"; exit 1; }
 [ "$(id -u)" = 0 ] || die "chroot and namespaces need root"
 
 if [ -z "${MILLRACE_DIST_TEST_INSIDE:-}" ]; then
-  # Outside, where there is a network: the fresh Debian, and a package that is newer.
-  fresh=$cache/fresh-bookworm.tar
-  if [ ! -s "$fresh" ]; then
-    say "making a fresh Debian 12 for the cache"
+  # Outside, where there is a network: two fresh Debians, and a package that is newer.
+  fresh() { # NAME PACKAGES: a tarball for the cache
+    local tarball=$cache/$1.tar archive
+    [ ! -s "$tarball" ] || return 0
+    say "making $1 for the cache"
     archive=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
       awk '$3 == "main" && $2 !~ /(security|updates|backports)/ { print $1; exit }')
     [ -n "$archive" ] || die "apt does not say where Debian comes from"
-    # What packages of Millrace depend on is in there: dpkg itself fetches nothing.
-    debootstrap --variant=minbase --include=adduser,libssl3,libpcre2-8-0 bookworm "$cache/fresh.new" "$archive" >"$cache/fresh.log" 2>&1 ||
+    debootstrap --variant=minbase --include="$2" bookworm "$cache/fresh.new" "$archive" >"$cache/fresh.log" 2>&1 ||
       { tail -n 5 "$cache/fresh.log" >&2; rm -rf "$cache/fresh.new"; die "debootstrap failed"; }
-    tar -C "$cache/fresh.new" --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$fresh.new" .
+    tar -C "$cache/fresh.new" --exclude=./var/cache/apt/archives/*.deb --exclude=./var/lib/apt/lists/* -cf "$tarball.new" .
     rm -rf "$cache/fresh.new"
-    mv "$fresh.new" "$fresh"
-  fi
+    mv "$tarball.new" "$tarball"
+  }
+  # What packages of Millrace depend on is in there: dpkg itself fetches nothing.
+  fresh fresh-bookworm adduser,libssl3,libpcre2-8-0
+  fresh fresh-bookworm-systemd adduser,libssl3,libpcre2-8-0,systemd-sysv,dbus
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   first=$(ls "$out"/millrace_*_amd64.deb 2>/dev/null | head -n 1)
@@ -162,6 +166,75 @@ for gone in /etc/millrace /var/lib/millrace /etc/logrotate.d/millrace /usr/share
   check "$gone is gone" test ! -e "$box$gone" -a ! -L "$box$gone"
 done
 check "the user stays, so that its number is nobody else's" in_box getent passwd millrace
+
+# ---- The Debian package under a systemd, the first process of namespaces of its own.
+live=$work/live
+mkdir "$live"
+tar -C "$live" -xpf "$cache/fresh-bookworm-systemd.tar"
+cp "$box/tmp/first.deb" "$box/tmp/newer.deb" "$live/root/"
+# For a first query without a server.
+mkdir -p "$live/etc/systemd/system/millrace.service.d"
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/millrace -f -D /var/lib/millrace --sqlite3-server\n' \
+  > "$live/etc/systemd/system/millrace.service.d/embedded.conf"
+: > "$live/etc/machine-id"
+unshare --mount --pid --uts --ipc --cgroup --fork --kill-child --propagation private -- sh -c '
+  mount --bind "$1" "$1" && cd "$1" || exit 1
+  mount -t proc proc proc
+  mount -t sysfs sys sys
+  mount -t tmpfs none sys/fs/cgroup
+  mount -t cgroup2 none sys/fs/cgroup
+  mount -t tmpfs none run
+  mount -t tmpfs none dev
+  for device in null zero full random urandom tty; do
+    touch "dev/$device"
+    mount --bind "/dev/$device" "dev/$device"
+  done
+  # PrivateDevices= looks for both.
+  mkdir dev/pts
+  mount -t devpts devpts dev/pts
+  ln -s pts/ptmx dev/ptmx
+  exec chroot . env -i container=dist-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system --show-status=no
+' sh "$live" >"$work/systemd.log" 2>&1 &
+holder=$!
+first=
+within 30 eval 'first=$(cat /proc/$holder/task/$holder/children) && [ -n "$first" ]'
+first=${first%% *}
+in_live() { nsenter -t "$first" -m -p -u -i -C -r -w -- "$@"; }
+unit() { in_live systemctl show millrace --property="$1" --value; }
+runs() { is "$(in_live systemctl is-system-running 2>&1)" running; }
+if within 60 runs >/dev/null 2>&1; then
+  begun=$(date +%s%N)
+  check "apt installs the package where systemd runs" in_live apt-get install -qq -y /root/first.deb
+  check "systemd has started it, and was told that it is ready" is "$(unit Type) $(unit ActiveState) $(unit SubState)" "notify active running"
+  check "it is the user's" is "$(in_live stat -c %U "/proc/$(unit MainPID)" 2>&1)" millrace
+  check "the operator makes a server and a user" ask 6032 admin "
+    SET mysql-monitor_enabled = 'false'; LOAD MYSQL VARIABLES TO RUNTIME; SAVE MYSQL VARIABLES TO DISK;
+    INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (0, '127.0.0.1', 6030);
+    LOAD MYSQL SERVERS TO RUNTIME; SAVE MYSQL SERVERS TO DISK;
+    INSERT INTO mysql_users (username, password, default_hostgroup) VALUES ('shop', 'shop', 0);
+    LOAD MYSQL USERS TO RUNTIME; SAVE MYSQL USERS TO DISK"
+  check "the first query is answered" within 10 serves
+  printf 'TOOK  %s ms from apt-get install to the first query\n' $((($(date +%s%N) - begun) / 1000000))
+  check "no folder but its own can be written to" not in_live nsenter -t "$(unit MainPID)" -m -r -- touch /usr/left-behind
+  check "a reload keeps it" in_live systemctl reload millrace
+  check "it serves behind the reload" serves
+  before=$(unit MainPID)
+  check "kill -9 of all of it" in_live systemctl kill --signal=KILL millrace
+  check "systemd begins it again, by what was saved" within 20 serves
+  check "it is another process" not is "$(unit MainPID)" "$before"
+  before=$(unit MainPID)
+  check "a newer version installs" in_live dpkg -i /root/newer.deb
+  check "the upgrade has begun the new one" within 20 serves
+  check "it is another process again" not is "$(unit MainPID)" "$before"
+  check "nothing was ended for its silence, and no start has failed" is "$(unit Result)" success
+  check "remove stops it" in_live dpkg --remove millrace
+  check "nobody serves any more" not serves
+  check "purge leaves no unit that failed" eval 'in_live dpkg --purge millrace && [ -z "$(in_live systemctl --failed --no-legend)" ]'
+else
+  echo "SKIP  no systemd can run here: $(tail -n 1 "$work/systemd.log")"
+fi
+kill -KILL "$holder" 2>/dev/null
+wait "$holder" 2>/dev/null
 
 # ---- The RPM: unpacked into an empty folder; its scripts are for systems that have rpm.
 package=$(ls "$out"/millrace-*.x86_64.rpm 2>/dev/null | head -n 1)
