@@ -2,11 +2,10 @@
 
 use conformance::by_hand;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
-use conformance::raw::Raw;
 use conformance::servers::{Server, Vendor};
 use conformance::trials::{expect, same};
 
-use super::{DETECTING, ON, Outcome, PROTECTING, global, learned, one, prepared, refused};
+use super::{DETECTING, ON, Outcome, PROTECTING, one, refused};
 
 /// To GBK the backslash belongs to the character before it.
 const GBK: &[u8] =

@@ -7,7 +7,7 @@ use conformance::trials::expect;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Value};
 
-use super::{CONDITIONS, EXACT, Outcome, World, executed, row, rows, world};
+use super::{CONDITIONS, EXACT, Outcome, World, executed, world};
 
 /// Those that a server finishes, in which every row has its place.
 const FINISHED: &[&str] = &[

@@ -6,7 +6,6 @@ mod proofs;
 mod told;
 
 use conformance::by_hand;
-use conformance::clients;
 use conformance::process::output;
 use conformance::proxy::{Driver, Proxy, Wish, command_line};
 use conformance::raw::Raw;

@@ -8,7 +8,7 @@ use conformance::trials::{expect, same, vendors_in_turn};
 use conformance::{by_hand, cache};
 use wire::caps;
 
-use super::{Outcome, by, denied, is_in, is_refused};
+use super::{Outcome, by, is_in, is_refused};
 
 pub(super) fn servers_are_told(driver: Driver) -> Outcome {
     let server = Server::start_with(Vendor::MariaDb, &["--proxy-protocol-networks=127.0.0.1"])?;
