@@ -3,8 +3,8 @@
 use crate::families::{Families, Format};
 use crate::shown;
 use bridge::{
-    AskerFacts, Check, Counts, Done, ErrorRow, Facts, GtidRow, MessageRow, ModuleFacts, PeerFacts,
-    PoolRow, ServerState,
+    AskerFacts, Check, Counts, Done, ErrorRow, Facts, FleetFacts, GtidRow, HeldFacts, MessageRow,
+    ModuleFacts, PeerFacts, PoolRow, ServerState, ShareFacts,
 };
 use config::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,10 +93,31 @@ fn all() -> String {
             seen_s: 9,
             ..AskerFacts::default()
         }],
+        fleet: Some(FleetFacts {
+            silent_s: 0,
+            modules: vec![HeldFacts {
+                proxy: "shop1:6032".into(),
+                module: "mysql_users",
+                state: "behind".into(),
+                generation: 4,
+                truth: 5,
+                ..HeldFacts::default()
+            }],
+            shares: [true, false]
+                .map(|is_own| ShareFacts {
+                    what: "user app".into(),
+                    is_own,
+                    budget: 30,
+                    share: 10,
+                    ..ShareFacts::default()
+                })
+                .to_vec(),
+        }),
         ..Facts::default()
     };
     shown::process(&mut all, (1, 0), &Snapshot::default(), &facts);
     shown::peers(&mut all, &facts);
+    shown::fleet(&mut all, &facts);
     all.write(Format::Text)
 }
 
@@ -154,4 +175,9 @@ fn a_server_s_numbers_are_those_of_its_row() {
     has(
         r#"proxysql_servers_checksums_diff_check{hostname="proxy2",port="6032",name="mysql_users"} 3"#,
     );
+    has(r#"millrace_fleet_module{proxy="shop1:6032",module="mysql_users",state="behind"} 1"#);
+    has(r#"millrace_fleet_truth{proxy="shop1:6032",module="mysql_users"} 5"#);
+    has("millrace_fleet_store_silent_seconds 0");
+    // Each proxy tells of its own part.
+    has(r#"millrace_share{what="user app"} 10"#);
 }

@@ -264,6 +264,7 @@ impl Work {
         let numbers = (self.began.elapsed().as_secs(), (self.stalls)());
         shown::process(&mut all, numbers, &snapshot, &self.facts.borrow());
         shown::peers(&mut all, &self.facts.borrow());
+        shown::fleet(&mut all, &self.facts.borrow());
         Ok(all.write(format))
     }
 

@@ -440,6 +440,50 @@ pub(crate) fn peers(into: &mut Families, facts: &Facts) {
     }
 }
 
+/// The fleet: what each proxy has of the truth, and this one's parts of its limits.
+pub(crate) fn fleet(into: &mut Families, facts: &Facts) {
+    let Some(fleet) = &facts.fleet else {
+        return;
+    };
+    let silent = metric(
+        Kind::Gauge,
+        "millrace_fleet_store_silent_seconds",
+        "Seconds for which the store of the fleet has not answered; 0 while it does.",
+    );
+    into.add(&silent, &[], fleet.silent_s);
+    for held in &fleet.modules {
+        let at = [("proxy", &*held.proxy), ("module", held.module)];
+        let labels = [at[0], at[1], ("state", &*held.state)];
+        let state = metric(
+            Kind::Gauge,
+            "millrace_fleet_module",
+            "1 for the state that a module of a proxy of the fleet is in.",
+        );
+        into.add(&state, &labels, 1);
+        #[rustfmt::skip]
+        let numbers = [
+            ("millrace_fleet_generation", "Generation of a module that a proxy of the fleet has.", held.generation),
+            ("millrace_fleet_truth", "Generation of a module that the store has.", held.truth),
+        ];
+        for (name, help, number) in numbers {
+            into.add(&metric(Kind::Gauge, name, help), &at, number);
+        }
+    }
+    for part in fleet.shares.iter().filter(|part| part.is_own) {
+        #[rustfmt::skip]
+        let numbers = [
+            ("millrace_share_budget", "A limit for the whole fleet.", part.budget),
+            ("millrace_share", "Part of it that this proxy has.", part.share),
+            ("millrace_share_used", "Part of it that its sessions use.", part.used),
+            ("millrace_share_wanted", "Part of it that its sessions would use.", part.wanted),
+        ];
+        for (name, help, number) in numbers {
+            let what = [("what", &*part.what)];
+            into.add(&metric(Kind::Gauge, name, help), &what, u64::from(number));
+        }
+    }
+}
+
 /// Numbers of the memory manager and of the kernel; what cannot be read is not shown.
 fn memory(into: &mut Families) {
     if let Some(memory) = process::memory() {

@@ -53,7 +53,9 @@ pub use report::{
 };
 pub use runs::{RunRow, ToScheduler};
 pub use shards::{MoveRow, ShardDdlRow, ShardRow};
-pub use stats::{AskerFacts, Facts, ModuleFacts, PeerFacts, ToStats};
+pub use stats::{
+    AskerFacts, Facts, FleetFacts, HeldFacts, ModuleFacts, PeerFacts, ShareFacts, ToStats,
+};
 pub use trace::{Fates, Traced};
 
 pub use binlog::Touched;

@@ -29,6 +29,61 @@ pub struct Facts {
     pub peers: Vec<PeerFacts>,
     /// Proxies that ask here, as `stats_proxysql_servers_clients_status` has them.
     pub askers: Vec<AskerFacts>,
+    /// The fleet, where `admin-cluster_store` is set.
+    pub fleet: Option<FleetFacts>,
+}
+
+/// A fleet with one truth, as this proxy knows it.
+#[derive(Debug, Clone, Default)]
+pub struct FleetFacts {
+    /// Seconds for which the store has been silent; 0 while it answers.
+    pub silent_s: u64,
+    /// Modules of proxies that live, as `stats_millrace_fleet` has them.
+    pub modules: Vec<HeldFacts>,
+    /// Own parts of limits, as `stats_millrace_shares` has them.
+    pub shares: Vec<ShareFacts>,
+}
+
+/// Configuration of a module that a proxy of the fleet has.
+#[derive(Debug, Clone, Default)]
+pub struct HeldFacts {
+    /// The proxy: its machine and the port for operators.
+    pub proxy: String,
+    /// Where it listens.
+    pub address: String,
+    /// Its Millrace.
+    pub version: String,
+    /// The module.
+    pub module: &'static str,
+    /// `in force`, `behind`, `diverged`, `back`, `gone` or `own`.
+    pub state: String,
+    /// Generation that it has.
+    pub generation: u64,
+    /// Generation that the store has.
+    pub truth: u64,
+    /// Why these differ.
+    pub error: String,
+}
+
+/// Part of a limit for the whole fleet.
+#[derive(Debug, Clone, Default)]
+pub struct ShareFacts {
+    /// The limit.
+    pub what: String,
+    /// The proxy: its machine and the port for operators.
+    pub proxy: String,
+    /// Whether it is this one.
+    pub is_own: bool,
+    /// All that there is.
+    pub budget: u32,
+    /// The proxy's part of it,
+    pub share: u32,
+    /// the most that it has or may take,
+    pub has: u32,
+    /// what its sessions use,
+    pub used: u32,
+    /// and what they would.
+    pub wanted: u32,
 }
 
 /// Knowledge of another proxy.

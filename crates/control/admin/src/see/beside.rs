@@ -61,6 +61,7 @@ pub(crate) fn tell_facts(shared: &Shared) {
         cluster: process.cluster.to_vec(),
         peers: shared.peer_facts(),
         askers: shared.asker_facts(),
+        fleet: shared.fleet_facts(),
     }));
 }
 

@@ -58,9 +58,25 @@ const FLEET: Listing = Listing {
     empty: "This proxy is in no fleet: admin-cluster_store is empty.",
 };
 
+const SHARES: Listing = Listing {
+    caption: "Limits for the whole fleet",
+    sql: "SELECT what, proxy, budget, share, has, used, wanted FROM stats_millrace_shares ORDER BY wanted > share DESC, used DESC, what, proxy LIMIT 200",
+    columns: &[
+        col("Limit", As::Text),
+        col("Proxy", As::Text),
+        col("All", As::Number),
+        col("Share", As::Number),
+        col("Has", As::Number),
+        col("Used", As::Number),
+        col("Wanted", As::Number),
+    ],
+    empty: "No limit is shared.",
+};
+
 pub(super) async fn show(asked: &Asked<'_>) -> Page {
     let live = html! {
         (asked.list(&FLEET).await)
+        (asked.list(&SHARES).await)
         (asked.list(&PROXIES).await)
         (asked.list(&CHECKSUMS).await)
     };

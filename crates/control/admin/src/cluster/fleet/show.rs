@@ -6,30 +6,38 @@ use crate::grid::Grid;
 use crate::said::Said;
 use crate::see::observe::{Into, signed};
 use crate::shared::Shared;
+use bridge::{FleetFacts, HeldFacts, ShareFacts};
 use fleet::{Held, Shares, Status};
 use rusqlite::Connection;
 
 impl Shared {
-    /// Fills `stats_millrace_fleet`: a row a proxy and module. Nothing where there is no store.
-    pub(crate) fn fill_fleet(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
-        let mut into = Into::table(conn, table, 8)?;
-        if self.books().is_none() {
-            return Ok(());
-        }
+    /// Knowledge of the fleet, for the metrics; none where there is no store.
+    pub(crate) fn fleet_facts(&self) -> Option<FleetFacts> {
+        self.books()?;
+        Some(FleetFacts {
+            silent_s: self.silence().map_or(0, |(s, _)| s),
+            modules: self.held_facts(),
+            shares: self.share_facts(),
+        })
+    }
+
+    /// For how many seconds the store has been silent, and why.
+    fn silence(&self) -> Option<(u64, String)> {
+        let lost = self.cluster.fleet.lost.borrow();
+        let (since, why) = lost.as_ref()?;
+        Some((self.now_s().saturating_sub(*since), why.to_string()))
+    }
+
+    /// All modules of all proxies that live, this one the last.
+    fn held_facts(&self) -> Vec<HeldFacts> {
         let seen = self.cluster.fleet.seen.borrow();
         let own = self.status();
         let silent = self
-            .cluster
-            .fleet
-            .lost
-            .borrow()
-            .as_ref()
-            .map(|(since, why)| {
-                let s = self.now_s().saturating_sub(*since);
-                format!("the store has been silent for {s} s: {why}")
-            });
+            .silence()
+            .map(|(s, why)| format!("the store has been silent for {s} s: {why}"));
         let others = seen.iter().flat_map(|seen| &seen.proxies);
         let others = others.filter(|proxy| proxy.name != own.name);
+        let mut all = Vec::new();
         for proxy in others.chain([&own]) {
             for subject in &SUBJECTS {
                 let truth = seen
@@ -44,18 +52,33 @@ impl Shared {
                     (state, Some(silent)) => (state, silent),
                     (state, None) => (state, &held.error),
                 };
-                let truth = truth.map_or(0, |truth| truth.head.generation);
-                let Status {
-                    name,
-                    address,
-                    version,
-                    ..
-                } = proxy;
-                #[rustfmt::skip]
-                into.row(&[
-                    name, address, version, &subject.name, &state, &signed(held.generation), &signed(truth), error,
-                ])?;
+                all.push(HeldFacts {
+                    proxy: proxy.name.clone(),
+                    address: proxy.address.clone(),
+                    version: proxy.version.clone(),
+                    module: subject.name,
+                    state: state.to_owned(),
+                    generation: held.generation,
+                    truth: truth.map_or(0, |truth| truth.head.generation),
+                    error: error.clone(),
+                });
             }
+        }
+        all
+    }
+
+    /// Fills `stats_millrace_fleet`: a row a proxy and module. Nothing where there is no store.
+    pub(crate) fn fill_fleet(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
+        let mut into = Into::table(conn, table, 8)?;
+        if self.books().is_none() {
+            return Ok(());
+        }
+        for held in self.held_facts() {
+            #[rustfmt::skip]
+            into.row(&[
+                &held.proxy, &held.address, &held.version, &held.module, &held.state, &signed(held.generation),
+                &signed(held.truth), &held.error,
+            ])?;
         }
         Ok(())
     }
@@ -84,28 +107,44 @@ impl Shared {
         others.map(|proxy| proxy.name.to_string()).collect()
     }
 
-    /// Fills `stats_millrace_shares`: a row a limit and proxy. Nothing where there is no store.
-    pub(crate) fn fill_shares(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
-        let mut into = Into::table(conn, table, 7)?;
+    /// Parts of all limits for the whole fleet; none where there is no store.
+    fn share_facts(&self) -> Vec<ShareFacts> {
         let shares = self.cluster.fleet.shares.borrow();
         let Some(Shares {
             ledger, reports, ..
         }) = &*shares
         else {
-            return Ok(());
+            return Vec::new();
         };
+        let mut all = Vec::new();
         for (name, limit) in &ledger.limits {
             for (uuid, part) in ledger.members.iter().zip(&limit.parts) {
                 let report = reports.iter().find(|report| report.uuid == *uuid);
                 let need = report.and_then(|report| report.needs.get(name));
                 let need = need.copied().unwrap_or_default();
-                let proxy = report.map_or(uuid, |report| &report.name);
-                let has = need.held.max(part.share);
-                #[rustfmt::skip]
-                into.row(&[
-                    name, proxy, &limit.budget, &part.share, &has, &need.used, &need.all(),
-                ])?;
+                all.push(ShareFacts {
+                    what: name.clone(),
+                    proxy: report.map_or(uuid, |report| &report.name).clone(),
+                    is_own: uuid == self.cluster.uuid(),
+                    budget: limit.budget,
+                    share: part.share,
+                    has: need.held.max(part.share),
+                    used: need.used,
+                    wanted: need.all(),
+                });
             }
+        }
+        all
+    }
+
+    /// Fills `stats_millrace_shares`: a row a limit and proxy. Nothing where there is no store.
+    pub(crate) fn fill_shares(&self, conn: &Connection, table: &str) -> Result<(), SqlError> {
+        let mut into = Into::table(conn, table, 7)?;
+        for part in self.share_facts() {
+            #[rustfmt::skip]
+            into.row(&[
+                &part.what, &part.proxy, &part.budget, &part.share, &part.has, &part.used, &part.wanted,
+            ])?;
         }
         Ok(())
     }
