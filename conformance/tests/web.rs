@@ -33,6 +33,10 @@ const PAGES: &[&str] = &[
 fn main() {
     trials::run_once(&[
         ("every_page_shows_under_load_what_it_has_to", shown),
+        (
+            "the_first_page_names_a_flood_a_leak_and_a_dead_server",
+            troubled,
+        ),
         ("no_outsider_writes_a_script_into_a_page", escaped),
         ("an_act_needs_the_token_and_the_same_origin", acted),
         ("a_wrong_password_makes_the_next_wait", slowed),
@@ -198,6 +202,45 @@ fn routed(browser: &Browser) -> Outcome {
     )?;
     let page = browser.page("/queries/rule?digest=1%29%3BDROP")?;
     expect(!page.contains("INSERT"), || page)
+}
+
+/// A server that dies, a digest that floods, and a transaction that stays open.
+fn troubled(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    proxy.admin(
+        "INSERT INTO mysql_servers (hostgroup_id, hostname, port) VALUES (3, '127.0.0.1', 1); LOAD MYSQL SERVERS TO RUNTIME; \
+         SET mysql-monitor_ping_interval = 500; SET mysql-monitor_enabled = 'true'; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    let browser = Browser::logged_in(&proxy, "stats")?;
+    let mut leak = Raw::log_in(proxy.port).map_err(words)?;
+    leak.ask("BEGIN").map_err(words)?;
+    leak.ask("SELECT 1").map_err(words)?;
+    let mut flood = Raw::log_in(proxy.port).map_err(words)?;
+    let leaked = format!(">{}<", leak.id);
+    soon("the three", || {
+        for n in 0..20 {
+            flood
+                .ask(&format!("SELECT {n} AS flooded"))
+                .map_err(words)?;
+        }
+        let page = browser.page("/")?;
+        let (absent, rest) = page
+            .split_once("Transactions and locks")
+            .ok_or("no transactions")?;
+        let (open, rest) = rest
+            .split_once("come most often now")
+            .ok_or("no statements")?;
+        let busiest = rest.split("Hostgroups").next().unwrap_or_default();
+        let found = [
+            absent.contains("127.0.0.1:1<") && absent.contains("refused"),
+            open.contains(&leaked),
+            busiest.contains("SELECT ? AS flooded"),
+        ];
+        Ok(match found {
+            [true, true, true] => "the three".to_owned(),
+            _ => format!("{found:?}"),
+        })
+    })
 }
 
 fn escaped(driver: Driver) -> Outcome {

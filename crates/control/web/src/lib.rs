@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod busiest;
 mod desk;
 mod fields;
 mod listing;

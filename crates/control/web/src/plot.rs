@@ -10,6 +10,8 @@ const LEFT: f64 = 52.0;
 /// Space above the highest point, and below the lowest.
 const ABOVE: f64 = 8.0;
 const BELOW: f64 = 20.0;
+/// Length of a line with one point.
+const ALONE: f64 = 6.0;
 
 /// Units of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(crate) fn plot(title: &str, unit: Unit, moments: &[u64], lines: &[Line]) -> 
                 @for (at, line) in lines.iter().enumerate() {
                     @for piece in pieces(moments, &line.values) {
                         polyline class=(format!("line l{at}"))
-                            points=(piece.iter().map(|(at, value)| format!("{:.1},{:.1} ", x(*at), y(*value))).collect::<String>()) {}
+                            points=(points(piece.iter().map(|(at, value)| (x(*at), y(*value))))) {}
                     }
                 }
             }
@@ -75,6 +77,16 @@ pub(crate) fn plot(title: &str, unit: Unit, moments: &[u64], lines: &[Line]) -> 
             }
         }
     }
+}
+
+/// Points of a line; a single one is a short line to it, or nobody would see it.
+fn points(places: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut places: Vec<_> = places.collect();
+    if let [(x, y)] = places[..] {
+        places.insert(0, (x - ALONE, y));
+    }
+    let point = |(x, y): &(f64, f64)| format!("{x:.1},{y:.1} ");
+    places.iter().map(point).collect()
 }
 
 /// Values without a gap between them.
@@ -145,6 +157,13 @@ mod tests {
             "{shown}"
         );
         assert_eq!(shown.matches("<polyline").count(), 2, "{shown}");
+        // The single one before the gap is seen, too.
+        let drawn = shown.split("points=\"").skip(1);
+        let mut drawn = drawn.map(|rest| rest.split('"').next().unwrap_or_default());
+        assert!(
+            drawn.all(|line| line.split_whitespace().count() == 2),
+            "{shown}"
+        );
         assert!(
             shown.contains(">50/s<") && shown.contains(">00:01:40<"),
             "{shown}"

@@ -1,5 +1,6 @@
 //! State of the thread of the web page.
 
+use crate::busiest::Busiest;
 use crate::desk::Desk;
 use crate::pulse::Pulse;
 use crate::slowness::Slowness;
@@ -16,6 +17,7 @@ pub(crate) struct Work {
     pub(crate) visitors: RefCell<Visitors>,
     pub(crate) slowness: RefCell<Slowness>,
     pub(crate) pulse: RefCell<Pulse>,
+    pub(crate) busiest: RefCell<Busiest>,
     pub(crate) address: fn(&Variables) -> Result<Option<SocketAddr>, Refusal>,
     pub(crate) log: Log,
 }
@@ -31,6 +33,7 @@ impl Work {
             visitors: RefCell::default(),
             slowness: RefCell::default(),
             pulse: RefCell::default(),
+            busiest: RefCell::default(),
             address,
             log,
         }

@@ -4,8 +4,9 @@ use super::asked::Asked;
 use crate::listing::{Listing, col};
 use crate::page::Page;
 use crate::plot::{Line, Unit, plot};
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, now_s};
 use crate::show::{As, grouped, short, time};
+use bridge::{Table, Unanswered};
 use maud::{Markup, html};
 
 const HOSTGROUPS: Listing = Listing {
@@ -65,6 +66,36 @@ const ABSENT: Listing = Listing {
     empty: "Every server serves.",
 };
 
+const BUSIEST: Listing = Listing {
+    caption: "Statements that come most often now",
+    sql: "",
+    columns: &[
+        col("Statement", As::Code),
+        col("Hostgroup", As::Number),
+        col("User", As::Text),
+        col("In a second", As::Number),
+        col("Usually", As::Number),
+        col("Time of all in a second", As::Us),
+    ],
+    empty: "None in the last ten seconds, or they are being counted.",
+};
+
+const OPEN: Listing = Listing {
+    caption: "Transactions and locks that are held for longer than a second",
+    sql: "SELECT SessionID, user, hostgroup, srv_host || ':' || srv_port, hold, held_ms \
+          FROM stats_mysql_session_holds WHERE hold IN ('Transaction', 'Branch', 'Xa', 'TableLock', 'UserLock') AND held_ms >= 1000 \
+          ORDER BY held_ms DESC LIMIT 5",
+    columns: &[
+        col("Session", As::Text),
+        col("User", As::Text),
+        col("Hostgroup", As::Number),
+        col("Server", As::Text),
+        col("Hold", As::Text),
+        col("For", As::Ms),
+    ],
+    empty: "No session has one.",
+};
+
 const ERRORS: Listing = Listing {
     caption: "Errors of servers, the latest first",
     sql: "SELECT errno, hostname || ':' || port, hostgroup, username, schemaname, count_star, last_seen, last_error \
@@ -103,6 +134,8 @@ pub(super) async fn show(asked: &Asked<'_>) -> Page {
     let live = html! {
         (pulse)
         (asked.list(&ABSENT).await)
+        (asked.list(&OPEN).await)
+        (BUSIEST.show(&busiest(asked).await))
         (asked.list(&HOSTGROUPS).await)
         (asked.list(&SERVERS).await)
         (errors(asked).await)
@@ -114,6 +147,17 @@ pub(super) async fn show(asked: &Asked<'_>) -> Page {
         every_ms: 2000,
         still: html! {},
     }
+}
+
+/// Digests that have come most often since the last look at all of them.
+async fn busiest(asked: &Asked<'_>) -> Result<Table, Unanswered> {
+    let (known, now) = (&asked.work.busiest, now_s());
+    let question = known.borrow().question(now);
+    if let Some(sql) = question {
+        let answer = asked.ask(&sql).await?;
+        known.borrow_mut().look(now, &answer);
+    }
+    Ok(known.borrow().table())
 }
 
 /// Tiles with the numbers of now, and plots of the last ten minutes.
