@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use conformance::by_hand::{self, Raw};
-use conformance::proxy::{Driver, Proxy};
-use conformance::servers::Vendor;
+use conformance::proxy::{Driver, Proxy, Wish};
+use conformance::servers::{Server, Vendor};
 use conformance::trials::{self, expect, same, soon};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +17,7 @@ fn main() {
     trials::run(&[
         ("a_callers_trace_has_the_statements_spans", of_a_caller),
         ("statements_in_flight_with_others_have_theirs", in_flight),
+        ("each_partition_that_is_asked_is_a_span", legs),
         ("chance_slowness_and_rules_choose", chosen),
         ("what_a_collector_does_not_take_is_counted", refused),
     ])
@@ -254,6 +255,117 @@ fn in_flight(driver: Driver) -> Outcome {
         "SELECT Variable_Value <> '0' FROM stats_mysql_global WHERE Variable_Name = 'Millrace_statements_pipelined'",
     )?;
     same(&shared, "1")
+}
+
+/// A table with four homes: its default one and another on the first server, two on the second.
+fn sharded(driver: Driver) -> Result<([Server; 2], Proxy), String> {
+    let servers = [
+        Server::start(Vendor::MariaDb)?,
+        Server::start(Vendor::MariaDb)?,
+    ];
+    let mut wish = Wish::in_front_of(&servers[0]);
+    wish.add_open_user();
+    let other = format!(
+        ",\n{{ address = \"127.0.0.1\", port = {}, hostgroup = 1 }}",
+        servers[1].port
+    );
+    wish.servers.push_str(&other);
+    let proxy = Proxy::start(driver, &wish)?;
+    for server in &servers {
+        server.root(by_hand::CREATE_USER)?;
+        server.root(
+            "CREATE DATABASE parts; CREATE TABLE parts.t_default (k INT PRIMARY KEY, v INT); \
+             CREATE TABLE parts.t_0 LIKE parts.t_default; CREATE TABLE parts.t_1 LIKE parts.t_default; \
+             CREATE TABLE parts.t_2 LIKE parts.t_default; \
+             CREATE TABLE parts.decisions (transaction VARCHAR(64) CHARACTER SET ascii PRIMARY KEY, \
+                outcome VARCHAR(8) NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)",
+        )?;
+    }
+    proxy.admin(
+        "INSERT INTO mysql_shard_tables (table_name, key_column, key_type, `function`, default_schema, default_table) \
+            VALUES ('t', 'k', 'INT', 'MOD(3)', 'parts', 't_default'); \
+         INSERT INTO mysql_shard_partitions (table_name, partition_name, partition_value, hostgroup_id, physical_schema) \
+            VALUES ('t', '0', '0', 0, 'parts'), ('t', '1', '1', 1, 'parts'), ('t', '2', '2', 1, 'parts'); \
+         SET mysql-sharding_decisions = 'parts.decisions'; \
+         LOAD MYSQL SHARDS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME",
+    )?;
+    Ok((servers, proxy))
+}
+
+/// Legs of the last statement, sorted: port of the server, and error if there is one.
+fn legs_of(collector: &Collector) -> Vec<String> {
+    let spans = collector.spans();
+    let whole = spans.iter().rfind(|span| span["kind"] == 2);
+    let Some(whole) = whole else {
+        return Vec::new();
+    };
+    let is_own = |span: &&Value| span["parentSpanId"] == whole["spanId"] && span["name"] == "leg";
+    let shown = |span: &Value| {
+        let error = attribute(span, "error.type").unwrap_or_default();
+        let hostgroup = attribute(span, "millrace.hostgroup").unwrap_or_default();
+        format!("{hostgroup} {error}")
+    };
+    let mut all: Vec<_> = spans.iter().filter(is_own).map(shown).collect();
+    all.sort();
+    all
+}
+
+/// The span of the whole statement has one below it for each partition, with times of its own.
+fn legs(driver: Driver) -> Outcome {
+    let (servers, proxy) = sharded(driver)?;
+    let collector = Collector::start()?;
+    traces_to(&proxy, &collector, "")?;
+    let mut client = client(&proxy)?;
+    // With a connection that is there already: nobody waits for one.
+    ask(&mut client, "SELECT v FROM t WHERE k = 2")?;
+    ask(&mut client, &called("SELECT v FROM t WHERE k = 2", "01"))?;
+    soon("2", || Ok(collector.spans().len().to_string()))?;
+    same(&legs_of(&collector).join(","), "")?;
+    // The second server answers its two after the first has answered its one.
+    servers[1].root("INSERT INTO parts.t_1 VALUES (1, 1); INSERT INTO parts.t_2 VALUES (2, 2)")?;
+    ask(&mut client, &called("SELECT k, SLEEP(v / 10) FROM t", "01"))?;
+    soon("7", || Ok(collector.spans().len().to_string()))?;
+    same(&legs_of(&collector).join(","), "0 ,0 ,1 ,1 ")?;
+    let spans = collector.spans();
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<u64>().ok());
+    let whole = &spans[2];
+    let took = |span: &Value| {
+        Some(time(&span["endTimeUnixNano"])?.saturating_sub(time(&span["startTimeUnixNano"])?))
+    };
+    for leg in &spans[3..] {
+        let times: Option<Vec<u64>> = [
+            &whole["startTimeUnixNano"],
+            &leg["startTimeUnixNano"],
+            &leg["events"][0]["timeUnixNano"],
+            &leg["endTimeUnixNano"],
+            &whole["endTimeUnixNano"],
+        ]
+        .into_iter()
+        .map(time)
+        .collect();
+        expect(
+            times.as_ref().is_some_and(|times| times.is_sorted()),
+            || format!("{times:?} of {leg:?}"),
+        )?;
+        let slept = attribute(leg, "server.port") == Some(servers[1].port.to_string());
+        expect(
+            took(leg).is_some_and(|took| (took >= 90_000_000) == slept),
+            || format!("{slept}: {leg:?}"),
+        )?;
+    }
+    same(&attribute(whole, "millrace.legs").unwrap_or_default(), "4")?;
+    // A change of several partitions, and a read that one refuses.
+    proxy.admin(
+        "UPDATE mysql_users SET attributes = '{\"partition_changes\":\"xa\"}'; LOAD MYSQL USERS TO RUNTIME",
+    )?;
+    ask(&mut client, &called("UPDATE t SET v = 7", "01"))?;
+    soon("12", || Ok(collector.spans().len().to_string()))?;
+    same(&legs_of(&collector).join(","), "0 ,0 ,1 ,1 ")?;
+    servers[1].root("DROP TABLE parts.t_2")?;
+    let missing = client.ask(&called("SELECT COUNT(*) FROM t", "01"));
+    expect(missing.is_err(), || "there is such a table".to_owned())?;
+    soon("17", || Ok(collector.spans().len().to_string()))?;
+    same(&legs_of(&collector).join(","), "0 ,0 ,1 ,1 1146")
 }
 
 fn chosen(driver: Driver) -> Outcome {

@@ -1,7 +1,7 @@
 //! Statements as OTLP's JSON has spans: <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>,
 //! with the names of <https://opentelemetry.io/docs/specs/semconv/database/>.
 
-use bridge::Traced;
+use bridge::{Traced, TracedLeg};
 use serde_json::{Value, json};
 
 /// SPAN_KIND_* of OTLP.
@@ -50,6 +50,7 @@ struct Span<'a> {
     to_us: u64,
     attributes: Vec<Value>,
     events: Vec<Value>,
+    error: Option<u16>,
 }
 
 impl Span<'_> {
@@ -63,9 +64,9 @@ impl Span<'_> {
             "endTimeUnixNano": time(self.to_us),
             "attributes": self.attributes,
             "events": self.events,
-            "status": match traced.error {
-                Some(_) if self.kind != INTERNAL => json!({"code": ERROR}),
-                _ => json!({}),
+            "status": match self.error {
+                Some(_) => json!({"code": ERROR}),
+                None => json!({}),
             },
         });
         if let Some(parent) = self.parent {
@@ -102,15 +103,10 @@ fn spans(traced: &Traced) -> Vec<Value> {
             &format!("0x{:016X}", traced.digest),
         ));
     }
-    let error = match traced.error {
-        None => Vec::new(),
-        Some(0) => vec![text("error.type", "_OTHER")],
-        Some(code) => vec![
-            text("error.type", &code.to_string()),
-            text("db.response.status_code", &code.to_string()),
-        ],
-    };
-    attributes.extend(error.iter().cloned());
+    if traced.legs_asked > 0 {
+        attributes.push(number("millrace.legs", traced.legs_asked));
+    }
+    attributes.extend(error_named(traced.error));
     let name = match traced.schema.is_empty() {
         true => traced.command.to_owned(),
         false => format!("{} {}", traced.command, traced.schema),
@@ -124,6 +120,7 @@ fn spans(traced: &Traced) -> Vec<Value> {
         to_us: traced.ended_us,
         attributes,
         events: Vec::new(),
+        error: traced.error,
     };
     let mut all = vec![whole.of(traced)];
     if let Some((from_us, to_us)) = traced.waited_us {
@@ -136,17 +133,12 @@ fn spans(traced: &Traced) -> Vec<Value> {
             to_us,
             attributes: Vec::new(),
             events: Vec::new(),
+            error: None,
         };
         all.push(waited.of(traced));
     }
     if let Some((from_us, first)) = traced.asked_us {
-        let mut attributes = vec![text("db.system.name", "mysql")];
-        if let Some((host, port)) = &traced.server {
-            attributes.push(text("server.address", host));
-            attributes.push(number("server.port", (*port).into()));
-        }
-        attributes.extend(error);
-        let begins = |us| json!({"name": "first byte", "timeUnixNano": time(us)});
+        let server = traced.server.as_ref();
         let asked = Span {
             id: within(traced, 2),
             parent: Some(traced.span),
@@ -154,12 +146,62 @@ fn spans(traced: &Traced) -> Vec<Value> {
             kind: CLIENT,
             from_us,
             to_us: traced.ended_us,
-            attributes,
-            events: first.map(begins).into_iter().collect(),
+            attributes: asked_there(server.map(|(host, port)| (&**host, *port)), traced.error),
+            events: begins(first),
+            error: traced.error,
         };
         all.push(asked.of(traced));
     }
+    let legs = (3..).zip(&traced.legs);
+    all.extend(legs.map(|(which, leg)| of_leg(leg, within(traced, which), traced)));
     all
+}
+
+/// A question to one of several partitions.
+fn of_leg(leg: &TracedLeg, id: u64, traced: &Traced) -> Value {
+    let mut attributes = asked_there(Some((&leg.host, leg.port)), leg.error);
+    attributes.push(number("millrace.hostgroup", leg.hostgroup.into()));
+    let span = Span {
+        id,
+        parent: Some(traced.span),
+        name: "leg",
+        kind: CLIENT,
+        from_us: leg.asked_us,
+        to_us: leg.ended_us,
+        attributes,
+        events: begins(leg.answered_us),
+        error: leg.error,
+    };
+    span.of(traced)
+}
+
+/// Attributes of what was asked at a server.
+fn asked_there(server: Option<(&str, u16)>, error: Option<u16>) -> Vec<Value> {
+    let mut attributes = vec![text("db.system.name", "mysql")];
+    if let Some((host, port)) = server {
+        attributes.push(text("server.address", host));
+        attributes.push(number("server.port", port.into()));
+    }
+    attributes.extend(error_named(error));
+    attributes
+}
+
+/// Attributes of an error; 0 is one whose number nobody knows.
+fn error_named(error: Option<u16>) -> Vec<Value> {
+    match error {
+        None => Vec::new(),
+        Some(0) => vec![text("error.type", "_OTHER")],
+        Some(code) => vec![
+            text("error.type", &code.to_string()),
+            text("db.response.status_code", &code.to_string()),
+        ],
+    }
+}
+
+/// The moment at which an answer began.
+fn begins(answered_us: Option<u64>) -> Vec<Value> {
+    let event = |us| json!({"name": "first byte", "timeUnixNano": time(us)});
+    answered_us.map(event).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -178,6 +220,8 @@ mod tests {
             ended_us: 1_000_900,
             waited_us: None,
             asked_us: None,
+            legs: Vec::new(),
+            legs_asked: 0,
             command: "SELECT",
             session: 3,
             user: "app".into(),
@@ -232,6 +276,40 @@ mod tests {
             codes,
             [&json!({"code": 2}), &json!({}), &json!({"code": 2})]
         );
+    }
+
+    #[test]
+    fn each_partition_that_was_asked_is_a_span_with_an_end_and_an_error_of_its_own() {
+        let leg = |port, error| TracedLeg {
+            hostgroup: 4,
+            host: "10.0.0.1".into(),
+            port,
+            asked_us: 1_000_100,
+            answered_us: Some(1_000_200),
+            ended_us: 1_000_300,
+            error,
+        };
+        let all = spans(&Traced {
+            legs: vec![leg(3306, None), leg(3307, Some(1146))],
+            legs_asked: 2,
+            error: Some(1146),
+            ..traced()
+        });
+        let ids: std::collections::BTreeSet<_> =
+            all.iter().map(|span| span["spanId"].to_string()).collect();
+        assert_eq!(ids.len(), 3);
+        let attributes = all[0]["attributes"].as_array().cloned().unwrap_or_default();
+        assert!(attributes.contains(&number("millrace.legs", 2)));
+        for (span, (port, status)) in all[1..]
+            .iter()
+            .zip([(3306, json!({})), (3307, json!({"code": 2}))])
+        {
+            assert_eq!(span["parentSpanId"], all[0]["spanId"]);
+            assert_eq!(span["name"], "leg");
+            assert_eq!(span["endTimeUnixNano"], "1000300000");
+            assert_eq!(span["attributes"][2], number("server.port", port));
+            assert_eq!(span["status"], status);
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use shards::{MoveRow, ShardDdlRow, ShardRow};
 pub use stats::{
     AskerFacts, Facts, FleetFacts, HeldFacts, ModuleFacts, PeerFacts, ShareFacts, ToStats,
 };
-pub use trace::{Fates, Traced};
+pub use trace::{Fates, Traced, TracedLeg};
 
 pub use binlog::Touched;
 use config::Snapshot;

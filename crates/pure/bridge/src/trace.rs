@@ -29,6 +29,25 @@ impl Fates {
     }
 }
 
+/// A question to one of several partitions, as the statement's trace has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TracedLeg {
+    /// Where it was asked.
+    pub hostgroup: u32,
+    /// Host of the server.
+    pub host: String,
+    /// Port of the server.
+    pub port: u16,
+    /// When it was asked.
+    pub asked_us: u64,
+    /// When the answer began, if it did.
+    pub answered_us: Option<u64>,
+    /// When the answer had ended, or nobody wanted more of it.
+    pub ended_us: u64,
+    /// Number of the error that it was answered with; 0 if there was no answer.
+    pub error: Option<u16>,
+}
+
 /// A statement that was answered, as its trace has it. Times are microseconds since 1970.
 #[derive(Debug, Clone, Default)]
 pub struct Traced {
@@ -50,6 +69,10 @@ pub struct Traced {
     pub waited_us: Option<(u64, u64)>,
     /// When a server was asked, and when its answer began, as far as it did.
     pub asked_us: Option<(u64, Option<u64>)>,
+    /// Questions to its partitions, where several were asked.
+    pub legs: Vec<TracedLeg>,
+    /// How many there were. `legs.len() <= legs_asked`
+    pub legs_asked: u64,
     /// First word of its command.
     pub command: &'static str,
     /// Number of the session.

@@ -5,7 +5,9 @@ use crate::command::settings::sees_user_variables;
 use crate::command::trouble::Ended;
 use crate::core::alone;
 use crate::known::answer::Complaint;
+use crate::partitions::said::error_of;
 use crate::reach::branch::carries_more;
+use crate::seen::traces::Leg;
 use crate::session::Session;
 use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, State, Want};
@@ -39,6 +41,7 @@ pub(crate) struct Answering {
     pub(crate) response: Response,
     pub(crate) rows: RowStream,
     pub(crate) ended: bool,
+    leg: Leg,
 }
 
 /// Why it goes no further.
@@ -88,7 +91,20 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Answering {
-    pub(crate) fn take(&mut self, chunk: &Chunk) -> Result<(), BackendFailed> {
+    /// Takes what has come, and says how many bytes that were.
+    pub(crate) fn take(
+        &mut self,
+        chunk: Result<Chunk, BackendFailed>,
+    ) -> Result<usize, BackendFailed> {
+        let taken = chunk.and_then(|chunk| self.follow(&chunk).map(|()| chunk.len()));
+        if taken.is_err() {
+            self.leg.ends(Some(0));
+        }
+        taken
+    }
+
+    fn follow(&mut self, chunk: &Chunk) -> Result<(), BackendFailed> {
+        self.leg.hears();
         let followed = self.response.follow(chunk);
         match followed.map_err(broke)? {
             Follow::More => self.rows.push(chunk),
@@ -98,6 +114,8 @@ impl Answering {
                     backend.ended(used, chunk.len());
                 }
                 self.ended = true;
+                self.leg
+                    .ends(error_of(&self.response).map(|(code, _)| code));
             }
         }
         Ok(())
@@ -212,6 +230,7 @@ impl Session {
             What::Execute(execution) => &execution.attributes,
             _ => &none,
         };
+        let leg = self.leg(&backend);
         let asked = asking.ask(&mut backend, text, attributes);
         let asked = self.unless_stopped(asking, Box::pin(asked)).await;
         let caps = backend.hello.caps;
@@ -222,9 +241,13 @@ impl Session {
                     rows: RowStream::new(caps),
                     backend: Some(backend),
                     ended: false,
+                    leg,
                 });
             }
-            Ok(Err(failed)) => failed.into(),
+            Ok(Err(failed)) => {
+                leg.ends(Some(0));
+                failed.into()
+            }
             Err(stopped) => stopped,
         };
         match &asking.legs {
@@ -338,7 +361,7 @@ impl Session {
             });
             self.unless_stopped(asking, first).await?
         };
-        parts[at].take(&chunk?)?;
+        parts[at].take(chunk)?;
         Ok(at)
     }
 
@@ -383,9 +406,8 @@ impl Answering {
     pub(crate) async fn rest(&mut self, most: usize) -> Result<(), BackendFailed> {
         let mut read = 0;
         while let (false, true, Some(backend)) = (self.ended, read < most, &mut self.backend) {
-            let chunk = backend.recv().await?;
-            read += chunk.len();
-            self.take(&chunk)?;
+            let chunk = backend.recv().await;
+            read += self.take(chunk)?;
         }
         Ok(())
     }

@@ -503,12 +503,14 @@ impl<'s, 'j> Change<'s, 'j> {
             sql::CommandCounter::Insert | sql::CommandCounter::Replace | sql::CommandCounter::Load
         );
         share.is_busy = true;
+        let leg = self.session.leg(&share.backend);
         let made = async {
             if inserts {
                 share.backend.tell_insert_id(0).await?;
             }
             let said = (&*part.text, attributes, file);
             let made = say_with(&mut share.backend, said).await?;
+            leg.ends(refusal(&made).map(|(code, _)| code));
             let generated = match made.response.insert_id() {
                 0 => None,
                 _ if inserts => share.backend.ask_insert_id().await?,
@@ -517,7 +519,7 @@ impl<'s, 'j> Change<'s, 'j> {
             Ok::<_, BackendFailed>((made, generated.unwrap_or(0)))
         };
         let made = self.session.unless_stopped(asking, Box::pin(made)).await?;
-        let (made, generated) = made?;
+        let (made, generated) = made.inspect_err(|_| leg.ends(Some(0)))?;
         share.is_busy = false;
         alone::learn(&mut share.backend, &asking.class, &made.response);
         if let Some((code, complaint)) = refusal(&made) {

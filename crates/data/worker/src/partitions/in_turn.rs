@@ -82,6 +82,7 @@ async fn one(
         What::Query(attributes) => Some(attributes),
         _ => None,
     };
+    let leg = session.leg(&backend);
     let said = {
         let done = async {
             alone::come_to(&mut backend, &asking.state, &asking.class).await?;
@@ -93,6 +94,7 @@ async fn one(
     let answer = match said {
         Ok(Ok(answer)) => answer,
         Ok(Err(failed)) => {
+            leg.ends(Some(0));
             session.core.pools.abandon(backend);
             return Err(failed.into());
         }
@@ -102,6 +104,7 @@ async fn one(
             return Err(stopped);
         }
     };
+    leg.ends(refusal(&answer).map(|(code, _)| code));
     alone::learn(&mut backend, &asking.class, &answer.response);
     let made = Made::of(&answer, backend.hello.caps);
     let refused = refusal(&answer);

@@ -152,8 +152,8 @@ impl Session {
         waiting: &mut usize,
     ) -> Result<(), Stopped> {
         while let (false, Some(backend)) = (part.ended, &mut part.backend) {
-            let chunk = self.unless_stopped(asking, backend.recv()).await??;
-            *waiting += chunk.len();
+            let chunk = self.unless_stopped(asking, backend.recv()).await?;
+            *waiting += part.take(chunk)?;
             if *waiting > WAITING_MAX {
                 let words = format!(
                     "HSCALE-1000: more than {} MiB of rows of partitions on one hostgroup would wait here until the last of them is read in the transaction; say more in WHERE",
@@ -161,7 +161,6 @@ impl Session {
                 );
                 return Err(Stopped::Said(not_supported(words)));
             }
-            part.take(&chunk)?;
         }
         part.rows.describe().map_err(broke)?;
         self.look_for_error(part)

@@ -3,11 +3,13 @@
 //!
 //! docs/features/traces.md
 
-use bridge::{Fates, Traced};
+use backend::Place;
+use bridge::{Fates, Traced, TracedLeg};
 use config::Traces;
 use hashbrown::HashMap;
 use rt::{Instant, Rt};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::attributes::Attributes;
@@ -18,6 +20,9 @@ pub type TakeTraced = Arc<dyn Fn(Traced) -> bool + Send + Sync>;
 /// Name that others give the caller's span: <https://www.w3.org/TR/trace-context/>, and in comments
 /// <https://google.github.io/sqlcommenter/spec/>.
 const PARENT: &[u8] = b"traceparent";
+
+/// Questions to partitions that a statement's trace has at most; more are only counted.
+const LEGS_MAX: usize = 256;
 
 /// Statements of a core that may be traced.
 pub(crate) struct Tracer {
@@ -30,7 +35,6 @@ pub(crate) struct Tracer {
 }
 
 /// One of them.
-#[derive(Debug, Clone)]
 struct Tracing {
     to: Arc<str>,
     parent: Option<Parent>,
@@ -40,6 +44,49 @@ struct Tracing {
     asked: Option<Instant>,
     answered: Option<Instant>,
     error: Option<u16>,
+    // 0 <= legs.len() <= LEGS_MAX
+    legs: Vec<Rc<LegTimes>>,
+    legs_asked: u64,
+}
+
+/// A question to one of several partitions, for whoever hears the answer. It is nothing where the
+/// statement is not traced.
+#[derive(Default)]
+pub(crate) struct Leg(Option<(Rt, Rc<LegTimes>)>);
+
+struct LegTimes {
+    place: Rc<Place>,
+    asked: Instant,
+    answered: Cell<Option<Instant>>,
+    ended: Cell<Option<Instant>>,
+    error: Cell<Option<u16>>,
+}
+
+impl Leg {
+    /// Notes that something of the answer has come.
+    pub(crate) fn hears(&self) {
+        if let Some((rt, times)) = &self.0 {
+            let answered = times.answered.get().unwrap_or_else(|| rt.now());
+            times.answered.set(Some(answered));
+        }
+    }
+
+    /// Notes that the answer is whole, with this error; 0 if there will be none.
+    pub(crate) fn ends(&self, error: Option<u16>) {
+        if let Some((rt, times)) = &self.0
+            && times.ended.get().is_none()
+        {
+            times.error.set(error);
+            times.ended.set(Some(rt.now()));
+        }
+    }
+}
+
+impl Drop for Leg {
+    /// Nobody wants more of the answer.
+    fn drop(&mut self) {
+        self.ends(None);
+    }
 }
 
 /// The span of whoever asks.
@@ -106,6 +153,35 @@ impl Tracer {
         }
     }
 
+    /// Begins a question to one of several partitions.
+    pub(crate) fn leg(&self, session: u32, rt: &Rt, place: &Rc<Place>) -> Leg {
+        match self.many.get() {
+            0 => Leg::default(),
+            _ => self.leg_traced(session, rt, place),
+        }
+    }
+
+    #[cold]
+    fn leg_traced(&self, session: u32, rt: &Rt, place: &Rc<Place>) -> Leg {
+        let mut going = self.going.borrow_mut();
+        let Some(tracing) = going.get_mut(&session) else {
+            return Leg::default();
+        };
+        tracing.legs_asked += 1;
+        if tracing.legs.len() >= LEGS_MAX {
+            return Leg::default();
+        }
+        let times = Rc::new(LegTimes {
+            place: place.clone(),
+            asked: rt.now(),
+            answered: Cell::new(None),
+            ended: Cell::new(None),
+            error: Cell::new(None),
+        });
+        tracing.legs.push(times.clone());
+        Leg(Some((rt.clone(), times)))
+    }
+
     /// Begins to trace a session's statement, if it may have to be: `by_rule` is what rules say.
     #[cold]
     pub(crate) fn begins(
@@ -132,6 +208,8 @@ impl Tracer {
             asked: None,
             answered: None,
             error: None,
+            legs: Vec::new(),
+            legs_asked: 0,
         };
         let mut going = self.going.borrow_mut();
         going.insert(session, tracing);
@@ -170,6 +248,19 @@ impl Tracer {
         let asked_us = tracing
             .asked
             .map(|asked| (at(asked), tracing.answered.map(at)));
+        let of_leg = |leg: &Rc<LegTimes>| {
+            let server = leg.place.server();
+            TracedLeg {
+                hostgroup: server.hostgroup,
+                host: leg.place.host().to_string(),
+                port: server.port,
+                asked_us: at(leg.asked),
+                answered_us: leg.answered.get().map(at),
+                ended_us: at(leg.ended.get().unwrap_or(now)),
+                error: leg.error.get(),
+            }
+        };
+        let legs = tracing.legs.iter().map(of_leg).collect();
         let parent = tracing.parent;
         // 0 is no number, neither of a span nor of a trace.
         let number = || rt.random().max(1);
@@ -184,6 +275,8 @@ impl Tracer {
             ended_us,
             waited_us: tracing.waited.map(|(from, to)| (at(from), at(to))),
             asked_us,
+            legs,
+            legs_asked: tracing.legs_asked,
             server: facts.server.filter(|_| asked_us.is_some()),
             error: facts.error.map(|_| tracing.error.unwrap_or(0)),
             ..facts

@@ -7,12 +7,12 @@ use crate::core::{Core, Seat};
 use crate::known::answer;
 use crate::known::answer::{Complaint, Turn};
 use crate::known::reading::Reading;
-use crate::seen::traces::Mark;
+use crate::seen::traces::{Leg, Mark};
 use crate::session::Session;
 use crate::session::cached::Cached;
 use crate::session::held::Held;
 use crate::session::remembered::Remembered;
-use backend::State;
+use backend::{Backend, State};
 use bridge::Counter;
 use config::User;
 use net::{Conn, Entered};
@@ -63,6 +63,12 @@ impl Session {
     /// Notes what happens to the statement, for its trace.
     pub(crate) fn mark(&self, mark: Mark) {
         self.core.tracer.mark(self.entry.id, &self.core.rt, mark);
+    }
+
+    /// Notes a question to one of several partitions, for the statement's trace.
+    pub(crate) fn leg(&self, backend: &Backend) -> Leg {
+        let (tracer, rt) = (&self.core.tracer, &self.core.rt);
+        tracer.leg(self.entry.id, rt, backend.place())
     }
 
     /// Tells the client what is wrong, as the whole answer to its command.
