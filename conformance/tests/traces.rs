@@ -287,7 +287,8 @@ fn sharded(driver: Driver) -> Result<([Server; 2], Proxy), String> {
          INSERT INTO mysql_shard_partitions (table_name, partition_name, partition_value, hostgroup_id, physical_schema) \
             VALUES ('t', '0', '0', 0, 'parts'), ('t', '1', '1', 1, 'parts'), ('t', '2', '2', 1, 'parts'); \
          SET mysql-sharding_decisions = 'parts.decisions'; \
-         LOAD MYSQL SHARDS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME",
+         UPDATE mysql_users SET attributes = '{\"partition_changes\":\"xa\"}'; \
+         LOAD MYSQL SHARDS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME; LOAD MYSQL USERS TO RUNTIME",
     )?;
     Ok((servers, proxy))
 }
@@ -355,9 +356,6 @@ fn legs(driver: Driver) -> Outcome {
     }
     same(&attribute(whole, "millrace.legs").unwrap_or_default(), "4")?;
     // A change of several partitions, and a read that one refuses.
-    proxy.admin(
-        "UPDATE mysql_users SET attributes = '{\"partition_changes\":\"xa\"}'; LOAD MYSQL USERS TO RUNTIME",
-    )?;
     ask(&mut client, &called("UPDATE t SET v = 7", "01"))?;
     soon("12", || Ok(collector.spans().len().to_string()))?;
     same(&legs_of(&collector).join(","), "0 ,0 ,1 ,1 ")?;
