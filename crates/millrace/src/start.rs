@@ -436,8 +436,8 @@ fn open_admin(
             Recall::No
         },
         uuid: flags.uuid.clone(),
-        scripts: config::Given(
-            std::env::var("LOG4LUA_CONFIG_FILE").ok(),
+        scripts: config::Given::new(
+            std::env::vars_os(),
             config::BucketRunner(Some(script::bucket)),
         ),
         clickhouse: flags.clickhouse_server,

@@ -148,7 +148,7 @@ fn check_scripts(shared: &Shared, module: Module, next: &Snapshot) -> Result<Vec
         };
         let checked = match script.serves {
             Serves::Buckets => {
-                let runner = next.scripts.given().1;
+                let runner = next.scripts.given().runner;
                 let checked = runner.check(&script.chunk, &script.text);
                 checked.map(|()| Vec::new())
             }

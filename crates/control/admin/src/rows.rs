@@ -121,7 +121,7 @@ mapped! { ClickhouseSettingsRow is "clickhouse_user_settings" by 1:
 }
 mapped! { ScriptRow is "mysql_scripts" by 1:
     script_name text, active int, position int, usernames text, path text, body text, api text, on_error text, hook_ms_max int,
-    result_mb_max int, settings text, serves text, globals text, http_hosts text, comment text,
+    result_mb_max int, settings text, serves text, globals text, http_hosts text, folders text, comment text,
 }
 mapped! { ShardTableRow is "mysql_shard_tables" by 2:
     schemaname text, table_name text, active int, kind text, key_column text, key_type text, function text, default_table text,

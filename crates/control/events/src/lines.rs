@@ -6,7 +6,7 @@
 
 use crate::messages::Messages;
 use crate::scripts::Files;
-use bridge::{Mail, MessageRow};
+use bridge::{FileWork, Mail, MessageRow};
 use mail::Mails;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -215,9 +215,10 @@ impl bridge::Lines for Log {
         Self::line(self, words);
     }
 
-    fn append(&self, file: &str, text: &[u8]) {
-        if let Some(files) = &self.files {
-            files.append(file, text);
+    fn file(&self, work: FileWork) {
+        match &self.files {
+            Some(files) => files.take(work),
+            None => work.is_done(Err("scripts have no files here".into())),
         }
     }
 

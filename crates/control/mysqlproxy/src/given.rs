@@ -84,12 +84,15 @@ impl Given {
             let stem = path.file_stem().unwrap_or_default();
             stem.to_string_lossy().into_owned()
         };
+        // Whoever names a script here lets it have files where he may have them, as in MySQL Proxy.
+        let folders = || ("folders", format!("{}, /", said.folder().display()));
         let mut rows = Vec::new();
         let of_proxy = said.path("proxy-lua-script");
         if let Some(path) = &of_proxy {
             rows.push(vec![
                 ("script_name", name(path)),
                 ("path", path.display().to_string()),
+                folders(),
             ]);
         }
         if let Some(path) = said.path("admin-lua-script") {
@@ -105,6 +108,7 @@ impl Given {
                 ("path", path.display().to_string()),
                 ("serves", "console".to_owned()),
                 ("globals", globals),
+                folders(),
             ]);
         }
         if !rows.is_empty() {
@@ -355,7 +359,7 @@ mod tests {
                     hostgroup_id=1 hostname=/tmp/three.sock port=0 max_connections=3000\n\
                     mysql_variables: interfaces=0.0.0.0:4042 connect_timeout_server=500 threads=3\n\
                     admin_variables: mysql_ifaces=0.0.0.0:4041 admin_credentials=op:admin\n\
-                    mysql_scripts:\n  script_name=x path=/etc/dir/x.lua\n";
+                    mysql_scripts:\n  script_name=x path=/etc/dir/x.lua folders=/etc, /\n";
         assert_eq!(drawn(&given.laid.over.settings), over);
         let under = "mysql_variables: monitor_enabled=false relay_logins=true relay_logins_hostgroup=0 \
              relay_logins_beside_hostgroup=1 free_connections_pct=1 interfaces=0.0.0.0:4040 wait_timeout=28800000\n";
@@ -369,13 +373,13 @@ mod tests {
             let given = given(&args.split_whitespace().collect::<Vec<_>>())?;
             Ok::<_, Vec<String>>(drawn(&given.laid.over.settings))
         };
-        let args =
-            "-s /p/rw.lua --admin-lua-script=/p/admin.lua --admin-username=op --admin-password=x";
+        let args = "--basedir=/b \
+            -s /p/rw.lua --admin-lua-script=/p/admin.lua --admin-username=op --admin-password=x";
         let over = "mysql_servers:\n  hostgroup_id=0 hostname=127.0.0.1 port=3306 max_connections=3000\n\
                     mysql_variables: script_console_ifaces=0.0.0.0:4041\n\
                     admin_variables: admin_credentials=op:x\n\
-                    mysql_scripts:\n  script_name=rw path=/p/rw.lua\n  \
-                    script_name=admin (admin) path=/p/admin.lua serves=console globals=rw\n";
+                    mysql_scripts:\n  script_name=rw path=/p/rw.lua folders=/b, /\n  \
+                    script_name=admin (admin) path=/p/admin.lua serves=console globals=rw folders=/b, /\n";
         assert_eq!(drawn(args).unwrap(), over);
         let at = format!("{args} --admin-address=127.0.0.1:5041");
         let there = over.replace("0.0.0.0:4041", "127.0.0.1:5041");

@@ -57,6 +57,13 @@ impl Said {
         })
     }
 
+    /// The folder that relative names begin in.
+    pub(crate) fn folder(&self) -> PathBuf {
+        let base = self.one("basedir").map(PathBuf::from);
+        let here = || std::env::current_dir().unwrap_or_else(|_gone| "/".into());
+        base.filter(|base| base.is_absolute()).unwrap_or_else(here)
+    }
+
     /// With this value of an option that was not said.
     fn or_by_default(mut self, name: &'static str, value: &str) -> Self {
         let values = || vec![value.to_owned()];

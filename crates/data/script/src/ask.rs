@@ -3,6 +3,7 @@
 
 use crate::outcome::{Outcome, Row};
 use crate::url::Url;
+use config::Place;
 use mlua::{Error, FromLua, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
 use wire::rows::Shape;
 use wire::types::Type;
@@ -23,9 +24,22 @@ pub enum Ask {
     },
     /// Call by HTTP.
     Http(HttpWish),
+    /// A file to be read, removed or renamed.
+    File(Place, FileAsk),
     /// Statement to be executed where those of the session's user go, on a connection that nobody
     /// has had before and that is nobody's afterwards.
     Query(Vec<u8>),
+}
+
+/// A deed with a file that a hook waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileAsk {
+    /// Reading of all its bytes.
+    Read,
+    /// Removal.
+    Remove,
+    /// Change of its name.
+    Rename(Place),
 }
 
 /// A call by HTTP that a hook wants.
@@ -77,13 +91,19 @@ pub enum Reply {
     Changed(u64, u64),
     /// A result.
     Rows(Outcome),
+    /// Bytes of a file; none where another deed is done.
+    File(Vec<u8>),
     /// An answer by HTTP: status, body, and headers by their names in small letters.
     Http(u16, Vec<u8>, Vec<(String, String)>),
 }
 
 impl Ask {
-    /// Reads what a hook has yielded.
-    pub(crate) fn of(lua: &Lua, mut said: MultiValue) -> Result<Self, Error> {
+    /// Reads what a hook has yielded. `place` says where a file of a name stands.
+    pub(crate) fn of(
+        lua: &Lua,
+        mut said: MultiValue,
+        place: impl Fn(&str) -> Result<Place, String>,
+    ) -> Result<Self, Error> {
         let kind = String::from_lua(said.pop_front().unwrap_or(Value::Nil), lua)?;
         let mut next = || said.pop_front().unwrap_or(Value::Nil);
         Ok(match &*kind {
@@ -119,6 +139,22 @@ impl Ask {
                         .collect(),
                 })
             }
+            "file" => {
+                let kind = text(lua, next())?.unwrap_or_default();
+                let mut place = || {
+                    let name = text(lua, next())?.unwrap_or_default();
+                    place(&name).map_err(Error::runtime)
+                };
+                let file = place()?;
+                Self::File(
+                    file,
+                    match &*kind {
+                        "remove" => FileAsk::Remove,
+                        "rename" => FileAsk::Rename(place()?),
+                        _ => FileAsk::Read,
+                    },
+                )
+            }
             other => return Err(Error::runtime(format!("nobody waits for '{other}'"))),
         })
     }
@@ -151,6 +187,7 @@ impl Reply {
             Self::Slept => true.into_lua_multi(lua),
             Self::Connected(id) => (true, *id).into_lua_multi(lua),
             Self::Refused(words) => (false, &**words).into_lua_multi(lua),
+            Self::File(bytes) => (true, lua.create_string(bytes)?).into_lua_multi(lua),
             Self::Changed(affected, id) => (true, *affected as f64, *id as f64).into_lua_multi(lua),
             Self::Rows(outcome) => (true, rows(lua, outcome)?).into_lua_multi(lua),
             Self::Http(status, body, headers) => {

@@ -1,7 +1,7 @@
 //! A script's tests, run without a server: its hooks run in a VM as they do between clients and
 //! servers, and the test says what a server would answer.
 
-use crate::ask::{Ask, HttpWish, Reply};
+use crate::ask::{Ask, FileAsk, HttpWish, Reply};
 use crate::host::{Call, Failed, Host, Letter, Server, Standing};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
@@ -10,7 +10,7 @@ use crate::response::{Bad, Response};
 use crate::scripted::{Decision, Item, Route, Scripted, Verdict};
 use crate::shared::{Keep, Kept, Shared};
 use crate::vm::{Code, Limits, Lines, Vm};
-use config::Script;
+use config::{Folders, Place, Script};
 use lua::syntax;
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::cell::{Cell, RefCell};
@@ -408,6 +408,7 @@ impl Bench {
             chunk: &script.chunk,
             text: &script.text,
             modules: &script.modules,
+            has_folders: !script.folders.is_empty(),
         };
         let (host, ms_max) = (self.host.clone(), script.hook_ms_max);
         let begins = Scripted::begin_own(&self.vm, &script.name, code, host, ms_max);
@@ -540,6 +541,8 @@ struct Made {
     /// The test's client, which knows the server's answers.
     client: RefCell<Option<Table>>,
     name: Box<str>,
+    /// Files that the script has written.
+    files: RefCell<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Made {
@@ -563,6 +566,25 @@ impl Made {
             said: RefCell::default(),
             client: RefCell::default(),
             name: script.name.clone(),
+            files: RefCell::default(),
+        }
+    }
+
+    /// Does a deed with a file that the script has written.
+    fn file(&self, place: Place, ask: FileAsk) -> Reply {
+        let (Place::Own(name) | Place::At(name)) = place;
+        let mut files = self.files.borrow_mut();
+        let found = match &ask {
+            FileAsk::Read => files.get(&name).cloned(),
+            FileAsk::Remove | FileAsk::Rename(_) => files.remove(&name),
+        };
+        match (found, ask) {
+            (None, _) => Reply::Refused("No such file or directory".into()),
+            (Some(text), FileAsk::Rename(Place::Own(to) | Place::At(to))) => {
+                files.insert(to, text);
+                Reply::File(Vec::new())
+            }
+            (Some(text), _) => Reply::File(text),
         }
     }
 
@@ -619,8 +641,26 @@ impl Host for Made {
         self.notes("log", line.as_bytes());
     }
 
-    fn append(&self, file: &str, text: &[u8]) {
-        self.notes("log", &[file.as_bytes(), b": ", text].concat());
+    fn place(&self, file: &str) -> Result<Place, String> {
+        Folders::default().place(file)
+    }
+
+    fn append(&self, file: &Place, text: &[u8]) {
+        let (Place::Own(name) | Place::At(name)) = file;
+        self.notes("log", &[name.as_bytes(), b": ", text].concat());
+        let mut files = self.files.borrow_mut();
+        let before = files.entry(name.clone()).or_default();
+        before.extend_from_slice(text);
+    }
+
+    fn empty(&self, file: &Place) {
+        let (Place::Own(name) | Place::At(name)) = file;
+        self.files.borrow_mut().insert(name.clone(), Vec::new());
+    }
+
+    /// Nothing but what the test has set: it runs everywhere in the same way.
+    fn environment(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn mail(&self, mail: Letter) -> Result<(), String> {
@@ -638,6 +678,7 @@ impl Host for Made {
                 Reply::Slept
             }
             Ask::Connect(_) => Reply::Connected(1),
+            Ask::File(place, ask) => self.file(place, ask),
             Ask::Http(wish) => self.called(&wish),
             Ask::Execute { sql, .. } | Ask::Query(sql) => {
                 self.notes("asked", &sql);

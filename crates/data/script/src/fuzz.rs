@@ -10,6 +10,7 @@ use crate::scripted::{Decision, Scripted, Verdict};
 use crate::shared::{Keep, Kept};
 use crate::text::Level;
 use crate::vm::{Code, Limits, Vm};
+use config::Place;
 use std::fmt::Write as _;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -186,7 +187,17 @@ impl Host for Nothing {
 
     fn log(&self, _: &str) {}
 
-    fn append(&self, _: &str, _: &[u8]) {}
+    fn place(&self, file: &str) -> Result<Place, String> {
+        Ok(Place::Own(file.into()))
+    }
+
+    fn append(&self, _: &Place, _: &[u8]) {}
+
+    fn empty(&self, _: &Place) {}
+
+    fn environment(&self, _: &str) -> Option<String> {
+        None
+    }
     fn mail(&self, _: Letter) -> Result<(), String> {
         Ok(())
     }
@@ -320,6 +331,7 @@ pub fn fuzz_handed_back(data: &[u8]) {
         chunk: "t.lua",
         text: &text,
         modules: &[],
+        has_folders: true,
     };
     let vm = VM.with(Rc::clone);
     vm.forget_compiled();

@@ -3,6 +3,7 @@
 use crate::ask::{Ask, Reply};
 use crate::meaning::Reading;
 use crate::shared::{Keep, Kept};
+use config::Place;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -97,8 +98,14 @@ pub trait Host {
     fn wall_us(&self) -> u64;
     /// A line for the log, of `print` or of a mistake.
     fn log(&self, line: &str);
-    /// Text that is appended to a log of the script's own.
-    fn append(&self, file: &str, text: &[u8]);
+    /// Where a file of this name stands, or words for the script's author: it can have none.
+    fn place(&self, file: &str) -> Result<Place, String>;
+    /// Text that is put at the end of a file of the script's.
+    fn append(&self, file: &Place, text: &[u8]);
+    /// A file of the script's is made, or made empty.
+    fn empty(&self, file: &Place);
+    /// A variable of the environment in which the process was started.
+    fn environment(&self, name: &str) -> Option<String>;
     /// A mail, if the operator lets scripts send one to that server.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ mod tokens;
 mod url;
 mod vm;
 
-pub use ask::{Ask, Connect, HttpWish, Reply};
+pub use ask::{Ask, Connect, FileAsk, HttpWish, Reply};
 pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
 pub use host::{Call, Chosen, Failed, Host, Letter, Server, Standing, Wishes};

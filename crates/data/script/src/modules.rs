@@ -13,6 +13,7 @@ const WRITTEN: &[(&str, &str)] = &[
     ("luasql.mysql", include_str!("modules/luasql.lua")),
     ("others", include_str!("modules/others.lua")),
     ("today", include_str!("today.lua")),
+    ("reach", include_str!("modules/reach.lua")),
 ];
 
 /// Names that scripts require and that are not to be had, with the reason.
@@ -21,8 +22,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("re", "grammars of lpeg are not built in"),
     ("socket", "a script opens no connections of its own"),
     ("ffi", "it reaches memory"),
-    ("debug", "it reaches other scripts"),
-    ("io", "a script does not reach files"),
 ];
 
 /// Text of a module, and the name that its messages have.

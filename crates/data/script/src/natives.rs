@@ -4,6 +4,7 @@ use crate::host::{Letter, Server, Standing};
 use crate::now::{Now, part_of};
 use crate::outcome::{Outcome, Row};
 use crate::shared::Kept;
+use config::Place;
 use mlua::debug::Debug;
 use mlua::{Lua, Table, Value};
 use std::borrow::Cow;
@@ -77,12 +78,16 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
     native.set(
         "append",
         lua.create_function(move |_, (file, text): (String, mlua::LuaString)| {
-            if let Some(host) = of.host.borrow().as_ref() {
-                host.append(&file, &text.as_bytes());
-            }
-            Ok(())
+            let Some(host) = of.host() else {
+                return Ok(None);
+            };
+            let place = host.place(&file);
+            Ok(place
+                .map(|place| host.append(&place, &text.as_bytes()))
+                .err())
         })?,
     )?;
+    of_files(lua, native, now)?;
     let of = now.clone();
     native.set(
         "mail",
@@ -126,6 +131,111 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
             Ok((Some(path), line, Some(method), Some(stack)))
         })?,
     )
+}
+
+/// Those that are about files and the environment.
+fn of_files(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
+    let of = now.clone();
+    // Whether it stands where its name says, or why it is none.
+    native.set(
+        "place",
+        lua.create_function(move |_, file: mlua::LuaString| {
+            let Some(host) = of.host() else {
+                return Ok((None, Some("no session runs".to_owned())));
+            };
+            Ok(match host.place(&file.to_string_lossy()) {
+                Ok(place) => (Some(matches!(place, Place::At(_))), None),
+                Err(words) => (None, Some(words)),
+            })
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "empty",
+        lua.create_function(move |_, file: String| {
+            let host = of.host();
+            let place = host.as_ref().map(|host| host.place(&file));
+            if let (Some(host), Some(Ok(place))) = (host, place) {
+                host.empty(&place);
+            }
+            Ok(())
+        })?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "environment",
+        lua.create_function(move |_, name: mlua::LuaString| {
+            let host = of.host();
+            Ok(host.and_then(|host| host.environment(&name.to_string_lossy())))
+        })?,
+    )?;
+    native.set(
+        "traceback",
+        lua.create_function(|lua, (words, level): (Option<String>, Option<usize>)| {
+            lua.traceback(words.as_deref(), level.unwrap_or(1))
+        })?,
+    )?;
+    native.set(
+        "stack",
+        lua.create_function(|lua, level: usize| {
+            lua.inspect_stack(level, |debug| info(lua, debug))
+                .transpose()
+        })?,
+    )?;
+    // Whether a function, or that at a level of the stack, is none of a script's.
+    native.set(
+        "is_ours",
+        lua.create_function(|lua, of: Value| {
+            let is_ours =
+                |source: Option<Cow<'_, str>>| source.is_none_or(|source| source.starts_with('='));
+            Ok(match of {
+                Value::Function(of) => is_ours(of.info().source.map(Cow::Owned)),
+                Value::Integer(level) => {
+                    let level = usize::try_from(level).unwrap_or(usize::MAX);
+                    let found = lua.inspect_stack(level, |debug| is_ours(debug.source().source));
+                    found.unwrap_or(true)
+                }
+                _ => false,
+            })
+        })?,
+    )?;
+    native.set(
+        "described",
+        lua.create_function(|lua, of: mlua::Function| {
+            let info = of.info();
+            let table = lua.create_table()?;
+            table.set("source", info.source)?;
+            table.set("short_src", info.short_src)?;
+            table.set("what", info.what)?;
+            table.set(
+                "linedefined",
+                info.line_defined.map_or(-1, |line| line as i64),
+            )?;
+            table.set("currentline", -1)?;
+            table.set("func", of)?;
+            Ok(table)
+        })?,
+    )
+}
+
+/// A function of the stack, as `debug.getinfo` has it.
+fn info(lua: &Lua, debug: &Debug<'_>) -> Result<Table, mlua::Error> {
+    let table = lua.create_table()?;
+    let (source, names) = (debug.source(), debug.names());
+    table.set("source", source.source)?;
+    table.set("short_src", source.short_src)?;
+    table.set("what", source.what)?;
+    table.set(
+        "linedefined",
+        source.line_defined.map_or(-1, |line| line as i64),
+    )?;
+    table.set(
+        "currentline",
+        debug.current_line().map_or(-1, |line| line as i64),
+    )?;
+    table.set("name", names.name)?;
+    table.set("namewhat", names.name_what.unwrap_or_default())?;
+    Ok(table)
 }
 
 /// A mail, as the SMTP appender of Log4LUA has it.

@@ -24,7 +24,6 @@ function _G.load(chunk, name)
   end
   return loadstring(table.concat(pieces), name)
 end
-string.dump = nil
 
 -- A hook whose time is over does not go on because its script has caught the error.
 local function checked(ok, ...)
@@ -34,8 +33,22 @@ end
 
 local raw_pcall, raw_xpcall, raw_resume = pcall, xpcall, coroutine.resume
 local raw_yield, create, status = coroutine.yield, coroutine.create, coroutine.status
-function _G.pcall(...) return checked(raw_pcall(...)) end
-function _G.xpcall(...) return checked(raw_xpcall(...)) end
+local function wants(name, kind, ...)
+  local given = select("#", ...) > 0 and type((...)) or "no value"
+  if kind and given ~= kind or given == "no value" then
+    error("bad argument #1 to '" .. name .. "' (" .. (kind or "value") .. " expected, got " .. given .. ")", 3)
+  end
+end
+
+function _G.pcall(...)
+  if select("#", ...) == 0 then wants("pcall") end
+  return checked(raw_pcall(...))
+end
+
+function _G.xpcall(...)
+  if select("#", ...) < 2 then error("bad argument #2 to 'xpcall' (value expected)", 2) end
+  return checked(raw_xpcall(...))
+end
 
 -- What is waited for inside of a script's own coroutines passes through them.
 local WAIT = {}
@@ -45,16 +58,46 @@ local function through(co, ok, mark, ...)
   return checked(ok, mark, ...)
 end
 
-function coroutine.resume(co, ...) return through(co, raw_resume(co, ...)) end
+function coroutine.resume(...)
+  if type((...)) ~= "thread" then wants("resume", "thread", ...) end
+  return through((...), raw_resume(...))
+end
 
 local function or_raise(ok, ...)
   if not ok then error((...), 0) end
   return ...
 end
 
-function coroutine.wrap(of)
-  local co = create(of)
+function coroutine.wrap(...)
+  if type((...)) ~= "function" then wants("wrap", "function", ...) end
+  local co = create((...))
   return function(...) return or_raise(coroutine.resume(co, ...)) end
+end
+
+-- All scripts of a core have one VM: what is the VM's is no script's.
+do
+  local collectgarbage, setfenv, setmetatable = collectgarbage, setfenv, setmetatable
+  local REAL = { collect = true, count = true, step = true }
+
+  function _G.collectgarbage(what, by)
+    what = what == nil and "collect" or what
+    if not REAL[what] then return 0 end
+    return collectgarbage(what, by)
+  end
+
+  function _G.setfenv(of, env)
+    if of == 0 then error("setfenv(0, …) is not available to this script: all scripts of a core have one thread", 2) end
+    local of_ours = native.is_ours(type(of) == "number" and of + 1 or of)
+    if of_ours then error("setfenv changes functions of scripts alone", 2) end
+    local changed = setfenv(type(of) == "number" and of + 1 or of, env)
+    return changed
+  end
+
+  -- A metatable of _G would be in the way of all.
+  function _G.setmetatable(...)
+    if (...) == _G then return _G end
+    return setmetatable(...)
+  end
 end
 
 local constants = native.constants
@@ -88,6 +131,9 @@ local everywhere = setmetatable({}, {
 })
 _G.proxy = everywhere
 
+-- What reaches out of the VM.
+local reach = raw_loadstring(native.written("reach"), "=io")(native, function() return current end, wait, loadstring)
+
 -- A module runs once for all sessions of its script on this core.
 local SHORT = {
   ["mysql.tokenizer"] = "tokenizer", ["mysql.proto"] = "proto", ["mysql.password"] = "password",
@@ -105,7 +151,13 @@ end
 -- The API of today, made below.
 local today
 
+local LIBRARIES = {
+  _G = true, string = true, table = true, math = true, os = true, io = true, coroutine = true, debug = true,
+  bit = true, package = true,
+}
+
 local function built_in(loaded, name)
+  if LIBRARIES[name] then return _G[name] end
   if name == "millrace" then return today end
   if modules[name] then return modules[name] end
   if SHORT[name] then
@@ -124,6 +176,20 @@ end
 
 local LOADING = {}
 
+-- A module that is a file in one of the row's folders, by `package.path`.
+local function found(name)
+  if not (current.thread and current.library.folders) then return nil end
+  local tried = {}
+  for template in tostring(package.path):gmatch("[^;]+") do
+    local file = template:gsub("%?", (name:gsub("%.", "/")))
+    local chunk, words = reach.compiled(file)
+    if chunk then return chunk end
+    if not words:find("^cannot open") then error(words, 0) end
+    tried[#tried + 1] = file
+  end
+  return nil, "nor is there " .. table.concat(tried, ", ")
+end
+
 local function load_module(library, name)
   local loaded = library.loaded
   loaded[name] = LOADING
@@ -132,13 +198,18 @@ local function load_module(library, name)
     if SHORT[name] then _G[SHORT[name]] = module end
     if FIELD[name] then constants[FIELD[name]] = module end
   else
-    local code = library.files[name]
-    if not code then
-      loaded[name] = nil
-      return nil, "module '" .. name .. "' is not available to this script: " .. native.refused(name)
+    local code, chunk, words = library.files[name], nil, nil
+    if code then
+      chunk, words = raw_loadstring(code.text, "@" .. code.chunk)
+      if not chunk then loaded[name] = nil error(words, 0) end
+    else
+      chunk, words = found(name)
     end
-    local chunk, words = raw_loadstring(code.text, "@" .. code.chunk)
-    if not chunk then loaded[name] = nil error(words, 0) end
+    if not chunk then
+      loaded[name] = nil
+      local why = native.refused(name)
+      return nil, "module '" .. name .. "' is not available to this script: " .. why .. (words and ", " .. words or "")
+    end
     current.is_in_module = true
     local ok, given = raw_pcall(chunk, name)
     current.is_in_module = false
@@ -335,6 +406,24 @@ do
   meta.__metatable = false
 end
 
+-- proxy.servers, of MySQL Proxy 0.5: the same servers, with the number of idle connections.
+local servers = newproxy(true)
+do
+  local meta = getmetatable(servers)
+  meta.__len = function() return native.backends() end
+  meta.__index = function(_, at)
+    local found = type(at) == "number" and native.backend(at)
+    if not found then return nil end
+    local of = backend(at, found)
+    return setmetatable({ idling_connections = found.idle_any }, {
+      __index = of,
+      __newindex = function(_, key, value) of[key] = value end,
+    })
+  end
+  meta.__newindex = function() error("proxy.servers is not writable", 2) end
+  meta.__metatable = false
+end
+
 -- proxy.global of a script: one for all of its sessions on this core.
 local globals = {}
 
@@ -467,6 +556,7 @@ function Session.new(name, chunk, level, library)
     connection = connection(session),
     global = global_of(name),
     backends = backends,
+    servers = servers,
   }
   session.proxy = setmetatable(kept, { __index = constants })
   session.env = setmetatable({ proxy = session.proxy }, { __index = _G })
@@ -629,8 +719,10 @@ end
 function Session.disconnect_client(session)
   local env = session.env
   current, session.thread = session, nil
+  reach.flush()
   if env.disconnect_client == nil then return false end
   env.disconnect_client()
+  reach.flush()
   return true
 end
 
@@ -648,11 +740,17 @@ function Session.names()
   globals[#globals + 1] = "luasql"
   for name in pairs(constants) do fields[#fields + 1] = name end
   for _, name in pairs(FIELD) do fields[#fields + 1] = name end
-  for _, name in ipairs({ "queries", "response", "connection", "global", "backends" }) do fields[#fields + 1] = name end
+  for _, name in ipairs({ "queries", "response", "connection", "global", "backends", "servers" }) do fields[#fields + 1] = name end
   return globals, fields
 end
 
 today = raw_loadstring(native.written("today"), "=millrace")(
   native, Session, lists, enter, function() return current end, wait)
+
+-- Whether code is compiled is the VM's.
+local jit = jit
+local function nothing() end
+_G.jit = { version = jit.version, version_num = jit.version_num, os = jit.os, arch = jit.arch, on = nothing, off = nothing,
+  flush = nothing, status = jit.status }
 
 return Session

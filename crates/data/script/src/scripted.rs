@@ -534,7 +534,8 @@ impl Scripted {
         let args = (self.session.clone(), name, args);
         let mut said: MultiValue = self.turn(turns, || begin.call(args).map_err(failed))?;
         while matches!(said.pop_front(), Some(Value::Boolean(true))) {
-            let ask = Ask::of(lua, said).map_err(failed)?;
+            let place = |name: &str| self.host.place(name);
+            let ask = Ask::of(lua, said, place).map_err(failed)?;
             turns.waits += 1;
             let is_http = matches!(ask, Ask::Http(_));
             let reply = self.host.ask(ask).await;

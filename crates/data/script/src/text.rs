@@ -54,7 +54,20 @@ pub(crate) fn may_wait(text: &str) -> bool {
     let asks = [".query", ":query", ".http"]
         .iter()
         .any(|word| text.contains(word));
-    of_today && asks || ["luasql", "usleep"].iter().any(|word| text.contains(word))
+    let waits = [
+        "luasql",
+        "usleep",
+        "io.open",
+        "io.lines",
+        "io.input",
+        "io.tmpfile",
+        "os.execute",
+        "os.remove",
+        "os.rename",
+        "dofile",
+        "loadfile",
+    ];
+    of_today && asks || waits.iter().any(|word| text.contains(word))
 }
 
 /// Whether a script may look at the rows of an answer, or put something in its place: it mentions a

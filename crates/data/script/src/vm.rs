@@ -7,9 +7,7 @@ use crate::text::{hooks_of_the_greeting, may_read_results, may_wait};
 use lua::lint::Known;
 use lua::required::Module;
 use mlua::debug::{Debug, DebugEvent};
-use mlua::{
-    FromLuaMulti, Function, HookTriggers, IntoLuaMulti, Lua, MultiValue, Table, Value, VmState,
-};
+use mlua::{FromLuaMulti, Function, HookTriggers, IntoLuaMulti, Lua, Table, Value, VmState};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -85,6 +83,8 @@ pub struct Code<'a> {
     pub text: &'a Arc<str>,
     /// Files beside it that it may require.
     pub modules: &'a [Module],
+    /// Whether its row allows it files in folders, which it may require.
+    pub has_folders: bool,
 }
 
 /// A script on this core, for all of its sessions.
@@ -137,7 +137,7 @@ impl Vm {
             lua.load("jit.off()").exec()?;
         }
         guard(&lua, &now, lines)?;
-        tame(&lua, &now)?;
+        tame(&lua)?;
         let of = now.clone();
         crate::patterns::put_in(&lua, Rc::new(move || of.is_over()))?;
         let native = natives(&lua, &now)?;
@@ -229,7 +229,8 @@ impl Vm {
         let library = self.lua.create_table()?;
         library.set("loaded", self.lua.create_table()?)?;
         library.set("files", files)?;
-        library.set("waits", waits)?;
+        library.set("waits", waits || code.has_folders)?;
+        library.set("folders", code.has_folders)?;
         library.set("reads_nothing", reads_nothing)?;
         Ok(library)
     }
@@ -287,18 +288,12 @@ fn guard(lua: &Lua, now: &Rc<Now>, lines: Option<Rc<Lines>>) -> Result<(), mlua:
     })
 }
 
-/// Takes away what would block the core, end the process, or reach its files.
-fn tame(lua: &Lua, now: &Rc<Now>) -> Result<(), mlua::Error> {
+/// Takes away what would block the core, end the process, or reach its files. `modules/reach.lua`
+/// has what there is instead.
+fn tame(lua: &Lua) -> Result<(), mlua::Error> {
     let globals = lua.globals();
-    for library in ["io", "package"] {
+    for library in ["io", "package", "dofile", "loadfile"] {
         globals.set(library, Value::Nil)?;
-    }
-    for function in ["dofile", "loadfile"] {
-        let words = format!("{function} is not available to this script");
-        let refuse = lua.create_function(move |_, _: MultiValue| {
-            Err::<(), _>(mlua::Error::runtime(words.clone()))
-        })?;
-        globals.set(function, refuse)?;
     }
     let os: Table = globals.get("os")?;
     for function in [
@@ -312,17 +307,5 @@ fn tame(lua: &Lua, now: &Rc<Now>) -> Result<(), mlua::Error> {
     ] {
         os.set(function, Value::Nil)?;
     }
-    let now = now.clone();
-    let print = lua.create_function(move |lua, values: MultiValue| {
-        let tostring: Function = lua.globals().get("tostring")?;
-        let words = values
-            .into_iter()
-            .map(|value| tostring.call::<String>(value))
-            .collect::<Result<Vec<_>, _>>()?;
-        if let Some(host) = now.host.borrow().as_ref() {
-            host.log(&words.join("\t"));
-        }
-        Ok(())
-    })?;
-    globals.set("print", print)
+    Ok(())
 }

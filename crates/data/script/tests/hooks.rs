@@ -485,8 +485,8 @@ fn a_script_that_misbehaves_is_ended_and_named() {
         ),
         ("function read_query() error({}) end", "(read_query)"),
         (
-            "function read_query() io.open('/etc/passwd') end",
-            "attempt to index global 'io'",
+            "function read_query() io.popen('ls') end",
+            "t.lua:1: io.popen is not available to this script: it starts no programs. m.http",
         ),
         (
             "function read_query() require('ffi') end",
@@ -494,11 +494,19 @@ fn a_script_that_misbehaves_is_ended_and_named() {
         ),
         (
             "function read_query() debug.sethook() end",
-            "attempt to index global 'debug'",
+            "t.lua:1: debug.sethook is not available to this script: it reaches other scripts",
         ),
         (
             "function read_query() os.execute('true') end",
-            "attempt to call field 'execute'",
+            "t.lua:1: os.execute is not available to this script: it starts no programs; `sleep`",
+        ),
+        (
+            "function read_query() os.exit(1) end",
+            "t.lua:1: os.exit is not available to this script: it does not end the proxy",
+        ),
+        (
+            "function read_query() io.flash() end",
+            "t.lua:1: io.flash is not available to this script: Lua 5.1 has no such function",
         ),
         (
             "function read_query() assert(loadstring('\\27LJ')) end",
@@ -506,7 +514,31 @@ fn a_script_that_misbehaves_is_ended_and_named() {
         ),
         (
             "function read_query() string.dump(print) end",
-            "attempt to call field 'dump'",
+            "t.lua:1: string.dump is not available to this script",
+        ),
+        (
+            "function read_query() pcall() end",
+            "t.lua:1: bad argument #1 to 'pcall' (value expected, got no value)",
+        ),
+        (
+            "function read_query() coroutine.resume(1) end",
+            "t.lua:1: bad argument #1 to 'resume' (thread expected, got number)",
+        ),
+        (
+            "function read_query() coroutine.wrap() end",
+            "t.lua:1: bad argument #1 to 'wrap' (function expected, got no value)",
+        ),
+        (
+            "function read_query() setfenv(0, {}) end",
+            "t.lua:1: setfenv(0, …) is not available to this script",
+        ),
+        (
+            "function read_query() setfenv(2, {}) end",
+            "t.lua:1: setfenv changes functions of scripts alone",
+        ),
+        (
+            "function read_query() setfenv(proxy.queries.append, {}) end",
+            "t.lua:1: setfenv changes functions of scripts alone",
         ),
     ] {
         let World { script, .. } = world(text);

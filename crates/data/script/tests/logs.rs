@@ -97,7 +97,7 @@ fn categories_levels_and_appenders_are_those_of_the_configuration() {
     assert_eq!(
         *world.host.files.borrow(),
         [(
-            "core-2008-01-10.log".to_owned(),
+            "/srv/core-2008-01-10.log".to_owned(),
             "[Thu Jan 10 21:20:00 2008] [FATAL] System error at t.lua:8(function 'read_query')\n"
                 .to_owned()
         )]

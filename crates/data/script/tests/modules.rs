@@ -209,7 +209,7 @@ fn small_modules_do_what_they_may_and_refuse_the_rest_by_name() {
         ]
     );
     for (line, words) in lines[3..].iter().zip([
-        "lfs.dir is not available: a script does not reach files",
+        "lfs.dir is not available: io and os have files",
         "posix.kill is not available: a script does not reach processes and accounts",
         "module 'lpeg' is not available to this script: grammars of lpeg are not built in",
         "module 'nosuch' is not available to this script: it is neither built in nor a file beside the script",

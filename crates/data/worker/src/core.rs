@@ -394,9 +394,9 @@ impl Core {
         self.note.line(words);
     }
 
-    /// Text that a script appends to a file of its own.
-    pub(crate) fn append(&self, file: &str, text: &[u8]) {
-        self.note.append(file, text);
+    /// Work on a file of a script.
+    pub(crate) fn file(&self, work: bridge::FileWork) {
+        self.note.file(work);
     }
 
     /// A mail of a script.

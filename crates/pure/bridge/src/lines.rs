@@ -1,6 +1,7 @@
 //! Lines for whoever operates the proxy, and those of scripts. Nobody who says one waits for it to
 //! be written.
 
+use crate::files::FileWork;
 use crate::mail::Mail;
 
 /// Messages of the log of one kind: what they say, names and numbers aside.
@@ -25,8 +26,10 @@ pub trait Lines: Send + Sync {
     /// A line for the log.
     fn line(&self, words: &str);
 
-    /// Text that a script appends to a file of its own. Dropped where scripts have no files.
-    fn append(&self, _file: &str, _text: &[u8]) {}
+    /// Work on a file of a script. Refused where scripts have no files.
+    fn file(&self, work: FileWork) {
+        work.is_done(Err("scripts have no files here".into()));
+    }
 
     /// A mail of a script. Dropped where nobody sends mails.
     fn mail(&self, _mail: Mail) {}

@@ -6,8 +6,11 @@ use crate::refusal::Refusals;
 use lua::required::{self, Module};
 use shards::{BucketScript, Runner};
 
+use crate::folders::Folders;
 use crate::http_hosts::HttpHosts;
 pub use shards::Runner as BucketRunner;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +35,7 @@ pub struct ScriptRow {
     pub serves: String,
     pub globals: String,
     pub http_hosts: String,
+    pub folders: String,
     pub comment: String,
 }
 
@@ -52,6 +56,7 @@ impl Default for ScriptRow {
             serves: "clients".into(),
             globals: String::new(),
             http_hosts: String::new(),
+            folders: String::new(),
             comment: String::new(),
         }
     }
@@ -124,6 +129,8 @@ pub struct Script {
     pub settings: Vec<(Box<str>, Setting)>,
     /// Hosts that it may call by HTTP.
     pub http_hosts: HttpHosts,
+    /// Folders beneath which it may have files, beside its own.
+    pub folders: Folders,
 }
 
 /// A value that an operator has set for a script.
@@ -166,10 +173,43 @@ pub struct Scripts {
     given: Given,
 }
 
-/// Values that scripts are given by whoever starts the process: path of the configuration of
-/// Log4LUA, of the environment's `LOG4LUA_CONFIG_FILE`, and whoever runs those that say buckets.
+/// Values that scripts are given by whoever starts the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given(pub Option<String>, pub Runner);
+pub struct Given {
+    /// Environment of the process when it was started.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// Whoever runs scripts that say buckets.
+    pub runner: Runner,
+}
+
+/// Variable of the environment that names the configuration of Log4LUA.
+const LOG4LUA_CONFIG_FILE: &str = "LOG4LUA_CONFIG_FILE";
+/// Parts of names of the environment whose values no script sees.
+const SECRET: [&str; 6] = ["PASS", "PWD", "SECRET", "TOKEN", "KEY", "CREDENTIAL"];
+
+impl Given {
+    /// From the environment, as far as it is text, and whoever runs scripts that say buckets.
+    #[must_use]
+    pub fn new(environment: impl Iterator<Item = (OsString, OsString)>, runner: Runner) -> Self {
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self {
+            environment: Arc::new(environment.filter_map(text).collect()),
+            runner,
+        }
+    }
+
+    /// A variable of the environment as scripts see it. Those whose names are those of secrets are
+    /// not there.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let capitals = name.to_ascii_uppercase();
+        let is_secret = capitals != "PWD" && SECRET.iter().any(|part| capitals.contains(part));
+        let found = self.environment.get(name).map(String::as_str);
+        found.filter(|_| !is_secret)
+    }
+}
 
 /// Scripts at most.
 const MAX: usize = 1000;
@@ -204,8 +244,8 @@ impl Scripts {
             let Some((api, on_error, serves)) = choices_of(row, &mut refusals) else {
                 continue;
             };
-            let (settings, http_hosts) = match given_to(row) {
-                Ok(both) => both,
+            let (settings, http_hosts, folders) = match given_to(row) {
+                Ok(given) => given,
                 Err((column, words)) => {
                     refusals.add(which, column, words);
                     continue;
@@ -274,6 +314,7 @@ impl Scripts {
                 result_len_max: mb as usize * (1 << 20),
                 settings,
                 http_hosts,
+                folders,
             });
         }
         share(&mut active);
@@ -335,7 +376,7 @@ impl Scripts {
                 chunk: script.chunk.clone(),
                 text: script.text.clone(),
                 sum: lua::md5::hex(script.text.as_bytes()).into(),
-                runner: self.given.1,
+                runner: self.given.runner,
             })
         };
         own.map(script).collect()
@@ -423,7 +464,7 @@ impl Beside<'_> {
     fn needed(&self, text: &str, found: &mut Vec<Module>) {
         for name in required::required(text) {
             if name.contains("log4lua.logger")
-                && let Some(path) = &self.given.0
+                && let Some(path) = self.given.environment.get(LOG4LUA_CONFIG_FILE)
             {
                 self.take(LOG4LUA_CONFIG, std::slice::from_ref(path), found);
             }
@@ -459,11 +500,15 @@ impl Beside<'_> {
 /// Settings by their names.
 type Settings = Vec<(Box<str>, Setting)>;
 
-/// Settings of a script and the hosts that it may call, or the column that is wrong and why.
-fn given_to(row: &ScriptRow) -> Result<(Settings, HttpHosts), (&'static str, String)> {
+/// Settings of a script, the hosts that it may call and the folders of its files.
+type Rights = (Settings, HttpHosts, Folders);
+
+/// Reads what a row gives to its script; or the column that is wrong, and why.
+fn given_to(row: &ScriptRow) -> Result<Rights, (&'static str, String)> {
     let settings = settings_of(&row.settings).map_err(|words| ("settings", words))?;
     let hosts = HttpHosts::parse(&row.http_hosts).map_err(|words| ("http_hosts", words))?;
-    Ok((settings, hosts))
+    let folders = Folders::parse(&row.folders).map_err(|words| ("folders", words))?;
+    Ok((settings, hosts, folders))
 }
 
 /// Settings of a row: an object of JSON, whose values are texts, numbers, true and false.
@@ -612,7 +657,11 @@ mod tests {
             path: "/s/a.lua".into(),
             ..row("a", "")
         };
-        let given = Given(Some("/etc/log4lua.lua".into()), Runner::default());
+        let environment = [(LOG4LUA_CONFIG_FILE.into(), "/etc/log4lua.lua".into())];
+        let given = Given {
+            environment: Arc::new(environment.into()),
+            ..Given::default()
+        };
         let scripts = Scripts::build([file], given, read).unwrap();
         let modules = scripts.active()[0].modules.iter();
         let shown: Vec<_> = modules
@@ -660,6 +709,21 @@ mod tests {
             refused[0].to_string(),
             "mysql_query_rules (rule_id 3): attributes has script, which must be the name of a script; 5 is not"
         );
+    }
+
+    #[test]
+    fn a_script_sees_the_environment_without_its_secrets() {
+        let environment = ["DEBUG", "PWD", "MYSQL_PWD", "api_token", "DB_PASSWORD"];
+        let environment = environment.map(|name| (name.into(), "x".into()));
+        let given = Given {
+            environment: Arc::new(environment.into()),
+            ..Given::default()
+        };
+        assert_eq!(given.variable("DEBUG"), Some("x"));
+        assert_eq!(given.variable("PWD"), Some("x"));
+        for name in ["MYSQL_PWD", "api_token", "DB_PASSWORD", "NONE"] {
+            assert_eq!(given.variable(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -269,6 +269,7 @@ pub(super) const TABLES: &[Table] = &[
     serves VARCHAR CHECK (serves IN ('clients','console','buckets')) NOT NULL DEFAULT 'clients',
     globals VARCHAR NOT NULL DEFAULT '',
     http_hosts VARCHAR NOT NULL DEFAULT '',
+    folders VARCHAR NOT NULL DEFAULT '',
     comment VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (script_name))",
         kind: Kind::Declared { module: Module::Scripts, disk: true, runtime: Runtime::Honoured },

@@ -146,10 +146,13 @@ M["appenders.console"] = {
 M["appenders.file"] = {
   new = function(name, date_pattern, pattern)
     if type(name) ~= "string" then error("a file appender needs the name of its file", 2) end
+    local last
     return function(of, level, message, exception)
       local file = name
       if date_pattern then file = string.format(name, os.date(date_pattern, (native.wall()))) end
-      native.append(file, of:formatMessage(pattern, level, message, exception))
+      local words = native.append(file, of:formatMessage(pattern, level, message, exception))
+      if words and words ~= last then print("Log4LUA: no file is written: " .. words) end
+      last = words
     end
   end,
 }

@@ -1,6 +1,7 @@
 //! A session that is made up, and its world.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
+use config::{Folders, Place};
 use lua::required::Module;
 use script::{
     Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Letter, Level, Limits, Outcome, Reply,
@@ -44,9 +45,22 @@ impl Host for Session {
         self.lines.borrow_mut().push(line.to_owned());
     }
 
-    fn append(&self, file: &str, text: &[u8]) {
+    fn place(&self, file: &str) -> Result<Place, String> {
+        Folders::parse("/srv").expect("a folder").place(file)
+    }
+
+    fn append(&self, file: &Place, text: &[u8]) {
         let text = String::from_utf8_lossy(text).into_owned();
-        self.files.borrow_mut().push((file.to_owned(), text));
+        let (Place::Own(name) | Place::At(name)) = file;
+        self.files.borrow_mut().push((name.clone(), text));
+    }
+
+    fn empty(&self, file: &Place) {
+        self.append(file, b"(empty)");
+    }
+
+    fn environment(&self, name: &str) -> Option<String> {
+        (name == "LANG").then(|| "C".to_owned())
     }
 
     fn mail(&self, mail: Letter) -> Result<(), String> {
@@ -261,6 +275,7 @@ pub(crate) fn begin_before(
         chunk: "t.lua",
         text,
         modules,
+        has_folders: false,
     };
     let script = Scripted::begin(vm, "test", code, Level::of(text), host.clone(), 10);
     let script = Script(done(script)?);

@@ -91,6 +91,7 @@ async fn begin(
         chunk: &script.chunk,
         text: &script.text,
         modules: &script.modules,
+        has_folders: !script.folders.is_empty(),
     };
     let view = Rc::new(View::new(facts.clone(), script.clone()));
     Scripted::begin(&vm, &script.globals, code, level, view, script.hook_ms_max).await

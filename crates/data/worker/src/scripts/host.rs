@@ -2,8 +2,9 @@
 
 use crate::core::guests::{At, Facts, Room};
 use crate::scripts::connections::Connections;
+use crate::scripts::files::Files;
 use crate::scripts::servers;
-use config::{HttpHosts, Setting};
+use config::{HttpHosts, Place, Setting};
 use script::{Ask, Call, Connect, Host, Keep, Kept, Letter, Reading, Reply, Server};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,6 +19,7 @@ pub(crate) struct View {
     script: Arc<config::Script>,
     facts: Rc<Facts>,
     connections: Connections,
+    files: Files,
 }
 
 impl View {
@@ -25,6 +27,7 @@ impl View {
     pub(crate) fn new(facts: Rc<Facts>, script: Arc<config::Script>) -> Self {
         Self {
             connections: Connections::new(facts.core.clone(), script.result_len_max),
+            files: Files::new(facts.core.clone(), script.result_len_max),
             script,
             facts,
         }
@@ -41,18 +44,32 @@ impl Host for View {
     }
 
     fn log(&self, line: &str) {
-        let scripting = &self.facts.core.scripting;
+        let (scripting, name) = (&self.facts.core.scripting, &self.script.name);
         match scripting.lines.take(self.facts.core.rt.now()) {
-            Room::Some => self.facts.core.note(&format!("script: {line}")),
+            Room::Some => self.facts.core.note(&format!("script '{name}': {line}")),
             Room::Again { left_out } => self.facts.core.note(&format!(
-                "script: {line} ({left_out} lines of scripts before it were left out)"
+                "script '{name}': {line} ({left_out} lines of scripts before it were left out)"
             )),
             Room::None => {}
         }
     }
 
-    fn append(&self, file: &str, text: &[u8]) {
-        self.facts.core.append(file, text);
+    fn place(&self, file: &str) -> Result<Place, String> {
+        self.script.folders.place(file)
+    }
+
+    fn append(&self, file: &Place, text: &[u8]) {
+        self.files.append(file, text);
+    }
+
+    fn empty(&self, file: &Place) {
+        self.files.empty(file);
+    }
+
+    fn environment(&self, name: &str) -> Option<String> {
+        let epoch = self.facts.core.epoch();
+        let found = epoch.snapshot.scripts.given().variable(name);
+        found.map(str::to_owned)
     }
 
     fn mail(&self, letter: Letter) -> Result<(), String> {
@@ -80,6 +97,7 @@ impl Host for View {
     }
 
     fn ran(&self, call: Call<'_>) {
+        self.files.send();
         let core = &self.facts.core;
         core.scripting
             .hooks
@@ -88,6 +106,7 @@ impl Host for View {
 
     fn ask<'a>(&'a self, ask: Ask) -> Pin<Box<dyn Future<Output = Reply> + 'a>> {
         let (facts, core) = (&*self.facts, &self.facts.core);
+        self.files.send();
         Box::pin(async move {
             match ask {
                 Ask::Sleep(us) => {
@@ -100,6 +119,7 @@ impl Host for View {
                     let owner = facts.owner();
                     self.connections.connect(&owner, facts.id, &wish).await
                 }
+                Ask::File(place, ask) => self.files.ask((place, ask), facts.told()).await,
                 Ask::Http(wish) => {
                     let calls = &core.scripting.calls;
                     calls.make(&self.script, wish, facts.told()).await

@@ -6,6 +6,7 @@ pub(crate) mod chain;
 pub(crate) mod collected;
 pub(crate) mod connections;
 pub(crate) mod door;
+pub(crate) mod files;
 pub(crate) mod home;
 pub(crate) mod host;
 pub(crate) mod rows;

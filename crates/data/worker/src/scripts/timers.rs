@@ -103,6 +103,7 @@ async fn begin(
         chunk: &script.chunk,
         text: &script.text,
         modules: &script.modules,
+        has_folders: !script.folders.is_empty(),
     };
     let vm = core.scripting.vm(scripts)?;
     let runs = Scripted::begin_own(&vm, &script.globals, code, view, script.hook_ms_max);
