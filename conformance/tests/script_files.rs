@@ -1,4 +1,5 @@
-//! Files of scripts, what they say and wait for, and what they are refused, with real clients.
+//! Files of scripts and those that they are read from, what they say and wait for, and what they are
+//! refused, with real clients.
 #![forbid(unsafe_code)]
 
 use conformance::by_hand::{self, Raw};
@@ -19,6 +20,8 @@ fn main() {
         ("files_are_where_the_row_allows_them", folders),
         ("who_sleeps_sleeps_alone", sleeps),
         ("what_is_refused_says_its_name", refused),
+        ("a_file_that_changes_is_in_force_without_a_load", changed),
+        ("what_a_script_does_to_lua_is_its_own", apart),
     ])
 }
 
@@ -196,4 +199,93 @@ fn refused(driver: Driver) -> Outcome {
     same(counted.trim(), "6")?;
     // The session goes on.
     same(&told(&mut client, "SELECT 5"), "5")
+}
+
+/// A script that answers each text with a word.
+fn answers(word: &str) -> String {
+    format!(
+        "local words = require('words')
+         function read_query(packet)
+           if packet:byte() ~= proxy.COM_QUERY then return end
+           proxy.response = {{ type = proxy.MYSQLD_PACKET_OK, resultset = {{ fields = {{ {{ name = 'x' }} }}, rows = {{ {{ '{word}' .. words }} }} }} }}
+           return proxy.PROXY_SEND_RESULT
+         end"
+    )
+}
+
+fn changed(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let folder = TempFolder::new("script-changed").map_err(|error| error.to_string())?;
+    let write = |name: &str, text: &str| {
+        // As editors do: it is whole when it is there.
+        let (new, file) = (folder.path().join("new"), folder.path().join(name));
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &file))
+            .map_err(|error| error.to_string())
+    };
+    write("words.lua", "return '!'")?;
+    write("s.lua", &answers("one"))?;
+    let path = folder.path().join("s.lua");
+    proxy.admin(&format!(
+        "INSERT INTO mysql_scripts (script_name, path, on_error) VALUES ('s', '{}', 'error'); LOAD MYSQL SCRIPTS TO RUNTIME",
+        path.display()
+    ))?;
+    let mut before = log_in(&proxy)?;
+    same(&told(&mut before, "SELECT 1"), "one!")?;
+    let becomes = |wanted: &str| {
+        let began = Instant::now();
+        loop {
+            let said = told(&mut log_in(&proxy)?, "SELECT 1");
+            if said == wanted || began.elapsed() > HANGS {
+                return same(&said, wanted);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    write("s.lua", &answers("two"))?;
+    becomes("two!")?;
+    // A session keeps the one that it has met.
+    same(&told(&mut before, "SELECT 1"), "one!")?;
+    write("words.lua", "return '?'")?;
+    becomes("two?")?;
+    write("s.lua", "function read_query(")?;
+    let words = "a script's file has changed, and the scripts before stay in force";
+    expect(proxy.says(words), || proxy.log())?;
+    becomes("two?")?;
+    write("s.lua", &answers("three"))?;
+    becomes("three?")
+}
+
+/// Changes Lua itself, and keeps much.
+const RUDE: &str = "_G.read_query_result = function() error('not mine') end
+    string.format, string.upper, table.concat = nil, nil, nil
+    getmetatable('').__index = {}
+    proxy.global.kept = {}
+    for i = 1, 1e6 do proxy.global.kept[i] = i end
+    function read_query() end";
+const OWN: &str = "function read_query(packet)
+      if packet:byte() ~= proxy.COM_QUERY then return end
+      proxy.queries:append(1, string.format('%s', packet))
+      return proxy.PROXY_SEND_QUERY
+    end
+    function disconnect_client() print(('gone'):upper()) end";
+
+fn apart(driver: Driver) -> Outcome {
+    let (_server, proxy) = by_hand::one(driver, Vendor::MariaDb)?;
+    let [rude, own] = [RUDE, OWN].map(|text| text.replace('\'', "''"));
+    proxy.admin(&format!(
+        "INSERT INTO mysql_scripts (script_name, position, body, on_error) VALUES ('rude', 1, '{rude}', 'error'), ('own', 2, '{own}', 'error'); \
+         LOAD MYSQL SCRIPTS TO RUNTIME"
+    ))?;
+    for _ in 0..3 {
+        let mut client = log_in(&proxy)?;
+        same(&told(&mut client, "SELECT 5"), "5")?;
+    }
+    let asked = "SELECT sum(errors) FROM stats_millrace_scripts";
+    same(proxy.admin(asked)?.trim(), "0")?;
+    let asked = "SELECT memory_bytes > 8000000 FROM stats_millrace_scripts WHERE hook = 'read_query' ORDER BY script_name";
+    same(proxy.admin(asked)?.trim(), "0\n1")?;
+    let asked = "SELECT calls >= 3 AND calls = cnt_10us + cnt_100us + cnt_1ms + cnt_10ms + cnt_100ms + cnt_longer \
+                 FROM stats_millrace_scripts WHERE script_name = 'own' AND hook = 'read_query'";
+    same(proxy.admin(asked)?.trim(), "1")
 }

@@ -60,10 +60,15 @@ pub(crate) async fn put_in_force(
     next: Snapshot,
     theirs: Option<Arrived>,
 ) -> Result<(), Said> {
-    let generation = next.generation;
-    let before = shared.snapshot.replace(next.clone());
     shared.cluster.loaded(module, theirs, &next, shared.now_s());
     shared.keeper.keep(module, &next);
+    carry_out(shared, next).await
+}
+
+/// A snapshot into force on all cores.
+pub(crate) async fn carry_out(shared: &Shared, next: Snapshot) -> Result<(), Said> {
+    let generation = next.generation;
+    let before = shared.snapshot.replace(next.clone());
     (shared.hooks.in_force)(&next);
     shared.aside.later(move || drop(before));
     let (confirmed, untold) = shared.cores.load(&next, &shared.aside).await;

@@ -15,6 +15,7 @@ mod access;
 mod answer;
 mod aside;
 mod build;
+mod changed;
 mod cluster;
 pub mod commands;
 mod cores;

@@ -136,7 +136,11 @@ async fn load_alone(
 }
 
 /// Refuses scripts that do not compile; what their authors should know.
-fn check_scripts(shared: &Shared, module: Module, next: &Snapshot) -> Result<Vec<String>, Said> {
+pub(crate) fn check_scripts(
+    shared: &Shared,
+    module: Module,
+    next: &Snapshot,
+) -> Result<Vec<String>, Said> {
     let (mut notices, mut refused) = (Vec::new(), Vec::new());
     let all = next.scripts.active().iter();
     for script in all.filter(|_| module == Module::Scripts) {

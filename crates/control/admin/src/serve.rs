@@ -39,6 +39,7 @@ impl Admin {
         rt.spawn(shared.clone().keep_shares());
         rt.spawn(shared.clone().tell_health());
         rt.spawn(shared.clone().keep_moves());
+        rt.spawn(shared.clone().look_at_scripts());
         if let Some(letters) = letters {
             rt.spawn(desk::serve(shared.clone(), letters));
         }

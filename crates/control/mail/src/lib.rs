@@ -4,7 +4,7 @@
 //! docs/features/scripts.md
 #![forbid(unsafe_code)]
 
-use bridge::Mail;
+use bridge::{Letter, Mail};
 use lettre::message::Mailbox;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{Tls, TlsParameters};
@@ -107,11 +107,11 @@ fn send_all(unread: &Receiver<Mail>, lost: &AtomicU64, note: &dyn Fn(&str)) {
             }
         }
         match taken {
-            Ok(mail) if pace.takes(mail.per_minute) => {
-                if let Err(why) = sent(&mail) {
+            Ok(Mail { letter, per_minute }) if pace.takes(per_minute) => {
+                if let Err(why) = sent(&letter) {
                     note(&format!(
                         "a mail of a script was not taken by {}:{}: {why}",
-                        mail.host, mail.port
+                        letter.host, letter.port
                     ));
                 }
             }
@@ -122,7 +122,7 @@ fn send_all(unread: &Receiver<Mail>, lost: &AtomicU64, note: &dyn Fn(&str)) {
     }
 }
 
-fn sent(mail: &Mail) -> Result<(), String> {
+fn sent(mail: &Letter) -> Result<(), String> {
     let message = message(mail)?;
     let transport = transport(mail)?;
     transport.send(&message).map(drop).map_err(|error| {
@@ -132,7 +132,7 @@ fn sent(mail: &Mail) -> Result<(), String> {
     })
 }
 
-fn transport(mail: &Mail) -> Result<SmtpTransport, String> {
+fn transport(mail: &Letter) -> Result<SmtpTransport, String> {
     let parameters = TlsParameters::builder(mail.host.clone())
         // Without a password the server may be whoever it likes: without TLS it might be, too.
         .dangerous_accept_invalid_certs(mail.login.is_none() && mail.port != PORT_OF_TLS)
@@ -155,7 +155,7 @@ fn transport(mail: &Mail) -> Result<SmtpTransport, String> {
 }
 
 /// A mail as it is sent.
-fn message(mail: &Mail) -> Result<Message, String> {
+fn message(mail: &Letter) -> Result<Message, String> {
     let mailbox = |address: &String| {
         let address = address.trim();
         // `Name <address>`, or an address whose domain has no dot.
@@ -242,7 +242,18 @@ mod tests {
     }
 
     fn mail(port: u16) -> Mail {
+        of(letter(port))
+    }
+
+    fn of(letter: Letter) -> Mail {
         Mail {
+            letter,
+            per_minute: 3,
+        }
+    }
+
+    fn letter(port: u16) -> Letter {
+        Letter {
             host: "127.0.0.1".into(),
             port,
             login: None,
@@ -250,7 +261,6 @@ mod tests {
             to: vec!["admin@mydomain.com".into(), "B <b@localhost>".into()],
             subject: "WARN: a\r\nBcc: all@mydomain.com".into(),
             body: "line\n.\nend \u{e4}\n".into(),
-            per_minute: 3,
         }
     }
 
@@ -286,10 +296,10 @@ mod tests {
         let (port, told) = server("250-AUTH PLAIN LOGIN\r\n", "");
         let (mails, _notes) = mails();
         let login = Some(("me".into(), "secret".into()));
-        mails.send(Mail {
+        mails.send(of(Letter {
             login,
-            ..mail(port)
-        });
+            ..letter(port)
+        }));
         let heard = told.recv().unwrap();
         assert!(heard.contains("AUTH PLAIN AG1lAHNlY3JldA=="), "{heard}");
     }
@@ -306,7 +316,7 @@ mod tests {
             "{said}"
         );
         let to = vec!["nobody".to_owned()];
-        mails.send(Mail { to, ..mail(port) });
+        mails.send(of(Letter { to, ..letter(port) }));
         let said = notes.recv().unwrap();
         assert!(said.contains("'nobody' is no address"), "{said}");
         let (open, told) = server("250-here\r\n", "");

@@ -26,9 +26,9 @@ pub enum Ask {
     Http(HttpWish),
     /// A file to be read, removed or renamed.
     File(Place, FileAsk),
-    /// Statement to be executed where those of the session's user go, on a connection that nobody
-    /// has had before and that is nobody's afterwards.
-    Query(Vec<u8>),
+    /// Statement to be executed in this hostgroup, or where those of the session's user go, on a
+    /// connection that nobody has had before and that is nobody's afterwards.
+    Query(Vec<u8>, Option<u32>),
 }
 
 /// A deed with a file that a hook waits for.
@@ -76,6 +76,8 @@ pub struct Connect {
     pub host: Option<String>,
     /// Port, if one was said.
     pub port: Option<u16>,
+    /// Hostgroup; none for that of the host, or of the session's user.
+    pub hostgroup: Option<u32>,
 }
 
 /// An answer to a hook.
@@ -114,12 +116,16 @@ impl Ask {
                 password: bytes(lua, next())?.unwrap_or_default(),
                 host: text(lua, next())?,
                 port: Option::<u16>::from_lua(next(), lua)?,
+                hostgroup: None,
             }),
             "execute" => Self::Execute {
                 connection: u32::from_lua(next(), lua)?,
                 sql: bytes(lua, next())?.unwrap_or_default(),
             },
-            "query" => Self::Query(bytes(lua, next())?.unwrap_or_default()),
+            "query" => Self::Query(
+                bytes(lua, next())?.unwrap_or_default(),
+                Option::from_lua(next(), lua)?,
+            ),
             "http" => {
                 let is_post = bool::from_lua(next(), lua)?;
                 let url = text(lua, next())?.unwrap_or_default();

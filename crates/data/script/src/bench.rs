@@ -2,14 +2,15 @@
 //! servers, and the test says what a server would answer.
 
 use crate::ask::{Ask, FileAsk, HttpWish, Reply};
-use crate::host::{Call, Failed, Host, Letter, Server, Standing};
+use crate::host::{Call, Failed, Host, Server, Standing};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
 use crate::passage::Passage;
-use crate::response::{Bad, Response};
+use crate::response::{Bad, Response, Room};
 use crate::scripted::{Decision, Item, Route, Scripted, Verdict};
 use crate::shared::{Keep, Kept, Shared};
 use crate::vm::{Code, Limits, Lines, Vm};
+use bridge::Letter;
 use config::{Folders, Place, Script};
 use lua::syntax;
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
@@ -597,7 +598,7 @@ impl Made {
             reply.call((client.clone(), mlua::BString::from(text)))
         };
         let made = ask().map_err(|error| words(&error))?;
-        Response::of(&made, None).map_err(|Bad(words)| words)
+        Response::of(&made, None, &Room::of(self.result_len_max())).map_err(|Bad(words)| words)
     }
 
     /// The answer to an HTTP call.
@@ -680,7 +681,7 @@ impl Host for Made {
             Ask::Connect(_) => Reply::Connected(1),
             Ask::File(place, ask) => self.file(place, ask),
             Ask::Http(wish) => self.called(&wish),
-            Ask::Execute { sql, .. } | Ask::Query(sql) => {
+            Ask::Execute { sql, .. } | Ask::Query(sql, _) => {
                 self.notes("asked", &sql);
                 match self.reply(&sql) {
                     Ok(Response::Err { message, .. }) => {
@@ -758,6 +759,10 @@ impl Host for Made {
             (self.address.borrow().clone(), 50000),
             ("192.0.2.3".into(), 6033),
         ]
+    }
+
+    fn result_len_max(&self) -> usize {
+        64 << 20
     }
 
     fn reading(&self) -> Reading {

@@ -3,6 +3,7 @@
 //!
 //! docs/features/bucket-scripts.md
 
+use crate::now::Depth;
 use crate::patterns;
 use mlua::{Function, HookTriggers, Lua, Table, Value, VmState};
 use std::cell::{Cell, RefCell};
@@ -32,6 +33,7 @@ struct Compiled {
     surroundings: Function,
     /// Thousands of instructions that are left.
     left: Rc<Cell<u32>>,
+    depth: Rc<Depth>,
     known: HashMap<Box<[u8]>, Box<[u8]>>,
 }
 
@@ -94,7 +96,13 @@ impl Compiled {
             left.get() == 0
         };
         let of = left.clone();
-        patterns::put_in(&lua, Rc::new(move || spends(&of, PATTERN_THOUSANDS)))?;
+        let depth = Rc::new(Depth::default());
+        let deep = depth.clone();
+        patterns::put_in(
+            &lua,
+            Rc::new(move || spends(&of, PATTERN_THOUSANDS)),
+            Rc::new(move || deep.is_reached()),
+        )?;
         let surroundings: Function = lua
             .load(include_str!("buckets.lua"))
             .set_name("=buckets")
@@ -116,6 +124,7 @@ impl Compiled {
             main,
             surroundings,
             left,
+            depth,
             known: HashMap::new(),
         })
     }
@@ -123,6 +132,7 @@ impl Compiled {
     /// Its function, as it is when nothing has run yet.
     fn begun(&self) -> mlua::Result<Function> {
         self.left.set(THOUSANDS_MAX);
+        self.depth.begins();
         let sees: Table = self.surroundings.call(())?;
         self.main.set_environment(sees.clone())?;
         self.main.call::<()>(())?;
@@ -193,6 +203,10 @@ mod tests {
             assert_eq!(String::from_utf8(bucket).unwrap(), format!("{key}111"));
         }
         for (text, wanted) in [
+            (
+                "local function f() return (key:gsub('.', f)) end return f()",
+                "C stack overflow",
+            ),
             ("return tostring({})", "no text that is the same everywhere"),
             (
                 "return string.format('%s', {})",

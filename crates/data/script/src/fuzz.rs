@@ -2,7 +2,7 @@
 //! packets are of any type. Whatever it says is refused in words, or is an answer that a client reads.
 
 use crate::ask::{Ask, Reply};
-use crate::host::{Call, Host, Letter, Server};
+use crate::host::{Call, Host, Server};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome};
 use crate::response::Response;
@@ -10,6 +10,7 @@ use crate::scripted::{Decision, Scripted, Verdict};
 use crate::shared::{Keep, Kept};
 use crate::text::Level;
 use crate::vm::{Code, Limits, Vm};
+use bridge::Letter;
 use config::Place;
 use std::fmt::Write as _;
 use std::pin::{Pin, pin};
@@ -248,6 +249,10 @@ impl Host for Nothing {
 
     fn ends(&self) -> [(String, u16); 2] {
         [const { (String::new(), 0) }; 2]
+    }
+
+    fn result_len_max(&self) -> usize {
+        64 << 20
     }
 
     fn reading(&self) -> Reading {

@@ -3,6 +3,7 @@
 use crate::ask::{Ask, Reply};
 use crate::meaning::Reading;
 use crate::shared::{Keep, Kept};
+use bridge::Letter;
 use config::Place;
 use std::fmt;
 use std::future::Future;
@@ -71,25 +72,6 @@ pub struct Wishes {
     pub chosen: Chosen,
 }
 
-/// A mail of a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
-    /// Name or address of the mail server.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// User and password there.
-    pub login: Option<(String, String)>,
-    /// Address of the sender.
-    pub from: String,
-    /// Addresses of those who get it.
-    pub to: Vec<String>,
-    /// Subject.
-    pub subject: String,
-    /// Text.
-    pub body: String,
-}
-
 /// The session that a hook runs for. What is asked here is asked while a hook runs.
 pub trait Host {
     /// Microseconds of a clock that goes forward.
@@ -140,6 +122,8 @@ pub trait Host {
     fn version(&self) -> u32;
     /// Address of the client, and the one that it came to: host or path, and port, 0 for none.
     fn ends(&self) -> [(String, u16); 2];
+    /// Bytes that an answer of the script may have.
+    fn result_len_max(&self) -> usize;
     /// How the session's texts are read.
     fn reading(&self) -> Reading;
     /// Returns the capabilities that the client agreed on.
@@ -182,13 +166,23 @@ impl fmt::Display for Failed {
     }
 }
 
+/// Bytes of an error's words that are kept: a script may raise any text.
+const WORDS_LEN_MAX: usize = 2000;
+
 impl Failed {
+    pub(crate) fn is_for_memory(&self) -> bool {
+        self.0.contains("not enough memory")
+    }
+
     pub(crate) fn of(hook: &str, error: &mlua::Error) -> Self {
         let words = match error {
             mlua::Error::CallbackError { cause, .. } => cause.to_string(),
             error => error.to_string(),
         };
         let first = words.lines().next().unwrap_or_default();
+        let first = first
+            .get(..first.floor_char_boundary(WORDS_LEN_MAX))
+            .unwrap_or(first);
         let first = ["runtime error: ", "syntax error: ", "memory error: "]
             .iter()
             .find_map(|kind| first.strip_prefix(kind))

@@ -36,7 +36,7 @@ mod vm;
 pub use ask::{Ask, Connect, FileAsk, HttpWish, Reply};
 pub use buckets::bucket;
 pub use fuzz::fuzz_handed_back;
-pub use host::{Call, Chosen, Failed, Host, Letter, Server, Standing, Wishes};
+pub use host::{Call, Chosen, Failed, Host, Server, Standing, Wishes};
 pub use meaning::{Reading, charset};
 pub use outcome::{Counts, Outcome};
 pub use passage::Passage;

@@ -11,8 +11,10 @@ const WRITTEN: &[(&str, &str)] = &[
     ("proxy.auto-config", include_str!("modules/auto_config.lua")),
     ("log4lua", include_str!("modules/log4lua.lua")),
     ("luasql.mysql", include_str!("modules/luasql.lua")),
+    ("json", include_str!("modules/json.lua")),
     ("others", include_str!("modules/others.lua")),
     ("today", include_str!("today.lua")),
+    ("bounds", include_str!("modules/bounds.lua")),
     ("reach", include_str!("modules/reach.lua")),
 ];
 

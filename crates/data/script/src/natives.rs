@@ -1,15 +1,19 @@
 //! Functions of ours that `proxy.lua` calls.
 
-use crate::host::{Letter, Server, Standing};
+use crate::host::{Server, Standing};
 use crate::now::{Now, part_of};
 use crate::outcome::{Outcome, Row};
 use crate::shared::Kept;
+use bridge::Letter;
 use config::Place;
+use lua::syntax::with_arguments;
 use mlua::debug::Debug;
 use mlua::{Lua, Table, Value};
 use std::borrow::Cow;
 use std::rc::Rc;
 
+/// Bytes of a text that take a while.
+const LONG: usize = 100_000;
 /// Functions of a stack that are looked at.
 const STACK_MAX: usize = 64;
 
@@ -37,9 +41,26 @@ pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
             Ok(())
         })?,
     )?;
+    let of = now.clone();
     native.set(
         "md5",
-        lua.create_function(|_, text: mlua::LuaString| Ok(lua::md5::hex(&text.as_bytes())))?,
+        lua.create_function(move |_, text: mlua::LuaString| {
+            // Many long ones are few instructions.
+            if text.as_bytes().len() > LONG && of.is_over() {
+                return Err(mlua::Error::runtime("the hook has run for too long"));
+            }
+            Ok(lua::md5::hex(&text.as_bytes()))
+        })?,
+    )?;
+    // A text of Lua with the table `arg` where functions expect it.
+    native.set(
+        "with_arguments",
+        lua.create_function(|lua, text: mlua::LuaString| {
+            match std::str::from_utf8(&text.as_bytes()).map(with_arguments) {
+                Ok(Cow::Owned(made)) => lua.create_string(made),
+                _ => Ok(text.clone()),
+            }
+        })?,
     )?;
     native.set("pid", lua.create_function(|_, ()| Ok(std::process::id()))?)?;
     let of = now.clone();
@@ -55,6 +76,11 @@ pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
     native.set(
         "is_over",
         lua.create_function(move |_, ()| Ok(of.is_over()))?,
+    )?;
+    let of = now.clone();
+    native.set(
+        "is_deep",
+        lua.create_function(move |_, ()| Ok(of.depth.is_reached()))?,
     )?;
     of_outcome(lua, &native, now)?;
     crate::api::put_in(lua, &native, now)?;
@@ -241,17 +267,17 @@ fn info(lua: &Lua, debug: &Debug<'_>) -> Result<Table, mlua::Error> {
 /// A mail, as the SMTP appender of Log4LUA has it.
 fn letter_of(table: &Table) -> Result<Letter, mlua::Error> {
     let text = |of: mlua::LuaString| of.to_string_lossy();
-    let user: Option<mlua::LuaString> = table.get("user")?;
-    let password: Option<mlua::LuaString> = table.get("password")?;
-    let to: Vec<mlua::LuaString> = table.get("to")?;
+    let user: Option<mlua::LuaString> = table.raw_get("user")?;
+    let password: Option<mlua::LuaString> = table.raw_get("password")?;
+    let to: Vec<mlua::LuaString> = table.raw_get("to")?;
     Ok(Letter {
-        host: text(table.get("host")?),
-        port: table.get("port")?,
+        host: text(table.raw_get("host")?),
+        port: table.raw_get("port")?,
         login: user.map(|user| (text(user), password.map(text).unwrap_or_default())),
-        from: text(table.get("from")?),
+        from: text(table.raw_get("from")?),
         to: to.into_iter().map(text).collect(),
-        subject: text(table.get("subject")?),
-        body: text(table.get("body")?),
+        subject: text(table.raw_get("subject")?),
+        body: text(table.raw_get("body")?),
     })
 }
 

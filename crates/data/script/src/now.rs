@@ -5,6 +5,34 @@ use crate::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+/// Bytes of the thread's stack that a hook may take before it is told. One stack of Lua's takes another 4 MiB at
+/// most, when `string.format` calls it from within.
+const STACK_TAKEN_MAX: usize = 1 << 20;
+
+/// Depth of the thread's stack, beneath the place where a call of a script began.
+#[derive(Default)]
+pub(crate) struct Depth(Cell<usize>);
+
+impl Depth {
+    /// A call begins.
+    pub(crate) fn begins(&self) {
+        self.0.set(place_on_stack());
+    }
+
+    /// Whether so much is taken that nothing of the script is called from within any more. Lua counts its own
+    /// stack, and that of each coroutine apart.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.0.get().abs_diff(place_on_stack()) > STACK_TAKEN_MAX
+    }
+}
+
+/// Where the thread's stack is now.
+#[inline(never)]
+fn place_on_stack() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&here)).addr()
+}
+
 /// Facts that a hook which runs now may ask.
 #[derive(Default)]
 pub(crate) struct Now {
@@ -15,8 +43,10 @@ pub(crate) struct Now {
     pub(crate) serial: Cell<u32>,
     pub(crate) last_serial: Cell<u32>,
     pub(crate) until_us: Cell<u64>,
-    /// Looks at the clock that are left in this turn.
-    pub(crate) looks: Cell<u64>,
+    /// How deep the turn has come.
+    pub(crate) depth: Depth,
+    /// Instructions that are left in this turn.
+    pub(crate) steps: Cell<u64>,
 }
 
 impl Now {
@@ -49,12 +79,13 @@ impl Now {
         let host = self.host.borrow();
         let is_late = |host: &Rc<dyn Host>| host.now_us() > self.until_us.get();
         host.as_ref()
-            .is_some_and(|host| self.looks.get() == 0 || is_late(host))
+            .is_some_and(|host| self.steps.get() == 0 || is_late(host))
     }
 
     /// A number of steps was done. Whether the time of the hook is over.
-    pub(crate) fn looks_up(&self) -> bool {
-        self.looks.set(self.looks.get().saturating_sub(1));
+    pub(crate) fn looks_up(&self, steps: u32) -> bool {
+        let left = self.steps.get().saturating_sub(u64::from(steps));
+        self.steps.set(left);
         self.is_over()
     }
 }

@@ -24,9 +24,18 @@ pub(crate) type IsOver = Rc<dyn Fn() -> bool>;
 struct Watch {
     is_over: IsOver,
     steps: Cell<u64>,
+    is_deep: IsOver,
 }
 
 impl Watch {
+    /// Each call of the script takes of the stack of the core's thread.
+    fn calls_back(&self) -> mlua::Result<()> {
+        match (self.is_deep)() {
+            true => Err(mlua::Error::runtime("C stack overflow")),
+            false => Ok(()),
+        }
+    }
+
     fn run<T>(&self, look: impl FnOnce(&mut Budget) -> Result<T, Broken>) -> mlua::Result<T> {
         let mut budget = Budget(STEPS_MAX);
         let found = look(&mut budget);
@@ -43,10 +52,11 @@ impl Watch {
 }
 
 /// Puts them in the place of Lua's.
-pub(crate) fn put_in(lua: &Lua, is_over: IsOver) -> mlua::Result<()> {
+pub(crate) fn put_in(lua: &Lua, is_over: IsOver, is_deep: IsOver) -> mlua::Result<()> {
     let watch = Rc::new(Watch {
         is_over,
         steps: Cell::new(0),
+        is_deep,
     });
     let string: Table = lua.globals().get("string")?;
     let of = watch.clone();
@@ -214,7 +224,7 @@ impl With {
     /// Appends it.
     fn write(
         &self,
-        lua: &Lua,
+        (lua, watch): (&Lua, &Watch),
         out: &mut Vec<u8>,
         subject: &[u8],
         found: &Found,
@@ -223,9 +233,14 @@ impl With {
             Self::Text(text) => return template(out, &text.as_bytes(), subject, found),
             Self::Table(table) => {
                 let first = captures(lua, subject, found)?;
+                watch.calls_back()?;
                 table.get(first.into_iter().next().unwrap_or(Value::Nil))?
             }
-            Self::Function(function) => function.call(captures(lua, subject, found)?)?,
+            Self::Function(function) => {
+                let given = captures(lua, subject, found)?;
+                watch.calls_back()?;
+                function.call(given)?
+            }
         };
         match value {
             Value::Nil | Value::Boolean(false) => {
@@ -296,7 +311,7 @@ fn gsub(
         let end = match &found {
             Some(found) => {
                 n += 1.0;
-                with.write(lua, &mut out, &subject, found)?;
+                with.write((lua, watch), &mut out, &subject, found)?;
                 found.range.end
             }
             None => at,
@@ -363,7 +378,7 @@ mod tests {
     #[test]
     fn scripts_find_what_luajit_finds() {
         let (own, theirs) = (Lua::new(), Lua::new());
-        put_in(&own, Rc::new(|| false)).unwrap();
+        put_in(&own, Rc::new(|| false), Rc::new(|| false)).unwrap();
         let ask =
             |lua: &Lua, args: (&str, &str, &str)| -> String { lua.load(ASK).call(args).unwrap() };
         let subjects = [
@@ -422,13 +437,13 @@ mod tests {
     #[test]
     fn a_pattern_that_would_never_end_is_an_error() {
         let lua = Lua::new();
-        put_in(&lua, Rc::new(|| false)).unwrap();
+        put_in(&lua, Rc::new(|| false), Rc::new(|| false)).unwrap();
         let never = "return string.find(string.rep('a', 5000), string.rep('a-', 40) .. 'b')";
         let said = lua.load(never).call::<Value>(()).unwrap_err().to_string();
         assert!(said.contains("pattern takes too long"), "{said}");
         // Many small ones are seen by the clock.
         let lua = Lua::new();
-        put_in(&lua, Rc::new(|| true)).unwrap();
+        put_in(&lua, Rc::new(|| true), Rc::new(|| false)).unwrap();
         let many = "for i = 1, 1e9 do string.find(string.rep('a', 500), 'a-a-a-b') end";
         let said = lua.load(many).call::<Value>(()).unwrap_err().to_string();
         assert!(said.contains("run for too long"), "{said}");

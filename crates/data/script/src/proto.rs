@@ -147,12 +147,12 @@ fn writes(lua: &Lua, write: Write) -> Result<mlua::Function, Error> {
 
 /// A number of a table, or this one.
 fn number(table: &Table, name: &str, or: f64) -> Result<f64, Error> {
-    Ok(table.get::<Option<f64>>(name)?.unwrap_or(or))
+    Ok(table.raw_get::<Option<f64>>(name)?.unwrap_or(or))
 }
 
 /// Bytes of a table, or none.
 fn bytes(table: &Table, name: &str) -> Result<Vec<u8>, Error> {
-    let text = table.get::<Option<LuaString>>(name)?;
+    let text = table.raw_get::<Option<LuaString>>(name)?;
     Ok(text
         .map(|text| text.as_bytes().to_vec())
         .unwrap_or_default())
@@ -295,7 +295,7 @@ fn from_login(table: &Table, payload: &[u8], server: Option<f64>) -> Result<(), 
 }
 
 fn to_login(table: &Table, out: &mut Vec<u8>) -> Result<(), Error> {
-    let Some(server) = table.get::<Option<f64>>("server_capabilities")? else {
+    let Some(server) = table.raw_get::<Option<f64>>("server_capabilities")? else {
         return Err(Error::runtime(".server_capabilities is missing"));
     };
     let caps = number(table, "capabilities", LOGIN_CAPS as f64)? as Caps & 0xFFFF_FFFF;

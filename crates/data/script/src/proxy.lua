@@ -4,101 +4,10 @@ local native = ...
 local setmetatable, rawget, rawset, type, tostring, error, newproxy, getmetatable, insert, pairs =
     setmetatable, rawget, rawset, type, tostring, error, newproxy, getmetatable, table.insert, pairs
 
--- Lua 5.1 as scripts know it.
-string.gfind = string.gmatch
-math.mod = math.fmod
-table.setn = function() end
-
--- Compiled code could be anything: only text is loaded.
 local raw_loadstring, next = loadstring, next
-function _G.loadstring(text, name)
-  if type(text) == "string" and text:byte() == 27 then return nil, "compiled code is not loaded" end
-  return raw_loadstring(text, name)
-end
-function _G.load(chunk, name)
-  if type(chunk) ~= "function" then return loadstring(chunk, name) end
-  local pieces = {}
-  for piece in chunk do
-    if piece == "" then break end
-    pieces[#pieces + 1] = piece
-  end
-  return loadstring(table.concat(pieces), name)
-end
-
--- A hook whose time is over does not go on because its script has caught the error.
-local function checked(ok, ...)
-  if not ok and native.is_over() then error("the hook has run for too long", 0) end
-  return ok, ...
-end
-
-local raw_pcall, raw_xpcall, raw_resume = pcall, xpcall, coroutine.resume
-local raw_yield, create, status = coroutine.yield, coroutine.create, coroutine.status
-local function wants(name, kind, ...)
-  local given = select("#", ...) > 0 and type((...)) or "no value"
-  if kind and given ~= kind or given == "no value" then
-    error("bad argument #1 to '" .. name .. "' (" .. (kind or "value") .. " expected, got " .. given .. ")", 3)
-  end
-end
-
-function _G.pcall(...)
-  if select("#", ...) == 0 then wants("pcall") end
-  return checked(raw_pcall(...))
-end
-
-function _G.xpcall(...)
-  if select("#", ...) < 2 then error("bad argument #2 to 'xpcall' (value expected)", 2) end
-  return checked(raw_xpcall(...))
-end
-
--- What is waited for inside of a script's own coroutines passes through them.
-local WAIT = {}
-
-local function through(co, ok, mark, ...)
-  if ok and mark == WAIT then return through(co, raw_resume(co, raw_yield(WAIT, ...))) end
-  return checked(ok, mark, ...)
-end
-
-function coroutine.resume(...)
-  if type((...)) ~= "thread" then wants("resume", "thread", ...) end
-  return through((...), raw_resume(...))
-end
-
-local function or_raise(ok, ...)
-  if not ok then error((...), 0) end
-  return ...
-end
-
-function coroutine.wrap(...)
-  if type((...)) ~= "function" then wants("wrap", "function", ...) end
-  local co = create((...))
-  return function(...) return or_raise(coroutine.resume(co, ...)) end
-end
-
--- All scripts of a core have one VM: what is the VM's is no script's.
-do
-  local collectgarbage, setfenv, setmetatable = collectgarbage, setfenv, setmetatable
-  local REAL = { collect = true, count = true, step = true }
-
-  function _G.collectgarbage(what, by)
-    what = what == nil and "collect" or what
-    if not REAL[what] then return 0 end
-    return collectgarbage(what, by)
-  end
-
-  function _G.setfenv(of, env)
-    if of == 0 then error("setfenv(0, …) is not available to this script: all scripts of a core have one thread", 2) end
-    local of_ours = native.is_ours(type(of) == "number" and of + 1 or of)
-    if of_ours then error("setfenv changes functions of scripts alone", 2) end
-    local changed = setfenv(type(of) == "number" and of + 1 or of, env)
-    return changed
-  end
-
-  -- A metatable of _G would be in the way of all.
-  function _G.setmetatable(...)
-    if (...) == _G then return _G end
-    return setmetatable(...)
-  end
-end
+local create, status = coroutine.create, coroutine.status
+local bounds = raw_loadstring(native.written("bounds"), "=bounds")(native)
+local WAIT, raw_pcall, raw_resume, raw_yield = bounds.WAIT, bounds.pcall, bounds.resume, bounds.yield
 
 local constants = native.constants
 
@@ -132,20 +41,22 @@ local everywhere = setmetatable({}, {
 _G.proxy = everywhere
 
 -- What reaches out of the VM.
-local reach = raw_loadstring(native.written("reach"), "=io")(native, function() return current end, wait, loadstring)
+local reach = raw_loadstring(native.written("reach"), "=io")(native, function() return current end, wait, bounds.compiled, newproxy)
 
 -- A module runs once for all sessions of its script on this core.
 local SHORT = {
   ["mysql.tokenizer"] = "tokenizer", ["mysql.proto"] = "proto", ["mysql.password"] = "password",
-  glib2 = "glib2", lfs = "lfs", posix = "posix", chassis = "chassis",
+  glib2 = "glib2", lfs = "lfs", posix = "posix", chassis = "chassis", md5 = "md5", json = "json", cjson = "cjson",
 }
+-- Files of these names beside a script are what it means.
+local BESIDE = { md5 = true, json = true, cjson = true, ["cjson.safe"] = true, dkjson = true }
 local FIELD = {
   ["proxy.commands"] = "commands", ["proxy.parser"] = "parser", ["proxy.balance"] = "balance",
 }
 
 local function run_written(name)
   local chunk = raw_loadstring(native.written(name), "=" .. name)
-  return chunk(everywhere, native, function() return current end, wait)
+  return chunk(everywhere, native, function() return current end, wait, newproxy)
 end
 
 -- The API of today, made below.
@@ -160,6 +71,10 @@ local function built_in(loaded, name)
   if LIBRARIES[name] then return _G[name] end
   if name == "millrace" then return today end
   if modules[name] then return modules[name] end
+  if BESIDE[name] and name ~= "md5" then
+    loaded["=json"] = loaded["=json"] or run_written("json")
+    return name == "cjson.safe" and loaded["=json"].safe or loaded["=json"]
+  end
   if SHORT[name] then
     loaded["=others"] = loaded["=others"] or run_written("others")
     return loaded["=others"][name]()
@@ -171,7 +86,8 @@ local function built_in(loaded, name)
     loaded["=log4lua"] = loaded["=log4lua"] or run_written("log4lua")
     return loaded["=log4lua"][part]
   end
-  if native.written(name) then return run_written(name) end
+  -- Those without a dot are parts of ours.
+  if name:find(".", 1, true) and native.written(name) then return run_written(name) end
 end
 
 local LOADING = {}
@@ -193,14 +109,20 @@ end
 local function load_module(library, name)
   local loaded = library.loaded
   loaded[name] = LOADING
-  local module = built_in(loaded, name)
+  local preload = _G.package.preload[name]
+  if preload then
+    local given = preload(name)
+    if loaded[name] == LOADING then loaded[name] = given == nil and true or given end
+    return loaded[name]
+  end
+  local module = not (BESIDE[name] and library.files[name]) and built_in(loaded, name)
   if module then
     if SHORT[name] then _G[SHORT[name]] = module end
     if FIELD[name] then constants[FIELD[name]] = module end
   else
     local code, chunk, words = library.files[name], nil, nil
     if code then
-      chunk, words = raw_loadstring(code.text, "@" .. code.chunk)
+      chunk, words = bounds.compiled(code.text, "@" .. code.chunk)
       if not chunk then loaded[name] = nil error(words, 0) end
     else
       chunk, words = found(name)
@@ -258,7 +180,10 @@ function _G.module(name, ...)
 end
 
 _G.package = setmetatable({
-  path = "./?.lua", cpath = "", config = "/\n;\n?\n!\n-", preload = {},
+  path = "./?.lua", cpath = "", config = "/\n;\n?\n!\n-", preload = {}, loaders = {},
+  loadlib = function(name)
+    return nil, "package.loadlib is not available to this script: it loads no code that is not Lua: " .. tostring(name), "absent"
+  end,
   seeall = function(module)
     local meta = getmetatable(module) or {}
     meta.__index = _G
@@ -445,24 +370,45 @@ local Socket = {
   scrambled_password = function() return (native.client("stand_in")) end,
 }
 
-local function socket(session)
+local function end_of(host, port)
+  return address(port and host .. ":" .. port or host, host, port)
+end
+
+-- The server that the session is on: the one it has chosen, or the one that has greeted it.
+local function server_of(session)
+  local at = session.backend_ndx or native.current()
+  local found = at > 0 and native.backend(at)
+  if found then return end_of(found.host, found.port) end
+  local greeted = session.greeted_by
+  if not greeted then return nil end
+  local host, port = greeted:match("^(.*):(%d+)$")
+  return end_of(host or greeted, tonumber(port))
+end
+
+local function socket(session, is_server)
   return setmetatable({}, {
     __index = function(_, key)
+      if is_server and key == "mysqld_version" and session.greeted_version then return session.greeted_version end
       local read = Socket[key]
       if read then return read() end
       if key == "scramble_buffer" then return session.scramble end
-      if key == "src" or key == "dst" or key == "address" then
-        local host, port = native.client(key == "dst" and "dst" or "src")
-        local name = port and host .. ":" .. port or host
-        return key == "address" and name or address(name, host, port)
+      if key ~= "src" and key ~= "dst" and key ~= "address" then return nil end
+      local found
+      if key == (is_server and "src" or "dst") then
+        found = end_of(native.client("dst"))
+      elseif is_server then
+        found = server_of(session)
+      else
+        found = end_of(native.client("src"))
       end
+      return found and (key == "address" and found.name or found)
     end,
     __newindex = function(_, key) error("proxy.connection." .. tostring(key) .. " is not writable", 2) end,
   })
 end
 
 local function connection(session)
-  local client, server = socket(session), socket(session)
+  local client, server = socket(session, false), socket(session, true)
   return setmetatable({}, {
     __index = function(_, key)
       if key == "client" then return client end
@@ -493,6 +439,9 @@ local function connection(session)
   })
 end
 
+-- Numbers of answers in 0.6, for scripts that compare them with 0.
+local STATUS_OF_0_6 = { ERR = -1, EOF = -2, RAW = -6 }
+
 -- The result of a queued query, or one of several. It is there until its hook has returned.
 local function resultset(session, number, part)
   local function is_there()
@@ -508,6 +457,7 @@ local function resultset(session, number, part)
   return setmetatable({}, {
     __index = function(_, key)
       local count = counts[key]
+      if key == "query_status" and count == 255 and session.library.old_status then return STATUS_OF_0_6.ERR end
       if count ~= nil then return count end
       if key == "fields" then
         is_collected(key)
@@ -558,7 +508,10 @@ function Session.new(name, chunk, level, library)
     backends = backends,
     servers = servers,
   }
-  session.proxy = setmetatable(kept, { __index = constants })
+  if library.old_status then
+    for name, number in pairs(STATUS_OF_0_6) do kept["MYSQLD_PACKET_" .. name] = number end
+  end
+  session.proxy = setmetatable(kept, { __index = constants, __metatable = false })
   session.env = setmetatable({ proxy = session.proxy }, { __index = _G })
   return session
 end
@@ -675,6 +628,7 @@ end
 function Session.read_handshake(session, scramble, version, thread_id, server_addr)
   local env = session.env
   session.scramble, session.is_greeted = scramble, true
+  session.greeted_by, session.greeted_version = server_addr, version
   if not env.read_handshake then return false, 0 end
   current = session
   local decision = env.read_handshake({
@@ -731,6 +685,9 @@ function Session.response(session) return rawget(session.proxy, "response") end
 function Session.wishes(session) return session.closes, session.backend_ndx end
 
 local function enter(session) current = session end
+
+-- The VM is about to end.
+Session.ends = bounds.ends
 
 -- Names of globals, and of the fields of `proxy`.
 function Session.names()

@@ -3,6 +3,7 @@
 use crate::outcome::Outcome;
 use mlua::{Table, Value};
 use std::borrow::Cow;
+use std::cell::Cell;
 use wire::caps::{self, Caps};
 use wire::resultset::{Column, UTF8MB4, Writer};
 use wire::rows::Shape;
@@ -11,6 +12,8 @@ use wire::{ok, packet, status};
 
 /// Columns at most, as servers have it.
 const COLUMNS_MAX: usize = 4096;
+/// Bytes that a value counts beside its own.
+const VALUE_BYTES: usize = 8;
 /// Results of one answer at most.
 const RESULTS_MAX: usize = 10_000;
 /// Type numbers of `proxy.MYSQLD_PACKET_*`, those of 0.6 beside them.
@@ -73,35 +76,81 @@ impl From<mlua::Error> for Bad {
     }
 }
 
+/// Bytes that an answer may still have: a script may put one text into it a million times.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: Cell<usize>,
+    max: usize,
+}
+
+impl Room {
+    /// Of so many bytes.
+    pub(crate) const fn of(max: usize) -> Self {
+        Self {
+            left: Cell::new(max),
+            max,
+        }
+    }
+
+    /// Takes some for a text, or for none.
+    fn take(&self, text: Option<&[u8]>) -> Result<(), Bad> {
+        let taken = VALUE_BYTES + text.map_or(0, <[u8]>::len);
+        match self.left.get().checked_sub(taken) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(Bad(format!(
+                "proxy.response has more than {} MiB, which is result_mb_max of the script",
+                self.max >> 20
+            ))),
+        }
+    }
+
+    /// A value of a row.
+    pub(crate) fn value(&self, value: &Value) -> Result<Option<Vec<u8>>, Bad> {
+        // Before its copy is made.
+        match value {
+            Value::String(text) => self.take(Some(&text.as_bytes()))?,
+            _ => self.take(None)?,
+        }
+        Ok(text(value))
+    }
+}
+
 impl Response {
     /// Reads `proxy.response`. `source`: the server's answer that it takes the place of.
-    pub(crate) fn of(value: &Value, source: Option<&Outcome>) -> Result<Self, Bad> {
+    pub(crate) fn of(value: &Value, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
         let Value::Table(table) = value else {
             return Err(Bad("proxy.response is no table".into()));
         };
         if let (Value::Table(mapped), Some(source)) = (table.get("mapped")?, source) {
-            return Self::mapped(&mapped, source);
+            return Self::mapped(&mapped, source, room);
         }
         match number(&table.get("type")?) {
             Some(OK) => match (table.get("resultset")?, table.get("resultsets")?) {
                 (Value::Nil, Value::Nil) => Self::of_ok(table),
-                (Value::Nil, Value::Table(results)) => Self::of_results(&results, source),
+                (Value::Nil, Value::Table(results)) => Self::of_results(&results, source, room),
                 (Value::Nil, _) => Err(Bad("proxy.response.resultsets is no table".into())),
-                (Value::Table(result), Value::Nil) => Self::of_result(&result, source),
+                (Value::Table(result), Value::Nil) => Self::of_result(&result, source, room),
                 (_, Value::Nil) => Err(Bad("proxy.response.resultset is no table".into())),
                 _ => Err(Bad(
                     "proxy.response has resultset and resultsets; one of them is the answer".into(),
                 )),
             },
-            Some(kind) if ERR.contains(&kind) => Self::of_error(table),
+            Some(kind) if ERR.contains(&kind) => Self::of_error(table, room),
             Some(kind) if RAW.contains(&kind) => {
                 let Value::Table(packets) = table.get("packets")? else {
                     return Err(Bad("proxy.response.packets is no table".into()));
                 };
                 let packets = packets.sequence_values::<mlua::LuaString>();
                 let packets = packets
-                    .map(|one| Ok(one?.as_bytes().to_vec()))
-                    .collect::<Result<Vec<_>, mlua::Error>>()?;
+                    .map(|one| {
+                        let one = one?;
+                        room.take(Some(&one.as_bytes()))?;
+                        Ok(one.as_bytes().to_vec())
+                    })
+                    .collect::<Result<Vec<_>, Bad>>()?;
                 match packets.is_empty() {
                     true => Err(Bad("proxy.response.packets is empty".into())),
                     false => Ok(Self::Raw(packets)),
@@ -114,7 +163,7 @@ impl Response {
     }
 
     /// The rows of an answer with some of their columns changed, or left out.
-    fn mapped(table: &Table, source: &Outcome) -> Result<Self, Bad> {
+    fn mapped(table: &Table, source: &Outcome, room: &Room) -> Result<Self, Bad> {
         let (columns, changed): (Vec<usize>, Table) = (table.get("columns")?, table.get("rows")?);
         let read = source.columns();
         let mut rows = Vec::new();
@@ -130,7 +179,7 @@ impl Response {
             for (at, column) in columns.iter().enumerate() {
                 let value = column.checked_sub(1).and_then(|column| row.get_mut(column));
                 if let Some(value) = value {
-                    *value = text(&new.raw_get(at + 1)?);
+                    *value = room.value(&new.raw_get(at + 1)?)?;
                 }
             }
             rows.push(row);
@@ -167,7 +216,7 @@ impl Response {
     }
 
     /// Several results; each that has no fields is an OK.
-    fn of_results(results: &Table, source: Option<&Outcome>) -> Result<Self, Bad> {
+    fn of_results(results: &Table, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
         let mut all = Vec::new();
         for (at, one) in results.sequence_values::<Value>().enumerate() {
             let Value::Table(one) = one? else {
@@ -180,7 +229,7 @@ impl Response {
                     "proxy.response.resultsets has more than {RESULTS_MAX} elements"
                 )));
             }
-            all.push(Self::of_part(&one, at, source)?);
+            all.push(Self::of_part(&one, at, source, room)?);
         }
         match all.is_empty() {
             true => Err(Bad("proxy.response.resultsets is empty".into())),
@@ -189,7 +238,7 @@ impl Response {
     }
 
     /// One of several results; `at` is its place.
-    fn of_part(one: &Table, at: usize, source: Option<&Outcome>) -> Result<Self, Bad> {
+    fn of_part(one: &Table, at: usize, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
         let part = |number: usize| {
             let parts = source.map_or(&[][..], Outcome::parts);
             let part = number.checked_sub(1).and_then(|at| parts.get(at));
@@ -197,26 +246,33 @@ impl Response {
         };
         if let Some(number) = one.raw_get::<Option<usize>>("=same")? {
             let packets = part(number)?.packets.as_deref();
+            room.take(packets.map(Vec::as_slice))?;
             return Ok(Self::Same(packets.cloned().unwrap_or_default()));
         }
         if let Some(mapped) = one.raw_get::<Option<Table>>("=mapped")? {
             let part = part(mapped.raw_get("part")?)?;
             let (status, warnings) = (part.counts.status, part.counts.warnings);
-            let rows = Self::mapped(&mapped, part)?;
+            let rows = Self::mapped(&mapped, part, room)?;
             return Ok(Self::Ending(Box::new(rows), status, warnings));
         }
         if one.raw_get::<Option<i64>>("type")? == Some(ERR[0]) {
-            return Self::of_error(one);
+            return Self::of_error(one, room);
         }
         match one.get("fields")? {
             Value::Nil => Self::of_ok(one),
-            _ => Self::of_result(one, source.and_then(|source| source.parts().get(at))),
+            _ => {
+                let source = source.and_then(|source| source.parts().get(at));
+                Self::of_result(one, source, room)
+            }
         }
     }
 
-    fn of_error(table: &Table) -> Result<Self, Bad> {
+    fn of_error(table: &Table, room: &Room) -> Result<Self, Bad> {
         let message = match table.get("errmsg")? {
-            Value::String(words) => words.as_bytes().to_vec(),
+            Value::String(words) => {
+                room.take(Some(&words.as_bytes()))?;
+                words.as_bytes().to_vec()
+            }
             _ => {
                 return Ok(Self::Err {
                     code: 1105,
@@ -248,7 +304,7 @@ impl Response {
         })
     }
 
-    fn of_result(result: &Table, source: Option<&Outcome>) -> Result<Self, Bad> {
+    fn of_result(result: &Table, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
         let Value::Table(said) = result.get("fields")? else {
             return Err(Bad("proxy.response.resultset.fields is no table".into()));
         };
@@ -266,7 +322,7 @@ impl Response {
             }
             let name = match one.get("name")? {
                 Value::Nil => b"no-field-name".to_vec(),
-                name => text(&name).unwrap_or_default(),
+                name => room.value(&name)?.unwrap_or_default(),
             };
             let kind = number(&one.get("type")?).and_then(|kind| u8::try_from(kind).ok());
             let at = fields.len();
@@ -285,8 +341,8 @@ impl Response {
                         "an element of proxy.response.resultset.rows is no table".into(),
                     ));
                 };
-                let values = (1..=fields.len()).map(|at| Ok(text(&row.get(at)?)));
-                rows.push(values.collect::<Result<Vec<_>, mlua::Error>>()?);
+                let values = (1..=fields.len()).map(|at| room.value(&row.get(at)?));
+                rows.push(values.collect::<Result<Vec<_>, Bad>>()?);
             }
         }
         for (at, field) in fields.iter_mut().enumerate() {
@@ -543,7 +599,7 @@ fn counted(table: &Table, name: &str) -> Result<u64, mlua::Error> {
 }
 
 /// A value of a row; NULL for what is neither text nor a number.
-pub(crate) fn text(value: &Value) -> Option<Vec<u8>> {
+fn text(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
         Value::Integer(number) => Some(number.to_string().into_bytes()),

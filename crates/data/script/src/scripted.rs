@@ -3,7 +3,7 @@
 use crate::ask::{Ask, Reply};
 use crate::host::{Call, Chosen, Failed, Host, Wishes};
 use crate::outcome::Outcome;
-use crate::response::{Bad, Response};
+use crate::response::{Bad, Response, Room};
 use crate::text::Level;
 use crate::vm::{Code, Vm};
 use mlua::{FromLuaMulti, IntoLuaMulti, MultiValue, Table, Value};
@@ -11,9 +11,9 @@ use std::fmt;
 use std::rc::Rc;
 use wire::command::COM_STMT_EXECUTE;
 
-/// Looks at the clock that a millisecond of a hook has at most: a clock that stands still ends it,
-/// too. No machine comes to so many.
-const LOOKS_PER_MS: u64 = 100;
+/// Instructions that a millisecond of a hook has at most: a clock that stands still ends it, too. No
+/// machine comes to so many.
+const STEPS_PER_MS: u64 = 10_000_000;
 /// Flags of an execution that ask for a cursor.
 const CURSORS: u8 = 7;
 /// Queries that one command may queue.
@@ -466,9 +466,14 @@ impl Scripted {
     ) -> Result<Response, Failed> {
         self.turn(turns, || {
             let value: Value = self.vm.call("response", self.session.clone())?;
-            let made = Response::of(&value, source);
+            let made = Response::of(&value, source, &self.room());
             made.map_err(|Bad(words)| Failed(format!("({hook}) {words}")))
         })
+    }
+
+    /// Room for what it makes up.
+    pub(crate) fn room(&self) -> Room {
+        Room::of(self.host.result_len_max())
     }
 
     /// Session that its hooks run for.
@@ -567,7 +572,8 @@ impl Scripted {
         let now = self.vm.now();
         let began = self.host.now_us();
         now.until_us.set(began.saturating_add(turns.left_us));
-        now.looks.set(turns.left_us.div_ceil(1000) * LOOKS_PER_MS);
+        now.steps.set(turns.left_us.div_ceil(1000) * STEPS_PER_MS);
+        now.depth.begins();
         now.host.replace(Some(self.host.clone()));
         now.servers.replace(None);
         now.serial.set(turns.serial);
@@ -578,7 +584,12 @@ impl Scripted {
         now.serial.set(0);
         now.host.replace(None);
         now.until_us.set(u64::MAX);
-        now.looks.set(u64::MAX);
+        now.steps.set(u64::MAX);
+        self.vm.calms_down();
+        if done.as_ref().is_err_and(Failed::is_for_memory) {
+            // LuaJIT raises before it looks for garbage, and the next session has none of it.
+            let _as_far_as_it_goes = self.vm.lua().gc_collect();
+        }
         let took = self.host.now_us().saturating_sub(began);
         turns.left_us = turns.left_us.saturating_sub(took);
         turns.used_us += took;

@@ -70,7 +70,7 @@ impl Scripted {
             }
             2 => {
                 let value: Value = self.vm.call("response", self.session.clone())?;
-                let made = Response::of(&value, None);
+                let made = Response::of(&value, None, &self.room());
                 Sees::Error(made.map_err(|Bad(words)| Failed(format!("(on.rows) {words}")))?)
             }
             _ => Sees::Nothing,
@@ -87,9 +87,11 @@ impl Scripted {
             let (changed, values, out): (Vec<usize>, Table, Vec<usize>) =
                 self.vm.call("rows", args)?;
             let values = values.sequence_values::<Value>();
+            let room = self.room();
             let changed = changed.into_iter().zip(values).map(|(place, value)| {
-                let value = value.map_err(failed)?;
-                Ok((place.saturating_sub(1), crate::response::text(&value)))
+                let value = room.value(&value.map_err(failed)?);
+                let value = value.map_err(|Bad(words)| Failed(format!("(on.rows) {words}")))?;
+                Ok((place.saturating_sub(1), value))
             });
             Ok(Batch {
                 changed: changed.collect::<Result<_, Failed>>()?,

@@ -66,6 +66,7 @@ pub(crate) fn may_wait(text: &str) -> bool {
         "os.rename",
         "dofile",
         "loadfile",
+        "auto-config",
     ];
     of_today && asks || waits.iter().any(|word| text.contains(word))
 }
@@ -86,6 +87,15 @@ pub(crate) fn may_read_results(text: &str) -> bool {
     let indexes = || text.contains("resultset[") || text.contains("resultset,");
     let by_name = || text.contains('[') && makes_names.iter().any(|one| text.contains(one));
     words.iter().any(|word| text.contains(word)) || indexes() || by_name()
+}
+
+/// Whether a script takes the status of a query for less than 0 after an error, as it was in 0.6.
+pub(crate) fn compares_status(text: &str) -> bool {
+    text.lines().any(|line| {
+        let code = line.split_once("--").map_or(line, |(code, _)| code);
+        let mut behind = code.split("query_status").skip(1);
+        behind.any(|rest| rest.trim_start().starts_with('<'))
+    })
 }
 
 /// Whether a script has hooks of `require("millrace")`.
@@ -124,6 +134,21 @@ mod tests {
         assert_eq!(Level::of(queue), Level::V08);
         assert_eq!(Level::of(&format!("-- {queue}")), Level::V06);
         assert_eq!(Level::of("resultset_is_needed_too = 1"), Level::V06);
+    }
+
+    #[test]
+    fn a_status_below_zero_is_that_of_0_6() {
+        assert!(compares_status(
+            "if res.query_status and (res.query_status < 0 ) then"
+        ));
+        assert!(compares_status("if r.query_status<=-1 then"));
+        for other in [
+            "if res.query_status == proxy.MYSQLD_PACKET_ERR and n < 0 then",
+            "-- query_status < 0",
+            "return query_status",
+        ] {
+            assert!(!compares_status(other), "{other}");
+        }
     }
 
     #[test]

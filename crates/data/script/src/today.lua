@@ -187,12 +187,12 @@ end
 
 -- Statements of a script's own.
 
-local function query(text, ...)
+local function query_at(hostgroup, text, ...)
   want(type(text) == "string", "query wants a text, it got a %s", type(text))
   want(session_of().thread, "a query waits for a server, which m.on.statement, m.on.result, timers and the top of a script can")
   local filled, words = native.fill(text, { n = select("#", ...), ... })
   want(filled, "query: %s", words)
-  local ok, what, id = wait("query", filled)
+  local ok, what, id = wait("query", filled, hostgroup)
   if not ok then return nil, what end
   if type(what) == "number" then return { affected_rows = what, insert_id = id } end
   local meta, kinds, rows = row_of(what.names, "the result"), what.kinds, what.rows
@@ -205,7 +205,76 @@ local function query(text, ...)
   return rows
 end
 
+local function query(text, ...) return query_at(nil, text, ...) end
+
 M.query = query
+
+-- A hostgroup to ask, in the place of the session's own.
+local function at(hostgroup, of)
+  want(is_whole(hostgroup, 0, 4294967295), "%s wants the number of a hostgroup", of)
+  return fixed(of .. "(" .. hostgroup .. ")", {
+    query = function(_, text, ...) return query_at(hostgroup, text, ...) end,
+  })
+end
+
+function M.at(hostgroup) return at(hostgroup, "m.at") end
+
+-- Lists of rows that are sorted become one.
+
+-- What rows are sorted by: columns, and whether the largest comes first.
+local function order_of(by)
+  want(type(by) == "table" and #by > 0, "m.merge wants columns second, such as { \"name\", { \"id\", descending = true } }")
+  local order = {}
+  for index, column in ipairs(by) do
+    local of = type(column) == "table" and column or { column }
+    want(type(of[1]) == "string" or type(of[1]) == "number", "m.merge: column %d wants a name or a number", index)
+    for name in pairs(of) do want(name == 1 or name == "descending", "m.merge: a column has no '%s'", tostring(name)) end
+    order[index] = { of[1], of.descending and true or false }
+  end
+  return order
+end
+
+-- Whether a value comes before another one: -1, 0 or 1. NULL comes first, as servers have it.
+local function compared(a, b)
+  if a == b then return 0 end
+  if a == nil then return -1 end
+  if b == nil then return 1 end
+  if type(a) ~= type(b) then a, b = tostring(a), tostring(b) end
+  if type(a) == "boolean" then return b and -1 or 1 end
+  return a < b and -1 or a > b and 1 or 0
+end
+
+local function is_before(a, b, order)
+  for index = 1, #order do
+    local column = order[index]
+    local which = compared(a[column[1]], b[column[1]])
+    if which ~= 0 then return (which < 0) ~= column[2] end
+  end
+  return false
+end
+
+function M.merge(lists, by, limit)
+  want(type(lists) == "table", "m.merge wants a list of lists first, it got a %s", type(lists))
+  want(limit == nil or is_whole(limit, 0, 2 ^ 53), "m.merge wants a whole number third")
+  local order, places, made = order_of(by), {}, {}
+  for index, list in ipairs(lists) do
+    want(type(list) == "table", "m.merge: list %d is a %s", index, type(list))
+    places[index] = 1
+  end
+  while not limit or #made < limit do
+    local first, of
+    for index = 1, #places do
+      local row = lists[index][places[index]]
+      if row ~= nil then
+        want(type(row) == "table", "m.merge: row %d of list %d is a %s", places[index], index, type(row))
+        if not first or is_before(row, first, order) then first, of = row, index end
+      end
+    end
+    if not first then break end
+    made[#made + 1], places[of] = first, places[of] + 1
+  end
+  return made
+end
 
 -- Calls by HTTP.
 
@@ -285,7 +354,10 @@ local KNOWN = { text = true, prepared = true }
 
 local Statement = { __metatable = false }
 
-local Methods = { query = function(_, text, ...) return query(text, ...) end }
+local Methods = {
+  query = function(_, text, ...) return query(text, ...) end,
+  at = function(_, hostgroup) return at(hostgroup, "s:at") end,
+}
 
 function Statement.__index(s, key)
   local d = rawget(s, DATA)

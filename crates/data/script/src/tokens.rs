@@ -44,7 +44,7 @@ pub(crate) fn table(vm: &Lua) -> Result<Table, Error> {
     let first = vm.create_function(|_, list: Table| {
         for one in list.sequence_values::<Table>() {
             let one = one?;
-            if one.get::<u16>("token_id")? != Id::COMMENT.number() {
+            if one.raw_get::<u16>("token_id")? != Id::COMMENT.number() {
                 return Ok(Value::Table(one));
             }
         }
@@ -66,10 +66,10 @@ fn read(list: &Table, range: Option<(usize, usize)>) -> Result<Vec<Token<'static
     for (at, one) in list.sequence_values::<Table>().enumerate() {
         let one = one?;
         if (first..=last).contains(&(at + 1)) {
-            let number = one.get::<u16>("token_id")?;
+            let number = one.raw_get::<u16>("token_id")?;
             let id = Id::of(number)
                 .ok_or_else(|| Error::runtime(format!("there is no token with number {number}")))?;
-            let text = one.get::<LuaString>("text")?.as_bytes().to_vec();
+            let text = one.raw_get::<LuaString>("text")?.as_bytes().to_vec();
             tokens.push(Token {
                 id,
                 text: Cow::Owned(text),

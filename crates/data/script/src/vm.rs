@@ -3,19 +3,24 @@
 use crate::host::Failed;
 use crate::natives::natives;
 use crate::now::Now;
-use crate::text::{hooks_of_the_greeting, may_read_results, may_wait};
+use crate::text::{compares_status, hooks_of_the_greeting, may_read_results, may_wait};
 use lua::lint::Known;
 use lua::required::Module;
+use lua::syntax::with_arguments;
 use mlua::debug::{Debug, DebugEvent};
 use mlua::{FromLuaMulti, Function, HookTriggers, IntoLuaMulti, Lua, Table, Value, VmState};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Instructions between two looks at the clock.
+/// Instructions between two looks at the clock, while scripts have little.
 const STEPS: u32 = 100_000;
+/// Those where they have much: an instruction may work on all of it.
+const STEPS_MIN: u32 = 200;
+/// Bytes that are little. With n times as many the clock is looked at n times n times as often.
+const LITTLE: usize = 2 << 20;
 
 /// How much scripts may use.
 #[derive(Debug, Clone, Copy)]
@@ -102,6 +107,7 @@ pub struct Vm {
     /// Those of its functions that were called.
     known: RefCell<Vec<(&'static str, Function)>>,
     now: Rc<Now>,
+    watch: Rc<Watch>,
     /// Scripts that were compiled, by their texts.
     compiled: RefCell<Vec<Compiled>>,
 }
@@ -109,6 +115,13 @@ pub struct Vm {
 impl fmt::Debug for Vm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Vm({} bytes)", self.lua.used_memory())
+    }
+}
+
+impl Drop for Vm {
+    /// Functions of ours are gone before the garbage is.
+    fn drop(&mut self) {
+        let _no_memory_is_needed = self.call::<()>("ends", ());
     }
 }
 
@@ -136,11 +149,23 @@ impl Vm {
             // Compiled code has no lines.
             lua.load("jit.off()").exec()?;
         }
-        guard(&lua, &now, lines)?;
+        let watch = Rc::new(Watch {
+            now: now.clone(),
+            lines,
+            steps: Cell::new(0),
+        });
+        watch.clone().looks_every(&lua, STEPS)?;
         tame(&lua)?;
-        let of = now.clone();
-        crate::patterns::put_in(&lua, Rc::new(move || of.is_over()))?;
+        let (over, deep) = (now.clone(), now.clone());
+        crate::patterns::put_in(
+            &lua,
+            Rc::new(move || over.is_over()),
+            Rc::new(move || deep.depth.is_reached()),
+        )?;
         let native = natives(&lua, &now)?;
+        let of = watch.clone();
+        let collected = move |lua: &Lua, ()| of.clone().collected(lua);
+        native.set("collected", lua.create_function(collected)?)?;
         let session: Table = lua
             .load(include_str!("proxy.lua"))
             .set_name("=proxy")
@@ -151,6 +176,7 @@ impl Vm {
             known: RefCell::default(),
             session,
             now,
+            watch,
             compiled: RefCell::default(),
         })
     }
@@ -166,7 +192,9 @@ impl Vm {
     /// # Errors
     /// Lua's words, with the line.
     pub fn check(&self, chunk: &str, text: &str) -> Result<(), Failed> {
-        let loaded = self.lua.load(text).set_name(format!("@{chunk}"));
+        let text = with_arguments(text);
+        let loaded = self.lua.load(&*text);
+        let loaded = loaded.set_name(format!("@{chunk}"));
         let loaded = loaded.into_function();
         loaded.map(drop).map_err(|error| Failed::of("load", &error))
     }
@@ -201,7 +229,8 @@ impl Vm {
             return Ok((known.main.clone(), known.library.clone()));
         }
         let failed = |error| Failed::of("load", &error);
-        let loaded = self.lua.load(&**code.text);
+        let text = with_arguments(code.text);
+        let loaded = self.lua.load(&*text);
         let loaded = loaded.set_name(format!("@{}", code.chunk));
         let main = loaded.into_function().map_err(failed)?;
         let library = self.library(code).map_err(failed)?;
@@ -218,6 +247,7 @@ impl Vm {
         let texts = modules.iter().map(|module| &module.text);
         let mut texts = texts.chain([code.text]);
         let reads_nothing = !texts.clone().any(|text| may_read_results(text));
+        let old_status = texts.clone().any(|text| compares_status(text));
         let waits = texts.any(|text| may_wait(text));
         let files = self.lua.create_table()?;
         for module in modules {
@@ -232,6 +262,7 @@ impl Vm {
         library.set("waits", waits || code.has_folders)?;
         library.set("folders", code.has_folders)?;
         library.set("reads_nothing", reads_nothing)?;
+        library.set("old_status", old_status)?;
         Ok(library)
     }
 
@@ -252,6 +283,11 @@ impl Vm {
         &self.now
     }
 
+    /// A turn of a hook is over.
+    pub(crate) fn calms_down(&self) {
+        self.watch.calms_down(&self.lua);
+    }
+
     pub(crate) const fn lua(&self) -> &Lua {
         &self.lua
     }
@@ -269,23 +305,67 @@ impl Vm {
 }
 
 /// Ends hooks that run for too long, be it in compiled code: LuaJIT is built so that it looks.
-fn guard(lua: &Lua, now: &Rc<Now>, lines: Option<Rc<Lines>>) -> Result<(), mlua::Error> {
-    let now = now.clone();
-    let steps = HookTriggers::new().every_nth_instruction(STEPS);
-    let triggers = match lines {
-        Some(_) => steps.every_line(),
-        None => steps,
-    };
-    lua.set_global_hook(triggers, move |_, debug| {
-        if let (Some(lines), DebugEvent::Line) = (&lines, debug.event()) {
-            lines.ran(debug);
-            return Ok(VmState::Continue);
-        }
-        if now.looks_up() {
+struct Watch {
+    now: Rc<Now>,
+    /// Lines that were run, if somebody wants to know.
+    lines: Option<Rc<Lines>>,
+    /// Instructions between two looks at the clock.
+    steps: Cell<u32>,
+}
+
+impl Watch {
+    /// Has the clock looked at once in so many instructions.
+    fn looks_every(self: Rc<Self>, lua: &Lua, steps: u32) -> Result<(), mlua::Error> {
+        self.steps.set(steps);
+        let triggers = HookTriggers::new().every_nth_instruction(steps);
+        let triggers = match self.lines {
+            Some(_) => triggers.every_line(),
+            None => triggers,
+        };
+        lua.set_global_hook(triggers, move |lua, debug| {
+            if let (Some(lines), DebugEvent::Line) = (&self.lines, debug.event()) {
+                lines.ran(debug);
+                return Ok(VmState::Continue);
+            }
+            self.clone().looks(lua)
+        })
+    }
+
+    fn looks(self: Rc<Self>, lua: &Lua) -> Result<VmState, mlua::Error> {
+        let steps = self.steps.get();
+        if self.now.looks_up(steps) {
             return Err(mlua::Error::runtime("the hook has run for too long"));
         }
+        let wanted = steps_with(lua.used_memory());
+        if wanted != steps {
+            self.looks_every(lua, wanted)?;
+        }
         Ok(VmState::Continue)
-    })
+    }
+
+    /// The garbage collector has gone round. Nothing can be ended where that is told, but the next
+    /// instruction can be.
+    fn collected(self: Rc<Self>, lua: &Lua) -> Result<(), mlua::Error> {
+        match self.now.is_over() {
+            true => self.looks_every(lua, 1),
+            false => Ok(()),
+        }
+    }
+
+    /// A turn of a hook is over.
+    fn calms_down(self: &Rc<Self>, lua: &Lua) {
+        if self.steps.get() == 1 {
+            let _still_slow = self.clone().looks_every(lua, steps_with(lua.used_memory()));
+        }
+    }
+}
+
+/// Instructions between two looks at the clock, with so many bytes in use. There are few such numbers, so
+/// that they seldom change.
+fn steps_with(bytes: usize) -> u32 {
+    let times = (bytes / LITTLE).max(1).next_power_of_two();
+    let times = u32::try_from(times).unwrap_or(u32::MAX);
+    (STEPS / times.saturating_mul(times)).max(STEPS_MIN)
 }
 
 /// Takes away what would block the core, end the process, or reach its files. `modules/reach.lua`

@@ -2,7 +2,7 @@
 
 mod session;
 
-use script::{Chosen, Counts, Decision, Failed, Item, Outcome, Response, Verdict};
+use script::{Chosen, Counts, Decision, Failed, Host as _, Item, Outcome, Response, Verdict};
 use session::{FORWARD, Script, World, begin, query, vm, world};
 use wire::caps::{self, Caps};
 use wire::resultset::{Column, Writer};
@@ -236,6 +236,49 @@ fn a_hook_sees_all_of_an_answer() {
     );
 }
 
+/// Scripts of 0.6 take an error for a number below 0, and those that were written later for 255.
+#[test]
+fn an_error_is_below_zero_for_who_compares_it_with_zero() {
+    for (condition, wanted) in [
+        ("res.query_status < 0", "-1\t-1\ttrue"),
+        (
+            "res.query_status == proxy.MYSQLD_PACKET_ERR",
+            "255\t255\ttrue",
+        ),
+    ] {
+        let World { host, script } = world(&format!(
+            "function read_query(packet)
+               proxy.queries:append(1, packet, {{ resultset_is_needed = true }})
+               return proxy.PROXY_SEND_QUERY
+             end
+             function read_query_result(inj)
+               local res = inj.resultset
+               print(res.query_status, proxy.MYSQLD_PACKET_ERR, {condition})
+               proxy.response = {{ type = proxy.MYSQLD_PACKET_ERR, errmsg = 'mine' }}
+               return proxy.PROXY_SEND_RESULT
+             end"
+        ));
+        assert_eq!(script.read_query(&query("x")), Ok(Decision::Queue));
+        let item = script.next().unwrap().unwrap();
+        let mut out = Vec::new();
+        Writer::new(&mut out, 0, CAPS, 2).err(&wire::ok::Err {
+            code: 1146,
+            state: *b"42S02",
+            message: b"no table",
+        });
+        let counts = Counts {
+            failed: true,
+            ..Counts::default()
+        };
+        let failed = Outcome::new(Some(out), CAPS, false, counts);
+        assert!(matches!(
+            script.read_query_result(&item, failed),
+            Ok(Verdict::Instead(Response::Err { .. }))
+        ));
+        assert_eq!(*host.lines.borrow(), [wanted]);
+    }
+}
+
 /// A96: where the servers are.
 #[test]
 fn servers_and_the_client_are_there_to_look_at() {
@@ -247,12 +290,18 @@ fn servers_and_the_client_are_there_to_look_at() {
            print(proxy.backends[3], proxy.backends[0], proxy.nosuch)
            local c = proxy.connection.client
            print(c.default_db, c.username, c.thread_id, c.mysqld_version, c.src.name, c.dst.port, proxy.connection.thread_id)
+           local s = proxy.connection.server
+           print(c.address, s.address, s.dst.address, s.dst.port, s.src.name, s.mysqld_version)
+           proxy.connection.backend_ndx = 2
+           print(s.dst.name)
            print(pcall(function() proxy.backends[1].address = 1 end))
            print(pcall(function() proxy.connection.nosuch = 1 end))
            proxy.connection.connection_close = true
          end",
     );
-    assert_eq!(script.read_query(b"\x0e"), Ok(FORWARD));
+    let second = session::Session::default().servers().remove(1);
+    let there = Ok(Decision::Forward(Chosen::At(second)));
+    assert_eq!(script.read_query(b"\x0e"), there);
     assert!(script.wishes().closes);
     assert_eq!(
         *host.lines.borrow(),
@@ -261,8 +310,10 @@ fn servers_and_the_client_are_there_to_look_at() {
             "::1:3306\ttrue\ttrue\t4",
             "nil\tnil\tnil",
             "shop\tapp\t7\t50114\t10.0.0.9:50000\tnil\t7",
-            "false\tt.lua:8: proxy.global.backends[...].address is not writable",
-            "false\tt.lua:9: proxy.connection.nosuch is not writable",
+            "10.0.0.9:50000\t10.0.0.1:3306\t10.0.0.1\t3306\t/run/m.sock\t50114",
+            "::1:3306",
+            "false\tt.lua:12: proxy.global.backends[...].address is not writable",
+            "false\tt.lua:13: proxy.connection.nosuch is not writable",
         ]
     );
 }

@@ -4,7 +4,7 @@ mod session;
 
 use lua::required::Module;
 use script::{Decision, Response};
-use session::{FORWARD, begin_with, query, vm, world};
+use session::{FORWARD, World, begin_with, query, vm, world};
 
 /// Returns what a script prints at a query.
 fn printed(text: &str, sql: &str) -> Vec<String> {
@@ -117,7 +117,7 @@ fn options_of_scripts_are_shown_and_set_by_statements() {
         ),
         (
             "PROXY SAVE CONFIG INTO \"/etc/x\"",
-            "(auto-config) files are not available to this script",
+            "(auto-config) the name of a file in quotes is wanted, without a folder",
         ),
     ] {
         let Ok(Decision::Answer(Response::Err { message, .. })) = answer(sql) else {
@@ -265,4 +265,74 @@ fn files_beside_the_script_are_modules_of_all_its_sessions() {
             lines[3]
         );
     }
+}
+
+#[test]
+fn json_is_written_and_read_under_all_of_its_names() {
+    let World { host, script } = world(
+        "local json, cjson = require('json'), require('cjson')
+         local function list(t) table.sort(t) return table.concat(t, ' ') end
+         function read_query()
+           print(json.encode({ 1, 2.5, 'a\"\\n\\1', true, json.null }), json.encode({}), cjson.encode({ k = { 1 } }), json.encode(1e15))
+           local t = json.decode(' {\"a\" : [1, -2.5e3, \"\\\\u00e4\\\\ud83d\\\\ude00\\\\/\"], \"b\":null, \"c\":{}, \"d\":false } ')
+           print(#t.a, t.a[1], t.a[2], t.a[3], t.b == cjson.null, next(t.c), t.d)
+           for _, bad in ipairs({ '', '{', '[1,', '{\"a\" 1}', 'nul', '\"x', '[1] 2', '\"\\\\x\"', '-' }) do
+             print((select(2, pcall(json.decode, bad))))
+           end
+           print(pcall(json.encode, { f = print }), pcall(json.encode, 0 / 0), pcall(json.encode, { [{}] = 1 }))
+           print(require('cjson.safe').decode('{'), require('dkjson') == json, _G.json == json)
+           print(require('md5').sumhexa('a'), #md5.sum('a'))
+         end",
+    );
+    assert_eq!(script.read_query(b"\x0e"), Ok(FORWARD));
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "[1,2.5,\"a\\\"\\n\\u0001\",true,null]\t{}\t{\"k\":[1]}\t1000000000000000",
+            "3\t1\t-2500\t\u{e4}\u{1f600}/\ttrue\tnil\tfalse",
+            "json: no value at byte 1",
+            "json: no key at byte 2",
+            "json: no value at byte 4",
+            "json: no colon at byte 6",
+            "json: no value at byte 1",
+            "json: a text that does not end at byte 1",
+            "json: something behind the value at byte 5",
+            "json: an escape that there is not at byte 3",
+            "json: no value at byte 1",
+            "false\tjson: a function cannot be written\tfalse\tjson: a number is not finite\tfalse\tjson: a key is a table",
+            "nil\tjson: no key at byte 2\ttrue\ttrue",
+            "0cc175b9c0f1b6a831c399e269772661\t16",
+        ]
+    );
+}
+
+#[test]
+fn a_file_of_the_script_is_what_a_common_name_means() {
+    let own = Module {
+        name: "json".into(),
+        chunk: "json.lua".into(),
+        text: "return { encode = function(...) return 'own ' .. arg.n end }".into(),
+    };
+    let text = "package.preload.made = function(name) return { name = name } end
+        local json, made = require('json'), require('made')
+        function read_query()
+          print(json.encode(1, nil), made.name, package.loaded.made == made, require('made') == made)
+          print(package.loadlib('x.so', 'f'))
+          print(pcall(require, 'bounds'))
+        end";
+    let world = begin_with(&vm(), &text.into(), &[own]).unwrap();
+    assert_eq!(world.script.read_query(b"\x0e"), Ok(FORWARD));
+    let lines = world.host.lines.borrow();
+    assert_eq!(
+        lines[..2],
+        [
+            "own 2\tmade\ttrue\ttrue",
+            "nil\tpackage.loadlib is not available to this script: it loads no code that is not Lua: x.so\tabsent",
+        ]
+    );
+    assert!(
+        lines[2].contains("it is neither built in nor a file"),
+        "{}",
+        lines[2]
+    );
 }

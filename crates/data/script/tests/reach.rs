@@ -269,3 +269,69 @@ fn what_is_of_the_vm_is_no_scripts() {
     );
     assert_eq!(lines(&world), ["0\t0\ttrue", "nil\tnil", "7", "8"]);
 }
+
+/// Options are kept in a file of the script, and a client names no folder.
+#[test]
+fn options_are_saved_to_a_file_and_loaded() {
+    let said = |sql: &str, replies: Vec<Reply>| {
+        let text = format!(
+            "local auto = require('proxy.auto-config')
+             proxy.global.config.mine = {{ on = true, n = 7, words = 'a\"b' }}
+             function read_query()
+               local cmd = {{ type = proxy.COM_QUERY, query = [[{sql}]] }}
+               print(auto.handle(cmd), proxy.response.errmsg, proxy.response.affected_rows)
+               local mine = proxy.global.config.mine
+               print(mine.on, mine.n, mine.words)
+             end"
+        );
+        let world = run(&text, replies);
+        let files = world.host.files.borrow().clone();
+        (lines(&world), files)
+    };
+    let (said_of_save, files) = said("PROXY SAVE CONFIG INTO \"c.lua\"", Vec::new());
+    assert_eq!(said_of_save, ["2\tnil\t0", "true\t7\ta\"b"]);
+    let written: String = files.iter().map(|(_, text)| &**text).collect();
+    assert_eq!(
+        written,
+        "(empty)return {\n  [\"mine\"] = {\n    [\"n\"] = 7,\n    [\"on\"] = true,\n    [\"words\"] = \"a\\\"b\",\n  },\n}\n"
+    );
+    assert!(
+        files.iter().all(|(name, _)| name == "/srv/c.lua"),
+        "{files:?}"
+    );
+    let file = "return { mine = { n = 8, on = false } }";
+    let load = "proxy load config from 'c.lua'";
+    let (loaded, _) = said(load, vec![Reply::File(file.into())]);
+    assert_eq!(loaded, ["2\tnil\t0", "false\t8\ta\"b"]);
+    for (sql, reply, words) in [
+        (
+            load,
+            Reply::File("return 7".into()),
+            "(auto-config) the file returns a number, and no table",
+        ),
+        (
+            load,
+            Reply::File("x = = 1".into()),
+            "(auto-config) c.lua:1: unexpected symbol near '='",
+        ),
+        (
+            load,
+            Reply::File("os.exit()".into()),
+            "(auto-config) c.lua:1: attempt to index global 'os' (a nil value)",
+        ),
+        (
+            load,
+            Reply::Refused("gone".into()),
+            "(auto-config) cannot open c.lua: gone",
+        ),
+        (
+            "PROXY SAVE CONFIG INTO \"../c.lua\"",
+            Reply::Slept,
+            "(auto-config) the name of a file in quotes is wanted, without a folder",
+        ),
+    ] {
+        let (lines, files) = said(sql, vec![reply]);
+        assert_eq!(lines[0], format!("2\t{words}\tnil"), "{sql}");
+        assert!(files.is_empty(), "{files:?}");
+    }
+}

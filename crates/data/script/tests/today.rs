@@ -368,7 +368,10 @@ fn a_hook_asks_servers_with_values_in_their_places() {
         print(pcall(function() return r[1].owner end))
         local done, words = s:query('DELETE FROM t WHERE id = ?', m.number('12345678901234567890'))
         print(done and done.affected_rows, done and done.insert_id, words)
-        print(s:query('SELECT ?', '\\\\'))";
+        print(s:query('SELECT ?', '\\\\'))
+        print(s:at(20):query('SELECT 7'), m.at(21):query('SELECT ?', 8))
+        print(pcall(function() s:at('x') end))
+        print(pcall(function() s:at(1).ask() end))";
     let host = Rc::new(Session::default());
     let rows = answered(&[(1, Some("1234")), (123_456_789_012_345_678, None)], false);
     let replies = [
@@ -384,7 +387,10 @@ fn a_hook_asks_servers_with_values_in_their_places() {
     let asked: Vec<_> = asked
         .iter()
         .map(|ask| match ask {
-            Ask::Query(sql) => String::from_utf8_lossy(sql).into_owned(),
+            Ask::Query(sql, at) => {
+                let at = at.map_or_else(String::new, |at| format!(" at {at}"));
+                format!("{}{at}", String::from_utf8_lossy(sql))
+            }
             other => format!("{other:?}"),
         })
         .collect();
@@ -394,6 +400,8 @@ fn a_hook_asks_servers_with_values_in_their_places() {
             "SELECT 'it''s' FROM t WHERE a = NULL AND b = -1.5 LIMIT 2",
             "DELETE FROM t WHERE id = 12345678901234567890",
             "SELECT _utf8mb4 X'5C'",
+            "SELECT 7 at 20",
+            "SELECT 8 at 21",
         ]
     );
     assert_eq!(
@@ -403,6 +411,49 @@ fn a_hook_asks_servers_with_values_in_their_places() {
             "false\tt.lua:5: the result has no column 'owner'",
             "2\t9\tnil",
             "nil\tno such table",
+            "nil\tnil\tnobody answers",
+            "false\tt.lua:9: s:at wants the number of a hostgroup",
+            "false\tt.lua:10: s:at(1) has no 'ask'",
+        ]
+    );
+}
+
+#[test]
+fn sorted_lists_become_one() {
+    let text = script(
+        "local function shown(rows)
+           local words = {}
+           for at, row in ipairs(rows) do words[at] = tostring(row[1]) .. (row[2] or '') end
+           return table.concat(words, ' ')
+         end
+         local a, b = { { nil, 'n' }, { 1, 'a' }, { 3, 'a' } }, { { 1, 'b' }, { 2, 'b' }, { 3, 'b' } }
+         function m.on.statement(s)
+           print(shown(m.merge({ a, b, {} }, { 1 })))
+           print(shown(m.merge({ a, b }, { 1, { 2, descending = true } }, 4)))
+           print(shown(m.merge({ { { 9 }, { 10 } }, { { 11 }, { 5 } } }, { { 1, descending = true } }, 1)))
+           print(shown(m.merge({ { { '10' } }, { { '9' } } }, { 1 })), shown(m.merge({}, { 1 })))
+           local named = m.merge({ { { name = 'x' } }, { { name = 'b' } } }, { 'name' })
+           print(named[1].name, named[2].name)
+           for _, bad in ipairs({ { 1 }, { {}, {} }, { { 1 }, { 1 } }, { {}, { { 1, up = true } } }, { {}, { 1 }, -1 } }) do
+             print(select(2, pcall(function() m.merge(unpack(bad)) end)))
+           end
+         end",
+    );
+    let world = begin(&vm(), &text).unwrap();
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
+    assert_eq!(
+        world.host.lines.take(),
+        [
+            "niln 1a 1b 2b 3a 3b",
+            "niln 1b 1a 2b",
+            "11",
+            "10 9\t",
+            "b\tx",
+            "t.lua:15: m.merge wants a list of lists first, it got a number",
+            "t.lua:15: m.merge wants columns second, such as { \"name\", { \"id\", descending = true } }",
+            "t.lua:15: m.merge: list 1 is a number",
+            "t.lua:15: m.merge: a column has no 'up'",
+            "t.lua:15: m.merge wants a whole number third",
         ]
     );
 }

@@ -29,6 +29,34 @@ observed! {
     last_error: Arc<str>, "last_error VARCHAR NOT NULL", latest(last_error_at);
     /// Unix seconds of it; 0 if there was none.
     last_error_at: u64, "last_error_at INTEGER NOT NULL", max;
+    /// Calls that ran for 10 microseconds at most, without what they waited.
+    within_10_us: u64, "cnt_10us INTEGER NOT NULL", sum;
+    /// Those that ran for longer, and 100 microseconds at most.
+    within_100_us: u64, "cnt_100us INTEGER NOT NULL", sum;
+    /// Those up to a millisecond.
+    within_1_ms: u64, "cnt_1ms INTEGER NOT NULL", sum;
+    /// Those up to 10 milliseconds.
+    within_10_ms: u64, "cnt_10ms INTEGER NOT NULL", sum;
+    /// Those up to 100 milliseconds.
+    within_100_ms: u64, "cnt_100ms INTEGER NOT NULL", sum;
+    /// All that ran for longer.
+    longer: u64, "cnt_longer INTEGER NOT NULL", sum;
+    /// Bytes that Lua has for the script, of all sessions, on the cores where the hook has run.
+    memory_bytes: u64, "memory_bytes INTEGER NOT NULL", sum;
+}
+
+impl HookRow {
+    /// Count of the calls that ran for so many microseconds.
+    pub fn took(&mut self, us: u64) -> &mut u64 {
+        match us {
+            0..=10 => &mut self.within_10_us,
+            11..=100 => &mut self.within_100_us,
+            101..=1_000 => &mut self.within_1_ms,
+            1_001..=10_000 => &mut self.within_10_ms,
+            10_001..=100_000 => &mut self.within_100_ms,
+            _ => &mut self.longer,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -36,9 +64,8 @@ mod tests {
     use super::*;
     use crate::observed::merge;
 
-    #[test]
-    fn a_hook_of_two_cores_is_one_row() {
-        let row = |hook, us, at: u64| HookRow {
+    fn row(hook: &'static str, us: u64, at: u64) -> HookRow {
+        HookRow {
             script: "s".into(),
             hook,
             calls: 2,
@@ -50,12 +77,41 @@ mod tests {
             http_errors: 0,
             last_error: format!("at {at}").into(),
             last_error_at: at,
-        };
+            within_10_us: 2,
+            within_100_us: 0,
+            within_1_ms: 0,
+            within_10_ms: 0,
+            within_100_ms: 0,
+            longer: 0,
+            memory_bytes: 100,
+        }
+    }
+
+    #[test]
+    fn a_hook_of_two_cores_is_one_row() {
         let mut all = vec![row("read_query", 5, 20)];
         merge(&mut all, vec![row("main", 1, 0), row("read_query", 7, 10)]);
         assert_eq!(all.len(), 2);
         let shown = (all[0].calls, all[0].errors, all[0].sum_us, all[0].max_us);
         assert_eq!(shown, (4, 2, 12, 7));
         assert_eq!(&*all[0].last_error, "at 20");
+        assert_eq!((all[0].within_10_us, all[0].memory_bytes), (4, 200));
+    }
+
+    #[test]
+    fn every_time_has_its_column() {
+        let mut row = row("main", 0, 0);
+        for us in [0, 10, 11, 1_000, 1_001, 100_000, 100_001, u64::MAX] {
+            *row.took(us) += 1;
+        }
+        let counted = [
+            row.within_10_us,
+            row.within_100_us,
+            row.within_1_ms,
+            row.within_10_ms,
+            row.within_100_ms,
+            row.longer,
+        ];
+        assert_eq!(counted, [4, 1, 1, 1, 1, 2]);
     }
 }

@@ -41,7 +41,7 @@ pub use files::{FileDeed, FileDone, FileWork};
 pub use hooks::HookRow;
 pub use latency::{Latency, Width};
 pub use lines::{Lines, MessageRow};
-pub use mail::Mail;
+pub use mail::{Letter, Mail};
 pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
 pub use monitor::{Check, CheckRow, Done, Found, GtidRow, LogRow, Sign, ToMonitor};

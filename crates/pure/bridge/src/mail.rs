@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// A mail of Log4LUA's SMTP appender, and the server that takes it.
+/// A mail as a script has written it, and the server that takes it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Mail {
+pub struct Letter {
     /// Name or address of the mail server.
     pub host: String,
     /// Its port. At 465 TLS comes before the first word, at others when the server offers it.
@@ -19,12 +19,19 @@ pub struct Mail {
     pub subject: String,
     /// Text.
     pub body: String,
+}
+
+/// A mail on its way to the thread that sends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// The mail itself.
+    pub letter: Letter,
     /// Mails that the process sends in a minute at most (`mysql-script_mails_per_minute`).
     pub per_minute: u32,
 }
 
-impl fmt::Debug for Mail {
+impl fmt::Debug for Letter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mail({}:{} {:?})", self.host, self.port, self.subject)
+        write!(f, "Letter({}:{} {:?})", self.host, self.port, self.subject)
     }
 }

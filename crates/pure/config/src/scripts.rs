@@ -1,15 +1,15 @@
 //! `mysql_scripts`: Lua that stands between clients and servers, and whom it serves.
 
 use crate::Refusal;
-use crate::Rules;
 use crate::refusal::Refusals;
+use crate::{Rules, Users};
 use lua::required::{self, Module};
 use shards::{BucketScript, Runner};
 
 use crate::folders::Folders;
 use crate::http_hosts::HttpHosts;
 pub use shards::Runner as BucketRunner;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -211,6 +211,8 @@ impl Given {
     }
 }
 
+/// Names of users that are told at once.
+const NAMES_MAX: usize = 5;
 /// Scripts at most.
 const MAX: usize = 1000;
 /// Bytes of a script's text at most.
@@ -355,6 +357,33 @@ impl Scripts {
                 let words = format!("names the script '{name}', and no such script is in force");
                 notices.add(which, "attributes", words);
             }
+        }
+        notices.or(()).err().unwrap_or_default()
+    }
+
+    /// Notices about users whom a script would serve and who meet none.
+    #[must_use]
+    pub fn bypassed_by(&self, users: &Users) -> Vec<Refusal> {
+        let mut notices = Refusals::of("mysql_scripts");
+        for script in &self.active {
+            let served = users
+                .iter()
+                .filter(|user| user.fast_forward && script.serves(&user.username));
+            let names: BTreeSet<_> = served.map(|user| &*user.username).collect();
+            if names.is_empty() {
+                continue;
+            }
+            let some: Vec<_> = names.iter().take(NAMES_MAX).copied().collect();
+            let rest = match names.len() - some.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let words = format!(
+                "leave out {}{rest}: users with fast_forward meet no scripts",
+                some.join(", ")
+            );
+            let which = || format!("script_name '{}'", script.name);
+            notices.add(which, "usernames", words);
         }
         notices.or(()).err().unwrap_or_default()
     }
@@ -675,6 +704,34 @@ mod tests {
                 "b /s/b/init.lua",
                 "a /s/a.lua",
                 "file:LOG4LUA_CONFIG_FILE /etc/log4lua.lua",
+            ]
+        );
+    }
+
+    #[test]
+    fn users_who_meet_no_scripts_are_told() {
+        let read = |_: &str| Err(String::new());
+        let own = ScriptRow {
+            usernames: "u0, slow".into(),
+            ..row("b", "x = 1")
+        };
+        let rows = [row("a", "x = 1"), own];
+        let scripts = Scripts::build(rows, Given::default(), read).unwrap();
+        let user = |username: &str, fast_forward| crate::UserRow {
+            username: username.into(),
+            fast_forward,
+            ..crate::UserRow::default()
+        };
+        let mut users: Vec<_> = (0..7).map(|at| user(&format!("u{at}"), 1)).collect();
+        users.push(user("slow", 0));
+        let users = Users::build(users, &crate::Variables::default()).unwrap();
+        let told = scripts.bypassed_by(&users);
+        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "mysql_scripts (script_name 'a'): usernames leave out u0, u1, u2, u3, u4 and 2 more: users with fast_forward meet no scripts",
+                "mysql_scripts (script_name 'b'): usernames leave out u0: users with fast_forward meet no scripts",
             ]
         );
     }

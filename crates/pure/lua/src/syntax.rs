@@ -4,8 +4,11 @@
 //!
 //! <https://www.lua.org/manual/5.1/manual.html#8>
 
+mod arguments;
 mod lexer;
 mod reader;
+
+pub use arguments::with_arguments;
 
 use std::rc::Rc;
 
@@ -198,7 +201,10 @@ pub fn lines(block: &Block) -> Vec<u32> {
 
 /// Fuzz target: any text is read, or refused.
 pub fn fuzz_syntax(data: &[u8]) {
-    if let Ok(block) = read(&String::from_utf8_lossy(data)) {
+    let text = String::from_utf8_lossy(data);
+    let made = with_arguments(&text);
+    assert_eq!(made.lines().count(), text.lines().count());
+    if let Ok(block) = read(&text) {
         let _lines = lines(&block);
         let _findings = crate::lint::lint(&block, &crate::lint::Known::default());
     }

@@ -20,6 +20,7 @@ mod variables;
 
 pub(crate) use firewall::{of_user, unseen};
 pub(crate) use part::Outcome;
+pub(crate) use scripts::read_scripts_again;
 pub(crate) use tables::{Line, PartTable, Pieces, Sight};
 pub(crate) use users::build as build_users;
 #[cfg(test)]

@@ -26,9 +26,24 @@ impl Part for Scripts {
             next.shards = Arc::new(bound.expect("rows that were honoured are so with any scripts"));
         }
         let mut notices = next.scripts.missed_by(&next.rules);
+        notices.extend(next.scripts.bypassed_by(&next.users));
         notices.extend(super::shards::unknown(next));
         Ok(notices)
     }
+}
+
+/// A snapshot whose scripts are as their files are now, or every reason against it.
+pub(crate) fn read_scripts_again(
+    now: Snapshot,
+    help: &dyn Help,
+) -> Result<Snapshot, Vec<config::Refusal>> {
+    let rows = now.scripts.rows().to_vec();
+    let mut next = Snapshot {
+        generation: now.generation + 1,
+        ..now
+    };
+    Scripts::build(&mut next, (rows,), help)?;
+    Ok(next)
 }
 
 impl InForce for ScriptRow {

@@ -29,5 +29,7 @@ impl InForce for UserRow {
 /// Puts users into the next snapshot.
 pub(crate) fn build(next: &mut Snapshot, rows: Vec<UserRow>, help: &dyn Help) -> Outcome {
     next.users = Arc::new(config::Users::build(paused(rows, help), &next.variables)?);
-    Ok(firewall::unseen(next))
+    let mut notices = firewall::unseen(next);
+    notices.extend(next.scripts.bypassed_by(&next.users));
+    Ok(notices)
 }

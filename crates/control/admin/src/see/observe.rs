@@ -56,8 +56,9 @@ pub(crate) const fn ask(observe: crate::tables::Observe) -> Option<Ask> {
     })
 }
 
-/// The stack of each thread that serves somebody.
-pub const STACK_BYTES: usize = 2 << 20;
+/// The stack of each thread that serves somebody. Nearly all of that is never touched: only a script that calls
+/// itself from within Lua's library takes more than 1 MiB of it (docs/decisions/0035).
+pub const STACK_BYTES: usize = 8 << 20;
 
 /// Facts of the process that the counters of the cores do not know.
 pub(crate) struct Process {

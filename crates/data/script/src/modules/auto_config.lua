@@ -59,7 +59,60 @@ local function set(name, option, text)
   return proxy.PROXY_SEND_RESULT
 end
 
-local NO_FILES = "(auto-config) files are not available to this script"
+local function answered(words)
+  if words then return refuse("(auto-config) " .. words) end
+  proxy.response = { type = proxy.MYSQLD_PACKET_OK, affected_rows = 0 }
+  return proxy.PROXY_SEND_RESULT
+end
+
+local PLAIN = { number = true, string = true, boolean = true }
+
+-- Writes all options to a file of the script's, as Lua. Returns nothing, or why that cannot be.
+function M.save(of, name)
+  local config, lines = proxy.global.config, { "return {" }
+  for _, module in ipairs(sorted(config)) do
+    if type(module) == "string" and type(config[module]) == "table" then
+      lines[#lines + 1] = ("  [%q] = {"):format(module)
+      for _, option in ipairs(sorted(config[module])) do
+        local value = config[module][option]
+        if type(option) == "string" and PLAIN[type(value)] then
+          local text = type(value) == "string" and ("%q"):format(value) or tostring(value)
+          lines[#lines + 1] = ("    [%q] = %s,"):format(option, text)
+        end
+      end
+      lines[#lines + 1] = "  },"
+    end
+  end
+  lines[#lines + 1] = "}\n"
+  local file, words = io.open(name or of, "w")
+  if not file then return words end
+  file:write(table.concat(lines, "\n"))
+  file:close()
+end
+
+-- Sets the options that a file says.
+function M.load(of, name)
+  local chunk, words = loadfile(name or of)
+  if not chunk then return words end
+  local ok, made = pcall(setfenv(chunk, {}))
+  if not ok then return made end
+  if type(made) ~= "table" then return "the file returns a " .. type(made) .. ", and no table" end
+  local config = proxy.global.config
+  for module, options in pairs(made) do
+    if type(options) ~= "table" then return tostring(module) .. " is no table in the file" end
+    config[module] = config[module] or {}
+    for option, value in pairs(options) do config[module][option] = value end
+  end
+end
+
+-- The file that a client names. It is one of the script's first folder: any client may say this.
+local function file_of(words, verb)
+  local name = words:match("^" .. verb .. "%s+(.+)$")
+  return name and (name:match('^"([^"/]+)"$') or name:match("^'([^'/]+)'$"))
+end
+
+local SAVE = "[Ss][Aa][Vv][Ee]%s+[Cc][Oo][Nn][Ff][Ii][Gg]%s+[Ii][Nn][Tt][Oo]"
+local LOAD = "[Ll][Oo][Aa][Dd]%s+[Cc][Oo][Nn][Ff][Ii][Gg]%s+[Ff][Rr][Oo][Mm]"
 
 -- Answers a statement that is about options: by a script's own name for it, or as a method.
 function M.handle(of, cmd)
@@ -69,14 +122,15 @@ function M.handle(of, cmd)
   if not words then return nil end
   local upper = words:upper():gsub("%s+", " ")
   if upper == "SHOW CONFIG" then return show() end
-  if upper:match("^SAVE CONFIG INTO ") or upper:match("^LOAD CONFIG FROM ") then return refuse(NO_FILES) end
+  local saved, loaded = file_of(words, SAVE), file_of(words, LOAD)
+  if saved then return answered(M.save(saved)) end
+  if loaded then return answered(M.load(loaded)) end
+  if upper:match("^SAVE CONFIG INTO ") or upper:match("^LOAD CONFIG FROM ") then
+    return answered("the name of a file in quotes is wanted, without a folder")
+  end
   local name, option, text = words:match("^[Ss][Ee][Tt]%s+[Gg][Ll][Oo][Bb][Aa][Ll]%s+([%w_]+)%.([%w_]+)%s*=%s*(.+)$")
   if name then return set(name, option, text) end
 end
-
-function M.save() error(NO_FILES, 2) end
-
-function M.load() error(NO_FILES, 2) end
 
 setmetatable(proxy.global.config, { __index = M })
 return M

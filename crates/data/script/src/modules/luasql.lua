@@ -1,6 +1,6 @@
 -- LuaSQL for MySQL: environments, connections and cursors. A script that asks waits, and nobody else
 -- does: the question is handed to the session, which asks the server.
-local proxy, native, session, wait = ...
+local proxy, native, session, wait, newproxy = ...
 
 local states = setmetatable({}, { __mode = "k" })
 

@@ -23,6 +23,11 @@ function M.glib2()
   }
 end
 
+function M.md5()
+  local function bytes(hex) return (hex:gsub("%x%x", function(two) return string.char(tonumber(two, 16)) end)) end
+  return { sumhexa = native.md5, sum = function(text) return bytes(native.md5(text)) end }
+end
+
 function M.posix()
   return rest_refuses("posix", { getpid = native.pid }, "a script does not reach processes and accounts")
 end

@@ -1,6 +1,6 @@
 -- `io`, `os` and `debug`, as far as a script reaches: lines go to the log, files to a thread of their own,
 -- and what is not to be had says so by its name.
-local native, session, wait, raw_loadstring = ...
+local native, session, wait, raw_loadstring, newproxy = ...
 local type, tostring, tonumber, error, select, setmetatable = type, tostring, tonumber, error, select, setmetatable
 local find, sub, match, concat = string.find, string.sub, string.match, table.concat
 

@@ -1,11 +1,12 @@
 //! A session that is made up, and its world.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
+use bridge::Letter;
 use config::{Folders, Place};
 use lua::required::Module;
 use script::{
-    Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Letter, Level, Limits, Outcome, Reply,
-    Response, Scripted, Server, Standing, Verdict, Vm, Wishes,
+    Ask, Call, Chosen, Code, Decision, Failed, Host, Item, Level, Limits, Outcome, Reply, Response,
+    Scripted, Server, Standing, Verdict, Vm, Wishes,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 /// A command that goes on as it came.
 pub(crate) const FORWARD: Decision = Decision::Forward(Chosen::Unsaid);
@@ -20,6 +22,8 @@ pub(crate) const FORWARD: Decision = Decision::Forward(Chosen::Unsaid);
 #[derive(Default)]
 pub(crate) struct Session {
     time_us: Cell<u64>,
+    /// A clock that goes, in place of the one that is looked at.
+    clock: Option<Instant>,
     pub(crate) lines: RefCell<Vec<String>>,
     pub(crate) files: RefCell<Vec<(String, String)>>,
     pub(crate) mails: RefCell<Vec<Letter>>,
@@ -30,9 +34,22 @@ pub(crate) struct Session {
     pub(crate) shared: script::Shared,
 }
 
+impl Session {
+    /// One by a clock that goes.
+    pub(crate) fn of(clock: Instant) -> Self {
+        Self {
+            clock: Some(clock),
+            ..Self::default()
+        }
+    }
+}
+
 impl Host for Session {
     /// Time passes when somebody looks.
     fn now_us(&self) -> u64 {
+        if let Some(clock) = self.clock {
+            return u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+        }
         self.time_us.set(self.time_us.get() + 100);
         self.time_us.get()
     }
@@ -156,6 +173,10 @@ impl Host for Session {
 
     fn version(&self) -> u32 {
         50114
+    }
+
+    fn result_len_max(&self) -> usize {
+        1 << 20
     }
 
     fn reading(&self) -> script::Reading {

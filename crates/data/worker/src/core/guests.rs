@@ -1,4 +1,4 @@
-//! Scripts on a core: its VM, the facts of their sessions, and sessions of other cores that are guests here.
+//! Scripts on a core: their VMs, the facts of their sessions, and sessions of other cores that are guests here.
 //!
 //! Cores send each other errands, since a script runs on one core.
 
@@ -10,7 +10,7 @@ use config::User;
 use net::Secret;
 use script::{Call, Failed, Limits, Scripted, Server, Shared, Vm};
 use sql::Lexing;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,12 +18,14 @@ use std::time::Duration;
 use wire::caps::Caps;
 use wire::connect_attributes::ConnectAttributes;
 
-/// Bytes that the scripts of a core may use.
+/// Bytes that the scripts of one `proxy.global` may use on a core.
 const MEMORY_MAX: usize = 256 << 20;
 
-/// Lua on this core, from the first session on that has a script.
+/// Lua on this core.
 pub(crate) struct Scripting {
-    vm: OnceCell<Rc<Vm>>,
+    /// One for each `proxy.global`, from the first session on that has such a script: what a script
+    /// does to Lua is seen by those alone that share a table with it.
+    vms: RefCell<HashMap<Box<str>, Rc<Vm>>>,
     /// The scripts that were compiled.
     of: RefCell<Option<Arc<config::Scripts>>>,
     /// Limit of the lines that scripts write to the log.
@@ -71,6 +73,13 @@ impl Hooks {
                 http_errors: 0,
                 last_error: "".into(),
                 last_error_at: 0,
+                within_10_us: 0,
+                within_100_us: 0,
+                within_1_ms: 0,
+                within_10_ms: 0,
+                within_100_ms: 0,
+                longer: 0,
+                memory_bytes: 0,
             });
             rows.len() - 1
         });
@@ -81,6 +90,7 @@ impl Hooks {
         row.http_errors += call.http.1;
         row.sum_us += call.us;
         row.max_us = row.max_us.max(call.us);
+        *row.took(call.us) += 1;
         if let Some(error) = call.error {
             let words = error.get(..ERROR_LEN_MAX).unwrap_or(error);
             (row.last_error, row.last_error_at) = (words.into(), now_s());
@@ -143,7 +153,7 @@ impl Scripting {
     /// Without a VM yet.
     pub(crate) fn with(shared: Shared, calls: HttpCalls) -> Self {
         Self {
-            vm: OnceCell::default(),
+            vms: RefCell::default(),
             of: RefCell::default(),
             lines: Limit::default(),
             hooks: Hooks::default(),
@@ -161,24 +171,48 @@ impl Scripting {
         next
     }
 
-    /// The VM, with these scripts in force.
-    pub(crate) fn vm(&self, scripts: &Arc<config::Scripts>) -> Result<Rc<Vm>, Failed> {
-        let vm = match self.vm.get() {
-            Some(vm) => vm.clone(),
-            None => {
-                let limits = Limits {
-                    memory_max: MEMORY_MAX,
-                };
-                let vm = Rc::new(Vm::new(limits)?);
-                self.vm.get_or_init(|| vm).clone()
-            }
-        };
+    /// The VM of a script, with these in force.
+    pub(crate) fn vm(
+        &self,
+        scripts: &Arc<config::Scripts>,
+        script: &config::Script,
+    ) -> Result<Rc<Vm>, Failed> {
+        let mut vms = self.vms.borrow_mut();
         let mut of = self.of.borrow_mut();
         if of.as_ref().is_none_or(|of| !Arc::ptr_eq(of, scripts)) {
-            vm.forget_compiled();
+            // A session that began before may need the VM of a script that is gone by now.
+            vms.retain(|name, vm| {
+                let is_active = || scripts.active().iter().any(|one| one.globals == *name);
+                Rc::strong_count(vm) > 1 || is_active()
+            });
+            vms.values().for_each(|vm| vm.forget_compiled());
             *of = Some(scripts.clone());
         }
+        if let Some(vm) = vms.get(&script.globals) {
+            return Ok(vm.clone());
+        }
+        let limits = Limits {
+            memory_max: MEMORY_MAX,
+        };
+        let vm = Rc::new(Vm::new(limits)?);
+        vms.insert(script.globals.clone(), vm.clone());
         Ok(vm)
+    }
+
+    /// Costs of hooks, with the memory of their scripts; from now on others, if it is so.
+    pub(crate) fn rows(&self, reset: bool) -> Vec<HookRow> {
+        let (vms, of) = (self.vms.borrow(), self.of.borrow());
+        let scripts = of.as_ref().map_or(&[][..], |of| of.active());
+        let used = |script: &str| {
+            let found = scripts.iter().find(|one| *one.name == *script);
+            let vm = found.and_then(|one| vms.get(&one.globals));
+            vm.map_or(0, |vm| vm.used() as u64)
+        };
+        let mut rows = self.hooks.rows(reset);
+        for row in &mut rows {
+            row.memory_bytes = used(&row.script);
+        }
+        rows
     }
 }
 

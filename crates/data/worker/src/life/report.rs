@@ -62,7 +62,7 @@ impl Core {
             Ask::Prepared => Report::Prepared(Vec::new()),
             Ask::FreeConnections => Report::FreeConnections(self.pools.free_connections()),
             Ask::Mirror => Report::Mirror(self.verdicts.rows(reset)),
-            Ask::Hooks => Report::Hooks(self.scripting.hooks.rows(reset)),
+            Ask::Hooks => Report::Hooks(self.scripting.rows(reset)),
             Ask::Shards => Report::Shards(self.epoch().spreads(reset)),
             Ask::ShardDdl => Report::ShardDdl(self.in_turn.rows(reset)),
             Ask::Alarms => Report::Alarms(self.alarms.rows(reset)),

@@ -302,7 +302,11 @@ fn account(
 
 /// Where a script connects to: a server that is declared, or where the session's statements go.
 fn place<'w>(snapshot: &Snapshot, owner: &Owner, wish: &'w Connect) -> Result<At<'w>, String> {
-    let own = owner.user.default_hostgroup;
+    let own = match wish.hostgroup {
+        None => owner.user.default_hostgroup,
+        Some(hostgroup) if snapshot.servers.hostgroup(hostgroup).is_some() => hostgroup,
+        Some(hostgroup) => return Err(format!("hostgroup {hostgroup} has no servers")),
+    };
     let Some(host) = wish.host.as_deref() else {
         return Ok((own, None));
     };

@@ -86,7 +86,7 @@ async fn begin(
         ScriptApi::V06 => Level::V06,
         ScriptApi::V08 => Level::V08,
     };
-    let vm = facts.core.scripting.vm(scripts)?;
+    let vm = facts.core.scripting.vm(scripts, script)?;
     let code = Code {
         chunk: &script.chunk,
         text: &script.text,

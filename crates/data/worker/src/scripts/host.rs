@@ -4,8 +4,9 @@ use crate::core::guests::{At, Facts, Room};
 use crate::scripts::connections::Connections;
 use crate::scripts::files::Files;
 use crate::scripts::servers;
+use bridge::Letter;
 use config::{HttpHosts, Place, Setting};
-use script::{Ask, Call, Connect, Host, Keep, Kept, Letter, Reading, Reply, Server};
+use script::{Ask, Call, Connect, Host, Keep, Kept, Reading, Reply, Server};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use std::time::Duration;
 
 /// So long a script may sleep at once.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
+/// Bytes of a line of a script in the log; what is behind them is left out.
+const LINE_LEN_MAX: usize = 8192;
 
 /// One script's view of its session, with the connections that it has of its own.
 pub(crate) struct View {
@@ -44,6 +48,7 @@ impl Host for View {
     }
 
     fn log(&self, line: &str) {
+        let line = &line[..line.floor_char_boundary(LINE_LEN_MAX)];
         let (scripting, name) = (&self.facts.core.scripting, &self.script.name);
         match scripting.lines.take(self.facts.core.rt.now()) {
             Room::Some => self.facts.core.note(&format!("script '{name}': {line}")),
@@ -77,20 +82,14 @@ impl Host for View {
         let variables = &epoch.snapshot.variables;
         let hosts = HttpHosts::parse(&variables.mysql_script_mail_hosts)?;
         let host = letter.host.trim_matches(['[', ']']).to_ascii_lowercase();
-        let port = letter.port;
-        if !hosts.allow_mail(&host, port) {
+        if !hosts.allow_mail(&host, letter.port) {
             return Err(format!(
-                "{host}:{port} is none of mysql-script_mail_hosts, the mail servers that scripts may use"
+                "{host}:{} is none of mysql-script_mail_hosts, the mail servers that scripts may use",
+                letter.port
             ));
         }
         self.facts.core.mail(bridge::Mail {
-            host,
-            port,
-            login: letter.login,
-            from: letter.from,
-            to: letter.to,
-            subject: letter.subject,
-            body: letter.body,
+            letter: Letter { host, ..letter },
             per_minute: u32::try_from(variables.mysql_script_mails_per_minute).unwrap_or(0),
         });
         Ok(())
@@ -124,9 +123,10 @@ impl Host for View {
                     let calls = &core.scripting.calls;
                     calls.make(&self.script, wish, facts.told()).await
                 }
-                Ask::Query(sql) => {
+                Ask::Query(sql, hostgroup) => {
                     let wish = Connect {
                         schema: facts.schema.borrow().to_string(),
+                        hostgroup,
                         ..Connect::default()
                     };
                     let owner = facts.owner();
@@ -195,6 +195,10 @@ impl Host for View {
     fn version(&self) -> u32 {
         let epoch = self.facts.core.epoch();
         script::version(&epoch.snapshot.variables.mysql_server_version)
+    }
+
+    fn result_len_max(&self) -> usize {
+        self.script.result_len_max
     }
 
     fn reading(&self) -> Reading {

@@ -105,7 +105,7 @@ async fn begin(
         modules: &script.modules,
         has_folders: !script.folders.is_empty(),
     };
-    let vm = core.scripting.vm(scripts)?;
+    let vm = core.scripting.vm(scripts, script)?;
     let runs = Scripted::begin_own(&vm, &script.globals, code, view, script.hook_ms_max);
     let runs = runs.await?;
     let periods = runs.periods()?.into_iter();

@@ -3,11 +3,13 @@
 use super::Unread;
 use std::rc::Rc;
 
-/// One token, and the line on which it begins.
+/// One token, the line on which it begins, and its end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) line: u32,
+    /// Offset behind it.
+    pub(super) end: usize,
 }
 
 /// Kind of a token.
@@ -48,7 +50,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Unread> {
         let line = lexer.line;
         let kind = lexer.next()?;
         let is_end = kind == Kind::End;
-        tokens.push(Token { kind, line });
+        let end = lexer.at;
+        tokens.push(Token { kind, line, end });
         if is_end {
             return Ok(tokens);
         }
