@@ -13,9 +13,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Far more than any of them may take, and far less than one that nothing ends.
-const HANGS: Duration = Duration::from_secs(20);
+const HANGS: Duration = Duration::from_secs(120);
 
-/// What comes of `read_query` with this body, by a clock that goes; and that the next session of the
+/// Outcome of `read_query` with this body, by a clock that goes; and that the next session of the
 /// script is none the worse for it.
 fn outcome(body: &str) -> Result<Decision, Failed> {
     let (vm, began) = (vm(), Instant::now());
@@ -40,9 +40,7 @@ fn outcome(body: &str) -> Result<Decision, Failed> {
 /// Each fails with one of these words.
 fn all_fail(bodies: &[&str], words: &[&str]) {
     for body in bodies {
-        let began = Instant::now();
         let done = outcome(body);
-        println!("{:?} {body}", began.elapsed());
         match done {
             Ok(done) => panic!("{body}: {done:?}"),
             Err(Failed(said)) => {
@@ -208,7 +206,7 @@ fn an_answer_has_an_end() {
     }
 }
 
-/// What the garbage collector calls cannot be ended.
+/// Code that the garbage collector calls cannot be ended.
 #[test]
 fn nothing_runs_in_the_garbage_collector() {
     let text = "local p = newproxy(true)

@@ -279,8 +279,9 @@ fn json_is_written_and_read_under_all_of_its_names() {
            for _, bad in ipairs({ '', '{', '[1,', '{\"a\" 1}', 'nul', '\"x', '[1] 2', '\"\\\\x\"', '-' }) do
              print((select(2, pcall(json.decode, bad))))
            end
-           print(pcall(json.encode, { f = print }), pcall(json.encode, 0 / 0), pcall(json.encode, { [{}] = 1 }))
-           print(require('cjson.safe').decode('{'), require('dkjson') == json, _G.json == json)
+           for _, bad in ipairs({ { f = print }, 0 / 0, { [{}] = 1 } }) do print(pcall(json.encode, bad)) end
+           print(require('cjson.safe').decode('{'))
+           print(require('dkjson') == json, _G.json == json)
            print(require('md5').sumhexa('a'), #md5.sum('a'))
          end",
     );
@@ -299,8 +300,11 @@ fn json_is_written_and_read_under_all_of_its_names() {
             "json: something behind the value at byte 5",
             "json: an escape that there is not at byte 3",
             "json: no value at byte 1",
-            "false\tjson: a function cannot be written\tfalse\tjson: a number is not finite\tfalse\tjson: a key is a table",
-            "nil\tjson: no key at byte 2\ttrue\ttrue",
+            "false\tjson: a function cannot be written",
+            "false\tjson: a number is not finite",
+            "false\tjson: a key is a table",
+            "nil\tjson: no key at byte 2",
+            "true\ttrue",
             "0cc175b9c0f1b6a831c399e269772661\t16",
         ]
     );

@@ -412,8 +412,8 @@ fn a_hook_asks_servers_with_values_in_their_places() {
             "2\t9\tnil",
             "nil\tno such table",
             "nil\tnil\tnobody answers",
-            "false\tt.lua:9: s:at wants the number of a hostgroup",
-            "false\tt.lua:10: s:at(1) has no 'ask'",
+            "false\tt.lua:10: s:at wants the number of a hostgroup",
+            "false\tt.lua:11: s:at(1) has no 'ask'",
         ]
     );
 }
@@ -449,11 +449,11 @@ fn sorted_lists_become_one() {
             "11",
             "10 9\t",
             "b\tx",
-            "t.lua:15: m.merge wants a list of lists first, it got a number",
-            "t.lua:15: m.merge wants columns second, such as { \"name\", { \"id\", descending = true } }",
-            "t.lua:15: m.merge: list 1 is a number",
-            "t.lua:15: m.merge: a column has no 'up'",
-            "t.lua:15: m.merge wants a whole number third",
+            "t.lua:16: m.merge wants a list of lists first, it got a number",
+            "t.lua:16: m.merge wants columns second, such as { \"name\", { \"id\", descending = true } }",
+            "t.lua:16: m.merge: list 1 is a number",
+            "t.lua:16: m.merge: a column has no 'up'",
+            "t.lua:16: m.merge wants a whole number third",
         ]
     );
 }
