@@ -161,6 +161,69 @@ impl Writes {
     }
 }
 
+/// Clients who write numbers in transactions that are run again elsewhere, and whose COMMITs leave marks:
+/// whatever becomes of the writer, none of them reads an error.
+pub struct Marked {
+    over: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<Result<u64, String>>>,
+}
+
+impl Marked {
+    /// Tables that they need beside that of [`Writes`].
+    pub const TABLES: &'static str = "CREATE TABLE kept.marked (c INT, n INT, PRIMARY KEY (c, n)) ENGINE=InnoDB; \
+        CREATE TABLE kept.marks (proxy BIGINT UNSIGNED NOT NULL, slot INT UNSIGNED NOT NULL, \
+        mark BIGINT UNSIGNED NOT NULL, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
+        PRIMARY KEY (proxy, slot)) ENGINE=InnoDB;";
+
+    /// Begins, on hostgroup 0.
+    pub fn start(proxy: &Proxy) -> Result<Self, String> {
+        proxy.admin(
+            "REPLACE INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES (0, \
+             '{\"transaction_replay\": 1, \"transaction_replay_timeout_ms\": 300000, \
+             \"transaction_replay_attempts\": 1000, \"transaction_replay_marks\": \"kept.marks\"}'); \
+             LOAD MYSQL SERVERS TO RUNTIME",
+        )?;
+        let over = Arc::new(AtomicBool::new(false));
+        let client = |c: u32| {
+            let (port, over) = (proxy.port, over.clone());
+            thread::spawn(move || {
+                let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
+                let mut count = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let insert = format!("INSERT INTO kept.marked VALUES ({c}, {count})");
+                    for sql in ["BEGIN", &insert, "COMMIT"] {
+                        client
+                            .ask(sql)
+                            .map_err(|error| format!("client {c}, {sql}: {error}"))?;
+                    }
+                    count += 1;
+                }
+                Ok(count)
+            })
+        };
+        Ok(Self {
+            clients: (0..6).map(client).collect(),
+            over,
+        })
+    }
+
+    /// Ends, and says whether this server has each number once that a client was told of, and no other.
+    pub fn are_in(self, server: &Server) -> Result<(), String> {
+        self.over.store(true, Ordering::Relaxed);
+        let mut told = 0;
+        for client in self.clients {
+            told += client
+                .join()
+                .map_err(|_| "a client has panicked".to_owned())??;
+        }
+        let there = || {
+            let said = server.root("SELECT COUNT(*) FROM kept.marked")?;
+            Ok(said.lines().last().unwrap_or_default().to_owned())
+        };
+        soon(&told.to_string(), there)
+    }
+}
+
 fn write(client: &mut Option<Raw>, port: u16, n: u64) -> io::Result<()> {
     let client = match client {
         Some(client) => client,

@@ -4,7 +4,7 @@
 use conformance::beside::set;
 use conformance::by_hand;
 use conformance::galera::Galera;
-use conformance::nodes::{self, Nodes, Writes};
+use conformance::nodes::{self, Marked, Nodes, Writes};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::trials::{self, expect, same};
 
@@ -31,9 +31,10 @@ const VARIABLES: &str = "monitor_enabled = true\nmonitor_username = \"watch\"\n\
 /// Three nodes in the writers' hostgroup, 0; 1 is that of backup writers, 2 of readers, 3 offline.
 fn three(driver: Driver) -> Result<(Galera, Proxy), String> {
     let sql = format!(
-        "{} CREATE USER watch@'%' IDENTIFIED BY 'watched'; {}",
+        "{} CREATE USER watch@'%' IDENTIFIED BY 'watched'; {}{}",
         by_hand::CREATE_USER,
-        Writes::TABLE
+        Writes::TABLE,
+        Marked::TABLES
     );
     let cluster = Galera::start(3, &sql)?;
     let mut wish = Wish::in_front_of(&cluster.nodes[0]);
@@ -130,6 +131,7 @@ fn killed(cluster: &mut Galera, proxy: &Proxy) -> Outcome {
     cluster.restart(1)?;
     Nodes::of(&cluster.nodes, proxy).soon(WELL)?;
     let writes = Writes::start(proxy);
+    let marked = Marked::start(proxy)?;
     writes.go_on(100)?;
     cluster.nodes[0].kill();
     Nodes::of(&cluster.nodes, proxy).soon("0: b, 1: c, 2: c, 3: -a")?;
@@ -137,6 +139,7 @@ fn killed(cluster: &mut Galera, proxy: &Proxy) -> Outcome {
     cluster.restart(0)?;
     Nodes::of(&cluster.nodes, proxy).soon("0: b, 1: a c, 2: a c")?;
     writes.go_on(100)?;
+    marked.are_in(&cluster.nodes[2])?;
     let done = writes.stop()?;
     let (first, second) = (cluster.nodes[0].port, cluster.nodes[1].port);
     for node in &cluster.nodes {

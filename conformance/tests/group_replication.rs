@@ -4,7 +4,7 @@
 use conformance::beside::set;
 use conformance::by_hand;
 use conformance::group::Group;
-use conformance::nodes::{self, Nodes, Writes};
+use conformance::nodes::{self, Marked, Nodes, Writes};
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::Vendor;
 use conformance::trials::{self, expect, same};
@@ -34,9 +34,10 @@ const VARIABLES: &str = "monitor_enabled = true\nmonitor_username = \"watch\"\n\
 fn three(driver: Driver) -> Result<(Group, Proxy), String> {
     let sql = format!(
         "{} CREATE USER watch@'%' IDENTIFIED BY 'watched'; \
-         GRANT SELECT ON performance_schema.* TO watch@'%'; {}",
+         GRANT SELECT ON performance_schema.* TO watch@'%'; {}{}",
         by_hand::CREATE_USER,
-        Writes::TABLE
+        Writes::TABLE,
+        Marked::TABLES
     );
     let group = Group::start(3, &sql)?;
     let mut wish = Wish::in_front_of(&group.nodes[0]);
@@ -106,6 +107,7 @@ fn switched(group: &mut Group, proxy: &Proxy) -> Outcome {
 
 fn killed(group: &mut Group, proxy: &Proxy) -> Outcome {
     let writes = Writes::start(proxy);
+    let marked = Marked::start(proxy)?;
     writes.go_on(100)?;
     group.nodes[1].kill();
     let nodes = Nodes::of(&group.nodes, proxy);
@@ -121,6 +123,7 @@ fn killed(group: &mut Group, proxy: &Proxy) -> Outcome {
     };
     Nodes::of(&group.nodes, proxy).soon(back)?;
     writes.go_on(100)?;
+    marked.are_in(&group.nodes[chosen])?;
     let done = writes.stop()?;
     let writers = [group.nodes[1].port, group.nodes[chosen].port];
     for node in &group.nodes {
