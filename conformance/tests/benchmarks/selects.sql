@@ -280,8 +280,6 @@ SELECT AVG(c) OVER (), k FROM t ORDER BY k LIMIT 3
 SELECT FIRST_VALUE(a) RESPECT NULLS OVER (ORDER BY k) q, k FROM t ORDER BY k
 SELECT NTH_VALUE(a, 2) FROM FIRST OVER (ORDER BY k) q, k FROM t ORDER BY k
 SELECT PERCENT_RANK() OVER (PARTITION BY n ORDER BY k) q, k FROM t ORDER BY k
-refused: SELECT k FROM t ORDER BY k OFFSET 3 ROWS FETCH FIRST 2 ROWS ONLY
-refused: SELECT k FROM t ORDER BY k FETCH NEXT 2 ROWS ONLY
 refused: SELECT k FROM t LIMIT ROWS EXAMINED 1000
 SELECT k FROM t WHERE k = (3) ORDER BY k
 SELECT k FROM t WHERE (((k))) IN ((3), (4)) ORDER BY k
@@ -310,7 +308,6 @@ SHOW COLUMNS FROM t LIKE 'a%'
 SHOW FULL FIELDS FROM `t` FROM `whole`
 SHOW KEYS FROM u WHERE Key_name = 'none'
 EXPLAIN t
-SELECT column_name FROM information_schema.columns WHERE table_schema = 'whole' AND table_name = 't' ORDER BY ordinal_position
 SELECT COUNT(*) FROM (SELECT 1 AS one FROM `t` LIMIT 5 OFFSET 2) subquery_for_count
 SELECT anon_1.k, u.w FROM (SELECT t.k AS k FROM t WHERE t.a > 3 ORDER BY t.k LIMIT 3) AS anon_1 LEFT OUTER JOIN u ON anon_1.k = u.v ORDER BY anon_1.k, u.w
 select * from `t` where `k` = 4 limit 1 for update

@@ -599,7 +599,7 @@ async fn refused(driver: Driver) -> Outcome {
         let world = world(driver, vendor)?;
         let [_, mut parts] = world.come_in().await?;
         for (sql, words) in [
-            ("SELECT k INTO @k FROM t", "not understood whole"),
+            ("SELECT k INTO @k FROM t", "rows that go INTO variables"),
             (
                 "SELECT COUNT(DISTINCT a) FROM t FOR UPDATE",
                 "it locks what it reads",
