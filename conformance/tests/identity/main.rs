@@ -1,4 +1,4 @@
-//! Who one is: passwords of clients and of servers, while they change and when they are over; by
+//! Identities: passwords of clients and of servers, while they change and when they are over; by
 //! every plugin that real clients and servers speak.
 #![forbid(unsafe_code)]
 

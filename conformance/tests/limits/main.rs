@@ -1,4 +1,4 @@
-//! What one session may do to another, and what the proxy does to a server for a client: KILL, and
+//! Acts of one session upon another, and what the proxy does to a server for a client: KILL, and
 //! its end when a client leaves.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What sessions and cores share: clients over the cores, connections between them, and connections
+//! Things that sessions and cores share: clients over the cores, connections between them, and connections
 //! in flight.
 #![forbid(unsafe_code)]
 

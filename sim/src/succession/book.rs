@@ -1,4 +1,4 @@
-//! What was promised to clients, and what has become of it.
+//! Promises to clients, and what has become of them.
 
 use super::node::{Node, Txn};
 use crate::judge::{Fate, Judge};

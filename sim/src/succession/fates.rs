@@ -1,4 +1,4 @@
-//! What happens to servers, and the tool that gives a cluster its next writer.
+//! Deaths and hangs of servers, and the tool that gives a cluster its next writer.
 
 use super::book::Book;
 use super::node::Node;

@@ -1,4 +1,4 @@
-//! What a fleet of so many proxies asks of an etcd: members without sessions, in one process.
+//! Load of a fleet of so many proxies on an etcd: members without sessions, in one process.
 //!
 //! `cargo run --release -p fleet --example members -- 50` starts an etcd of one node and says what it
 //! takes while nothing changes, and how long a LOAD needs to be everywhere. docs/scale.md
