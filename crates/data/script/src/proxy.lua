@@ -704,7 +704,7 @@ end
 today = raw_loadstring(native.written("today"), "=millrace")(
   native, Session, lists, enter, function() return current end, wait)
 
--- Whether code is compiled is the VM's.
+-- Nothing is compiled to machine code, whatever a script says (decision 0035).
 local jit = jit
 local function nothing() end
 _G.jit = { version = jit.version, version_num = jit.version_num, os = jit.os, arch = jit.arch, on = nothing, off = nothing,

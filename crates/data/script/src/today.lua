@@ -1,8 +1,5 @@
 -- `require("millrace")`: the script API of today, over the hooks of a session.
 local native, Session, lists, enter, session_of, wait = ...
--- All of this is short and calls functions of the VM, where a trace ends: compiled anew for each
--- statement it would cost ten times as much (`examples/cost.rs`). Scripts themselves are compiled.
-jit.off(true, true)
 local setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select =
     setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select
 
@@ -718,8 +715,6 @@ local function pass_rows(session, count, texts)
   end
   return changed, values, out
 end
-jit.on(pass_rows)
-jit.on(typed)
 Session.rows = pass_rows
 
 -- The rows are over; there were so many.

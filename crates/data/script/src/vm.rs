@@ -145,10 +145,8 @@ impl Vm {
     fn made(limits: Limits, lines: Option<Rc<Lines>>) -> Result<Self, mlua::Error> {
         let lua = Lua::new();
         let now = Rc::new(Now::default());
-        if lines.is_some() {
-            // Compiled code has no lines.
-            lua.load("jit.off()").exec()?;
-        }
+        // Compiled code ends at each loop and each call while a hook is set, and here one always is (decision 0035).
+        lua.load("jit.off()").exec()?;
         let watch = Rc::new(Watch {
             now: now.clone(),
             lines,
@@ -304,7 +302,7 @@ impl Vm {
     }
 }
 
-/// Ends hooks that run for too long, be it in compiled code: LuaJIT is built so that it looks.
+/// Ends hooks that run for too long.
 struct Watch {
     now: Rc<Now>,
     /// Lines that were run, if somebody wants to know.
