@@ -1,25 +1,19 @@
 //! The tokenizer, as scripts call it: lists of tables with a name, a number and a text.
 
 use lua::tokenizer::{self, Id, Token};
-use mlua::{Error, Lua, LuaString, Table, Value};
+use mlua::{Error, Function, Lua, LuaString, Table, Value};
 use std::borrow::Cow;
 
 /// Functions over lists of tokens, for `proxy.lua`.
 pub(crate) fn table(vm: &Lua) -> Result<Table, Error> {
     let table = vm.create_table()?;
-    let tokenize = vm.create_function(|vm, sql: LuaString| {
-        let sql = sql.as_bytes();
-        let tokens = tokenizer::tokenize(&sql);
-        let list = vm.create_table_with_capacity(tokens.len(), 0)?;
-        for (at, token) in tokens.iter().enumerate() {
-            let one = vm.create_table_with_capacity(0, 3)?;
-            one.raw_set("token_name", token.id.name())?;
-            one.raw_set("token_id", token.id.number())?;
-            one.raw_set("text", vm.create_string(&token.text)?)?;
-            list.raw_set(at + 1, one)?;
-        }
-        Ok(list)
+    let cut = vm.create_function(|vm, sql: LuaString| {
+        let (numbers, texts) = packed(&tokenizer::tokenize(&sql.as_bytes()));
+        Ok((vm.create_string(numbers)?, vm.create_string(texts)?))
     })?;
+    let name_of = vm.create_function(|_, number: u16| Ok(Id::of(number).map(Id::name)))?;
+    let chunk = vm.load(include_str!("tokens.lua")).set_name("=tokenizer");
+    let tokenize: Function = chunk.call((cut, name_of))?;
     table.set("tokenize", tokenize)?;
     let normalize = vm.create_function(|vm, list: Table| {
         let tokens = read(&list, None)?;
@@ -52,6 +46,25 @@ pub(crate) fn table(vm: &Lua) -> Result<Table, Error> {
     })?;
     table.set("first_stmt_token", first)?;
     Ok(table)
+}
+
+/// Kinds and lengths of tokens, a byte each or 255 and four; and their texts.
+fn packed(tokens: &[Token<'_>]) -> (Vec<u8>, Vec<u8>) {
+    let mut numbers = Vec::with_capacity(tokens.len() * 2);
+    let mut texts = Vec::new();
+    let mut add = |number: usize| match u8::try_from(number) {
+        Ok(number) if number < u8::MAX => numbers.push(number),
+        _ => {
+            numbers.push(u8::MAX);
+            numbers.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+        }
+    };
+    for token in tokens {
+        add(token.id.number().into());
+        add(token.text.len());
+        texts.extend_from_slice(&token.text);
+    }
+    (numbers, texts)
 }
 
 fn strings(vm: &Lua, texts: Vec<Vec<u8>>) -> Result<Table, Error> {

@@ -608,6 +608,32 @@ fn a_script_that_misbehaves_is_ended_and_named() {
     }
 }
 
+/// Tokens with long texts and high numbers are whole, and those behind them, too.
+#[test]
+fn tokens_of_any_length_and_number_are_whole() {
+    let World { host, script } = world(
+        "function read_query(packet)
+           local name = ('n'):rep(254)
+           local sql = name .. ' XOR ' .. name .. 'n ZEROFILL \\'' .. ('s'):rep(70000) .. '\\' /*!40000 x*/ \\'\\' b'
+           for _, t in ipairs(proxy.tokenize(sql)) do print(t.token_id, t.token_name, #t.text, t.text:sub(-1)) end
+         end",
+    );
+    assert_eq!(script.read_query(&query("SELECT 1")), Ok(FORWARD));
+    assert_eq!(
+        *host.lines.borrow(),
+        [
+            "9\tTK_LITERAL\t254\tn",
+            "258\tTK_SQL_XOR\t3\tR",
+            "9\tTK_LITERAL\t255\tn",
+            "260\tTK_SQL_ZEROFILL\t8\tL",
+            "7\tTK_STRING\t70000\ts",
+            "261\tTK_COMMENT_MYSQL\t7\tx",
+            "7\tTK_STRING\t0\t",
+            "9\tTK_LITERAL\t1\tb",
+        ]
+    );
+}
+
 /// A101: the tokenizer is there under all of its names.
 #[test]
 fn statements_are_cut_into_tokens() {
