@@ -40,15 +40,11 @@ opinion() { # its name, the tool, what asks it
 opinion format fmt cargo fmt --all -- --check
 opinion lint clippy cargo clippy --workspace --quiet -- --deny warnings
 
-# The proxy that the conformance tests start, all test programmes, and one with bugs planted in the pool, which are in no other build:
-# the simulator must see them.
-planted="--features sim/planted --test planted"
+# The proxy that the conformance tests start, and all test programmes.
 cargo build --quiet --package millrace || failed=1
 # Each programme would ask for it anew.
 export MILLRACE_BIN=${MILLRACE_BIN:-${CARGO_TARGET_DIR:-$PWD/target}/debug/millrace}
 cargo test --workspace --no-run "$@" || failed=1
-# shellcheck disable=SC2086  # words, here and below
-cargo test --workspace --no-run $planted || failed=1
 
 # Most tests wait for servers most of the time, so one programme more than there are processors runs at once, the longest first; each is shown when it has ended.
 # A programme that is slow is waited for; one that says nothing for so long hangs. The conformance tests name the test that
@@ -100,14 +96,13 @@ FLAKY_AT_MOST=3 # programmes; more are no accident
 export -f programme is_tried_again
 export log running again SILENT_AT_MOST=${MILLRACE_SILENT_AT_MOST:-1500}
 named() { # the programmes in these folders
-  ls -d "$@" 2>/dev/null | sed -n 's,^.*/tests/\([a-z_]*\)\(.rs\|/main.rs\)$,--test \1,p' | grep -v ' planted$'
+  ls -d "$@" 2>/dev/null | sed -n 's,^.*/tests/\([a-z_]*\)\(.rs\|/main.rs\)$,--test \1,p'
 }
 if [ $# -gt 0 ]; then
   printf '%s\n' "$*"
 else
   echo "--test transcripts"
   echo --lib --bins $(named crates/*/tests/* crates/*/*/tests/* {sim,xtask}/tests/*)
-  echo "$planted"
   echo "--doc"
   # Those that wait for longest, and then all others.
   long='--test \(moves\|limits\|through\|sharing\|group_replication\|partition_transactions\|partition_changes\|acceptance\|full\)$'

@@ -1,6 +1,5 @@
-//! Bugs planted in the pool and in sessions (feature `planted`) are seen by the oracles: `cargo
-//! test -p sim --features planted`.
-#![cfg(feature = "planted")]
+//! Bugs planted in the pool and in sessions are seen by the oracles.
+#![cfg(debug_assertions)]
 
 use backend::Hold;
 use backend::planted::{
@@ -21,7 +20,7 @@ use std::thread::LocalKey;
 const SEEDS: u64 = 150;
 /// Seeds of worlds that have shown a bug, by the test's name: they are played first, since to look for
 /// them takes most of the time. Where they show nothing any more, the test looks again, and says what
-/// to write here: `cargo test -p sim --features planted --test planted -- --nocapture`.
+/// to write here: `cargo test -p sim --test planted -- --nocapture`.
 const SHOWN_IN: &[(&str, &[u64])] = &[
     ("a_commit_that_is_said_again_to_a_successor_is_seen", &[86]),
     ("a_mark_that_is_looked_for_too_early_is_seen", &[29]),

@@ -19,7 +19,7 @@ mod find;
 mod hostgroup;
 mod lanes;
 mod open;
-#[cfg(feature = "planted")]
+#[cfg(debug_assertions)]
 pub mod planted;
 mod pool;
 mod servers;

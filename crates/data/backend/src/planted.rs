@@ -1,5 +1,5 @@
 //! Bugs that are not there: the simulator's tests switch them on, to see that its oracles see them.
-//! Only in builds with the feature `planted`, which nothing that ships asks for.
+//! Only in builds with debug assertions, which nothing that ships has.
 
 use crate::session::hold::{Hold, Holds};
 use std::cell::Cell;

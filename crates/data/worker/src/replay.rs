@@ -202,7 +202,7 @@ impl Session {
         }
         if course.spoilt.is_none() {
             let rolls_back = only_rolls_back(job);
-            #[cfg(feature = "planted")]
+            #[cfg(debug_assertions)]
             let unsent = unsent
                 || backend::planted::REPEAT_COMMITS.get()
                     && job.class.command == sql::CommandCounter::Commit;

@@ -170,7 +170,7 @@ impl Backend {
     /// # Errors
     /// The connection broke.
     pub async fn forget_warnings(&mut self) -> Result<(), BackendFailed> {
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         if crate::planted::TELL_OTHERS.get() {
             return Ok(());
         }

@@ -25,7 +25,7 @@ impl Backend {
         }
         // What is held is the session's own.
         let free = self.holds.is_empty();
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         let remembered = remembered.filter(|_| !crate::planted::TELL_OTHERS.get());
         let foreign = free
             && remembered.is_some_and(|session| {
@@ -197,7 +197,7 @@ impl Backend {
                             .variables()
                             .any(|(name, _)| want.variable(name).is_none());
                     let brings_variables = self.brings_variables(want, sees);
-                    #[cfg(feature = "planted")]
+                    #[cfg(debug_assertions)]
                     let sets = if crate::planted::FORGET_SETS.get() {
                         Vec::new()
                     } else {

@@ -315,7 +315,7 @@ impl Place {
     /// May an idle connection be kept for later?
     #[must_use]
     pub fn keeps(&self) -> bool {
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         if crate::planted::WORK_OFFLINE.get() {
             return !self.gone.get();
         }
@@ -326,7 +326,7 @@ impl Place {
     /// OFFLINE_HARD, not there, or taken out of this hostgroup: running statements are to end too.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         if crate::planted::STAY_THERE.get() {
             return false;
         }

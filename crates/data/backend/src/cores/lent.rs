@@ -84,7 +84,7 @@ impl Lent {
     }
 
     /// Loses all of it but what each connection has.
-    #[cfg(feature = "planted")]
+    #[cfg(debug_assertions)]
     pub(crate) fn forget_state(&mut self) {
         if let Some(state) = &mut self.state {
             (state.variables, state.user) = (None, Vec::new());

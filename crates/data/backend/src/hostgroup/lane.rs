@@ -571,7 +571,7 @@ impl Lane {
                     NO_CURSOR,
                     bindings,
                 )?;
-                #[cfg(feature = "planted")]
+                #[cfg(debug_assertions)]
                 let id = if crate::planted::ANOTHER_OF_LANE.get() {
                     self.prepared.borrow().ids()[0]
                 } else {

@@ -282,7 +282,7 @@ impl Run {
             } else {
                 Landed::Alone { unfit: true }
             };
-            #[cfg(feature = "planted")]
+            #[cfg(debug_assertions)]
             let answer = self.somebody_elses(answer);
             let _left_already = answer.map(|answer| answer.send(landed));
             if !unchanged {
@@ -307,7 +307,7 @@ impl Run {
     }
 
     /// Whose answer it is, if it is not that of the one who asked.
-    #[cfg(feature = "planted")]
+    #[cfg(debug_assertions)]
     fn somebody_elses(
         &self,
         answer: Option<rt::local::Sender<Landed>>,

@@ -36,7 +36,7 @@ const BOUND: Reads = Reads::LAST_INSERT_ID
 
 /// Whether it means the same on any connection.
 pub(crate) fn is_free(class: &Class<'_>) -> bool {
-    #[cfg(feature = "planted")]
+    #[cfg(debug_assertions)]
     if backend::planted::COPY_ALL.get() {
         return true;
     }

@@ -50,7 +50,7 @@ impl Session {
             return Ok(None);
         };
         let begins = class.begins_transaction && !class.ends_transaction;
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         let begins = begins && !backend::planted::BEGIN_THERE.get();
         let may_end_it = if backend::is_call(class) && !class.multi {
             let schema = what.prepared_in().unwrap_or(&self.state.schema);
@@ -61,7 +61,7 @@ impl Session {
                     .leaves
                     .intersects(Leaves::UNKNOWN_STATE | Leaves::SQL_EXECUTE)
         };
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         let may_end_it = may_end_it && !backend::planted::BEGIN_THERE.get();
         if may_end_it {
             let words = "It may end this READ ONLY transaction, which the read/write split has led to a reader, and write there: end the transaction first, \

@@ -159,10 +159,10 @@ impl Session {
             .variable(backend::ROLE)
             .filter(|_| same && epoch.claims_mariadb())
             .map(str::to_owned);
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         let before = self.state.clone();
         self.state = State::new(schema.unwrap_or(""), self.collation);
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         if backend::planted::KEEP_STATE.get() {
             self.state = before;
         }

@@ -40,9 +40,9 @@ impl Session {
             if whom != Whom::Silence {
                 self.entry.works_on(hostgroup, &backend);
             }
-            #[cfg(feature = "planted")]
+            #[cfg(debug_assertions)]
             let kept = backend.holds;
-            #[cfg(feature = "planted")]
+            #[cfg(debug_assertions)]
             if whom == Whom::Silence && backend::planted::LEAVE_UNASKED.get() {
                 backend.holds.remove(backend::Hold::Diagnostics);
                 backend.holds.remove(backend::Hold::InsertId);
@@ -55,7 +55,7 @@ impl Session {
                 // there.
                 backend.idle = Idle::Doubtful;
                 self.lose_memories(backend.holds);
-                #[cfg(feature = "planted")]
+                #[cfg(debug_assertions)]
                 if how.insists && backend::planted::asks_again() {
                     (backend.idle, backend.holds) = (Idle::Proven, kept);
                 }

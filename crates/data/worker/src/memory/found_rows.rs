@@ -61,7 +61,7 @@ impl Session {
     /// session.
     pub(crate) fn knows_found_rows(&self, backend: &Backend) -> bool {
         let by = self.remembered.found_rows.get().by;
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         if backend::planted::FORGET_HOLD.get() == Some(Hold::FoundRows) {
             // Nobody looks who was there.
             return by.is_some();

@@ -149,7 +149,7 @@ impl Session {
         if announced && !backend.holds.has(Hold::Transaction) {
             backend.holds.add(Hold::NextTransaction);
         }
-        #[cfg(feature = "planted")]
+        #[cfg(debug_assertions)]
         let explained = explained
             || backend::planted::NAMES_EXPLAIN.get()
                 && response

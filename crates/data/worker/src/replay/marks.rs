@@ -202,7 +202,7 @@ pub(super) async fn look(
                 return Ok(Looked::Unknown(Unfit::Blind));
             };
             let has_applied = topology::has_applied_all(&names(&rows), &rows.rows);
-            #[cfg(feature = "planted")]
+            #[cfg(debug_assertions)]
             let has_applied = has_applied || backend::planted::LOOK_EARLY.get();
             if !has_applied {
                 return Ok(Looked::NotYet);
@@ -223,7 +223,7 @@ pub(super) async fn look(
     if let Applied::Waits { behind, .. } = applied {
         let _begins_with_it = read(backend, course, behind).await?;
     }
-    #[cfg(feature = "planted")]
+    #[cfg(debug_assertions)]
     match (
         backend::planted::MISS_MARKS.get(),
         backend::planted::TRUST_MARKS.get(),
