@@ -572,8 +572,10 @@ end
 -- The client's command. Returns what the script has decided, and how many queries it has queued.
 function Session.read_query(session, packet)
   current, session.is_greeted = session, false
-  lists[session.queries] = {}
-  rawset(session.proxy, "response", {})
+  -- Empty ones are as good as new ones.
+  if lists[session.queries][1] ~= nil then lists[session.queries] = {} end
+  local response = rawget(session.proxy, "response")
+  if type(response) ~= "table" or next(response) ~= nil then rawset(session.proxy, "response", {}) end
   local env = session.env
   if not env.read_query then return false, 0, 0, session.backend_ndx end
   local decision = env.read_query(packet)

@@ -450,7 +450,8 @@ local HOOKS = { statement = true, result = true, rows = true }
 -- many commands run instead.
 Session["on.statement"] = function(session, packet)
   enter(session)
-  lists[session.queries], session.pending = {}, nil
+  if lists[session.queries][1] ~= nil then lists[session.queries] = {} end
+  session.pending = nil
   local hooks, read = session.on, READ[packet:byte()]
   local d = read and read(session, packet)
   if not d then return false, 0, 0 end

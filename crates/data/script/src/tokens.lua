@@ -11,7 +11,11 @@ local names = setmetatable({}, {
   end,
 })
 
--- The number at a place of a text, and the place behind it: a byte, or 255 and four bytes.
+-- Numbers of single bytes. `string.byte` is slow beyond the first byte of a text.
+local number_of = {}
+for number = 0, 255 do number_of[string.char(number)] = number end
+
+-- The number of four bytes behind the place of a 255, and the place behind them.
 local function long(text, at)
   local a, b, c, d = byte(text, at + 1, at + 4)
   return a + b * 256 + c * 65536 + d * 16777216, at + 5
@@ -21,10 +25,10 @@ return function(sql)
   local numbers, texts = cut(sql)
   local list, at, from = {}, 1, 1
   for place = 1, #numbers do
-    local id = byte(numbers, at)
+    local id = number_of[sub(numbers, at, at)]
     if not id then break end
     if id < 255 then at = at + 1 else id, at = long(numbers, at) end
-    local length = byte(numbers, at)
+    local length = number_of[sub(numbers, at, at)]
     if length < 255 then at = at + 1 else length, at = long(numbers, at) end
     list[place] = { token_name = names[id], token_id = id, text = sub(texts, from, from + length - 1) }
     from = from + length
