@@ -15,6 +15,7 @@ mod home;
 mod notify;
 mod secrets;
 mod supervisor;
+mod thread;
 mod watchdog;
 
 pub use asked::ask_health;
@@ -28,4 +29,5 @@ pub use home::{Ask, Desk, Home};
 pub use notify::Notify;
 pub use secrets::Secrets;
 pub use supervisor::{Begun, Supervisor, run_on_failure};
+pub use thread::{Ready, begin_thread};
 pub use watchdog::{Cores, Watchdog};
