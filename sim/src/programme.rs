@@ -7,8 +7,10 @@ mod expiry;
 mod having;
 mod killing;
 mod lines;
+mod manners;
 mod naming;
 mod own;
+mod prepared;
 mod reading;
 mod savepoint;
 mod schema;
@@ -20,13 +22,15 @@ use crate::belongings::{Belongings, Ground};
 use crate::chance::Chance;
 use crate::client::{Broken, Client, Due, Reply, Row};
 use crate::judge::{Fate, Judge};
-use crate::mind::{ADDED, ECHO, SCHEMAS, SERVERS_CHARSET};
+use crate::mind::{SCHEMAS, SERVERS_CHARSET};
 use crate::server::{COURIER, LOAD, MIRROR, SLEEPER};
 use killing::Fire;
 use lines::Moment;
+pub(crate) use manners::Manners;
 use naming::Named;
 use net::{NetError, Refused};
 use own::Own;
+use prepared::{Bound, Statement};
 use rt::{Address, Rt};
 use schema::Refusal;
 use std::ops::ControlFlow;
@@ -48,109 +52,6 @@ const AT_ONCE: u64 = 100_000;
 const USERS: [&str; 2] = ["miller", "baker"];
 /// latin1, utf8mb3, utf8mb4, and utf8mb4 as only MySQL 8 has it: logins have room for a byte.
 const CHARSETS: [u16; 4] = [8, 33, 45, 255];
-
-/// A statement that this client has prepared.
-struct Statement {
-    id: u32,
-    schema: String,
-    /// Settings of the session when the statement was prepared: its character set, mode, clock and
-    /// role.
-    meant: [String; 4],
-    /// Types as last bound.
-    types: Option<[u8; 4]>,
-}
-
-/// An execution.
-struct Bound {
-    id: u32,
-    tag: String,
-    words: String,
-    payload: Vec<u8>,
-    /// Values of each row, but for the connection and the server that sent it.
-    values: Row,
-}
-
-impl Bound {
-    fn is(&self, row: &Row) -> bool {
-        let shown = |at: usize| at < 4 || at == 6 && self.values.last() != Some(&None);
-        // Somebody may have added columns to the table since it was prepared.
-        let added = row
-            .iter()
-            .skip(self.values.len())
-            .all(|value| value.as_deref() == Some(ADDED));
-        added
-            && row.len() >= self.values.len()
-            && (0..self.values.len())
-                .filter(|at| shown(*at))
-                .all(|at| row.get(at) == self.values.get(at))
-    }
-}
-
-/// How clients behave in a world.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Manners {
-    /// There are connections for everybody: who keeps one and waits for another waits for nobody.
-    room: bool,
-    users: usize,
-    bytes_per_second: u64,
-    /// Networks break, and nobody is told why.
-    breaks: bool,
-    /// Whether the client is served over connections of its own, sometimes.
-    courier: bool,
-    /// As [`World::mariadb`](crate::World::mariadb).
-    mariadb: bool,
-    /// As [`World::kills`](crate::World::kills).
-    kills: u64,
-    /// Reads go to the replica, but so many milliseconds after a write of their session.
-    split: Option<u32>,
-    /// The replica is behind by no more than this.
-    lag: Duration,
-    /// As [`World::mirror`](crate::World::mirror).
-    mirror: bool,
-    /// As [`World::cached`](crate::World::cached).
-    cached: bool,
-    /// As [`World::missing`](crate::World::missing).
-    missing: [Option<&'static str>; 2],
-    /// Whether the client is one whose password expires, sometimes.
-    pub(crate) sleeper: bool,
-    /// Nothing breaks, nothing is late, and nobody waits by order.
-    calm: bool,
-    /// The replica is in service all the time.
-    steady: bool,
-    /// Whether a transaction may go on elsewhere, because its server may be lost.
-    moves: bool,
-}
-
-impl Manners {
-    pub(crate) fn of(world: &crate::World, courier: bool) -> Self {
-        Self {
-            room: u64::from(world.connections) >= world.clients,
-            users: world.users,
-            bytes_per_second: world.bytes_per_second,
-            kills: world.kills,
-            breaks: world.breaks(),
-            courier,
-            mariadb: world.mariadb,
-            split: world.split,
-            lag: world.lag,
-            cached: world.cached,
-            missing: world.missing,
-            sleeper: false,
-            mirror: world.mirror,
-            calm: world.weather == crate::Weather::Calm
-                && !world.operator
-                && world.pace == 0
-                && world.bytes_per_second == 0,
-            steady: !world.rough() && !world.operator,
-            moves: world.replays && (world.rough() || world.operator),
-        }
-    }
-
-    /// Whether no server has the schema that somebody names who comes in.
-    fn is_nowhere(&self, schema: Option<&'static str>) -> bool {
-        schema.is_some() && self.missing == [schema; 2]
-    }
-}
 
 /// The session is over.
 struct Over;
@@ -909,151 +810,6 @@ impl Session<'_> {
             }
             other => self.judge.accuse(&self.who, &format!("{sql}: {other:?}")),
         }
-    }
-
-    async fn prepare(&mut self) -> Goes {
-        let mut payload = vec![0x16];
-        payload.extend_from_slice(ECHO.as_bytes());
-        self.twin.begin("PREPARE");
-        match self.ask("PREPARE", &payload, Due::Prepared).await? {
-            Some(Reply::Prepared { id, params: 4 }) => {
-                let known = self.prepared.iter().any(|statement| statement.id == id);
-                self.judge.check(!known, &self.who, || {
-                    format!("PREPARE: id {id} is given twice")
-                });
-                let (schema, meant) = (self.own.schema.clone(), self.meaning());
-                self.prepared.push(Statement {
-                    id,
-                    schema,
-                    meant,
-                    types: None,
-                });
-            }
-            Some(Reply::Err { code, message }) => self.complained("PREPARE", code, &message),
-            other => self.judge.accuse(&self.who, &format!("PREPARE: {other:?}")),
-        }
-        Ok(())
-    }
-
-    /// Returns the settings that decide how a statement is read.
-    fn meaning(&self) -> [String; 4] {
-        [
-            self.own.names.clone(),
-            self.own.sql_mode.to_owned(),
-            self.own.time_zone.clone(),
-            self.own.role.to_owned(),
-        ]
-    }
-
-    /// An execution of one of the prepared statements, with a cursor or without.
-    async fn bind(&mut self, cursor: bool) -> Goes<Option<Bound>> {
-        if self.prepared.is_empty() {
-            self.prepare().await?;
-        }
-        if self.prepared.is_empty() {
-            return Ok(None);
-        }
-        let tag = self.tag();
-        let now = self.meaning();
-        let at = usize::try_from(self.chance.below(self.prepared.len() as u64)).unwrap_or(0);
-        let Some(statement) = self.prepared.get_mut(at) else {
-            return Ok(None);
-        };
-        // Where a connection is kept it may have to be prepared as things are now, and is the
-        // session's own there from then on.
-        self.drawn |= statement.meant != now
-            && (self.own.in_transaction || !self.own.autocommit || self.keeps > 0);
-        let mut values: Vec<Option<String>> = vec![Some(tag.clone())];
-        // VAR_STRING is 0xFD, LONGLONG is 8, TINY is 1.
-        let same = statement.types.filter(|_| self.chance.percent(60));
-        let types = same.unwrap_or_else(|| {
-            [
-                0xFD,
-                *self.chance.one_of(&[8, 0xFD]),
-                *self.chance.one_of(&[1, 8]),
-                0xFD,
-            ]
-        });
-        let mut body = Vec::new();
-        let mut nulls = 0u8;
-        for (at, kind) in types.iter().enumerate() {
-            if at > 0 && self.chance.percent(25) {
-                nulls |= 1 << at;
-                values.push(None);
-                continue;
-            }
-            let number = self.chance.below(100);
-            match kind {
-                1 => body.push(u8::try_from(number).unwrap_or(0)),
-                8 => body.extend_from_slice(&number.to_le_bytes()),
-                _ => {
-                    let text = if at == 0 {
-                        tag.clone()
-                    } else {
-                        format!("{tag}:{}", "y".repeat(usize::try_from(number).unwrap_or(0)))
-                    };
-                    body.push(u8::try_from(text.len()).unwrap_or(0));
-                    body.extend_from_slice(text.as_bytes());
-                    if at > 0 {
-                        values.push(Some(text));
-                    }
-                    continue;
-                }
-            }
-            values.push(Some(number.to_string()));
-        }
-        let mut payload = vec![0x17];
-        payload.extend_from_slice(&statement.id.to_le_bytes());
-        payload.extend_from_slice(&[u8::from(cursor), 1, 0, 0, 0, nulls]);
-        // Who is alone with a server has told it types before; ours remembers none.
-        if same.is_some() && self.chance.percent(70) && !self.through {
-            payload.push(0);
-        } else {
-            payload.push(1);
-            payload.extend(types.iter().flat_map(|kind| [*kind, 0]));
-        }
-        payload.extend_from_slice(&body);
-        statement.types = Some(types);
-        let (id, schema) = (statement.id, statement.schema.clone());
-        let words = format!("EXECUTE {id} with {values:?}");
-        // Of a statement that was prepared without a schema, none of our servers' clients can see
-        // where it is.
-        values.extend([None, None, Some(schema).filter(|name| !name.is_empty())]);
-        self.twin.begin("EXECUTE");
-        Ok(Some(Bound {
-            id,
-            tag,
-            words,
-            payload,
-            values,
-        }))
-    }
-
-    async fn execute(&mut self) -> Goes {
-        let Some(bound) = self.bind(false).await? else {
-            return Ok(());
-        };
-        let words = &bound.words;
-        let reply = self.ask(words, &bound.payload, Due::Binary).await?;
-        if let ControlFlow::Continue(rows) = self.rows(words, &bound.tag, (4, 5), reply) {
-            let right = rows.len() == 1 && rows.first().is_some_and(|row| bound.is(row));
-            self.judge.check(right, &self.who, || {
-                format!("{words}: {rows:?} instead of {:?}", bound.values)
-            });
-        }
-        Ok(())
-    }
-
-    async fn close(&mut self) -> Goes {
-        if let Some(statement) = self.prepared.pop() {
-            let mut payload = vec![0x19];
-            payload.extend_from_slice(&statement.id.to_le_bytes());
-            self.judge
-                .tell(&self.who, &format!("CLOSE {}", statement.id));
-            // It has no answer; what is wrong shows with the next command.
-            let _later = self.client.send(&payload).await;
-        }
-        Ok(())
     }
 
     /// COM_RESET_CONNECTION: all is as after the login, but for the schema and, with MySQL, the

@@ -5,6 +5,8 @@ mod copying;
 mod expiry;
 mod filing;
 mod following;
+mod hearing;
+mod login;
 mod whims;
 
 pub(crate) use bulk::row;
@@ -34,7 +36,7 @@ use wire::caps::{self, Caps};
 use wire::command::{Command, Execute, SET_OPTION_MULTI_STATEMENTS_ON};
 use wire::execute::{CURSOR_FLAGS, Parts, Value};
 use wire::frame::Algorithm;
-use wire::handshake::{ChangeUser, Greeting, Login};
+use wire::handshake::ChangeUser;
 use wire::ok;
 use wire::resultset::{Column, Writer};
 use wire::status;
@@ -458,75 +460,6 @@ impl Guest {
         Ok(Said::Ok)
     }
 
-    async fn log_in(&mut self, conn: &mut Conn) -> Result<Option<(Caps, Mind)>, NetError> {
-        let mut random = [0; 20];
-        for byte in &mut random {
-            *byte = (self.server.chance.borrow_mut().next() >> 32) as u8;
-        }
-        let nonce = auth::nonce(random);
-        self.nonce = nonce;
-        let greeting = Greeting {
-            server_version: format!("8.0.36-sim-{}", self.server.name),
-            thread_id: self.id,
-            scramble: nonce,
-            caps: self.server.caps,
-            charset: 8,
-            status: status::AUTOCOMMIT,
-            auth_plugin: "mysql_native_password".to_owned(),
-        };
-        let mut payload = Vec::new();
-        greeting.write(&mut payload);
-        conn.reply(&payload).await?;
-        let packet = conn.packet(PACKET_LEN_MAX).await?;
-        let login = Login::read(packet.payload())?;
-        let stage2 = auth::native_stage2(PASSWORD.as_bytes());
-        payload.clear();
-        let who = format!("server {}", self.server.name);
-        if login.user == COURIER {
-            self.is_courier = true;
-            self.server.couriers.set(self.server.couriers.get() + 1);
-        }
-        if auth::native_verify(&stage2, &nonce, &login.auth_response).is_none() {
-            self.server
-                .judge
-                .accuse(&who, "a login with a wrong password");
-            written(&Complaint(1045, "Access denied".to_owned())).write(&mut payload);
-            conn.reply(&payload).await?;
-            return Ok(None);
-        }
-        let caps = login.caps & self.server.caps;
-        let expired = self.is_expired(&login.user, caps);
-        if let Err(complaint) = &expired {
-            written(complaint).write(&mut payload);
-            conn.reply(&payload).await?;
-            return Ok(None);
-        }
-        if let Some(Err(complaint)) = login
-            .database
-            .as_deref()
-            .map(|name| self.server.ground.borrow().knows_schema(name))
-        {
-            written(&complaint).write(&mut payload);
-            conn.reply(&payload).await?;
-            return Ok(None);
-        }
-        self.user.clone_from(&login.user);
-        self.several = caps::has(caps, caps::MULTI_STATEMENTS);
-        ok::Ok {
-            status: status::AUTOCOMMIT,
-            ..ok::Ok::default()
-        }
-        .write(&mut payload, caps);
-        conn.reply(&payload).await?;
-        self.server
-            .judge
-            .tell(&who, &format!("{} is connection {}", login.user, self.id));
-        let sandbox = expired.unwrap_or(false);
-        let mut mind = Mind::new(login.database.as_deref(), login.charset);
-        mind.sandbox = sandbox;
-        Ok(Some((caps, mind)))
-    }
-
     fn answer(
         &mut self,
         mind: &mut Mind,
@@ -943,78 +876,6 @@ impl Guest {
         }
     }
 
-    /// A text has come.
-    fn hears(&mut self, text: &str, mind: &Mind) {
-        self.tell(text);
-        self.comes(client(text), mind);
-        self.is_copy(text, mind);
-        if self.server.must_not_hear(text, mind.only_reads()) {
-            let words = format!(
-                "{text} on connection {}, of a server that only reads",
-                self.id
-            );
-            self.server
-                .judge
-                .accuse(&format!("server {}", self.server.name), &words);
-        }
-        let tag = text.split('\'').nth(1).unwrap_or_default();
-        // What we bring there for it comes before its schema.
-        let counts =
-            !(self.server.mirrors || mind.sandbox || is_of_lock(text) || text.starts_with("SET "));
-        if counts && let Some(schemas) = self.server.judge.schemas_of(tag) {
-            self.server.judge.check(
-                schemas.contains(&mind.schema),
-                &format!("server {}", self.server.name),
-                || {
-                    format!(
-                        "{text} on connection {}, in schema {:?}, and its client is in {schemas:?}",
-                        self.id, mind.schema
-                    )
-                },
-            );
-        }
-        if let Some((whose, what)) = mind.has.of_somebody_else(text) {
-            let words = format!("{text} on connection {}, where {whose} has {what}", self.id);
-            self.server
-                .judge
-                .accuse(&format!("server {}", self.server.name), &words);
-        }
-    }
-
-    /// A client speaks, if this is known.
-    fn comes(&mut self, client: Option<&str>, mind: &Mind) {
-        let Some(client) = client else { return };
-        if self.last.as_deref().is_some_and(|last| last != client) {
-            let words = || {
-                format!(
-                    "{client} on connection {}, where {:?} has a cursor",
-                    self.id, self.last
-                )
-            };
-            let who = format!("server {}", self.server.name);
-            self.server
-                .judge
-                .check(mind.cursors.is_empty(), &who, words);
-            self.server.judge.check(!self.said_expired, &who, || {
-                format!(
-                    "{client} on connection {}, where {:?} was told of an expired password",
-                    self.id, self.last
-                )
-            });
-            self.server.judge.check(!self.is_courier, &who, || {
-                format!(
-                    "{client} on connection {}, which was to be {:?}'s alone",
-                    self.id, self.last
-                )
-            });
-            self.server.judge.hit("handed on", 1);
-            for what in std::mem::take(&mut self.had) {
-                self.server.judge.hit(what, 1);
-            }
-        }
-        self.last = Some(client.to_owned());
-    }
-
     fn echo(&self, writer: &mut Writer<'_>, schema: &str, values: &[Value<'_>], added: usize) {
         let columns = echo_columns(added);
         let id = self.id.to_string();
@@ -1028,13 +889,6 @@ impl Guest {
         writer.binary_row(&columns, &row);
         writer.end(0);
     }
-}
-
-/// Whether it is about a lock, which a server keeps for all of its schemas.
-fn is_of_lock(text: &str) -> bool {
-    ["SELECT GET_LOCK(", "SELECT RELEASE_LOCK("]
-        .iter()
-        .any(|begin| text.starts_with(begin))
 }
 
 /// A command in a few words.
