@@ -5,7 +5,7 @@
 use conformance::by_hand::{self, Raw};
 use conformance::proxy::{Driver, Proxy};
 use conformance::servers::Vendor;
-use conformance::trials::{self, expect};
+use conformance::trials::{self, expect, same};
 
 type Outcome = Result<(), String>;
 
@@ -353,7 +353,35 @@ fn idioms(driver: Driver) -> Outcome {
     expect(wrong.is_empty() && errors.is_empty(), || {
         format!("{}\n{errors}", wrong.join("\n"))
     })?;
-    follows_schemas(&proxy)
+    follows_schemas(&proxy)?;
+    hides_what_it_cannot_say(&proxy)
+}
+
+/// A script that answers wrongly, with `on_error = 'forward'`: neither its statement goes on nor the rows that it replaces.
+fn hides_what_it_cannot_say(proxy: &Proxy) -> Outcome {
+    let text = "
+        function read_query(packet)
+          if packet:find('DELETE') then
+            proxy.response = { type = proxy.MYSQLD_PACKET_ERROR, errmsg = 'no' }
+            return proxy.PROXY_SEND_RESULT
+          end
+          proxy.queries:append(1, packet, { resultset_is_needed = true })
+          return proxy.PROXY_SEND_QUERY
+        end
+        function read_query_result(inj)
+          if not inj.resultset.rows then return end
+          proxy.response = { resultset = {} }
+          return proxy.PROXY_SEND_RESULT
+        end";
+    load(proxy, text)?;
+    proxy.admin("UPDATE mysql_scripts SET on_error = 'forward'; LOAD MYSQL SCRIPTS TO RUNTIME")?;
+    let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    let failed = "1105 07000 The script 'idiom' has failed. Check the proxy's log";
+    same(&told(&mut client, "DELETE FROM idioms.t"), failed)?;
+    same(&told(&mut client, "SELECT * FROM idioms.t"), failed)?;
+    load(proxy, "function read_query() end")?;
+    let mut client = Raw::log_in(proxy.port).map_err(|error| error.to_string())?;
+    same(&told(&mut client, "SELECT COUNT(*) FROM idioms.t"), "2")
 }
 
 /// COM_INIT_DB as a command is seen and followed, and injected in front of statements.

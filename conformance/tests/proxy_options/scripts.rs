@@ -325,11 +325,12 @@ function read_auth(auth)
   if user == "app" then
     local double = password.hash(password.hash("secret"))
     print("app is " .. tostring(password.check(challenge, auth.password, double)))
+    local client, server = proxy.connection.client, proxy.connection.server
+    print("by " .. client.auth_plugin_name .. ", " .. server.auth_plugin_name .. " of " .. server.mysqld_version)
   end
   if user == "alias" then
     proxy.queries:append(1, proto.to_response_packet {
       username = "app", response = password.scramble(challenge, password.hash("secret")), database = "conf",
-      auth_plugin_name = "mysql_native_password", server_capabilities = 0xffffffff, capabilities = 0x8a20f,
     })
     return proxy.PROXY_SEND_QUERY
   end
@@ -389,6 +390,8 @@ pub(super) fn judges_logins(driver: Driver) -> Outcome {
             refused("free", "any", "The script")?;
         }
         expect(proxy.says("app is true"), || proxy.log())?;
+        let by = "by mysql_native_password, mysql_native_password of 10";
+        expect(proxy.says(by), || proxy.log())?;
     }
     expect(proxy.says("only an error can be said here"), || proxy.log())?;
     let used = "SELECT sum(ConnUsed) FROM stats_mysql_connection_pool";

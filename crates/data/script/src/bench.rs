@@ -432,6 +432,7 @@ impl Bench {
             Decision::Forward(_) => return self.serve(lua, client, packet, Route::default()),
             Decision::Answer(response) => answer = Some(written(&response, packet)),
             Decision::Queue => {}
+            Decision::Unsayable(failed) => return Err(failed.0),
         }
         while let Some(item) = session.next().map_err(words)? {
             let (bytes, is_binary) = self.serve(lua, client, &item.packet, item.route)?;
@@ -449,6 +450,7 @@ impl Bench {
                 Verdict::PassOn => (bytes, is_binary),
                 Verdict::Instead(response) => written(&response, &item.packet),
                 Verdict::Ignore => continue,
+                Verdict::Unsayable(failed) => return Err(failed.0),
             };
             answer.get_or_insert(new);
         }
@@ -706,6 +708,10 @@ impl Host for Made {
 
     fn stand_in(&self) -> Vec<u8> {
         b"stand-in".to_vec()
+    }
+
+    fn auth_plugin(&self) -> Option<String> {
+        None
     }
 
     fn servers(&self) -> Vec<Server> {

@@ -215,6 +215,10 @@ impl Host for Nothing {
         Vec::new()
     }
 
+    fn auth_plugin(&self) -> Option<String> {
+        None
+    }
+
     fn servers(&self) -> Vec<Server> {
         vec![Server::default()]
     }

@@ -2,6 +2,7 @@
 
 use crate::ask::{Ask, Reply};
 use crate::meaning::Reading;
+use crate::outcome::Outcome;
 use crate::shared::{Keep, Kept};
 use bridge::Letter;
 use config::Place;
@@ -101,6 +102,8 @@ pub trait Host {
     fn close(&self, connection: u32);
     /// Bytes that stand in for what the client proved its password with, or none without one.
     fn stand_in(&self) -> Vec<u8>;
+    /// The plugin that the client has named in its login, where a script has seen that.
+    fn auth_plugin(&self) -> Option<String>;
     /// Servers, those that are written to first.
     fn servers(&self) -> Vec<Server>;
     /// Place of the server that the session is on among those, from 1; 0 for none.
@@ -172,6 +175,20 @@ const WORDS_LEN_MAX: usize = 2000;
 impl Failed {
     pub(crate) fn is_for_memory(&self) -> bool {
         self.0.contains("not enough memory")
+    }
+
+    /// Adds the error that the hook looked at, which may have surprised it: there are no rows then.
+    pub(crate) fn at(self, outcome: Option<&Outcome>) -> Self {
+        let first = outcome.and_then(Outcome::first).unwrap_or_default();
+        match wire::ok::Err::read(&first) {
+            Ok(error) => Self(format!(
+                "{}; the server's answer was error {}: {}",
+                self.0,
+                error.code,
+                String::from_utf8_lossy(error.message)
+            )),
+            Err(_no_error) => self,
+        }
     }
 
     pub(crate) fn of(hook: &str, error: &mlua::Error) -> Self {

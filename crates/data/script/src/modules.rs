@@ -20,9 +20,35 @@ const WRITTEN: &[(&str, &str)] = &[
 
 /// Names that scripts require and that are not to be had, with the reason.
 const REFUSED: &[(&str, &str)] = &[
-    ("lpeg", "grammars of lpeg are not built in"),
-    ("re", "grammars of lpeg are not built in"),
-    ("socket", "a script opens no connections of its own"),
+    (
+        "lpeg",
+        "lpeg is written in C, and no such code is loaded; string.find, string.gmatch and proxy.tokenizer read texts",
+    ),
+    (
+        "re",
+        "it is a part of lpeg, which is written in C, and no such code is loaded; string.find, string.gmatch and proxy.tokenizer read texts",
+    ),
+    (
+        "rex",
+        "it is written in C, and no such code is loaded; string.find, string.gmatch and proxy.tokenizer read texts",
+    ),
+    (
+        "socket",
+        "a script opens no connections of its own; m.http of require(\"millrace\") calls others, luasql.mysql asks servers",
+    ),
+    ("mime", "it is a part of socket; json and md5 are built in"),
+    (
+        "memcached",
+        "a script opens no connections of its own; m.shared of require(\"millrace\") keeps values for all sessions, and cache_ttl of a rule keeps results",
+    ),
+    (
+        "redis",
+        "a script opens no connections of its own; m.shared of require(\"millrace\") keeps values for all sessions, and cache_ttl of a rule keeps results",
+    ),
+    (
+        "luarocks",
+        "rocks are not looked for; a module of Lua may lie beside the script",
+    ),
     ("ffi", "it reaches memory"),
 ];
 
@@ -32,9 +58,10 @@ pub(crate) fn written(name: &str) -> Option<&'static str> {
     found.map(|(_, text)| *text)
 }
 
-/// Why a name is not to be had.
+/// Why a name is not to be had. What stands behind a dot or an underscore is a part of it.
 pub(crate) fn refused(name: &str) -> &'static str {
-    let found = REFUSED.iter().find(|(of, _)| *of == name);
+    let root = name.split(['.', '_']).next().unwrap_or_default();
+    let found = REFUSED.iter().find(|(of, _)| of.eq_ignore_ascii_case(root));
     found.map_or(
         "it is neither built in nor a file beside the script",
         |(_, why)| *why,

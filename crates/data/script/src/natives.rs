@@ -8,7 +8,7 @@ use bridge::Letter;
 use config::Place;
 use lua::syntax::with_arguments;
 use mlua::debug::Debug;
-use mlua::{Lua, Table, Value};
+use mlua::{IntoLua, Lua, Table, Value};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -330,6 +330,7 @@ fn of_session(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
                 "user" => Ok((text(host.user())?, None)),
                 "thread" => Ok((Value::Number(host.thread().into()), None)),
                 "version" => Ok((Value::Number(host.version().into()), None)),
+                "auth_plugin" => Ok((host.auth_plugin().into_lua(lua)?, None)),
                 "stand_in" => Ok((Value::String(lua.create_string(host.stand_in())?), None)),
                 "src" => end(src),
                 _ => end(dst),

@@ -252,10 +252,14 @@ fn to_challenge(table: &Table, out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Such as 50114 for 5.1.14.
+/// Number such as 50114 for 5.1.14, or 101106 for 5.5.5-10.11.6-MariaDB: MariaDB's servers hide their version from replicas
+/// of old behind another one.
 #[must_use]
 pub fn version(text: &str) -> u32 {
-    let mut parts = text
+    let hidden = text.strip_prefix("5.5.5-");
+    let hidden = hidden.filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let mut parts = hidden
+        .unwrap_or(text)
         .split(|c: char| !c.is_ascii_digit())
         .map(|part| part.parse::<u32>().unwrap_or(0).min(99));
     let mut next = || parts.next().unwrap_or(0);
@@ -295,18 +299,29 @@ fn from_login(table: &Table, payload: &[u8], server: Option<f64>) -> Result<(), 
 }
 
 fn to_login(table: &Table, out: &mut Vec<u8>) -> Result<(), Error> {
-    let Some(server) = table.raw_get::<Option<f64>>("server_capabilities")? else {
-        return Err(Error::runtime(".server_capabilities is missing"));
+    let (database, auth_plugin) = (text(table, "database")?, text(table, "auth_plugin_name")?);
+    let server = table.raw_get::<Option<f64>>("server_capabilities")?;
+    let caps = match table.raw_get::<Option<f64>>("capabilities")? {
+        Some(said) => {
+            let server = server.map_or(!0, |server| server as Caps);
+            said as Caps & 0xFFFF_FFFF & (server | !AGREED)
+        }
+        // Before 0.8.3 whatever the table has was written.
+        None => {
+            let has = |text: &str, cap| if text.is_empty() { 0 } else { cap };
+            LOGIN_CAPS
+                | has(&database, caps::CONNECT_WITH_DB)
+                | has(&auth_plugin, caps::PLUGIN_AUTH)
+        }
     };
-    let caps = number(table, "capabilities", LOGIN_CAPS as f64)? as Caps & 0xFFFF_FFFF;
     let login = Login {
-        caps: caps & (server as Caps | !AGREED) & !(caps::CONNECT_ATTRS | caps::ZSTD),
+        caps: caps & !(caps::CONNECT_ATTRS | caps::ZSTD),
         max_packet: number(table, "max_packet_size", 0.0)? as u32,
         charset: number(table, "charset", 0.0)? as u16,
         user: text(table, "username")?,
         auth_response: bytes(table, "response")?,
-        database: Some(text(table, "database")?),
-        auth_plugin: Some(text(table, "auth_plugin_name")?),
+        database: Some(database),
+        auth_plugin: Some(auth_plugin),
         ..Login::default()
     };
     login.write(out);

@@ -389,6 +389,7 @@ local function socket(session, is_server)
   return setmetatable({}, {
     __index = function(_, key)
       if is_server and key == "mysqld_version" and session.greeted_version then return session.greeted_version end
+      if key == "auth_plugin_name" then return is_server and session.greeted_plugin or native.client("auth_plugin") end
       local read = Socket[key]
       if read then return read() end
       if key == "scramble_buffer" then return session.scramble end
@@ -627,10 +628,10 @@ function Session.connect_server(session)
 end
 
 -- The greeting of a server.
-function Session.read_handshake(session, scramble, version, thread_id, server_addr)
+function Session.read_handshake(session, scramble, version, thread_id, server_addr, auth_plugin)
   local env = session.env
   session.scramble, session.is_greeted = scramble, true
-  session.greeted_by, session.greeted_version = server_addr, version
+  session.greeted_by, session.greeted_version, session.greeted_plugin = server_addr, version, auth_plugin
   if not env.read_handshake then return false, 0 end
   current = session
   local decision = env.read_handshake({

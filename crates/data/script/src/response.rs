@@ -346,9 +346,11 @@ impl Response {
             }
         }
         for (at, field) in fields.iter_mut().enumerate() {
-            let is_number = |row: &Vec<Option<Vec<u8>>>| row[at].as_deref().is_none_or(is_number);
-            if field.is_numeric() && !rows.iter().all(is_number) {
+            let values = || rows.iter().filter_map(|row| row[at].as_deref());
+            if field.is_numeric() && !values().all(is_number) {
                 (field.kind, field.kept) = (Type::VAR_STRING.0, None);
+            } else if field.is_whole() && !values().all(is_whole) {
+                (field.kind, field.kept) = (Type::DOUBLE.0, None);
             }
         }
         Ok(Self::Rows { fields, rows })
@@ -509,6 +511,12 @@ impl Field {
         numbers.contains(&Type(self.kind))
     }
 
+    /// Whether its values are numbers without a fraction.
+    fn is_whole(&self) -> bool {
+        let fractions = [Type::DECIMAL, Type::FLOAT, Type::DOUBLE, Type::NEWDECIMAL];
+        self.is_numeric() && !fractions.contains(&Type(self.kind))
+    }
+
     pub(crate) fn definition(&self) -> Vec<u8> {
         if let Some(kept) = &self.kept {
             return kept.clone();
@@ -543,6 +551,13 @@ fn kept(source: &Outcome, at: usize, name: &[u8], kind: Option<u8>) -> Option<Ve
 
 pub(crate) fn is_number(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+/// Whether a number is written without fraction and exponent.
+fn is_whole(value: &[u8]) -> bool {
+    value
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b' '))
 }
 
 /// Writes packets of a result again. Its last one says whether another result follows.

@@ -7,6 +7,7 @@ use crate::response::{Bad, Response, Room};
 use crate::text::Level;
 use crate::vm::{Code, Vm};
 use mlua::{FromLuaMulti, IntoLuaMulti, MultiValue, Table, Value};
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 use wire::command::COM_STMT_EXECUTE;
@@ -28,6 +29,8 @@ pub enum Decision {
     Answer(Response),
     /// Ask [`Scripted::next`].
     Queue,
+    /// An answer, and one that cannot be sent.
+    Unsayable(Failed),
 }
 
 /// A script's wish for the answer to a queued query.
@@ -39,6 +42,8 @@ pub enum Verdict {
     Instead(Response),
     /// The client gets nothing of it.
     Ignore,
+    /// The client gets something else, which cannot be sent.
+    Unsayable(Failed),
 }
 
 /// A script's wish for a login.
@@ -81,6 +86,8 @@ pub struct Greeted {
     pub thread: u32,
     /// Address of the server, `host:port`.
     pub server: String,
+    /// Plugin that the challenge is meant for.
+    pub auth_plugin: String,
 }
 
 /// A script's word on a statement's way; it beats rules and hints.
@@ -105,6 +112,8 @@ pub struct Scripted {
     reads_nothing: bool,
     /// Those that see commands and answers.
     hooks: [&'static str; 2],
+    /// Its author has heard that queries were dropped.
+    has_told: Cell<bool>,
 }
 
 impl fmt::Debug for Scripted {
@@ -190,6 +199,7 @@ impl Scripted {
             waits,
             reads_nothing: library.get("reads_nothing").unwrap_or_default(),
             hooks: ["read_query", "read_query_result"],
+            has_told: Cell::default(),
         };
         if is_own {
             vm.call::<()>("own", scripted.session.clone())?;
@@ -225,14 +235,25 @@ impl Scripted {
             2 => {
                 let source = turns.got.take();
                 let response = self.response(&mut turns, hook, source.as_ref());
-                response.map(Decision::Answer)
+                Ok(response.map_or_else(Decision::Unsayable, Decision::Answer))
             }
             _ => {
                 if queued > 0 {
                     self.forget();
+                    self.tell_of_dropped(hook, queued);
                 }
                 Ok(Decision::Forward(self.chosen(chosen)))
             }
+        }
+    }
+
+    /// Tells the author once that what was queued is not sent.
+    fn tell_of_dropped(&self, hook: &str, queued: usize) {
+        if !self.has_told.replace(true) {
+            let line = format!(
+                "({hook}) has queued queries ({queued}) and not returned proxy.PROXY_SEND_QUERY: they are dropped, and the command goes on as it is"
+            );
+            self.host.log(&line);
         }
     }
 
@@ -327,13 +348,15 @@ impl Scripted {
         let args = (item.id, packet, outcome.query_us, outcome.response_us);
         let mut turns = self.turns(Some(outcome));
         let hook = self.hooks[1];
-        let decision: f64 = self.hook(&mut turns, hook, args).await?;
-        match decision as i64 {
+        let done = self.run::<f64>(&mut turns, hook, args).await;
+        let done = done.map_err(|failed| failed.at(turns.outcome.as_ref()));
+        self.tell_of_call(&turns, hook, done.as_ref().err());
+        match done? as i64 {
             0 => Ok(Verdict::PassOn),
             2 => {
                 let source = turns.outcome.take();
                 let response = self.response(&mut turns, hook, source.as_ref());
-                response.map(Verdict::Instead)
+                Ok(response.map_or_else(Verdict::Unsayable, Verdict::Instead))
             }
             4 => Ok(Verdict::Ignore),
             other => {
@@ -444,7 +467,8 @@ impl Scripted {
     pub async fn read_handshake(&self, greeted: &Greeted) -> Result<Option<Response>, Failed> {
         let mut turns = self.turns(None);
         let challenge = self.string(&greeted.challenge)?;
-        let args = (challenge, greeted.version, greeted.thread, &*greeted.server);
+        let (server, plugin) = (&*greeted.server, &*greeted.auth_plugin);
+        let args = (challenge, greeted.version, greeted.thread, server, plugin);
         let decision: f64 = self.hook(&mut turns, "read_handshake", args).await?;
         match decision as i64 {
             // The original took both for the same.

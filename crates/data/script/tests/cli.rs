@@ -39,6 +39,11 @@ fn a_script_is_looked_through_with_what_it_requires() {
         check(&[("a.lua", good), tools]),
         (vec!["a.lua: well".into()], vec![])
     );
+    let of_tests = "function test_a(t) equal(t:query('x').rows, nil) end";
+    assert_eq!(
+        check(&[("a_test.lua", of_tests)]),
+        (vec!["a_test.lua: well".into()], vec![])
+    );
     let old = "function read_query(packet)\n  if packet:byte() ~= proxy.COM_QUERY then return end\n  proxy.queries:append(1, packet, { resultset_is_needed = true })\n  return proxy.PROXY_SEND_QUERY\nend\nfunction read_handshake() end";
     let never = "a.lua: read_handshake() is called only where logins are relayed, and for a script that serves all users";
     assert_eq!(

@@ -123,6 +123,17 @@ fn an_answer_is_made_up_in_every_form() {
         "not all are numbers"
     );
     assert!(!written(&rows, true).is_empty());
+    let Ok(Decision::Answer(rows)) = answer(
+        "{ type = proxy.MYSQLD_PACKET_OK, resultset = { fields = { { name = 'a', type = proxy.MYSQL_TYPE_LONG },
+           { name = 'b', type = proxy.MYSQL_TYPE_LONG } }, rows = { { 1, 7 }, { 0.25, -7 } } } }",
+    ) else {
+        panic!("no answer")
+    };
+    let read = wire::rows::read(&written(&rows, false), CAPS).unwrap();
+    let kinds = read.shapes.iter().map(|shape| shape.kind);
+    let kinds = kinds.collect::<Vec<_>>();
+    let wanted = [wire::types::Type::DOUBLE, wire::types::Type::LONG];
+    assert_eq!(kinds, wanted, "not all are whole");
     assert_eq!(
         answer("{ type = proxy.MYSQLD_PACKET_OK, affected_rows = 3 }"),
         Ok(Decision::Answer(Response::Ok {
@@ -162,7 +173,8 @@ fn an_answer_is_made_up_in_every_form() {
             "(read_query) proxy.response.resultset.fields is empty",
         ),
     ] {
-        assert_eq!(answer(body), Err(Failed(words.into())), "{body}");
+        let wanted = Decision::Unsayable(Failed(words.into()));
+        assert_eq!(answer(body), Ok(wanted), "{body}");
     }
 }
 
@@ -277,6 +289,42 @@ fn an_error_is_below_zero_for_who_compares_it_with_zero() {
         ));
         assert_eq!(*host.lines.borrow(), [wanted]);
     }
+}
+
+/// Rows of an error: `for row in nil`, whose words say little.
+#[test]
+fn a_hook_that_raises_at_an_error_names_it() {
+    let World { script, .. } = world(
+        "function read_query(packet) proxy.queries:append(1, packet) return proxy.PROXY_SEND_QUERY end
+         function read_query_result(inj) for row in inj.resultset.rows do print(row[1]) end end",
+    );
+    assert_eq!(script.read_query(&query("x")), Ok(Decision::Queue));
+    let item = script.next().unwrap().unwrap();
+    let mut out = Vec::new();
+    Writer::new(&mut out, 0, CAPS, 2).err(&wire::ok::Err {
+        code: 1146,
+        state: *b"42S02",
+        message: b"no table",
+    });
+    let failed = Outcome::new(Some(out), CAPS, false, Counts::default());
+    assert_eq!(
+        script.read_query_result(&item, failed),
+        Err(Failed(
+            "(read_query_result) t.lua:2: attempt to call a nil value; the server's answer was error 1146: no table".into()
+        ))
+    );
+}
+
+/// A `return` is forgotten easily.
+#[test]
+fn queries_that_are_queued_and_not_sent_are_told_once() {
+    let World { host, script } =
+        world("function read_query(packet) proxy.queries:append(1, packet) end");
+    for _ in 0..2 {
+        assert_eq!(script.read_query(&query("x")), Ok(FORWARD));
+    }
+    let wanted = "(read_query) has queued queries (1) and not returned proxy.PROXY_SEND_QUERY: they are dropped, and the command goes on as it is";
+    assert_eq!(*host.lines.borrow(), [wanted]);
 }
 
 /// A96: where the servers are.
@@ -485,8 +533,9 @@ fn a_script_reads_and_answers_several_results() {
         let text = format!(
             "function read_query() proxy.response = {{ type = 0, resultsets = {made} }} return proxy.PROXY_SEND_RESULT end"
         );
-        let failed = world(&text).script.read_query(&query("x")).unwrap_err();
-        assert_eq!(failed.0, format!("(read_query) {words}"));
+        let decided = world(&text).script.read_query(&query("x"));
+        let failed = Failed(format!("(read_query) {words}"));
+        assert_eq!(decided, Ok(Decision::Unsayable(failed)));
     }
 }
 

@@ -144,7 +144,8 @@ fn payloads_become_tables_and_come_back() {
           local login = proto.from_response_packet(proto.to_response_packet({ server_capabilities = 41516, capabilities = 33288,
             username = 'u', response = 'r', database = 'd' }), 41516)
           print(login.username, login.response, login.database, login.capabilities)
-          print(pcall(proto.to_response_packet, {}))
+          local early = proto.from_response_packet(proto.to_response_packet({ username = 'u', response = 'r', database = 'd' }), 41516)
+          print(early.username, early.database, early.capabilities)
           print((proto.from_stmt_prepare_packet('\\22SELECT ?')).stmt_text, proto.from_stmt_close_packet('\\25\\5\\0\\0\\0').stmt_id)
           local run = '\\23\\5\\0\\0\\0\\0\\1\\0\\0\\0' .. '\\2' .. '\\1' .. '\\8\\0' .. '\\253\\0' .. '\\42\\0\\0\\0\\0\\0\\0\\0'
           local got = proto.from_stmt_execute_packet(run, 2)
@@ -166,18 +167,14 @@ fn payloads_become_tables_and_come_back() {
             "34\t0",
             "50099\t01234567890123456789\t10",
             "u\tr\td\t33288",
-            lines[5].as_str(),
+            // Before 0.8.3 nobody said what the server knows.
+            "u\td\t33288",
             "SELECT ?\t5",
             "5\t1\t42\t8\tnil",
             "3\tlog.1\t42\thost",
             "false\tfalse",
             "true\ttrue",
         ]
-    );
-    assert!(
-        lines[5].contains(".server_capabilities is missing"),
-        "{}",
-        lines[5]
     );
     assert!(
         lines[11].contains("the challenge must have 20 bytes, it has 5"),
@@ -197,6 +194,8 @@ fn small_modules_do_what_they_may_and_refuse_the_rest_by_name() {
           print(pcall(lfs.dir, '/'))
           print(pcall(posix.kill, 1, 9))
           print(pcall(require, 'lpeg'))
+          print(pcall(require, 'Memcached'))
+          print(pcall(require, 'luarocks.require'))
           print(pcall(require, 'nosuch'))
         end";
     let lines = printed(text, "x");
@@ -211,7 +210,9 @@ fn small_modules_do_what_they_may_and_refuse_the_rest_by_name() {
     for (line, words) in lines[3..].iter().zip([
         "lfs.dir is not available: io and os have files",
         "posix.kill is not available: a script does not reach processes and accounts",
-        "module 'lpeg' is not available to this script: grammars of lpeg are not built in",
+        "module 'lpeg' is not available to this script: lpeg is written in C, and no such code is loaded; string.find, string.gmatch and proxy.tokenizer read texts",
+        "module 'Memcached' is not available to this script: a script opens no connections of its own; m.shared of require(\"millrace\") keeps values for all sessions, and cache_ttl of a rule keeps results",
+        "module 'luarocks.require' is not available to this script: rocks are not looked for; a module of Lua may lie beside the script",
         "module 'nosuch' is not available to this script: it is neither built in nor a file beside the script",
     ]) {
         assert!(line.starts_with("false\t") && line.ends_with(words), "{line}");

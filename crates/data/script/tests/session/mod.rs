@@ -120,6 +120,10 @@ impl Host for Session {
         b"stand-in".to_vec()
     }
 
+    fn auth_plugin(&self) -> Option<String> {
+        Some("mysql_native_password".into())
+    }
+
     fn servers(&self) -> Vec<Server> {
         let server = |host: &str, is_reader| {
             let mut server = Server {

@@ -223,6 +223,8 @@ pub(crate) struct Claim {
     pub(crate) schema: String,
     /// Bytes that scripts see as its password: the native scramble, else some that mean nothing.
     pub(crate) stand_in: Vec<u8>,
+    /// Plugin that it means to prove its password by.
+    pub(crate) auth_plugin: String,
 }
 
 /// Facts that a script asks its session for.
@@ -237,6 +239,8 @@ pub(crate) struct Facts {
     pub(crate) lexing: Cell<Lexing>,
     /// The user that a client says it is, before anybody has checked that.
     pub(crate) claimed: RefCell<Option<String>>,
+    /// The plugin that it has named then.
+    pub(crate) auth_plugin: RefCell<Option<String>>,
     /// Connections at hand, where nobody could open more.
     pub(crate) own_pools: RefCell<Option<Rc<OwnPools>>>,
 }
@@ -253,6 +257,7 @@ impl Facts {
             schema: RefCell::new((&*visitor.schema).into()),
             lexing: Cell::default(),
             claimed: RefCell::default(),
+            auth_plugin: RefCell::default(),
             own_pools: RefCell::default(),
         }
     }
@@ -261,6 +266,7 @@ impl Facts {
     /// for it.
     pub(crate) fn claims(&self, claim: &Claim) {
         self.claimed.replace(Some(claim.user.clone()));
+        self.auth_plugin.replace(Some(claim.auth_plugin.clone()));
         self.schema.replace((&*claim.schema).into());
         let owner = Owner {
             stand_in: claim.stand_in.clone(),

@@ -308,6 +308,11 @@ impl Session {
                 Box::pin(self.run_queue(epoch, at, &one, payload, true)).await
             }
             Ok(Decision::Queue) => Box::pin(self.run_queue(epoch, at, &one, payload, false)).await,
+            Ok(Decision::Unsayable(failed)) => {
+                self.tell_of_script(&one.script, &failed);
+                runs.forget();
+                self.fails_before(&one, payload).await
+            }
             Err(failed) => {
                 self.tell_of_script(&one.script, &failed);
                 runs.forget();
@@ -315,14 +320,7 @@ impl Session {
                     OnError::Forward if !self.is_console() => {
                         Box::pin(self.shown_to(epoch, at + 1, payload)).await
                     }
-                    OnError::Forward | OnError::Error
-                        if has_answer(payload.first().copied().unwrap_or(0)) =>
-                    {
-                        self.turn = Turn::after(payload.len());
-                        self.refuse(&failed_script(&one.script)).await
-                    }
-                    OnError::Forward | OnError::Error => Ok(()),
-                    OnError::Disconnect => Err(Ended::Told(failed_script(&one.script))),
+                    _ => self.fails_before(&one, payload).await,
                 }
             }
         }
@@ -496,6 +494,9 @@ impl Session {
         if one.script.on_error == OnError::Disconnect {
             return Err(Ended::Told(complaint));
         }
+        if !has_answer(payload.first().copied().unwrap_or(0)) {
+            return Ok(());
+        }
         self.turn = Turn::after(payload.len());
         self.refuse(&complaint).await
     }
@@ -549,21 +550,23 @@ impl Session {
             Either::Left(judged) => judged,
             Either::Right(()) => return Err(Ended::Gone),
         };
+        // What it wanted to hide is not shown because it has said something wrong instead.
+        let hides = judged.is_ok() || one.script.on_error != OnError::Forward;
         let verdict = match judged {
-            Ok(verdict) => verdict,
-            Err(failed) => {
+            Ok(Verdict::Unsayable(failed)) | Err(failed) => {
                 self.tell_of_script(&one.script, &failed);
                 runs.forget();
-                match one.script.on_error {
-                    OnError::Disconnect => return Err(Ended::Told(failed_script(&one.script))),
-                    OnError::Error if !went_by && !answered && has_answer(code) => {
-                        self.turn = Turn::after(0);
-                        self.refuse(&failed_script(&one.script)).await?;
-                        return Ok(true);
-                    }
-                    _ => Verdict::PassOn,
+                if one.script.on_error == OnError::Disconnect {
+                    return Err(Ended::Told(failed_script(&one.script)));
                 }
+                if hides && !went_by && !answered && has_answer(code) {
+                    self.turn = Turn::after(0);
+                    self.refuse(&failed_script(&one.script)).await?;
+                    return Ok(true);
+                }
+                Verdict::PassOn
             }
+            Ok(verdict) => verdict,
         };
         let late = |what: &str| {
             Failed(format!(
@@ -591,7 +594,7 @@ impl Session {
                 self.hand_over(Arc::unwrap_or_clone(packets)).await?;
                 Ok(false)
             }
-            Verdict::Ignore => {
+            Verdict::Ignore | Verdict::Unsayable(_) => {
                 if went_by {
                     self.tell_of_script(&one.script, &late("the result cannot be ignored"));
                 }

@@ -184,6 +184,7 @@ impl Early {
             version: script::version(&greeting.server_version),
             thread: greeting.thread_id,
             server,
+            auth_plugin: greeting.auth_plugin.clone(),
         };
         for (script, made) in &self.all {
             let Ok(runs) = made else { continue };
@@ -255,6 +256,7 @@ impl Early {
             user: login.user.clone(),
             schema: login.database.clone().unwrap_or_default(),
             stand_in,
+            auth_plugin: plugin.to_owned(),
         }
     }
 

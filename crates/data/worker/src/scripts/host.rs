@@ -151,6 +151,10 @@ impl Host for View {
         self.facts.owner().stand_in.clone()
     }
 
+    fn auth_plugin(&self) -> Option<String> {
+        self.facts.auth_plugin.borrow().clone()
+    }
+
     fn servers(&self) -> Vec<Server> {
         let own = self.facts.own_pools.borrow().clone();
         let (core, owner) = (&self.facts.core, self.facts.owner());
