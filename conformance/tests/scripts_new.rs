@@ -252,7 +252,23 @@ fn asks(driver: Driver) -> Outcome {
             let said = told(&mut client, &format!("ASK {name}"));
             expect(said.starts_with(begins), || format!("{name}: {said}"))?;
         }
-        same(&told(&mut client, "SELECT 5"), "5")
+        same(&told(&mut client, "SELECT 5"), "5")?;
+        // One statement finds there what another one has left, and nobody else does.
+        let text = r#"
+            function m.on.statement(s)
+              if s.text ~= "KEEP" then return end
+              local own = assert(s:connection())
+              assert(own:query("SET @kept = ?", 5))
+              local here, there = assert(own:query("SELECT @kept AS v")), assert(s:query("SELECT @kept AS v"))
+              local _, words = own:query("SELECT nosuch")
+              own:close()
+              return m.result { columns = { "a" }, rows = { { table.concat({ tostring(here[1].v), tostring(there[1].v), words:sub(1, 23) }, " ") } } }
+            end"#;
+        load(proxy, text)?;
+        let mut client = log_in(proxy)?;
+        let kept = "5 nil Unknown column 'nosuch'";
+        same(&told(&mut client, "KEEP"), kept)?;
+        same(&told(&mut client, "KEEP"), kept)
     })
 }
 

@@ -116,7 +116,7 @@ impl Ask {
                 password: bytes(lua, next())?.unwrap_or_default(),
                 host: text(lua, next())?,
                 port: Option::<u16>::from_lua(next(), lua)?,
-                hostgroup: None,
+                hostgroup: Option::<u32>::from_lua(next(), lua)?,
             }),
             "execute" => Self::Execute {
                 connection: u32::from_lua(next(), lua)?,

@@ -184,12 +184,19 @@ end
 
 -- Statements of a script's own.
 
-local function query_at(hostgroup, text, ...)
+local WAITS = "waits for a server, which m.on.statement, m.on.result, timers and the top of a script can"
+
+-- The text with its values.
+local function filled(text, ...)
   want(type(text) == "string", "query wants a text, it got a %s", type(text))
-  want(session_of().thread, "a query waits for a server, which m.on.statement, m.on.result, timers and the top of a script can")
-  local filled, words = native.fill(text, { n = select("#", ...), ... })
-  want(filled, "query: %s", words)
-  local ok, what, id = wait("query", filled, hostgroup)
+  want(session_of().thread, "a query " .. WAITS)
+  local made, words = native.fill(text, { n = select("#", ...), ... })
+  want(made, "query: %s", words)
+  return made
+end
+
+-- What a server has answered, as scripts have it.
+local function answered(ok, what, id)
   if not ok then return nil, what end
   if type(what) == "number" then return { affected_rows = what, insert_id = id } end
   local meta, kinds, rows = row_of(what.names, "the result"), what.kinds, what.rows
@@ -201,6 +208,8 @@ local function query_at(hostgroup, text, ...)
   rows.columns = what.names
   return rows
 end
+
+local function query_at(hostgroup, text, ...) return answered(wait("query", filled(text, ...), hostgroup)) end
 
 local function query(text, ...) return query_at(nil, text, ...) end
 
@@ -215,6 +224,26 @@ local function at(hostgroup, of)
 end
 
 function M.at(hostgroup) return at(hostgroup, "m.at") end
+
+-- A connection of the script's own: what one statement leaves there, the next one finds.
+local function connection(hostgroup, of)
+  want(hostgroup == nil or is_whole(hostgroup, 0, 4294967295), "%s wants the number of a hostgroup", of)
+  want(session_of().thread, "%s " .. WAITS, of)
+  local ok, id = wait("connect", (native.client("schema")), nil, nil, nil, nil, hostgroup)
+  if not ok then return nil, id end
+  return fixed(of, {
+    query = function(_, text, ...)
+      want(id, "this connection is closed")
+      return answered(wait("execute", id, filled(text, ...)))
+    end,
+    close = function()
+      if id then native.close(id) end
+      id = nil
+    end,
+  })
+end
+
+function M.connection(hostgroup) return connection(hostgroup, "m.connection") end
 
 -- Lists of rows that are sorted become one.
 
@@ -354,6 +383,7 @@ local Statement = { __metatable = false }
 local Methods = {
   query = function(_, text, ...) return query(text, ...) end,
   at = function(_, hostgroup) return at(hostgroup, "s:at") end,
+  connection = function(_, hostgroup) return connection(hostgroup, "s:connection") end,
 }
 
 function Statement.__index(s, key)

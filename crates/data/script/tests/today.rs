@@ -419,6 +419,61 @@ fn a_hook_asks_servers_with_values_in_their_places() {
 }
 
 #[test]
+fn a_hook_has_a_connection_of_its_own() {
+    let text = "local c, words = s:connection(20)
+        print(c:query('BEGIN').affected_rows, words)
+        print(c:query('SELECT ?', \"it's\"))
+        c:close()
+        c:close()
+        print(pcall(function() c:query('COMMIT') end))
+        print(m.connection())
+        print(pcall(function() s:connection('x') end))";
+    let host = Rc::new(Session::default());
+    let refused = |words: &str| Reply::Refused(words.into());
+    let replies = [
+        Reply::Connected(5),
+        Reply::Changed(0, 0),
+        refused("no such table"),
+        refused("no room"),
+    ];
+    host.replies.borrow_mut().extend(replies);
+    let text = script(&format!("function m.on.statement(s)\n{text}\nend"));
+    let world = begin_before(&vm(), &text.into(), &[], host).expect("a script that runs");
+    assert_eq!(world.script.read_query(&query("x")), Ok(FORWARD));
+    let wish = |hostgroup| {
+        Ask::Connect(script::Connect {
+            schema: script::Host::schema(&*world.host),
+            hostgroup,
+            ..script::Connect::default()
+        })
+    };
+    let said = |sql: &str| Ask::Execute {
+        connection: 5,
+        sql: sql.into(),
+    };
+    assert_eq!(
+        world.host.asked.take(),
+        [
+            wish(Some(20)),
+            said("BEGIN"),
+            said("SELECT 'it''s'"),
+            wish(None),
+        ]
+    );
+    assert_eq!(world.host.closed.take(), [5]);
+    assert_eq!(
+        world.host.lines.take(),
+        [
+            "0\tnil",
+            "nil\tno such table",
+            "false\tt.lua:8: this connection is closed",
+            "nil\tno room",
+            "false\tt.lua:10: s:connection wants the number of a hostgroup",
+        ]
+    );
+}
+
+#[test]
 fn sorted_lists_become_one() {
     let text = script(
         "local function shown(rows)
