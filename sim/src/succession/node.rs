@@ -109,6 +109,8 @@ pub(super) struct Node {
     /// Counts how often the log was put in the place of another.
     rebuilt: Cell<u32>,
     source: RefCell<Option<Rc<Self>>>,
+    /// The logs that it has compared, as long as neither is another one, and so many transactions of the source's.
+    looked: Cell<Option<((&'static str, u32, u32), usize)>>,
     /// Transactions that were got from a source and are not done yet.
     relay: RefCell<VecDeque<Txn>>,
     /// Rows of marks that an open transaction has written, with its connection.
@@ -158,6 +160,7 @@ impl Node {
             visible: Cell::new(0),
             rebuilt: Cell::new(0),
             source: RefCell::default(),
+            looked: Cell::default(),
             relay: RefCell::default(),
             locks: RefCell::default(),
             stalled_until: Cell::default(),
@@ -361,19 +364,24 @@ impl Node {
             };
             let more: Vec<_> = {
                 let theirs = source.log.borrow();
-                // A source that was promoted too early has some of the old ones behind its own.
-                let new = theirs
-                    .iter()
-                    .rev()
-                    .take(LATELY)
-                    .filter(|txn| !self.has(txn));
+                let from = self.looks_from(&source, theirs.len());
+                let new = theirs[from..].iter().filter(|txn| !self.has(txn));
                 new.cloned().collect()
             };
             if !more.is_empty() {
-                self.relay.borrow_mut().extend(more.into_iter().rev());
+                self.relay.borrow_mut().extend(more);
                 source.acked.ring();
             }
         }
+    }
+
+    /// First transaction of a source's log, which has so many, that may be new. A source that was promoted too early has
+    /// some of the old ones behind its own.
+    fn looks_from(&self, source: &Self, len: usize) -> usize {
+        let logs = (source.name, source.rebuilt.get(), self.rebuilt.get());
+        let last = self.looked.replace(Some((logs, len)));
+        let known = last.filter(|(of, _)| *of == logs);
+        known.map_or(len.saturating_sub(LATELY), |(_, looked)| looked)
     }
 
     /// Does what it has got.
