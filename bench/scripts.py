@@ -40,6 +40,8 @@ require('luasql.mysql')
 local env = assert(luasql.mysql())
 local con
 function read_query(packet)
+  -- What the client says of its schema counts for the script's connection, too: mariadb-slap drops it, and makes it anew.
+  if packet:byte() == 2 and con then assert(con:execute('USE `' .. packet:sub(2) .. '`')) end
   if packet:byte() ~= 3 then return end
   con = con or assert(env:connect('{SCHEMA}'))
   local cur = assert(con:execute(packet:sub(2)))
@@ -209,7 +211,7 @@ def memory(wish, proxy):
     gone = "function read_query(packet) if packet == '\\3DO 1 /* collect */' then collectgarbage() collectgarbage() end end"
     print(f"\nmemory of a session, of {wish.sessions}\n{'script':<24}{'bytes':>8}")
     each = {}
-    for words, text in (("one function", gone), ("ten functions", functions(9) + gone), ("fifty functions", functions(49) + gone)):
+    for words, text in (("one function", gone), ("ten functions", functions(9) + " " + gone), ("fifty functions", functions(49) + " " + gone)):
         proxy.load(text)
         used = lambda: int(proxy.ask("SELECT memory_bytes FROM stats_millrace_scripts WHERE script_name = 'bench' AND hook = 'main'"))
         clients = []
