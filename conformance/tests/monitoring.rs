@@ -49,6 +49,10 @@ fn main() {
             fallback,
         ),
         ("a_replica_that_is_too_far_behind_gets_nothing_new", behind),
+        (
+            "a_replica_that_nobody_has_made_read_only_gets_no_writes",
+            writable_replica,
+        ),
     ])
 }
 
@@ -78,6 +82,11 @@ fn two(driver: Driver, vendor: Vendor) -> Result<([Server; 2], Proxy), String> {
         server.root(&account(vendor))?;
         server.root(&format!("SET GLOBAL read_only = {read_only}"))?;
     }
+    let proxy = in_front_of(driver, &servers)?;
+    Ok((servers, proxy))
+}
+
+fn in_front_of(driver: Driver, servers: &[Server; 2]) -> Result<Proxy, String> {
     let mut wish = Wish::in_front_of(&servers[0]);
     wish.add_open_user();
     wish.variables = format!("{}\n{VARIABLES}", wish.variables);
@@ -94,7 +103,7 @@ fn two(driver: Driver, vendor: Vendor) -> Result<([Server; 2], Proxy), String> {
         "INSERT INTO mysql_replication_hostgroups (writer_hostgroup, reader_hostgroup) VALUES (0, 1); \
          LOAD MYSQL SERVERS TO RUNTIME",
     )?;
-    Ok((servers, proxy))
+    Ok(proxy)
 }
 
 /// Places of the servers, as an operator sees them: the hostgroup, 1 or 2 for which server, its status.
@@ -632,6 +641,73 @@ fn behind(driver: Driver) -> Outcome {
             .admin("SET mysql-monitor_slave_lag_when_null = 5; LOAD MYSQL VARIABLES TO RUNTIME")?;
         soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)
             .map_err(|words| format!("{vendor}: {words}; {}", proxy.log()))?;
+        // Its lag is asked for hardly ever now. It is promoted, and behind nobody any more.
+        proxy
+            .admin("SET mysql-monitor_slave_lag_when_null = 60; LOAD MYSQL VARIABLES TO RUNTIME")?;
+        soon("0 1 ONLINE, 1 1 ONLINE, 1 2 SHUNNED", now)?;
+        proxy.admin(
+            "SET mysql-monitor_replication_lag_interval = 604800000; LOAD MYSQL VARIABLES TO RUNTIME",
+        )?;
+        let asked = || {
+            proxy.admin("SELECT COUNT(*) FROM monitor.mysql_server_replication_lag_log WHERE time_start_us > (SELECT MAX(time_start_us) - 1000000 FROM monitor.mysql_server_read_only_log)")
+        };
+        soon("0\n", asked)?;
+        let alone = match vendor {
+            Vendor::MariaDb => "RESET SLAVE ALL",
+            Vendor::MySql => "RESET REPLICA ALL",
+        };
+        servers[0].root("SET GLOBAL read_only = 1")?;
+        servers[1].root(&format!("{alone}; SET GLOBAL read_only = 0"))?;
+        soon("0 2 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now)
+            .map_err(|words| format!("{vendor}: {words}; {}", proxy.log()))?;
+    }
+    Ok(())
+}
+
+/// Replicas begin with `read_only = 0`. One that nobody has made read-only gets no writes, whoever is asked
+/// first; and where the source moves, writes move, too.
+fn writable_replica(driver: Driver) -> Outcome {
+    for vendor in vendors() {
+        let (reset, stops, follows, starts) = match vendor {
+            Vendor::MariaDb => (
+                "RESET MASTER",
+                "STOP SLAVE; RESET SLAVE ALL",
+                "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'repl', MASTER_PASSWORD = 'repl', MASTER_PORT",
+                "START SLAVE",
+            ),
+            Vendor::MySql => (
+                "RESET BINARY LOGS AND GTIDS",
+                "STOP REPLICA; RESET REPLICA ALL",
+                "CHANGE REPLICATION SOURCE TO GET_SOURCE_PUBLIC_KEY = 1, SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'repl', \
+                 SOURCE_PASSWORD = 'repl', SOURCE_PORT",
+                "START REPLICA",
+            ),
+        };
+        let start =
+            |id: &str| Server::start_with(vendor, &["--log-bin=log", "--relay-log=relay", id]);
+        let mut servers = [start("--server-id=1")?, start("--server-id=2")?];
+        let _made_anew = std::fs::remove_file(servers[1].tls_file("auto.cnf"));
+        servers[1].restart()?;
+        for server in &servers {
+            server.root(by_hand::CREATE_USER)?;
+            server.root(&account(vendor))?;
+            server.root("CREATE USER repl@'%' IDENTIFIED BY 'repl'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'")?;
+            server.root(reset)?;
+        }
+        let follow = |one: &Server, other: &Server| {
+            one.root(&format!("{follows} = {}; {starts}", other.port))
+        };
+        follow(&servers[1], &servers[0])?;
+        let proxy = in_front_of(driver, &servers)?;
+        let now = || places(&servers, &proxy);
+        let told = |words: String| format!("{vendor}: {words}; {}", proxy.log());
+        let refused = "gets no writes: read_only is 0, but it replicates from another";
+        expect(proxy.says(refused), || told(String::new()))?;
+        soon("0 1 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now).map_err(told)?;
+        // The other way round, and nobody touches read_only.
+        servers[1].root(stops)?;
+        follow(&servers[0], &servers[1])?;
+        soon("0 2 ONLINE, 1 1 ONLINE, 1 2 ONLINE", now).map_err(told)?;
     }
     Ok(())
 }

@@ -50,11 +50,13 @@ pub(super) const SELECT: &str = "SELECT line FROM log WHERE line = '";
 const MARK: &str = "REPLACE INTO `m`.`marks` (proxy, slot, mark) VALUES (";
 const MARKED: &str = "SELECT mark FROM `m`.`marks` WHERE proxy = ";
 /// Columns of SHOW REPLICA STATUS that are looked at.
-const CHANNEL: [&str; 4] = [
+const CHANNEL: [&str; 6] = [
     "Source_Log_File",
     "Read_Source_Log_Pos",
     "Relay_Source_Log_File",
     "Exec_Source_Log_Pos",
+    "Replica_IO_Running",
+    "Source_Server_Id",
 ];
 /// So many of the last transactions of a log a replica may lack.
 const LATELY: usize = 500;
@@ -473,6 +475,11 @@ impl Node {
         Some((source, number))
     }
 
+    /// Its `server_id`.
+    fn number(&self) -> u8 {
+        self.uuid[0]
+    }
+
     /// Its answer to SHOW REPLICA STATUS: the columns that are looked at, as it has them.
     fn channels(&self) -> Vec<Vec<String>> {
         let done = self.lines();
@@ -480,11 +487,19 @@ impl Node {
         if self.source.borrow().is_none() && read == done {
             return Vec::new();
         }
+        // One that was promoted has stopped its channel, and does what it got.
+        let source = self.source.borrow();
+        let (runs, number) = match source.as_ref() {
+            Some(source) => ("Yes", source.number()),
+            None => ("No", 0),
+        };
         vec![vec![
             "b.1".to_owned(),
             read.to_string(),
             "b.1".to_owned(),
             done.to_string(),
+            runs.to_owned(),
+            number.to_string(),
         ]]
     }
 
@@ -816,6 +831,7 @@ impl Guest {
             "DO 0" => Said::Ok,
             "SELECT LAST_INSERT_ID()" => one("0".to_owned()),
             "SELECT @@global.read_only" => one(u8::from(node.read_only.get()).to_string()),
+            "SELECT @@global.server_id" => one(node.number().to_string()),
             TRACKS => Said::Rows(vec![
                 ["time_zone,autocommit", "1", "0", "OFF"]
                     .map(str::to_owned)

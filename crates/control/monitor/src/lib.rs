@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use topology::{Observed, Placed, Policy, ServerKey, Serves};
+use topology::{Observed, Placed, Policy, Role, ServerKey, Serves};
 pub use watch::who_asks;
 use watch::{Interest, Watch};
 
@@ -84,6 +84,8 @@ pub(crate) struct Monitor {
     pub(crate) connectors: Connectors,
     /// Hostgroups of writers in which nobody serves.
     lacking: RefCell<BTreeSet<u32>>,
+    /// Hostgroups of writers for which several servers say that they may write.
+    rivals: RefCell<BTreeSet<u32>>,
     off: bool,
     /// The checks count, by `mysql-monitor_enabled`.
     counts: Cell<bool>,
@@ -109,6 +111,7 @@ pub async fn run(rt: Rt, setup: Setup) {
         names: Names::default(),
         connectors: Connectors::default(),
         lacking: RefCell::default(),
+        rivals: RefCell::default(),
         off: setup.off,
         counts: Cell::new(true),
         tell_cores: setup.tell,
@@ -325,6 +328,7 @@ impl Monitor {
             self.remember(&now.writers);
         }
         self.see_who_lacks_a_writer(&snapshot.servers, &is);
+        self.see_rivals(&snapshot.servers, &now);
         for (hostgroup, writer) in &now.writers {
             let before = before.writers.get(hostgroup);
             if before != Some(writer) {
@@ -335,6 +339,7 @@ impl Monitor {
             }
         }
         let was = self.placed.borrow();
+        self.tell_refused(&was, &is);
         let changes = was.hostgroups != is.hostgroups
             || was.elsewhere != is.elsewhere
             || before.writers != now.writers;
@@ -404,6 +409,9 @@ impl Monitor {
             }
             lacking.insert(writers);
             if !self.lacking.borrow().contains(&writers) {
+                self.note(&format!(
+                    "nobody gets the writes of hostgroup {writers}: they wait for a server that may write"
+                ));
                 let all = hostgroups.iter().filter_map(|id| placed.hostgroups.get(id));
                 let keys: BTreeSet<_> = all.flatten().map(|place| place.key_at()).collect();
                 let watched = self.watched.borrow();
@@ -411,7 +419,52 @@ impl Monitor {
                 all.for_each(|watch| watch.look_now(Sign::Failed));
             }
         }
-        self.lacking.replace(lacking);
+        let before = self.lacking.replace(lacking);
+        for writers in before.difference(&self.lacking.borrow()) {
+            self.note(&format!("writes of hostgroup {writers} are served again"));
+        }
+    }
+
+    /// Tells an operator which servers get no writes although they say that they may write, and why.
+    fn tell_refused(&self, was: &Placed, is: &Placed) {
+        let refused = |placed: &Placed| -> BTreeMap<ServerKey, String> {
+            let all = placed.hostgroups.values().flatten();
+            let refused = all.filter_map(|place| {
+                let why = place.why.as_ref().filter(|why| why.denies_writes())?;
+                Some((place.key_at(), why.to_string()))
+            });
+            refused.collect()
+        };
+        let before = refused(was);
+        for (key, why) in refused(is) {
+            if before.get(&key) != Some(&why) {
+                self.note_change(&format!("{key} gets no writes: {why}"));
+            }
+        }
+    }
+
+    /// Where several servers say that they may write, it matters who replicates from whom.
+    fn see_rivals(&self, declared: &Servers, observed: &Observed) {
+        let mut rivals = BTreeSet::new();
+        for topology in declared.topologies().iter().filter(|one| one.is_active()) {
+            let hostgroups = topology.hostgroups();
+            let own = hostgroups.iter().filter_map(|id| declared.hostgroup(*id));
+            let rows = own.flat_map(|one| &one.servers);
+            let keys: BTreeSet<_> = rows.map(|row| ServerKey::of(row)).collect();
+            let may_write = |key: &&ServerKey| {
+                let told = observed.told(key, topology.kind());
+                told.role == Role::ReadOnly(false) && !told.is_missed
+            };
+            if keys.iter().filter(may_write).count() > 1 {
+                rivals.insert(topology.writers());
+            }
+        }
+        self.rivals.replace(rivals);
+    }
+
+    /// Whether several servers say that they may write in this hostgroup.
+    pub(crate) fn has_rivals(&self, hostgroup: u32) -> bool {
+        self.rivals.borrow().contains(&hostgroup)
     }
 
     /// Whether nobody gets the writes of this hostgroup.

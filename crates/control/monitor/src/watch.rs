@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use topology::{Checked, Fault, Lag, Limits, Pace, Reach, Role, Seen, ServerKey, Told};
+use topology::{Channels, Checked, Fault, Lag, Limits, Pace, Reach, Role, Seen, ServerKey, Told};
 
 /// Servers are not all asked at the same moment: each begins somewhere in this time.
 const SPREAD: Duration = Duration::from_millis(200);
@@ -92,6 +92,7 @@ impl Jobs {
             |max: &[u32], was: u32, is: u32| max.iter().any(|max| (was > *max) != (is > *max));
         before.reach != now.reach
             || before.uuid != now.uuid
+            || before.channels != now.channels
             || self.roles.values().any(|topology| {
                 let kind = topology.kind();
                 before.peers != now.peers
@@ -354,8 +355,14 @@ impl Watch {
             let lacks = monitor.lacks_a_writer(topology.writers());
             let soon = if lacks { usual.min(NO_WRITER) } else { usual };
             due.roles.insert(topology.kind(), now + soon);
-            self.check_role(monitor, v, jobs, open, topology, pace)
-                .await
+            let is_silent = self
+                .check_role(monitor, v, jobs, open, topology, pace)
+                .await;
+            if self.seen().told != before.told {
+                // A replica that was promoted is behind nobody any more.
+                due.lag = due.lag.min(now);
+            }
+            is_silent
         } else if due.ping == next {
             due.ping = now + ms(v.mysql_monitor_ping_interval);
             let timeout = ms(v.mysql_monitor_ping_timeout);
@@ -447,11 +454,49 @@ impl Watch {
             self.is_as_of(monitor, started, instance.lag_ms.into());
         }
         let max = topology.behind_max();
-        self.checked.borrow_mut().told(kind, told, max, &pace);
+        let channels = match told {
+            Ok(role) => {
+                self.channels(monitor, v, jobs, open, (topology, role, timeout))
+                    .await
+            }
+            Err(_) => self.seen().channels,
+        };
+        let mut checked = self.checked.borrow_mut();
+        checked.replicates(channels);
+        checked.told(kind, told, max, &pace);
+        drop(checked);
         is_silent
             || self
                 .check_peers(monitor, v, jobs, open, (kind, timeout))
                 .await
+    }
+
+    /// Servers that it replicates from, if it says that it may write in a pair: asked when it says so for the
+    /// first time, and while others say so, too. An account that may not ask knows none.
+    async fn channels(
+        &self,
+        monitor: &Rc<Monitor>,
+        v: &Variables,
+        jobs: &Jobs,
+        open: &mut Option<Line>,
+        (topology, role, timeout): (&Topology, Role, Duration),
+    ) -> Option<Channels> {
+        if role != Role::ReadOnly(false) {
+            return None;
+        }
+        let before = self.seen();
+        let told = before.told(topology.kind());
+        let is_news = told.is_missed || told.role != role;
+        if !is_news && !monitor.has_rivals(topology.writers()) {
+            return before.channels;
+        }
+        let number = |_: &str| topology::NUMBER_QUESTION.to_owned();
+        let asked = self.asked(monitor, v, jobs, open, Question::Of(&number), timeout);
+        let (_, number) = asked.await.1.ok()?;
+        let lag = |version: &str| topology::lag_question(version).to_owned();
+        let asked = self.asked(monitor, v, jobs, open, Question::Of(&lag), timeout);
+        let (names, rows) = asked.await.1.ok()?;
+        topology::channels(&number, (&names, &rows))
     }
 
     /// Asks for the servers that it knows, where its kind has a question for that and its turn has

@@ -2,7 +2,7 @@
 //! An answer is life: who says that the check may not log in, or has no room, is there.
 
 use crate::kinds::Pace;
-use crate::seen::{Lag, Peers, Reach, Role, Seen};
+use crate::seen::{Channels, Lag, Peers, Reach, Role, Seen};
 use config::TopologyKind;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -138,8 +138,16 @@ impl Checked {
         }
     }
 
+    /// Takes what it says of its sources.
+    pub fn replicates(&mut self, channels: Option<Channels>) {
+        self.seen.channels = channels;
+    }
+
     /// Forgets a kind that asks no more.
     pub fn forget(&mut self, kind: TopologyKind) {
+        if kind == TopologyKind::Replication {
+            self.seen.channels = None;
+        }
         self.roles.remove(&kind);
         self.seen.told.remove(&kind);
         self.seen.peers.remove(&kind);

@@ -23,5 +23,8 @@ pub use names::{Address, Whereabouts, addresses};
 pub use node::{Aurora, Galera, Group};
 pub use place::{Behind, Elsewhere, Place, Placed, Policy, Serves, Why};
 pub use placed::placed;
-pub use probe::{Rows, fuzz_probe, has_applied_all, heartbeat_question, lag_question, lags};
-pub use seen::{Lag, Observed, Peers, Reach, Role, Seen, ServerKey, Told};
+pub use probe::{
+    NUMBER_QUESTION, Rows, channels, fuzz_probe, has_applied_all, heartbeat_question, lag_question,
+    lags,
+};
+pub use seen::{Channels, Lag, Observed, Peers, Reach, Role, Seen, ServerKey, Told};

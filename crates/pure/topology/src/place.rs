@@ -66,6 +66,8 @@ pub enum Why {
     WriterReads,
     /// The server says that it may write, and so does another, which is the writer.
     NotTheWriter(ServerKey),
+    /// The server says that it may write, and replicates from another that may be the writer.
+    Follows,
     /// The server says that it may write, and so do others. Which of them is the writer is not
     /// known, or the operator wants none then.
     TooManyWriters,
@@ -97,6 +99,17 @@ pub enum Why {
     Unchecked,
 }
 
+impl Why {
+    /// Whether the server says that it may write, and gets no writes for this reason.
+    #[must_use]
+    pub const fn denies_writes(&self) -> bool {
+        matches!(
+            self,
+            Self::NotTheWriter(_) | Self::Follows | Self::TooManyWriters
+        )
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,6 +121,7 @@ impl fmt::Display for Why {
             Self::Reads => f.write_str("read_only is 1"),
             Self::WriterReads => f.write_str("the writer is also a reader"),
             Self::NotTheWriter(writer) => write!(f, "read_only is 0, but {writer} is the writer"),
+            Self::Follows => f.write_str("read_only is 0, but it replicates from another"),
             Self::TooManyWriters => {
                 f.write_str("others have read_only 0, too, and none is the writer")
             }

@@ -1,6 +1,7 @@
 //! What servers are asked, by their version, and what their answers say.
 
 use crate::kinds;
+use crate::seen::Channels;
 use config::{AuroraHostgroupRow, Servers, TopologyKind, TopologyRows};
 
 /// Rows of an answer: texts, or NULL.
@@ -74,6 +75,36 @@ pub fn lags(names: &[Box<str>], rows: &Rows) -> Option<Vec<Option<u32>>> {
     Some(rows.iter().map(seconds).collect())
 }
 
+/// The question for a server's own number, to which [`channels`] has the rest.
+pub const NUMBER_QUESTION: &str = "SELECT @@global.server_id";
+
+/// Servers that a server replicates from, by its answers to [`NUMBER_QUESTION`] and [`lag_question`]. A channel
+/// that was stopped is none. `None` if the answers do not say.
+#[must_use]
+pub fn channels(number: &Rows, (names, rows): (&[Box<str>], &Rows)) -> Option<Channels> {
+    let number_in = |cell: Option<&Option<Vec<u8>>>| -> Option<u32> {
+        let text = std::str::from_utf8(cell?.as_deref()?).ok()?;
+        text.parse().ok()
+    };
+    let own = number_in(number.first()?.first())?;
+    let place = |all: [&str; 2]| {
+        let is_it = |name: &str| all.iter().any(|known| known.eq_ignore_ascii_case(name));
+        names.iter().position(|name| is_it(name))
+    };
+    let mut from = Vec::new();
+    if !rows.is_empty() {
+        let runs = place(["Replica_IO_Running", "Slave_IO_Running"])?;
+        let source = place(["Source_Server_Id", "Master_Server_Id"])?;
+        for row in rows {
+            let state = row.get(runs).and_then(Option::as_deref).unwrap_or_default();
+            if !state.eq_ignore_ascii_case(b"no") {
+                from.push(number_in(row.get(source)).unwrap_or_default());
+            }
+        }
+    }
+    Some(Channels { own, from })
+}
+
 /// Whether a server has done all that it got from others, by its answer to [`lag_question`]: it has read no
 /// further than it has executed, on all channels. What it has not got yet it does not know.
 #[must_use]
@@ -108,6 +139,7 @@ pub fn fuzz_probe(data: &[u8]) {
     let rows = [text.split(',').map(|cell| Some(cell.into())).collect()];
     let names: Vec<Box<str>> = text.split(';').map(Into::into).collect();
     let _ = (lags(&names, &rows), has_applied_all(&names, &rows));
+    let _ = channels(&rows, (&names, &rows));
     let cell = |cell: &str| (cell != "NULL").then(|| cell.into());
     let rows: Vec<_> = text
         .lines()
@@ -165,6 +197,34 @@ mod tests {
         for strange in ["heartbeat", "a.b; DROP TABLE c", "", "a.`b`.c"] {
             assert!(heartbeat_question(strange).is_none(), "{strange}");
         }
+    }
+
+    #[test]
+    fn channels_that_run_lead_to_their_sources() {
+        let own = [row(&[Some("7")])];
+        for (runs, source) in [
+            ("Replica_IO_Running", "Source_Server_Id"),
+            ("Slave_IO_Running", "Master_Server_Id"),
+        ] {
+            let names = [runs, "Other", source].map(Into::into);
+            let rows = [
+                row(&[Some("Yes"), None, Some("1")]),
+                row(&[Some("Connecting"), None, Some("0")]),
+                row(&[Some("No"), None, Some("3")]),
+            ];
+            let wanted = Channels {
+                own: 7,
+                from: vec![1, 0],
+            };
+            assert_eq!(channels(&own, (&names, &rows)), Some(wanted));
+        }
+        let none = Channels {
+            own: 7,
+            from: Vec::new(),
+        };
+        assert_eq!(channels(&own, (&[], &[])), Some(none));
+        assert_eq!(channels(&[], (&[], &[])), None);
+        assert_eq!(channels(&own, (&["a".into()], &[row(&[Some("1")])])), None);
     }
 
     #[test]

@@ -129,6 +129,15 @@ pub struct Peers {
     pub others: Vec<ServerKey>,
 }
 
+/// Numbers of servers (`server_id`) between which rows travel, as one of them tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Channels {
+    /// Its own.
+    pub own: u32,
+    /// Those that it replicates from, on channels that run; 0 for one that it has not reached yet.
+    pub from: Vec<u32>,
+}
+
 /// Observations of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
@@ -144,6 +153,8 @@ pub struct Seen {
     pub ping_us: Option<u32>,
     /// Its `server_uuid`, if it has one: the same server under another name has the same.
     pub uuid: Option<Arc<str>>,
+    /// Its sources, if it says that it may write in a pair, and who they are.
+    pub channels: Option<Channels>,
 }
 
 /// Observations of all servers.
@@ -186,6 +197,7 @@ impl Observed {
             lag: Lag::Unknown,
             ping_us: None,
             uuid: None,
+            channels: None,
         };
         let of_row = self.servers.get(key);
         of_row

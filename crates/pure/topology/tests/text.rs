@@ -10,7 +10,7 @@
 //! hostgroup 10 defaults: {"weight":7}          servers_defaults
 //! aurora 10 11: max_lag_ms=50                 writer, reader; columns
 //! set writer_is_also_reader=0                  or default_max_latency_ms, groups_behind
-//! seen a: read_only=0 lag=3 ping_ms=2          or missing, missed, unchecked, source, nothing
+//! seen a: read_only=0 lag=3 ping_ms=2          or missing, missed, unchecked, source, id=1 from=2, nothing
 //! seen a: group=primary knows=a,b              its own name in the group, and the others
 //! seen a: uuid=u1                              its server_uuid
 //! name a: 10.0.0.1 10.0.0.2 left:10.0.0.3      addresses of the name, and those that it has left
@@ -26,7 +26,9 @@ use config::{HostgroupAttributesRow, QuartetRow, ReplicationHostgroupRow, Server
 use config::{Servers, TopologyKind, TopologyRows};
 use std::fmt::Write as _;
 use topology::Aurora;
-use topology::{Behind, Galera, Group, Lag, Observed, Peers, Placed, Policy, Reach, Role, Seen};
+use topology::{
+    Behind, Channels, Galera, Group, Lag, Observed, Peers, Placed, Policy, Reach, Role, Seen,
+};
 use topology::{ServerKey, Serves, Whereabouts, placed};
 
 #[test]
@@ -212,6 +214,16 @@ impl World {
                 }
                 ("uuid", uuid) => seen.uuid = Some(uuid.into()),
                 ("source", _) => seen.lag = Lag::Source,
+                ("id", own) => {
+                    seen.channels = Some(Channels {
+                        own: own.parse().unwrap(),
+                        from: Vec::new(),
+                    });
+                }
+                ("from", id) => {
+                    let channels = seen.channels.as_mut().unwrap();
+                    channels.from.push(id.parse().unwrap());
+                }
                 ("read_only", value) => {
                     say(
                         seen,

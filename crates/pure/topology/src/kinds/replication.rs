@@ -4,7 +4,7 @@ use super::{Assign, Kind, Pace, Standing};
 use crate::members::{Assigned, Member};
 use crate::place::{Policy, Why};
 use crate::probe::Rows;
-use crate::seen::{Observed, Peers, Role, ServerKey};
+use crate::seen::{Observed, Peers, Reach, Role, ServerKey};
 use config::{CheckType, Replication, Servers, Status, Topology, TopologyKind};
 use config::{Variables, Writers};
 
@@ -108,9 +108,17 @@ impl Assign for Ways {
         let wanted = hostgroup.map(|hostgroup| hostgroup.attributes.writers);
         let proven = proven(members, observed);
         let present = present(pair, members, observed);
-        let writers = writers(present, &proven, observed, wanted.unwrap_or_default());
+        let wanted = wanted.unwrap_or_default();
+        let sources: Vec<_> = match wanted {
+            Writers::All => proven.clone(),
+            Writers::First | Writers::None => {
+                let is_first = present.is_none();
+                sources(members, &proven, is_first, observed)
+            }
+        };
+        let writers = writers(present, &sources, observed, wanted);
         for member in members {
-            match why(member, &proven, &writers, present, observed) {
+            match why(member, (&proven, &sources), &writers, present, observed) {
                 None => assigned.leave(member, &topology.hostgroups()),
                 Some(Why::Writes) => {
                     assigned.put(member, pair.writer, Some(Why::Writes));
@@ -144,6 +152,34 @@ fn proven(members: &[Member], observed: &Observed) -> Vec<ServerKey> {
     };
     let proven = members.iter().filter(is_proven);
     proven.map(|member| member.key.clone()).collect()
+}
+
+/// Those of them that do not replicate from another: what is written to a replica never comes to its source.
+/// Of two that replicate from each other both stay. Where nobody knows who was the writer (`is_first`), a source
+/// may be among those that have not been asked yet.
+fn sources(
+    members: &[Member],
+    proven: &[ServerKey],
+    is_first: bool,
+    observed: &Observed,
+) -> Vec<ServerKey> {
+    let channels = |key: &ServerKey| observed.of(key).channels.as_ref();
+    let follows = |one: &ServerKey, other: &ServerKey| match (channels(one), channels(other)) {
+        (Some(one), Some(other)) => one.own != other.own && one.from.contains(&other.own),
+        _ => false,
+    };
+    let is_unasked = |member: &Member| {
+        let key = &member.key;
+        is_unheard(key, observed) && observed.of(key).reach == Reach::Unknown
+    };
+    let may_come = is_first && members.iter().any(is_unasked);
+    let is_source = |key: &&ServerKey| {
+        let mut others = proven.iter();
+        let is_replica = others.any(|other| follows(key, other) && !follows(other, key));
+        let waits = || may_come && channels(key).is_some_and(|own| !own.from.is_empty());
+        !is_replica && !waits()
+    };
+    proven.iter().filter(is_source).cloned().collect()
 }
 
 /// Who has been the writer, if it is one of the servers.
@@ -188,7 +224,7 @@ fn writers(
 /// Why a server goes where it goes; `None` leaves it where its rows are.
 fn why(
     member: &Member,
-    proven: &[ServerKey],
+    (proven, sources): (&[ServerKey], &[ServerKey]),
     writers: &[ServerKey],
     present: Option<&ServerKey>,
     observed: &Observed,
@@ -198,6 +234,7 @@ fn why(
         Some(true) => Some(Why::Reads),
         Some(false) if writers.contains(key) => Some(Why::Writes),
         Some(false) if member.status() == Status::OfflineHard => None,
+        Some(false) if !sources.contains(key) => Some(Why::Follows),
         Some(false) => Some(match writers.first().or(present) {
             Some(writer) => Why::NotTheWriter(writer.clone()),
             None => Why::TooManyWriters,
