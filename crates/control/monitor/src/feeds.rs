@@ -58,19 +58,9 @@ pub(crate) struct Readers(RefCell<BTreeMap<(ServerKey, Way), Rc<Reader>>>);
 
 /// Who is to be followed, in order, each way once.
 pub(crate) fn wanted(servers: &Servers) -> Vec<(ServerKey, Way)> {
-    let own = |id: u32| {
-        let hostgroup = servers.hostgroup(id);
-        hostgroup.map_or_else(LogUse::default, |one| one.attributes.log_use)
-    };
-    // Servers move between the hostgroups of a topology.
-    let log_use = |id: u32| {
-        let topologies = servers.topologies().iter().map(|one| one.hostgroups());
-        let others = topologies.filter(|all| all.contains(&id)).flatten();
-        others.fold(own(id), |all, other| all.or(own(other)))
-    };
     let mut ways: BTreeMap<ServerKey, (u16, LogUse)> = BTreeMap::new();
     for hostgroup in servers.iter() {
-        let log_use = log_use(hostgroup.id);
+        let log_use = servers.log_use(hostgroup.id);
         let rows = hostgroup.servers.iter();
         for row in rows.filter(|row| row.status != Status::OfflineHard) {
             let (port, by_log) = ways.entry(ServerKey::of(row)).or_default();

@@ -10,6 +10,7 @@ mod admission;
 mod clickhouse;
 mod events;
 mod fast_routing;
+mod feeds;
 mod firewall;
 mod folders;
 mod http_hosts;

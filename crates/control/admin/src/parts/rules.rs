@@ -27,6 +27,7 @@ impl Part for Rules {
         if !next.scripts.rows().is_empty() {
             notices.extend(next.scripts.missed_by(&rules));
         }
+        notices.extend(next.servers.without_feeds(&rules));
         (next.rules, next.rewrites) = (Arc::new(rules), Arc::new(rewrites));
         Ok(notices)
     }

@@ -46,7 +46,8 @@ impl Part for Servers {
                 return Err(refused);
             }
         };
-        let notices = servers.notices().to_vec();
+        let mut notices = servers.notices().to_vec();
+        notices.extend(servers.without_feeds(&next.rules));
         next.servers = Arc::new(servers);
         Ok(notices)
     }
