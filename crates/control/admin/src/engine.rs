@@ -8,6 +8,7 @@
 //! after it. `main`, `stats` and `monitor` are memory and sync nothing. `stats_history` may lose
 //! its last seconds.
 
+pub(crate) mod another_version;
 mod authority;
 mod functions;
 mod hints;
@@ -17,6 +18,7 @@ use crate::aside::give_way;
 use crate::grid::Grid;
 use crate::private::keep_private;
 use crate::tables::{self, Kind, Module, Role, Runtime, Schema, TableCopy};
+use another_version::Unknown;
 use authority::{CHECKS, HARMLESS, Ours, Tables};
 pub(crate) use functions::Whose;
 use rusqlite::config::DbConfig;
@@ -117,6 +119,8 @@ pub struct Engine {
     now: functions::Now,
     /// Bytes of answers that wait to be read.
     held: Arc<AtomicUsize>,
+    /// Words of another version on disk that this one does not know.
+    unknown: Vec<Unknown>,
 }
 
 /// Steps of SQLite's machine between two pauses: some fifty rows.
@@ -263,8 +267,12 @@ impl Engine {
             ours,
             now,
             held: Arc::default(),
+            unknown: Vec::new(),
         };
         engine.create_tables()?;
+        if on_disk("disk") {
+            engine.unknown = engine.transaction(|conn| another_version::bring_up(conn, "disk"))?;
+        }
         if view == View::Stats {
             // A long text takes much memory to understand, also where it is never run.
             engine
@@ -357,7 +365,15 @@ impl Engine {
             .filter(|copy| copy.schema == Schema::Disk)
             .map(|copy| copy.ddl(schema))
             .collect();
-        Ok(conn.execute_batch(&ddl.join(";"))?)
+        conn.execute_batch(&ddl.join(";"))?;
+        let change = conn.unchecked_transaction()?;
+        another_version::bring_up(&change, schema)?;
+        Ok(change.commit()?)
+    }
+
+    /// Tables on disk that say what this version does not know; each was kept beside.
+    pub(crate) fn unknown(&self) -> &[Unknown] {
+        &self.unknown
     }
 
     /// For statements of ours.

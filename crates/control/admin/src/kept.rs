@@ -65,13 +65,14 @@ fn obey(path: &Path, unread: &Receiver<Letter>) {
     while let Ok(first) = unread.recv() {
         // Of each module the newest counts.
         let mut newest: HashMap<&'static str, (Module, Snapshot)> = HashMap::new();
-        let mut waiting = Vec::new();
+        let (mut waiting, mut last) = (Vec::new(), None);
         for letter in [first].into_iter().chain(unread.try_iter()) {
             match letter {
                 Letter::Keep(modules, snapshot) => {
                     for module in modules {
                         newest.insert(module.words(), (module, snapshot.clone()));
                     }
+                    last = Some(snapshot);
                 }
                 Letter::Settle(told) => waiting.push(told),
             }
@@ -80,6 +81,11 @@ fn obey(path: &Path, unread: &Receiver<Letter>) {
         if write(path, &all).is_err() {
             // Of another version, or broken: a part of it must not pass for the whole.
             remove(path);
+            let whole =
+                last.map(|last| Module::ALL.iter().map(|one| (*one, last.clone())).collect());
+            if whole.is_some_and(|whole: Vec<_>| write(path, &whole).is_err()) {
+                remove(path);
+            }
         }
         waiting.into_iter().for_each(|told| told(()));
     }
@@ -201,5 +207,78 @@ mod tests {
             fs::write(&path, "").unwrap();
             assert_eq!(began_with(true), ("saved".to_owned(), 10_000));
         });
+    }
+
+    /// A file of what was kept, as this version writes it, and then changed by `change`; what another
+    /// process begins with that takes over.
+    fn taken_over(name: &str, change: &str) -> Result<String, String> {
+        let directory = Directory::new(name);
+        let path = directory.0.join(FILE);
+        let mut snapshot = Snapshot::default();
+        let rows = ["a", "b"].map(|hostname| config::ServerRow {
+            hostname: hostname.into(),
+            max_latency_ms: 7,
+            ..config::ServerRow::default()
+        });
+        let servers = config::Servers::build(rows, Vec::new(), Vec::new());
+        snapshot.servers = std::sync::Arc::new(servers.unwrap());
+        let all: Vec<_> = Module::ALL
+            .iter()
+            .map(|one| (*one, snapshot.clone()))
+            .collect();
+        write(&path, &all).unwrap();
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch(change).unwrap();
+        drop(conn);
+        let heir = Options {
+            recall: Recall::FromAnother,
+            ..options(&directory, false)
+        };
+        let admin = Admin::open(&heir).map_err(|against| {
+            let all: Vec<_> = against.iter().map(ToString::to_string).collect();
+            all.join("; ")
+        })?;
+        let rows = admin.snapshot().servers.rows();
+        let row = |row: &config::ServerRow| format!("{} {}", row.hostname, row.max_latency_ms);
+        let rows: Vec<_> = rows.iter().map(row).collect();
+        // What this version keeps from now on is whole again, whatever the file was.
+        write(&path, &all)
+            .or_else(|_| {
+                remove(&path);
+                write(&path, &all)
+            })
+            .unwrap();
+        Ok(rows.join(" "))
+    }
+
+    #[test]
+    fn what_another_version_has_kept_is_taken_over_or_refused_in_words() {
+        let said = |name: &str, change: &str| taken_over(name, change);
+        assert_eq!(said("kept-same", ""), Ok("a 7 b 7".to_owned()));
+        // An older version has fewer columns, and tables.
+        let older = "ALTER TABLE mysql_servers DROP COLUMN max_latency_ms; DROP TABLE scheduler; \
+                     DELETE FROM global_variables WHERE variable_name = 'mysql-max_connections'";
+        assert_eq!(said("kept-older", older), Ok("a 0 b 0".to_owned()));
+        // What a newer one has is of no use where it says something.
+        let newer = "ALTER TABLE mysql_servers ADD COLUMN mood VARCHAR NOT NULL DEFAULT 'calm'; CREATE TABLE moods (a)";
+        assert_eq!(said("kept-newer", newer), Ok("a 7 b 7".to_owned()));
+        for (change, unknown) in [
+            (
+                "UPDATE mysql_servers SET mood = 'bad' WHERE hostname = 'a'",
+                "mysql_servers (mood)",
+            ),
+            ("INSERT INTO moods VALUES (1)", "moods"),
+        ] {
+            let refused = said("kept-much-newer", &format!("{newer}; {change}")).unwrap_err();
+            let wanted = format!(
+                "what is in force in the other process cannot be used: it is of a newer version, and this one does not know {unknown}"
+            );
+            assert_eq!(refused, wanted);
+        }
+        let nothing = said("kept-nothing", "DELETE FROM global_variables").unwrap_err();
+        assert_eq!(
+            nothing,
+            "the other process has not kept what is in force there"
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! Rows between disk and memory, and from what is in force back to memory. Each move happens as a
 //! whole or not at all.
 
-use crate::engine::{Engine, SqlError};
+use crate::engine::{Engine, SqlError, another_version};
 use crate::parts;
-use crate::tables::{self, Kind, Module, Runtime};
+use crate::tables::{self, Kind, Module, Runtime, Schema};
 use config::Snapshot;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -79,13 +79,44 @@ pub(crate) fn all_from_disk(engine: &Engine) -> Result<(), SqlError> {
 /// All modules from this schema to memory: those of which something can be in force, or all if it
 /// is disk.
 pub(crate) fn all_from(engine: &Engine, schema: &str) -> Result<(), SqlError> {
-    let is_kept = |module: &&Module| schema == "disk" || parts::of(**module).is_some();
+    let is_disk = schema == "disk";
+    let is_kept = |module: &&Module| is_disk || parts::of(**module).is_some();
     engine.transaction(|conn| {
+        if !is_disk {
+            another_version::knows_all(conn, schema)?;
+        }
         Module::ALL
             .iter()
             .filter(is_kept)
-            .try_for_each(|module| copy(conn, *module, schema, "main").map(drop))
+            .try_for_each(|module| match module.prefix() {
+                None if !is_disk => from_another(conn, *module, schema),
+                _ => copy(conn, *module, schema, "main").map(drop),
+            })
     })
+}
+
+/// Rows of a module that another process has written, maybe of another version, to memory.
+fn from_another(conn: &Connection, module: Module, from: &str) -> Result<(), SqlError> {
+    for table in tables::of(module) {
+        if !matches!(table.kind, Kind::Declared { disk: true, .. }) {
+            continue;
+        }
+        let copies = table.copies();
+        let disk = copies.iter().find(|copy| copy.schema == Schema::Disk);
+        let Some(disk) = disk else { continue };
+        let common = another_version::common(conn, from, disk)?;
+        if let Some(unknown) = common.unknown {
+            return Err(unknown.into());
+        }
+        let (name, names) = (table.name, common.names);
+        conn.execute_batch(&format!("DELETE FROM main.{name}"))?;
+        if !names.is_empty() {
+            conn.execute_batch(&format!(
+                "INSERT INTO main.{name} ({names}) SELECT {names} FROM {from}.{name}"
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 /// How many variables were moved; other rows are not told, as ProxySQL does not.

@@ -1,5 +1,6 @@
 //! How the admin side begins: from the databases and the configuration file to the first snapshot.
 
+use crate::engine::another_version::Unknown;
 use crate::engine::{DISK_FILE, Engine, HISTORY_FILE, SqlError, View};
 use crate::file::{self, File};
 use crate::private::{keep_private, others_may};
@@ -181,7 +182,7 @@ impl Admin {
         }
         let (mut admin, is_first) = Self::over(options).map_err(one)?;
         let reads = is_first || options.start != Start::Usual;
-        admin.recall(options);
+        admin.recall(options)?;
         let file = match options.config.as_deref().filter(|_| reads) {
             Some(path) => Some(File::read(path).map_err(|refusal| vec![refusal])?),
             None => None,
@@ -201,22 +202,34 @@ impl Admin {
         Ok(admin)
     }
 
-    /// Brings what was in force in the process before into memory.
-    fn recall(&mut self, options: &Options) {
+    /// Brings what was in force in the process before into memory. Whoever takes over begins with that or
+    /// not at all.
+    fn recall(&mut self, options: &Options) -> Result<(), Vec<Refusal>> {
         let when = match options.recall {
-            Recall::No => return,
+            Recall::No => return Ok(()),
             Recall::AfterACrash => "after a crash",
             Recall::FromAnother => "taken over from another process",
         };
         let Some(datadir) = options.datadir.as_deref() else {
-            return;
+            return Ok(());
         };
+        let is_heir = options.recall == Recall::FromAnother;
         let words = match kept::recall(&self.engine, datadir) {
+            Ok(false) if is_heir => {
+                let words = "the other process has not kept what is in force there";
+                return Err(vec![plain(words.to_owned())]);
+            }
+            Err(error) if is_heir => {
+                let words =
+                    format!("what is in force in the other process cannot be used: {error}");
+                return Err(vec![plain(words)]);
+            }
             Ok(true) => format!("{when}, all is as it was in force, saved or not"),
             Ok(false) => format!("{when}, all is as it was saved: nothing else was kept"),
             Err(error) => format!("{when}, all is as it was saved: {}", error.0),
         };
         self.notices.push(plain(words));
+        Ok(())
     }
 
     /// The databases, with what was saved in memory, and whether nothing ever was.
@@ -229,6 +242,12 @@ impl Admin {
         if saved > 0 {
             layers::all_from_disk(&engine)?;
         }
+        let aside = |unknown: &Unknown| {
+            plain(format!(
+                "{DISK_FILE} is of a newer version: this one does not know {unknown}, and keeps the table beside as it was"
+            ))
+        };
+        let notices = engine.unknown().iter().map(aside).collect();
         let admin = Self {
             engine,
             stats,
@@ -246,7 +265,7 @@ impl Admin {
             closed: options.closed,
             uuid: options.uuid.clone(),
             keeps_in: options.datadir.clone().filter(|_| options.keep),
-            notices: Vec::new(),
+            notices,
             refused: Vec::new(),
         };
         Ok((admin, saved == 0))

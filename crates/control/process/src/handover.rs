@@ -4,8 +4,8 @@
 //! docs/features/upgrade.md
 
 use crate::folder::{self, Owned};
-use bridge::{MOVED_FORMAT, Moved, Take};
-use rt::permits::{Registry, Share};
+use bridge::{MOVED_FORMAT, MOVED_OLDEST, Moved, Take};
+use rt::permits::Registry;
 use rt::{Address, Driver};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -25,6 +25,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod versions;
+
 /// Name of the socket in the data directory.
 const SOCKET: &str = "millrace_upgrade.sock";
 /// Time that the process that takes over has until it serves.
@@ -38,21 +41,45 @@ const COUNTS_EVERY: Duration = Duration::from_millis(100);
 /// Bytes of a word at most: a session may have as many statements, as JSON.
 const WORD_MAX: usize = 64 << 20;
 
-/// Word that one of the two processes says to the other. Each comes with one descriptor or none.
+/// Number of the words that this version says. It is one more than before when whoever does not know a new word
+/// would do something wrong; a word or a field that can be ignored leaves it.
+const WORDS: u32 = 1;
+/// Oldest words that are understood.
+const WORDS_OLDEST: u32 = 1;
+
+/// Number of the words of a version that does not say it.
+const fn first_words() -> u32 {
+    1
+}
+
+/// Word that one of the two processes says to the other. Each comes with one descriptor or none. The other may
+/// be of another version: fields that it does not know are ignored, and those that it does not say have a
+/// default.
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
-    /// Of the newer one: who it is, which format of sessions it understands, and whether it
-    /// understands [`Word::Has`].
+    /// Of the newer one: who it is, the words that it says, the formats of sessions that it understands (the
+    /// oldest, and the newest if that is another), and whether it understands [`Word::Has`].
     TakesOver {
+        #[serde(default)]
         version: String,
+        #[serde(default = "first_words")]
+        words: u32,
+        #[serde(default)]
         sessions: u32,
+        #[serde(default)]
+        sessions_newest: Option<u32>,
         #[serde(default)]
         limits: bool,
     },
-    /// Of the older one: how it talks to the kernel, and whether sessions and what it has of limits
-    /// will follow.
+    /// Of the older one: who it is, the words that it says, how it talks to the kernel, and whether sessions
+    /// and what it has of limits will follow.
     Welcome {
+        #[serde(default)]
+        version: String,
+        #[serde(default = "first_words")]
+        words: u32,
         driver: String,
+        #[serde(default)]
         sessions: bool,
         #[serde(default)]
         limits: bool,
@@ -74,7 +101,13 @@ enum Word {
     /// Connections that the older one may have, by the limits that they count for.
     Has { limits: Vec<(String, u32)> },
     /// Why it cannot be.
-    Refused { why: String },
+    Refused {
+        #[serde(default)]
+        why: String,
+    },
+    /// A word of another version, which means nothing here.
+    #[serde(skip)]
+    Unknown,
 }
 
 /// Everything that the older process has left.
@@ -99,6 +132,8 @@ pub(crate) struct Leaves {
     pub(crate) note: Box<dyn Fn(&str) + Send>,
     /// Limits that hold for both processes.
     pub(crate) permits: Registry,
+    /// Version of this process.
+    pub(crate) version: String,
 }
 
 /// Whether a limit is one of connections to servers: those of clients move, and would be counted
@@ -186,11 +221,22 @@ fn leave(
         Ok((
             Word::TakesOver {
                 version,
+                words,
                 sessions,
+                sessions_newest,
                 limits,
             },
             _,
-        )) => (version, sessions == MOVED_FORMAT, limits),
+        )) => {
+            if words < WORDS_OLDEST {
+                return Err(format!(
+                    "version {version} is too old to take over from version {own}; end this process, and start that one without --take-over",
+                    own = leaves.version
+                ));
+            }
+            let formats = sessions..=sessions_newest.unwrap_or(sessions);
+            (version, formats.contains(&MOVED_FORMAT), limits)
+        }
         Ok(_) => return Err("it does not say what it wants".to_owned()),
         // A look whether somebody is here.
         Err(_) => return Ok(None),
@@ -198,6 +244,8 @@ fn leave(
     (leaves.note)(&format!("version {version} takes over"));
     (leaves.begins)(true)?;
     let welcome = Word::Welcome {
+        version: leaves.version.clone(),
+        words: WORDS,
         driver: driver.to_string(),
         sessions: takes_sessions,
         limits: true,
@@ -268,15 +316,11 @@ fn send_all(stream: &UnixStream, (sessions, counts): Follows, leaves: &Leaves) {
 /// Part of limits that this process keeps: as much as it has, and one more that somebody may need. The
 /// rest is its successor's.
 fn kept(permits: &Registry) -> Vec<(String, u32)> {
-    // A fleet gives it its share.
-    let is_shared = permits.is_for_several();
     let mut limits = Vec::new();
     permits.each_shared(|limit, permits| {
         if is_of_servers(limit) {
             let keeps = permits.taken().saturating_add(1);
-            if !is_shared {
-                permits.set_share(Share::Of(keeps));
-            }
+            permits.keep(keeps);
             limits.push((limit.to_owned(), keeps));
         }
     });
@@ -304,10 +348,12 @@ pub fn look_for(datadir: &Path) -> Result<UnixStream, String> {
 pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
     let stream = look_for(datadir)?;
     within(&stream, ANSWERS_WITHIN)?;
-    let version = version.to_owned();
     let asks = Word::TakesOver {
-        version,
-        sessions: MOVED_FORMAT,
+        version: version.to_owned(),
+        words: WORDS,
+        // Versions that compare it with their own format know no other.
+        sessions: MOVED_OLDEST,
+        sessions_newest: Some(MOVED_FORMAT),
         limits: true,
     };
     say(&stream, &asks, None)?;
@@ -317,10 +363,21 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
         match hear(&stream)? {
             (
                 Word::Welcome {
-                    driver: of, limits, ..
+                    version: theirs,
+                    words,
+                    driver: of,
+                    limits,
+                    ..
                 },
                 _,
             ) => {
+                if words < WORDS_OLDEST {
+                    let why = format!(
+                        "the process that serves, version {theirs}, is too old for version {version} to take over from it; end it, and start this one without --take-over"
+                    );
+                    drop(say(&stream, &Word::Refused { why: why.clone() }, None));
+                    return Err(why);
+                }
                 driver = of.parse().map_err(|_| format!("it has the driver {of}"))?;
                 if limits {
                     permits = Registry::beside_another(is_of_servers);
@@ -333,6 +390,7 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
             }
             (Word::All, _) => break,
             (Word::Refused { why }, _) => return Err(why),
+            (Word::Unknown, _) => {}
             _ => return Err("it says what makes no sense".to_owned()),
         }
     }
@@ -425,7 +483,15 @@ fn within(stream: &UnixStream, time: Duration) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-fn say(mut stream: &UnixStream, word: &Word, fd: Option<BorrowedFd<'_>>) -> Result<(), String> {
+fn say(stream: &UnixStream, word: &Word, fd: Option<BorrowedFd<'_>>) -> Result<(), String> {
+    say_any(stream, word, fd)
+}
+
+fn say_any(
+    mut stream: &UnixStream,
+    word: &impl Serialize,
+    fd: Option<BorrowedFd<'_>>,
+) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
     let words = serde_json::to_vec(word).map_err(|error| error.to_string())?;
     let len = u32::try_from(words.len()).map_err(|error| error.to_string())?;
@@ -480,6 +546,9 @@ fn hear(mut stream: &UnixStream) -> Result<(Word, Option<OwnedFd>), String> {
     }
     let mut words = vec![0; len];
     stream.read_exact(&mut words).map_err(said)?;
-    let word = serde_json::from_slice(&words).map_err(|error| error.to_string())?;
-    Ok((word, fd))
+    match serde_json::from_slice(&words) {
+        Ok(word) => Ok((word, fd)),
+        Err(error) if error.is_data() => Ok((Word::Unknown, fd)),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -115,6 +115,7 @@ impl Desk {
             left: Box::new(move |successor| drop(events.send(Event::Left(successor)))),
             note: Box::new(note.clone()),
             permits,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         handover::offer(datadir, lock, driver, leaves)
             .inspect_err(|error| note(&format!("no process can take over from this one: {error}")))

@@ -45,7 +45,7 @@ pub use mail::{Letter, Mail};
 pub use metric::{Kind, Metric};
 pub use mirror::MirrorRow;
 pub use monitor::{Check, CheckRow, Done, Found, GtidRow, LogRow, Sign, ToMonitor};
-pub use moved::{MOVED_FORMAT, Moved, Take};
+pub use moved::{MOVED_FORMAT, MOVED_OLDEST, Moved, Take};
 pub use observed::{Cell, Observed, joined};
 pub use report::{
     AddressRow, AdmissionRow, ChoiceRow, ClientHostRow, CommandRow, ConcurrencyRow, CoreRow,

@@ -4,8 +4,12 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Format of [`Moved::facts`]. Another one is not understood.
+/// Format of [`Moved::facts`] that this version writes. A field that is added has a default for those that do
+/// not have it. A field without which a session would be another makes this number one more.
 pub const MOVED_FORMAT: u32 = 1;
+
+/// Oldest format of [`Moved::facts`] that is understood.
+pub const MOVED_OLDEST: u32 = 1;
 
 /// A session that no process has just now. Dropped, it is closed.
 pub struct Moved {

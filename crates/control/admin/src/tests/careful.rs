@@ -130,6 +130,64 @@ fn a_database_that_cannot_be_opened_anew_leaves_the_one_of_before() {
     assert_eq!(count(), [["0"]]);
 }
 
+/// A database that another version has written is read by the names of its columns, and can be written again.
+#[test]
+fn a_database_of_another_version_is_brought_up() {
+    let directory = Directory::new("brought-up");
+    let options = Options {
+        datadir: Some(directory.0.clone()),
+        ..Options::default()
+    };
+    testing::with(options.clone(), |bench| async move {
+        bench
+            .script(
+                "INSERT INTO mysql_servers (hostname, max_latency_ms) VALUES ('a', 7); SAVE MYSQL SERVERS TO DISK; \
+                 INSERT INTO mysql_users (username) VALUES ('u'); SAVE MYSQL USERS TO DISK; \
+                 INSERT INTO mysql_query_rules (rule_id) VALUES (3); SAVE MYSQL QUERY RULES TO DISK",
+            )
+            .await;
+    });
+    let file = directory.0.join(DISK_FILE);
+    rusqlite::Connection::open(&file)
+        .unwrap()
+        .execute_batch(
+            "ALTER TABLE mysql_servers DROP COLUMN max_latency_ms; DROP TABLE scheduler; \
+             ALTER TABLE mysql_users ADD COLUMN mood VARCHAR NOT NULL DEFAULT 'calm'; \
+             ALTER TABLE mysql_query_rules ADD COLUMN mood VARCHAR; UPDATE mysql_query_rules SET mood = 'bad'",
+        )
+        .unwrap();
+    let admin = Admin::open(&options).unwrap();
+    let notices: Vec<_> = admin.notices().iter().map(ToString::to_string).collect();
+    let wanted = "proxysql.db is of a newer version: this one does not know mysql_query_rules (mood), and keeps the table beside as it was";
+    assert_eq!(notices, [wanted]);
+    drop(admin);
+    testing::with(options, |bench| async move {
+        bench
+            .script("INSERT INTO mysql_servers (hostname, max_latency_ms) VALUES ('b', 8); SAVE MYSQL SERVERS TO DISK")
+            .await;
+        for (sql, wanted) in [
+            (
+                "SELECT hostname, max_latency_ms FROM disk.mysql_servers ORDER BY 1",
+                &[["a", "0"], ["b", "8"]][..],
+            ),
+            (
+                "SELECT username, active FROM disk.mysql_users",
+                &[["u", "1"]],
+            ),
+            (
+                "SELECT rule_id, mood FROM disk.mysql_query_rules_of_another_version",
+                &[["3", "bad"]],
+            ),
+            (
+                "SELECT rule_id, active FROM mysql_query_rules",
+                &[["3", "0"]],
+            ),
+        ] {
+            assert_eq!(bench.rows(sql).await, wanted, "{sql}");
+        }
+    });
+}
+
 /// Rules that an older version has taken are in force after an update, also if a LOAD would take
 /// them no more.
 #[test]

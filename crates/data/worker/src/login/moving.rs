@@ -20,7 +20,6 @@ const STATEMENTS_MAX: usize = 4 << 20;
 
 /// A statement that the client has prepared.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Statement {
     id: u32,
     sql: Vec<u8>,
@@ -31,9 +30,9 @@ struct Statement {
     types: Option<Vec<u8>>,
 }
 
-/// Everything that is known of a session that holds nothing.
+/// Everything that is known of a session that holds nothing. Another version may have written it: see
+/// [`bridge::MOVED_FORMAT`].
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Facts {
     pub(crate) user: String,
     pub(crate) secret: Password,
@@ -326,5 +325,24 @@ fn facts_of((id, statement): (u32, &ClientStatement)) -> Statement {
         params: statement.behind(),
         columns: statement.columns,
         types: statement.types().map(<[u8]>::to_vec),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts as a build of 1 December 2026 has written them.
+    const WRITTEN: &str = include_str!("facts-2026-12-01.json");
+
+    /// Whoever changes a name, or adds a fact without a default, loses all sessions of that build.
+    #[test]
+    fn facts_of_an_older_version_are_read_and_those_of_a_newer_one_too() {
+        let older: Facts = serde_json::from_str(WRITTEN).unwrap();
+        let names: Vec<_> = older.variables.iter().map(|(name, _)| &**name).collect();
+        assert_eq!((&*older.user, names), ("app", vec!["time_zone"]));
+        let newer = WRITTEN.replacen('{', r#"{"mood": {"is": "good"}, "#, 1);
+        let newer: Facts = serde_json::from_str(&newer).unwrap();
+        assert_eq!(newer.user_variables.len(), 1);
     }
 }

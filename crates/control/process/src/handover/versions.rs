@@ -1,0 +1,197 @@
+//! Words of other versions, as they were recorded or may come to be.
+
+use super::*;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Words of a build of 1 December 2026, which did not say their number, in both parts. One a line.
+const SAID: &str = include_str!("2026-12-01.jsonl");
+
+/// Words of that time which begin so.
+fn said(beginning: &str) -> &'static str {
+    let beginning = format!("{{\"{beginning}\"");
+    let mut all = SAID.lines().filter(|line| line.starts_with(&beginning));
+    all.next().unwrap()
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("millrace-versions-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Says words as they stand here.
+fn say_as_it_is(stream: &UnixStream, words: &str, fd: Option<BorrowedFd<'_>>) {
+    let word: serde_json::Value = serde_json::from_str(words).unwrap();
+    say_any(stream, &word, fd).unwrap();
+}
+
+/// An older process that says these to whoever takes over, with something for each descriptor.
+fn older(folder: &Folder, words: Vec<String>) -> JoinHandle<UnixStream> {
+    let listener = UnixListener::bind(folder.0.join(SOCKET)).unwrap();
+    let lock = File::create(folder.0.join("lock")).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let asked = hear(&stream).unwrap();
+        assert!(matches!(asked.0, Word::TakesOver { .. }), "{asked:?}");
+        for words in words {
+            let fd = match &words {
+                lock_comes if lock_comes.contains("Lock") => Some(lock.as_fd()),
+                port_comes if port_comes.contains("Listener") => Some(port.as_fd()),
+                session if session.contains("Session") => Some(port.as_fd()),
+                _ => None,
+            };
+            say_as_it_is(&stream, &words, fd);
+        }
+        stream
+    })
+}
+
+#[test]
+fn a_process_of_an_older_version_is_taken_over_from() {
+    let folder = Folder::new("older");
+    let mut words: Vec<_> = ["Welcome", "Listener"].map(said).map(str::to_owned).into();
+    words.insert(1, "\"Lock\"".to_owned());
+    // Words and fields that nobody knows yet.
+    words.insert(1, r#"{"Weather": {"is": "fine"}}"#.to_owned());
+    words.insert(2, "\"Hurry\"".to_owned());
+    words.push(r#"{"Listener": {"at": "127.0.0.1:6033", "backlog": 5}}"#.to_owned());
+    words.push("\"All\"".to_owned());
+    let older = older(&folder, words);
+    let heritage = take_over(&folder.0, "9.0.0").unwrap();
+    assert_eq!(heritage.listeners.len(), 2);
+    let (moved, comes) = mpsc::channel();
+    let moved = Mutex::new(moved);
+    let settle = move |one: Moved| drop(moved.lock().unwrap().send((one.session, one.facts)));
+    let _owned = heritage.serves(settle).unwrap();
+    let stream = older.join().unwrap();
+    assert!(matches!(hear(&stream), Ok((Word::Serves, _))));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    say_as_it_is(&stream, r#"{"Weather": {"is": "bad"}}"#, None);
+    say_as_it_is(&stream, said("Session"), Some(port.as_fd()));
+    let (session, facts) = comes.recv().unwrap();
+    assert!(said("Session").contains(&session.to_string()));
+    assert!(facts.contains("\"row_count\""), "{facts}");
+}
+
+#[test]
+fn a_process_that_is_too_old_is_not_taken_over_from_and_hears_why() {
+    let folder = Folder::new("too-old");
+    let words =
+        r#"{"Welcome": {"version": "0.0.1", "words": 0, "driver": "epoll", "sessions": true}}"#;
+    let older = older(&folder, vec![words.to_owned()]);
+    let why = take_over(&folder.0, "9.0.0").err().unwrap();
+    assert!(
+        why.contains("version 0.0.1, is too old for version 9.0.0"),
+        "{why}"
+    );
+    let heard = hear(&older.join().unwrap());
+    assert!(matches!(&heard, Ok((Word::Refused { why: said }, _)) if *said == why));
+}
+
+/// A process that serves, as whoever takes over sees it: its socket, and what it does.
+struct Serving {
+    notes: Arc<Mutex<Vec<String>>>,
+    changes: Arc<AtomicBool>,
+    left: Receiver<Successor>,
+}
+
+impl Serving {
+    fn begin(folder: &Folder) -> Self {
+        let owned = folder::take(&folder.0).unwrap();
+        let (notes, changes) = (
+            Arc::<Mutex<Vec<_>>>::default(),
+            Arc::new(AtomicBool::new(true)),
+        );
+        let (noted, may_change, (leaves, left)) = (notes.clone(), changes.clone(), mpsc::channel());
+        let does = Leaves {
+            begins: Box::new(move |begins| {
+                may_change.store(!begins, Ordering::SeqCst);
+                Ok(())
+            }),
+            left: Box::new(move |successor| drop(leaves.send(successor))),
+            note: Box::new(move |words| noted.lock().unwrap().push(words.to_owned())),
+            permits: Registry::new(),
+            version: "9.0.0".to_owned(),
+        };
+        drop(offer(&folder.0, &owned, Driver::Auto, does).unwrap());
+        Self {
+            notes,
+            changes,
+            left,
+        }
+    }
+}
+
+#[test]
+fn a_process_of_an_older_version_takes_over_with_sessions() {
+    let folder = Folder::new("newer");
+    let serving = Serving::begin(&folder);
+    let stream = UnixStream::connect(folder.0.join(SOCKET)).unwrap();
+    say_as_it_is(&stream, said("TakesOver"), None);
+    let mut names = Vec::new();
+    loop {
+        match hear(&stream).unwrap() {
+            (Word::Welcome { sessions, .. }, _) => assert!(sessions),
+            (Word::All, _) => break,
+            (word, fd) => names.push((format!("{word:?}"), fd.is_some())),
+        }
+    }
+    assert_eq!(names, [("Lock".to_owned(), true)]);
+    assert!(!serving.changes.load(Ordering::SeqCst));
+    say_as_it_is(&stream, "\"Serves\"", None);
+    let successor = serving.left.recv().unwrap();
+    assert!(successor.take().is_some());
+    successor.is_all();
+}
+
+#[test]
+fn who_is_too_old_is_told_so_and_the_next_may_take_over() {
+    let folder = Folder::new("refused");
+    let serving = Serving::begin(&folder);
+    let ask = |words: &str| {
+        let stream = UnixStream::connect(folder.0.join(SOCKET)).unwrap();
+        say_as_it_is(&stream, words, None);
+        hear(&stream).unwrap().0
+    };
+    let refused = ask(r#"{"TakesOver": {"version": "0.0.1", "words": 0, "sessions": 1}}"#);
+    let wanted = "version 0.0.1 is too old to take over from version 9.0.0";
+    assert!(matches!(&refused, Word::Refused { why } if why.contains(wanted)));
+    assert!(matches!(
+        ask(r#"{"Greets": {}}"#),
+        Word::Refused { why } if why.contains("does not say what it wants")
+    ));
+    // Formats of sessions that this version does not write, and one that has more to say than we know.
+    let sessions = |words: &str| match ask(words) {
+        Word::Welcome { sessions, .. } => sessions,
+        other => panic!("{other:?}"),
+    };
+    assert!(!sessions(
+        r#"{"TakesOver": {"version": "9.9", "words": 7, "sessions": 2, "sessions_newest": 5}}"#
+    ));
+    assert!(sessions(
+        r#"{"TakesOver": {"version": "9.9", "words": 7, "sessions": 1, "sessions_newest": 5, "mood": "good"}}"#
+    ));
+    // Nobody has served so far.
+    let is_back = || serving.changes.load(Ordering::SeqCst);
+    while !is_back() {
+        thread::yield_now();
+    }
+    let notes = serving.notes.lock().unwrap().join("\n");
+    assert!(notes.contains(wanted), "{notes}");
+}
