@@ -232,6 +232,18 @@ fn servers(driver: Driver) -> Outcome {
         let most = watch.most();
         format!("only {most} are used, {asked:?} asked, {failed:?} failed: {list:?}")
     })?;
+    // Another process takes over from one: both have its part, and its clients go on.
+    let mut old = fleet.proxies[2].upgrade(&[])?;
+    let ended = old.wait(Duration::from_secs(60)).is_some();
+    expect(ended, || fleet.proxies[2].log())?;
+    let has_as_much = || {
+        let share = fleet.share(2)?;
+        Ok((
+            (9..=11).contains(&share),
+            format!("the new process has {share}"),
+        ))
+    };
+    in_time(Duration::from_secs(15), has_as_much)?;
     // One goes idle: the others get its part.
     three.ends()?;
     for nth in 0..2 {

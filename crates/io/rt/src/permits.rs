@@ -188,6 +188,8 @@ pub struct Permits {
     kept: AtomicU32,
     /// One more than a process may have of it that leaves; 0 without such a process.
     beside: AtomicU32,
+    /// As many at most, whatever the share is: of a process that leaves.
+    most: AtomicU32,
     /// Times that somebody was refused by the share and not by the limit, since that was asked.
     refused: AtomicU32,
     /// Whether other processes may have a part of the limit.
@@ -211,6 +213,7 @@ impl Default for Permits {
             share: AtomicU32::new(WHOLE),
             kept: AtomicU32::new(0),
             beside: AtomicU32::new(0),
+            most: AtomicU32::new(u32::MAX),
             refused: AtomicU32::new(0),
             is_shared: false,
             next: AtomicU64::new(0),
@@ -244,11 +247,17 @@ impl Permits {
             LEAST => max.min(least_share(max).max(self.kept.load(Ordering::Relaxed))),
             share => max.min(share),
         };
-        match self.beside.load(Ordering::Relaxed) {
+        let part = match self.beside.load(Ordering::Relaxed) {
             0 => part,
             // One at least, or nobody would be served.
             has => part.saturating_sub(has - 1).max(part.min(1)),
-        }
+        };
+        part.min(self.most.load(Ordering::Relaxed))
+    }
+
+    /// Has this process keep so many at most, whatever its share is: another goes on, and has the rest of it.
+    pub fn keep(&self, most: u32) {
+        self.most.store(most, Ordering::Release);
     }
 
     /// Gives this process another part of the limit. More may be taken than that: they are given
@@ -447,6 +456,10 @@ mod tests {
         registry.leave_out(|_| None);
         assert_eq!(server.of(1000), 1000);
         assert_eq!(registry.shared("made later").of(1000), 1000);
+        // A process that leaves keeps no more than it has, whatever share others give it.
+        server.keep(3);
+        server.set_share(Share::Of(20));
+        assert_eq!(server.of(1000), 3);
     }
 
     #[test]
