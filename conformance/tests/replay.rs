@@ -32,6 +32,7 @@ fn main() {
             "the_mark_of_a_lost_commit_tells_what_became_of_it",
             marked_commit,
         ),
+        ("a_mark_ends_nothing_that_a_commit_leaves", leaves),
         ("the_victim_of_a_deadlock_is_run_again", deadlock),
         ("what_cannot_be_run_again_ends_as_before", unfit),
         (
@@ -422,6 +423,64 @@ fn marked_commit(driver: Driver) -> Outcome {
             same(&counted(&proxy)?, wanted).map_err(words)?;
         }
         blind_commits(driver, vendor)?;
+    }
+    Ok(())
+}
+
+/// Transactions whose last statement has warnings, ids and numbers of rows, and what is asked behind their
+/// COMMITs: it is the same directly.
+fn leaves(driver: Driver) -> Outcome {
+    const WORK: [&[&str]; 5] = [
+        &["INSERT INTO re.made (a) VALUES (1), (2)"],
+        &["INSERT INTO re.t VALUES ('1x', 7)"],
+        &[
+            "UPDATE re.acc SET sum = sum + 1",
+            "SELECT CAST('a' AS SIGNED)",
+        ],
+        &["DELETE FROM re.made", "SELECT id FROM re.acc LIMIT 2"],
+        &[
+            "INSERT INTO re.made (a) VALUES (9)",
+            "REPLACE INTO re.acc VALUES (1, 5)",
+        ],
+    ];
+    const ASKS: [&str; 5] = [
+        "SHOW WARNINGS",
+        "SHOW COUNT(*) WARNINGS",
+        "SELECT ROW_COUNT()",
+        "SELECT FOUND_ROWS()",
+        "SELECT LAST_INSERT_ID()",
+    ];
+    for vendor in vendors() {
+        let server = Server::start(vendor)?;
+        server.root(MARKS)?;
+        let marks = ", \"transaction_replay_marks\": \"millrace.marks\"";
+        let proxy = before(driver, &[&server], &[server.port], marks)?;
+        let said = |port: u16, work: &[&str], asks: &str| {
+            let mut client = Raw::log_in(port).map_err(|error| error.to_string())?;
+            let before = ["SET sql_mode = ''", "SELECT 1, 2", "BEGIN"];
+            say(&mut client, &before)?;
+            say(&mut client, work)?;
+            client.query("COMMIT").map_err(|error| error.to_string())?;
+            let committed = client.packet().map_err(|error| error.to_string())?;
+            let answer = client.ask(asks).map_err(|error| error.to_string())?;
+            Ok::<_, String>(format!("{committed:?} {answer:?}"))
+        };
+        let mut transactions = 0;
+        for (work, asks) in WORK.iter().flat_map(|work| ASKS.map(|asks| (work, asks))) {
+            // Each begins with the same rows.
+            let reset = "DELETE FROM re.made; ALTER TABLE re.made AUTO_INCREMENT = 1";
+            server.root(reset)?;
+            let wanted = said(server.port, work, asks)?;
+            server.root(reset)?;
+            let got = said(proxy.port, work, asks)?;
+            same(&got, &wanted).map_err(|words| format!("{vendor}, {work:?}, {asks}: {words}"))?;
+            transactions += 1;
+        }
+        let left = there(
+            &server,
+            "SELECT SUM(mark) > 0, COUNT(*) FROM millrace.marks",
+        )?;
+        same(&left, &format!("1\t{transactions}"))?;
     }
     Ok(())
 }

@@ -4,17 +4,20 @@
 //! docs/decisions/0064-a-commit-leaves-a-mark.md
 
 use crate::command::job::Job;
-use crate::command::trouble::Trouble;
+use crate::command::trouble::{Failed, Trouble};
 use crate::core::alone;
 use crate::core::marks::Mark;
 use crate::known::demoted;
+use crate::memory::row::Asking;
+use crate::memory::warnings;
 use crate::reach::demoted::commits;
 use crate::replay::exchange::{BUSY, exchange};
 use crate::session::Session;
 use crate::session::course::{Course, Said, Unfit};
-use backend::{Backend, BackendFailed, Holds};
+use backend::{Backend, BackendFailed, Hold, Holds};
 use bridge::Counter;
 use config::{Servers, TopologyKind};
+use sql::Reads;
 use wire::attributes::Attributes;
 use wire::response::{Outcome, Summed};
 use wire::rows::Rows;
@@ -112,15 +115,17 @@ impl Session {
         let Some(mut backend) = self.held.take(hostgroup) else {
             return Ok(());
         };
-        let kept = backend.holds;
         self.entry.works_on(hostgroup, &backend);
-        let said = self
-            .prepared_for(
-                self.limit_ms(job),
-                Box::pin(leave(&mut backend, &mark)),
-                false,
-            )
-            .await;
+        let limit_ms = self.limit_ms(job);
+        let asked = self.ask_what_a_mark_ends(&mut backend, limit_ms).await;
+        let kept = backend.holds;
+        let said = match asked {
+            Ok(()) => {
+                let leaves = Box::pin(leave(&mut backend, &mark));
+                self.prepared_for(limit_ms, leaves, false).await
+            }
+            Err(why) => Err(why),
+        };
         match said {
             Ok(Left::There) => {
                 if let Some(course) = self.course.as_deref_mut() {
@@ -139,6 +144,24 @@ impl Session {
             }
         }
         self.held.put(hostgroup, backend);
+        Ok(())
+    }
+
+    /// A MariaDB keeps the warnings of the statement before over a COMMIT, and not over a mark.
+    async fn ask_what_a_mark_ends(
+        &mut self,
+        backend: &mut Backend,
+        limit_ms: u64,
+    ) -> Result<(), Failed> {
+        if !backend.hello.is_mariadb() || !backend.holds.has(Hold::Diagnostics) {
+            return Ok(());
+        }
+        let how = Asking {
+            insists: true,
+            ended: Reads::NONE,
+            ..Asking::before_a_statement(limit_ms)
+        };
+        self.ask_for(backend, &[&warnings::MEMORY], how).await?;
         Ok(())
     }
 }
