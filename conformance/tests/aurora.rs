@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use conformance::aurora::{Aurora, DOMAIN};
+use conformance::by_hand::Raw;
+use conformance::clients::app;
 use conformance::nodes::Nodes;
 use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::trials::{self, expect, same};
@@ -37,6 +39,44 @@ fn whole(driver: Driver) -> Outcome {
     steps(&cluster, &proxy).map_err(|error| format!("{error}\n{}", proxy.log()))
 }
 
+/// The writer also reads, and is left out of reads of an age while enough replicas are so fresh.
+fn aged(cluster: &Aurora, proxy: &Proxy, nodes: &Nodes<'_>) -> Outcome {
+    let writer_reads = |reads: u8| {
+        proxy.admin(&format!(
+            "UPDATE mysql_aws_aurora_hostgroups SET writer_is_also_reader = {reads}; LOAD MYSQL SERVERS TO RUNTIME"
+        ))
+    };
+    writer_reads(1)?;
+    nodes.soon("0: b, 1: a b c")?;
+    let mut client = Raw::log_in_as(&app(proxy.port), 0, 0).map_err(|error| error.to_string())?;
+    let mut writer_had = || {
+        proxy.admin("SELECT * FROM stats_mysql_connection_pool_reset")?;
+        for _ in 0..40 {
+            let read = "SELECT /* hostgroup=1; max_lag_ms=600000 */ 1";
+            client.ask(read).map_err(|error| error.to_string())?;
+        }
+        let asked = "SELECT SUM(Queries) > 0 FROM stats_mysql_connection_pool WHERE hostgroup = 1 AND srv_host LIKE '127.2.%'";
+        Ok::<_, String>(proxy.admin(asked)?.trim().to_owned())
+    };
+    same(&writer_had()?, "0")?;
+    let enough = |replicas: u8| {
+        let name = "mysql-aurora_max_lag_ms_only_read_from_replicas";
+        proxy.admin(&format!(
+            "SET {name} = {replicas}; LOAD MYSQL VARIABLES TO RUNTIME"
+        ))
+    };
+    enough(3)?;
+    same(&writer_had()?, "1")?;
+    enough(2)?;
+    same(&writer_had()?, "0")?;
+    cluster.change(3, |instance| instance.answers = false);
+    nodes.soon("0: b, 1: -c a b")?;
+    same(&writer_had()?, "1")?;
+    cluster.change(3, |instance| instance.answers = true);
+    writer_reads(0)?;
+    nodes.soon("0: b, 1: a c").map(drop)
+}
+
 fn steps(cluster: &Aurora, proxy: &Proxy) -> Outcome {
     let names = (1..=3).map(|number| format!("127.{number}{DOMAIN}"));
     let nodes = Nodes::named(names, proxy);
@@ -59,6 +99,7 @@ fn steps(cluster: &Aurora, proxy: &Proxy) -> Outcome {
     nodes.soon("0: b, 1: -a c")?;
     cluster.change(1, |instance| instance.answers = true);
     nodes.soon("0: b, 1: a c")?;
+    aged(cluster, proxy, &nodes)?;
     // One is gone for good.
     cluster.change(3, |instance| {
         instance.is_known = false;

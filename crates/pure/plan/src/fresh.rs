@@ -2,7 +2,7 @@
 //!
 //! `gtid_from_hostgroup` of a rule names the hostgroup whose writes a statement must see: it goes to
 //! a server that has them, and where none has ([`Plan::settle`]) to that hostgroup. The hint `min_gtid` does the same for one transaction, and
-//! `max_lag_ms` and `min_epoch_ms` for an age, where the read/write split knows the writer of its hostgroup.
+//! `max_lag_ms` and `min_epoch_ms` for an age, where the read/write split or a topology knows the writer of its hostgroup.
 
 use crate::hints::number;
 use crate::split::split_of;
@@ -167,18 +167,18 @@ fn turn<T: Trace>(plan: &mut Plan, snapshot: &Snapshot, session: &SessionFacts<'
     }
     trace.saw("freshness", || match writer {
         Some(writer) => format!("hostgroup {writer}, the writer: nobody can tell whether a server of {routed} has what is asked for"),
-        None => format!("hostgroup {routed}, as routed: no read/write split says that it only reads for another one, so nothing keeps the bound"),
+        None => format!("hostgroup {routed}, as routed: neither a read/write split nor a topology says that it only reads for another one, so nothing keeps the bound"),
     });
 }
 
-/// The hostgroup whose reads go to `reader`, if the read/write split knows exactly one, or the
+/// The hostgroup whose reads go to `reader`, if the read/write split knows exactly one, its topology has one, or the
 /// user's own is one.
 fn writer_of(snapshot: &Snapshot, session: &SessionFacts<'_>, reader: u32) -> Option<u32> {
     if split_of(snapshot, session.user).is_some_and(|split| split.read_hostgroup == reader) {
         return Some(session.user.default_hostgroup);
     }
     if !snapshot.servers.splits() {
-        return None;
+        return of_topology(snapshot, reader);
     }
     let reads_there = |hostgroup: &&config::Hostgroup| {
         hostgroup
@@ -192,5 +192,15 @@ fn writer_of(snapshot: &Snapshot, session: &SessionFacts<'_>, reader: u32) -> Op
         .iter()
         .filter(reads_there)
         .map(|hostgroup| hostgroup.id);
-    writers.next().filter(|_| writers.next().is_none())
+    match writers.next() {
+        None => of_topology(snapshot, reader),
+        only => only.filter(|_| writers.next().is_none()),
+    }
+}
+
+/// The hostgroup of the writers of the topology whose replicas are in this one.
+fn of_topology(snapshot: &Snapshot, reader: u32) -> Option<u32> {
+    let topologies = snapshot.servers.topologies().iter();
+    let mut of_it = topologies.filter(|one| one.is_active() && one.readers() == reader);
+    of_it.next().map(|one| one.writers())
 }

@@ -51,6 +51,8 @@ pub struct Place {
     /// More servers of its hostgroup are ONLINE than its max_num_online_servers allows: none of
     /// them takes work.
     pub(crate) one_of_too_many: Cell<bool>,
+    /// The writer of its topology, which also reads here.
+    pub(crate) is_reading_writer: Cell<bool>,
     /// Connections that are being opened to it here.
     pub(crate) opening: Cell<u32>,
     /// Version of the header of the PROXY protocol that the server wants; 0 for none.
@@ -163,6 +165,7 @@ impl Place {
             room,
             group_max: Cell::new(room::UNLIMITED),
             one_of_too_many: Cell::new(false),
+            is_reading_writer: Cell::new(false),
             opening: Cell::new(0),
             proxy_protocol: Cell::new(0),
             init_connect: RefCell::default(),
@@ -210,6 +213,8 @@ impl Place {
         }
         let same_tls = self.has_same_tls(row);
         *self.row.borrow_mut() = row.clone();
+        let reads = placed.why == Some(Why::WriterReads);
+        self.is_reading_writer.set(reads);
         let was = self.serves.replace(placed.serves.clone());
         if matches!(was, Serves::No(Why::Missing(_))) && placed.serves == Serves::Yes {
             // A check has just had an answer: who could not connect before may now.
@@ -469,7 +474,8 @@ impl Place {
     /// Whether a read there sees this.
     #[must_use]
     pub fn shows(&self, what: Shows<'_>) -> bool {
-        self.known.shows(what)
+        let writes = matches!(what, Shows::NotBefore { or_writes, .. } if or_writes);
+        writes && self.is_reading_writer.get() || self.known.shows(what)
     }
 
     /// A statement goes there because it has what that must see.

@@ -251,11 +251,13 @@ impl Pools {
             );
             self.tally.up(Counter::ServerConnectionsAborted);
             self.have_looked_at(place.host(), place.server().port);
-            self.note(&format!(
-                "cannot connect to {}:{}: {why}",
-                place.host(),
-                place.server().port
-            ));
+            if place.known.may_tell(self.rt.now()) {
+                self.note(&format!(
+                    "cannot connect to {}:{}: {why}",
+                    place.host(),
+                    place.server().port
+                ));
+            }
         }
     }
 

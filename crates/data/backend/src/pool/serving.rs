@@ -53,6 +53,25 @@ impl Pools {
         })
     }
 
+    /// Servers of the hostgroup that take new work now and have everything that was committed before this time,
+    /// in milliseconds since 1970. A writer is none of them.
+    #[must_use]
+    pub fn replicas_as_of(&self, hostgroup: u32, ms: u64) -> usize {
+        let now = self.rt.now();
+        let groups = self.groups.borrow();
+        groups.get(&hostgroup).map_or(0, |group| {
+            let what = Shows::NotBefore {
+                ms,
+                or_writes: false,
+            };
+            let places = group.places.borrow();
+            let is_one = |place: &&Rc<Place>| {
+                !place.is_reading_writer.get() && place.serves(now) && place.shows(what)
+            };
+            places.iter().filter(is_one).count()
+        })
+    }
+
     /// A reader of a server's binary log has told what the server has executed.
     pub fn executed(&self, server: &ServerKey, what: &Executed) {
         let server = self.server_at(server);

@@ -178,7 +178,7 @@ impl Server {
                     .as_ref()
                     .is_some_and(|all| all.contains_set(wanted))
             }
-            Shows::NotBefore(ms) => self.as_of_ms.get() >= ms,
+            Shows::NotBefore { ms, .. } => self.as_of_ms.get() >= ms,
         }
     }
 

@@ -109,8 +109,13 @@ pub struct Executes<'a> {
 pub enum Shows<'a> {
     /// All of these transactions.
     Gtids(&'a gtid::Set),
-    /// Everything that was committed before this time, in milliseconds since 1970.
-    NotBefore(u64),
+    /// Everything that was committed before a time.
+    NotBefore {
+        /// The time, in milliseconds since 1970.
+        ms: u64,
+        /// A writer that also reads shows it, too.
+        or_writes: bool,
+    },
 }
 
 /// Session tracking that a statement needs of its connection.

@@ -72,12 +72,22 @@ impl Session {
         Some(match plan.must_see()? {
             MustSee::Written(source) => Shows::Gtids(&self.remembered.written.of(source)?.set),
             MustSee::These(gtids) => Shows::Gtids(gtids),
-            MustSee::Aged(age) => self.of_age(age),
+            MustSee::Aged(age) => self.of_age(plan.hostgroup(), age),
         })
     }
 
-    fn of_age(&self, age: Age) -> Shows<'static> {
-        Shows::NotBefore(age.not_before(self.core.rt.wall_us() / 1000))
+    /// `mysql-aurora_max_lag_ms_only_read_from_replicas`: where fewer replicas are so fresh, the writer reads as
+    /// well.
+    fn of_age(&self, hostgroup: u32, age: Age) -> Shows<'static> {
+        let ms = age.not_before(self.core.rt.wall_us() / 1000);
+        let epoch = self.core.epoch();
+        let v = &epoch.snapshot.variables;
+        let enough = v.mysql_aurora_max_lag_ms_only_read_from_replicas;
+        let replicas = || self.core.pools.replicas_as_of(hostgroup, ms) as u64;
+        Shows::NotBefore {
+            ms,
+            or_writes: age.max_lag_ms.is_some() && replicas() < enough,
+        }
     }
 
     /// Whether the server of the hostgroup that the session is bound to shows this, or some that
@@ -109,6 +119,6 @@ impl Sight for Session {
     }
 
     fn is_fresh(&self, hostgroup: u32, age: Age) -> bool {
-        self.is_shown(hostgroup, self.of_age(age))
+        self.is_shown(hostgroup, self.of_age(hostgroup, age))
     }
 }

@@ -149,7 +149,7 @@ variables! {
     mysql_ping_timeout_server: int(10..=600000) = 200, Live, "Milliseconds a ping of an idle connection may take.";
     mysql_default_max_latency_ms: int(0..=1728000000) = 1000, Live, "Milliseconds of ping beyond which a server is avoided, where its row says nothing.";
     mysql_min_num_servers_lantency_awareness: int(0..=10000) = 1000, Moot, "Servers from which on ProxySQL leaves out those that answer pings slower than the mean; here balance in hostgroup_settings chooses by latency.";
-    mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, NotYet, "Aurora replicas within max_lag_ms from which on the writer is left out of reads.";
+    mysql_aurora_max_lag_ms_only_read_from_replicas: int(0..=100) = 2, Live, "Aurora replicas within the hint max_lag_ms from which on a writer that also reads is left out of such reads.";
     mysql_connpoll_reset_queue_length: int(0..=10000) = 50, Live, "Connections that may wait for their reset.";
     mysql_reset_connection_algorithm: int(1..=2) = 2, Live, "How a connection is made clean: 1 by COM_CHANGE_USER, 2 by COM_RESET_CONNECTION.";
     mysql_evaluate_replication_lag_on_servers_load: int(0..=1) = 1, Moot, "Whether servers known to lag start shunned after LOAD MYSQL SERVERS; here they always do.";

@@ -77,6 +77,16 @@ impl Topology {
         }
     }
 
+    /// The hostgroup of those that only read.
+    #[must_use]
+    pub const fn readers(&self) -> u32 {
+        match self {
+            Self::Replication(pair) => pair.reader,
+            Self::Aurora(aurora) => aurora.reader,
+            Self::Group(four) | Self::Galera(four) => four.reader,
+        }
+    }
+
     /// The hostgroup of those that are of no use, where there is one.
     #[must_use]
     pub const fn offline(&self) -> Option<u32> {
