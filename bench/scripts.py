@@ -103,7 +103,8 @@ class Proxy:
             file.write(bench.CONFIGURATION.format(home=home, admin=self.admin, workers=workers, port=self.port, server=server.port, user=USER, password=PASSWORD))
         command = [*under, os.path.join(target, "release/millrace"), "-f", "-c", path, "-D", home, *(["--io-driver", "epoll"] if under else [])]
         self.process = bench.start(command, home, "millrace")
-        bench.wait_for(self.port, self.process, "Millrace", seconds=300)
+        for port in (self.port, self.admin):
+            bench.wait_for(port, self.process, "Millrace", seconds=300)
 
     def ask(self, sql):
         """An operator's question, its first value."""
