@@ -1,7 +1,7 @@
 //! Transactions over partitions on two servers: a branch on each, and all of them or none.
 #![forbid(unsafe_code)]
 
-use conformance::beside::{asked, held};
+use conformance::beside::{self, asked, held};
 use conformance::by_hand::Raw;
 use conformance::halves::{World, error, log_in};
 use conformance::library;
@@ -85,6 +85,21 @@ fn fails(client: &mut Raw, sql: &str, words: &str) -> Outcome {
     expect(said.contains(words), || format!("{sql}: {said}"))
 }
 
+/// A duplicate key, which MySQL calls one of the table: it is the logical one.
+fn duplicate(client: &mut Raw, sql: &str, table: &str) -> Outcome {
+    let said = match client.ask(sql) {
+        Ok(rows) => format!("{rows:?}"),
+        Err(error) => error.to_string(),
+    };
+    let ends = [
+        format!("for key '{table}.PRIMARY'"),
+        "for key 'PRIMARY'".into(),
+    ];
+    expect(ends.iter().any(|end| said.contains(end)), || {
+        format!("{sql}: {said}")
+    })
+}
+
 /// How often a server was told these since it was started.
 fn told(server: &Server) -> Result<Vec<u64>, String> {
     let names = [
@@ -137,6 +152,7 @@ fn branches(driver: Driver) -> Outcome {
             ("refused", refused),
             ("interrupted", interrupted),
             ("prepared", prepared),
+            ("kept for an id", kept_for_an_id),
         ];
         for (name, check) in checks {
             for server in [&it.one, &it.two] {
@@ -322,11 +338,8 @@ fn taken_back(it: &World) -> Outcome {
     let mut client = it.filled()?;
     all(&mut client, &["BEGIN", "UPDATE t SET x = 1 WHERE id = 0"])?;
     // 4 and 5 are written before 3 is found to be there.
-    fails(
-        &mut client,
-        "INSERT INTO t (id) VALUES (4), (5), (3)",
-        "1062",
-    )?;
+    duplicate(&mut client, "INSERT INTO t (id) VALUES (4), (5), (3)", "t")?;
+    duplicate(&mut client, "INSERT INTO t (id) VALUES (1)", "t")?;
     same(&seen(&mut client)?, "0:1,1:0,2:0,3:0")?;
     all(
         &mut client,
@@ -589,6 +602,42 @@ async fn prepared(it: &World) -> Outcome {
         conn.exec_drop(ends, ()).await.map_err(words)?;
     }
     same(&it.rows()?, "0:101,2:3 1:102,3:4")
+}
+
+/// A connection is kept for `LAST_INSERT_ID()` while its branch ends with a statement that has failed, and
+/// the next one begins there. Nothing else keeps it then: reads of several partitions go on.
+fn kept_for_an_id(it: &World) -> Outcome {
+    let silence = |ms: u32| {
+        let set = [
+            "handle_warnings_delay_ms",
+            "auto_increment_delay_multiplex_timeout_ms",
+        ];
+        let set = set.map(|name| format!("SET mysql-{name} = {ms}"));
+        set.iter().try_for_each(|one| beside::set(&it.proxy, one))
+    };
+    silence(10_000)?;
+    let mut client = it.filled()?;
+    all(&mut client, &["DELETE FROM numbered", "BEGIN"])?;
+    all(&mut client, &["INSERT INTO numbered (k) VALUES (1)"])?;
+    let made = asked(&mut client, "SELECT id FROM numbered WHERE k = 1")?;
+    let again = format!(
+        "INSERT INTO numbered (k, id) VALUES (1, {})",
+        made.concat().concat()
+    );
+    duplicate(&mut client, &again, "numbered")?;
+    flagged(&mut client, "COMMIT", AUTOCOMMIT)?;
+    same(&held(&it.proxy, &client)?, "InsertId")?;
+    all(
+        &mut client,
+        &["BEGIN", "SELECT * FROM numbered WHERE k = 1"],
+    )?;
+    same(&held(&it.proxy, &client)?, "Branch InsertId Transaction")?;
+    all(&mut client, &["COMMIT"])?;
+    let count = asked(&mut client, "SELECT COUNT(*) FROM numbered")?;
+    same(&count.concat().concat(), "1")?;
+    let last = asked(&mut client, "SELECT LAST_INSERT_ID()")?;
+    same(&last.concat().concat(), &made.concat().concat())?;
+    silence(5)
 }
 
 fn losses(driver: Driver) -> Outcome {

@@ -520,6 +520,7 @@ impl Session {
                     .numbered()
                     .filter(|given| !given.may_update)
                     .map(|given| given.first),
+                of_partition: job.plan.partition.is_some(),
                 ..Ask::for_all_of(expect)
             };
             let (sent, before) = (self.core.rt.now(), lanes::received(backend));

@@ -9,6 +9,7 @@ mod buckets;
 mod case;
 mod catalogue;
 pub mod command;
+mod complaint;
 mod condition;
 mod cuts;
 mod ddl;

@@ -16,6 +16,7 @@ use rt::{Address, Chunk, Instant};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::response::{Expect, Follow, Outcome, Response};
+use wire::track::Change;
 use wire::{errors, packet};
 
 /// Of an answer that is looked at, so much is kept: one row of one number is all that matters.
@@ -345,7 +346,15 @@ impl Backend {
     /// A command of ours was answered, and nobody reads what that tells. What a statement before
     /// has had to tell may be among it, and is told once.
     pub(crate) fn has_told(&mut self, response: &Response) {
-        if self.local.unreported == Unreported::Change && !response.session_track().is_empty() {
+        // Of transactions it tells what the command itself has begun or ended.
+        let of_before = |change: Change<'_>| match change {
+            Change::TransactionState(_)
+            | Change::TransactionCharacteristics(_)
+            | Change::Gtids(_) => false,
+            Change::State(has_changed) => has_changed,
+            _ => true,
+        };
+        if self.local.unreported == Unreported::Change && response.changes().any(of_before) {
             self.holds.add(Hold::UnknownState);
         }
     }

@@ -7,7 +7,7 @@ use crate::command::preparing::Shown;
 use crate::command::trouble::{Failed, Trouble};
 use crate::command::withheld::Withhold;
 use crate::forward::infile::upload;
-use crate::known::answer::Complaint;
+use crate::known::answer::{Complaint, error};
 use crate::seen::compare::Side;
 use crate::seen::traces::Mark;
 use crate::session::Session;
@@ -52,6 +52,8 @@ pub(crate) struct Ask {
     pub(crate) columns: Option<u16>,
     /// Number of the first row that was numbered here; the client is told it as the insert id.
     pub(crate) first_number: Option<u64>,
+    /// Whether a partition is asked: its errors name the table as the client knows it.
+    pub(crate) of_partition: bool,
     /// When it was asked, if that is over already,
     pub(crate) since: Option<Instant>,
     /// and what came since.
@@ -76,6 +78,7 @@ impl Ask {
             outline: None,
             columns: None,
             first_number: None,
+            of_partition: false,
             since: None,
             came: Cell::new(None),
         }
@@ -319,6 +322,12 @@ pub(crate) async fn relay(
                 last_seq = Some(seq);
                 gathered.iter_mut().for_each(Vec::clear);
                 late(limit_ms, seq)
+            }
+            _ if end.is_some() && !answered && ask.of_partition => {
+                match session.refused_by_name(backend, follower.response()) {
+                    Some(named) => Chunk::from(error(follower.last_seq(), &named)),
+                    None => out,
+                }
             }
             _ => out,
         };

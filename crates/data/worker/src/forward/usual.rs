@@ -70,6 +70,7 @@ impl Session {
         let ask = Ask {
             since,
             came: Cell::new(came),
+            of_partition: job.plan.partition.is_some(),
             ..Ask::to(&sent, limit_ms)
         };
         match relay(self, backend, &ask).await {

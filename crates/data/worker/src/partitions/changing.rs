@@ -428,7 +428,10 @@ impl<'s, 'j> Change<'s, 'j> {
         let done = Box::pin(done(&mut share.backend));
         let done = self.session.unless_stopped(self.asking, done).await?;
         share.is_busy = !matches!(done, Ok(_) | Err(Stopped::Said(_)));
-        done
+        done.map_err(|stopped| match stopped {
+            Stopped::Said(words) => Stopped::Said(self.session.named(&share.backend, words)),
+            stopped => stopped,
+        })
     }
 
     async fn connection(&self, hostgroup: u32, state: &State) -> Result<Box<Backend>, Stopped> {
@@ -526,6 +529,7 @@ impl<'s, 'j> Change<'s, 'j> {
             if let response::Outcome::Err { message, .. } = made.response.outcome() {
                 self.session.count_error(&share.backend, code, message);
             }
+            let complaint = self.session.named(&share.backend, complaint);
             return Err(Stopped::Said(complaint));
         }
         let words = match made.response.columns() > 0 {

@@ -9,6 +9,7 @@ pub(crate) mod hand_over;
 pub(crate) mod kill;
 pub(crate) mod lexing;
 pub(crate) mod log;
+pub(crate) mod named;
 pub(crate) mod pass;
 pub(crate) mod received;
 pub(crate) mod relayed;
