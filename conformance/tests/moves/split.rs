@@ -359,9 +359,13 @@ pub(super) fn split_lacking(driver: Driver) -> Outcome {
             }
         }
         made_by_another(&it)?;
-        // Who may see nothing knows nothing.
+        // Who may see nothing knows nothing, and nor does who sees another table only.
         it.one
             .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;
+        refused("'t', 'c', '2', 2", "GRANT SELECT")?;
+        it.one.root(
+            "CREATE TABLE conf.other_table (a INT); GRANT SELECT ON conf.other_table TO monitor@'%'",
+        )?;
         refused("'t', 'c', '2', 2", "GRANT SELECT")?;
         it.one.root("DROP USER monitor@'%'")?;
         refused(

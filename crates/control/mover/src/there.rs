@@ -85,9 +85,10 @@ pub(crate) async fn schemas_of(line: &mut Line, name: &str) -> Result<Vec<String
     Ok(rows.iter().map(|row| source::text(row, 0)).collect())
 }
 
-/// Whether any table may be read: who may read none is shown none.
+/// Whether the tables of a schema may be read: who may read none is shown none. A right to single tables,
+/// such as that of outcomes, shows no others.
 async fn sees_any(line: &mut Line) -> Result<bool, Failed> {
-    let all = ["USER", "SCHEMA", "TABLE"].map(|of| {
+    let all = ["USER", "SCHEMA"].map(|of| {
         format!("SELECT 1 FROM information_schema.{of}_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT'")
     });
     let rows = line.ask(&all.join(" UNION ALL ")).await?;
