@@ -465,13 +465,17 @@ fn leaves(driver: Driver) -> Outcome {
             let answer = client.ask(asks).map_err(|error| error.to_string())?;
             Ok::<_, String>(format!("{committed:?} {answer:?}"))
         };
+        let mut admin = Raw::log_in(server.port).map_err(|error| error.to_string())?;
         let mut transactions = 0;
         for (work, asks) in WORK.iter().flat_map(|work| ASKS.map(|asks| (work, asks))) {
             // Each begins with the same rows.
-            let reset = "DELETE FROM re.made; ALTER TABLE re.made AUTO_INCREMENT = 1";
-            server.root(reset)?;
+            let reset = [
+                "DELETE FROM re.made",
+                "ALTER TABLE re.made AUTO_INCREMENT = 1",
+            ];
+            say(&mut admin, &reset)?;
             let wanted = said(server.port, work, asks)?;
-            server.root(reset)?;
+            say(&mut admin, &reset)?;
             let got = said(proxy.port, work, asks)?;
             same(&got, &wanted).map_err(|words| format!("{vendor}, {work:?}, {asks}: {words}"))?;
             transactions += 1;

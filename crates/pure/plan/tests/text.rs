@@ -23,8 +23,8 @@
 
 use config::{
     FastRoutingRow, Firewall, FirewallFingerprintRow, FirewallRuleRow, FirewallUserRow,
-    HostgroupAttributesRow, RuleRow, Rules, Servers, ShardPartitionRow, ShardTableRow, Snapshot,
-    User, UserRow, Users, Variables,
+    HostgroupAttributesRow, ReplicationHostgroupRow, RuleRow, Rules, Servers, ShardPartitionRow,
+    ShardTableRow, Snapshot, TopologyRows, User, UserRow, Users, Variables,
 };
 use plan::{AnsiQuotes, Digest, Guarded, SessionFacts, SplitFacts, Statement, explain, plan};
 use sql::digest::digest_with_comment;
@@ -83,6 +83,7 @@ struct World {
     ),
     variables: Vec<(String, String)>,
     hostgroups: Vec<HostgroupAttributesRow>,
+    pairs: Vec<ReplicationHostgroupRow>,
     /// Hostgroups in which nobody serves, and in which nobody has what the session wrote.
     off: Vec<u32>,
     sharded: Vec<ShardTableRow>,
@@ -171,6 +172,13 @@ impl World {
                     hostgroup_id: id.parse().unwrap(),
                     hostgroup_settings,
                     ..HostgroupAttributesRow::default()
+                });
+            } else if let Some(rest) = line.strip_prefix("pair ") {
+                let (writer, reader) = rest.split_once(' ').expect("pair writer reader");
+                self.pairs.push(ReplicationHostgroupRow {
+                    writer_hostgroup: writer.parse().unwrap(),
+                    reader_hostgroup: reader.parse().unwrap(),
+                    ..ReplicationHostgroupRow::default()
                 });
             } else if let Some(rest) = line.strip_prefix("off:") {
                 let all = rest.split_whitespace().map(|id| id.parse().unwrap());
@@ -275,7 +283,13 @@ impl World {
                 .frontend(&self.session.user.username)
                 .expect("it was just made"),
         );
-        let servers = Arc::new(Servers::build([], self.hostgroups.clone(), []).map_err(in_lines)?);
+        let pairs = TopologyRows {
+            replication: self.pairs.clone(),
+            ..TopologyRows::default()
+        };
+        let servers = Servers::build([], self.hostgroups.clone(), []);
+        let servers = servers.and_then(|servers| servers.with_topologies(pairs));
+        let servers = Arc::new(servers.map_err(in_lines)?);
         let (guarded, listed, prints) = self.firewall.clone();
         let firewall = Arc::new(Firewall::build(guarded, listed, prints).map_err(in_lines)?);
         let shards = config::shard_map(self.sharded.clone(), self.partitions.clone());

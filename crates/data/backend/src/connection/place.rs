@@ -474,8 +474,10 @@ impl Place {
     /// Whether a read there sees this.
     #[must_use]
     pub fn shows(&self, what: Shows<'_>) -> bool {
-        let writes = matches!(what, Shows::NotBefore { or_writes, .. } if or_writes);
-        writes && self.is_reading_writer.get() || self.known.shows(what)
+        match what {
+            Shows::NotBefore { or_writes, .. } if self.is_reading_writer.get() => or_writes,
+            _ => self.known.shows(what),
+        }
     }
 
     /// A statement goes there because it has what that must see.
