@@ -461,10 +461,11 @@ impl Watch {
             }
             Err(_) => self.seen().channels,
         };
-        let mut checked = self.checked.borrow_mut();
-        checked.replicates(channels);
-        checked.told(kind, told, max, &pace);
-        drop(checked);
+        {
+            let mut checked = self.checked.borrow_mut();
+            checked.replicates(channels);
+            checked.told(kind, told, max, &pace);
+        }
         is_silent
             || self
                 .check_peers(monitor, v, jobs, open, (kind, timeout))
