@@ -86,6 +86,9 @@ pub(super) struct Pace {
     pub(super) semi_sync: bool,
 }
 
+/// The logs of a source and of its replica: whose the source's is, and how often each was put in the place of another.
+type Logs = (&'static str, u32, u32);
+
 /// A server.
 pub(super) struct Node {
     pub(super) name: &'static str,
@@ -112,7 +115,7 @@ pub(super) struct Node {
     rebuilt: Cell<u32>,
     source: RefCell<Option<Rc<Self>>>,
     /// The logs that it has compared, as long as neither is another one, and so many transactions of the source's.
-    looked: Cell<Option<((&'static str, u32, u32), usize)>>,
+    looked: Cell<Option<(Logs, usize)>>,
     /// Transactions that were got from a source and are not done yet.
     relay: RefCell<VecDeque<Txn>>,
     /// Rows of marks that an open transaction has written, with its connection.
@@ -383,7 +386,10 @@ impl Node {
         let logs = (source.name, source.rebuilt.get(), self.rebuilt.get());
         let last = self.looked.replace(Some((logs, len)));
         let known = last.filter(|(of, _)| *of == logs);
-        known.map_or(len.saturating_sub(LATELY), |(_, looked)| looked)
+        match known {
+            Some((_, looked)) => looked,
+            None => len.saturating_sub(LATELY),
+        }
     }
 
     /// Does what it has got.
