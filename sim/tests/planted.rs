@@ -22,10 +22,6 @@ const SEEDS: u64 = 150;
 /// them takes most of the time. Where they show nothing any more, the test looks again, and says what
 /// to write here: `cargo test -p sim --test planted -- --nocapture`.
 const SHOWN_IN: &[(&str, &[u64])] = &[
-    (
-        "a_commit_that_is_said_again_to_a_successor_is_seen",
-        &[53, 65],
-    ),
     ("a_mark_that_is_looked_for_too_early_is_seen", &[53]),
     ("a_mark_that_is_taken_to_be_there_is_seen", &[5]),
     ("a_mark_that_nobody_finds_is_seen", &[65]),
